@@ -1,10 +1,11 @@
-//! Event files that are written by a thread of their own, beside the node's.
+//! Event files written by a separate thread.
 //!
-//! A disk that hangs (a network file system without its server, a frozen one) holds up whoever called it. Here that is a thread
-//! that has nothing else to do: the node goes on saying that it is there, its events wait, and the dead time has the output's
-//! name. Without it the node itself is silent, and the event manager gives it up after `manager.peer_timeout_ms`.
+//! A disk that hangs (a network file system without its server, a frozen device) blocks every caller. Here it only
+//! blocks a thread with no other duties: the node continues to send heartbeats, its events wait, and the dead time is
+//! attributed to the output. Without this thread the node itself is silent, and the event manager gives it up after
+//! `manager.peer_timeout_ms`.
 //!
-//! The giver of the events bounds the queue of the thread: it keeps the place of each event until it is stored.
+//! The caller bounds the queue of the thread: it keeps a slot for each event until the event is stored.
 
 use crate::sink::{EventSink, FileSink, SinkError, Taken};
 use bytes::Bytes;
@@ -34,9 +35,9 @@ pub struct FilesBeside {
     /// Accepted since the last end of a batch.
     batch: VecDeque<(Event<Bytes>, Verdict)>,
     pressed: bool,
-    /// Time of the last look at the thread's results.
+    /// Time at which the thread's results were last read.
     looked_at: Timestamp,
-    /// The results of that look, and the round of the thread that they are of.
+    /// The results read then, and the round of the thread that produced them.
     seen: Seen,
     round: u64,
     patience: Duration,
@@ -55,7 +56,7 @@ struct Seen {
 struct Shared {
     state: Mutex<State>,
     changed: Condvar,
-    /// Nobody waits for the thread any more.
+    /// Whether the node no longer waits for the thread.
     abandoned: AtomicBool,
 }
 
@@ -82,7 +83,7 @@ impl FilesBeside {
     /// Starts the thread that writes `files`.
     ///
     /// # Errors
-    /// Returns the operating system's error if it starts no more threads.
+    /// The operating system's error if it cannot start a thread.
     pub fn start(files: FileSink) -> io::Result<Self> {
         let routing = files.routing().clone();
         Self::with(Box::new(files), routing, PATIENCE)
@@ -149,11 +150,11 @@ impl EventSink for FilesBeside {
         Ok(Taken::Accepted)
     }
 
-    /// Hands the batch over, and looks what was done of those before: an error is that of an earlier call.
+    /// Hands the batch over and collects the results of earlier ones: an error belongs to an earlier call.
     fn end_batch(&mut self, now: Timestamp) -> Result<(), SinkError> {
         let mut state = self.shared.state();
         let is_new = !self.batch.is_empty() || self.pressed;
-        // What failed is tried again whenever the node asks for it.
+        // A failed call is repeated whenever the node asks for it.
         if is_new || now >= state.seen.due || state.seen.trouble.is_some() || !state.seen.has_room {
             hand_over(&mut self.batch, &mut state.events);
             state.pressed |= mem::take(&mut self.pressed);
@@ -230,7 +231,8 @@ impl Drop for FilesBeside {
     /// A thread that does not come back is left behind.
     fn drop(&mut self) {
         self.shared.abandoned.store(true, Ordering::Release);
-        // Who looked just before has the lock, and waits when this has it.
+        // A thread that checked the condition just before holds the lock, and is waiting once this call has acquired
+        // it.
         drop(self.shared.state());
         self.shared.changed.notify_all();
     }
@@ -253,7 +255,7 @@ impl Seen {
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
-        // What is behind the lock is whole after every statement.
+        // The state is consistent after every statement.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -293,7 +295,7 @@ impl FilesWriter {
         let waited = self.shared.changed.wait_while(self.shared.state(), idle);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner);
         if self.is_abandoned() {
-            // Nobody asks any more.
+            // The node has stopped asking.
             state.closed = Some(Ok(()));
         }
         !self.has_ended(&state)
@@ -314,7 +316,7 @@ impl FilesWriter {
         state.closed.is_some() || self.is_abandoned()
     }
 
-    /// Does what the node has asked for: writes events, ends a batch, closes the files.
+    /// Carries out the node's requests: writes events, ends a batch, closes the files.
     pub fn work(&mut self) {
         let asked = self.take();
         if asked.pressed {
@@ -346,8 +348,8 @@ impl FilesWriter {
         self.shared.abandoned.load(Ordering::Acquire)
     }
 
-    /// Writes events and ends batches until no event is left, or the output has no room or fails. The node asks again for what is
-    /// left only in these two cases.
+    /// Writes events and ends batches until no event is left, or the output has no room or fails. The node repeats the
+    /// request for the remaining events only in the last two cases.
     fn write_batches(&mut self, now: Timestamp) -> Result<(), SinkError> {
         loop {
             let written = self.write();

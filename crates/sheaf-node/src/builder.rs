@@ -37,7 +37,7 @@ pub struct Judgement {
     pub check: ContentCheck,
     /// Filter, asked next where there is no farm.
     pub filter: Box<dyn Filter>,
-    /// Where accepted events go. With output nodes, who looks on at them on their way: what it takes is not stored by that.
+    /// Destination of accepted events. With output nodes, the consumers' door, which stores nothing.
     pub sink: Box<dyn EventSink>,
 }
 
@@ -49,7 +49,7 @@ pub struct BuilderNode {
     /// Judges the first steps of events, where they are built in steps.
     steps: Option<Steps>,
     turns: Turns,
-    /// Turns of parts, where events are built in steps: how long one takes says nothing about a whole event.
+    /// Turns of parts, with building in steps: the duration of a part says nothing about that of a whole event.
     part_turns: Turns,
     missing: BTreeMap<(SourceId, MissingReason), u64>,
     vigil: Vigil,
@@ -73,12 +73,13 @@ impl Mishaps {
     }
 }
 
-/// Findings of a builder's checks and links, beside the books that it reports to the event manager.
+/// Results of a builder's checks and the counters of its links, in addition to the accounts that it reports to the
+/// event manager.
 #[derive(Clone, Debug)]
 pub struct BuilderReport {
     /// The builder.
     pub node: NodeId,
-    /// Events whose content was not what the sources sent.
+    /// Events whose content differed from what the sources sent.
     pub bad_events: u64,
     /// Events that the builder unit's own filter had no verdict about, which are stored as they were built. Those of its farm
     /// are in the farm's counts.
@@ -95,7 +96,7 @@ pub struct BuilderReport {
     pub judging: Option<Nanos>,
     /// Counts of the sender to output nodes, if there are any.
     pub sender: NodeBooks,
-    /// Parts of events that the step filter had no verdict about: the rest was asked for.
+    /// Parts of events for which the step filter failed: the rest was requested.
     pub step_failures: u64,
     /// Counters of the step filter.
     pub steps: Vec<(&'static str, u64)>,
@@ -104,8 +105,8 @@ pub struct BuilderReport {
 }
 
 impl BuilderNode {
-    /// A builder. If there is no sign of the event manager for as long as `patience` says, the node gives up. `report` is called once at
-    /// the end.
+    /// Makes a builder. It gives up if the event manager is silent for the time in `patience`. `report` is called once
+    /// at the end.
     #[must_use]
     pub fn new(
         role: BuilderUnit<Bytes>,
@@ -162,26 +163,26 @@ impl BuilderNode {
         self
     }
 
-    /// Judges the first steps of events on this node's thread, where the role builds in steps: the filter is known to be quick.
-    /// Without it, the rest of every event is asked for.
+    /// Runs the step filter on this node's thread, with building in steps: the filter is known to be fast. Without a
+    /// step filter, the rest of every event is requested.
     #[must_use]
     pub fn in_steps(mut self, filter: Box<dyn StepFilter>) -> Self {
         self.steps = Some(Steps::Here(filter));
         self
     }
 
-    /// The same on a thread of its own: the filter may take its time.
+    /// As [`Self::in_steps`], on a separate thread: the filter may be slow.
     ///
     /// # Errors
-    /// The operating system starts no more threads.
+    /// If the operating system cannot start a thread.
     pub fn in_steps_beside(mut self, filter: Box<dyn StepFilter>) -> std::io::Result<Self> {
         let waker = self.outbox.endpoint().waker();
         self.steps = Some(Steps::Beside(StepsBeside::start(filter, waker)?));
         Ok(self)
     }
 
-    /// Takes built events, and what is said of those before. `true` if a worker had something to say or to do, or if there may be
-    /// more events.
+    /// Takes built events from the role, and verdicts on earlier ones. Returns `true` if a worker did something, or if
+    /// there may be more events.
     fn take_events(&mut self, now: Timestamp) -> bool {
         if let Outlet::Here(storing) = &mut self.pipeline.outlet
             && !storing.is_ready(self.pipeline.clock)
@@ -197,12 +198,12 @@ impl BuilderNode {
         busy || self.is_turn_over()
     }
 
-    /// Whether there may be more events than this thread judges in a turn.
+    /// Returns whether there may be more events than this thread filters in one turn.
     fn is_turn_over(&self) -> bool {
         self.turns.is_over() || self.part_turns.is_over()
     }
 
-    /// Takes what the role has for its driver. Events that this thread judges itself are taken a turn at a time.
+    /// Takes everything that the role has for its driver. Events filtered on this thread are taken one turn at a time.
     fn take_built(&mut self, now: Timestamp) {
         if self.is_turn_over() {
             return;
@@ -236,8 +237,8 @@ impl BuilderNode {
         }
     }
 
-    /// Takes a built event. False if no other is to follow. Every event comes along here; as part of the loop around it, it would be too large
-    /// for what it calls to be inlined.
+    /// Takes a built event. Returns `false` if no other may follow. Every event passes here; inlined into its loop,
+    /// this function would be too large for its callees to be inlined.
     #[inline(never)]
     fn take_one(&mut self, now: Timestamp, built: Built) -> bool {
         let mut incomplete = false;
@@ -269,7 +270,7 @@ impl BuilderNode {
         }
     }
 
-    /// Does what the farm says.
+    /// Handles the verdicts of the farm.
     fn take_verdicts(&mut self, now: Timestamp) {
         while let Some((mut event, verdict)) = self.pipeline.farm.as_mut().and_then(Farm::poll) {
             let fate = self.pipeline.follow(&mut event, &verdict);
@@ -281,7 +282,7 @@ impl BuilderNode {
         }
     }
 
-    /// Takes note of what becomes of an event. False if no other is to follow.
+    /// Records the fate of an event. Returns `false` if no other event may follow.
     #[inline]
     fn settle(&mut self, now: Timestamp, event: EventId, fate: Fate) -> bool {
         if let Fate::Decided(decision) = fate {
@@ -308,7 +309,7 @@ impl BuilderNode {
         self.follow_step(now, part, answer);
     }
 
-    /// Takes the parts that a step filter beside this thread has judged; whether there were any.
+    /// Takes the parts that the step filter on another thread has finished; returns whether there were any.
     fn take_judged_parts(&mut self, now: Timestamp) -> bool {
         let mut busy = false;
         while let Some(Steps::Beside(steps)) = &mut self.steps
@@ -320,7 +321,7 @@ impl BuilderNode {
         busy
     }
 
-    /// Does what a step filter says of a part.
+    /// Applies the verdict of a step filter on a part.
     fn follow_step(
         &mut self,
         now: Timestamp,
@@ -340,7 +341,8 @@ impl BuilderNode {
         self.role.handle_part_decision(now, part, decision);
     }
 
-    /// Ends a batch, and tells the role what is decided; a stored event only when it is as durable as configured.
+    /// Ends a batch and passes decisions to the role. A stored event is passed only once it is as durable as
+    /// configured.
     fn end_batch(&mut self, now: Timestamp) {
         let is_pressed = self.is_output_behind() || self.role.is_half_full();
         match &mut self.pipeline.outlet {
@@ -367,7 +369,7 @@ impl BuilderNode {
         }
     }
 
-    /// Whether the output fails, or half of the slots wait for it.
+    /// Returns whether the output fails, or half of the slots wait for it.
     fn is_output_behind(&self) -> bool {
         let (in_trouble, waiting) = match &self.pipeline.outlet {
             Outlet::Here(storing) => (storing.is_in_trouble(), storing.waiting()),
@@ -509,8 +511,8 @@ impl Agent for BuilderNode {
             });
         }
         match (closed, self.failed.take()) {
-            // What a session that was given up has not stored is built elsewhere: its output costs nothing, and the next session
-            // begins with another.
+            // Events that a fenced session has not stored are built elsewhere: the failure of its output loses nothing,
+            // and the next session begins with a new output.
             (Err(error), Some(fenced @ NodeError::Fenced(_))) => {
                 log::warn!("{node}: the output of a session that was given up: {error}");
                 Err(fenced)

@@ -5,8 +5,8 @@ use crate::filter::{Filter, FilterFailure};
 use bytes::Bytes;
 use sheaf_wire::{Event, Nanos, Verdict};
 
-/// Wants every event, after so much processor time. Time that the thread waits for a processor does not count: an event costs
-/// the same on a busy machine.
+/// Accepts every event, after a given processor time. Time that the thread waits for a processor does not count: an
+/// event costs the same on a busy machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Busy {
     /// Processor time for an event.

@@ -1,4 +1,4 @@
-//! A filter that looks for coincidences in built time slices.
+//! A filter that finds coincidences in built time slices.
 
 use crate::filter::{Filter, FilterFailure};
 use bytes::Bytes;

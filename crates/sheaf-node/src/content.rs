@@ -1,4 +1,4 @@
-//! Whether a built event holds what its sources sent.
+//! Checks that a built event holds what its sources sent.
 
 use bytes::Bytes;
 use sheaf_source::content;
@@ -11,7 +11,7 @@ pub enum ContentCheck {
     /// Nothing.
     #[default]
     Off,
-    /// Nothing, but every payload byte is read once: what a look at the data costs, for measurements.
+    /// No check, but every payload byte is read once: the cost of reading the data, for measurements.
     Read,
     /// The checksum, where the source gave one.
     Checksum,
@@ -52,7 +52,7 @@ impl ContentCheck {
                 ));
             }
         }
-        // What a preprocessor made is not what the source sent.
+        // The output of a preprocessor differs from what the source sent.
         if self == Self::Pattern && !fragment.processed {
             content::check(source, event.id, &fragment.payload)
                 .map_err(|mismatch| format!("source {source}: {mismatch}"))?;

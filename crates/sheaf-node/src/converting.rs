@@ -1,8 +1,8 @@
-//! A thread that makes files of another format of the files that an output has closed.
+//! A thread that converts the files that an output has closed to another format.
 //!
-//! Events are stored already when this begins: their file is closed, and stays until what was made of it is whole. So a
-//! conversion that fails costs nothing but room, and is tried again; an output whose files are closed faster than they are
-//! converted takes no more events until some are.
+//! Events are already stored when conversion begins: their file is closed, and stays until the converted file is
+//! complete. So a failed conversion costs only disk space, and is repeated. An output whose files are closed faster
+//! than they are converted takes no more events until some are converted.
 
 use sheaf_store::event_file::ClosedFile;
 use std::collections::VecDeque;
@@ -11,7 +11,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 use std::{io, mem};
 
-/// So many closed files wait at most, but for those that are closed at the same moment.
+/// Maximum number of closed files that wait, not counting those closed at the same moment.
 const MOST_WAITING: usize = 4;
 
 /// The pause before a second attempt; it doubles with each further one.
@@ -20,11 +20,11 @@ const FIRST_PAUSE: Duration = Duration::from_millis(200);
 /// The longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 
-/// So long the end of an output waits for its last files: less than processes are given to end by themselves.
+/// Time for which the end of an output waits for its last files: less than processes are given to exit.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Makes the file of another format of a closed one, and says what it made; or why not, in words for the operator. It leaves off,
-/// with any error, soon after the function that it is given says that the work has ended.
+/// Converts a closed file and describes the result, or the error, for the operator. It stops, with any error, soon
+/// after the given function returns that the work has ended.
 pub type Convert = Box<dyn FnMut(&ClosedFile, &dyn Fn() -> bool) -> Result<ClosedFile, String> + Send>;
 
 /// Closed files on their way to another format.
@@ -46,7 +46,7 @@ struct State {
     under_way: bool,
     done: VecDeque<ClosedFile>,
     trouble: Option<String>,
-    /// Nothing more comes: what fails is not tried again.
+    /// Whether no more files follow: failures are not repeated.
     closing: bool,
     /// The conversion under way is abandoned.
     ended: bool,
@@ -65,7 +65,7 @@ impl Converter {
     /// Starts the thread.
     ///
     /// # Errors
-    /// Returns the operating system's error if it starts no more threads.
+    /// The operating system's error if it cannot start a thread.
     pub fn start(convert: Convert) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let own = Arc::clone(&shared);
@@ -91,7 +91,7 @@ impl Converter {
         state.waiting() + state.done.len()
     }
 
-    /// Whether few enough files wait that more may be closed.
+    /// Returns whether more files may be closed, since few enough wait.
     #[must_use]
     pub fn has_room(&self) -> bool {
         self.shared.state().waiting() < MOST_WAITING
@@ -114,10 +114,11 @@ impl Converter {
         ]
     }
 
-    /// Converts what waits, but not for long, and ends the thread. Then files that were not converted are as they were.
+    /// Converts the waiting files within a time limit, and ends the thread. Files that were not converted are
+    /// unchanged.
     ///
     /// # Errors
-    /// Returns the failure of a conversion, but no error if only the time ran out.
+    /// The failure of a conversion. Running out of time is not an error.
     pub fn finish(&mut self) -> Result<(), String> {
         self.finish_within(PATIENCE)
     }
@@ -161,7 +162,7 @@ impl Drop for Converter {
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
-        // What is behind the lock is whole after every statement.
+        // The state is consistent after every statement.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -186,7 +187,7 @@ impl Shared {
                     state.failures += 1;
                     state.trouble = Some(error);
                     if state.closing {
-                        // Nobody waits for room any more.
+                        // The node no longer waits for room.
                         state.queue.clear();
                     } else {
                         state.queue.push_front(file);

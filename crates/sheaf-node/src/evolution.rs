@@ -25,7 +25,7 @@ impl Evolution {
         (self.begun_at, self.interval, self.latest) = (Some(now), SHORTEST, (now, 0));
     }
 
-    /// So many events have ended at a builder unit.
+    /// Records that a number of events have ended at a builder unit.
     pub(crate) fn note(&mut self, now: Timestamp, builder: u16, events: u64) {
         let Some(begun_at) = self.begun_at else {
             return;
@@ -44,7 +44,7 @@ impl Evolution {
         of_builder[place] += events;
     }
 
-    /// The interval that is so long after the beginning. Intervals double until there is one.
+    /// Returns the index of the interval at a time since the beginning. Intervals double in length until there is one.
     fn place_of(&mut self, since: Nanos) -> usize {
         while since.0 / self.interval.0 >= INTERVALS as u64 {
             self.interval = self.interval + self.interval;

@@ -1,4 +1,4 @@
-//! An event for tests that look at nothing in it.
+//! An event for tests that do not examine its content.
 
 use bytes::Bytes;
 use sheaf_wire::{Event, EventId, Timestamp, TriggerType};

@@ -1,20 +1,20 @@
-//! A builder unit's farm: built events go to workers, verdicts come back, in any order.
+//! A builder unit's farm: built events go to workers, and verdicts return in any order.
 //!
-//! Workers are threads of this process, processes that the farm starts, and processes that join by themselves. All are
-//! *processors* to the [`Dispatcher`], which decides who gets what and what becomes of the events of one that ends; here are
-//! the ways to them.
+//! Workers are threads of this process, processes that the farm starts, and processes that join on their own. All are
+//! *processors* to the [`Dispatcher`], which assigns events and decides the fate of those of a processor that ends;
+//! this module has the connections to them.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `line` | the way to one worker |
+//! | `line` | the connection to one worker |
 //! | `thread` | workers that are threads |
-//! | `made` | workers of the caller's making |
-//! | `placing` | payload that lies where other processes can read it |
+//! | `made` | workers made by the caller |
+//! | `placing` | payload in memory that other processes can read |
 //! | `remote` | workers that join over a network |
-//! | `launcher` | processes that are started, and started again when they die |
+//! | `launcher` | starts processes, and restarts those that die |
 //!
-//! The farm is part of its builder unit's duty cycle. A thread of its own, the door's, only lets processes in and wakes the
-//! builder unit.
+//! The farm is part of its builder unit's duty cycle. The door has a separate thread, which only admits processes and
+//! wakes the builder unit.
 
 mod launcher;
 mod line;
@@ -65,17 +65,17 @@ const FAREWELL: Duration = Duration::from_secs(2);
 pub struct FarmSetup {
     /// Configuration of its dispatcher.
     pub dispatcher: DispatcherConfig,
-    /// Workers that are threads of this process: how many, and who makes their filters.
+    /// Workers that are threads of this process: their number, and the maker of their filters.
     pub threads: Option<(u16, FilterMaker)>,
     /// A door for workers that are processes.
     pub door: Option<DoorSetup>,
-    /// Where processors of other hosts join.
+    /// Listener for processors of other hosts.
     pub listen: Option<ListenSetup>,
 }
 
 /// A door for processes.
 pub struct DoorSetup {
-    /// Where it is. Nothing is there yet.
+    /// Path of its socket, which does not exist yet.
     pub path: PathBuf,
     /// Welcome that joining processes receive.
     pub welcome: Welcome,
@@ -87,7 +87,7 @@ pub struct DoorSetup {
     pub launcher: Option<LauncherOptions>,
 }
 
-/// Why a farm could not be set up.
+/// Error when setting up a farm.
 #[derive(Debug, thiserror::Error)]
 pub enum FarmError {
     /// Its door.
@@ -122,7 +122,7 @@ pub struct FarmReport {
     pub filter: Vec<(&'static str, u64)>,
 }
 
-/// A worker that is there.
+/// A worker that has joined.
 struct Member {
     seat: Seat,
     line: Line,
@@ -149,9 +149,9 @@ pub struct Farm {
     spare: Vec<Arc<Event<Bytes>>>,
     report: FarmReport,
     logged: u64,
-    /// The log has it that events wait for a processor that somebody has to start.
+    /// Whether it was logged that events wait for a processor, which an operator has to start.
     is_absence_told: bool,
-    /// Callers over the network that were not let in, by the reason.
+    /// Refused connections over the network, by reason.
     refused: Repeats<String>,
     /// Of the callers that the Unix socket refused, by reason, those that are in the report.
     refused_at_door: [u64; DoorRefusal::ALL.len()],
@@ -207,7 +207,7 @@ impl Farm {
         Ok(farm)
     }
 
-    /// Adds workers of the caller's making; each that ends is replaced. The farm has no threads beside them.
+    /// Adds workers made by the caller; each that ends is replaced. The farm has no other threads.
     #[must_use]
     pub fn with_workers(mut self, count: u16, make: WorkerMaker, now: Timestamp) -> Self {
         debug_assert!(self.threads.is_none(), "who replaces whom would not be clear");
@@ -234,7 +234,7 @@ impl Farm {
             path: setup.path,
             name: name.clone(),
             text: setup.welcome.emit().into(),
-            // Room for what a worker asks for, and for the largest record in half of it.
+            // Room for the requested events, with room for the largest record in half of it.
             down_bytes: 2 * (record + 64) * (ahead as usize).clamp(1, 64),
             up_bytes: UP_BYTES,
             max_guests: seats,
@@ -258,7 +258,7 @@ impl Farm {
         Ok(())
     }
 
-    /// Whether another event may be offered.
+    /// Returns whether another event may be offered.
     #[must_use]
     pub fn has_room(&self) -> bool {
         self.stalled.is_none() && self.dispatcher.has_room()
@@ -288,7 +288,8 @@ impl Farm {
         assert!(taken.is_ok(), "a builder unit has no more events than its farm has room for");
     }
 
-    /// One round: takes what workers say, gives them what they ask for. `true` if there was something to do.
+    /// Runs one round: takes messages of workers and gives them the events they ask for. Returns `true` if there was
+    /// something to do.
     pub fn work(&mut self, now: Timestamp) -> bool {
         self.now = now;
         if let Some(door) = &self.door {
@@ -312,7 +313,7 @@ impl Farm {
         busy
     }
 
-    /// Logs, once, that events wait for a processor where nobody but an operator starts any.
+    /// Logs, once, that events wait for a processor if only an operator starts processors.
     fn tell_absence(&mut self) {
         let is_by_hand = self.threads.is_none() && self.made.is_none() && self.launcher.is_none();
         let waits = self.dispatcher.held().0 > 0 && self.dispatcher.present() == 0;
@@ -337,7 +338,7 @@ impl Farm {
         dispatcher.min(launcher)
     }
 
-    /// Whether the builder unit may sleep: nobody has rung since the last round.
+    /// Returns whether the builder unit may sleep: no worker has woken it since the last round.
     #[must_use]
     pub fn lie_down(&mut self) -> bool {
         self.door.as_ref().is_none_or(Door::lie_down)
@@ -348,13 +349,14 @@ impl Farm {
         self.verdicts.pop_front()
     }
 
-    /// Whether no event is here.
+    /// Returns whether the farm holds no event.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.stalled.is_none() && self.verdicts.is_empty() && self.dispatcher.held().0 == 0
     }
 
-    /// Whether events are here that have or will have a verdict, or are stored without: somebody judges, or may come.
+    /// Returns whether the farm holds events that have or will have a verdict, or are stored without one: a worker is
+    /// working, or may join.
     #[must_use]
     pub fn is_judging(&self) -> bool {
         let waits = self.dispatcher.held().0 > 0;
@@ -367,7 +369,7 @@ impl Farm {
         self.dispatcher.counts().quarantined
     }
 
-    /// Ends all workers, and says what the farm did.
+    /// Ends all workers and returns the farm's report.
     pub fn finish(&mut self) -> FarmReport {
         self.close_remote(self.now);
         for member in &mut self.members {
@@ -433,7 +435,7 @@ impl Farm {
             return;
         };
         while self.hear(now, place) {}
-        // What it said last may have ended it.
+        // Its last message may have ended it.
         let Some(place) = self.members.iter().position(|member| member.line.guest_id() == Some(id)) else {
             return;
         };
@@ -447,7 +449,7 @@ impl Farm {
         self.dismiss(place);
     }
 
-    /// Takes what one worker says. `true` if it said something.
+    /// Takes the messages of one worker. Returns `true` if there were any.
     fn hear(&mut self, now: Timestamp, place: usize) -> bool {
         let Member { seat, line } = &mut self.members[place];
         let seat = *seat;

@@ -1,4 +1,4 @@
-//! Accepted events on their way to output nodes, and who looks on.
+//! Accepted events on their way to output nodes, and the consumers that watch them.
 
 use crate::sink::{EventSink, SinkError};
 use bytes::Bytes;
@@ -25,7 +25,7 @@ impl Forwarding {
         self.sender.handle_event(event, verdict);
     }
 
-    /// Looks after the consumers.
+    /// Serves the consumers.
     pub(crate) fn tend(&mut self, now: Timestamp) {
         if let Err(error) = self.watching.end_batch(now) {
             log::debug!("consumers: {error}");
@@ -45,7 +45,7 @@ impl Forwarding {
         self.sender.held()
     }
 
-    /// Whether no output node takes events now.
+    /// Returns whether no output node takes events now.
     pub(crate) fn is_held_up(&self) -> bool {
         self.sender.is_held_up()
     }

@@ -9,14 +9,14 @@ use sheaf_wire::verdict::MAX_VERDICT_PAYLOAD_BYTES;
 use sheaf_wire::{Event, Nanos, Timestamp, Verdict};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A worker judges so many events before it answers, at most.
+/// Maximum number of events that a worker filters before it answers.
 const LARGEST_BATCH: usize = 32;
 
-/// It answers after every event whose verdict takes longer than this: then the look at the clock costs little beside it, and
-/// nobody waits for a verdict that is there.
+/// A worker answers at once after an event whose verdict takes longer than this: reading the clock is then cheap in
+/// comparison, and no finished verdict is delayed.
 const SLOW: Nanos = Nanos::from_micros(20);
 
-/// A worker that finds nothing looks so often again before it sleeps.
+/// Number of times that a worker without events checks again before it sleeps.
 const IDLE_LOOKS: u32 = 64;
 
 /// Longest sleep of a worker. Work wakes it earlier; the limit bounds the delay of a stop flag.
@@ -31,14 +31,14 @@ pub struct WorkerTimes {
     pub filter: Nanos,
     /// Processor time of the worker, the filter's included.
     pub worker: Nanos,
-    /// Processor time of looks and sleeps that found nothing: a worker looks for events a little before it sleeps. Where events
-    /// come over a network, what it took to read them is not in this, also where no event was whole after it.
+    /// Processor time of checks and sleeps that found nothing: a worker checks for events a little before it sleeps.
+    /// Time for reading events from a network does not count as idle, even if no event was complete afterwards.
     pub idle: Nanos,
 }
 
 impl WorkerTimes {
-    /// The worker's processor time for an event beside the filter's: receiving, answering, keeping account. `None` before the
-    /// first event.
+    /// Returns the worker's processor time per event in addition to the filter's: receiving, answering, accounting.
+    /// `None` before the first event.
     #[must_use]
     pub fn overhead(&self) -> Option<Nanos> {
         let beside = self.worker.0.saturating_sub(self.filter.0).saturating_sub(self.idle.0);
@@ -70,11 +70,11 @@ pub(crate) fn from_numbers([judged, filter, worker, idle]: [u64; 4]) -> WorkerTi
     WorkerTimes { judged, filter: Nanos(filter), worker: Nanos(worker), idle: Nanos(idle) }
 }
 
-/// Where a worker's events come from and its answers go.
+/// Source of a worker's events and destination of its answers.
 pub(crate) trait EventExchange {
     /// An event, or a handle to one.
     type Event: AsRef<Event<Bytes>>;
-    /// Why the work ends before its time.
+    /// Reason why the work ended early.
     type Error;
 
     /// The next event.
@@ -90,9 +90,9 @@ pub(crate) trait EventExchange {
     fn fetched(&self) -> u64 {
         0
     }
-    /// Lets the other side see what was answered.
+    /// Makes the answers visible to the other side.
     fn flush(&mut self) -> Result<(), Self::Error>;
-    /// Whether nothing more will come.
+    /// Returns whether no more events follow.
     fn is_over(&mut self) -> bool;
     /// Sleeps until there may be something.
     fn sleep(&mut self, longest: Nanos);
@@ -155,8 +155,8 @@ pub(crate) fn work<D: EventExchange>(
     }
 }
 
-/// Tells idle time from work while there are no events: what passes between two moments without anything is idle, unless
-/// something was fetched meanwhile. The look that finds an event is work.
+/// Separates idle time from work while there are no events: time between two checks that found nothing is idle, unless
+/// data was fetched meanwhile. A check that finds an event is work.
 #[derive(Default)]
 struct IdleWatch {
     /// The last such moment, and how much had been fetched.
@@ -164,7 +164,8 @@ struct IdleWatch {
 }
 
 impl IdleWatch {
-    /// There is nothing, so much was fetched so far: how much of the time since the last call was idle.
+    /// Records that there is no event, with the amount fetched so far. Returns the part of the time since the last call
+    /// that was idle.
     fn found_nothing(&mut self, now: Timestamp, fetched: u64) -> Nanos {
         match self.since.replace((now, fetched)) {
             Some((since, before)) if before == fetched => now.since(since),
@@ -173,7 +174,7 @@ impl IdleWatch {
     }
 }
 
-/// Asks the filter, and sees to it that what it says can be stored.
+/// Calls the filter, and checks that its verdict can be stored.
 fn judge(filter: &mut dyn Filter, event: &Event<Bytes>) -> Result<Verdict, FilterFailure> {
     let verdict = filter.judge(event)?;
     let bytes = verdict.payload.len();

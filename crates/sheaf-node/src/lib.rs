@@ -1,34 +1,34 @@
 //! Drives the roles of the protocol on real threads.
 //!
-//! A node is a role, an endpoint of some transport, and what the role needs of the world: sources for a readout unit, a
-//! filter and a sink for a builder, triggers and the end of the run for the event manager. Each is an [`Agent`] with a
-//! duty cycle: take what has arrived, let the role work, send what it says. A [`worker`] runs one agent or several on
-//! one thread and sleeps when none has anything to do.
+//! A node is a role, the endpoint of a transport, and the environment of the role: sources for a readout unit, a filter
+//! and a sink for a builder, triggers and the end of the run for the event manager. Each is an [`Agent`] with a duty
+//! cycle: take what has arrived, let the role work, send its messages. A [`worker`] runs one or more agents on one
+//! thread and sleeps when none has anything to do.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`clock`] | the time that agents and roles see |
+//! | [`clock`] | the time of agents and roles |
 //! | [`worker`] | the duty cycle, spinning and sleeping |
-//! | [`outbox`] | from the role's messages to frames, and what a full link could not take |
+//! | [`outbox`] | converts the role's messages to frames, and keeps those that a full link did not take |
 //! | [`sources`] | sources of a readout unit in the memory that its transport sends from |
 //! | [`readout`], [`builder`], [`manager`] | the three agents |
-//! | [`preprocessing`] | fragments are processed by workers before they leave a readout unit |
-//! | [`reborn`] | a builder that was given up begins a new life |
-//! | [`sink`], [`filter`], [`content`] | where built events go, which are wanted, whether they are intact |
-//! | [`prescale`] | what of their tags events keep, as in a trigger menu |
-//! | [`output`] | an output node: accepted events of builder units in, files out |
-//! | [`beside`] | event files written by a thread of their own, for disks that hang |
-//! | [`converting`] | a thread that makes other files of closed ones |
-//! | [`busy`] | a filter that takes its time, for measurements |
-//! | [`farm`] | a builder unit's farm: events to workers, verdicts back |
+//! | [`preprocessing`] | workers that process fragments before they leave a readout unit |
+//! | [`reborn`] | restarts a fenced builder with a new session |
+//! | [`sink`], [`filter`], [`content`] | destination of built events, their selection, and checks of their content |
+//! | [`prescale`] | prescales of tags, as in a trigger menu |
+//! | [`output`] | an output node: stores the accepted events of builder units in files |
+//! | [`beside`] | event files written by a separate thread, for disks that hang |
+//! | [`converting`] | a thread that converts closed files |
+//! | [`busy`] | a slow filter, for measurements |
+//! | [`farm`] | a builder unit's farm: events to workers, and verdicts back |
 //! | [`processor`] | a process that joins a farm |
-//! | [`judging`] | what every worker does, and its account of its time |
-//! | [`step`] | what is decided about the first step of an event, where events are built in steps |
+//! | [`judging`] | the loop of every worker, and its account of time |
+//! | [`step`] | decisions on the first step of an event, with building in steps |
 //! | [`trigger`] | triggers at a rate |
-//! | [`evolution`] | what ended at each builder unit in each interval |
-//! | [`report`] | what a run amounts to: ledger, books of all nodes, latency |
+//! | [`evolution`] | events ended at each builder unit in each interval |
+//! | [`report`] | result of a run: ledger, accounts of all nodes, latency |
 //!
-//! The crate knows transports, sources and sinks as traits; which ones are used is decided in the command.
+//! The crate knows transports, sources and sinks only as traits; the command selects the implementations.
 
 #![forbid(unsafe_code)]
 

@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Time for which a closing event manager waits for the last acknowledgements to leave.
 const LINGER: Nanos = Nanos::from_secs(2);
 
-/// Number of due triggers that are handed over in one round, so that a rate beyond the processor's does not keep messages
-/// waiting. The next round goes on where this one ended: triggers are late then, and not lost.
+/// Maximum number of due triggers that are handed over in one round, so that a trigger rate beyond the processor's
+/// capacity does not delay messages. The next round continues with the others: these triggers are late, not lost.
 const TRIGGERS_PER_ROUND: usize = 65_536;
 
 /// Limits of the run, for its event manager.
@@ -123,9 +123,10 @@ impl ManagerNode {
         }
     }
 
-    /// Hands over the triggers that are due, with the times at which they happened. A veto is booked by the role.
+    /// Hands over the triggers that are due, with their times. The role books vetoes.
     ///
-    /// Comes before messages are read: what these bring, such as credit, was not known to anybody when the triggers happened.
+    /// Runs before messages are read: the content of these messages, such as credit, was not known when the triggers
+    /// happened.
     fn take_triggers(&mut self, now: Timestamp) {
         let until = self.end_of_triggers().map_or(now, |end| end.min(now));
         let (Some(clock), Some((_, kind))) = (&mut self.triggers, self.course.triggers) else { return };
@@ -183,7 +184,7 @@ impl ManagerNode {
         }
     }
 
-    /// Whether a trigger that happened up to then is still to be handed over.
+    /// Returns whether a trigger that happened before `end` has not been handed over.
     fn has_trigger_until(&self, end: Timestamp) -> bool {
         self.role.takes_triggers() && self.triggers.as_ref().is_some_and(|clock| clock.next() <= end)
     }

@@ -52,7 +52,7 @@ pub struct OutboxStats {
 #[derive(Default)]
 struct Backlog {
     frames: VecDeque<(Kind, Frame)>,
-    /// The highest number that a frame had which was kept. What is repeated has no higher one.
+    /// Highest sequence number of a kept frame. Repeated messages have no higher one.
     highest: u64,
 }
 
@@ -159,9 +159,9 @@ impl Outbox {
 
     /// Sends a message, or keeps it for later.
     ///
-    /// An acknowledgement replaces one that waits at the end of the backlog: each says all that those before it said. A repeated
-    /// message replaces itself where it waits still. Otherwise what a node says again and again would fill the link of a peer that
-    /// is too slow to take it, and what matters would wait behind it.
+    /// An acknowledgement replaces one at the end of the backlog, since each is cumulative. A repeated message replaces
+    /// an earlier copy that still waits. Otherwise the repetitions of a node would fill the link of a slow peer, and
+    /// important messages would wait behind them.
     pub fn send(&mut self, transmit: Transmit<Bytes>) {
         let kind = Kind::of(&transmit.message);
         self.send_or_keep(transmit.to, frame_of(transmit.message), kind);
@@ -250,8 +250,8 @@ impl Outbox {
         None
     }
 
-    /// The next link that went up or down, to be taken after the messages: what arrived came before it, or its peer has come
-    /// back since.
+    /// Returns the next link that went up or down. It is to be taken after the messages: what has arrived was sent
+    /// before the link went down, or the peer has reconnected since.
     pub fn poll_link(&mut self) -> Option<(NodeId, LinkStatus)> {
         self.links.pop_front()
     }
@@ -281,7 +281,7 @@ impl Outbox {
         }
     }
 
-    /// Counts a link that was refused, and logs it where that says anything new.
+    /// Counts a refused link, and logs it unless it repeats what was logged.
     fn refused(&mut self, peer: Option<NodeId>, reason: Refusal) {
         self.stats.refused_links += 1;
         // Without the values of the reason: a stranger chooses them.
@@ -293,10 +293,10 @@ impl Outbox {
 
 /// A payload handle as a role wants it of messages that arrive.
 pub trait Arriving: Payload {
-    /// Reads a message.
+    /// Decodes a message.
     ///
     /// # Errors
-    /// Why it is none.
+    /// Why the frame is not a message.
     fn decode(frame: Frame) -> Result<Message<Self>, DecodeError>;
 }
 
@@ -330,7 +330,7 @@ impl PayloadSource<Bytes> for Cut {
 }
 
 impl Cut {
-    /// Takes a fragment of which the piece holds no more than that, or nothing.
+    /// Takes a fragment if the piece contains nothing else, or returns `None`.
     fn take_last(&mut self, bytes: usize) -> Option<Bytes> {
         if bytes == 0 {
             return Some(Bytes::new());
@@ -357,7 +357,7 @@ impl Arriving for Span {
     }
 }
 
-/// A payload that nobody takes: a message that has one is refused.
+/// A payload that no role accepts: a message with one is refused.
 struct Unwanted(usize);
 
 impl PayloadSource<Span> for Unwanted {

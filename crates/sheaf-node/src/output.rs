@@ -24,7 +24,7 @@ pub struct OutputNode {
     report: Option<Box<dyn FnOnce(OutputReport) + Send>>,
 }
 
-/// Report of an output node's files and links, beside the books that it reports to the event manager.
+/// Counters of an output node's files and links, in addition to the accounts that it reports to the event manager.
 #[derive(Clone, Debug)]
 pub struct OutputReport {
     /// The output node.
@@ -36,8 +36,8 @@ pub struct OutputReport {
 }
 
 impl OutputNode {
-    /// An output node that stores in `sink`. If there is no sign of the event manager for as long as `patience` says, the node gives up. `report`
-    /// is called once at the end.
+    /// Makes an output node that stores in `sink`. It gives up if the event manager is silent for the time in
+    /// `patience`. `report` is called once at the end.
     #[must_use]
     pub fn new(
         role: OutputUnit<Bytes>,
@@ -60,9 +60,10 @@ impl OutputNode {
         }
     }
 
-    /// Writes what has come, and says what is stored. Events that the disk does not take stay with the role.
+    /// Writes the events that have arrived and reports those that are stored. Events that the disk does not take stay
+    /// with the role.
     ///
-    /// The pace of a disk is nobody's silence: files go by everybody's `clock`.
+    /// A slow disk is not the silence of a peer: files use the actual time, `clock`.
     fn store(&mut self, now: Timestamp, clock: Timestamp) {
         if !self.storing.is_ready(clock) {
             return;

@@ -4,8 +4,8 @@ use bytes::Bytes;
 use sheaf_wire::Span;
 use std::collections::VecDeque;
 
-/// Parcels, and how many fragments of each are still held. One thread counts, so a count is a plain number; only the
-/// parcel as a whole, and what is sent of it, are counted handles.
+/// Parcels, with the number of fragments of each that are still held. A single thread counts, so the count is a plain
+/// number; only the parcel as a whole and the sent parts of it are reference-counted.
 #[derive(Debug, Default)]
 pub(crate) struct Parcels {
     parcels: Vec<Parcel>,
@@ -19,7 +19,7 @@ struct Parcel {
 }
 
 impl Parcels {
-    /// Keeps a parcel for as long as one of its fragments is held; there is at least one.
+    /// Keeps a parcel while any of its fragments is held; there is at least one.
     pub(crate) fn keep(&mut self, payload: Bytes, fragments: usize) -> u32 {
         let held = u32::try_from(fragments).expect("a batch is short");
         debug_assert!(held > 0, "a parcel without fragments would be kept for ever");
@@ -54,11 +54,11 @@ impl Parcels {
     }
 }
 
-/// Collects payloads for a frame, with neighbours joined: what lies side by side in memory travels as one piece.
+/// Collects payloads for a frame. Payloads that are adjacent in memory are joined to one piece.
 #[derive(Debug)]
 pub(crate) struct Joined<'a> {
     parcels: &'a Parcels,
-    /// The piece that may go on; without bytes before the first payload.
+    /// The piece that may be extended; empty before the first payload.
     run: Span,
     pieces: VecDeque<Bytes>,
 }
@@ -71,7 +71,7 @@ impl<'a> Joined<'a> {
     /// Takes the next payload.
     #[inline]
     pub(crate) fn push(&mut self, span: Span) {
-        // A parcel is shorter than 4 GiB, and so is what lies side by side in it.
+        // A parcel is shorter than 4 GiB, and so are adjacent payloads in it.
         let is_next = span.offset == self.run.offset + self.run.length;
         if is_next && span.parcel == self.run.parcel {
             self.run.length += span.length;

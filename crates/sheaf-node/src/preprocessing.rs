@@ -1,18 +1,18 @@
-//! An active readout unit: fragments that a builder unit asks for are processed before they leave.
+//! An active readout unit: fragments are processed after a builder unit has requested them and before they are sent.
 //!
 //! ```text
 //!  requests --> role --> answer of raw fragments --> worker --> smaller payloads --> frame
 //!               (collects, bounded)   (n of them)              (the unit's thread sends)
 //! ```
 //!
-//! The role knows nothing of it: an answer that it has composed is given to a worker before it is sent. Until the worker is
-//! done the answer counts as outstanding, and while too many events are, the role is asked for no more answers; requests
-//! then wait in the role, where they are bounded by the builder units' credit. Answers leave in the order in which they are
-//! done; to a builder unit the order between events means nothing.
+//! The role is not involved: its answer goes to a worker before it is sent. Until the worker has finished, the answer
+//! counts as outstanding. While too many events are outstanding, the role is asked for no more answers; requests then
+//! wait in the role, bounded by the builder units' credit. Answers are sent in the order in which they are finished;
+//! builder units do not depend on the order of events.
 //!
-//! The held fragments of an event stay as their source sent them until the event is released. So no failure of a
-//! preprocessor loses a fragment: the raw one is sent in its place and counted by the reason. If a builder unit repeats
-//! a request for fragments that are being processed, the work is not done twice.
+//! Until an event is released, its fragments stay in memory as their source sent them. So no failure of a preprocessor
+//! loses a fragment: the raw fragment is sent instead, and counted by reason. If a builder unit repeats a request for
+//! fragments that are being processed, they are not processed twice.
 
 mod growth;
 pub mod isolated;
@@ -56,7 +56,7 @@ pub struct PreprocessingSetup {
     pub sources: Option<BTreeSet<SourceId>>,
     /// Number of workers; at least one.
     pub workers: u16,
-    /// Answers are begun as long as fewer events than this are outstanding.
+    /// Answers are started while fewer events than this are outstanding.
     pub outstanding_events: usize,
     /// A worker that is not done with a fragment after this time is given up. It may take any time if `None`: also where its
     /// work is done by a process that is watched there ([`isolated`]).
@@ -69,7 +69,7 @@ pub struct PreprocessingSetup {
     pub growth: Growth,
 }
 
-/// Why there is no preprocessing.
+/// Error when starting the preprocessing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PreprocessingError {
     /// A preprocessor cannot be made.
@@ -96,7 +96,7 @@ pub enum PreprocessingError {
 pub struct PreprocessingCounts {
     /// Fragments sent with the payload that the preprocessor made.
     pub processed: u64,
-    /// Fragments sent as they were, because the preprocessor said so.
+    /// Fragments sent unchanged by decision of the preprocessor.
     pub kept: u64,
     /// Fragments sent as they were, because the preprocessor failed with them.
     pub failed: u64,
@@ -104,7 +104,7 @@ pub struct PreprocessingCounts {
     pub abandoned: u64,
     /// Fragments sent as they were, because builder units still held all of the memory for results.
     pub no_memory: u64,
-    /// Fragments sent as they were, because what was made of their event was more than a frame can carry.
+    /// Fragments sent unchanged because the results of their event exceeded the size of a frame.
     pub too_large: u64,
     /// Payload of the processed fragments, before.
     pub bytes_before: u64,
@@ -203,7 +203,7 @@ impl Preprocessing {
         })
     }
 
-    /// Whether another answer may be begun.
+    /// Returns whether another answer may be started.
     pub(crate) fn has_room(&mut self) -> bool {
         let is_full = self.outstanding.len() >= self.setup.outstanding_events;
         self.counts.limit_reached += u64::from(is_full && !self.was_full);
@@ -211,7 +211,7 @@ impl Preprocessing {
         !is_full
     }
 
-    /// Whether answers are being processed.
+    /// Returns whether answers are being processed.
     pub(crate) fn is_busy(&self) -> bool {
         !self.pending.is_empty()
     }
@@ -310,7 +310,7 @@ impl Preprocessing {
         }
     }
 
-    /// Looks after the workers: takes what they have done, gives up those that hang. Returns whether there was anything.
+    /// Serves the workers: takes their results and gives up those that hang. Returns whether there was anything to do.
     pub(crate) fn work(&mut self, now: Timestamp) -> bool {
         let now = self.time.at(now);
         let mut some = false;
@@ -346,7 +346,7 @@ impl Preprocessing {
         self.send(pending, done.made);
     }
 
-    /// Puts an answer together from what a worker has made, or from what there was where it has made nothing.
+    /// Composes an answer from the results of a worker, or from the raw fragments where there is no result.
     fn send(&mut self, pending: Pending, mut made: Vec<Made>) {
         let Pending { to, header, entries, missing, fragments } = pending;
         for errand in entries.iter().flat_map(|entry| errands(to, *entry)) {

@@ -1,4 +1,4 @@
-//! A trigger menu's prescales: of the events that have a tag, one of so many keeps it.
+//! Prescales of a trigger menu: of the events with a tag, one in a number keeps it.
 
 use crate::sink::{EventSink, SinkError, Taken};
 use bytes::Bytes;
@@ -12,7 +12,7 @@ pub struct TagRule {
     pub tag: Tags,
     /// Name of the tag.
     pub name: String,
-    /// One of so many keeps it; at least 1.
+    /// One in this number of events keeps the tag; at least 1.
     pub prescale: u32,
 }
 
@@ -53,9 +53,9 @@ impl PrescaledTags {
 }
 
 impl TagRule {
-    /// Whether an event keeps the tag. By a mixture of the bits of its id and of the tag: whichever builder unit sees an event
-    /// decides the same, nothing that has a period in the ids is preferred, and two tags with the same prescale do not keep the
-    /// same events.
+    /// Returns whether an event keeps the tag. The decision hashes the bits of the event id and of the tag. So every
+    /// builder unit decides the same, no period in the ids is preferred, and two tags with the same prescale keep
+    /// different events.
     fn is_turn(&self, event: EventId) -> bool {
         let mixed = mix64(event.0 ^ mix64(u64::from(self.tag.0.trailing_zeros()) + 1));
         mixed.is_multiple_of(u64::from(self.prescale.max(1)))

@@ -1,7 +1,7 @@
-//! A processor: a process that joins a builder unit while the run goes on, and judges events for it.
+//! A processor: a process that joins a builder unit of a run in progress and filters events for it.
 //!
-//! [`Processor::join`] does it all with a [`Filter`]. Those who want to hold the loop themselves (another language, whose
-//! border is crossed for many events at a time) [`Processor::meet`] the dispatcher, and then [`Processor::take`],
+//! [`Processor::join`] does everything with a [`Filter`]. Callers that need their own loop (such as another language,
+//! for which calls with many events at a time are cheaper) use [`Processor::meet`], and then [`Processor::take`],
 //! [`Processor::answer`], [`Processor::flush`] and [`Processor::wait`] in turn.
 //!
 //! ```no_run
@@ -39,7 +39,7 @@ pub(crate) use way::frame_of;
 
 mod way;
 
-/// The pause between two knocks at a door that is not open yet.
+/// Pause between two attempts to connect to a door that is not open yet.
 const KNOCK: Duration = Duration::from_millis(50);
 
 /// Maximum number of empty fragment lists that are kept for reuse.
@@ -54,7 +54,7 @@ pub struct ProcessorOptions {
     /// Events that it has at a time, the one in judgement included: enough to never wait for the next, few enough that a
     /// slow processor does not sit on many. Default 32.
     pub ahead: u32,
-    /// Time for which it waits for the door to be opened. Default: not at all.
+    /// Time to wait for the door to be opened. Default: zero.
     pub patience: Nanos,
     /// Its certificate, where it joins over a network that is secured so (`transport.tls` of the run). Default: none.
     pub tls: Option<TlsFiles>,
@@ -68,7 +68,7 @@ impl Default for ProcessorOptions {
     }
 }
 
-/// Why a processor could not join, or ended before its time.
+/// Reason why a processor could not join, or ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessorError {
     /// The door.
@@ -83,7 +83,7 @@ pub enum ProcessorError {
     /// The key of the run.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// Somebody lets guests in who is no dispatcher.
+    /// The listener admits guests but is not a dispatcher.
     #[error(
         "{0} accepts processors but does not name its run; is it a `filter.listen` of a run of this release?"
     )]
@@ -108,7 +108,7 @@ pub enum ProcessorError {
     /// The dispatcher speaks another version.
     #[error("the run is of another release: {0}")]
     Welcome(DecodeError),
-    /// A record that is none.
+    /// An invalid record.
     #[error("the dispatcher sent an invalid record: {0}")]
     Record(DecodeError),
     /// Payload that is not there.
@@ -120,8 +120,8 @@ pub enum ProcessorError {
 }
 
 impl ProcessorError {
-    /// Whether it says, of an attempt to join, that there is no dispatcher: one may come. One that ends while it is greeted, with its
-    /// run, is none any more.
+    /// Returns whether an attempt to join failed because there is no dispatcher: one may come. This includes a
+    /// dispatcher that closes, at the end of its run, during the greeting.
     #[must_use]
     pub fn nobody_is_there(&self) -> bool {
         matches!(
@@ -144,10 +144,10 @@ pub struct Processor {
 
 impl Processor {
     /// Joins the dispatcher at `address` (the socket of a door, a run's directory with one door, or `HOST:PORT`; see
-    /// [`Address::of`]), judges events until the run is over or `stop` is set, and leaves in good order.
+    /// [`Address::of`]), filters events until the run is over or `stop` is set, and leaves in good order.
     ///
     /// # Errors
-    /// Why it could not join, or that the dispatcher went away in the middle.
+    /// Why it could not join, or that the dispatcher closed the connection during the run.
     pub fn join(
         address: &Path,
         options: ProcessorOptions,
@@ -160,7 +160,7 @@ impl Processor {
     /// Joins, and asks for the first events.
     ///
     /// # Errors
-    /// Why that is not possible.
+    /// Why it could not join.
     pub fn meet(address: &Path, options: ProcessorOptions) -> Result<Self, ProcessorError> {
         let (start, address) = (Instant::now(), Address::of(address));
         let (way, welcome) = loop {
@@ -184,17 +184,17 @@ impl Processor {
         &self.welcome
     }
 
-    /// Whether nothing more will come: the run is over, or this processor has left.
+    /// Returns whether no more events follow: the run is over, or this processor has left.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.role.is_closed()
     }
 
-    /// The next event to judge, if there is one. Its payload lies in the builder unit's memory, and is what it is only until
-    /// the event is answered.
+    /// Returns the next event to filter, if there is one. Its payload is in the builder unit's memory and is valid only
+    /// until the event is answered.
     ///
     /// # Errors
-    /// That the dispatcher broke the rules.
+    /// That the dispatcher violated the protocol.
     pub fn take(&mut self) -> Result<Option<(Ticket, Event<Bytes>)>, ProcessorError> {
         loop {
             match self.role.poll_event() {
@@ -208,7 +208,7 @@ impl Processor {
         }
     }
 
-    /// Takes one record; false if there is none.
+    /// Takes one record; returns `false` if there is none.
     fn take_record(&mut self) -> Result<bool, ProcessorError> {
         if self.role.is_closed() {
             return Ok(false);
@@ -225,10 +225,10 @@ impl Processor {
         Ok(true)
     }
 
-    /// Answers an event; the dispatcher sees it after the next [`Self::flush`].
+    /// Answers an event; the dispatcher receives the answer after the next [`Self::flush`].
     ///
     /// # Errors
-    /// That the dispatcher went away.
+    /// That the dispatcher closed the connection.
     pub fn answer(
         &mut self,
         ticket: Ticket,
@@ -244,16 +244,16 @@ impl Processor {
         self.say()
     }
 
-    /// Asks to leave: no more events are asked for, those that are here are still answered, and the last answer is followed by
-    /// the farewell.
+    /// Starts to leave: no more events are requested, those already received are still answered, and the farewell
+    /// follows the last answer.
     pub fn stop(&mut self) {
         self.role.handle_stop();
     }
 
-    /// Lets the dispatcher see what was answered, and asks it for more.
+    /// Makes the answers visible to the dispatcher and requests more events.
     ///
     /// # Errors
-    /// That the dispatcher went away.
+    /// That the dispatcher closed the connection.
     pub fn flush(&mut self) -> Result<(), ProcessorError> {
         self.say()?;
         self.way.flush();
@@ -273,15 +273,16 @@ impl Processor {
         Ok(())
     }
 
-    /// Flushes, then sleeps until there may be an event, the dispatcher is gone, or `timeout` has passed.
+    /// Flushes, then sleeps until there may be an event, the dispatcher has closed the connection, or `timeout` has
+    /// passed.
     pub fn wait(&mut self, timeout: Nanos) {
         self.way.wait(timeout);
     }
 
-    /// Judges events until the run is over or `stop` is set, and leaves in good order.
+    /// Filters events until the run is over or `stop` is set, and leaves in good order.
     ///
     /// # Errors
-    /// That the dispatcher broke the rules.
+    /// That the dispatcher violated the protocol.
     pub fn run(self, filter: &mut dyn Filter, stop: &AtomicBool) -> Result<WorkerTimes, ProcessorError> {
         let mut working = Working { processor: self, stop };
         let times = judging::work(&mut working, filter);
@@ -289,7 +290,7 @@ impl Processor {
         times
     }
 
-    /// Shows the dispatcher what this processor says of its own work.
+    /// Reports this processor's account of its time to the dispatcher.
     pub fn show(&mut self, times: &WorkerTimes) {
         let WorkerTimes { judged, filter, worker, idle } = *times;
         self.way.show(Times { judged, filter, worker, idle });

@@ -17,11 +17,11 @@ use sheaf_wire::{Fragment, Nanos, NodeId, SourceId, Span, Timestamp};
 /// they are still in the cache when they are sent.
 const FRAGMENTS_PER_ROUND: usize = 64;
 
-/// A starved or held-back source is looked at again after this time, if nothing else happens before. Memory that another
-/// process gives back wakes nobody, so this is the longest that it lies idle.
+/// Interval after which a starved or held-back source is checked again, if nothing else happens first. Memory returned
+/// by another process wakes no thread, so this is the longest time that it is unused.
 const RETRY_SOURCES: Nanos = Nanos::from_millis(1);
 
-/// After a stall of this length the event manager's words may lie in the queue.
+/// Length of a stall after which messages of the event manager may be waiting in the queue.
 const LONG_STALL: Nanos = Nanos::from_millis(500);
 
 /// A readout unit with its sources and its endpoint.
@@ -50,7 +50,7 @@ struct Input {
     ended: bool,
 }
 
-/// Report of a readout unit's sources and links, beside the books that it reports to the event manager.
+/// Counters of a readout unit's sources and links, in addition to the accounts that it reports to the event manager.
 #[derive(Clone, Debug)]
 pub struct ReadoutReport {
     /// The readout unit.
@@ -64,8 +64,8 @@ pub struct ReadoutReport {
 }
 
 impl ReadoutNode {
-    /// A readout unit that begins with the run. If there is no sign of the event manager for as long as `patience` says, the node gives
-    /// up. `report` is called once at the end.
+    /// Makes a readout unit that begins with the run. It gives up if the event manager is silent for the time in
+    /// `patience`. `report` is called once at the end.
     #[must_use]
     pub fn new(
         role: ReadoutUnit<Span>,
@@ -95,8 +95,8 @@ impl ReadoutNode {
         }
     }
 
-    /// Gives the super-fragments for the `builders` builder units to the transport as `config` says, whole messages at a time:
-    /// for transports that do not shape by themselves.
+    /// Shapes the super-fragments for the `builders` builder units as `config` says, whole messages at a time: for
+    /// transports that do not shape themselves.
     #[must_use]
     pub fn shaped(mut self, config: ShaperConfig, builders: usize) -> Self {
         let me = usize::from(self.role.identity().node.index);
@@ -104,17 +104,17 @@ impl ReadoutNode {
         self
     }
 
-    /// Processes fragments before they leave. The workers are started here.
+    /// Processes fragments before they are sent. The workers are started here.
     ///
     /// # Errors
-    /// The preprocessor cannot be made, or a worker not be started.
+    /// If the preprocessor cannot be made, or a worker cannot be started.
     pub fn active(mut self, setup: PreprocessingSetup) -> Result<Self, PreprocessingError> {
         let waker = self.outbox.endpoint().waker();
         self.preprocessing = Some(Preprocessing::new(self.role.identity().node, setup, waker)?);
         Ok(self)
     }
 
-    /// Sends what the role has to say. Returns whether there was anything.
+    /// Sends the role's messages. Returns whether there were any.
     fn transmit(&mut self, now: Timestamp) -> bool {
         if self.preprocessing.is_some() {
             return self.transmit_processed(now);
@@ -177,7 +177,7 @@ impl ReadoutNode {
         }
     }
 
-    /// Takes fragments from all sources. Returns whether there were any, and when to look again.
+    /// Takes fragments from all sources. Returns whether there were any, and when to check again.
     fn take_fragments(&mut self, now: Timestamp) -> (bool, Timestamp) {
         let mut busy = false;
         let mut until = Timestamp::MAX;
@@ -208,7 +208,7 @@ impl Input {
         Self { source, batch: Batch::default(), had: 0, then: BatchEnd::More, ended: false }
     }
 
-    /// Gives the role what the source has. Returns whether there was any, and when to look again.
+    /// Passes the source's fragments to the role. Returns whether there were any, and when to check again.
     fn take(
         &mut self,
         role: &mut ReadoutUnit<Span>,

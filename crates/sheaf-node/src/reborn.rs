@@ -6,8 +6,8 @@ use sheaf_wire::{Nanos, NodeId, Timestamp};
 /// Makes the next life of a node, with a session of its own.
 pub type NextLife = Box<dyn FnMut() -> Result<Box<dyn Agent>, NodeError> + Send>;
 
-/// A node that starts anew with a new session when it was given up (fenced), as a process would that is started again:
-/// what it had and did not report is built elsewhere, and from then on it takes part as before.
+/// A node that starts anew with a new session after it was fenced, like a process that is restarted. What it had and
+/// did not report is built elsewhere, and it takes part in the run as before.
 pub struct Reborn {
     node: NodeId,
     /// `None` after a life that could not begin.
@@ -17,7 +17,7 @@ pub struct Reborn {
 }
 
 impl Reborn {
-    /// Begins the first life.
+    /// Begins the first session.
     ///
     /// # Errors
     /// Why it cannot begin.
@@ -39,7 +39,7 @@ impl Agent for Reborn {
             return progress;
         }
         let ended = life.finish();
-        // A node's place in a network is free again when its endpoint is gone.
+        // A node's place in a network becomes free when its endpoint is dropped.
         self.life = None;
         if let Err(error @ NodeError::Fenced(_)) = ended {
             log::warn!("{error}; it begins a new session");

@@ -1,4 +1,4 @@
-//! Log lines that anybody who reaches a port can cause, as often as they like.
+//! Log lines that anyone who can reach a port can cause at any rate.
 //!
 //! Each peer and reason has its own count, and [`Times`] decides which counts are logged. The counters of a node include all.
 

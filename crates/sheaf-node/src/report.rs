@@ -52,7 +52,7 @@ pub struct RunReport {
     pub evolution: Evolution,
     /// When the last event ended.
     pub last_end_at: Option<Timestamp>,
-    /// The end of the warm-up, where there was one: rates and latencies are of what ended after it.
+    /// End of the warm-up, if there was one: rates and latencies include only events that ended after it.
     pub warm_at: Option<Timestamp>,
     /// Events that had ended by then.
     pub warm_up: Tally,
@@ -60,11 +60,11 @@ pub struct RunReport {
     pub absent: Vec<NodeId>,
     /// Builder sessions that ended before their time.
     pub lost_builders: u64,
-    /// Readout units that began a new life; what they had held is in nobody's books.
+    /// Readout units that were restarted; the fragments they had held are in no account.
     pub restarted_readouts: u64,
     /// Output nodes that began a new life.
     pub restarted_outputs: u64,
-    /// Whether the run was ended by a signal.
+    /// Whether a signal ended the run.
     pub interrupted: bool,
     /// Messages that the event manager's link did not send or understand.
     pub outbox: OutboxStats,
@@ -192,10 +192,9 @@ impl RunReport {
 
     /// Returns the relations that do not add up; empty if the books balance.
     ///
-    /// Each offered trigger must be accepted or vetoed, and live time and dead time must be the time of the run. The two ledgers
-    /// must balance each for itself, nothing may be in flight, every readout unit must have reported
-    /// (of a run that has begun), and the readout units must have seen as many fragments stored as the event manager was
-    /// told of.
+    /// Each offered trigger must be accepted or vetoed, and the sum of live time and dead time must be the time of the
+    /// run. The two ledgers must each balance, and nothing may be in flight. Every readout unit must have reported (if
+    /// the run has begun), and the readout units must have counted as many stored fragments as the event manager.
     #[must_use]
     pub fn imbalances(&self, readouts: u16) -> Vec<String> {
         let mut wrong = Vec::new();
@@ -244,7 +243,8 @@ impl RunReport {
         wrong
     }
 
-    /// Whether an event was dropped, or a fragment for a reason that is not part of an ordinary run.
+    /// Returns whether an event was dropped, or a fragment was dropped for a reason that is not part of an ordinary
+    /// run.
     #[must_use]
     pub fn lost_anything(&self) -> bool {
         let ordinary =
@@ -277,7 +277,7 @@ pub struct Snapshot {
     pub incomplete: u64,
     /// Dropped events.
     pub dropped: u64,
-    /// Payload held by the readout units, as they last said.
+    /// Payload held by the readout units, according to their last report.
     pub buffered: ByteCount,
     /// Vetoed triggers.
     pub vetoed: u64,

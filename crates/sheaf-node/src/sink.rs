@@ -1,4 +1,4 @@
-//! Where accepted events go.
+//! Sinks: destinations of accepted events.
 
 use crate::converting::Converter;
 use bytes::Bytes;
@@ -13,17 +13,17 @@ use std::sync::Arc;
 /// Takes accepted events. An event counts as stored when [`EventSink::stored`] includes it; events become stored in the
 /// order in which they were written.
 pub trait EventSink: Send {
-    /// Accepts an event and what was said of it.
+    /// Accepts an event and its verdict.
     ///
     /// # Errors
     /// Describes the failure to the operator. The event was not accepted and may be offered again.
     fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<Taken, SinkError>;
 
-    /// As [`EventSink::write`], of an event that the caller has no more need of: a sink that is not done with it when this returns
-    /// takes out of it what it holds ([`Event::take`]). A sink in front of another hands this on.
+    /// As [`EventSink::write`], for an event that the caller no longer needs: a sink that keeps it beyond this call
+    /// takes the content out of it ([`Event::take`]). A sink in front of another forwards this call.
     ///
     /// # Errors
-    /// As there; the event is as it was.
+    /// As there; the event is unchanged.
     fn give(&mut self, event: &mut Event<Bytes>, verdict: &Verdict) -> Result<Taken, SinkError> {
         self.write(event, verdict)
     }
@@ -34,12 +34,12 @@ pub trait EventSink: Send {
     /// Describes the failure. Nothing accepted is lost by it; the call may be repeated.
     fn end_batch(&mut self, now: Timestamp) -> Result<(), SinkError>;
 
-    /// Whoever gives the events is running out of room, because events wait to be stored: what a sink does in larger units
-    /// than batches, it does at the next end of a batch. A sink in front of another hands this on.
+    /// Signals that the caller runs out of room because events wait to be stored: work that a sink does in larger units
+    /// than batches is then done at the next end of a batch. A sink in front of another forwards this call.
     fn press(&mut self);
 
-    /// Whether it takes events now; if not, whoever has them keeps them and asks again. So what a sink does with files that it
-    /// has closed holds up the run where it takes longer than to fill them. A sink in front of another hands this on.
+    /// Returns whether it takes events now; if not, the caller keeps them and asks again. So if processing closed files
+    /// takes longer than filling them, it holds up the run. A sink in front of another forwards this call.
     fn has_room(&self) -> bool {
         true
     }
@@ -64,7 +64,7 @@ pub trait EventSink: Send {
     }
 }
 
-/// Reason why an output does not do what it is asked. The same call may be made again.
+/// Reason why a call of an output failed. The call may be repeated.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum SinkError {
     /// An event file could not be written.
@@ -82,7 +82,7 @@ pub enum SinkError {
         /// Time for which they were awaited.
         seconds: u64,
     },
-    /// The thread that writes the files is gone.
+    /// The thread that writes the files has panicked.
     #[error("the thread that writes the output's files has panicked")]
     Panicked,
     /// An output that has no files fails, for this reason.
@@ -90,7 +90,7 @@ pub enum SinkError {
     Other(String),
 }
 
-/// Errors are equal that say the same: those of the operating system cannot be compared.
+/// Errors are equal if their texts are: errors of the operating system cannot be compared.
 impl PartialEq for SinkError {
     fn eq(&self, other: &Self) -> bool {
         self.to_string() == other.to_string()
@@ -142,7 +142,7 @@ impl EventSink for NullSink {
     }
 }
 
-/// While files are on their way to an object store, it is looked so often whether they are there.
+/// Interval at which uploads in progress are checked.
 const UPLOAD_LOOKS: Nanos = Nanos::from_millis(5);
 
 /// Writes event files, one series for each stream, and has those uploaded whose events count as stored only then.
@@ -170,11 +170,11 @@ impl FileSink {
         self.writer.routing()
     }
 
-    /// Begins the event files of one builder session in `directory`. `streams` says which events go to which files and
-    /// how these are written; what it does not say of the stream `default` is in `session`.
+    /// Begins the event files of one builder session in `directory`. `streams` selects events and options of each file;
+    /// `session` has the options for the stream `default`.
     ///
     /// # Errors
-    /// Why that is not possible.
+    /// Why the files cannot be created.
     pub fn create(
         directory: &Path,
         streams: Vec<(StreamRule, WriterOptions)>,
@@ -208,14 +208,14 @@ impl FileSink {
         ended.and(self.writer.finish().map_err(SinkError::from))
     }
 
-    /// Has closed files of streams made into another format that say so ([`WriterOptions::replaced`]).
+    /// Converts closed files of streams with another format ([`WriterOptions::replaced`]).
     #[must_use]
     pub fn with_converter(mut self, converter: Converter) -> Self {
         self.converter = Some(converter);
         self
     }
 
-    /// Hands closed files over, and hears which were converted and which are in the store.
+    /// Hands over closed files, and collects those that were converted and uploaded.
     fn exchange(&mut self) -> Result<(), SinkError> {
         let converted = self.converter.as_mut().map_or(Ok(()), |converter| {
             self.writer.take_replaceable().into_iter().for_each(|file| converter.submit(file));
@@ -279,13 +279,13 @@ impl EventSink for FileSink {
     fn finish(&mut self) -> Result<(), SinkError> {
         let finished = self.writer.finish().map_err(SinkError::from);
         let finished = finished.and(self.finish_converter());
-        // What is closed only now has no event that counts: the run has not waited for it.
+        // Files closed only now have no event that counts: the run has not waited for them.
         let Some(uploads) = &mut self.uploads else { return finished };
         let ended = uploads.finish().map_err(SinkError::Upload);
         while let Some(file) = uploads.poll() {
             self.writer.confirm(&file);
         }
-        // Writes the list once more, with what was confirmed.
+        // Writes the list once more, with the confirmed uploads.
         let listed = self.writer.finish().map_err(SinkError::from);
         finished.and(ended).and(listed)
     }

@@ -1,7 +1,7 @@
 //! Sources of a readout unit in the memory that its transport sends from.
 //!
-//! Generic code is compiled, and optimised, in the crate that knows its types. The sources are compiled here, so that the command needs
-//! no optimisation.
+//! Generic code is compiled, and optimised, in the crate that knows its types. The sources are compiled here, so that
+//! the command needs no optimisation.
 
 use crate::preprocessing::{OutputMemory, Outputs};
 use sheaf_buffer::{Heap, Memory, Pool};
@@ -47,7 +47,7 @@ impl FragmentMemory {
     /// Returns an emulated source.
     ///
     /// # Errors
-    /// Where the configuration contradicts itself.
+    /// If the configuration contradicts itself.
     pub fn emulated(&self, id: SourceId, config: &EmulatorConfig) -> Result<Box<dyn Source>, EmulatorError> {
         Ok(match self {
             Self::Heap => Box::new(EmulatedSource::with_memory(id, config, Heap)?),

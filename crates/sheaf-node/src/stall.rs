@@ -1,19 +1,19 @@
-//! Time that a node was held up itself: by a disk that took seconds for a write, by other processes that had the processor, or
-//! because its own process was stopped.
+//! Time for which a node was held up itself: by a disk that took seconds for a write, by other processes that had the
+//! processor, or because its own process was stopped.
 //!
-//! Deadlines that pass meanwhile say nothing about others: what they wait for may lie in the queue. So a role that judges others
-//! by their silence is driven by the node's own time, which goes on only while the node looks. What is no judgement of others
-//! goes by everybody's time: when files are made durable, and when others are to hear of this node.
+//! Deadlines that pass during a stall say nothing about peers: the messages they wait for may be in the queue. So a
+//! role that judges peers by their silence uses the node's own time, which advances only while the node runs.
+//! Everything else uses the actual time, such as when files are made durable and when heartbeats are due.
 //!
-//! A node says after each round when it will look again: at once, or after a sleep. Whatever it comes later than that is a stall,
-//! whether it is one of a minute or one of 90 ms in each tenth of a second, as under a processor quota.
+//! After each round, a node returns when it will run again: at once, or after a sleep. Any delay beyond that is a
+//! stall, be it a single one of a minute or one of 90 ms in each tenth of a second, as under a processor quota.
 
 use sheaf_wire::{Nanos, Timestamp};
 
 /// Lateness that a round may have: rounds under load take long, and the kernel ends sleeps late. Of a round that is later, only this much counts.
 const GRACE: Nanos = Nanos::from_millis(5);
 
-/// A node that sleeps looks at least this often.
+/// Longest sleep of a node between two rounds.
 const LONGEST_SLEEP: Nanos = crate::worker::LONGEST_SLEEP;
 
 /// Total length of stalls that the driver reports to the role. By its own clock the node may have sent a heartbeat just now;
@@ -47,7 +47,7 @@ impl StallFree {
         stall
     }
 
-    /// Whether the role is to hear that the node was held up; asked once a round.
+    /// Returns whether to tell the role that the node was held up; called once per round.
     pub(crate) fn has_news(&mut self) -> bool {
         let has_news = self.stalled.0 - self.reported.0 >= REPORTED_STALL.0;
         if has_news {

@@ -14,22 +14,22 @@ use sheaf_wire::{Event, SourceId};
 pub enum StepVerdict {
     /// The event is rejected; nothing more of it is asked for.
     Reject,
-    /// The event needs no more sources. It goes to the filter as it is.
+    /// The event needs no more sources. It goes to the filter unchanged.
     Enough,
-    /// More sources are to be asked for: all the rest, after which the event goes to the filter, or those of a region of
-    /// interest, after which the step filter sees it again.
+    /// More sources are requested: either all remaining ones, after which the event goes to the filter, or those of a
+    /// region of interest, after which the step filter sees it again.
     More(More),
 }
 
-/// Judges parts of events, where events are built in steps: a quick decision near the builder unit, before most of the event
-/// has moved. What it lets through goes to the [`Filter`] when it is built.
+/// Filters parts of events, with building in steps: a quick decision near the builder unit, before most of the event
+/// has been transferred. Accepted events go to the [`Filter`] when they are built.
 pub trait StepFilter: Send {
-    /// Judges an event of which this part has been built. Sources that are neither in its fragments nor missing have
-    /// not been requested.
+    /// Decides on an event of which this part has been built. Sources that are neither in its fragments nor missing
+    /// have not been requested.
     ///
     /// # Errors
-    /// A [`FilterFailure`] where the filter has no verdict. The rest of the event is then asked for, so that nothing is lost,
-    /// and the filter decides.
+    /// A [`FilterFailure`] if the filter has no verdict. The rest of the event is then requested, so that nothing is
+    /// lost, and the filter decides.
     fn judge(&mut self, part: &Event<Bytes>) -> Result<StepVerdict, FilterFailure>;
 
     /// Returns its counters by name.
@@ -47,7 +47,7 @@ pub(crate) enum Steps {
 }
 
 impl Steps {
-    /// Whether a part is not judged yet.
+    /// Returns whether a part is still being filtered.
     pub(crate) fn is_judging(&self) -> bool {
         match self {
             Self::Here(_) => false,
@@ -55,7 +55,7 @@ impl Steps {
         }
     }
 
-    /// Ends the work, and says what was counted.
+    /// Ends the work and returns the counters.
     pub(crate) fn finish(&mut self) -> Vec<(&'static str, u64)> {
         match self {
             Self::Here(filter) => filter.counters(),
@@ -64,7 +64,7 @@ impl Steps {
     }
 }
 
-/// Any filter as a step filter: of what it accepts, all the rest is asked for. Its tags and payload are not kept.
+/// Any filter as a step filter: if it accepts, the rest of the event is requested. Its tags and payload are discarded.
 pub struct Accepted<F>(pub F);
 
 impl<F: Filter> StepFilter for Accepted<F> {
@@ -93,7 +93,7 @@ impl StepFilter for FromLibrary {
     }
 }
 
-/// Asks for the rest of every event.
+/// Requests the rest of every event.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AskForAll;
 
@@ -103,13 +103,13 @@ impl StepFilter for AskForAll {
     }
 }
 
-/// Goes by the size of what is here, which front ends with zero suppression make a measure of activity.
+/// Decides by the size of the part, which is a measure of activity if front ends suppress zeros.
 #[derive(Clone, Debug, Default)]
 pub struct Activity {
     /// An event is rejected if its first step has less payload, in bytes.
     pub minimum: u64,
-    /// Sources with a region of interest: where such a source has at least [`Self::minimum`] bytes, the sources of its region are
-    /// asked for. If there are none, all the rest is.
+    /// Sources with a region of interest: if such a source has at least [`Self::minimum`] bytes, the sources of its
+    /// region are requested. If the list is empty, all remaining sources are.
     pub regions: Vec<(SourceId, Vec<SourceId>)>,
 }
 

@@ -1,5 +1,4 @@
-//! An output in use: events on their way into it, until they are as durable as configured. Whoever stores drives one of these,
-//! a builder unit or an output node.
+//! An output in use: holds events until they are as durable as configured. A builder unit or an output node drives it.
 
 use crate::sink::{EventSink, SinkError, Taken};
 use bytes::Bytes;
@@ -64,13 +63,13 @@ impl<T> Storing<T> {
         self.sink
     }
 
-    /// Whether events are taken now. What was refused is tried first.
+    /// Returns whether events are taken now. A refused event is written first.
     pub(crate) fn is_ready(&mut self, now: Timestamp) -> bool {
         if self.trouble.as_ref().is_some_and(|trouble| trouble.try_again_at > now) {
             return false;
         }
         if !self.sink.has_room() {
-            // What was written before must not wait for that.
+            // Earlier events must not wait for it.
             self.end_batch(now);
             self.held_up = Some(now + HELD_UP);
             return false;
@@ -82,8 +81,8 @@ impl<T> Storing<T> {
         }
     }
 
-    /// Writes an event, out of which is taken what the output keeps. `false`: it could not be written, and waits here. Then nothing
-    /// more is taken until [`Self::is_ready`] says so.
+    /// Writes an event and takes what the output keeps out of it. Returns `false` if it could not be written: it waits
+    /// here, and no more events are taken until [`Self::is_ready`] returns `true`.
     #[inline]
     pub(crate) fn write(
         &mut self,
@@ -105,14 +104,14 @@ impl<T> Storing<T> {
         true
     }
 
-    /// Whoever gives the events has no room for many more: see [`EventSink::press`].
+    /// Signals that the caller has little room left: see [`EventSink::press`].
     pub(crate) fn press(&mut self) {
         if !self.accepted.is_empty() {
             self.sink.press();
         }
     }
 
-    /// Ends a batch of events. Then [`Self::poll`] tells what is settled.
+    /// Ends a batch of events. [`Self::poll`] then returns what is settled.
     pub(crate) fn end_batch(&mut self, now: Timestamp) {
         match self.sink.end_batch(now) {
             Ok(()) => {
@@ -150,12 +149,12 @@ impl<T> Storing<T> {
         self.accepted.len() + usize::from(self.refused.is_some())
     }
 
-    /// Whether the output fails.
+    /// Returns whether the output fails.
     pub(crate) fn is_failing(&self) -> bool {
         self.trouble.is_some()
     }
 
-    /// Whether the output fails, or has no room for the moment.
+    /// Returns whether the output fails, or has no room at the moment.
     pub(crate) fn is_in_trouble(&self) -> bool {
         self.trouble.is_some() || self.held_up.is_some()
     }

@@ -4,10 +4,10 @@ use crate::worker::NodeError;
 use sheaf_protocol::liveness::{Liveness, Patience};
 use sheaf_wire::{Nanos, NodeId, Timestamp};
 
-/// Time for which a node that has closed waits for the last acknowledgements where the event manager is gone.
+/// Time for which a node that has closed waits for the last acknowledgements after the event manager has ended.
 pub(crate) const LINGER: Nanos = Nanos::from_secs(2);
 
-/// Watches for the event manager: a node without one waits for as long as is configured.
+/// Watches the event manager: a node waits for a missing one as long as configured.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Vigil {
     node: NodeId,
@@ -21,13 +21,13 @@ impl Vigil {
         Self { node, patience, listens_since: now }
     }
 
-    /// The node was held up itself until now: the event manager's words may lie in its queue.
+    /// Excuses the event manager because the node itself was held up: messages may be in its queue.
     pub(crate) fn excuse(&mut self, now: Timestamp) {
         self.listens_since = now;
     }
 
-    /// Whether a node that closed at `closed_at` still waits for the event manager to acknowledge its books: as long as the event
-    /// manager lives, or has been gone for less than [`LINGER`].
+    /// Returns whether a node that closed at `closed_at` still waits for the event manager to acknowledge its account:
+    /// while the event manager lives, or has been gone for less than [`LINGER`].
     pub(crate) fn lingers(&self, now: Timestamp, closed_at: Timestamp, manager: &Liveness) -> bool {
         if manager.is_down() {
             now.since(manager.quiet_since(closed_at).max(closed_at)) < LINGER
@@ -36,7 +36,7 @@ impl Vigil {
         }
     }
 
-    /// Why the node gives up, if it does.
+    /// Returns the reason why the node gives up, if it does.
     pub(crate) fn end(&self, now: Timestamp, manager: &Liveness) -> Option<NodeError> {
         let mut manager = *manager;
         manager.excuse(self.listens_since);

@@ -7,7 +7,7 @@ use std::num::NonZeroU64;
 
 /// Time for which an idle worker polls before it sleeps. A wake-up costs some 10 to 30 microseconds between two cores
 /// of the machines this was measured on, and under load work arrives within a few. But spinning takes the core from
-/// other threads on it, one of which may be the one that is waited for.
+/// other threads, one of which may be the one that it waits for.
 const SPIN: Nanos = Nanos::from_micros(10);
 
 /// Period over which a worker averages its times asleep and awake.
@@ -17,7 +17,7 @@ const RHYTHM: Nanos = Nanos::from_millis(2);
 /// latency at a low rate.
 const TIMER_SLACK: Option<NonZeroU64> = NonZeroU64::new(1);
 
-/// A worker looks at least so often before it sleeps, however long that takes: a round may cost system calls.
+/// Minimum number of idle rounds before a worker sleeps, however long they take: a round may cost system calls.
 const FEWEST_IDLE_ROUNDS: u32 = 2;
 
 /// The longest sleep. Nothing waits for it to end: it bounds the delay of a stop flag.
@@ -28,7 +28,7 @@ pub trait Agent: Send {
     /// The node that this is.
     fn node(&self) -> NodeId;
 
-    /// One round: take what has arrived, work, send. Never blocks.
+    /// Runs one round: take what has arrived, work, send. Never blocks.
     fn work(&mut self, now: Timestamp) -> Progress;
 
     /// Sleeps until there may be something to do, at most for `timeout`. Agents on one thread share a doorbell, so that
@@ -53,10 +53,10 @@ pub enum Progress {
     Finished,
 }
 
-/// Why a node did not do all of its work.
+/// Reason why a node did not do all of its work.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NodeError {
-    /// No word of the event manager.
+    /// No message of the event manager.
     #[error(
         "{node} has not heard of the event manager for {silence}; is it running, and does its address match?"
     )]
@@ -66,7 +66,7 @@ pub enum NodeError {
         /// Duration.
         silence: Nanos,
     },
-    /// The connection to the event manager is gone.
+    /// The connection to the event manager is lost.
     #[error(
         "{node} has had no connection to the event manager for {absence}; has its process or its host died?"
     )]
@@ -107,7 +107,7 @@ pub enum NodeError {
     Deserted {
         /// Builder or readout unit.
         role: Role,
-        /// Time for which the run has waited.
+        /// Time that the run has waited.
         limit: Nanos,
     },
     /// The run never began: there is no builder unit, or no readout unit.
@@ -140,7 +140,8 @@ struct Rhythm {
 impl Rhythm {
     /// Takes note of a sleep, and of the work before it.
     fn note(&mut self, awake: Nanos, asleep: Nanos) {
-        // One sleep counts as much as the memory is long, or a long one would hide what follows it.
+        // One sleep counts at most as much as the length of the memory, so that a long one does not hide what follows
+        // it.
         self.asleep = self.asleep + asleep.min(RHYTHM);
         self.awake = self.awake + awake.min(RHYTHM);
         while self.asleep + self.awake > RHYTHM {
@@ -148,8 +149,8 @@ impl Rhythm {
         }
     }
 
-    /// Whether the worker mostly sleeps. What comes next is then seldom a spin away, and the nodes that it passes on its way
-    /// here need the processor that a spin would take.
+    /// Returns whether the worker mostly sleeps. The next message is then rarely within a spin, and the nodes that it
+    /// passes on its way need the processor that a spin would take.
     fn is_calm(self) -> bool {
         self.asleep > self.awake
     }
@@ -162,7 +163,7 @@ pub fn end_sleeps_in_time() {
     }
 }
 
-/// Runs agents until all have finished. Returns what went wrong, node by node.
+/// Runs agents until all have finished. Returns their errors, node by node.
 pub fn run(mut agents: Vec<Box<dyn Agent>>, clock: Clock) -> Vec<NodeError> {
     end_sleeps_in_time();
     let mut errors = Vec::new();

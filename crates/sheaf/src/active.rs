@@ -22,7 +22,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-/// The memory for a worker's results is in so many blocks: what is in one is free again when all of it is.
+/// Number of blocks in the memory for a worker's results. A block is reused once all results in it have been released.
 const BLOCKS: u64 = 8;
 
 /// Parts of a preprocessor: its library, version and options.
@@ -111,7 +111,7 @@ impl Plan {
             sources: (!sources.is_empty()).then(|| sources.iter().copied().collect()),
             workers: preprocessing.workers,
             outstanding_events: preprocessing.outstanding_events as usize,
-            // A worker whose process hangs ends it by itself.
+            // A worker with a process of its own enforces the limit itself.
             time_limit: limit.filter(|_| !preprocessing.processes),
             make,
             growth: Growth {
@@ -143,7 +143,7 @@ impl Plan {
         ByteCount(worker.saturating_mul(u64::from(preprocessing.workers) + MOST_LEFT_BEHIND as u64))
     }
 
-    /// Whether a node reads sources whose fragments are processed.
+    /// Returns whether a node reads sources whose fragments are preprocessed.
     fn is_active(&self, node: &NodeConfig) -> bool {
         let chosen = &self.config.preprocessing.sources;
         let is_chosen = chosen.is_empty() || node.sources.iter().any(|source| chosen.contains(source));

@@ -1,4 +1,4 @@
-//! The agents of this process: a role, its endpoint, and what it needs of the world.
+//! The agents of this process: each is a role with its endpoint, sources, outputs and filters.
 
 use crate::consumers::{self, BuilderDoor, ClosingDoors};
 use crate::describe;
@@ -43,8 +43,8 @@ pub(crate) struct AgentMaker {
 }
 
 impl AgentMaker {
-    /// Makes the agent of a node that shares its process with the event manager. It does not outlive it: its end may come
-    /// before they have met, or without that its last words have arrived.
+    /// Makes the agent of a node that shares its process with the event manager. It ends with the event manager, even
+    /// if the two have not connected or the event manager's last messages have not arrived.
     pub(crate) fn make_beside_manager(&self, id: NodeId, connect: Connect) -> anyhow::Result<Box<dyn Agent>> {
         let agent = self.make(id, connect)?;
         Ok(match id.role {
@@ -65,7 +65,7 @@ impl AgentMaker {
         if id.role != Role::Builder {
             return begin();
         }
-        // The first session begins here, so that what is wrong is said before anything runs.
+        // The first session begins here, so that errors are reported before anything runs.
         let mut first = Some(begin()?);
         let next = move || match first.take() {
             Some(agent) => Ok(agent),
@@ -164,7 +164,7 @@ pub(crate) struct Reports {
 }
 
 impl Reports {
-    /// Returns the figures that the summary needs beside the event manager's report.
+    /// Returns the figures that the summary needs in addition to the event manager's report.
     ///
     /// Waits until the doors for consumers are closed: the agents must have been dropped.
     pub(crate) fn extras(&self) -> Extras {

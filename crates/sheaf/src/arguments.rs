@@ -1,4 +1,4 @@
-//! The arguments of commands that have no module of their own for them, and what `sheaf run` changes in a configuration.
+//! Arguments of the commands that do not define their own, and the changes that `sheaf run` makes to a configuration.
 
 use clap::Args;
 use sheaf_config::{Config, Pacing, SizeModel, SourceKind, TransportKind, Trigger, TriggerMode};
@@ -105,11 +105,11 @@ pub(crate) struct RunArguments {
     pub(crate) json: bool,
 }
 
-/// The trigger rate of a run that nobody has configured, in Hz: with its 4 sources of 2 KiB, 82 MB/s.
+/// Trigger rate of a run without a configuration, in Hz: with its 4 sources of 2 KiB, 82 MB/s.
 const TRIGGER_RATE_HZ: f64 = 10_000.0;
 
 impl RunArguments {
-    /// The flags that say how to replay, of those that are given.
+    /// Returns the replay flags that were given.
     pub(crate) fn replay_flags(&self) -> Vec<&'static str> {
         let flags = [
             ("--loops", self.loops.is_some()),
@@ -168,7 +168,8 @@ impl RunArguments {
         }
     }
 
-    /// A run that nobody has configured has a rate that any laptop keeps up with, and that leaves it most of its disk.
+    /// Sets the trigger of a run without a configuration to a rate that any laptop sustains and that does not fill its
+    /// disk.
     fn apply_trigger(&self, trigger: &mut Trigger, is_emulated: bool) {
         let nothing_said =
             self.config.is_none() && self.trigger_rate.is_none() && self.trigger_mode.is_none();

@@ -41,7 +41,7 @@ impl Plan {
         Ok(Judgement { check, filter, sink })
     }
 
-    /// Where a node's session writes events to.
+    /// Makes the sink to which a node's session writes events.
     pub(crate) fn sink(&self, me: &Identity, directory: Option<&Path>) -> anyhow::Result<Box<dyn EventSink>> {
         Ok(match directory {
             Some(directory) => crate::output::files(self, me, directory)?,
@@ -102,7 +102,7 @@ impl Plan {
         let Config { source, trigger, run, .. } = &self.config;
         let emulated = &source.emulated;
         let maximum = emulated.effective_maximum();
-        // Where events are triggered by what is seen, the sources' own rate is the trigger rate.
+        // If the data trigger events, the rate of the sources is the trigger rate.
         let schedule = match emulated.rate_hz.filter(|_| self.follows_data()) {
             Some(rate) => Schedule::FixedRate { events_per_second: rate },
             None => Schedule::FullSpeed,

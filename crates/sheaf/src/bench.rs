@@ -4,14 +4,14 @@
 //! |---|---|
 //! | `arguments` | the command line |
 //! | `links` | `roundtrip`, `stream`, `mstream`, `pingpong`: transports |
-//! | `processes` | the nodes of these, each in a process of its own |
+//! | `processes` | runs the nodes of these in a process each |
 //! | `builder` | `builder`: the whole event builder, as `sheaf run` runs it |
-//! | `farm` | `farm`: workers with filters that take their time |
-//! | `memory` | `memory`: what the processors do without any network |
+//! | `farm` | `farm`: workers with filters of a given processor time |
+//! | `memory` | `memory`: memory operations of the processors, without a network |
 //! | `store` | `store`: accepted events to a disk |
-//! | `limits` | what the machine itself can, measured in turn with the rest |
+//! | `limits` | limits of the machine itself, measured in turn with the rest |
 //! | `scan` | points, repetitions, progress |
-//! | `report`, `table`, `plot` | what is printed and drawn |
+//! | `report`, `table`, `plot` | printed and plotted results |
 
 pub(crate) mod arguments;
 mod bounds;
@@ -57,7 +57,7 @@ pub(crate) fn command(arguments: &BenchArguments, console: &Console) -> anyhow::
     give(&report, output)
 }
 
-/// Prints what was measured, and draws it.
+/// Prints and plots the results.
 fn give(report: &Report, output: &Output) -> anyhow::Result<Verdict> {
     if report.is_empty() {
         bail!("interrupted before anything was measured");

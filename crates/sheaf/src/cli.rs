@@ -84,10 +84,10 @@ pub(crate) enum Command {
     Node(NodeArguments),
     /// Join a builder unit of a run in progress and filter events for it.
     Processor(ProcessorArguments),
-    /// Process fragments for a worker of a readout unit, which starts this by itself.
+    /// Process fragments for a worker of a readout unit, which starts this command itself.
     #[command(hide = true)]
     Preprocessor(PreprocessorArguments),
-    /// Load once what a run is to load; the run starts this by itself.
+    /// Load everything that a run will load; the run starts this command itself.
     #[command(hide = true)]
     Rehearsal(RehearsalArguments),
     /// Measure transports, memory and the whole event builder on this machine.

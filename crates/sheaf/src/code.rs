@@ -1,9 +1,9 @@
-//! Code that a run loads from outside of this program: its filter, step filter and preprocessor, as they were when it
-//! began.
+//! External code that a run loads: its filter, step filter and preprocessor, as they were when the run began.
 //!
-//! They are copied into the run's directory, and the copies are loaded. So a new version can be installed at any moment, also
-//! over the old one: it is in the next run, whole, and workers that are started again in this run get what the others have.
-//! A loader that has a library in memory gives that to whoever asks for the same path; each run has its own.
+//! The files are copied into the run's directory, and the copies are loaded. So a new version can be installed at any
+//! time, even over the old one: the next run loads it as a whole, and workers that are restarted in this run load the
+//! same version as the others. The dynamic loader returns an already loaded library for the same path; each run has
+//! paths of its own.
 
 use anyhow::Context;
 use sheaf_config::{Config, FilterKind, StepFilterKind};
@@ -36,7 +36,7 @@ impl Table {
         }
     }
 
-    /// The file that it loads, if it does. A Python module that is found by its name is none.
+    /// Returns the file that it loads, if any. A Python module that is found by its name is not a file.
     fn file(self, config: &Config) -> Option<&Path> {
         let Config { filter, building, preprocessing, .. } = config;
         match self {
@@ -69,13 +69,13 @@ impl Table {
         } = Some(path);
     }
 
-    /// Where its copy is.
+    /// Returns the path of its copy.
     fn copy(self, file: &Path) -> PathBuf {
         Path::new(DIRECTORY).join(self.name()).join(file.file_name().unwrap_or_default())
     }
 }
 
-/// Whether what `filter.path` names is a Python file, and not a module that the interpreter finds by itself.
+/// Returns whether `filter.path` names a Python file, instead of a module on the interpreter's search path.
 fn is_script(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "py")
 }
@@ -85,16 +85,16 @@ fn is_script(path: &Path) -> bool {
 pub(crate) struct Code(BTreeMap<Table, PathBuf>);
 
 impl Code {
-    /// Copies what `config` loads into `directory`, and says what that is.
+    /// Copies the files that `config` loads into `directory`, and returns records of them.
     ///
     /// # Errors
-    /// If something is not there or cannot be copied.
+    /// If a file does not exist or cannot be copied.
     pub(crate) fn take(config: &Config, directory: &Path) -> anyhow::Result<(Self, Vec<CodeRecord>)> {
         let (mut code, mut records) = (Self::default(), Vec::new());
         for table in Table::ALL {
             let Some(file) = table.file(config) else { continue };
             let (name, shown) = (table.name(), file.display());
-            // What is read here is written and loaded: nothing can come between the checksum and the code.
+            // The bytes read here are written and loaded, so the checksum is of the code that runs.
             let bytes =
                 regular::read(file).with_context(|| format!("cannot read {shown} (`{name}.path`)"))?;
             let found =
@@ -112,7 +112,7 @@ impl Code {
         Ok((code, records))
     }
 
-    /// Copies the filter alone, for who does nothing but judge.
+    /// Copies only the filter, for processes that only run filters.
     ///
     /// # Errors
     /// As [`Code::take`].
@@ -124,7 +124,7 @@ impl Code {
         Ok(code)
     }
 
-    /// The copies that the process has made which started this one: beside the configuration that it was given.
+    /// Returns the copies made by the process that started this one; they are next to the configuration `file`.
     pub(crate) fn beside(config: &Config, file: &Path) -> Self {
         let directory = file.parent().unwrap_or(Path::new(""));
         let copy = |table: Table| {
@@ -134,7 +134,7 @@ impl Code {
         Self(Table::ALL.into_iter().filter_map(copy).collect())
     }
 
-    /// The configuration with the copies in place of what they are copies of.
+    /// Returns the configuration with the copies in place of the originals.
     pub(crate) fn in_place(&self, config: &Config) -> Config {
         let mut config = config.clone();
         for (table, copy) in &self.0 {
@@ -144,7 +144,7 @@ impl Code {
     }
 }
 
-/// Says in the log what is loaded.
+/// Logs what is loaded.
 pub(crate) fn tell(records: &[CodeRecord]) {
     for record in records {
         log::info!("{}: {}, CRC-32C {:08x}", record.table, record.path.display(), record.crc32c);
@@ -156,12 +156,12 @@ fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     fs::write(path, bytes)
 }
 
-/// Whether `config` names libraries that are loaded.
+/// Returns whether `config` loads libraries.
 pub(crate) fn loads_libraries(config: &Config) -> bool {
     Table::ALL.into_iter().any(|table| table.is_library(config))
 }
 
-/// Whether its filter is one of them.
+/// Returns whether its filter is a library.
 pub(crate) fn loads_filter_library(config: &Config) -> bool {
     Table::Filter.is_library(config)
 }

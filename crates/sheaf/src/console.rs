@@ -44,7 +44,7 @@ impl Console {
         console
     }
 
-    /// Says why the command failed.
+    /// Prints why the command failed.
     pub(crate) fn error(&self, text: &str) {
         // Errors of a configuration are several, each with this prefix.
         self.print(&format!("{ERROR}{}", text.trim_start_matches("error: ")));
@@ -52,7 +52,7 @@ impl Console {
 
     /// Prints lines, above the progress line if there is one.
     pub(crate) fn print(&self, text: &str) {
-        // Nothing can be done, and nobody told, where standard error is gone.
+        // Nothing can be done if standard error is closed.
         self.line.suspend(|| {
             let _ = writeln!(std::io::stderr(), "{text}");
         });
@@ -131,7 +131,7 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    /// So many are done.
+    /// Sets the number of completed items.
     pub(crate) fn set(&mut self, done: usize) {
         if self.console.quiet {
             return;
@@ -180,7 +180,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Says what is being done.
+    /// Shows the current activity.
     pub(crate) fn tell(&self, text: &str) {
         self.bar.set_message(text.to_owned());
         self.bar.tick();
@@ -213,7 +213,7 @@ impl Drop for Show {
     }
 }
 
-/// The progress line: what matters most comes first, because a terminal may be narrow.
+/// The progress line. The most important figures come first, because a terminal may be narrow.
 #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
 fn describe(before: &Snapshot, now: &Snapshot, seconds: f64) -> String {
     if let Some(text) = finishing(now) {
@@ -245,7 +245,7 @@ fn describe(before: &Snapshot, now: &Snapshot, seconds: f64) -> String {
     text
 }
 
-/// An end of a run that takes longer than this says what it waits for.
+/// If the end of a run takes longer than this, the progress line shows what it waits for.
 const SHORT_WAIT: Nanos = Nanos::from_secs(2);
 
 /// The progress line of a run that waits for its last events.
@@ -259,7 +259,7 @@ fn finishing(now: &Snapshot) -> Option<String> {
     ))
 }
 
-/// Names those who have the events of a builder unit.
+/// Names the nodes that hold the events of a builder unit.
 fn who(work: Work) -> &'static str {
     match work {
         Work::Judging => "the filter",

@@ -66,14 +66,14 @@ impl BuilderDoor {
         }
     }
 
-    /// The output of a session of the builder, with the door beside it.
+    /// Returns the output of a session of the builder, extended with the door.
     pub(crate) fn beside(&self, sink: Box<dyn EventSink>) -> Box<dyn EventSink> {
         let feed = self.0.feed.lock().unwrap_or_else(PoisonError::into_inner).take();
         Box::new(WatchedSink { sink, feed, door: self.clone(), now: Timestamp(0), refused: None })
     }
 }
 
-/// An output at which consumers look on.
+/// An output whose events consumers can watch.
 struct WatchedSink {
     sink: Box<dyn EventSink>,
     /// Taken from the door for the time of a session, so that an event meets no lock.

@@ -1,10 +1,10 @@
-//! `sheaf doctor`: what of this host costs a run something, and what would change it.
+//! `sheaf doctor`: settings of this host that slow a run, and the commands that change them.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `wanted` | what a configuration wants of a host |
+//! | `wanted` | requirements of a configuration on a host |
 //! | `report` | the findings as a table |
-//! | `apply` | running commands, when asked to |
+//! | `apply` | runs commands on request |
 
 mod apply;
 mod report;

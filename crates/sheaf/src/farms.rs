@@ -17,14 +17,15 @@ use sheaf_wire::{ByteCount, NodeId, Role};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
-/// Processors that may join a builder unit beside those that it starts: so many by its door, and as many over the network.
+/// Maximum number of processors that may join a builder unit in addition to those that it starts: this many through its
+/// door, and as many over the network.
 const PROCESSORS_MOST: u16 = 256;
 
 /// Size of a block that holds data received from a processor over the network until they are read. Most of them are
 /// verdicts of some 24 bytes.
 const RECEIVE_BLOCK: ByteCount = ByteCount::kib(64);
 
-/// Where a builder unit's door is.
+/// Returns the path of a builder unit's door.
 fn door_path(me: &Identity, directory: Option<&Path>) -> PathBuf {
     let temporary = || std::env::temp_dir().join(format!("sheaf-run{}-{}", me.run, std::process::id()));
     match directory {
@@ -34,10 +35,10 @@ fn door_path(me: &Identity, directory: Option<&Path>) -> PathBuf {
 }
 
 impl Plan {
-    /// The farm of a builder unit, where it has one. Its door is in the run's directory, if that has one.
+    /// Makes the farm of a builder unit, if it has one. Its door is in the run's directory, if the run has one.
     ///
     /// # Errors
-    /// Where processors are to join over the network, and cannot.
+    /// If processors join over the network and the listener cannot be set up.
     pub(crate) fn farm(&self, me: &Identity, directory: Option<&Path>) -> anyhow::Result<Option<FarmSetup>> {
         let filter = &self.config.filter;
         if !filter.has_farm() {
@@ -86,7 +87,7 @@ impl Plan {
         Welcome { run: me.run, node: me.node, tags, configuration: config.to_toml() }
     }
 
-    /// Where processors of other hosts join a builder unit.
+    /// Makes the listener at which processors of other hosts join a builder unit.
     fn listen(&self, me: &Identity, address: &str) -> anyhow::Result<ListenSetup> {
         let name = self.full_name(me.node);
         let what = || format!("{name} cannot accept processors at {address} (`filter.listen`)");
@@ -98,7 +99,7 @@ impl Plan {
         let (sources, transport) = (self.source_count(), &self.config.transport);
         let payload = self.config.max_fragment().0.saturating_mul(sources as u64);
         let event = payload.saturating_add(event_record_bytes(sources, sources) as u64);
-        // A frame of words holds a verdict of any size.
+        // A control frame can hold a verdict of any size.
         let words = 2 * MAX_VERDICT_PAYLOAD_BYTES as u64;
         let max_frame = ByteCount(event.clamp(words, ByteCount::mib(1024).0));
         let defaults = TcpSettings::default();

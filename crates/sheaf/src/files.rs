@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 /// Maximum number of sources, gaps and problems in a table; `--json` shows all.
 const ROWS: usize = 20;
 
-/// Says who may read what this process, and those that it starts, write from now on.
+/// Sets the access rights of files that this process and its children write from now on.
 pub(crate) fn give_access(access: Access) {
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(access.mask()));
 }
@@ -50,10 +50,11 @@ pub(crate) fn verify(arguments: &PathArguments, console: &Console) -> anyhow::Re
     each(arguments, verify, describe_verification)
 }
 
-/// Looks at all that the paths stand for, and prints what it finds. The verdict is the worst.
+/// Processes everything that the paths refer to and prints the results. The returned verdict is the worst.
 ///
 /// # Errors
-/// Of one path, its error. Of several, that some could not be looked at; the errors have been told, and the others printed.
+/// For one path, its error. For several, that some could not be read; their errors have been printed, and so have the
+/// results of the others.
 fn each<T: Serialize>(
     arguments: &PathArguments,
     look: impl Fn(&Path) -> anyhow::Result<(T, Verdict)>,
@@ -84,11 +85,11 @@ fn each<T: Serialize>(
     Ok(verdict)
 }
 
-/// Resolves paths: a directory of runs stands for its newest run, or for all.
+/// Resolves paths: a directory of runs is replaced by its newest run, or by all of its runs.
 fn targets(paths: &[PathBuf], all: bool) -> Vec<PathBuf> {
     let mut targets = Vec::new();
     for path in paths {
-        // A path that is not there is told with the others, when it is looked at.
+        // A path that does not exist is reported with the others, when it is read.
         match runs_in(path).unwrap_or_default() {
             runs if runs.is_empty() => targets.push(path.clone()),
             runs if all => targets.extend(runs),

@@ -9,7 +9,8 @@ use sheaf_node::coincidence::CoincidenceFilter;
 use sheaf_wire::RunNumber;
 use std::process::Command;
 
-/// Makes the filter for a run: one for each builder or processor, each has its own state. A library is loaded here.
+/// Makes the filter of a run. Each builder or processor has a filter of its own, with its own state. A library is
+/// loaded here.
 pub(crate) fn open(config: &Config, run: RunNumber) -> anyhow::Result<Box<dyn Filter>> {
     let filter = &config.filter;
     Ok(match filter.kind {
@@ -33,8 +34,8 @@ pub(crate) fn open(config: &Config, run: RunNumber) -> anyhow::Result<Box<dyn Fi
     })
 }
 
-/// The filter of a builder unit. Also where workers judge in its place it is made, so that what is wrong with it is found before
-/// the run starts; but not in Python, which this process does not speak.
+/// Makes the filter of a builder unit. It is also made if workers run the filter instead, so that its errors are found
+/// before the run starts; but not in Python, which this process cannot load.
 pub(crate) fn of_builder(config: &Config, run: RunNumber) -> anyhow::Result<Box<dyn Filter>> {
     match config.filter.kind {
         FilterKind::Python => Ok(Box::new(AcceptAll)),
@@ -42,7 +43,7 @@ pub(crate) fn of_builder(config: &Config, run: RunNumber) -> anyhow::Result<Box<
     }
 }
 
-/// Python, but without compiled files beside the script: that may be the run's copy.
+/// Keeps Python from writing compiled files next to the script, which may be the run's copy.
 pub(crate) fn leaving_no_trace(python: &mut Command) -> &mut Command {
     python.env("PYTHONDONTWRITEBYTECODE", "1")
 }

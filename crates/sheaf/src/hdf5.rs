@@ -1,7 +1,7 @@
 //! Streams with `format = "hdf5"`, in builds that have HDF5.
 //!
-//! Their events are stored in event files, as those of every stream; a closed file is made into HDF5 by a thread while the run
-//! goes on, and what is left when it has ended, by who closes the run.
+//! Their events are stored in event files, like those of every stream. A thread converts closed files to HDF5 during
+//! the run. The process that closes the run converts the rest.
 
 use sheaf_config::{Config, OutputFormat, OutputKind};
 use sheaf_node::converting::Converter;
@@ -9,18 +9,18 @@ use sheaf_store::run::SessionRecord;
 use sheaf_wire::RunNumber;
 use std::path::Path;
 
-/// Whether the files of a stream become HDF5 files.
+/// Returns whether the files of a stream become HDF5 files.
 pub(crate) fn is_hdf5(config: &Config, stream: &str) -> bool {
     let own = config.streams.get(stream).and_then(|stream| stream.format);
     config.output.kind == OutputKind::File && own.unwrap_or(config.output.format) == OutputFormat::Hdf5
 }
 
-/// Whether those of any stream do.
+/// Returns whether the files of any stream do.
 pub(crate) fn is_used(config: &Config) -> bool {
     config.stream_names().any(|stream| is_hdf5(config, stream))
 }
 
-/// Makes sure, before a run begins, that this build can do what the configuration asks for.
+/// Checks, before a run begins, that this build supports what the configuration needs.
 pub(crate) fn check(config: &Config) -> anyhow::Result<()> {
     if is_used(config) { built::check(config) } else { Ok(()) }
 }
@@ -30,8 +30,8 @@ pub(crate) fn converter(config: &Config, directory: &Path) -> anyhow::Result<Opt
     if is_used(config) { built::converter(config, directory).map(Some) } else { Ok(None) }
 }
 
-/// Makes what is left of a session's files into HDF5, with the events that count and no others, when it has ended and its event
-/// files are sealed.
+/// Converts the remaining files of a session to HDF5, with only the events that count, after the session has ended and
+/// its event files are sealed.
 pub(crate) fn settle(
     config: &Config,
     directory: &Path,

@@ -36,7 +36,7 @@ pub(crate) fn command(arguments: &LabArguments, console: &Console) -> anyhow::Re
     }
 }
 
-/// A scenario by its path or the name under which it ships. What looks like a path is one.
+/// Loads a scenario by its path or by the name under which it ships. An argument with the form of a path is a path.
 fn load(scenario: &str, change: impl Fn(&mut LabPoint)) -> anyhow::Result<LabFile> {
     Ok(match scenarios::find(scenario, library::find, library::nearest, "sheaf lab list")? {
         Scenario::File(path) => LabFile::load(path, change)?,
@@ -224,7 +224,7 @@ struct ListedScenario {
 struct ListedLab {
     /// `kept-NAME`, or `process-PID-START`.
     owner: String,
-    /// Whether nobody is there any more who would take it down.
+    /// Whether the process that would remove it has died.
     is_dead: bool,
     hosts: Vec<String>,
 }
@@ -261,10 +261,10 @@ fn list(json: bool) -> anyhow::Result<Verdict> {
     Ok(Verdict::Good)
 }
 
-/// Waits until the lab's process is gone or has taken its lab down, and removes what is left then.
+/// Waits until the lab's process has died or has removed its lab, and removes any remains.
 fn watch(owner: &str) -> anyhow::Result<Verdict> {
     let owner: Owner = owner.parse().ok().with_context(|| format!("`{owner}` is not the owner of a lab"))?;
-    // What comes does not matter: only the end does.
+    // The content does not matter, only the end of the input does.
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
     owner::remove(&owner)?;
     Ok(Verdict::Good)

@@ -1,4 +1,4 @@
-//! Nodes that end before they are told to by the event manager.
+//! Nodes that end before the event manager tells them to.
 
 use sheaf_node::worker::Progress;
 use sheaf_node::{Agent, NodeError};
@@ -6,7 +6,8 @@ use sheaf_wire::{Nanos, NodeId, Timestamp};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// An agent that ends in good order when it is told to leave, whatever the run does: the others see it go.
+/// An agent that ends in good order when it is asked to leave, whatever the state of the run. The other nodes see it
+/// leave.
 pub(crate) struct Leaving {
     agent: Box<dyn Agent>,
     leave: Arc<AtomicBool>,

@@ -1,36 +1,36 @@
-//! The command `sheaf`: the only place that knows which transports, sources and sinks there are.
+//! The command `sheaf`: the only crate that knows all transports, sources and sinks.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `cli` | the command line |
 //! | `arguments` | the arguments of its commands |
-//! | `plan` | the configuration, with all that follows from it for nodes and roles |
-//! | `assemble` | from the plan to sources, filters, outputs |
+//! | `plan` | the configuration and everything derived from it for nodes and roles |
+//! | `assemble` | makes sources, filters and outputs from the plan |
 //! | `blocks` | the memory of emulated sources |
-//! | `farms` | the farm that it asks for |
+//! | `farms` | the filter farm of a configuration |
 //! | `code` | the run's own copies of the libraries and scripts that it loads |
-//! | `rehearsal` | loading all that once, before the run |
-//! | `filters` | the filter that a configuration asks for |
-//! | `output` | from the configuration to the files of accepted events |
-//! | `names` | nodes as the configuration calls them |
-//! | `agents` | agents of this process, from roles, endpoints and the rest |
-//! | `placement` | where the threads of nodes run |
+//! | `rehearsal` | loads these once before the run |
+//! | `filters` | the filter of a configuration |
+//! | `output` | makes the files of accepted events from the configuration |
+//! | `names` | names of nodes in the configuration |
+//! | `agents` | agents of this process, made from roles and endpoints |
+//! | `placement` | processors of the threads of nodes |
 //! | `network` | endpoints for one process, and for a node of many |
 //! | `runs` | `sheaf run`, one run after the other |
 //! | `run` | all roles in this process |
-//! | `processes` | `sheaf run --processes`, each role in its own |
+//! | `processes` | `sheaf run --processes`, each role in its own process |
 //! | `node` | `sheaf node`, one role |
 //! | `processor` | `sheaf processor`, a worker of a farm |
 //! | `leaving` | nodes that end before the event manager tells them to |
-//! | `summary`, `table` | what is printed at the end, as JSON and as a table |
-//! | `run_directory` | where a run is written, its manifest, and its last tidying |
-//! | `run_paths` | the path of that |
+//! | `summary`, `table` | the summary at the end, as JSON and as a table |
+//! | `run_directory` | the directory of a run, its manifest, and how it is sealed |
+//! | `run_paths` | the path of that directory |
 //! | `space` | free space on the disk of a run |
-//! | `consumers` | the doors of builders for those who look on |
+//! | `consumers` | doors of builders for consumers |
 //! | `console` | progress line and log on standard error |
 //! | `print` | text and JSON on standard output |
 //! | `signals` | Ctrl-C and termination |
-//! | `next` | `sheaf next`, which asks a process for its next run |
+//! | `next` | `sheaf next`, which asks a running process for its next run |
 //! | `doctor` | `sheaf doctor` |
 //! | `bench` | `sheaf bench`, the test programs |
 //! | `sim` | `sheaf sim`: scenarios, the documents' figures, calibration, prediction |
@@ -103,14 +103,14 @@ const EXIT_FAILED: u8 = 1;
 /// The work was done, and its books do not balance, it lost something, or its check found problems.
 const EXIT_NOT_GOOD: u8 = 3;
 
-/// The work was done, on a run that goes on: nothing is wrong so far.
+/// The work was done, on a run in progress: nothing is wrong so far.
 const EXIT_IN_PROGRESS: u8 = 4;
 
 /// Result of a command that did its work, the worst last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Verdict {
     Good,
-    /// Nothing is wrong so far with a run that goes on.
+    /// Nothing is wrong so far with a run in progress.
     InProgress,
     /// The ledger does not balance, something was lost, or a file has problems: everything was printed.
     NotGood,
@@ -122,7 +122,7 @@ fn main() -> ExitCode {
     if let Err(error) = sheaf_machine::forget_signal_handlers() {
         console.error(&format!("handlers of signals that libraries have set stay: {error}"));
     }
-    // Whoever asks for the next run by name of the program reaches all of its processes. Who makes runs sets a handler later.
+    // A signal sent to all processes named `sheaf` also reaches those that make no runs. `runs` sets a handler later.
     if let Err(error) = sheaf_machine::ignore_next_run_signal() {
         console.error(&format!("SIGUSR1 ends this process: {error}"));
     }
@@ -194,7 +194,7 @@ fn plain(error: &clap::Error) -> String {
     text.replacen(&cause, &better, 1)
 }
 
-/// An error with its causes, each said once: many texts hold that of their cause.
+/// Describes an error with its causes, each once: many error texts contain that of their cause.
 fn describe(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -206,7 +206,7 @@ fn describe(error: &anyhow::Error) -> String {
     text
 }
 
-/// Whether the reader of standard output went away, as `head` does: no error of this command.
+/// Returns whether the reader of standard output closed it, as `head` does. This is not an error.
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let io = error.chain().find_map(|cause| cause.downcast_ref::<std::io::Error>());
     io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)

@@ -1,4 +1,4 @@
-//! Nodes as the configuration calls them, for people who do not know them by role and index.
+//! Names of nodes in the configuration, for people who do not know them by role and index.
 
 use crate::plan::Plan;
 use sheaf_node::NodeError;
@@ -10,13 +10,13 @@ impl Plan {
         self.node(id).map_or_else(|| id.to_string(), |node| node.name.clone())
     }
 
-    /// The node's name and, where that is another, what it is called in log and files.
+    /// Returns the node's name and, if different, its name in logs and files.
     pub(crate) fn full_name(&self, id: NodeId) -> String {
         let (name, id) = (self.name(id), id.to_string());
         if name == id { name } else { format!("{name} ({id})") }
     }
 
-    /// Why a node did not do all of its work, and what to look at.
+    /// Explains why a node did not do all of its work, and what to check.
     pub(crate) fn explain(&self, error: &NodeError) -> String {
         match error {
             NodeError::StartFailed(absent) => {

@@ -50,17 +50,18 @@ pub(crate) fn loopback_listener() -> anyhow::Result<(TcpListener, String)> {
     Ok((listener, address))
 }
 
-/// Whether a node is called by others, so that it needs a listening socket.
+/// Returns whether other nodes connect to a node, so that it needs a listening socket.
 pub(crate) fn listens(node: NodeId) -> bool {
     node.role != Role::Builder
 }
 
-/// Whether `caller` opens the connection to `callee`: builders call everybody, readout units and output nodes the event manager.
+/// Returns whether `caller` opens the connection to `callee`: builders connect to all other roles, readout units and
+/// output nodes to the event manager.
 fn calls(caller: Role, callee: Role) -> bool {
     matches!((caller, callee), (Role::Builder, _) | (Role::Readout | Role::Output, Role::Manager))
 }
 
-/// Whether two roles have anything to say to each other.
+/// Returns whether two roles exchange messages.
 fn talk(one: Role, other: Role) -> bool {
     one != other && !matches!((one, other), (Role::Readout, Role::Output) | (Role::Output, Role::Readout))
 }
@@ -110,8 +111,8 @@ fn host(node: &NodeConfig) -> Option<&str> {
     Some(node.address.as_deref()?.rsplit_once(':')?.0)
 }
 
-/// The name under which a node is called by others of its host: its address, of which the end tells it from others. Where the run
-/// has a key nobody else can tell the name, and take it.
+/// Returns the name by which nodes of the same host connect to a node: its address, whose last part is unique. If the
+/// run has a key, other processes cannot guess the name and take it.
 fn name(plan: &Plan, node: &NodeConfig) -> Option<String> {
     let address = node.address.as_deref()?;
     if let Some(key) = &plan.key {
@@ -254,7 +255,7 @@ fn libfabric(
     Ok(Connection::new(endpoint))
 }
 
-/// A program without libfabric says so.
+/// Refuses libfabric in a build without it.
 #[cfg(not(feature = "libfabric"))]
 fn libfabric(
     _: &Plan,

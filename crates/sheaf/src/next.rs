@@ -1,4 +1,4 @@
-//! `sheaf next`: ends a run in good order, so that the next begins with what is installed now.
+//! `sheaf next`: ends a run in good order, so that the next begins with the currently installed code.
 
 use crate::Verdict;
 use crate::arguments::NextArguments;
@@ -30,7 +30,7 @@ pub(crate) fn command(arguments: &NextArguments) -> anyhow::Result<Verdict> {
     Ok(Verdict::Good)
 }
 
-/// The run that goes on at a path: a run's directory, or a directory of runs one of which does.
+/// Finds the run in progress at a path: a run's directory, or a directory of runs with one in progress.
 fn running(path: &Path) -> anyhow::Result<(PathBuf, Holder)> {
     let holder = |run: &Path| {
         RunLock::holder(run).with_context(|| format!("cannot tell which process writes {}", run.display()))

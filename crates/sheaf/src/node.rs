@@ -48,7 +48,7 @@ pub(crate) fn command(arguments: &NodeArguments, console: &Console) -> anyhow::R
         introduce(&plan, &node, listener.as_ref());
     }
     if arguments.supervised {
-        // The parent has tried it and told what cannot be had.
+        // The parent has tried it and reported any failure.
         placement::take(&placement::of(&node));
     } else {
         placement::take_or_refuse(&node, plan.config.affinity.required)?;
@@ -67,14 +67,15 @@ pub(crate) fn command(arguments: &NodeArguments, console: &Console) -> anyhow::R
     }
 }
 
-/// Without its parent nobody would take the node's report, and nobody would end it. Who has files closes them; the
+/// Ends the process with its parent, which takes its report and would end it. Nodes with files close them first. The
 /// event manager has nothing to close, and would wait for the others.
 fn end_with_parent(role: Role) -> anyhow::Result<()> {
     let signal = if role == Role::Manager { Signal::KILL } else { Signal::TERM };
     rustix::process::set_parent_process_death_signal(Some(signal)).context("cannot watch the parent")
 }
 
-/// One line for whoever starts nodes by hand: who this is, and whom it expects where.
+/// Logs one line for users who start nodes by hand: the name of this node, and the peers that it expects with their
+/// addresses.
 fn introduce(plan: &Plan, node: &NodeConfig, listener: Option<&TcpListener>) {
     let listens = listener.and_then(|socket| socket.local_addr().ok());
     let listens = listens.map_or_else(String::new, |address| format!(", listens on {address}"));
@@ -98,7 +99,7 @@ fn introduce(plan: &Plan, node: &NodeConfig, listener: Option<&TcpListener>) {
     }
 }
 
-/// Whether nodes are known by nothing but what they say, and can be reached from other hosts.
+/// Returns whether nodes are identified by nothing but their greeting and can be reached from other hosts.
 fn is_open(plan: &Plan) -> bool {
     let transport = &plan.config.transport;
     let is_secure = plan.key.is_some() || (transport.tls.files().is_some() && transport.kind.uses_tcp());
@@ -131,7 +132,8 @@ fn listener(
     Ok(Some(socket))
 }
 
-/// Whether whoever started this node made its listening socket. The lab does not: the address is on another host.
+/// Returns whether standard input is the listening socket, made by the process that started this node. The lab does not
+/// make it: the address is on another host.
 fn stdin_is_socket() -> bool {
     let kind =
         rustix::fs::fstat(std::io::stdin()).map(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode));
@@ -222,7 +224,7 @@ fn other(
     let maker = maker(plan, clock, leave.clone());
     let agent = Leaving::new(maker.make(node.id, connect(plan, listener))?, leave.clone());
     let ended = worker::run(vec![Box::new(agent)], clock);
-    // What a builder had that was given up is built elsewhere or dropped, and booked: no failure of this process.
+    // Events of a fenced builder are built elsewhere or dropped and accounted for. This process has not failed.
     let failed = ended.iter().filter(|error| !matches!(error, NodeError::Fenced(_)));
     let errors: Vec<_> = failed.map(|error| plan.explain(error)).collect();
     if leave.load(Ordering::Relaxed) && !arguments.supervised {

@@ -1,7 +1,7 @@
 //! The object store of a run, in builds that have one: the files of streams with `sync = "uploaded"`, and the manifest.
 //!
-//! Builders upload the files that they close, and their events count when these are there. When the run closes, what sealing
-//! has changed since is uploaded again, what it has removed is removed, and `run.json` says what counts.
+//! Builders upload the files that they close; their events count once they are uploaded. When the run closes, files
+//! changed by sealing are uploaded again, removed files are removed, and `run.json` lists the files that count.
 
 use crate::Verdict;
 use crate::arguments::UploadArguments;
@@ -14,7 +14,7 @@ use std::path::Path;
 #[cfg(feature = "s3")]
 mod store;
 
-/// Whether the events of a stream count as stored when they are uploaded.
+/// Returns whether the events of a stream count as stored only once they are uploaded.
 pub(crate) fn is_uploaded(config: &Config, stream: &str) -> bool {
     let own = config.streams.get(stream).and_then(|stream| stream.sync);
     config.output.kind == OutputKind::File && own.unwrap_or(config.output.sync) == Sync::Uploaded
@@ -22,25 +22,25 @@ pub(crate) fn is_uploaded(config: &Config, stream: &str) -> bool {
 
 /// The object store of a run.
 pub(crate) trait RunObjects {
-    /// Begins a run whose directory has a manifest: makes sure that the store is there, lets us write and keeps what we need, and
-    /// has no run of this name, unless it may be replaced.
+    /// Begins a run whose directory has a manifest: checks that the store exists, is writable, keeps the required
+    /// metadata, and has no run of this name, unless it may be replaced.
     fn begin(&self, directory: &Path, may_replace: bool) -> anyhow::Result<()>;
 
     /// Threads that upload files of the run's directory.
     fn uploads(&self, directory: &Path) -> anyhow::Result<Box<dyn Uploads>>;
 
-    /// Brings the store to what the directory has: `files` that are not there, without those that were removed; says of
-    /// `files` where they are.
+    /// Makes the store match the directory: uploads missing `files`, removes those in `removed`, and records the
+    /// location of each of `files`.
     fn settle(&self, directory: &Path, files: &mut [ClosedFile], removed: &[String]) -> anyhow::Result<()>;
 
     /// Uploads the manifest.
     fn put_manifest(&self, directory: &Path) -> anyhow::Result<()>;
 }
 
-/// The object store of a run; `None` where nothing is uploaded.
+/// Returns the object store of a run; `None` if nothing is uploaded.
 ///
 /// # Errors
-/// Where something is and this build or the environment cannot do it.
+/// If files are uploaded and this build or the environment does not support it.
 pub(crate) fn of(config: &Config) -> anyhow::Result<Option<Box<dyn RunObjects>>> {
     if config.stream_names().any(|stream| is_uploaded(config, stream)) {
         open(config).map(Some)
@@ -62,7 +62,7 @@ fn open(_config: &Config) -> anyhow::Result<Box<dyn RunObjects>> {
     )
 }
 
-/// `sheaf upload`: finishes what a run could not.
+/// `sheaf upload`: completes the uploads of a run that has ended.
 pub(crate) fn command(arguments: &UploadArguments) -> anyhow::Result<Verdict> {
     use sheaf_store::run::Manifest;
 
@@ -83,7 +83,7 @@ pub(crate) fn command(arguments: &UploadArguments) -> anyhow::Result<Verdict> {
     }
     let mut files: Vec<ClosedFile> =
         manifest.files.iter().filter(|file| is_uploaded(&config, file.stream.as_str())).cloned().collect();
-    // What the manifest says of objects may be from before somebody lost them.
+    // The objects in the manifest may have been lost since.
     files.iter_mut().for_each(|file| file.object = None);
     objects.settle(path, &mut files, &manifest.removed_objects)?;
     merge(&mut manifest.files, &files);

@@ -1,4 +1,4 @@
-//! Where accepted events go: from the configuration to a sink.
+//! Sinks of accepted events, made from the configuration.
 
 use crate::plan::Plan;
 use crate::{hdf5, objects};

@@ -1,4 +1,4 @@
-//! Where the threads of nodes run: from the configuration to the machine.
+//! Placement of the threads of nodes, applied to the machine from the configuration.
 
 use crate::plan::Plan;
 use anyhow::bail;
@@ -19,8 +19,8 @@ pub(crate) fn of(node: &NodeConfig) -> Placement {
     }
 }
 
-/// Tries every place of the plan on a thread that ends at once, before anything of the run exists: says what this
-/// machine does not allow, once for each place, and fails where `affinity.required` says so.
+/// Tries each placement of the plan on a short-lived thread before anything of the run exists. Logs what this machine
+/// does not allow, once per placement, and fails if `affinity.required` is set.
 pub(crate) fn rehearse(plan: &Plan) -> anyhow::Result<()> {
     let mut tried: Vec<Placement> = Vec::new();
     let mut problems = Vec::new();
@@ -42,14 +42,14 @@ pub(crate) fn rehearse(plan: &Plan) -> anyhow::Result<()> {
     report(&problems, plan.config.affinity.required)
 }
 
-/// Brings this thread to its place. What cannot be had was told by [`rehearse`] already.
+/// Places this thread. [`rehearse`] has already reported failures.
 pub(crate) fn take(place: &Placement) {
     for error in place.apply() {
         log::debug!("{}", whole(&error));
     }
 }
 
-/// Brings this thread to the place of `node`; says what cannot be had, and fails where it is required.
+/// Places this thread as configured for `node`; logs failures, and fails if the placement is required.
 pub(crate) fn take_or_refuse(node: &NodeConfig, required: bool) -> anyhow::Result<()> {
     let problems: Vec<String> =
         of(node).apply().iter().map(|error| format!("{}: {}", node.name, whole(error))).collect();

@@ -27,7 +27,7 @@ use std::sync::atomic::AtomicBool;
 pub(crate) struct Plan {
     pub(crate) config: Config,
     pub(crate) nodes: Vec<NodeConfig>,
-    /// The run's own copies of what it loads.
+    /// The run's own copies of the code that it loads.
     pub(crate) code: Code,
     /// The key by which nodes know each other, once it was [taken](Plan::take_key) or [made](Plan::make_key).
     pub(crate) key: Option<RunKey>,
@@ -59,17 +59,18 @@ impl Plan {
         Self { config, nodes, code: Code::default(), key: None, streams, timed }.check_steps()
     }
 
-    /// Reads the key that the configuration names, if it names one.
+    /// Reads the key file of the configuration, if it names one.
     ///
     /// # Errors
-    /// Why there is no key in that file.
+    /// Why the file does not contain a key.
     pub(crate) fn take_key(&mut self) -> anyhow::Result<()> {
         let key = self.config.transport.key_file.as_deref().map(RunKey::load).transpose();
         self.key = key.context("`transport.key_file` cannot be used")?;
         Ok(())
     }
 
-    /// As [`Plan::take_key`]; where the configuration names none, makes a key that nobody else has: for nodes that all run here.
+    /// As [`Plan::take_key`]; if the configuration names no key file, generates a secret key, for nodes that all run on
+    /// this host.
     ///
     /// # Errors
     /// Why there is no key.
@@ -81,13 +82,13 @@ impl Plan {
         Ok(())
     }
 
-    /// The key that those prove to have who join over the network and are no nodes: only one that the configuration names, since
-    /// nobody else knows another.
+    /// Returns the key that processors and consumers must prove when they join over the network: only one from the
+    /// configuration, since others cannot know a generated one.
     pub(crate) fn key_of_guests(&self) -> Option<RunKey> {
         self.key.clone().filter(|_| self.config.transport.key_file.is_some())
     }
 
-    /// The configuration as those need it who load something: with the run's own copies.
+    /// Returns the configuration for code that loads libraries and scripts: with the run's own copies.
     pub(crate) fn loading(&self) -> Config {
         self.code.in_place(&self.config)
     }
@@ -107,7 +108,7 @@ impl Plan {
         u16::try_from(self.of_role(role).count()).unwrap_or(u16::MAX)
     }
 
-    /// A limit after which somebody is given up, as patient as configured.
+    /// Returns a time limit after which a peer is given up, extended as configured.
     fn patiently(&self, limit: Nanos) -> Nanos {
         Nanos(limit.0.saturating_mul(u64::from(self.config.manager.patience)))
     }
@@ -121,7 +122,8 @@ impl Plan {
         }
     }
 
-    /// Time for which the host of a peer may answer nothing over TCP: as long as a node may be gone. Probes take a second at least.
+    /// Time for which the host of a peer may be silent over TCP: as long as a node may be gone. Probes take at least a
+    /// second.
     pub(crate) fn silent_machine(&self) -> Nanos {
         self.patience().absence.max(Nanos::from_secs(1))
     }
@@ -135,7 +137,7 @@ impl Plan {
         Patience { absence, silence: absence + silence + silence }
     }
 
-    /// Who a node is, in a life that begins now.
+    /// Returns the identity of a node whose session begins now.
     pub(crate) fn identity(&self, node: NodeId, now: Timestamp) -> Identity {
         Identity { node, run: self.config.run.number, session: SessionId(now.0.max(1)) }
     }
@@ -196,7 +198,7 @@ impl Plan {
         self.config.source.optional.contains(&source)
     }
 
-    /// Whether event ids come from the data and not from the event manager.
+    /// Returns whether event ids come from the data instead of the event manager.
     pub(crate) fn follows_data(&self) -> bool {
         matches!(self.config.trigger.mode, TriggerMode::Source | TriggerMode::Seen)
     }
@@ -328,7 +330,7 @@ impl Plan {
         })
     }
 
-    /// Whether events are written to files.
+    /// Returns whether events are written to files.
     pub(crate) fn writes_files(&self) -> bool {
         self.config.output.kind == OutputKind::File
     }

@@ -17,7 +17,7 @@ pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     print(&text)
 }
 
-/// As a line of its own, for what prints several.
+/// Prints JSON on a single line, for commands that print several objects.
 pub(crate) fn print_json_line(value: &impl Serialize) -> anyhow::Result<()> {
     let mut text = serde_json::to_string(value).context("cannot convert the result to JSON")?;
     text.push('\n');

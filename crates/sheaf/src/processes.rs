@@ -1,10 +1,10 @@
 //! `sheaf run --processes`: each role in a process of its own, over TCP on loopback or through shared memory.
 //!
 //! The parent makes the listening sockets, so that every address is known before a process starts and stays the same
-//! when one is started again; a child gets its socket as standard input. Where memory is shared, the sockets only see to it
-//! that no other run has the same addresses. The children are in process groups of their
-//! own: Ctrl-C reaches the parent alone, which asks the event manager to end the run. They know each other by a key that is made for
-//! the run, so that nobody else on the machine takes a node's place.
+//! when one is restarted; a child gets its socket as standard input. With shared memory, the sockets only ensure that
+//! no other run has the same addresses. The children are in process groups of their own: Ctrl-C reaches only the
+//! parent, which asks the event manager to end the run. Nodes identify each other by a key generated for the run, so
+//! that no other process on the machine can take a node's place.
 
 mod restarts;
 
@@ -50,9 +50,9 @@ pub(crate) const HEARS: &str = "\n";
 struct Process {
     node: NodeConfig,
     child: Child,
-    /// Whether it hears signals.
+    /// Whether it handles signals.
     hears: Arc<AtomicBool>,
-    /// Reads all that it says on standard output, so that it never waits for a reader.
+    /// Reads its standard output, so that it never blocks on a full pipe.
     said: Option<JoinHandle<std::io::Result<String>>>,
     /// Kept to start the process again with the same address.
     listener: Option<TcpListener>,
@@ -61,7 +61,8 @@ struct Process {
     ended: Option<std::process::ExitStatus>,
 }
 
-/// Runs every node of the plan in a process of its own. What the run loads is in `scratch`, if it is copied.
+/// Runs every node of the plan in a process of its own. Copies of the code that the run loads are in `scratch`, if it
+/// is copied.
 pub(crate) fn run(
     plan: &Plan,
     directory: Option<&RunDirectory>,
@@ -71,7 +72,7 @@ pub(crate) fn run(
 ) -> anyhow::Result<Outcome> {
     let mut nodes = plan.nodes.clone();
     let mut listeners = loopback_listeners(plan, &mut nodes)?;
-    // A builder is called by nobody, but the configuration of a spread system gives every node an address.
+    // No node connects to a builder, but the configuration of a distributed system gives every node an address.
     for node in nodes.iter_mut().filter(|node| node.address.is_none()) {
         node.address = Some(format!("127.0.0.1:{}", UNUSED_PORT + node.id.index));
     }
@@ -103,7 +104,7 @@ pub(crate) fn run(
     family.collect(directory.map(|directory| directory.path.clone()))
 }
 
-/// Ports of the addresses that no one uses start here.
+/// First port of the unused addresses.
 const UNUSED_PORT: u16 = 1;
 
 struct Family {
@@ -129,9 +130,9 @@ impl Family {
         Ok(())
     }
 
-    /// Until the event manager ends: passes on signals, starts dead builders and output nodes again. Then waits for the others, which end
-    /// by themselves when it has told them to close. Without it, or where its word did not reach them, they are told by
-    /// a signal.
+    /// Passes on signals and restarts dead builders and output nodes until the event manager ends. Then waits for the
+    /// others, which end when the event manager has told them to close. If the event manager is dead or its message did
+    /// not reach them, a signal ends them.
     fn look_after(&mut self, stop: &AtomicBool) -> anyhow::Result<()> {
         let mut manager_ended: Option<Instant> = None;
         let mut asked = false;
@@ -168,7 +169,7 @@ impl Family {
         self.processes.iter().find(|process| process.node.id == NodeId::MANAGER)
     }
 
-    /// Passes on what the parent was asked for, one signal a round: two at once would be one.
+    /// Passes on requests of the parent, one signal per round: two at once would merge into one.
     fn ask_to_stop(&mut self) {
         if self.stops > 0
             && let Some(process) = self.manager()
@@ -224,7 +225,7 @@ impl Family {
         }
     }
 
-    /// Reads what every process said at its end.
+    /// Reads the final report of every process.
     fn collect(&mut self, output: Option<PathBuf>) -> anyhow::Result<Outcome> {
         let mut manager: Option<ManagerSummary> = None;
         let mut others = Extras::default();
@@ -274,7 +275,7 @@ impl Process {
         }
     }
 
-    /// Everything that it said on standard output; to be called after its end.
+    /// Returns its standard output; to be called after its end.
     fn said(&mut self) -> anyhow::Result<String> {
         let Some(said) = self.said.take() else { return Ok(String::new()) };
         let text = said.join().map_err(|_| anyhow!("a thread panicked: this is a bug in sheaf"))?;
@@ -294,7 +295,7 @@ impl Drop for Family {
     }
 }
 
-/// A key for the links of one run, in a file of this user alone, which is gone when the run is over.
+/// A key for the links of one run, in a file that only this user can read and that is removed at the end of the run.
 struct KeyFile(PathBuf);
 
 impl KeyFile {

@@ -1,4 +1,4 @@
-//! `sheaf processor`: a worker that joins a builder unit while the run goes on.
+//! `sheaf processor`: a worker that joins a builder unit of a run in progress.
 
 use crate::arguments::ProcessorArguments;
 use crate::code::Code;
@@ -33,7 +33,7 @@ pub(crate) fn command(arguments: &ProcessorArguments) -> anyhow::Result<Verdict>
     let default = ProcessorOptions::default();
     let options = ProcessorOptions {
         ahead: arguments.ahead.unwrap_or(default.ahead),
-        // It is waited here, where a signal is seen.
+        // The wait is in `knock`, which checks for signals.
         patience: default.patience,
         tls: files.map(network::tls_files),
         key: arguments.key.clone().or_else(|| own.as_ref().and_then(|own| own.transport.key_file.clone())),
@@ -55,10 +55,10 @@ pub(crate) fn command(arguments: &ProcessorArguments) -> anyhow::Result<Verdict>
     Ok(Verdict::Good)
 }
 
-/// The pause between two knocks.
+/// Pause between two attempts to join.
 const KNOCK: Duration = Duration::from_millis(50);
 
-/// Joins a run, when there is one; waits for it so long, or without limit. `None` where a signal has come first.
+/// Joins a run; waits for one up to `patience`, or without limit. Returns `None` if a signal came first.
 fn knock(
     arguments: &ProcessorArguments,
     options: &ProcessorOptions,
@@ -81,10 +81,10 @@ fn knock(
     Ok(None)
 }
 
-/// Judges the events of one run, with the filter that is installed now.
+/// Filters the events of one run, with the filter that is installed now.
 ///
 /// # Errors
-/// That the filter cannot be made; inside, that the run broke off.
+/// That the filter cannot be made; in the inner result, that the connection to the run broke.
 fn judge(
     processor: Processor,
     own: Option<&Config>,
@@ -97,7 +97,7 @@ fn judge(
         None => Config::parse(&welcome.configuration, "the run's configuration")?,
     };
     let (run, node) = (welcome.run, welcome.node);
-    // What this process has loaded for a run stays loaded, for all that it knows; another version has another name.
+    // A library stays loaded for the life of the process. Under another path, a new version is loaded again.
     let copies = if arguments.stay { Some(Scratch::of_run(run)?) } else { None };
     if let Some(copies) = &copies {
         config = Code::take_filter(&config, &copies.path)?.in_place(&config);

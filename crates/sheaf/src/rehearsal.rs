@@ -1,4 +1,4 @@
-//! A rehearsal of what a run loads, before it begins: its filter, step filter and preprocessor.
+//! Rehearsal of a run: its filter, step filter and preprocessor are loaded before it begins.
 
 use crate::{Verdict, active, code, describe, filters, print, steps};
 use anyhow::{Context, bail};
@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 /// Time that loading everything once may take. Files may come from a cold disk or over a network.
 const REHEARSAL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Loads all that the run loads once, in a process of its own, so that what is wrong with it is found before the run begins and
-/// harms nobody, however wrong it is.
+/// Loads all external code of the run once, in a process of its own, so that errors, including crashes, are found
+/// before the run begins.
 ///
 /// # Errors
 /// Returns the first filter, step filter or preprocessor that cannot be loaded, with the reason.
@@ -29,7 +29,7 @@ pub(crate) fn rehearse(config: &Config, run: RunNumber) -> anyhow::Result<()> {
     let mut child =
         command.spawn().context("cannot start the process that loads the filter for a rehearsal")?;
     if let Some(mut input) = child.stdin.take() {
-        // It says itself what it lacks.
+        // The child reports its errors itself.
         let _ = input.write_all(config.to_toml().as_bytes());
     }
     let status = wait(&mut child, "what the run loads")?;
@@ -52,7 +52,7 @@ pub(crate) fn rehearse(config: &Config, run: RunNumber) -> anyhow::Result<()> {
 /// Waits for a process that may hang.
 ///
 /// # Errors
-/// That it does: then it is killed.
+/// That it hangs; it is killed.
 fn wait(child: &mut Child, what: &str) -> anyhow::Result<ExitStatus> {
     let start = Instant::now();
     loop {
@@ -71,7 +71,7 @@ fn wait(child: &mut Child, what: &str) -> anyhow::Result<ExitStatus> {
     }
 }
 
-/// `sheaf rehearsal`: loads what the configuration on standard input loads. Prints what is wrong, if something is.
+/// `sheaf rehearsal`: loads the code named by the configuration on standard input. Prints the error, if any.
 pub(crate) fn command(run: u32) -> anyhow::Result<Verdict> {
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text).context("cannot read the configuration")?;
@@ -79,7 +79,7 @@ pub(crate) fn command(run: u32) -> anyhow::Result<Verdict> {
     match load(&config, RunNumber(run)) {
         Ok(()) => Ok(Verdict::Good),
         Err(error) => {
-            // The parent tells it. An error of this process would be told a second time.
+            // The parent prints it. An error of this process would be printed twice.
             print::print(&describe(&error))?;
             Ok(Verdict::NotGood)
         }
@@ -109,11 +109,11 @@ except BaseException as error:
 /// Exit status of [`REHEARSAL`] if the package is installed and the filter cannot be loaded.
 const NO_FILTER: i32 = 3;
 
-/// Where the filter is in Python asks the interpreter that is to run it whether it can, before the run begins: workers that end
-/// at once would be started again and again.
+/// For a filter in Python, asks its interpreter before the run begins whether it can run the filter: workers that end
+/// at once would be restarted again and again.
 ///
 /// # Errors
-/// That it lacks the package, or what is wrong with the filter.
+/// That the interpreter lacks the package, or the error in the filter.
 pub(crate) fn rehearse_python(config: &Config) -> anyhow::Result<()> {
     let filter = &config.filter;
     if filter.kind != FilterKind::Python || !filter.processes {

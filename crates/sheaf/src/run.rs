@@ -62,7 +62,7 @@ pub(crate) fn in_process(
     let report = report.context("the event manager ended without a report")?;
     let stored = run_directory::stored(&report);
     let summary = Summary::new(&report, &maker.reports.extras(), plan, output);
-    // What a builder had that was given up is built elsewhere or dropped, and booked.
+    // Events of a fenced builder are built elsewhere or dropped and accounted for.
     let failed = errors.iter().filter(|error| !matches!(error, NodeError::Fenced(_)));
     Ok(Outcome { summary, stored, errors: failed.map(|error| plan.explain(error)).collect() })
 }
@@ -117,7 +117,7 @@ pub(crate) fn loopback_listeners(
     nodes: &mut [NodeConfig],
 ) -> anyhow::Result<Vec<(NodeId, Option<TcpListener>)>> {
     let mut listeners = Vec::new();
-    // The addresses of the configuration are of other hosts, or will be; here all rails go over loopback.
+    // The addresses of the configuration belong to other hosts. In one process, all rails use loopback.
     nodes.iter_mut().for_each(|node| node.more_addresses.clear());
     if plan.config.transport.kind == TransportKind::Udp {
         network::give_udp_addresses(plan, nodes)?;

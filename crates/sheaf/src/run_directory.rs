@@ -1,4 +1,4 @@
-//! Where a run is written: its directory, its manifest, and the last tidying.
+//! The directory of a run and its manifest, and how the directory is sealed at the end.
 
 pub(crate) mod remains;
 
@@ -56,12 +56,12 @@ pub(crate) fn stored(report: &RunReport) -> Stored {
 pub(crate) struct RunDirectory {
     pub(crate) path: PathBuf,
     manifest: Manifest,
-    /// Says that the run goes on, until it is closed.
+    /// Marks the run as in progress until it is closed.
     _lock: RunLock,
     reserve: Option<Reserve>,
-    /// Where files of it are uploaded.
+    /// Object store for its files.
     objects: Option<Box<dyn RunObjects>>,
-    /// Says which, and which become HDF5.
+    /// Names the files that are uploaded and those that become HDF5.
     config: Config,
 }
 
@@ -96,7 +96,7 @@ impl RunDirectory {
         Ok(Self { path: path.to_owned(), manifest, _lock: lock, reserve, objects, config: config.clone() })
     }
 
-    /// Takes note of what the run loads.
+    /// Records the code that the run loads.
     pub(crate) fn note_code(&mut self, code: Vec<CodeRecord>) -> anyhow::Result<()> {
         self.manifest.code = code;
         Ok(self.manifest.write(&self.path)?)
@@ -111,8 +111,8 @@ impl RunDirectory {
         remains::forget();
     }
 
-    /// Closes the run: cuts off what builders or output nodes that died had written and not reported, and writes the manifest.
-    /// All of them must have ended.
+    /// Closes the run: removes events that dead builders or output nodes had written but not reported, and writes the
+    /// manifest. All of these nodes must have ended.
     pub(crate) fn close(
         mut self,
         stored: &Stored,
@@ -133,7 +133,7 @@ impl RunDirectory {
         self.list_removed(&before)?;
         self.manifest.ended = Some(now);
         self.manifest.ledger = ledger;
-        // What counts is on this disk, whatever comes of HDF5 and the object store.
+        // The events that count are on this disk, even if HDF5 conversion or the upload fails.
         self.manifest.write(&self.path)?;
         if hdf5::is_used(&self.config) {
             for record in &self.manifest.sessions {
@@ -151,7 +151,7 @@ impl RunDirectory {
                 )
             })?;
         }
-        // What the lists say is in the manifest now.
+        // The content of the lists is now in the manifest.
         for name in names() {
             remove_list(&self.path, name)
                 .with_context(|| format!("cannot remove the list of closed files of {name}"))?;
@@ -166,8 +166,8 @@ impl RunDirectory {
         Ok(())
     }
 
-    /// Has the manifest list what is no more of the files that were there `before`, as objects are called: builders may have
-    /// uploaded them, and whoever finishes that later has only the manifest to know them by.
+    /// Lists files of `before` that no longer exist in the manifest, by their object names. Builders may have uploaded
+    /// them, and a later `sheaf upload` knows them only from the manifest.
     fn list_removed(&mut self, before: &BTreeSet<FileName>) -> anyhow::Result<()> {
         let after = event_files(&self.path)?;
         let config = &self.config;
@@ -180,7 +180,7 @@ impl RunDirectory {
         Ok(())
     }
 
-    /// Brings the object store to what sealing has left, and tells readers of it what counts.
+    /// Makes the object store match the sealed files, and uploads the manifest for its readers.
     fn settle(&mut self, objects: &dyn RunObjects) -> anyhow::Result<()> {
         let config = &self.config;
         let is_uploaded = |file: &&ClosedFile| objects::is_uploaded(config, file.stream.as_str());
@@ -205,8 +205,8 @@ fn event_files(directory: &Path) -> anyhow::Result<BTreeSet<FileName>> {
     list().with_context(|| format!("cannot read directory {}", directory.display()))
 }
 
-/// The sessions of the run, and those that ended before the event manager had heard of an event of theirs: nothing that they
-/// wrote counts.
+/// Returns the sessions of the run, including those that ended before the event manager received any event from them.
+/// None of the events in the latter count.
 fn with_unknown_sessions(directory: &Path, stored: &Stored) -> anyhow::Result<Stored> {
     let mut all = stored.clone();
     for name in event_files(directory)? {
@@ -215,7 +215,7 @@ fn with_unknown_sessions(directory: &Path, stored: &Stored) -> anyhow::Result<St
     Ok(all)
 }
 
-/// Cuts the files of a session behind what counts.
+/// Truncates the files of a session after the last event that counts.
 fn seal(
     directory: &Path,
     run: RunNumber,
@@ -272,12 +272,12 @@ impl Drop for Reserve {
     }
 }
 
-/// The manifest of a run whose builders write elsewhere, or are still closing their files when it is written: nothing
-/// is cut, and readers leave out what does not count.
+/// The manifest of a run whose builders write elsewhere, or may still be closing their files when it is written. Files
+/// are not truncated; readers ignore events that do not count.
 pub(crate) struct SharedManifest {
     path: PathBuf,
     manifest: Manifest,
-    /// Says that the run goes on, until it is closed.
+    /// Marks the run as in progress until it is closed.
     _lock: RunLock,
     objects: Option<Box<dyn RunObjects>>,
 }
@@ -301,8 +301,7 @@ impl SharedManifest {
         Ok(Self { path: path.to_owned(), manifest, _lock: lock, objects })
     }
 
-    /// Writes the manifest's last word; takes the manifest back where the run did not begin, so that it can be started
-    /// again.
+    /// Writes the final manifest; removes the manifest if the run did not begin, so that it can be started again.
     pub(crate) fn close(
         mut self,
         report: &RunReport,
@@ -323,7 +322,7 @@ impl SharedManifest {
     }
 }
 
-/// Where a run keeps files of its own while it lasts: its directory, or a temporary one that is removed.
+/// Directory for a run's temporary files: its own directory, or a temporary one that is removed at the end.
 pub(crate) struct Scratch {
     pub(crate) path: PathBuf,
     temporary: bool,
@@ -343,7 +342,7 @@ impl Scratch {
     }
 
     fn temporary(name: &str) -> anyhow::Result<Self> {
-        // Its name can be foreseen, and everybody may write beside it: only a new directory is of this user alone.
+        // The name can be guessed and anyone may write in this directory: only a new directory is private to this user.
         let mut path = std::env::temp_dir().join(name);
         for number in 1.. {
             match fs::DirBuilder::new().mode(0o700).create(&path) {
@@ -394,7 +393,7 @@ fn claim(config: &mut Config) -> anyhow::Result<(PathBuf, RunLock)> {
             let path = run_paths::path_of(config);
             match fs::create_dir(&path) {
                 Ok(()) => return lock(&path, makes_more).map(|lock| (path, lock)),
-                // Another run has taken the number since. The next look sees it.
+                // Another run has taken the number since. The next iteration sees its directory.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                     config.run.number = RunNumber(0);
                 }
@@ -453,7 +452,7 @@ mod tests {
     use super::*;
     use std::thread;
 
-    /// Whoever looks for the highest number first and makes the directory then, has it twice.
+    /// Reading the highest number first and then creating the directory would use a number twice.
     #[test]
     fn runs_that_begin_at_the_same_time_have_numbers_of_their_own() {
         let place = tempfile::tempdir().unwrap();

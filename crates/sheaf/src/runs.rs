@@ -1,5 +1,5 @@
-//! `sheaf run`: one run, or several one after the other. Each has its number, its directory, its books, and what is installed when
-//! it begins.
+//! `sheaf run`: one run or several consecutive runs. Each has its own number, directory and ledger, and loads the code
+//! that is installed when it begins.
 
 use crate::arguments::RunArguments;
 use crate::code::{self, Code};
@@ -16,7 +16,7 @@ use sheaf_node::Clock;
 use sheaf_wire::RunNumber;
 use std::sync::Arc;
 
-/// Runs systems until there were as many as wanted, or a signal ends them, and prints what came of each.
+/// Makes runs until their number is reached or a signal ends them, and prints the summary of each.
 pub(crate) fn command(arguments: &RunArguments, console: &Console) -> anyhow::Result<Verdict> {
     let config = configuration(arguments)?;
     let steering = Steering::watch()?;
@@ -70,10 +70,10 @@ struct Runs<'a> {
 }
 
 impl Runs<'_> {
-    /// Makes the run that follows `last`, prints what came of it, and gives its number.
+    /// Makes the run that follows `last`, prints its summary, and returns its number.
     ///
     /// # Errors
-    /// That it could not begin, or was not done. Then no other follows: it would meet the same.
+    /// That it could not begin or did not complete. No other run follows, because it would fail in the same way.
     fn make(&self, mut config: Config, last: Option<RunNumber>) -> anyhow::Result<(RunNumber, Verdict)> {
         // A number that is to be found is found when the directory is made: another command may have taken the next.
         let is_found = config.run.number == RunNumber(0) && config.output.kind != OutputKind::None;
@@ -113,12 +113,12 @@ impl Runs<'_> {
             in_process(&plan, path, stop.clone(), console, clock)?
         };
         outcome.summary.ended_early = watch.end();
-        // Of the processor time of this process, what it took since the run before.
+        // The processor time of this run is that of the process minus the time of earlier runs.
         outcome.summary.cpu_seconds -= if self.arguments.processes { 0.0 } else { before };
         self.close(directory, outcome, &plan, clock).map(|verdict| (run, verdict))
     }
 
-    /// Takes copies of what the run loads, and tries whether it can be loaded.
+    /// Copies the code that the run loads, and checks that it can be loaded.
     fn prepare(&self, plan: &mut Plan, directory: Option<&mut RunDirectory>) -> anyhow::Result<Scratch> {
         let scratch = Scratch::new(directory.as_deref())?;
         let (code, records) = Code::take(&plan.config, &scratch.path)?;

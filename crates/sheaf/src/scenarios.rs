@@ -11,8 +11,8 @@ pub(crate) enum Scenario<'a, S> {
     Shipped(S),
 }
 
-/// A scenario by its path or the name under which it ships. What looks like a path is one. `listing`: the command that shows
-/// the built-in ones.
+/// Finds a scenario by its path or by the name under which it ships. An argument with the form of a path is a path.
+/// `listing` is the command that lists the built-in scenarios.
 pub(crate) fn find<'a, S>(
     name: &'a str,
     shipped: impl FnOnce(&str) -> Option<S>,

@@ -14,8 +14,8 @@ const SIGNALS_TO_ABORT: u32 = 3;
 /// Exit status that shells report for a process that Ctrl-C has ended.
 const EXIT_INTERRUPTED: i32 = 130;
 
-/// A flag that is set by Ctrl-C and by SIGTERM; whoever acts on it clears it. The third such signal ends the process
-/// at once, and leaves the files of its run as they are.
+/// Returns a flag that Ctrl-C and SIGTERM set; code that acts on it clears it. The third such signal ends the process
+/// at once and leaves the files of its run as they are.
 pub(crate) fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
     let raised = flag.clone();
@@ -23,7 +23,7 @@ pub(crate) fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
     Ok(flag)
 }
 
-/// Calls `hear` with every such signal, on a thread of its own; the third that asks for the end ends the process.
+/// Calls `hear` for every such signal on a separate thread; the third request to stop ends the process.
 fn watch(which: &[c_int], mut hear: impl FnMut(c_int) + Send + 'static) -> anyhow::Result<()> {
     let mut signals = Signals::new(which).context("cannot handle signals")?;
     let body = move || {
@@ -58,14 +58,15 @@ pub(crate) struct Steering {
 /// Requests received so far.
 #[derive(Debug, Default)]
 struct Asked {
-    /// That no run follows.
+    /// Whether no further run is requested.
     over: bool,
-    /// That this run ends.
+    /// Whether this run is to end.
     next: bool,
 }
 
 impl Asked {
-    /// Takes note of a signal. Whether the run is to be told: it takes a second word as one to end without what is in flight.
+    /// Records a signal. Returns whether to pass it to the run, which takes a second one as a request to drop the
+    /// events in flight.
     fn hear(&mut self, signal: c_int) -> bool {
         if signal == SIGUSR1 {
             return !self.over && !std::mem::replace(&mut self.next, true);
@@ -76,7 +77,7 @@ impl Asked {
 }
 
 impl Steering {
-    /// Begins to hear signals.
+    /// Starts handling signals.
     pub(crate) fn watch() -> anyhow::Result<Self> {
         let steering = Self::default();
         let heard = steering.clone();
@@ -94,7 +95,7 @@ impl Steering {
         &self.stop
     }
 
-    /// Begins a run, unless none is to follow. What was asked of the run before is forgotten: it has ended.
+    /// Begins a run, unless none is to follow. Requests for the run before are cleared, since it has ended.
     pub(crate) fn begin_run(&self) -> bool {
         let mut asked = self.asked();
         self.stop.store(false, Ordering::Relaxed);

@@ -34,7 +34,7 @@ fn threads(common: Common) -> usize {
     common.threads.map_or_else(sweep::default_threads, usize::from)
 }
 
-/// A scenario by its path or the name under which it ships. What looks like a path is one.
+/// Loads a scenario by its path or by the name under which it ships. An argument with the form of a path is a path.
 fn load(scenario: &str, overrides: Overrides) -> anyhow::Result<ScenarioFile> {
     Ok(match scenarios::find(scenario, library::find, library::nearest, "sheaf sim --list")? {
         Scenario::File(path) => ScenarioFile::load(path, overrides)?,

@@ -9,7 +9,8 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Time between two looks. The fastest disk writes a small part of the default of `output.keep_free_bytes` in it.
+/// Time between two checks. In this time, even the fastest disk writes only a small part of the default of
+/// `output.keep_free_bytes`.
 const PERIOD: Duration = Duration::from_millis(100);
 
 /// Refuses a run whose disk has less than `output.keep_free_bytes`, and warns of one that is expected to use up the rest.
@@ -74,8 +75,8 @@ fn estimate(config: &Config) -> Option<u64> {
 pub(crate) struct Watch(Option<(Sender<()>, JoinHandle<Option<String>>)>);
 
 impl Watch {
-    /// Sets `stop`, as Ctrl-C does, when the disk of `directory` has no more than `keep` bytes free. Watches nothing without a
-    /// directory, or where `keep` is 0.
+    /// Sets `stop`, as Ctrl-C does, when the disk of `directory` has at most `keep` bytes free. Does nothing without a
+    /// directory or if `keep` is 0.
     pub(crate) fn begin(directory: Option<&Path>, keep: u64, stop: &Arc<AtomicBool>) -> anyhow::Result<Self> {
         let Some(directory) = directory.filter(|_| keep > 0).map(Path::to_owned) else {
             return Ok(Self(None));
@@ -84,7 +85,7 @@ impl Watch {
         let stop = stop.clone();
         let body = move || {
             while ended.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
-                // A disk that does not tell is not taken for a full one.
+                // A disk that does not report its free space is not treated as full.
                 let Some(free) = sheaf_machine::free_bytes(&directory).ok().filter(|free| *free <= keep)
                 else {
                     continue;

@@ -1,4 +1,4 @@
-//! Events in steps and types of triggers: from the configuration to what builder units are told.
+//! Building in steps and types of triggers: from the configuration to the options of builder units.
 
 use crate::plan::Plan;
 use anyhow::Context;
@@ -14,11 +14,11 @@ use sheaf_wire::{RunNumber, TriggerMix};
 pub(crate) enum StepPlace {
     /// The builder unit's own: the step filter is known to be quick.
     Own,
-    /// One beside it.
+    /// On a separate thread.
     Beside,
 }
 
-/// Makes the filter of the first step of events, if there is one, and says where it runs. Loads its library.
+/// Makes the filter of the first step, if there is one, and determines where it runs. Loads its library.
 pub(crate) fn step_filter(
     config: &Config,
     run: RunNumber,
@@ -65,7 +65,7 @@ impl Plan {
         TriggerMix::new(trigger.seed, triggers.values().map(|class| (class.trigger_type, class.weight)))
     }
 
-    /// Refuses a first step of sources that nobody reads: no event would ever be judged by them.
+    /// Refuses a first step with sources that no readout unit reads: no event would ever pass it.
     pub(crate) fn check_steps(self) -> anyhow::Result<Self> {
         let strangers = self
             .config

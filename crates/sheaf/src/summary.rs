@@ -40,8 +40,8 @@ pub(crate) struct Summary {
     pub(crate) fragments: u64,
     /// Payload bytes of those.
     pub(crate) bytes: u64,
-    /// Payload that readout units gave to builder units, over all of that and what nobody asked for: the load of the network as a
-    /// fraction of full building. `null` where everything was asked for.
+    /// Payload that readout units sent to builder units, over all payload including what no builder requested: the load
+    /// of the network as a fraction of full building. `null` if everything was requested.
     pub(crate) load_fraction: Option<f64>,
     /// From the start of the run, or the end of its warm-up, to the end of its last event.
     pub(crate) seconds: f64,
@@ -61,13 +61,13 @@ pub(crate) struct Summary {
     pub(crate) output: Option<PathBuf>,
     /// Whether a signal ended the run.
     pub(crate) interrupted: bool,
-    /// Why `sheaf run` ended the run before its time; `null` where it did not.
+    /// Reason why `sheaf run` ended the run early; `null` if it did not.
     #[serde(default)]
     pub(crate) ended_early: Option<String>,
     pub(crate) ledger: LedgerSummary,
     /// Time for which triggers were not accepted and number of such intervals, by cause.
     pub(crate) dead_time: BTreeMap<String, DeadTimeSummary>,
-    /// Counters of the nodes beside their ledgers; counters at zero are left out.
+    /// Counters of the nodes that are not in their ledgers; zero counters are left out.
     pub(crate) counters: BTreeMap<String, u64>,
     /// Nodes that did not appear, sessions that died.
     pub(crate) trouble: Trouble,
@@ -139,7 +139,7 @@ pub(crate) struct FragmentSummary {
     pub(crate) rejected: u64,
     pub(crate) dropped: BTreeMap<String, u64>,
     pub(crate) in_flight: u64,
-    /// Readout units that died and were started again: what they had booked until then is in no book.
+    /// Readout units that died and were restarted. Their accounts up to then are lost.
     pub(crate) restarted_readouts: u64,
 }
 
@@ -158,14 +158,14 @@ pub(crate) struct Trouble {
     pub(crate) restarted_readouts: u64,
     #[serde(default)]
     pub(crate) restarted_outputs: u64,
-    /// Events whose content was not what their sources sent.
+    /// Events whose content differed from what their sources sent.
     pub(crate) content_mismatches: u64,
 }
 
-/// Builder units that were killed, and took with them what their farms had counted.
+/// Builder units that were killed, with the accounts of their farms.
 pub(crate) const FARM_ACCOUNTS_LOST: &str = "farm_accounts_lost";
 
-/// Output nodes that were killed, and took with them what their files and links had counted.
+/// Output nodes that were killed, with the counters of their files and links.
 pub(crate) const OUTPUT_ACCOUNTS_LOST: &str = "output_accounts_lost";
 
 /// Number of accounts lost with the nodes that kept them.
@@ -324,7 +324,7 @@ fn slower(a: Option<f64>, b: Option<f64>) -> Option<f64> {
     }
 }
 
-/// Whether a counter of a transport tells of loss and recovery, so that it belongs to the account of a run.
+/// Returns whether a counter of a transport reports loss and recovery, so that it belongs to the account of a run.
 fn is_of_recovery(name: &str) -> bool {
     name.starts_with("datagrams_")
         || ["bytes_repeated", "bytes_in_vain", "reports_sent", "probes"].contains(&name)
@@ -384,7 +384,7 @@ impl Summary {
         summary
     }
 
-    /// Adds what other nodes know.
+    /// Adds the figures of other nodes.
     pub(crate) fn join(&mut self, extras: &Extras) {
         for (name, value) in &extras.counters {
             *self.counters.entry(name.clone()).or_default() += value;
@@ -398,14 +398,15 @@ impl Summary {
         self.kept = Kept::of(self);
     }
 
-    /// Whether there is anything to tell.
+    /// Returns whether there is anything to report.
     pub(crate) fn has_begun(&self) -> bool {
         self.ledger.triggers > 0 || self.ledger.fragments.received > 0 || self.trouble.absent_nodes.is_empty()
     }
 
-    /// Whether the books balance, nothing was lost, and every checked byte was right.
+    /// Returns whether the ledger balances, nothing was lost, and every checked byte was correct.
     pub(crate) fn is_good(&self) -> bool {
-        // A node knows its own mismatches; of those of others the event manager's ledger tells, which counts them as lost.
+        // A node knows its own mismatches; those of other nodes are in the event manager's ledger, which counts them as
+        // lost.
         self.ledger.balanced && self.kept.all && self.trouble.content_mismatches == 0
     }
 
@@ -489,7 +490,7 @@ fn load_fraction(counters: &BTreeMap<String, u64>) -> Option<f64> {
     (saved > 0.0).then(|| sent / (sent + saved))
 }
 
-/// The largest resident memory of this process so far, in bytes; 0 where the system does not tell.
+/// Returns the largest resident memory of this process so far, in bytes; 0 if the system does not report it.
 pub(crate) fn peak_rss_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

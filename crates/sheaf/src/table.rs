@@ -1,4 +1,4 @@
-//! The summary of a run as a table, for people who see it for the first time.
+//! The summary of a run as a table, for first-time readers.
 
 use crate::console::{count, count_f64};
 use crate::summary::explain;

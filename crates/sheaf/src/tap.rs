@@ -1,4 +1,4 @@
-//! `sheaf tap`: events of a run that goes on, printed or saved.
+//! `sheaf tap`: events of a run in progress, printed or saved.
 
 use crate::arguments::TapArguments;
 use crate::console::{count, plural};
@@ -32,7 +32,7 @@ pub(crate) fn command(arguments: &TapArguments) -> anyhow::Result<Verdict> {
     let stop = signals::stop_flag()?;
     let target = target(&arguments.target);
     let stream = match &arguments.stream {
-        // What the stream takes is in what a builder says of its run.
+        // The selection of the stream is in the builder's description of its run.
         Some(name) => {
             let options = TapOptions { key: arguments.key.clone(), ..TapOptions::default() };
             let Some(asking) = join(&target, arguments.wait, &options, &stop)? else {
@@ -81,7 +81,7 @@ pub(crate) fn command(arguments: &TapArguments) -> anyhow::Result<Verdict> {
     Ok(Verdict::Good)
 }
 
-/// Joins the run; waits for one that has not started, as long as `--wait` allows. Returns `None` where a signal came first.
+/// Joins the run; waits up to `--wait` for one that has not started. Returns `None` if a signal came first.
 fn join(target: &str, wait: Nanos, options: &TapOptions, stop: &AtomicBool) -> anyhow::Result<Option<Taps>> {
     let began = Instant::now();
     let mut is_told = false;
@@ -99,13 +99,13 @@ fn join(target: &str, wait: Nanos, options: &TapOptions, stop: &AtomicBool) -> a
     }
 }
 
-/// Returns whether the manifest of a run's directory says that the run has ended.
+/// Returns whether a run has ended according to its manifest.
 fn has_ended(target: &str) -> bool {
     Manifest::read(Path::new(target))
         .is_ok_and(|manifest| manifest.is_some_and(|manifest| manifest.ended.is_some()))
 }
 
-/// Where events go.
+/// Destination of events.
 enum Out {
     Lines { out: BufWriter<Stdout>, tags: Vec<String>, json: bool },
     File { writer: Box<EventFileWriter<OneFile>> },

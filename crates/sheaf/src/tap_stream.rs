@@ -8,7 +8,7 @@ use sheaf_store::streams::{Route, Routing, StreamRule};
 use sheaf_tap::client::Welcome;
 use sheaf_wire::event_file::StoredEvent;
 
-/// A stream of a run that one looks on.
+/// An output stream of a run that is being watched.
 pub(crate) struct TappedStream {
     routing: Routing,
     place: usize,
@@ -16,7 +16,7 @@ pub(crate) struct TappedStream {
 }
 
 impl TappedStream {
-    /// The stream `name`, by what a builder says of its run.
+    /// Finds the stream `name` in a builder's description of its run.
     pub(crate) fn find(name: &str, welcome: &Welcome) -> anyhow::Result<Self> {
         let metadata: serde_json::Value =
             serde_json::from_str(&welcome.metadata).context("the run does not give its format")?;
@@ -38,7 +38,7 @@ impl TappedStream {
         &self.tags
     }
 
-    /// Whether an event goes to it.
+    /// Returns whether an event belongs to the stream.
     pub(crate) fn takes(&self, stored: &StoredEvent<Bytes>) -> bool {
         let route: Route = self.routing.route(stored.event.id, stored.verdict.tags);
         route.has(self.place)

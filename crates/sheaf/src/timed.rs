@@ -1,4 +1,4 @@
-//! Sources of time slices: what of the configuration becomes what.
+//! Sources of time slices, made from the configuration.
 
 use crate::blocks::blocks;
 use anyhow::Context;

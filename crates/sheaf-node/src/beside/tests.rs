@@ -181,7 +181,7 @@ fn the_end_of_a_run_does_not_wait_for_a_disk_that_hangs_for_ever() {
     let error = files.finish().unwrap_err();
     assert!(matches!(error, SinkError::NotClosed { .. }), "{error}");
     drop(files);
-    // When it comes back, nothing more is written for nobody.
+    // When the disk works again, nothing more is written.
     disk.set(|script| script.hangs = false);
 }
 

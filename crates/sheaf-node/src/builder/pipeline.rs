@@ -10,7 +10,7 @@ use bytes::Bytes;
 use sheaf_protocol::builder::Decision;
 use sheaf_wire::{DropReason, Event, EventId, MissingSource, NodeId, Timestamp, Verdict};
 
-/// Where accepted events go.
+/// Destination of accepted events.
 pub(super) enum Outlet {
     /// Into the builder unit's own output.
     Here(Storing<EventId>),
@@ -23,7 +23,7 @@ pub(super) enum Outlet {
 pub(super) enum Fate {
     /// Decision on the event.
     Decided(Decision),
-    /// A worker or the output has taken it, and will tell.
+    /// A worker or the output has taken it; the decision follows.
     Open,
     /// The output failed: the event waits there, and until it works again no other is to be shown.
     Stuck,
@@ -32,12 +32,12 @@ pub(super) enum Fate {
 /// All that a built event passes.
 pub(super) struct EventPipeline {
     pub(super) node: NodeId,
-    /// Everybody's time in this round, by which files go: the pace of a disk is nobody's silence.
+    /// Actual time in this round, used for files: a slow disk is not the silence of a peer.
     pub(super) clock: Timestamp,
     pub(super) check: ContentCheck,
     pub(super) filter: Box<dyn Filter>,
     pub(super) outlet: Outlet,
-    /// Who judges, where the filter does not on this thread.
+    /// The farm that filters events, unless the filter runs on this thread.
     pub(super) farm: Option<Farm>,
     /// The missing sources of the last event that was incomplete.
     pub(super) lacking: Vec<MissingSource>,
@@ -46,7 +46,7 @@ pub(super) struct EventPipeline {
 }
 
 impl EventPipeline {
-    /// Whether an event, or a part of one, is not what its sources sent.
+    /// Returns whether an event, or a part of one, differs from what its sources sent.
     #[inline]
     pub(super) fn is_bad(&mut self, event: &Event<Bytes>) -> bool {
         let Err(problem) = self.check.check(event) else {
@@ -56,7 +56,7 @@ impl EventPipeline {
         true
     }
 
-    /// Checks, filters and writes. What is kept of the event is taken out of it.
+    /// Checks, filters and writes an event. An output that keeps the event takes it out of `event`.
     #[inline]
     pub(super) fn judge(&mut self, event: &mut Event<Bytes>) -> Fate {
         if self.is_bad(event) {
@@ -74,7 +74,7 @@ impl EventPipeline {
         self.follow(event, &verdict)
     }
 
-    /// Does what a verdict says.
+    /// Applies a verdict.
     #[inline]
     pub(super) fn follow(&mut self, event: &mut Event<Bytes>, verdict: &Verdict) -> Fate {
         if !verdict.accepted {

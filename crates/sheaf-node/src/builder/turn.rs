@@ -1,13 +1,13 @@
-//! A builder unit that judges on its own thread does so in turns: between two of them it hears the event manager and its readout
-//! units, and answers them.
+//! Turns of a builder unit that filters on its own thread: between two turns it reads and answers messages of the event
+//! manager and its readout units.
 //!
-//! The length of a turn follows from the time that the last ones took. A filter that is slower than it was said to be makes its
-//! builder unit slow, and not deaf.
+//! The length of a turn follows from the duration of the last ones. A filter that is slower than expected makes its
+//! builder unit slow, but not unresponsive.
 
 use sheaf_wire::{Nanos, Timestamp};
 
-/// A turn takes about this long at most, unless a single event takes longer. Heartbeats are tens of times rarer, and the cost of a
-/// round beside it is a thousandth.
+/// Maximum duration of a turn, approximately, unless a single event takes longer. Heartbeats are tens of times less
+/// frequent, and a round costs a thousandth of it.
 const LONGEST: Nanos = Nanos::from_millis(5);
 
 /// Events in a turn, at most.
@@ -34,7 +34,7 @@ impl Default for Turns {
 impl Turns {
     /// Begins a turn.
     pub(super) fn begin(&mut self, now: Timestamp) {
-        // A round without enough events says nothing: it may have slept.
+        // A round with few events is no measurement: it may have slept.
         if self.is_over() {
             let took = now.since(self.began).0.max(1);
             self.total = (self.total.0 + Nanos(took), self.total.1 + u64::from(self.events));
@@ -55,7 +55,7 @@ impl Turns {
         self.is_over()
     }
 
-    /// Whether no further event fits into the turn: there may be more of them.
+    /// Returns whether no further event fits into the turn: there may be more events.
     pub(super) fn is_over(&self) -> bool {
         self.left == 0
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
-/// Starts one worker that joins at the door; the number tells the farm's workers apart.
+/// Starts one worker that joins at the door. The number distinguishes the farm's workers.
 pub type Launch = Box<dyn FnMut(&Path, u16) -> std::io::Result<Child> + Send>;
 
 /// Which processes a farm starts.
@@ -22,18 +22,17 @@ const PERIOD: Nanos = Nanos::from_millis(50);
 /// The pause before a worker that ended is started again: at first, and at most. It doubles with every end that comes soon.
 const PAUSE: (Nanos, Nanos) = (Nanos::from_millis(10), Nanos::from_secs(5));
 
-/// A worker that has lived so long may be started again at once.
+/// Lifetime after which a worker may be restarted at once.
 const HEALTHY: Nanos = Nanos::from_secs(10);
 
-/// Time that a worker has from its start until it joins at the door. Until then it has no events, and the dispatcher
-/// does not know it, so that nobody else notices one that hangs here. Loading a filter's packages may take minutes on a
-/// busy host.
+/// Time that a worker has from its start until it joins at the door. Until then it has no events and is unknown to the
+/// dispatcher, so only this limit detects one that hangs. Loading a filter's packages may take minutes on a busy host.
 const TIME_TO_JOIN: Nanos = Nanos::from_secs(300);
 
 /// One place for a worker.
 struct Post {
     child: Option<Child>,
-    /// Whether it came to the door.
+    /// Whether it has connected to the door.
     joined: bool,
     started_at: Timestamp,
     /// When to start the next.
@@ -77,7 +76,7 @@ impl Launcher {
         self.look_at
     }
 
-    /// Looks after the children, if it is time.
+    /// Checks the children, if it is time.
     pub(super) fn look(&mut self, now: Timestamp) {
         if now < self.look_at {
             return;
@@ -136,7 +135,7 @@ impl Launcher {
         }
     }
 
-    /// Takes note of a process that came to the door; it may be nobody's child.
+    /// Records a process that connected to the door; it may not be a child of this farm.
     pub(super) fn note_joined(&mut self, process: u32) {
         if let Some(post) = self.post_of(process) {
             post.joined = true;
@@ -157,7 +156,7 @@ impl Launcher {
         }
     }
 
-    /// Waits for the children, which were told that the run is over; kills those that do not end.
+    /// Waits for the children, which were told that the run is over; kills those that do not exit.
     pub(super) fn finish(&mut self, patience: Duration) {
         let start = Instant::now();
         for child in self.posts.iter_mut().filter_map(|post| post.child.as_mut()) {
@@ -193,7 +192,7 @@ mod tests {
         launcher.posts[0].child.as_ref().map(Child::id)
     }
 
-    /// Looks at this moment, until the child is another one or it was looked often enough.
+    /// Checks at one moment, until the child has been replaced or a number of checks were made.
     fn look_until_replaced(launcher: &mut Launcher, at: Timestamp, old: Option<u32>) -> bool {
         for look in 0..1_000 {
             launcher.look(at + Nanos(look * PERIOD.0));

@@ -23,7 +23,7 @@ pub(super) enum Line {
     Made(Box<dyn Worker>),
     /// A process.
     Guest(Box<GuestLine>),
-    /// A process that joined over a network. It hears and speaks through the farm's [`Remote`](super::remote::Remote).
+    /// A process that joined over a network. Its messages pass through the farm's [`Remote`](super::remote::Remote).
     Remote(Box<RemoteLine>),
 }
 
@@ -79,10 +79,10 @@ impl Line {
         }
     }
 
-    /// Gives it an event.
+    /// Sends it an event.
     ///
     /// # Errors
-    /// Why it cannot have this one.
+    /// Why it cannot have this event.
     pub(super) fn give(
         &mut self,
         ticket: Ticket,
@@ -110,7 +110,7 @@ impl Line {
         }
     }
 
-    /// Tells it that nothing more will come.
+    /// Tells the worker that no more events follow.
     pub(super) fn close(&mut self) {
         match self {
             Self::Thread(line) => line.close(),
@@ -125,7 +125,7 @@ impl Line {
         }
     }
 
-    /// Waits until it has ended, if it is a thread that was told to; not for ever.
+    /// Waits until the worker has ended, if it is a thread that was told to end, up to `patience`.
     pub(super) fn join(&mut self, patience: Duration) {
         if let Self::Thread(line) = self {
             line.join(patience);

@@ -5,10 +5,10 @@ use sheaf_protocol::farm::{Departure, Seat, Ticket, Word};
 use sheaf_wire::{Event, Verdict};
 use std::sync::Arc;
 
-/// A worker, as its farm sees it. It keeps the contract of [`sheaf_protocol::farm::Processor`], asks before it is given anything,
-/// and wakes the builder unit when it has something to say.
+/// A worker, as its farm sees it. It keeps the contract of [`sheaf_protocol::farm::Processor`], asks before it is given
+/// events, and wakes the builder unit when it has a message.
 pub trait Worker: Send {
-    /// Returns what the worker says next, if anything. Never waits.
+    /// Returns the worker's next message, if any. Never blocks.
     ///
     /// # Errors
     /// Reason of its departure, once it has left.
@@ -21,5 +21,6 @@ pub trait Worker: Send {
     fn close(&mut self);
 }
 
-/// Makes the worker of a seat, which asks for so many events at most; called again for one that takes the place of another.
+/// Makes the worker of a seat, with the maximum number of events that it may ask for; called again when a worker is
+/// replaced.
 pub type WorkerMaker = Box<dyn FnMut(Seat, u32) -> Box<dyn Worker> + Send>;

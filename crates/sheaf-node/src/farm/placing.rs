@@ -43,7 +43,8 @@ impl Placing {
         Ok(Self { memory: SharedMemory::default(), pool, block: None })
     }
 
-    /// Copies what of an event lies on the heap. `false` if there is no memory now: to be tried again when events have ended.
+    /// Copies the payload of an event that is on the heap. Returns `false` if memory is exhausted: to be repeated when
+    /// events have ended.
     pub(super) fn place(&mut self, event: &mut Event<Bytes>) -> bool {
         for fragment in &mut event.fragments {
             let payload = &mut fragment.payload;
@@ -70,7 +71,7 @@ impl Placing {
         Some(block.cut())
     }
 
-    /// Where a payload lies, of which the process is given the memory.
+    /// Returns the location of a payload, and gives the process access to its memory.
     ///
     /// # Errors
     /// Why the process cannot read it.

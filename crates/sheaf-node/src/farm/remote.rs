@@ -1,7 +1,7 @@
 //! Workers that join over a network: a thread carries frames between their links and the builder unit's thread.
 //!
-//! The thread lets them in, hears how they end, and does the writing and reading, so that the builder unit's thread makes
-//! no system call for them. Between the two threads are two rings without locks.
+//! The thread admits workers, detects their end, and does the reading and writing, so that the builder unit's thread
+//! makes no system call for them. Two lock-free rings connect the two threads.
 //!
 //! The dispatcher bounds the data in flight to a worker (`filter.ahead` events); the receive blocks of the link bound
 //! those in flight from it. While the ring to the builder unit is full, nothing is read.
@@ -25,8 +25,8 @@ use std::task::Waker;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Places in the rings between the two threads. What the ring to the thread has no room for waits with the builder unit: no
-/// more than what processors have asked for.
+/// Number of slots in the rings between the two threads. If the ring to the network thread is full, messages wait in
+/// the builder unit, bounded by the number of events that processors have requested.
 const RING: usize = 4096;
 
 /// Longest sleep of the thread. Work wakes it earlier; the limit bounds the time until a silent caller is disconnected.
@@ -41,7 +41,7 @@ const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time that the last messages have to leave when the run is over.
 const FAREWELL: Nanos = Nanos::from_secs(2);
 
-/// Where processors of other hosts join.
+/// Listener for processors of other hosts.
 pub struct ListenSetup {
     /// The listening socket, and the bounds of links.
     pub host: HostOptions,
@@ -105,13 +105,13 @@ pub(super) struct Remote {
 /// Requests to the thread to end.
 #[derive(Default)]
 struct Over {
-    /// Say goodbye, deliver, end.
+    /// Whether to say goodbye, deliver pending messages, and end.
     politely: AtomicBool,
     /// End.
     at_once: AtomicBool,
 }
 
-/// Why processors of other hosts cannot join.
+/// Error when setting up the listener for processors of other hosts.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
     /// The links.
@@ -167,10 +167,10 @@ impl Remote {
         }
     }
 
-    /// Gives a processor an event.
+    /// Sends a processor an event.
     ///
     /// # Errors
-    /// Why it cannot have this one.
+    /// Why it cannot have this event.
     pub(super) fn give(
         &mut self,
         line: &RemoteLine,
@@ -189,7 +189,7 @@ impl Remote {
         Ok(())
     }
 
-    /// Has the thread do what was ordered.
+    /// Makes the network thread carry out the queued orders.
     pub(super) fn flush(&mut self) {
         while let Some(order) = self.backlog.pop_front() {
             if let Err(PushError::Full(order)) = self.orders.push(order) {
@@ -227,7 +227,7 @@ impl Remote {
     fn end(&mut self) {
         self.waker.wake_by_ref();
         if let Some(thread) = self.thread.take() {
-            // It has panicked where this fails, and has said so.
+            // If this fails, the thread has panicked and printed a message.
             let _ = thread.join();
         }
     }
@@ -241,7 +241,7 @@ impl Drop for Remote {
 }
 
 impl Farm {
-    /// Takes what processors of other hosts say. `true` if there was something.
+    /// Takes the messages of processors of other hosts. Returns `true` if there were any.
     pub(super) fn hear_remote(&mut self, now: Timestamp) -> bool {
         let mut busy = false;
         while let Some(news) = self.remote.as_mut().and_then(|remote| remote.news.pop().ok()) {
@@ -277,7 +277,8 @@ impl Farm {
         }
     }
 
-    /// The place of a processor among the members. What comes of one whose seat is over has no place, and is nobody's.
+    /// Returns the index of a processor among the members. Messages of a processor whose seat has ended have none and
+    /// are ignored.
     fn remote_place(&self, guest: GuestId) -> Option<usize> {
         let is_it = |member: &Member| matches!(&member.line, Line::Remote(line) if line.guest == guest);
         self.members.iter().position(is_it)
@@ -319,7 +320,7 @@ impl Farm {
         self.dismiss(place);
     }
 
-    /// Says goodbye to processors of other hosts, and hears their last words.
+    /// Says goodbye to processors of other hosts, and takes their last messages.
     pub(super) fn close_remote(&mut self, now: Timestamp) {
         let Some(mut remote) = self.remote.take() else { return };
         for member in &self.members {
@@ -328,7 +329,7 @@ impl Farm {
             }
         }
         remote.close();
-        // That their links end is what they were told to do.
+        // They were told to close their links.
         while let Ok(news) = remote.news.pop() {
             if let News::Said(guest, frame) = news {
                 self.remote_said(now, guest, &frame);
@@ -342,14 +343,14 @@ struct Porter {
     host: TcpHost,
     orders: Consumer<Order>,
     news: Producer<News>,
-    /// The builder unit was told something and not woken.
+    /// Whether the builder unit has unread messages and was not woken.
     told: bool,
-    /// Messages for which the ring to the builder unit had no room; links are not read until they are gone.
+    /// Messages for which the ring to the builder unit had no room. Links are not read until these are gone.
     held: VecDeque<News>,
     waker: Waker,
     over: Arc<Over>,
     welcome: Bytes,
-    /// Who was let in and has not said who it is.
+    /// Callers that were admitted and have not identified themselves.
     callers: BTreeMap<GuestId, (Option<SocketAddr>, Instant)>,
     /// Frames for which links have no room. A guest has an entry from its hello until it has left.
     pending: BTreeMap<GuestId, VecDeque<Frame>>,
@@ -358,7 +359,7 @@ struct Porter {
 impl Porter {
     fn run(mut self) {
         while !self.over.at_once.load(Ordering::Acquire) {
-            // In this order: what was ordered before the end is done.
+            // In this order, so that earlier orders are carried out before the end.
             let over = self.over.politely.load(Ordering::Acquire);
             let mut busy = self.take_orders();
             self.send_pending();
@@ -465,10 +466,10 @@ impl Porter {
         }
     }
 
-    /// Cuts a caller that was let in, and is none of ours after all.
+    /// Closes the link of an admitted caller that is not a processor of this run.
     fn turn_away(&mut self, guest: GuestId, address: Option<SocketAddr>, why: &str) {
         self.host.dismiss(guest);
-        // Its end is nobody's news.
+        // Its end is not reported.
         self.callers.insert(guest, (address, Instant::now()));
         let who = address.map_or_else(|| "somebody".to_owned(), |address| address.to_string());
         self.tell(News::Refused(format!("{who}: {why}")));
@@ -483,7 +484,7 @@ impl Porter {
         }
     }
 
-    /// False if there is no room now; it is told later.
+    /// Returns `false` if there is no room now; the message is kept for later.
     fn tell(&mut self, news: News) -> bool {
         self.told = true;
         match self.news.push(news) {

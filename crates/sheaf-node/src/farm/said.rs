@@ -1,11 +1,11 @@
-//! The words of a processor, divided into those for the dispatcher and those about the processor itself.
+//! Messages of a processor, divided into those for the dispatcher and those about the processor itself.
 
 use crate::judging::WorkerTimes;
 use sheaf_protocol::farm::{Ticket, Word};
 use sheaf_wire::Verdict;
 use sheaf_wire::farm::{FromProcessor, Times};
 
-/// A word of a processor.
+/// A message of a processor.
 pub(super) enum Said {
     /// For the dispatcher.
     Word(Word<Verdict>),
@@ -13,7 +13,7 @@ pub(super) enum Said {
     Times(WorkerTimes),
 }
 
-/// Sorts a word of a processor.
+/// Sorts a message of a processor.
 pub(super) fn said(word: FromProcessor) -> Said {
     Said::Word(match word {
         FromProcessor::Ask(events) => Word::Ask(events),

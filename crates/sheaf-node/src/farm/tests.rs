@@ -15,7 +15,7 @@ use std::time::Instant;
 /// Minutes: a machine that does much else makes a test slow, never red.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Waits for nothing, and leaves it to `time_limit` to say what is too long: the tests turn the clock.
+/// Never sleeps. `time_limit` decides what takes too long: the tests set the clock.
 fn dispatcher() -> DispatcherConfig {
     DispatcherConfig { events: 64, seats: 8, ahead: 8, time_limit: None, retries: 1, patience: None }
 }
@@ -40,7 +40,7 @@ fn event(id: u64) -> Event<Bytes> {
     }
 }
 
-/// Accepts even events with their size as payload, rejects odd ones, and does as it is told with one of them.
+/// Accepts even events with their size as payload, rejects odd ones, and treats one of them as instructed.
 struct Even {
     special: Option<(u64, Special)>,
 }
@@ -206,7 +206,7 @@ fn a_thread_that_hangs_is_left_behind_and_replaced() {
     }
     for hung in 1..=2 {
         test.until("it hangs with event 7", |_| HANGING.load(Ordering::SeqCst) == hung);
-        // Nobody else works, so time may pass.
+        // No other worker is running, so time may pass.
         test.until("it is replaced", |test| {
             test.now += Nanos::from_millis(10);
             test.farm.report.restarts == hung
@@ -234,7 +234,7 @@ fn processors_join_judge_where_payload_lies_and_leave() {
     assert!(!test.directory.path().join("bu0.farm").exists());
 }
 
-/// Has much to say of every event.
+/// Returns a large payload for every event.
 struct Wordy;
 
 impl Filter for Wordy {
@@ -294,7 +294,7 @@ fn processors_that_vanish_lose_no_event() {
     steady.join().expect("no panic").expect("a good end");
 }
 
-/// Joins, waits for an event, and is gone as a process is that is killed.
+/// Joins, waits for an event, and disappears like a killed process.
 fn vanish(door: &Path) {
     let options = ProcessorOptions { patience: Nanos::from_secs(10), ..ProcessorOptions::default() };
     let mut processor = Processor::meet(door, options).expect("the door is open");

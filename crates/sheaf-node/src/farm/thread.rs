@@ -18,7 +18,7 @@ pub type FilterMaker = Box<dyn FnMut() -> Result<Box<dyn Filter>, String> + Send
 
 type Handle = Arc<Event<Bytes>>;
 
-/// A word of a thread, with the event that it gives back.
+/// A message of a thread, with the event that it returns.
 type Answer = (Word<Verdict>, Option<Handle>);
 
 /// The way to a thread.
@@ -82,7 +82,7 @@ pub(super) fn start(
 impl ThreadLine {
     pub(super) fn hear(&mut self) -> Result<Option<Word<Verdict>>, Departure> {
         match self.from.pop() {
-            // The thread has let go of the event when its answer is here.
+            // The thread has released the event before its answer arrives.
             Ok((word, _)) => Ok(Some(word)),
             Err(_) if self.from.is_abandoned() => match self.from.pop() {
                 Ok((word, _)) => Ok(Some(word)),
@@ -94,7 +94,7 @@ impl ThreadLine {
 
     pub(super) fn give(&mut self, ticket: Ticket, event: &Handle) -> Result<(), String> {
         let to = self.to.as_mut().ok_or("the worker is gone")?;
-        // It is given no more than it asked for, and it has room for that.
+        // It is given at most as many events as it asked for, and the ring has room for them.
         to.push((ticket, event.clone())).map_err(|_| "the worker's ring is full".to_owned())?;
         self.gave = true;
         Ok(())
@@ -106,8 +106,8 @@ impl ThreadLine {
         }
     }
 
-    /// Between what was published before and the look at the flag is a fence, as the thread has one between its flag and its
-    /// last look: one of the two sees the other.
+    /// A fence separates the publication of the event from the read of the flag, as the thread has one between its flag
+    /// and its last check: one of the two sees the other.
     fn wake(&self) {
         fence(Ordering::SeqCst);
         if self.asleep.load(Ordering::Relaxed)
@@ -129,14 +129,14 @@ impl ThreadLine {
         }
     }
 
-    /// Waits for the thread's end, once it was told to. One that hangs is left behind.
+    /// Waits for the thread's end, once it was told to end. A thread that hangs is abandoned.
     pub(super) fn join(&mut self, patience: Duration) {
         let start = Instant::now();
         while self.thread.as_ref().is_some_and(|it| !it.is_finished()) && start.elapsed() < patience {
             std::thread::sleep(Duration::from_millis(1));
         }
         if let Some(thread) = self.thread.take_if(|it| it.is_finished()) {
-            // It has panicked where this fails, and has said so.
+            // If this fails, the thread has panicked and printed a message.
             self.counters = thread.join().unwrap_or_default();
         }
     }
@@ -157,7 +157,7 @@ struct ThreadExchange {
     events: Consumer<(Ticket, Handle)>,
     answers: Producer<Answer>,
     asleep: Arc<AtomicBool>,
-    /// Something was said and the builder unit was not woken.
+    /// Whether a message was sent and the builder unit was not woken.
     said: bool,
     waker: Waker,
     times: Arc<SharedTimes>,
@@ -171,7 +171,7 @@ impl ThreadExchange {
     }
 
     fn push(&mut self, word: Word<Verdict>, event: Option<Handle>) {
-        // There is room for all that may be said of the events that it has.
+        // The ring has room for all messages about the events that it holds.
         if self.answers.push((word, event)).is_ok() {
             self.said = true;
         }

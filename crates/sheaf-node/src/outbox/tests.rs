@@ -7,7 +7,7 @@ use sheaf_wire::{Nanos, RunNumber, SessionId};
 use std::sync::{Arc, Mutex};
 use std::task::Waker;
 
-/// A link that takes so many frames more, and what it took.
+/// A link that takes a limited number of further frames, and those that it took.
 #[derive(Default)]
 struct Line {
     room: usize,
@@ -52,7 +52,7 @@ impl Endpoint for Narrow {
 
 const ME: Identity = Identity { node: NodeId::builder(0), run: RunNumber(1), session: SessionId(1) };
 
-/// A message to the event manager with its number, and what it acknowledges.
+/// A message to the event manager with its sequence number and its acknowledgement.
 fn transmit(sequence: u64, acknowledged: u64) -> Transmit<Bytes> {
     let body = if sequence == 0 { Body::Acknowledge } else { Body::Command(Command::Start) };
     let mut message = ME.plain(body);

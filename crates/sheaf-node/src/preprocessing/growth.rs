@@ -1,4 +1,4 @@
-//! Results that are larger than what they were made of, and what bounds them.
+//! Bounds on results that are larger than their fragments.
 
 use super::made::Made;
 use bytes::Bytes;
@@ -8,24 +8,26 @@ use sheaf_wire::{ByteCount, Fragment, SuperFragment};
 /// Maximum size of results. The bounds apply to results that have grown; raw fragments keep to their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Growth {
-    /// A result may be larger than its fragment by so much.
+    /// Number of bytes by which a result may exceed its fragment.
     pub extra: ByteCount,
     /// A result that is larger than its fragment is not larger than this.
     pub fragment: ByteCount,
-    /// The fragments of an event of which some have grown are together not larger than this: what a frame can carry.
+    /// Maximum total size of an event's fragments if some have grown: the capacity of a frame.
     pub event: ByteCount,
-    /// An answer that has grown beyond this leaves in several messages, each of at most so much payload or of one event.
+    /// Maximum payload of a message of a grown answer. An answer that exceeds it is sent in several messages, each of
+    /// at most this size or of one event.
     pub message: ByteCount,
 }
 
 impl Growth {
-    /// The room for the result of a fragment of so many bytes.
+    /// Returns the room for the result of a fragment with a given number of bytes.
     pub(super) fn room(&self, bytes: usize) -> usize {
         let most = self.fragment.as_usize();
         bytes.saturating_add(self.extra.as_usize()).min(most).max(bytes)
     }
 
-    /// Takes back what was made of events that have become too large for a frame. How many fragments that concerns.
+    /// Discards the results of events that have become too large for a frame. Returns the number of fragments
+    /// concerned.
     pub(super) fn bound_events(
         &self,
         entries: &[SuperFragment],

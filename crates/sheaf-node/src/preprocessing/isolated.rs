@@ -1,8 +1,8 @@
-//! A preprocessor in a process of its own: one that crashes or hangs there takes nothing with it.
+//! A preprocessor in a separate process, so that a crash or a hang affects nothing else.
 //!
-//! The two sides have a stream between them, and turns: a fragment goes over, what was made of it comes back. Whatever the
-//! other side does that is not that (it ends, it is silent for too long, it says nonsense), it is ended, the fragment leaves as
-//! it is, and another is started for the next one.
+//! The two sides alternate on a stream: a fragment is sent, and its result returns. If the other side deviates (it
+//! exits, is silent for too long, or violates the format), it is killed, the fragment is sent unchanged, and another
+//! process is started for the next fragment.
 
 #[doc(hidden)]
 pub mod fuzz;
@@ -19,7 +19,7 @@ const TIME_TO_START: Duration = Duration::from_secs(30);
 /// The pause before another process is started: at first, and at most. It doubles with every end that comes soon.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(5));
 
-/// A process that has lived so long may be replaced at once.
+/// Lifetime after which a process may be replaced at once.
 const HEALTHY: Duration = Duration::from_secs(10);
 
 /// The longest text of the other side that is read.
@@ -57,10 +57,10 @@ pub struct Isolated {
 }
 
 impl Isolated {
-    /// Starts a process, and waits until it is ready. Without an answer for `time_limit` it is taken to hang.
+    /// Starts a process and waits until it is ready. A process without an answer for `time_limit` counts as hanging.
     ///
     /// # Errors
-    /// Why there is none, in words for the operator.
+    /// Why it did not start, in words for the operator.
     pub fn start(launch: LaunchWorker, time_limit: Option<Nanos>) -> Result<Self, String> {
         let mut isolated =
             Self { launch, time_limit, peer: None, pause: PAUSE.0, next_at: None, restarts: 0 };
@@ -172,10 +172,10 @@ fn write_request(stream: &mut impl Write, fragment: &RawFragment<'_>, room: usiz
     stream.write_all(fragment.payload)
 }
 
-/// Reads what was made of a fragment into `room`.
+/// Reads the result for a fragment into `room`.
 ///
 /// # Errors
-/// The stream's, or that what came is no answer: then nothing that follows it can be trusted.
+/// Error of the stream, or that the data are not an answer: then nothing that follows can be trusted.
 pub fn read_answer(stream: &mut impl Read, room: &mut [u8]) -> io::Result<Result<Processed, FilterFailure>> {
     let (mut status, mut length) = ([0; 4], [0; 4]);
     stream.read_exact(&mut status)?;
@@ -209,11 +209,11 @@ fn write_failure(stream: &mut impl Write, text: &str) -> io::Result<()> {
     write_answer(stream, FAILED, &text.as_bytes()[..text.floor_char_boundary(TEXT_BYTES)])
 }
 
-/// The other side: makes a preprocessor, and processes what comes until nothing more does. No fragment, and no room for a result,
-/// has more than `largest` bytes.
+/// The process's side: makes a preprocessor, and processes fragments until the stream ends. No fragment, and no room
+/// for a result, exceeds `largest` bytes.
 ///
 /// # Errors
-/// The stream's, or that what came is no fragment.
+/// Error of the stream, or that the data are not a fragment.
 pub fn serve<S: Read + Write>(
     mut stream: S,
     largest: usize,
@@ -230,7 +230,7 @@ trait Duplex: Read + Write {}
 
 impl<S: Read + Write> Duplex for S {}
 
-/// Processes what comes. Compiled once, here, and not again for each type of stream.
+/// Processes all requests. Compiled once here, instead of for each type of stream.
 fn process_all(
     mut stream: &mut dyn Duplex,
     largest: usize,
@@ -263,7 +263,7 @@ fn process_all(
     Ok(())
 }
 
-/// So much memory is taken at a time for a payload: as much as has come, not as much as a length says.
+/// Step by which memory for a payload grows: as data arrive, regardless of the announced length.
 const STEP_BYTES: usize = 1 << 20;
 
 fn read_payload(stream: &mut impl Read, length: usize, payload: &mut Vec<u8>) -> io::Result<()> {
@@ -287,7 +287,7 @@ struct Request {
     most: usize,
 }
 
-/// The next request; nothing where the other side has gone.
+/// Reads the next request; returns `None` if the other side has closed the stream.
 fn read_request(stream: &mut impl Read) -> io::Result<Option<Request>> {
     let mut request = [0; REQUEST_BYTES];
     match stream.read_exact(&mut request) {

@@ -4,13 +4,13 @@ use bytes::Bytes;
 
 /// The outcome for a fragment.
 pub(super) enum Made {
-    /// Nothing: its source is none of those that are processed.
+    /// No result: the source is not among those that are processed.
     NotWanted,
     /// Nothing: it is to leave as it is.
     Kept,
     /// Nothing: there was no memory for the result.
     NoMemory,
-    /// Nothing: what was made of its event was more than a frame can carry.
+    /// No result: the results of its event exceeded the size of a frame.
     TooLarge,
     /// Nothing, and why.
     Failed(String),

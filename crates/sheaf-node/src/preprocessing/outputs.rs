@@ -1,4 +1,4 @@
-//! Where the results of a preprocessor lie until builder units have let go of them.
+//! Memory for the results of a preprocessor, until builder units have released them.
 
 use bytes::Bytes;
 use sheaf_buffer::{Block, Memory, Pool};

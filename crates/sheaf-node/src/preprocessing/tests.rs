@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const NODE: NodeId = NodeId::readout(0);
 const START: Timestamp = Timestamp(1_000_000_000);
 
-/// Does what the first byte of a fragment says; else it leaves out zeros.
+/// Follows the instruction in the first byte of a fragment; otherwise removes zeros.
 struct Obedient {
     /// While this is set, fragments that begin with `h` take for ever.
     hanging: Arc<AtomicBool>,
@@ -24,7 +24,7 @@ impl Preprocessor for Obedient {
             Some(b'f') => return Err(FilterFailure("no idea".into())),
             Some(b'p') => panic!("this worker dies, as the test wants it"),
             Some(b'l') => return Ok(Processed::Written(room.len() + 1)),
-            // Features beside the raw data: all that there is room for.
+            // Features in addition to the raw data: as many as there is room for.
             Some(b'g') => {
                 room[..raw.payload.len()].copy_from_slice(raw.payload);
                 room[raw.payload.len()..].fill(b'!');
@@ -119,7 +119,7 @@ impl World {
         self.active.flush();
     }
 
-    /// Takes what is done.
+    /// Takes the finished answers.
     fn round(&mut self, now: Timestamp) {
         self.active.work(now);
         while let Some(transmit) = self.active.poll_transmit() {
@@ -128,7 +128,7 @@ impl World {
         }
     }
 
-    /// Goes on until nothing is outstanding, at a time that goes on by a millisecond a round where `time_passes`.
+    /// Continues until nothing is outstanding. The time advances by a millisecond per round if `time_passes`.
     fn settle(&mut self, time_passes: bool) {
         let mut now = START;
         for _ in 0..20_000 {
@@ -271,7 +271,7 @@ fn what_is_asked_for_again_while_it_is_being_processed_is_not_processed_twice() 
     world.settle(false);
     let wanted = BTreeMap::from([((0, 0), (vec![b'h', 7], true)), ((1, 0), (vec![1], true))]);
     assert_eq!(world.fragments(), wanted);
-    // Once it has gone out it is answered anew.
+    // Once it has been sent, it is answered anew.
     world.sent.clear();
     world.give(0, &slow);
     world.settle(false);
@@ -312,7 +312,7 @@ fn while_builder_units_hold_all_memory_for_results_fragments_leave_as_they_are()
     assert_eq!(world.fragments()[&(2, 0)], (vec![3, 3, 3], true), "the block is free again");
 }
 
-/// Events of two fragments that become larger, and one beside them that becomes smaller.
+/// Events of two fragments that become larger, and one that becomes smaller.
 fn growing(sizes: [usize; 3]) -> Vec<Vec<Vec<u8>>> {
     sizes.iter().map(|size| vec![vec![b'g'; *size], vec![b'g'; *size], vec![1, 0]]).collect()
 }

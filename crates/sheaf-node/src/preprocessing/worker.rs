@@ -24,7 +24,7 @@ pub(super) struct Job {
     pub(super) fragments: Arc<Vec<Fragment<Bytes>>>,
 }
 
-/// A job that is done: what was made of each fragment, in their order.
+/// A finished job: the result of each fragment, in order.
 pub(super) struct Done {
     pub(super) number: u64,
     pub(super) made: Vec<Made>,
@@ -83,7 +83,7 @@ impl Line {
         })
     }
 
-    /// Whether it takes jobs.
+    /// Returns whether it takes jobs.
     pub(super) fn is_open(&self) -> bool {
         self.to.is_some()
     }
@@ -93,7 +93,7 @@ impl Line {
         self.queued
     }
 
-    /// Gives it a job of so many fragments, or gives that back where it has as many jobs as it may have.
+    /// Gives it a job with a number of fragments, or returns the job if it has the maximum number of jobs.
     pub(super) fn give(&mut self, job: Job, fragments: usize) -> Result<(), Job> {
         let Some(to) = self.to.as_mut() else { return Err(job) };
         to.push(job).map_err(|rtrb::PushError::Full(job)| job)?;
@@ -108,8 +108,8 @@ impl Line {
         if !std::mem::take(&mut self.gave) {
             return;
         }
-        // Between what was published before and the look at the flag is a fence, as the worker has one between its flag and
-        // its last look: one of the two sees the other.
+        // A fence separates the publication of the job from the read of the flag, as the worker has one between its
+        // flag and its last check: one of the two sees the other.
         fence(Ordering::SeqCst);
         if self.asleep.load(Ordering::Relaxed)
             && let Some(thread) = &self.thread
@@ -134,12 +134,12 @@ impl Line {
         Some(done)
     }
 
-    /// Takes note of how often its preprocessor has replaced what does the work; gives how often since the last time.
+    /// Records how often its preprocessor has been replaced; returns the number of replacements since the last call.
     pub(super) fn note_restarts(&mut self, restarts: u64) -> u64 {
         restarts - std::mem::replace(&mut self.restarts, restarts)
     }
 
-    /// Whether it has been with one fragment for longer than the limit.
+    /// Returns whether it has worked on one fragment for longer than the limit.
     pub(super) fn is_behind(&self, now: Timestamp, limit: Nanos) -> bool {
         self.deadline(limit).is_some_and(|at| at <= now)
     }
@@ -149,7 +149,7 @@ impl Line {
         self.seen.1.filter(|_| self.is_open()).map(|since| since + limit)
     }
 
-    /// Whether its thread has ended although nobody told it to.
+    /// Returns whether its thread has ended without being told to.
     pub(super) fn has_died(&self) -> bool {
         self.is_open() && self.from.is_abandoned() && self.from.is_empty()
     }
@@ -162,14 +162,14 @@ impl Line {
         }
     }
 
-    /// Waits for its end, once it was told to.
+    /// Waits for its end, once it was told to end.
     pub(super) fn join(&mut self, patience: Duration) {
         let start = Instant::now();
         while self.thread.as_ref().is_some_and(|it| !it.is_finished()) && start.elapsed() < patience {
             std::thread::sleep(Duration::from_millis(1));
         }
         if let Some(thread) = self.thread.take_if(|it| it.is_finished()) {
-            // It has panicked where this fails, and has said so.
+            // If this fails, the thread has panicked and printed a message.
             let _ = thread.join();
         }
     }
@@ -244,7 +244,7 @@ impl WorkerContext {
         match self.outputs.keep(written) {
             None => Made::NoMemory,
             Some(payload) => {
-                // What was made has a checksum where the source gave one: it guards the way, not the source.
+                // A result has a checksum if the source gave one: it protects the transfer, not the source.
                 let checksum = fragment.checksum.map(|_| crc32c(&payload));
                 Made::New { payload, checksum }
             }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 type Written = Arc<Mutex<BTreeMap<u64, Tags>>>;
 
-/// Keeps what it is given; refuses every event once where it is told to.
+/// Keeps the events that it is given; refuses every event once if instructed to.
 struct Keeper {
     written: Written,
     refuses: bool,
@@ -49,7 +49,7 @@ fn sink(prescales: &[u32], refuses: bool) -> (PrescaledTags, Written) {
     (PrescaledTags::new(rules, Box::new(keeper)), written)
 }
 
-/// Writes events with these tags, those that are refused until they are taken; says how many were left out.
+/// Writes events with these tags, repeating refused ones until they are taken; returns how many were left out.
 fn write(sink: &mut PrescaledTags, tags: &[u64]) -> u64 {
     let mut left_out = 0;
     for (id, tags) in (0..).zip(tags) {

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// Time for which a processor waits at once for room for its answers.
 const ROOM: Nanos = Nanos::from_millis(1);
 
-/// Answers are sent at the latest when they are so many bytes.
+/// Size of a frame of answers at which it is sent.
 const LARGEST_FRAME: usize = 256 << 10;
 
 /// Time that a dispatcher has to describe the run.
@@ -27,7 +27,7 @@ const WELCOME_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time that the last messages have to leave.
 const FAREWELL: Nanos = Nanos::from_secs(2);
 
-/// Where a dispatcher is.
+/// Address of a dispatcher.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// A door on this host: a socket, or the directory of a run.
@@ -54,11 +54,11 @@ impl Address {
 
 /// Result of a poll for messages of the dispatcher.
 pub(super) enum Heard {
-    /// It said something.
+    /// A message of the dispatcher.
     Said(FromDispatcher<Bytes>),
     /// Nothing now.
     Nothing,
-    /// It is gone, and all that it said was heard.
+    /// The dispatcher has closed the connection, and all of its messages have been read.
     Closed,
 }
 
@@ -97,8 +97,8 @@ impl Way {
         }
     }
 
-    /// Says something. The dispatcher takes what it is sent, also while it has no use for it; where there is no room now, this
-    /// waits until there is, or the dispatcher is gone.
+    /// Sends a message. The dispatcher always reads, even what it cannot use; if there is no room now, this call blocks
+    /// until there is, or the dispatcher has closed the connection.
     pub(super) fn say(&mut self, word: &FromProcessor) {
         match self {
             Self::Door(way) => word.emit(|head, content| {
@@ -136,7 +136,7 @@ impl Way {
         }
     }
 
-    /// Shows the dispatcher what this processor says of its work.
+    /// Reports this processor's account of its time to the dispatcher.
     pub(super) fn show(&mut self, times: Times) {
         match self {
             Self::Door(way) => {
@@ -149,7 +149,7 @@ impl Way {
         }
     }
 
-    /// Delivers what was said.
+    /// Delivers the pending messages.
     pub(super) fn close(&mut self) {
         match self {
             Self::Door(way) => way.visit.flush(),
@@ -197,13 +197,13 @@ impl DoorWay {
     }
 }
 
-/// A link over a network: events come with their payload, many words go in one frame.
+/// A link over a network: events arrive with their payload, and a frame carries many messages.
 #[derive(Debug)]
 pub(super) struct NetworkLink {
     guest: TcpGuest,
-    /// Came while there was no room for what was to be said.
+    /// Frames that arrived while a message waited for room.
     came: VecDeque<Frame>,
-    /// Said, and not sent.
+    /// Messages that have not been sent.
     words: BytesMut,
     /// Shown, and not sent.
     times: Option<Times>,
@@ -213,7 +213,7 @@ impl NetworkLink {
     fn meet(address: &str, options: &ProcessorOptions) -> Result<(Self, Welcome), ProcessorError> {
         let tls = options.tls.as_ref().map(Tls::load).transpose()?;
         let key = options.key.as_deref().map(RunKey::load).transpose()?;
-        // Any run may have larger events than what is usual; a frame takes memory only when it comes.
+        // A run may have larger events than usual; a frame takes memory only as it arrives.
         let settings = TcpSettings {
             max_frame_bytes: ByteCount::mib(1024),
             queue_bytes: ByteCount::mib(1024),
@@ -237,7 +237,7 @@ impl NetworkLink {
                 return Welcome::read(&frame.head).map_err(ProcessorError::Welcome);
             }
             let ended = self.guest.ended();
-            // Its run is over. Who takes this for something else than a processor cuts the link.
+            // The run is over. A listener that does not recognise a processor would cut the link instead.
             if ended == Some(DownReason::Closed) {
                 return Err(GuestError::Closed(address.to_owned()).into());
             }
@@ -348,7 +348,7 @@ pub(crate) fn frame_of(
     Frame { head: heads.split().freeze(), payload }
 }
 
-/// Memory for the heads of frames is taken so much at a time, and used again when all of them have left.
+/// Amount of memory allocated at a time for the heads of frames; reused when all of them have been sent.
 const HEADS_BYTES: usize = 64 << 10;
 
 #[cfg(test)]

@@ -61,7 +61,7 @@ impl Source for Fives {
 
 const NOW: Timestamp = Timestamp(5_000_000_000);
 
-/// A readout unit of one source that holds so many of its fragments.
+/// A readout unit with one source that holds a number of its fragments.
 fn role(buffer_events: usize) -> ReadoutUnit<Span> {
     let config = ReadoutConfig {
         sources: vec![SourceConfig { id: SourceId(0), optional: false }],

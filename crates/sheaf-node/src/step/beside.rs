@@ -1,7 +1,7 @@
-//! A step filter on a thread beside its builder unit's, for one that is not known to be quick.
+//! A step filter on a separate thread, for one that is not known to be fast.
 //!
-//! Parts wait for it in the order in which they were built. There are never more than the builder unit has slots: an event has one
-//! part at a time with its step filter.
+//! Parts wait for it in the order in which they were built. There are at most as many as the builder unit has slots: an
+//! event has one part at a time with its step filter.
 
 use super::{StepFilter, StepVerdict};
 use crate::filter::FilterFailure;
@@ -13,7 +13,7 @@ use std::task::Waker;
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// A part with what its step filter says of it.
+/// A part with the verdict of its step filter.
 pub(crate) type JudgedPart = (Event<Bytes>, Result<StepVerdict, FilterFailure>);
 
 /// Counts of a step filter, by name.
@@ -31,10 +31,10 @@ pub(crate) struct StepsBeside {
 }
 
 impl StepsBeside {
-    /// Starts the thread, which calls `waker` when a part is judged.
+    /// Starts the thread, which calls `waker` when a part is finished.
     ///
     /// # Errors
-    /// The operating system starts no more threads.
+    /// If the operating system cannot start a thread.
     pub(crate) fn start(mut filter: Box<dyn StepFilter>, waker: Waker) -> io::Result<Self> {
         let (parts, incoming) = channel::<Event<Bytes>>();
         let (outgoing, judged) = channel();
@@ -42,7 +42,7 @@ impl StepsBeside {
             for part in incoming {
                 let answer = filter.judge(&part);
                 if outgoing.send((part, answer)).is_err() {
-                    // The builder unit is gone.
+                    // The builder unit has ended.
                     break;
                 }
                 waker.wake_by_ref();
@@ -79,12 +79,12 @@ impl StepsBeside {
         }
     }
 
-    /// Whether a part is not judged yet.
+    /// Returns whether a part is not finished yet.
     pub(crate) fn is_judging(&self) -> bool {
         self.waiting > 0
     }
 
-    /// Ends the thread, and says what the step filter counted. One that hangs is left behind, and has counted nothing.
+    /// Ends the thread and returns the step filter's counters. A thread that hangs is abandoned, without counters.
     pub(crate) fn finish(&mut self) -> Counters {
         self.parts = None;
         let start = Instant::now();
@@ -92,7 +92,7 @@ impl StepsBeside {
             std::thread::sleep(Duration::from_millis(1));
         }
         let ended = self.thread.take_if(|it| it.is_finished());
-        // A thread that panicked has said so.
+        // A thread that panicked has printed a message.
         ended.and_then(|thread| thread.join().ok()).unwrap_or_default()
     }
 }

@@ -47,7 +47,7 @@ fn the_regions_of_active_sources_are_asked_for_once() {
     let more = |ids| Ok(StepVerdict::More(More::Sources(sources(ids))));
     assert_eq!(filter.judge(&part(1, &[(0, 100), (1, 10)], &[])), more(&[4, 5]));
     assert_eq!(filter.judge(&part(1, &[(0, 100), (1, 100)], &[])), more(&[4, 5, 6]));
-    // A region may have a region of its own; what is there, or missing, is not asked for again.
+    // A region may have a region of its own; sources that are present or missing are not requested again.
     assert_eq!(filter.judge(&part(1, &[(0, 100), (1, 10), (4, 100)], &[5])), more(&[9]));
     assert_eq!(filter.judge(&part(1, &[(0, 100), (4, 1)], &[5])), Ok(StepVerdict::Enough));
 }

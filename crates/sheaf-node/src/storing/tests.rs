@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 #[derive(Default)]
 struct Script {
     fails: bool,
-    /// It closes files faster than somebody converts them.
+    /// Whether it closes files faster than they are converted.
     is_behind: bool,
     batches: u64,
     accepted: u64,

@@ -43,7 +43,7 @@ pub(crate) enum BenchCommand {
     Pingpong(PingpongArguments),
     /// Copies, reads, fills, gathers and hands over memory between processors, without a network.
     Memory(MemoryArguments),
-    /// Storage of accepted events on a disk, as in a run, beside plain writes with the same flush policy.
+    /// Storage of accepted events on a disk, as in a run, compared with plain writes under the same flush policy.
     Store(StoreArguments),
     /// Filter farm: workers with a filter that takes a given processor time for an event.
     Farm(FarmArguments),
@@ -107,7 +107,7 @@ pub(crate) struct LinkArguments {
     /// Run each node in its own process.
     #[arg(long)]
     pub(super) processes: bool,
-    /// Use of payload: senders write and receivers read every byte once, or nobody touches it.
+    /// Use of payload: senders write and receivers read every byte once, or the payload is not accessed.
     #[arg(long, value_name = "write-read|descriptor", default_value = "write-read", value_parser = parse_payload)]
     pub(super) payload: Use,
     /// Warm-up time before each repetition.
@@ -203,7 +203,7 @@ pub(crate) struct BuilderArguments {
     /// Run each role in its own process.
     #[arg(long)]
     pub(super) processes: bool,
-    /// Use of payload: sources write and builders read every byte once, or nobody touches it.
+    /// Use of payload: sources write and builders read every byte once, or the payload is not accessed.
     #[arg(long, value_name = "write-read|descriptor", default_value = "write-read", value_parser = parse_payload)]
     pub(super) payload: Use,
     /// Standard deviation of the sizes as a fraction of their mean (log-normal); 0: fixed size. Several separated by
@@ -211,8 +211,8 @@ pub(crate) struct BuilderArguments {
     #[arg(long, value_name = "FRACTION,...", value_delimiter = ',', default_value = "0", value_parser = parse_rms)]
     pub(super) rms: Vec<f64>,
     /// Number of triggers per second, at equal intervals, instead of as many as the system accepts: shows the latency
-    /// at partial load. With --baseline, beside the round trip of a message over the same transport at the same rate,
-    /// whose two sides sleep between messages.
+    /// at partial load. With --baseline, the round-trip time of a message over the same transport at the same rate is
+    /// measured as well; its two sides sleep between messages.
     #[arg(long, value_name = "HZ", value_parser = parse_rate)]
     pub(super) rate: Option<f64>,
     /// Configuration for all other settings, instead of bounds that suit the fragment size.

@@ -1,40 +1,42 @@
-//! Bounds of the events that the builder of a measurement holds.
+//! Bounds on the number of events that the builder of a measurement holds.
 //!
-//! More in flight means fuller messages and fewer wake-ups; less means that payload is still in a cache when it is read.
-//! On two cores with 2 MiB of second-level cache each, over shared memory and over TCP, processor time a fragment was
-//! least with 4 MiB in each of two readout units, 2 MiB in each of four or eight, whatever the size of the fragments:
-//! with an eighth of that twice as much, with four times that a quarter more. Hence one rule for all sizes: the system
-//! has twice the caches of the cores that it runs on in flight, and no readout unit less than one of them, but of small
-//! fragments no more than make full messages ([`MOST_SLOTS`]).
+//! More events in flight make fuller messages and fewer wake-ups; fewer mean that payload is still in a cache when it
+//! is read. On two cores with 2 MiB of second-level cache each, over shared memory and over TCP, the processor time per
+//! fragment was lowest with 4 MiB in each of two readout units and 2 MiB in each of four or eight, for every fragment
+//! size. An eighth of that doubled the time; four times that cost a quarter more. Hence one rule for all sizes: the
+//! system has twice the caches of its cores in flight. Each readout unit has at least one of these caches in flight,
+//! but for small fragments not more than makes full messages ([`MOST_SLOTS`]).
 //!
-//! Where messages pass sockets, the kernel's buffers want their part of the caches: with half of that in flight 2x2 nodes took 8 %
-//! less processor time for a fragment of 16 kB, 10 % less for one of 64 kB and 4 % less for one of 2 kB (medians of nine to eleven,
-//! in turn).
+//! If messages pass through sockets, the kernel's buffers occupy part of the caches. With half of that amount in
+//! flight, 2x2 nodes took 8 % less processor time per fragment of 16 kB, 10 % less for 64 kB and 4 % less for 2 kB
+//! (medians of nine to eleven, measured in turn).
 //!
-//! Where nodes are many, asking for less than [`LEAST_ASKED`] at a time costs more than the cache saves. 8x8 nodes with 256 slots a
-//! builder for fragments of 2 kB, and with 128: over TCP 1.10 and 0.79 million fragments a second; over shared memory 1,139 and
-//! 1,263 ns of processor time a fragment where payload is written and read, 391 and 535 where it is not touched; in one process
-//! over memory 649 and 680 (medians of nine and eleven, in turn).
+//! With many nodes, asking for less than [`LEAST_ASKED`] at a time costs more than the cache saves. 8x8 nodes were
+//! measured with 256 and with 128 slots per builder, for fragments of 2 kB: over TCP 1.10 and 0.79 million fragments
+//! per second; over shared memory 1,139 and 1,263 ns of processor time per fragment if payload is written and read, and
+//! 391 and 535 ns if it is not accessed; over memory in one process 649 and 680 ns (medians of nine and eleven,
+//! measured in turn).
 
 use sheaf_bench::cpu;
 use sheaf_config::{Config, TransportKind};
 use sheaf_wire::ByteCount;
 
-/// A builder has at least so many events under construction, however large they are: one is read while others arrive.
+/// Minimum number of events under construction per builder, however large they are: one is read while others arrive.
 const FEWEST_SLOTS: u64 = 8;
 
-/// More slots than this make no message fuller, see [`LARGEST_BATCH`], and what is kept of each event beside its payload leaves
-/// the caches: 2x2 nodes over shared memory took 584 ns of processor time for a fragment of 256 bytes, where they took 763 ns
-/// with 8,192 slots, the number whose payload the caches hold; an event took 2.2 ms, and not 17 (medians of five).
+/// Maximum number of slots. More do not make messages fuller, see [`LARGEST_BATCH`], and the bookkeeping of each event
+/// would leave the caches: 2x2 nodes over shared memory took 584 ns of processor time per fragment of 256 bytes, but
+/// 763 ns with 8,192 slots, the number whose payload fits the caches. An event took 2.2 ms instead of 17 ms (medians of
+/// five).
 const MOST_SLOTS: u64 = 2_048;
 
-/// A quarter of a builder's slots is assigned and reported at a time, at most so many: there is work while the next
-/// batch is on its way.
+/// Maximum number of events that are assigned and reported at a time. The batch is a quarter of a builder's slots, up
+/// to this number, so that work remains while the next batch is in flight.
 const LARGEST_BATCH: u64 = 256;
 
-/// A message over memory is as large as a batch, up to this: what a message costs whatever it holds, its vectors and its handing
-/// over, is shared by all of its fragments. Through a socket many messages pass in a call anyhow, and one that is larger than
-/// what is left of a block to receive into is copied.
+/// Maximum size of a message over memory. A message holds one batch, up to this size, so that its fixed cost (vectors
+/// and hand-over) is shared by all of its fragments. Through a socket, many messages pass in one call anyway, and a
+/// message larger than the rest of a receive block is copied.
 const LARGEST_MEMORY_MESSAGE: u64 = 256 << 10;
 
 /// The least that a builder asks a readout unit for at a time.
@@ -50,7 +52,7 @@ pub(super) fn set(config: &mut Config) {
     set_for(config, cpu::core_cache_bytes(), cores);
 }
 
-/// As [`set`], for so many cores with so much second-level cache each.
+/// As [`set`], for a number of cores with a given second-level cache each.
 fn set_for(config: &mut Config, cache: u64, cores: u64) {
     let (readouts, builders) = (u64::from(config.readout.count), u64::from(config.builder.count));
     let largest = config.source.emulated.effective_maximum().0.max(1);
@@ -80,14 +82,14 @@ fn set_for(config: &mut Config, cache: u64, cores: u64) {
     let frame = largest + largest / 8 + (64 << 10);
     transport.max_frame = ByteCount(transport.max_frame.0.max(frame));
     transport.queue = transport.queue.max(transport.max_frame);
-    // A read fills what is left of a block: it is to hold some messages.
+    // A read fills the rest of a block, which should hold several messages.
     let block = (2 * BLOCK).max(4 * mean);
     transport.block = ByteCount(block);
     transport.shared = ByteCount(transport.shared.0.max(2 * block));
     transport.receive = ByteCount(4 * of_builder + block * (nodes_that_talk(readouts, builders) + 2));
 }
 
-/// Whether payload is read where its source has written it.
+/// Returns whether payload is read where its source has written it.
 fn passes_memory(config: &Config) -> bool {
     matches!(config.transport.kind, TransportKind::Memory | TransportKind::Shm)
 }

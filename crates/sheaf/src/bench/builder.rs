@@ -50,7 +50,7 @@ pub(super) fn measure(arguments: &BuilderArguments, scan: &Scan<'_>) -> anyhow::
     let systems = systems(arguments)?;
     let sizes = arguments.scan.sizes(64, 1 << 20, 4);
     let seconds = arguments.scan.seconds.unwrap_or(SECONDS);
-    // Everything that cannot be is said before anything is measured.
+    // Impossible configurations are reported before anything is measured.
     for system in &systems {
         for size in &sizes {
             Plan::new(configuration(arguments, kind, *system, *size, seconds)?)?;
@@ -69,7 +69,7 @@ pub(super) fn measure(arguments: &BuilderArguments, scan: &Scan<'_>) -> anyhow::
     };
     let trip = trip.zip(arguments.rate).filter(|_| arguments.baseline);
     let progress = scan.progress(systems.len() * sizes.len() * arguments.scan.repeat as usize);
-    // Runs of their own would tell of themselves, and so would the processes.
+    // The runs and processes of the measurement would log about themselves.
     let quiet = Quiet::new();
     let mut curves = Vec::new();
     for system in systems.iter().copied() {
@@ -224,7 +224,7 @@ fn run(config: Config, in_processes: bool, scan: &Scan<'_>) -> anyhow::Result<Op
 /// Runs the builder and returns its summary and processor time in seconds. `None` if a signal ended the run.
 ///
 /// # Errors
-/// That it failed, or that its books do not balance.
+/// That the run failed, or that its ledger does not balance.
 pub(super) fn outcome(
     mut config: Config,
     in_processes: bool,

@@ -1,8 +1,9 @@
-//! `farm`: what workers get done with a filter that takes so much processor time for an event.
+//! `farm`: throughput of workers with a filter that takes a given processor time per event.
 //!
-//! The document's case is table 3 of R. Bock et al., "The Use of Low-cost SMPs in the Atlas Level-2 Trigger": four worker
-//! threads on four processors, events of four fragments of 1 kB, 100 to 400 microseconds for each. *Useful* is the filter's
-//! processor time over that of the processors that workers can use, *overhead* what a worker needs for an event beside it.
+//! The reference is table 3 of R. Bock et al., "The Use of Low-cost SMPs in the Atlas Level-2 Trigger": four worker
+//! threads on four processors, events of four fragments of 1 kB, 100 to 400 microseconds for each. *Useful* is the
+//! filter's processor time over the processor time available to workers. *Overhead* is the additional processor time of
+//! a worker per event.
 
 use super::arguments::{FarmArguments, FarmTransport};
 use super::bounds;
@@ -21,7 +22,8 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Microseconds of the filter, useful time in percent, microseconds beside it: the document's table 3, for four workers.
+/// Microseconds of the filter, useful time in percent, microseconds of overhead: the reference's table 3, for four
+/// workers.
 const DOCUMENT: [(u64, f64, f64); 4] =
     [(100, 0.35, 189.0), (200, 0.61, 127.0), (300, 0.69, 135.0), (400, 0.75, 132.0)];
 
@@ -29,7 +31,7 @@ const DOCUMENT: [(u64, f64, f64); 4] =
 const DOCUMENT_WORKERS: u16 = 4;
 
 pub(super) fn measure(arguments: &FarmArguments, scan: &Scan<'_>) -> anyhow::Result<Report> {
-    // Everything that cannot be is said before anything is measured.
+    // Impossible configurations are reported before anything is measured.
     for workers in &arguments.workers {
         for filter_us in &arguments.filter_us {
             Plan::new(configuration(arguments, *workers, *filter_us)?)?;
@@ -105,7 +107,7 @@ impl Drop for Joining {
 /// Time that a worker has to end after the run.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// One readout unit with all sources and one builder unit, so that as few threads as possible are beside the workers.
+/// One readout unit with all sources and one builder unit, so that few threads compete with the workers.
 fn configuration(arguments: &FarmArguments, workers: u16, filter_us: u64) -> anyhow::Result<Config> {
     let mut config = Config::default();
     let emulated = &mut config.source.emulated;
@@ -128,7 +130,7 @@ fn configuration(arguments: &FarmArguments, workers: u16, filter_us: u64) -> any
             filter.workers = Some(workers);
             filter.processes = arguments.processes && workers > 0;
         }
-        // Nobody starts them but the measurement, and events wait for them.
+        // Only the measurement starts them, and events wait for them.
         FarmTransport::Tcp => (filter.workers, filter.patience) = (Some(0), None),
     }
     bounds::set(&mut config);
@@ -145,7 +147,7 @@ fn sample(summary: &Summary, workers: u16, filter_us: u64) -> Sample {
     ];
     let sum = |of: fn(&crate::summary::WorkerSummary) -> f64| summary.workers.iter().map(of).sum::<f64>();
     let judged = sum(|worker| worker.judged as f64);
-    // The builder unit's own thread keeps no account: its filter took what it was told to.
+    // The builder unit's own thread keeps no account. Its filter took the configured time.
     let filter_s = match workers {
         0 => summary.events_built as f64 * filter_us as f64 * 1e-6,
         _ => sum(|worker| worker.filter_s),

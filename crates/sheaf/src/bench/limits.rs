@@ -11,7 +11,7 @@ use std::time::Duration;
 pub(super) enum Limit {
     /// A plain vectored stream over one loopback socket.
     Socket,
-    /// Gathering scattered fragments in memory, on so many processors.
+    /// Gathering of scattered fragments in memory, on a number of processors.
     Gather(usize),
 }
 
@@ -19,7 +19,8 @@ pub(super) enum Limit {
 const LONGEST: f64 = 1.0;
 
 impl Limit {
-    /// Of a system of so many threads or processes at most, whose payload passes sockets or does not.
+    /// Returns the limits for a system of at most `threads` threads or processes, whose payload passes through sockets
+    /// or not.
     pub(super) fn of(sockets: bool, threads: usize) -> Self {
         if sockets { Self::Socket } else { Self::Gather(cpu::usable().len().min(threads).max(1)) }
     }

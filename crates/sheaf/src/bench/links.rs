@@ -108,7 +108,7 @@ pub(super) fn roundtrip(arguments: &RoundtripArguments, scan: &Scan<'_>) -> anyh
     let sizes = arguments.scan.sizes(64, 1 << 20, 2);
     let progress = scan.progress(sizes.len() * arguments.scan.repeat as usize);
     let place = Placement::OtherCore.processors();
-    // Who waits for long sleeps, as a node does at a low rate.
+    // Nodes that wait for long sleep, as a node does at a low rate.
     let waits = place.is_none() || rate_hz.is_some();
     let spins = arguments.spins.unwrap_or(if waits { 0 } else { SPINS_FOR_TIMES });
     let processors: Vec<usize> = place.map_or_else(Vec::new, |(one, other)| vec![one, other]);

@@ -1,4 +1,4 @@
-//! `memory`: what the processors do with memory.
+//! `memory`: memory operations of the processors.
 
 use super::arguments::MemoryArguments;
 use super::report::{Curve, Picture, Report, Scanned, column};
@@ -13,9 +13,9 @@ const SECONDS: f64 = 0.2;
 /// Operation that threads perform.
 #[derive(Clone, Copy)]
 enum Kind {
-    /// Each by itself.
+    /// Each processor on its own.
     Apart(Operation),
-    /// Two and two: one writes what the other reads.
+    /// In pairs: one writes what the other reads.
     Handover,
 }
 

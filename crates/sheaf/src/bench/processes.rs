@@ -41,7 +41,7 @@ fn spawn(assignment: &Assignment, socket: Option<OwnedFd>) -> anyhow::Result<Chi
     command.spawn().context("cannot start a process of the measurement")
 }
 
-/// The child: does what it was told, and prints what it found.
+/// Runs the child: carries out its assignment and prints the result.
 pub(super) fn be_node(assignment: &str) -> anyhow::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .context("cannot watch the parent")?;
@@ -81,7 +81,7 @@ impl Family {
         }
         let outcome = |child: &mut Child| {
             let mut text = String::new();
-            // An outcome is far smaller than a pipe: nobody waited for this reader.
+            // An outcome is far smaller than a pipe, so the child did not wait for this reader.
             let pipe = child.stdout.as_mut().context("standard output is a pipe")?;
             pipe.read_to_string(&mut text).context("cannot read the outcome of a process")?;
             serde_json::from_str(&text)

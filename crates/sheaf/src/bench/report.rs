@@ -32,14 +32,14 @@ impl Scanned {
 pub(super) struct Report {
     /// Which.
     pub(super) bench: &'static str,
-    /// In a line: what is measured, under which conditions.
+    /// One line with the measured quantity and its conditions.
     pub(super) title: String,
     pub(super) subtitle: String,
     /// The conditions, for JSON.
     pub(super) settings: Map<String, Value>,
     pub(super) scanned: Scanned,
     pub(super) curves: Vec<Curve>,
-    /// Measurements that are not possible here, with reasons.
+    /// Measurements that are not possible on this machine, with reasons.
     pub(super) left_out: Vec<String>,
     /// Whether a signal ended it.
     pub(super) interrupted: bool,
@@ -75,7 +75,7 @@ pub(super) struct Picture {
     pub(super) unit: &'static str,
     /// Label of the horizontal axis.
     pub(super) size: &'static str,
-    /// Whether the figure is a time per message, for the fit, and not a throughput.
+    /// Whether the figure is a time per message, to be fitted, instead of a throughput.
     pub(super) is_time: bool,
 }
 
@@ -83,7 +83,7 @@ pub(super) struct Picture {
 #[derive(Clone, Debug)]
 pub(super) struct Curve {
     pub(super) name: String,
-    /// Settings that tell it from other curves, for JSON.
+    /// Settings that distinguish it from other curves, for JSON.
     pub(super) settings: Map<String, Value>,
     pub(super) points: Vec<Point>,
     pub(super) fit: Option<Fit>,
@@ -129,7 +129,7 @@ impl Point {
     }
 }
 
-/// Puts a value where its dotted name says.
+/// Inserts a value at its dotted name.
 fn put(object: &mut Map<String, Value>, name: &str, value: Value) {
     match name.split_once('.') {
         None => drop(object.insert(name.to_owned(), value)),

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(super) struct Scan<'a> {
     pub(super) console: &'a Console,
     pub(super) stop: &'a Arc<AtomicBool>,
-    /// Whether a signal ended a repetition; whoever acts on `stop` clears it.
+    /// Whether a signal ended a repetition. Code that acts on `stop` clears it.
     interrupted: Cell<bool>,
 }
 

@@ -1,4 +1,4 @@
-//! `store`: accepted events to a disk, beside plain writes.
+//! `store`: accepted events on a disk, compared with plain writes.
 
 use super::arguments::StoreArguments;
 use super::report::{Curve, Picture, Report, Scanned, column};

@@ -56,7 +56,7 @@ fn width(column: &Column) -> usize {
     column.header.len().max(11)
 }
 
-/// The fit in words.
+/// Describes the fit in words.
 pub(super) fn describe(fit: &sheaf_bench::fit::Fit) -> String {
     let speed = fit.speed_bytes_per_second / 1e9;
     let mut text = format!("fit: time per message = {} + size / {speed:.2} GB/s", time(fit.offset_ns));
@@ -77,7 +77,7 @@ pub(super) fn time(nanoseconds: f64) -> String {
     }
 }
 
-/// Where a point is, in words.
+/// Describes the position of a point in words.
 pub(super) fn place(scanned: Scanned, at: u64) -> String {
     match scanned {
         Scanned::Size => size(at),

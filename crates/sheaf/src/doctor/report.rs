@@ -4,7 +4,7 @@ use crate::console::plural;
 use sheaf_machine::doctor::{Finding, Remedy, Severity};
 use std::fmt::Write as _;
 
-/// Columns of a line; what is longer goes on in the next one.
+/// Number of columns in a line. Longer text continues in the next line.
 const WIDTH: usize = 110;
 
 /// The findings, group by group; settings that are OK only with `all`.
@@ -24,7 +24,7 @@ pub(super) fn table(findings: &[Finding], all: bool, configured: bool) -> String
     text
 }
 
-/// Without `--all`: what costs something, or is not known.
+/// Returns whether a finding is shown without `--all`: it costs something, or is unknown.
 fn is_shown(finding: &Finding) -> bool {
     finding.severity >= Severity::Unknown
 }
@@ -55,7 +55,7 @@ fn one(text: &mut String, finding: &Finding) {
         detail(if *severity >= Severity::Warning { "costs" } else { "why" }, cost);
     }
     match remedy {
-        // A command is never broken into lines: it is there to be copied.
+        // A command is never broken into lines, so that it can be copied.
         Some(Remedy::Command(command)) => {
             let _ = writeln!(text, "           {:<7}  {command}", "change");
         }

@@ -13,7 +13,7 @@ pub(super) fn of(config: Option<&Path>) -> anyhow::Result<Wanted> {
         return Ok(Wanted { output: output(&Config::default()), ..Wanted::default() });
     };
     let config = Config::load(path)?;
-    // The sources of a replay are known only to who reads its directory; what nodes there are is known all the same.
+    // The sources of a replay are only known after reading its directory. The nodes are known without it.
     let nodes = config.nodes().or_else(|_| config.resolve_nodes(&stand_ins(&config)))?;
     let transport = &config.transport;
     Ok(Wanted {

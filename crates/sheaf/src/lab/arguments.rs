@@ -41,7 +41,7 @@ pub(crate) enum LabVerb {
     Buffer(RunArguments),
     /// List the built-in scenarios and the existing labs.
     List(ListArguments),
-    /// Remove a lab when standard input ends: started by a lab to look after it.
+    /// Remove a lab when standard input ends. A lab starts this command as its watchdog.
     #[command(hide = true)]
     Watch {
         /// Whose lab it is.

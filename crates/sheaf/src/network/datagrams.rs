@@ -1,4 +1,4 @@
-//! Endpoints that send datagrams and recover what is lost of them.
+//! Endpoints that send datagrams and retransmit lost ones.
 
 use super::Connection;
 use crate::plan::Plan;
@@ -51,7 +51,7 @@ pub(super) fn udp(
     });
     let mut sockets: Vec<UdpSocket> = sockets.collect::<anyhow::Result<_>>()?;
     if sockets.is_empty() {
-        // A node without an address: its peers learn it from what it sends.
+        // A node without an address: its peers learn it from its datagrams.
         let is_ipv6 = known.iter().flat_map(|peer| &peer.addresses).any(SocketAddr::is_ipv6);
         let any = if is_ipv6 { "[::]:0" } else { "0.0.0.0:0" };
         for _ in 0..rails {
@@ -131,7 +131,7 @@ fn join(
         Role::Readout => plan.readout_shaper(unit, port.rails()),
         Role::Builder | Role::Manager | Role::Output => plan.shaper(unit, port.rails()),
     };
-    // Slots are of builders in their order; who else there is comes behind.
+    // Slots are of builders in their order; the other nodes follow.
     let mut nodes: Vec<NodeId> = peers.iter().map(|node| node.id).collect();
     nodes.sort_by_key(|node| (node.role != Role::Builder, *node));
     let options = LossyOptions {
@@ -157,7 +157,7 @@ fn settings(plan: &Plan, peers: usize) -> LossySettings {
         max_frame_bytes: transport.max_frame,
         queue_frames: transport.queue_frames.min(16_384) as usize,
         queue_bytes: transport.queue,
-        // What is sent and not taken is bounded together with what is held.
+        // Messages that were sent and not taken are bounded together with those that are held.
         window_bytes: ByteCount(transport.receive.0 / peers.max(1) as u64),
         flight_bytes: transport.flight,
         block_bytes: transport.block,
@@ -166,7 +166,7 @@ fn settings(plan: &Plan, peers: usize) -> LossySettings {
         report_after: transport.report,
         retry_min: transport.retry_min,
         retry_max: transport.retry_max,
-        // No kernel says that the process of a silent peer still exists.
+        // With datagrams, no kernel reports whether the process of a silent peer still exists.
         dead_peer: transport.dead_peer.max(plan.patience().silence),
         rival: transport.dead_peer,
     }

@@ -62,7 +62,7 @@ impl RunObjects for Store {
                 self.client.address(&key)
             );
         }
-        // The first object shows whether the bucket is there, lets us write, and keeps checksums.
+        // The first upload shows whether the bucket exists, is writable, and keeps checksums.
         let sent = upload(&self.client, &directory.join(MANIFEST_NAME), &key, None, &|| false);
         if sent.is_err()
             && let Err(error) = self.client.delete(&key)
@@ -100,7 +100,7 @@ impl RunObjects for Store {
     }
 }
 
-/// Tries again what may pass by itself, but not for ever: a run must end.
+/// Retries errors that may be temporary, up to a limit: a run must end.
 fn patiently<T>(mut attempt: impl FnMut() -> Result<T, ObjectError>) -> Result<T, ObjectError> {
     let mut pause = FIRST_PAUSE;
     for _ in 1..ATTEMPTS {

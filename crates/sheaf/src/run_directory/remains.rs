@@ -5,13 +5,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The directory of the run that goes on in this process.
+/// Directory of the run in progress in this process.
 static RUN: Mutex<Option<PathBuf>> = Mutex::new(None);
 
 /// Doors that are sockets, by the ends of their names.
 const DOORS: [&str; 2] = ["tap", "farm"];
 
-/// A run goes on in this directory.
+/// Records the directory of the run in progress.
 pub(super) fn expect(path: &Path) {
     *run() = Some(path.to_owned());
 }
@@ -21,15 +21,15 @@ pub(super) fn forget() {
     *run() = None;
 }
 
-/// Removes what the run keeps in its directory only while it lasts: for a process that ends at once, and closes nothing. Files of
-/// events stay as they are. The directory, if there is a run.
+/// Removes the files that a run keeps in its directory only while it is in progress, for a process that exits at once
+/// without closing anything. Event files stay unchanged. Returns the directory, if there is a run.
 pub(crate) fn remove() -> Option<PathBuf> {
     let path = run().take()?;
     for entry in fs::read_dir(&path).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let is_door = Path::new(&name).extension().is_some_and(|end| DOORS.iter().any(|door| end == *door));
         if is_door || name == super::RESERVE_NAME || name == LOCK_NAME {
-            // It is the last that this process does; nobody is there to hear that it failed.
+            // The process is about to exit, so a failure cannot be reported.
             let _ = fs::remove_file(entry.path());
         }
     }

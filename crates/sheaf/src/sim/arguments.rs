@@ -106,7 +106,7 @@ pub(crate) struct PredictArguments {
     /// Description of the hosts, as `sheaf sim calibrate` prints it.
     #[arg(long, value_name = "FILE")]
     pub(crate) calibration: Option<PathBuf>,
-    /// Time that a host spends on a message, beside that for its bytes, if there is no calibration.
+    /// Time that a host spends per message, in addition to the time for its bytes, without a calibration.
     #[arg(long, value_name = "NS", default_value_t = 0.0, conflicts_with = "calibration", value_parser = parse_nanos)]
     pub(crate) overhead_ns: f64,
     /// Rate at which a host moves bytes, if there is no calibration [default: that of its link].

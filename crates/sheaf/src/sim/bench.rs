@@ -78,8 +78,8 @@ fn flits(stages: u32, messages: u64) -> Scenario {
     }
 }
 
-/// Does work of about `seconds`: what was done, how long it took, and the efficiency that was found. `work` is given the
-/// number of messages a sender.
+/// Does work of about `seconds`; returns the amount of work, its duration, and the efficiency. `work` gets the number
+/// of messages per sender.
 fn timed(seconds: f64, work: impl Fn(u64) -> anyhow::Result<(u64, f64)>) -> anyhow::Result<(u64, f64, f64)> {
     let mut messages = TRIAL_MESSAGES;
     loop {

@@ -1,6 +1,7 @@
 //! The account of accepted triggers, kept and lost: the first lines of a summary, and the reason of its exit status.
 //!
-//! Which bins are losses is a table of [`DropReason::account`]; here is how they are told, with a cause and a remedy.
+//! The table of [`DropReason::account`] defines which bins are losses; this module describes them, with a cause and a
+//! remedy.
 
 use super::Summary;
 use crate::console::count;
@@ -48,7 +49,7 @@ pub(crate) struct Loss {
     pub(crate) reason: String,
     /// Number of them.
     pub(crate) count: u64,
-    /// Why, in words for the operator.
+    /// Cause, in words for the operator.
     pub(crate) cause: String,
     /// Its remedy.
     pub(crate) remedy: String,
@@ -85,8 +86,8 @@ impl Kept {
             });
         }
         for (reason, number) in reasons(&ledger.fragments.dropped) {
-            // A readout unit that restarted takes from its sources again what it had delivered before: that comes late to events
-            // that were built whole.
+            // A readout unit that restarted reads data again that it had already delivered. These fragments arrive late
+            // for events that were built whole.
             let came_again = reason == DropReason::Late
                 && summary.events_incomplete == 0
                 && summary.trouble.restarted_readouts > 0;
@@ -146,7 +147,7 @@ fn reasons(dropped: &BTreeMap<String, u64>) -> impl Iterator<Item = (DropReason,
     DropReason::ALL.iter().filter_map(|reason| Some((*reason, *dropped.get(reason.name())?)))
 }
 
-/// Explains a drop reason to whoever meets it in the summary.
+/// Explains a drop reason to readers of the summary.
 pub(crate) fn explain(reason: DropReason) -> &'static str {
     match reason {
         DropReason::Duplicate => "their source had already sent the same event",
@@ -205,7 +206,7 @@ fn remedy(reason: DropReason, summary: &Summary) -> String {
     }
 }
 
-/// Says so where builder units judge on their own threads, and slowly.
+/// Returns a hint if builder units run a slow filter on their own threads.
 fn slow_filter(summary: &Summary) -> Option<String> {
     let each = summary.inline_judging_us.filter(|each| *each >= SLOW_US)?;
     Some(format!(

@@ -8,7 +8,8 @@ use sheaf_node::judging::WorkerTimes;
 pub(crate) struct WorkerSummary {
     /// The builder unit.
     pub(crate) builder: String,
-    /// The worker's place in its farm, and how many had it before: `2.0`. Empty where the worker says it itself.
+    /// The worker's number in its farm, and the number of earlier workers with that number: `2.0`. Empty if the worker
+    /// prints it itself.
     pub(crate) worker: String,
     /// Events judged.
     pub(crate) judged: u64,
@@ -18,7 +19,7 @@ pub(crate) struct WorkerSummary {
     pub(crate) worker_s: f64,
     /// Of that, looking for events where there were none.
     pub(crate) idle_s: f64,
-    /// Processor time for an event beside the filter's.
+    /// Processor time per event in addition to the filter's.
     pub(crate) overhead_ns: Option<u64>,
 }
 

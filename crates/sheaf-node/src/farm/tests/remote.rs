@@ -159,7 +159,7 @@ fn who_joins_nobody_is_told_what_to_look_at() {
     assert!(said.contains("cannot resolve"), "{said}");
 }
 
-/// Who waits for the next run must not end because it came when one was over.
+/// A processor that waits for the next run must not end because it connected while a run was ending.
 #[test]
 fn a_dispatcher_that_ends_while_it_is_greeted_is_none() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");

@@ -1,4 +1,4 @@
-//! The body of the fuzz target `preprocessor`: any bytes in place of what the two sides say to each other.
+//! The body of the fuzz target `preprocessor`: arbitrary bytes in place of the messages of both sides.
 
 use super::{KEPT, NEW, read_answer, serve, write_answer, write_failure, write_request};
 use sheaf_filter::{FilterFailure, Preprocessor, Processed, RawFragment};
@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// No fragment of an input is larger, and no room.
 const LARGEST: usize = 4096;
 
-/// Reads `bytes` as what a process answers, with room for as many bytes as the first byte says; then the same bytes as what
-/// a process is asked, and what it answers to them as the readout unit does.
+/// Reads `bytes` as the answer of a process, with the size of the room in the first byte; then reads the same bytes as
+/// requests to a process, and its answers as the readout unit does.
 ///
 /// # Panics
-/// Where one of the two sides does not keep its promises.
+/// If one of the two sides violates its contract.
 pub fn fuzz_preprocessor(bytes: &[u8]) {
     let Some((room, said)) = bytes.split_first() else { return };
     answers(said, &mut vec![0; usize::from(*room)]);
@@ -31,7 +31,7 @@ fn answers(mut said: &[u8], room: &mut [u8]) {
         let written = match answer {
             Ok(Processed::Kept) => write_answer(&mut again, KEPT, &[]),
             Ok(Processed::Written(bytes)) => write_answer(&mut again, NEW, &room[..bytes]),
-            // What came was perhaps no text, and was made one.
+            // The data may not have been text and were converted.
             Err(failure) if failure.0.contains(char::REPLACEMENT_CHARACTER) => continue,
             Err(failure) => write_failure(&mut again, &failure.0),
         };
@@ -40,12 +40,12 @@ fn answers(mut said: &[u8], room: &mut [u8]) {
     }
 }
 
-/// Whatever is asked, what is answered is understood: that the process is ready, then an answer for each fragment.
+/// Answers to arbitrary requests are valid: that the process is ready, then an answer for each fragment.
 fn requests(said: &[u8]) {
     let processed = Arc::new(AtomicUsize::new(0));
     let doubled = Doubled { processed: processed.clone() };
     let mut talk = Talk { asked: said, answered: Vec::new() };
-    // Fails where what comes is no fragment. What was answered until then is looked at all the same.
+    // Fails if the data are not a fragment. The answers up to then are checked.
     let _ = serve(&mut talk, LARGEST, || Ok(Box::new(doubled)));
     let (mut answered, mut room) = (talk.answered.as_slice(), vec![0; LARGEST]);
     let mut answers = 0;
@@ -95,7 +95,7 @@ pub fn seeds() -> Vec<(String, Vec<u8>)> {
     ]
 }
 
-/// Writes the payload twice. Keeps an empty one, and where there is no room fails, or says that it has written all the same.
+/// Writes the payload twice. Keeps an empty one. Without enough room, it fails or falsely reports success.
 struct Doubled {
     processed: Arc<AtomicUsize>,
 }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Leaves out zeros; fails and keeps as the first byte says.
+/// Removes zeros; fails or keeps the fragment as its first byte instructs.
 struct WithoutZeros;
 
 impl Preprocessor for WithoutZeros {
@@ -127,7 +127,7 @@ fn until_it_is_closed(stream: &mut UnixStream) {
 fn another_process_is_started_when_one_dies_hangs_or_says_nonsense() {
     let dies = |stream: UnixStream| bad(stream, |_| {});
     let hangs = |stream: UnixStream| bad(stream, until_it_is_closed);
-    // Who leaves with words unread takes back what it said: the other side would hear that it has died.
+    // Closing the stream with unread data discards what was sent: the other side would see a dead process.
     let nonsense = |stream: UnixStream| {
         bad(stream, |stream| {
             stream.write_all(&[9; 64]).unwrap();
