@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 
-/// Small enough to stay in a core's second-level cache between the read and the checksum, large enough that a system
-/// call costs nothing beside the copy.
+/// Small enough to stay in a core's second-level cache between the read and the checksum, and large enough that the
+/// cost of a system call is negligible compared with the copy.
 const BLOCK_BYTES: usize = 256 << 10;
 
 /// Number of blocks kept for reuse. Beyond that, a block is freed with its last slice: a reader must not fail because
@@ -21,7 +21,7 @@ const BLOCKS_TO_TRY: usize = 4;
 /// none, or that is not known. It may move the input.
 pub(crate) type DataFrom<R> = fn(&R, u64) -> Option<u64>;
 
-/// Asks the file system for data behind a hole: a sparse file of terabytes takes no longer than what is in it.
+/// Returns the offset of the next data in a sparse file: a file of terabytes takes no longer than its data.
 pub(crate) fn data_of_file(file: &File, at: u64) -> Option<u64> {
     match rustix::fs::seek(file, rustix::fs::SeekFrom::Data(at)) {
         Ok(data) => Some(data),
@@ -36,13 +36,13 @@ pub(crate) fn data_of_file(file: &File, at: u64) -> Option<u64> {
 pub(crate) struct BlockReader<R> {
     input: R,
     data_from: Option<DataFrom<R>>,
-    /// The file's size when it was opened: what is appended later is not read.
+    /// The file's size when it was opened: bytes appended later are not read.
     len: u64,
-    /// Where `window` starts in the file. The input stands at its end.
+    /// Offset of `window` in the file. The input is positioned at its end.
     offset: u64,
     window: Bytes,
-    /// Whole blocks, oldest first. One whose only handle is here can be written again. They stay initialised, which
-    /// is what makes reading into them free of both `unsafe` and zeroing.
+    /// Whole blocks, oldest first. A block without other handles can be overwritten. Blocks stay initialised, so that
+    /// reading into them needs neither `unsafe` nor zeroing.
     blocks: VecDeque<Bytes>,
 }
 
@@ -70,8 +70,8 @@ impl<R: Read + Seek> BlockReader<R> {
         self.len.saturating_sub(self.offset)
     }
 
-    /// Makes the window at least `bytes` long; `false` where the file ends before. Never allocates more than a block
-    /// or the rest of the file.
+    /// Makes the window at least `bytes` long; returns `false` if the file ends before. Never allocates more than a
+    /// block or the rest of the file.
     pub(crate) fn ensure(&mut self, bytes: u64) -> io::Result<bool> {
         if self.window.len() as u64 >= bytes {
             return Ok(true);
@@ -162,8 +162,8 @@ impl<R: Read + Seek> BlockReader<R> {
         Ok(())
     }
 
-    /// Goes to the next place at or after the current one, and before `limit`, where one of `markers` stands;
-    /// `false`, and to `limit`, where there is none.
+    /// Moves to the next occurrence of one of `markers` at or after the current position and before `limit`; if there
+    /// is none, moves to `limit` and returns `false`.
     pub(crate) fn find(&mut self, markers: &[[u8; 4]], limit: u64) -> io::Result<bool> {
         loop {
             let left = limit.saturating_sub(self.offset);
@@ -178,14 +178,14 @@ impl<R: Read + Seek> BlockReader<R> {
                     self.seek(self.offset + ahead as u64)?;
                     return Ok(true);
                 }
-                // The last three bytes may be the start of a marker that goes on in the next block.
+                // The last three bytes may be the start of a marker that continues in the next block.
                 None if window.iter().all(|byte| *byte == 0) => self.skip_hole(limit)?,
                 None => self.seek(self.offset + window.len() as u64 - 3)?,
             }
         }
     }
 
-    /// Goes on behind the window, which has nothing but zeros, and behind the hole that it may be in.
+    /// Skips the window, which contains only zeros, and the hole that it may be part of.
     fn skip_hole(&mut self, limit: u64) -> io::Result<()> {
         let behind = self.offset + self.window.len() as u64;
         let Some(data) = self.data_from.and_then(|data_from| data_from(&self.input, behind)) else {

@@ -1,5 +1,5 @@
-//! One line per fragment, or per event, as CSV: to compare what was built with what was taken and what was said of it,
-//! with any tool.
+//! One line per fragment, or per event, as CSV: to compare built events with their input, and to examine verdicts, with
+//! any tool.
 
 use crate::event_file::StoredEvent;
 use crate::fragment_stream::{StreamOpenError, StreamReader};
@@ -24,16 +24,16 @@ pub const VERDICTS_HEADER: &str =
 pub struct DumpSummary {
     /// Lines, without the header: one per good fragment, or event.
     pub lines: u64,
-    /// Places where the input is damaged; what they cost is not in the output. `verify` tells them one by one.
+    /// Number of damaged records in the input, which are missing in the output. `verify` lists them.
     pub damaged: u64,
     /// The first of them.
     pub first_damage: Option<String>,
 }
 
-/// Why nothing more could be printed.
+/// Reason why printing stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum DumpError {
-    /// It is not known what is there.
+    /// The kind of the path is unknown.
     #[error(transparent)]
     Kind(#[from] KindError),
     /// A run cannot be read.
@@ -57,17 +57,18 @@ pub enum DumpError {
         /// Path to dump.
         path: PathBuf,
     },
-    /// The output takes no more.
+    /// The output cannot be written.
     #[error("cannot write the lines: {0}")]
     Output(#[source] io::Error),
 }
 
-/// Prints [`CSV_HEADER`] and one line per fragment of what is at `path` to `out`, unbuffered: events in the order of
-/// [`RunReader`] with their fragments in file order, streams by name with their records in file order. `crc32` is the
-/// IEEE CRC-32 of the payload, the one of zip and zlib, in 8 hexadecimal digits: the files themselves use another.
+/// Prints [`CSV_HEADER`] and one line per fragment at `path` to `out`, unbuffered: events in the order of [`RunReader`]
+/// with their fragments in file order, streams by name with their records in file order. `crc32` is the IEEE CRC-32 of
+/// the payload, as in zip and zlib, in 8 hexadecimal digits; the files themselves use another checksum.
 ///
 /// # Errors
-/// A [`DumpError`] where something cannot be read at all or written. Damage is counted, and printing goes on.
+/// A [`DumpError`] if a file cannot be read at all, or the output cannot be written. Damaged records are counted, and
+/// printing continues.
 pub fn dump(path: &Path, out: &mut dyn Write) -> Result<DumpSummary, DumpError> {
     let kind = Kind::of(path)?;
     let mut summary = DumpSummary::default();
@@ -97,12 +98,14 @@ pub fn dump(path: &Path, out: &mut dyn Write) -> Result<DumpSummary, DumpError> 
     Ok(summary)
 }
 
-/// Prints [`VERDICTS_HEADER`] and one line per event of the run or event file at `path` to `out`, unbuffered, in the order of
-/// [`RunReader`]: the numbers of fragments and of missing sources, the payload bytes of the fragments, the names of the tags
-/// joined by `+`, the filter's payload in hexadecimal digits, and how many of the fragments a readout unit has processed.
+/// Prints [`VERDICTS_HEADER`] and one line per event of the run or event file at `path` to `out`, unbuffered, in the
+/// order of [`RunReader`]: the numbers of fragments and of missing sources, the payload bytes of the fragments, the
+/// names of the tags joined by `+`, the filter's payload in hexadecimal digits, and the number of fragments processed
+/// by a readout unit.
 ///
 /// # Errors
-/// A [`DumpError`] where something cannot be read at all or written, or is no run. Damage is counted, and printing goes on.
+/// A [`DumpError`] if `path` is not a run, a file cannot be read at all, or the output cannot be written. Damaged
+/// records are counted, and printing continues.
 pub fn dump_verdicts(path: &Path, out: &mut dyn Write) -> Result<DumpSummary, DumpError> {
     if !matches!(Kind::of(path)?, Kind::EventFile | Kind::Run) {
         return Err(DumpError::NoEvents { path: path.to_owned() });

@@ -15,7 +15,7 @@ fn most_items(bytes: &[u8]) -> u64 {
 /// Reads `bytes` as a fragment stream.
 ///
 /// # Panics
-/// Where the reader does not keep its promises.
+/// If the reader violates its contract.
 pub fn fuzz_stream(bytes: &[u8]) {
     let opened = StreamReader::new_damaged(Cursor::new(bytes), "fuzz", SourceId(1));
     let (mut reader, _) = opened.expect("memory is always readable");
@@ -51,7 +51,7 @@ pub fn fuzz_stream(bytes: &[u8]) {
 /// Reads `bytes` as an event file, in order and by id.
 ///
 /// # Panics
-/// Where the reader does not keep its promises.
+/// If the reader violates its contract.
 pub fn fuzz_event_file(bytes: &[u8]) {
     let opened = EventFileReader::new_damaged(Cursor::new(bytes), "fuzz");
     let (mut reader, _) = opened.expect("memory is always readable");

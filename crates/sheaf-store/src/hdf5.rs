@@ -1,9 +1,8 @@
 //! Runs as HDF5 files, for analysis.
 //!
-//! A file is written beside its place and moved there when it is whole: what
-//! has the name is whole. [`export`] makes one of a whole run; [`replace()`] makes one of each closed event file while a run
-//! lasts, and [`settle`] sees to the rest when it has ended. Events are stored in event files until then, see
-//! `docs/decisions/0038-hdf5-as-output.md`.
+//! A file is written under a temporary name and renamed when it is complete. [`export`] converts a whole run;
+//! [`replace()`] converts each closed event file during a run, and [`settle`] the rest when the run has ended. Until
+//! then events are stored in event files, see `docs/decisions/0038-hdf5-as-output.md`.
 
 mod replace;
 
@@ -28,7 +27,7 @@ impl Compression {
     }
 }
 
-/// Why a run could not be written as HDF5.
+/// Reason why a run could not be written as HDF5.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     /// The run cannot be read at all.
@@ -62,7 +61,7 @@ pub enum ExportError {
         #[source]
         error: io::Error,
     },
-    /// An event file is damaged: it is worth more than what could be made of it, and stays.
+    /// An event file is damaged. It is kept, since it contains more than its conversion would.
     #[error("{path} is not converted to HDF5, because it is damaged: {error}")]
     Damaged {
         /// The event file.
@@ -103,7 +102,7 @@ pub struct ExportSummary {
     pub fragments: u64,
     /// Bytes of their payloads.
     pub payload_bytes: u64,
-    /// Places where the run is damaged; what they cost is not in the file.
+    /// Number of damaged records of the run, which are missing in the file.
     pub damaged: u64,
     /// The first of them.
     pub first_damage: Option<String>,
@@ -136,7 +135,7 @@ pub fn export(
 /// Extension of an incomplete file.
 const DRAFT_EXTENSION: &str = "h5.draft";
 
-/// Where a file is written before it has its name.
+/// Returns the temporary path of a file.
 fn draft_of(target: &Path) -> PathBuf {
     target.with_extension(DRAFT_EXTENSION)
 }
@@ -155,7 +154,7 @@ fn move_into_place<T>(
         Ok(written)
     });
     if moved.is_err() {
-        // The draft is worth nothing; why there is none is told.
+        // The draft is useless; the caller reports the error.
         let _ = fs::remove_file(draft);
     }
     moved

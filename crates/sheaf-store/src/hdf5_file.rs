@@ -37,7 +37,7 @@ impl Compression {
     /// The level of Zstandard that is taken where none is asked for.
     pub const ZSTD_LEVEL: u8 = 3;
 
-    /// Whether libhdf5 has the filter that it needs.
+    /// Returns whether libhdf5 has the required filter.
     pub(crate) fn is_available(self) -> bool {
         !matches!(self, Self::Zstd(_)) || hdf5_metno::filters::Filter::user(ZSTD_FILTER, &[]).is_available()
     }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, btree_map};
 /// A set of event ids, in order.
 #[derive(Clone, Debug, Default)]
 pub struct IdSet {
-    /// Of 64 ids that share their upper bits, which are there.
+    /// By the upper bits of ids: a bit for each of the 64 ids that share them.
     words: BTreeMap<u64, u64>,
     len: u64,
 }
@@ -29,7 +29,7 @@ impl IdRange {
 }
 
 impl IdSet {
-    /// Adds `id`; `false` where it was there already.
+    /// Adds `id`; returns `false` if it was already present.
     pub fn insert(&mut self, id: EventId) -> bool {
         let word = self.words.entry(id.0 >> 6).or_default();
         let bit = 1 << (id.0 & 63);
@@ -54,7 +54,7 @@ impl IdSet {
         self.len
     }
 
-    /// Whether there are no ids.
+    /// Returns whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0

@@ -1,5 +1,5 @@
-//! Says what is in an event file, a run directory, a fragment stream or a directory of fragment streams. Damage is
-//! counted; `verify` tells it one by one, and is the one that reads every payload's checksum.
+//! Describes the content of an event file, a run directory, a fragment stream or a directory of fragment streams.
+//! Damage is counted; `verify` lists it and verifies the checksum of every payload.
 
 use crate::event_file::StoredEvent;
 use crate::fragment_stream::{Ending, StreamOpenError, StreamReader};
@@ -162,10 +162,10 @@ pub struct Shown {
     pub incomplete: bool,
 }
 
-/// Why nothing can be said.
+/// Reason why a path cannot be inspected.
 #[derive(Debug, thiserror::Error)]
 pub enum InspectError {
-    /// It is not known what is there.
+    /// The kind of the path is unknown.
     #[error(transparent)]
     Kind(#[from] KindError),
     /// A run cannot be read.
@@ -185,10 +185,10 @@ pub enum InspectError {
     },
 }
 
-/// Says what is at `path`.
+/// Describes the content at `path`.
 ///
 /// # Errors
-/// An [`InspectError`] where nothing can be said.
+/// An [`InspectError`] if it cannot be read.
 pub fn inspect(path: &Path) -> Result<Inspection, InspectError> {
     let kind = Kind::of(path)?;
     let mut tally = Tally::default();

@@ -39,7 +39,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Why it is not known what is at a path.
+/// Reason why the kind of a path is unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum KindError {
     /// The operating system refused.
@@ -63,11 +63,11 @@ pub enum KindError {
 }
 
 impl Kind {
-    /// Finds out what is at `path`: by the first bytes of a file, and by its name where these are damaged; by the
-    /// names in a directory.
+    /// Determines the kind of `path`: by the first bytes of a file, or by its name if these are damaged; by the names
+    /// in a directory.
     ///
     /// # Errors
-    /// A [`KindError`] where it cannot be read or is something else.
+    /// A [`KindError`] if it cannot be read or is of another kind.
     pub fn of(path: &Path) -> Result<Self, KindError> {
         let io_error = |error| KindError::Io { path: path.to_owned(), error };
         if path.is_dir() {

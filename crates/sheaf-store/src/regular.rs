@@ -1,16 +1,16 @@
-//! Opening files that others made, without waiting for what is no file.
+//! Opens files from users without blocking on anything that is not a regular file.
 //!
-//! Opening a named pipe waits until its other end is opened, and a device may do anything.
+//! Opening a named pipe blocks until its other end is opened, and a device may do anything.
 
 use rustix::fs::{FileType, Mode, OFlags};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Opens a regular file, to read it.
+/// Opens a regular file for reading.
 ///
 /// # Errors
-/// Whatever the operating system says, and that it is not a regular file.
+/// The error of the operating system, or that it is not a regular file.
 pub fn open(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = rustix::fs::open(path, flags, Mode::empty())?;

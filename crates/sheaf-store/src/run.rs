@@ -1,10 +1,10 @@
 //! Run directories: the event files of all sessions of builders, or of output nodes, of a run, and the manifest `run.json`.
 //!
-//! A builder may die after it wrote events that it had not reported. The event manager gives these to other builders,
-//! and knows of each session how many of its events count: the first `committed` by their numbers. So a run's events
-//! are stored exactly once, whatever dies: [`seal_session`] cuts a session's files there, and [`RunReader`] stops
-//! there where that was not done. An output node has events of several builders in its files, so that what does not count may
-//! lie between events that do: the manifest names these, and [`RunReader`] passes over them.
+//! A builder may die after it wrote events that it had not reported. The event manager assigns these to other builders,
+//! and knows the number of each session's events that count: the first `committed`, by their sequence numbers. So each
+//! event of a run is stored exactly once, even after crashes: [`seal_session`] truncates a session's files there, and
+//! [`RunReader`] stops there if they are not sealed. The files of an output node hold events of several builders, so
+//! that events that do not count may lie between those that do: the manifest lists them, and [`RunReader`] skips them.
 
 mod directory;
 mod error;

@@ -94,7 +94,7 @@ fn any_event() -> impl Strategy<Value = Event<Bytes>> {
     )
 }
 
-/// A disk in memory that holds so many bytes. Handles share it.
+/// A disk in memory with a given capacity. Handles share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Disk(Arc<Mutex<State>>);
 
@@ -108,7 +108,7 @@ struct State {
     files: BTreeMap<String, Vec<u8>>,
     /// Contents after a power cut, and the range of each file that was not synchronised yet.
     durable: BTreeMap<String, (Vec<u8>, Range<usize>)>,
-    /// Where the slices that were written started in memory.
+    /// Start addresses in memory of the slices that were written.
     addresses: BTreeSet<usize>,
 }
 
@@ -255,7 +255,7 @@ impl PartFile for DiskFile {
         let (durable, dirty) = state.durable.entry(self.name.clone()).or_default();
         let dirty = std::mem::take(dirty);
         if state.sync_fails {
-            // As Linux does: what could not be written is clean from now on.
+            // As on Linux: data that could not be written count as clean from now on.
             return Err(ErrorKind::Other.into());
         }
         let file = &state.files[&self.name];

@@ -17,7 +17,7 @@ pub trait Uploads: Send {
     /// Files that were taken on and not returned.
     fn waiting(&self) -> usize;
 
-    /// A problem at present, in words for the operator; it is tried again meanwhile.
+    /// Returns the present problem, in words for the operator; the upload is retried meanwhile.
     fn trouble(&self) -> Option<String>;
 
     /// Returns its counters by name.

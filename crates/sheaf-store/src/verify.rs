@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// So many gaps and problems are listed; all are counted.
+/// Maximum number of gaps and problems that are listed; all are counted.
 const MAX_LISTED: usize = 1000;
 
 /// Result of a verification. Gaps and missing sources are facts about the data, not problems: ids may skip values, and
@@ -26,9 +26,9 @@ pub struct VerifyReport {
     pub path: PathBuf,
     /// Kind of its contents.
     pub kind: Kind,
-    /// Whether there is no problem and the object is complete: a run in progress is not yet.
+    /// Whether there is no problem and the object is complete; a run in progress is not.
     pub ok: bool,
-    /// Whether a run is over; `None` where nothing tells: no run, or one without a manifest.
+    /// Whether a run has ended; `None` if unknown: not a run, or without a manifest.
     pub state: Option<RunState>,
     /// Files, in reading order.
     pub files: Vec<FileReport>,
@@ -46,8 +46,8 @@ pub struct VerifyReport {
     pub copies: u64,
     /// The contents of each stream of accepted events, by name; empty for fragment streams.
     pub streams: Vec<StreamReport>,
-    /// Files that are not closed, and need not be: a process still writes them, or the session that wrote them died and
-    /// all of its events that count are there.
+    /// Files that are not closed and need not be: a process still writes them, or the session that wrote them died and
+    /// all of its events that count are present.
     pub files_open: u64,
     /// Events that do not count, because the builder that wrote them died before it reported them.
     pub events_void: u64,
@@ -66,11 +66,11 @@ pub struct VerifyReport {
     pub problems: Vec<Problem>,
 }
 
-/// Whether a run is over.
+/// Whether a run has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
-    /// A process writes it. What is open and unfinished in it is no problem.
+    /// A process writes it. Open and unfinished files are not problems.
     InProgress,
     /// It has its books.
     Closed,
@@ -127,16 +127,16 @@ pub struct MissingReport {
 pub struct Problem {
     /// In which file, or directory.
     pub file: PathBuf,
-    /// Where in it, in bytes from its start.
+    /// Offset in the file, in bytes.
     pub offset: Option<u64>,
-    /// What.
+    /// Description.
     pub what: String,
 }
 
-/// Why nothing could be verified.
+/// Reason why verification was not possible.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
-    /// It is not known what is there.
+    /// The kind of the path is unknown.
     #[error(transparent)]
     Kind(#[from] KindError),
     /// A run cannot be read.
@@ -156,15 +156,15 @@ pub enum VerifyError {
     },
 }
 
-/// Verifies what is at `path`.
+/// Verifies the content at `path`.
 ///
 /// # Errors
-/// A [`VerifyError`] where nothing could be verified. Everything that is wrong with what could be is in the report.
+/// A [`VerifyError`] if it cannot be read. All problems of readable data are in the report.
 pub fn verify(path: &Path) -> Result<VerifyReport, VerifyError> {
     verify_and_tell(path, &mut |_| {})
 }
 
-/// The same, and tells now and then how far it is; not of fragment streams.
+/// As [`verify`], with calls of `tell` to report progress; not for fragment streams.
 ///
 /// # Errors
 /// As [`verify`].

@@ -22,7 +22,7 @@ pub struct ClosedFile {
     /// file.
     #[serde(with = "hexadecimal::optional")]
     pub crc32c: Option<u32>,
-    /// Where a whole copy of it is in an object store, like `s3://bucket/run000001/...`, as far as that is known.
+    /// URL of a complete copy in an object store, such as `s3://bucket/run000001/...`, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<String>,
 }

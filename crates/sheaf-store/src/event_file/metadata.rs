@@ -3,7 +3,7 @@
 use super::name::StreamName;
 use serde::Deserialize;
 
-/// The keys of a file's metadata that Sheaf's writers write, as far as they are there and right.
+/// The metadata keys that Sheaf's writers write, as far as they are present and valid.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
     /// Software that made the run, with its version.

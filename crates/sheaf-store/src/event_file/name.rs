@@ -31,7 +31,7 @@ impl StreamName {
         &self.0
     }
 
-    /// Whether this is the stream of events that no other takes.
+    /// Returns whether this is the stream of events that no other stream takes.
     #[must_use]
     pub fn is_default(&self) -> bool {
         &*self.0 == Self::DEFAULT
@@ -162,7 +162,7 @@ impl SessionName {
         Self::take(&format!("{name}_")).map(|(owner, _)| owner).filter(|owner| owner.to_string() == name)
     }
 
-    /// Reads a session's name and an underscore, and gives the rest.
+    /// Reads a session's name and an underscore, and returns the rest.
     fn take(text: &str) -> Option<(Self, &str)> {
         let mut words = text.splitn(4, '_');
         let run = words.next()?.strip_prefix("run")?.parse().ok()?;

@@ -3,23 +3,22 @@
 use super::name::{FileName, StreamName};
 use sheaf_wire::{ByteCount, Nanos, NodeId, RunNumber, SessionId, Timestamp};
 
-/// When events go from the writer to the operating system and to the disk, and so when they count as stored. Only what
-/// is with the operating system survives the death of the process, only what is on the disk survives the death of the
-/// machine.
+/// When the writer passes events to the operating system and to the disk, and therefore when they count as stored. Data
+/// in the operating system survive the death of the process; only data on the disk survive that of the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FlushPolicy {
     /// To the operating system when [`WriterOptions::buffer`] is full. An event counts as stored at once.
     WhenFull,
-    /// To the operating system at the end of each batch. An event counts as stored when it is there.
+    /// To the operating system at the end of each batch. An event counts as stored once it is there.
     #[default]
     EachBatch,
-    /// As [`FlushPolicy::EachBatch`], and to the disk at the first end of a batch that is so long after the last time.
-    /// An event counts as stored when it is on the disk.
+    /// As [`FlushPolicy::EachBatch`], and to the disk at the first end of a batch after this time. An event counts as
+    /// stored once it is on the disk.
     SyncEvery(Nanos),
-    /// As [`FlushPolicy::EachBatch`], and an event counts as stored when the file that has it is closed and
-    /// [confirmed](super::EventFileWriter::confirm) to be in an object store as a whole. A file with events is closed,
-    /// besides the limits of its size and time, when no event has come for so long: the end of a run, or buffers that
-    /// are full.
+    /// As [`FlushPolicy::EachBatch`]; an event counts as stored once its file is closed and
+    /// [confirmed](super::EventFileWriter::confirm) to be complete in an object store. In addition to its limits of
+    /// size and time, a file with events is closed when no event has arrived for this time: at the end of a run, or
+    /// when buffers are full.
     Uploaded(Nanos),
 }
 
@@ -43,14 +42,14 @@ pub struct WriterOptions {
     /// Number of events after which a file is closed and the next begun. Bounds the index, 16 bytes of memory per
     /// event.
     pub rotate_events: u64,
-    /// A file with events is closed at the first end of a batch that is so long after the first that found events in
-    /// it.
+    /// A file with events is closed at the first end of a batch after this time, counted from the first batch end with
+    /// events in the file.
     pub rotate_time: Option<Nanos>,
     /// Events wait for each other up to about this size, to be written in one call.
     pub buffer: ByteCount,
     /// When events leave the writer.
     pub flush: FlushPolicy,
-    /// Whether somebody makes files of another format of its closed files:
+    /// Whether its closed files are converted to another format:
     /// [`StreamsWriter::take_replaceable`](crate::streams::StreamsWriter::take_replaceable).
     pub replaced: bool,
 }

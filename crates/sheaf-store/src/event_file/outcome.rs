@@ -28,10 +28,10 @@ pub enum EventOpenError {
     },
 }
 
-/// A problem at one place of an event file. Reading goes on behind it.
+/// A problem at one position of an event file. Reading continues after it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EventDamage {
-    /// An event's header is damaged; the file goes on, if it does, at the next good header.
+    /// An event's header is damaged; reading continues at the next good header, if there is one.
     #[error("{error}; {skipped} bytes skipped to the next event")]
     Header {
         /// The problem with the header.
@@ -70,20 +70,20 @@ pub enum EventReadError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Where.
+        /// Offset in the file.
         offset: u64,
         /// The error of the operating system.
         #[source]
         error: io::Error,
     },
-    /// Something is damaged; reading goes on behind it.
+    /// A part is damaged; reading continues after it.
     #[error("event file {path} is damaged at byte {offset}: {damage}")]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Where.
+        /// Offset in the file.
         offset: u64,
-        /// What.
+        /// The damage.
         #[source]
         damage: EventDamage,
     },
@@ -109,7 +109,7 @@ pub enum EventEnding {
     Closed,
     /// Without footer: the writer did not close it, or the end is cut off or damaged. Everything read before is good.
     Unfinished {
-        /// Where the last whole event ends.
+        /// End of the last whole event.
         offset: u64,
         /// Bytes behind that: a part of an event or of an index.
         partial_bytes: u64,

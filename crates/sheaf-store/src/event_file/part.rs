@@ -8,10 +8,12 @@ use sheaf_wire::{EventId, Timestamp};
 use std::io::{self, IoSlice};
 use zerocopy::IntoBytes;
 
-/// So much of an index is in memory from the start: 2 MiB, that of a file of as many events as the configuration's default.
+/// Number of index entries whose memory is allocated from the start: 2 MiB, the index of a file with the default number
+/// of events.
 const TOUCHED_INDEX_ENTRIES: u64 = 1 << 17;
 
-/// An empty index whose memory is there already, so that a running system does not grow with the events of a file.
+/// Returns an empty index whose memory is already mapped, so that a running system does not grow with the events of a
+/// file.
 fn touched_index(events: u64) -> Vec<IndexEntryBytes> {
     let entries = usize::try_from(events.min(TOUCHED_INDEX_ENTRIES)).unwrap_or(0);
     let mut index = vec![IndexEntryBytes::new(EventId(u64::MAX), u64::MAX); entries];
@@ -27,23 +29,23 @@ pub(super) struct Part<F> {
     pub(super) end: u64,
     /// The file header and metadata, until they are in the file.
     header: Vec<u8>,
-    /// Whether index and footer are in the file: then it only has to become durable.
+    /// Whether index and footer are in the file, so that it only has to be made durable.
     pub(super) closed: bool,
-    /// Whether there may be bytes behind `end`, of a write that failed.
+    /// Whether a failed write may have left bytes after `end`.
     dirty: bool,
     pub(super) index: Vec<IndexEntryBytes>,
     /// CRC-32C of the bytes up to `end`; unknown once a write has failed, because it is not known how far it got.
     pub(super) checksum: Option<u32>,
     /// Durable length of the file, with the checksum up to there.
     durable: (u64, Option<u32>),
-    /// Whether making it durable failed since: what lies behind may be forgotten by the operating system.
+    /// Whether making it durable has failed since: the operating system may have dropped the data written since then.
     doubtful: bool,
     /// When it was first seen to have events.
     pub(super) begun: Option<Timestamp>,
 }
 
 impl<F: PartFile> Part<F> {
-    /// An empty file that begins with `header`, for about so many events.
+    /// Creates an empty file that begins with `header`, for about `events` events.
     pub(super) fn new(file: F, header: Vec<u8>, events: u64) -> Self {
         Self {
             file,
@@ -59,7 +61,7 @@ impl<F: PartFile> Part<F> {
         }
     }
 
-    /// Where the next event begins, once the file's header is there.
+    /// Returns the offset of the next event, after the file's header.
     pub(super) fn next_end(&self) -> u64 {
         self.end + self.header.len() as u64
     }
@@ -75,8 +77,8 @@ impl<F: PartFile> Part<F> {
         let _ = self.clean();
     }
 
-    /// Brings the file to where the next event belongs: without leftovers of a failed write, with a header. Says how
-    /// many bytes of header were written.
+    /// Prepares the file for the next event: removes the remains of a failed write, and writes the header. Returns the
+    /// number of header bytes written.
     pub(super) fn prepare(&mut self) -> io::Result<u64> {
         self.clean()?;
         let header = std::mem::take(&mut self.header);
@@ -90,7 +92,7 @@ impl<F: PartFile> Part<F> {
         Ok(bytes)
     }
 
-    /// Cuts off what a failed write left behind the last whole event.
+    /// Truncates the remains of a failed write after the last whole event.
     fn clean(&mut self) -> io::Result<()> {
         if self.dirty {
             self.file.truncate(self.end)?;
@@ -99,8 +101,8 @@ impl<F: PartFile> Part<F> {
         Ok(())
     }
 
-    /// Takes note of a write that left `partial_bytes` behind `end`. What cannot be cut now is cut before the next
-    /// write.
+    /// Records a write that left `partial_bytes` after `end`. If they cannot be truncated now, they are truncated
+    /// before the next write.
     pub(super) fn settle(&mut self, partial_bytes: u64, error: Option<io::Error>) -> io::Result<()> {
         let Some(error) = error else { return Ok(()) };
         self.checksum = None;
@@ -108,14 +110,15 @@ impl<F: PartFile> Part<F> {
         Err(error)
     }
 
-    /// Makes everything up to `end` durable. Where that failed before, what may have been forgotten is written again first: Linux
-    /// reports a page that it could not write once, keeps it as if it were written, and calls the next attempt a success.
+    /// Makes everything up to `end` durable. If that failed before, data that may have been dropped are written again
+    /// first: Linux reports a page that it could not write once, then treats it as written, and the next attempt
+    /// succeeds.
     pub(super) fn sync(&mut self) -> io::Result<()> {
         self.clean()?;
         if self.doubtful {
             let (from, checksum) = self.durable;
             let again = self.file.write_again(from..self.end, checksum.unwrap_or(0))?;
-            // Without both checksums it is not known what should be there.
+            // Without both checksums, the expected content is unknown.
             if checksum.is_none() || self.checksum != Some(again) {
                 let what = format!("it failed before, and data written after byte {from} were lost");
                 return Err(io::Error::new(io::ErrorKind::InvalidData, what));
@@ -128,7 +131,7 @@ impl<F: PartFile> Part<F> {
         Ok(())
     }
 
-    /// Writes index and footer, and says how many bytes.
+    /// Writes index and footer, and returns their number of bytes.
     pub(super) fn close(&mut self) -> io::Result<u64> {
         let (header, footer) = emit_index(&self.index, self.end);
         let pieces = [header.as_bytes(), self.index.as_bytes(), footer.as_bytes()];

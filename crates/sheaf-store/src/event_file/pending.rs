@@ -7,11 +7,11 @@ use sheaf_wire::checksum::crc32c_append;
 use std::io::{self, ErrorKind, IoSlice};
 use std::ops::Range;
 
-/// A payload up to this size is copied behind its head; a larger one goes to the operating system from where it was received.
-/// The copy brings it into the nearest cache, so that the checksum is cheap, and a call that writes one piece of memory
-/// is faster than one with many at odd addresses. Measured on a 2-core virtual machine with Linux 6.18, events of 4 fragments, to
-/// ext4, as parts of what plain writes reach: with 2000-byte fragments 83 % copied and 66 % as slices, with 4000 bytes 85 and 78,
-/// with 8000 bytes 83 and 86, with 32,000 bytes 81 and 96.
+/// Maximum size of a payload that is copied after its head; a larger one is written from where it was received. The
+/// copy brings the payload into the nearest cache, so that the checksum is cheap, and a call that writes one piece of
+/// memory is faster than one with many at odd addresses. Measured on a 2-core virtual machine with Linux 6.18, with
+/// events of 4 fragments on ext4, in percent of plain writes: with fragments of 2,000 bytes 83 % copied and 66 % as
+/// slices, with 4,000 bytes 85 and 78 %, with 8,000 bytes 83 and 86 %, with 32,000 bytes 81 and 96 %.
 const COPY_BYTES: usize = 6 << 10;
 
 /// Maximum number of slices of one vectored write: Linux's `IOV_MAX`.
@@ -43,7 +43,7 @@ struct Unit {
     checksum: u32,
 }
 
-/// Events on their way to a file, in order. Each is here until it is in the file as a whole.
+/// Events on their way to a file, in order. Each stays until all of it is in the file.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     copied: Vec<u8>,
@@ -67,7 +67,7 @@ pub(super) struct Written {
     pub(super) calls: u64,
     /// The checksum of the file up to the last event that is in it now; `None` where there is no further one.
     pub(super) checksum: Option<u32>,
-    /// Why not everything was written that should have been.
+    /// Error that kept the rest from being written.
     pub(super) error: Option<io::Error>,
 }
 
@@ -87,8 +87,8 @@ impl Pending {
         self.units.len()
     }
 
-    /// Adds an event: `head` appends its first part and tells what else went wrong; the payloads follow in order. `checksum` is
-    /// that of the file so far, for the first event.
+    /// Adds an event: `head` appends its first part and returns any other error; the payloads follow in order.
+    /// `checksum` is that of the file so far, for the first event.
     pub(super) fn push<'a, E>(
         &mut self,
         checksum: u32,
@@ -119,8 +119,8 @@ impl Pending {
         Ok(bytes)
     }
 
-    /// Writes the next `limit` bytes to `file`, or as many as there are, as far as it goes. Events that are in the file as a whole
-    /// are no longer pending. After an error none counts as begun: what is in the file of it is to be cut off.
+    /// Writes up to `limit` bytes of the pending events to `file`. Events that are completely in the file are no longer
+    /// pending. After an error, none counts as begun: parts of it in the file are to be truncated.
     pub(super) fn write_to(&mut self, file: &mut impl PartFile, limit: u64) -> Written {
         let mut slices = self.slices(limit);
         let (total, calls, error) = append_all(file, &mut slices);
@@ -140,7 +140,7 @@ impl Pending {
         written
     }
 
-    /// The next `limit` bytes, or as many as there are. What was copied side by side is one slice.
+    /// Returns up to `limit` bytes of the pending events. Adjacent copies form one slice.
     fn slices(&self, limit: u64) -> Vec<IoSlice<'_>> {
         let mut slices = Vec::new();
         let mut merged = 0..0;
@@ -205,7 +205,7 @@ impl Pending {
     }
 }
 
-/// Appends all of `slices`, or says why not; with the bytes that were appended and the number of calls.
+/// Appends all of `slices`; returns the number of bytes appended, the number of calls, and the error, if any.
 pub(super) fn append_all(
     file: &mut impl PartFile,
     mut slices: &mut [IoSlice<'_>],

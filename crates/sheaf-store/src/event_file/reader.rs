@@ -19,7 +19,7 @@ const HEADER: u64 = EVENT_HEADER_BYTES as u64;
 /// Reads an event file: an iterator over events in writing order, whose payloads are slices of large blocks; and
 /// random access by event id.
 ///
-/// An `Err` item with [`EventReadError::Damaged`] costs the event that it speaks of; the iterator goes on behind it.
+/// An `Err` item with [`EventReadError::Damaged`] costs only the event it describes; the iterator continues after it.
 #[derive(Debug)]
 pub struct EventFileReader<R> {
     blocks: BlockReader<R>,
@@ -28,7 +28,7 @@ pub struct EventFileReader<R> {
     metadata: String,
     first_event: u64,
     footer: Result<Footer, FileFormatError>,
-    /// Where events end at the latest: the index, or the end of the file.
+    /// Upper bound of the end of the events: the index, or the end of the file.
     limit: u64,
     /// Ids and offsets, ascending; made when first needed.
     directory: Option<Vec<(EventId, u64)>>,
@@ -48,10 +48,10 @@ impl EventFileReader<File> {
         Self::whole(Self::start(open(path)?, path.to_owned(), Some(data_of_file))?)
     }
 
-    /// Opens an event file whose header may be damaged, and says what is wrong with the header.
+    /// Opens an event file even if its header is damaged, and returns the damage of the header.
     ///
     /// # Errors
-    /// [`EventOpenError::Io`] where the file cannot be read.
+    /// [`EventOpenError::Io`] if the file cannot be read.
     pub fn open_damaged(path: &Path) -> Result<(Self, Option<FileFormatError>), EventOpenError> {
         Self::start_damaged(open(path)?, path.to_owned(), Some(data_of_file))
     }
@@ -95,7 +95,7 @@ impl<R: Read + Seek> EventFileReader<R> {
     ) -> Result<(Self, Option<FileFormatError>), EventOpenError> {
         let (mut reader, wrong) = Self::start(input, path, data_from)?;
         if wrong.is_some() {
-            // What the header was is unknown; the first good event header is where events start.
+            // The content of the header is unknown; events start at the first good event header.
             reader
                 .seek_good_header()
                 .map_err(|error| EventOpenError::Io { path: reader.path.clone(), error })?;
@@ -175,7 +175,7 @@ impl<R: Read + Seek> EventFileReader<R> {
         self.footer.as_ref()
     }
 
-    /// Whether payload checksums are compared with the payload. They are, unless this says otherwise.
+    /// Sets whether payload checksums are verified. The default is to verify them.
     pub fn check_payloads(&mut self, check: bool) {
         self.check_payloads = check;
     }
@@ -190,12 +190,12 @@ impl<R: Read + Seek> EventFileReader<R> {
         self.ending
     }
 
-    /// Where the event that was handed out last, or the damage that was reported last, starts in the file.
+    /// Returns the offset of the last returned event or damage in the file.
     pub fn event_offset(&self) -> u64 {
         self.event_offset
     }
 
-    /// Where the next event is looked for.
+    /// Returns the offset at which the next event is expected.
     pub fn offset(&self) -> u64 {
         self.blocks.offset()
     }
@@ -217,10 +217,11 @@ impl<R: Read + Seek> EventFileReader<R> {
         Ok(())
     }
 
-    /// The index of a closed file: event ids and offsets in writing order. `None` for a file without footer,
-    /// `Some(Err)` for a damaged index. Reading in order goes on where it was.
+    /// Returns the index of a closed file: event ids and offsets in writing order. `None` for a file without footer,
+    /// `Some(Err)` for a damaged index. Sequential reading continues where it was.
     ///
     /// # Errors
+    /// [`EventReadError::Io`] from the input.
     /// [`EventReadError::Io`] from the input.
     #[expect(
         clippy::type_complexity,
@@ -243,12 +244,12 @@ impl<R: Read + Seek> EventFileReader<R> {
         Ok(Some(index))
     }
 
-    /// The event `id`, wherever it is in the file; of several with that id the first. It is looked up in the index,
-    /// and in a list made by scanning the file where there is no index or the index is wrong. Reading in order goes
-    /// on where it was.
+    /// Returns the event `id`, wherever it is in the file; the first, if several have that id. It uses the index, or a
+    /// list made by scanning the file if there is no index or the index is wrong. Sequential reading continues where it
+    /// was.
     ///
     /// # Errors
-    /// An [`EventReadError`] where the event is damaged or the input fails.
+    /// An [`EventReadError`] if the event is damaged or the input fails.
     pub fn find(&mut self, id: EventId) -> Result<Option<StoredEvent<Bytes>>, EventReadError> {
         let back = (self.blocks.offset(), self.event_offset, self.counts);
         let found = self.look_up(id);
@@ -284,7 +285,7 @@ impl<R: Read + Seek> EventFileReader<R> {
                     return Err(self.damaged(damage));
                 }
                 _ if scanned => return Ok(None),
-                // The index does not tell the truth: the file itself does.
+                // The index is wrong; the file itself is scanned.
                 _ => {
                     self.directory = Some(self.scan()?);
                     scanned = true;
@@ -299,7 +300,7 @@ impl<R: Read + Seek> EventFileReader<R> {
         Ok(sorted(places.iter().map(|place| (place.event, place.offset)).collect()))
     }
 
-    /// The header of the event at `offset`, where one is. Reading in order goes on where it was.
+    /// Returns the header of the event at `offset`, if there is one. Sequential reading continues where it was.
     pub(crate) fn header_at(&mut self, offset: u64) -> Result<Option<EventHeader>, EventReadError> {
         let back = self.blocks.offset();
         self.seek(offset)?;
@@ -308,8 +309,8 @@ impl<R: Read + Seek> EventFileReader<R> {
         Ok(header.ok())
     }
 
-    /// Where the events are, from their headers alone, in writing order; a damaged place counts as an event without
-    /// id, with the number that follows the one before. Reading in order goes on where it was.
+    /// Scans the positions of the events by their headers alone, in writing order. A damaged part counts as an event
+    /// without id, with the sequence number after the previous one. Sequential reading continues where it was.
     pub(crate) fn scan_in_order(&mut self) -> Result<Scan, EventReadError> {
         let back = self.blocks.offset();
         let scan = self.scan_places(true)?;
@@ -342,7 +343,7 @@ impl<R: Read + Seek> EventFileReader<R> {
         }
     }
 
-    /// Looks at the header at the current position and stays there; behind a damaged one, goes to the next good one.
+    /// Reads the header at the current position without moving; after a damaged one, moves to the next good one.
     fn step_header(&mut self) -> io::Result<HeaderStep> {
         let from = self.blocks.offset();
         let left = self.limit.saturating_sub(from);
@@ -418,8 +419,8 @@ impl<R: Read + Seek> EventFileReader<R> {
         }
     }
 
-    /// Behind an event that is damaged. Where nothing good follows it, not its content but its place is wrong (bytes
-    /// are lost or were inserted), and the next event is looked for in what was taken for its content.
+    /// Moves past a damaged event. If nothing good follows it, not its content but its length is wrong (bytes were lost
+    /// or inserted), and the next event is searched within its supposed content.
     fn leave_damaged_event(&mut self) -> io::Result<()> {
         let behind = self.blocks.offset();
         let in_place = behind >= self.limit || self.is_end_of_events()? || self.header_here()?.is_ok();
@@ -446,7 +447,7 @@ impl<R: Read + Seek> EventFileReader<R> {
     }
 }
 
-/// Where an event is.
+/// Position of an event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub(crate) event: EventId,
@@ -455,11 +456,11 @@ pub(crate) struct Place {
     pub(crate) sequence: u64,
 }
 
-/// Where the events of a file are.
+/// Positions of the events of a file.
 #[derive(Debug, Default)]
 pub(crate) struct Scan {
     pub(crate) places: Vec<Place>,
-    /// Where the last whole event ends.
+    /// End of the last whole event.
     pub(crate) end: u64,
     /// Places without a good header.
     pub(crate) damaged: u64,

@@ -1,4 +1,4 @@
-//! Where event files are kept: the seam that lets tests fill a disk without one.
+//! Storage of event files: an interface that lets tests simulate a full disk.
 
 use sheaf_wire::checksum::crc32c_append;
 use std::fs::{File, OpenOptions};
@@ -6,7 +6,7 @@ use std::io::{self, IoSlice, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// So many bytes are written again at a time.
+/// Number of bytes that are rewritten at a time.
 const AGAIN_BYTES: u64 = 1 << 20;
 
 /// A place for the files of one writer.
@@ -17,13 +17,13 @@ pub trait Storage {
     /// Creates the file `name`, which must not exist: recorded data are never overwritten.
     ///
     /// # Errors
-    /// Whatever the operating system says.
+    /// The error of the operating system.
     fn create(&mut self, name: &str) -> io::Result<Self::File>;
 
     /// Makes the names of the files created so far durable.
     ///
     /// # Errors
-    /// Whatever the operating system says.
+    /// The error of the operating system.
     fn sync_names(&mut self) -> io::Result<()>;
 
     /// Returns the path of the file `name` for error messages.
@@ -32,16 +32,16 @@ pub trait Storage {
 
 /// An event file that is being written, from its start to its end.
 pub trait PartFile {
-    /// Appends some of `slices` and says how many bytes.
+    /// Appends some of `slices` and returns the number of bytes.
     ///
     /// # Errors
-    /// Whatever the operating system says.
+    /// The error of the operating system.
     fn append(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize>;
 
-    /// Cuts the file at `bytes`, where the next append goes on.
+    /// Truncates the file to `bytes`, where the next append continues.
     ///
     /// # Errors
-    /// Whatever the operating system says.
+    /// The error of the operating system.
     fn truncate(&mut self, bytes: u64) -> io::Result<()>;
 
     /// Gives back room behind the file's end that was asked for in advance. Where that fails, the file only takes more of the
@@ -51,15 +51,15 @@ pub trait PartFile {
     /// Makes the content durable.
     ///
     /// # Errors
-    /// Whatever the operating system says. Then what was appended since the last time may be forgotten, although a further call
-    /// says that all is well.
+    /// The error of the operating system. Bytes appended since the last call may then be lost, although a further call
+    /// succeeds.
     fn sync(&mut self) -> io::Result<()>;
 
-    /// Writes the bytes of a range once more, as they are read back, where the next [`sync`](Self::sync) finds them new. Gives
-    /// their CRC-32C, which goes on from `checksum`. The next append goes on at the end of the range.
+    /// Reads a range of the file and writes it again, so that the next [`sync`](Self::sync) treats it as new. Returns
+    /// the CRC-32C of the bytes, continued from `checksum`. The next append continues at the end of the range.
     ///
     /// # Errors
-    /// Whatever the operating system says.
+    /// The error of the operating system.
     fn write_again(&mut self, range: Range<u64>, checksum: u32) -> io::Result<u32>;
 }
 
@@ -68,10 +68,10 @@ pub trait PartFile {
 pub struct Directory(PathBuf);
 
 impl Directory {
-    /// The directory `path`, which is created where it does not exist.
+    /// Uses the directory `path`, which is created if it does not exist.
     ///
     /// # Errors
-    /// Whatever the operating system says.
+    /// The error of the operating system.
     pub fn new(path: &Path) -> io::Result<Self> {
         std::fs::create_dir_all(path)?;
         Ok(Self(path.to_owned()))
@@ -82,7 +82,7 @@ impl Directory {
 #[derive(Debug)]
 pub struct DirectoryFile {
     file: File,
-    /// Where the next append goes on.
+    /// Offset of the next append.
     end: u64,
     /// Length for which the file system has reserved room; `None` if room is not reserved in advance.
     reserved: Option<u64>,
@@ -92,16 +92,16 @@ impl DirectoryFile {
     /// Creates the file at `path`, which must not exist.
     ///
     /// # Errors
-    /// Whatever the operating system says.
+    /// The error of the operating system.
     pub fn create(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
         let reserved = may_reserve(&file).then_some(0);
         Ok(Self { file, end: 0, reserved })
     }
 
-    /// Asks the file system for room before `bytes` more are appended, so that it finds them places in one go, side by side: on
-    /// ext4 a seventh to a fifth faster, measured with calls of 512 KiB on Linux 6.18. A file that stays small is not touched. Where
-    /// there is no such room, the write itself will say so.
+    /// Asks the file system to reserve space before `bytes` more are appended, so that it can allocate adjacent blocks:
+    /// on ext4 a seventh to a fifth faster, measured with calls of 512 KiB on Linux 6.18. Small files are not affected.
+    /// If the space is not available, the write itself fails.
     fn reserve(&mut self, bytes: u64) {
         let Some(reserved) = self.reserved else { return };
         let end = self.end + bytes;
@@ -115,11 +115,11 @@ impl DirectoryFile {
     }
 }
 
-/// Room is asked for in steps as large as the file is already, between these: a file has at most so much that it does not need.
+/// Limits of a reservation, which is as large as the file so far. The upper one bounds the unneeded space of a file.
 const LEAST_RESERVED: u64 = 1 << 20;
 const MOST_RESERVED: u64 = 16 << 20;
 
-/// Whether asking for room in advance was measured to pay with the file's file system. It costs on one in memory.
+/// Returns whether reservations were measured to be faster on the file's file system. They are slower on one in memory.
 #[cfg(target_os = "linux")]
 fn may_reserve(file: &File) -> bool {
     // The number of ext2, ext3 and ext4; only the last gives room in advance.
@@ -178,7 +178,7 @@ impl PartFile for DirectoryFile {
 
     fn trim(&mut self) {
         if self.reserved.is_some_and(|reserved| reserved > self.end) {
-            // Without success there is a larger file, with the same content: nothing that a run should hear of.
+            // On failure the file is longer, with the same content. The run is not affected.
             let _ = self.file.set_len(self.end);
             self.reserved = None;
         }

@@ -427,7 +427,7 @@ fn a_disk_that_stays_full_gives_the_pending_events_back() {
     assert!(matches!(writer.write(&events[0], &Verdict::accept()), Err(EventWriteError::Finished { .. })));
 }
 
-/// Where nothing asks for the rest of an event, it waits: the next write begins with a page.
+/// Unless all of it is requested, the last event waits: the next write begins on a page boundary.
 #[test]
 fn writes_of_a_full_buffer_end_at_its_borders_and_hold_at_most_one_event_more() {
     let disk = Disk::new(u64::MAX);

@@ -14,8 +14,8 @@ use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why an event was not accepted or accepted events were not written. The file ends with its last whole event, and
-/// the same call can be made again: nothing is written twice.
+/// Reason why an event was not accepted or accepted events were not written. The file ends with its last whole event,
+/// and the call can be repeated: nothing is written twice.
 #[derive(Debug, thiserror::Error)]
 pub enum EventWriteError {
     /// The directory of the files could not be made.
@@ -41,15 +41,14 @@ pub enum EventWriteError {
     Write {
         /// The file.
         path: PathBuf,
-        /// Where its last whole event ends.
+        /// End of its last whole event.
         offset: u64,
         /// The error of the operating system; [`io::ErrorKind::StorageFull`] for a full disk.
         #[source]
         error: io::Error,
     },
-    /// Making the file durable failed: what was written since the last time may be lost if the machine dies. The next
-    /// attempt writes it again, from what the operating system gives back, and succeeds only where that is what was
-    /// written.
+    /// Making the file durable failed: data written since the last success may be lost if the machine dies. The next
+    /// attempt reads these data back and writes them again. It succeeds only if they are unchanged.
     #[error("cannot make event file {path} durable: {error}")]
     Sync {
         /// The file.
@@ -105,13 +104,13 @@ pub struct WriterCounts {
 
 /// Writes the events of one session of a builder to one or more files, in the order in which they are given.
 ///
-/// [`write`](Self::write) accepts an event; when it is as durable as the [`FlushPolicy`] asks for is told by
-/// [`stored_events`](Self::stored_events) and [`first_unstored`](Self::first_unstored). Report an event as stored only
-/// then. Payload is held as handles until it is with the operating system: a builder's buffers are free only after a
-/// flush.
+/// [`write`](Self::write) accepts an event. [`stored_events`](Self::stored_events) and
+/// [`first_unstored`](Self::first_unstored) return which events are as durable as the [`FlushPolicy`] requires; report
+/// an event as stored only then. Payload is held by handles until the operating system has it: a builder's buffers are
+/// released only after a flush.
 ///
-/// After an error everything accepted is still there. The call can be made again, or
-/// [`discard_pending`](Self::discard_pending) gives up what is not stored and names it.
+/// After an error, all accepted events are kept. The call can be repeated, or
+/// [`discard_pending`](Self::discard_pending) gives up the events that are not stored and returns their ids.
 #[derive(Debug)]
 pub struct EventFileWriter<S: Storage = Directory> {
     storage: S,
@@ -123,8 +122,8 @@ pub struct EventFileWriter<S: Storage = Directory> {
     path: PathBuf,
     counts: WriterCounts,
     last_sync: Timestamp,
-    /// The first event that is with the operating system and may not be on the disk; where events are uploaded, the
-    /// first that is in the open file.
+    /// The first event that the operating system has and that may not be on the disk; with uploads, the first in the
+    /// open file.
     unsynced: Option<u64>,
     /// Closed files with events that are not confirmed, in order: where events are uploaded.
     rising: VecDeque<Rising>,
@@ -132,7 +131,7 @@ pub struct EventFileWriter<S: Storage = Directory> {
     confirmed_events: u64,
     /// Number of accepted events at its last change, and the time of that change: where events are uploaded.
     last_seen: (u64, Timestamp),
-    /// Whether a file was begun whose name may not be on the disk.
+    /// Whether the name of a new file may not be on the disk.
     new_name: bool,
     /// Files that were closed since they were last asked for.
     closed: Vec<ClosedFile>,
@@ -199,11 +198,11 @@ impl<S: Storage> EventFileWriter<S> {
         Ok(writer)
     }
 
-    /// Accepts the next event of the session and what was said of it. Where the buffer is full or the file is, what was
-    /// accepted before is written first.
+    /// Accepts the next event of the session and its verdict. If the buffer or the file is full, earlier events are
+    /// written first.
     ///
     /// # Errors
-    /// An [`EventWriteError`]: this event is then not accepted, all earlier ones still are.
+    /// An [`EventWriteError`]: this event is not accepted; all earlier ones are kept.
     pub fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<(), EventWriteError> {
         self.write_numbered(self.counts.accepted_events, event, verdict)
     }
@@ -248,10 +247,10 @@ impl<S: Storage> EventFileWriter<S> {
         Ok(())
     }
 
-    /// Ends a batch, at the time `now`: does what the [`FlushPolicy`] says, and closes a file whose time is up.
+    /// Ends a batch at the time `now`: applies the [`FlushPolicy`], and closes a file whose time is up.
     ///
     /// # Errors
-    /// An [`EventWriteError`]; what is not written is still pending.
+    /// An [`EventWriteError`]; events that are not written remain pending.
     pub fn end_batch(&mut self, now: Timestamp) -> Result<(), EventWriteError> {
         match self.options.flush {
             FlushPolicy::WhenFull => {}
@@ -281,18 +280,17 @@ impl<S: Storage> EventFileWriter<S> {
         Ok(())
     }
 
-    /// Hands all accepted events to the operating system.
+    /// Passes all accepted events to the operating system.
     ///
     /// # Errors
-    /// An [`EventWriteError`]; what is not written is still pending.
+    /// An [`EventWriteError`]; events that are not written remain pending.
     pub fn flush(&mut self) -> Result<(), EventWriteError> {
         self.hand_over(u64::MAX)
     }
 
-    /// Where events fill the buffer, hands so many bytes of them to the operating system that the file ends at a
-    /// multiple of the buffer's size. Of an event that reaches over it, the rest stays: a write at such a border is
-    /// some percent faster, because the system has no page to begin twice, and keeps the file in larger pieces of
-    /// memory.
+    /// If the events fill the buffer, writes them so that the file ends at a multiple of the buffer's size. The rest of
+    /// an event that crosses this boundary stays. A write that ends at such a boundary is some percent faster, because
+    /// the system does not begin a page twice and keeps the file in larger pieces of memory.
     fn write_full(&mut self) -> Result<(), EventWriteError> {
         let Some(part) = &self.part else { return Ok(()) };
         let buffer = self.options.buffer.0;
@@ -351,21 +349,21 @@ impl<S: Storage> EventFileWriter<S> {
         Ok(())
     }
 
-    /// Whether events count as stored when their file is confirmed to be in an object store.
+    /// Returns whether events count as stored once their file is confirmed to be in an object store.
     pub fn is_uploaded(&self) -> bool {
         matches!(self.options.flush, FlushPolicy::Uploaded(_))
     }
 
-    /// Whether closed files are made into another format.
+    /// Returns whether closed files are converted to another format.
     pub(crate) fn is_replaced(&self) -> bool {
         self.options.replaced
     }
 
-    /// Whoever gives the events has no room for more until some are stored. Where events are uploaded, the file is
-    /// closed, if it has some and none is on its way to the object store: one is uploaded while the next is filled.
+    /// Signals that the caller has no room until some events are stored. With uploads, the file is closed if it has
+    /// events and no other file is being uploaded: one is uploaded while the next is filled.
     ///
     /// # Errors
-    /// An [`EventWriteError`]; the call can be made again.
+    /// An [`EventWriteError`]; the call can be repeated.
     pub fn press(&mut self) -> Result<(), EventWriteError> {
         let has_events = self.unsynced.is_some() || !self.pending_events.is_empty();
         if self.is_uploaded() && self.rising.is_empty() && has_events {
@@ -374,13 +372,13 @@ impl<S: Storage> EventFileWriter<S> {
         Ok(())
     }
 
-    /// Whether the events of the closed file of this name wait for the object store.
+    /// Returns whether the events of the closed file of this name wait for the object store.
     pub(crate) fn is_rising(&self, file: &str) -> bool {
         self.rising.iter().any(|rising| rising.file == file && !rising.confirmed)
     }
 
-    /// Takes note that the closed file of this name, or what was made of it, is in the object store as a whole. `false`
-    /// for a file that is not waited for.
+    /// Records that the closed file of this name, or its conversion, is complete in the object store. Returns `false`
+    /// for a file that is not expected.
     pub fn confirm(&mut self, file: &str) -> bool {
         let Some(rising) = self.rising.iter_mut().find(|rising| rising.file == file) else { return false };
         rising.confirmed = true;
@@ -403,7 +401,7 @@ impl<S: Storage> EventFileWriter<S> {
         self.pending_events.drain(..).map(|event| event.id).collect()
     }
 
-    /// Writes what is pending, the index and the footer. Can be called again after an error.
+    /// Writes all pending events, the index and the footer. Can be repeated after an error.
     ///
     /// # Errors
     /// An [`EventWriteError`]; the last file is then unfinished, but readable.
@@ -505,7 +503,7 @@ impl<S: Storage> EventFileWriter<S> {
         Ok(())
     }
 
-    /// Writes what is pending, the index and the footer, and closes the file.
+    /// Writes all pending events, the index and the footer, and closes the file.
     fn end_part(&mut self) -> Result<(), EventWriteError> {
         self.flush()?;
         let Some(part) = &mut self.part else {

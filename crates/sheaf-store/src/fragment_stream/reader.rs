@@ -38,10 +38,10 @@ pub enum StreamOpenError {
     },
 }
 
-/// A problem at one place of a fragment stream. Reading goes on behind it.
+/// A problem at one position of a fragment stream. Reading continues after it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StreamDamage {
-    /// A record's header is damaged; the stream goes on, if it does, at the next good header.
+    /// A record's header is damaged; reading continues at the next good header, if there is one.
     #[error("{error}; {skipped} bytes skipped to the next record")]
     Header {
         /// The problem with the header.
@@ -89,20 +89,20 @@ pub enum StreamReadError {
     Io {
         /// The stream.
         path: PathBuf,
-        /// Where.
+        /// Offset in the file.
         offset: u64,
         /// The error of the operating system.
         #[source]
         error: io::Error,
     },
-    /// Something is damaged; reading goes on behind it.
+    /// A part is damaged; reading continues after it.
     #[error("fragment stream {path} is damaged at byte {offset}: {damage}")]
     Damaged {
         /// The stream.
         path: PathBuf,
-        /// Where.
+        /// Offset in the file.
         offset: u64,
-        /// What.
+        /// The damage.
         #[source]
         damage: StreamDamage,
     },
@@ -132,7 +132,7 @@ pub enum Ending {
     Trailer,
     /// Without a trailer: the writer did not finish, or the end is cut off. Everything read before is good.
     Unfinished {
-        /// Where the last whole record ends.
+        /// End of the last whole record.
         offset: u64,
         /// Bytes of a record that is not whole.
         partial_bytes: u64,
@@ -141,8 +141,8 @@ pub enum Ending {
 
 /// Reads a fragment stream in order: an iterator over fragments, whose payloads are slices of large blocks.
 ///
-/// An `Err` item with [`StreamReadError::Damaged`] costs the record that it speaks of; the iterator goes on behind it.
-/// Where the stream has no event ids or no times, these fields are zero.
+/// An `Err` item with [`StreamReadError::Damaged`] costs only the record it describes; the iterator continues after it.
+/// In a stream without event ids or times, these fields are zero.
 #[derive(Debug)]
 pub struct StreamReader<R> {
     blocks: BlockReader<R>,
@@ -166,10 +166,10 @@ impl StreamReader<File> {
         Self::whole(Self::start(open(path)?, path.to_owned(), SourceId(0), Some(data_of_file))?)
     }
 
-    /// Opens a stream whose header may be damaged, as that of `source`, and says what is wrong with the header.
+    /// Opens a stream of `source` even if its header is damaged, and returns the damage of the header.
     ///
     /// # Errors
-    /// [`StreamOpenError::Io`] where the file cannot be read.
+    /// [`StreamOpenError::Io`] if the file cannot be read.
     pub fn open_damaged(
         path: &Path,
         source: SourceId,
@@ -218,7 +218,7 @@ impl<R: Read + Seek> StreamReader<R> {
     ) -> Result<(Self, Option<FileFormatError>), StreamOpenError> {
         let (mut reader, wrong) = Self::start(input, path, source, data_from)?;
         if wrong.is_some() {
-            // What the header was is unknown; the first good record header is where records start.
+            // The content of the header is unknown; records start at the first good record header.
             reader
                 .seek_good_header()
                 .map_err(|error| StreamOpenError::Io { path: reader.path.clone(), error })?;
@@ -277,8 +277,8 @@ impl<R: Read + Seek> StreamReader<R> {
         &self.path
     }
 
-    /// Whether payload checksums are compared with the payload. They are, unless this says otherwise: a rate test
-    /// whose consumers check may save the time.
+    /// Sets whether payload checksums are verified. The default is to verify them; a rate test whose consumers verify
+    /// them may save the time.
     pub fn check_payloads(&mut self, check: bool) {
         self.check_payloads = check;
     }
@@ -293,7 +293,7 @@ impl<R: Read + Seek> StreamReader<R> {
         self.ending
     }
 
-    /// Where the record that was handed out last starts in the file.
+    /// Returns the offset of the last returned record in the file.
     pub fn record_offset(&self) -> u64 {
         self.record_offset
     }
@@ -379,8 +379,8 @@ impl<R: Read + Seek> StreamReader<R> {
         Ok(())
     }
 
-    /// A payload is damaged. Where nothing good follows it, not its content but its place is wrong (bytes are lost or
-    /// were inserted), and the next record is looked for in what was taken for the payload.
+    /// Skips a damaged payload. If nothing good follows it, not its content but its length is wrong (bytes were lost or
+    /// inserted), and the next record is searched within the supposed payload.
     fn skip_payload(
         &mut self,
         event: EventId,

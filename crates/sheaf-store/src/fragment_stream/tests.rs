@@ -66,7 +66,7 @@ fn records() -> impl Strategy<Value = Vec<Plain>> {
     prop::collection::vec(record, 0..12)
 }
 
-/// Streams whose payloads look like records themselves, to mislead a reader that searches.
+/// Streams whose payloads look like records, to mislead a reader that searches.
 fn small_stream() -> Vec<Plain> {
     vec![
         (1, 10, b"first".to_vec()),

@@ -10,7 +10,7 @@ use zerocopy::IntoBytes;
 
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// Why a fragment stream could not be written. What was written before is a readable stream without trailer.
+/// Reason why a fragment stream could not be written. Records written before form a readable stream without trailer.
 #[derive(Debug, thiserror::Error)]
 pub enum StreamWriteError {
     /// The operating system refused.
@@ -107,11 +107,11 @@ impl<W: Write> StreamWriter<W> {
         Ok(writer)
     }
 
-    /// Appends a fragment. Its checksum is computed where it has none. Its event id or time is written as zero where
-    /// the stream's header says that it has none.
+    /// Appends a fragment. A missing checksum is computed. The event id or time is written as zero if the stream's
+    /// header has none.
     ///
     /// # Errors
-    /// A [`StreamWriteError`]; after [`StreamWriteError::Io`] the stream takes nothing more.
+    /// A [`StreamWriteError`]; after [`StreamWriteError::Io`] the stream accepts no more fragments.
     pub fn append<P: AsRef<[u8]>>(&mut self, fragment: &Fragment<P>) -> Result<(), StreamWriteError> {
         if fragment.source != self.header.source {
             return Err(StreamWriteError::WrongSource {

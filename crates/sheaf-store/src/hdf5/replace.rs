@@ -1,8 +1,8 @@
-//! Closed event files become HDF5 files, one of each.
+//! Conversion of closed event files to HDF5 files, one each.
 //!
-//! An HDF5 file has its name when it is whole, durable and compared event by event with what it was made of; only then is the
-//! event file removed. So whatever dies, each event is in a file that can be read: what is there under both names is in the
-//! event file, and readers take that one.
+//! An HDF5 file gets its name when it is complete, durable and compared event by event with its event file; only then
+//! is the event file removed. So each event is in a readable file at any time, even after a crash. If both files exist,
+//! the event file is complete and readers use it.
 
 use super::{Compression, DRAFT_EXTENSION, ExportError, draft_of, failed, move_into_place};
 use crate::event_file::{ClosedFile, FileName, Metadata, SessionName, StoredEvent, StreamName};
@@ -12,11 +12,12 @@ use bytes::Bytes;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Makes an HDF5 file of the closed event file `name` in `directory`, beside it, and removes the event file. `is_ended` is asked
-/// now and then whether to leave off. The list of what was closed does not say so: whoever keeps it does.
+/// Converts the closed event file `name` in `directory` to an HDF5 file next to it, and removes the event file.
+/// `is_ended` is called now and then and stops the conversion. The list of closed files is not updated: the caller does
+/// that.
 ///
 /// # Errors
-/// An [`ExportError`]; the event file is then there as it was.
+/// An [`ExportError`]; the event file is then unchanged.
 pub fn replace(
     directory: &Path,
     name: &FileName,
@@ -42,12 +43,12 @@ pub struct SettleReport {
     pub damaged: Vec<String>,
 }
 
-/// Brings the files of a session that has ended, and whose event files are sealed, to what they should be: HDF5 files for the
-/// streams that have a compression, with the events that count and no others. Nobody else may write these files. Can be called
-/// again after an error.
+/// Converts the remaining files of a session that has ended and whose event files are sealed: streams with a
+/// compression get HDF5 files with only the events that count. No other process may write these files. Can be repeated
+/// after an error.
 ///
 /// # Errors
-/// An [`ExportError`]; what was done so far is right.
+/// An [`ExportError`]; the files converted so far are valid.
 pub fn settle(
     directory: &Path,
     session: SessionName,
@@ -74,7 +75,7 @@ pub fn settle(
         }
     }
     for (name, path) in files(FileName::parse_hdf5)? {
-        // Beside an event file, which stays because it is damaged, it is a copy.
+        // Next to an event file, which is kept because it is damaged, it is a copy.
         if !directory.join(name.to_string()).exists() {
             let compression = compression(&name.stream).unwrap_or_default();
             cut(directory, &name, &path, record, compression, &mut report)?;
@@ -182,7 +183,7 @@ impl Work<'_> {
         writer.finish().map_err(|error| failed(self.draft, &error))
     }
 
-    /// Reads back what was written beside what it was made of, and says how many events there are.
+    /// Compares the written file with the event file, and returns the number of events.
     fn compare(&self) -> Result<u64, ExportError> {
         let different = |what: String| ExportError::Different {
             path: self.draft.to_owned(),
@@ -209,7 +210,7 @@ impl Work<'_> {
     }
 }
 
-/// Removes a file, if it is there.
+/// Removes a file, if it exists.
 fn remove(path: &Path) -> Result<(), ExportError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

@@ -28,7 +28,7 @@ impl<T: Element> Column<T> {
         let builder = group.new_dataset::<T>().chunk((Self::CHUNK,)).shape(Extent::resizable(0));
         let builder = match compression {
             Compression::None => builder,
-            // Bytes of equal weight side by side: what numbers gain most by.
+            // Shuffling puts bytes of equal significance side by side, which helps numbers most.
             Compression::Deflate(level) => builder.shuffle().deflate(level),
             Compression::Zstd(level) => builder.shuffle().add_filter(ZSTD_FILTER, &[u32::from(level)]),
         };
@@ -71,7 +71,7 @@ impl<T: Element> Column<T> {
         Ok(())
     }
 
-    /// Writes what is left.
+    /// Writes the rest.
     pub(super) fn finish(mut self) -> Result5<()> {
         self.flush()
     }

@@ -13,10 +13,10 @@ use sheaf_wire::{
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// So many events are read at a time, but for their payloads.
+/// Number of events that are read at a time, without their payloads.
 const BLOCK_EVENTS: usize = 256;
 
-/// So many bytes of payload are read at a time, or those of one event where these are more.
+/// Number of payload bytes that are read at a time, or those of one event if it has more.
 const BLOCK_BYTES: u64 = 4 << 20;
 
 /// A column that is read.
@@ -173,14 +173,15 @@ impl Block {
         (offsets[at] - first) as usize..(offsets[at + 1] - first) as usize
     }
 
-    /// Where the payloads of the `at`-th event are in the column.
+    /// Returns the range of the payloads of the `at`-th event in the column.
     fn payload_of(&self, at: usize) -> Range<u64> {
         let fragments = Self::of(&self.fragment_offsets, at);
         self.payload_offsets[fragments.start]..self.payload_offsets[fragments.end]
     }
 }
 
-/// Reads the events of an HDF5 file in order. An `Err` item costs the event that it speaks of, if the reader goes on behind it.
+/// Reads the events of an HDF5 file in order. An `Err` item costs only the event it describes, if the iterator
+/// continues.
 pub(crate) struct Reader {
     path: PathBuf,
     columns: Columns,
@@ -244,7 +245,7 @@ impl Reader {
         self.columns.sequence.read(0..self.events()).map_err(|error| self.wrong(error))
     }
 
-    /// Whether payload checksums are compared with the payload. They are, unless this says otherwise.
+    /// Sets whether payload checksums are verified. The default is to verify them.
     pub(crate) fn check_payloads(&mut self, check: bool) {
         self.check_payloads = check;
     }

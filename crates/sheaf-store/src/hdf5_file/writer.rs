@@ -112,7 +112,7 @@ impl Writer {
         columns.missing_offsets.push(self.missing.source.len())
     }
 
-    /// Writes what is left and closes the file.
+    /// Writes the rest and closes the file.
     pub(crate) fn finish(self) -> Result5<()> {
         let Events {
             id,
@@ -147,7 +147,7 @@ impl Writer {
     }
 }
 
-/// Where columns are made, and how they are compressed.
+/// The group in which columns are made, and their compression.
 struct Place {
     group: Group,
     compression: Compression,

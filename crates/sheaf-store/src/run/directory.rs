@@ -1,4 +1,4 @@
-//! Directories of runs: the run that such a path stands for.
+//! Directories of runs, and the runs in them.
 
 use crate::kind::{Kind, KindError};
 use std::fs;

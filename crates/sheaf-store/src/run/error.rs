@@ -1,11 +1,11 @@
-//! Why a run cannot be read.
+//! Errors when reading a run.
 
 use super::manifest::ManifestError;
 use crate::event_file::{EventOpenError, EventReadError, FileFormatError};
 use std::io;
 use std::path::PathBuf;
 
-/// Why a run cannot be read.
+/// Reason why a run cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum RunReadError {
     /// The directory cannot be listed.

@@ -1,5 +1,5 @@
-//! Which files were closed, and what each should be: a list beside the files of a session while the run lasts, a part of
-//! the manifest when it has ended.
+//! Lists of closed files and their expected content: next to the files of a session during the run, and in the manifest
+//! when it has ended.
 
 use super::error::RunReadError;
 use super::open_file::OpenFile;
@@ -29,7 +29,7 @@ pub struct FileList<S: Storage> {
     file: Option<S::File>,
     /// Bytes up to the end of the last whole line.
     end: u64,
-    /// Whether there may be bytes behind that.
+    /// Whether there may be bytes after that.
     dirty: bool,
     /// Lines that are not in the file yet.
     waiting: Vec<u8>,
@@ -48,15 +48,15 @@ impl<S: Storage> FileList<S> {
         self.waiting.push(b'\n');
     }
 
-    /// Whether there are lines that are not in the file yet.
+    /// Returns whether there are lines that are not in the file yet.
     pub fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Writes what is not in the file yet. Can be called again after an error.
+    /// Writes the lines that are not in the file yet. Can be repeated after an error.
     ///
     /// # Errors
-    /// Whatever the operating system says.
+    /// The error of the operating system.
     pub fn write(&mut self) -> io::Result<()> {
         if self.waiting.is_empty() {
             return Ok(());
@@ -90,11 +90,11 @@ impl<S: Storage> FileList<S> {
     }
 }
 
-/// Reads the lists in `directory`, by file name. Incomplete lines are left out: their files are then closed files
-/// without further description.
+/// Reads the lists in `directory`, by file name. Incomplete lines are left out: their files then count as closed files
+/// without a description.
 ///
 /// # Errors
-/// Whatever the operating system says.
+/// The error of the operating system.
 pub(crate) fn read_lists(directory: &Path) -> io::Result<BTreeMap<String, ClosedFile>> {
     let mut all = BTreeMap::new();
     for entry in fs::read_dir(directory)? {
@@ -128,8 +128,8 @@ pub enum ListError {
     Open(#[from] RunReadError),
 }
 
-/// The closed files of `session` in `directory`, by stream and part, with the checksums of its list; those of files that
-/// are not as the list says, or of which it says nothing, are computed.
+/// Returns the closed files of `session` in `directory`, by stream and part, with the checksums from its list.
+/// Checksums of files that differ from the list, or that it lacks, are computed.
 ///
 /// # Errors
 /// A [`ListError`] that names the file.
@@ -155,10 +155,10 @@ pub fn closed_files(directory: &Path, session: SessionName) -> Result<Vec<Closed
     Ok(found)
 }
 
-/// Takes away the list of `session`, whose content is in the manifest.
+/// Removes the list of `session`, whose content is in the manifest.
 ///
 /// # Errors
-/// Whatever the operating system says.
+/// The error of the operating system.
 pub fn remove_list(directory: &Path, session: SessionName) -> io::Result<()> {
     match fs::remove_file(directory.join(list_name(session))) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -185,10 +185,10 @@ pub(crate) fn session_files(
     Ok(files)
 }
 
-/// The CRC-32C of all bytes of a file.
+/// Returns the CRC-32C of all bytes of a file.
 ///
 /// # Errors
-/// Whatever the operating system says.
+/// The error of the operating system.
 pub(crate) fn checksum_of(path: &Path) -> io::Result<u32> {
     let mut file = regular::open(path)?;
     let mut block = vec![0; 1 << 20];

@@ -1,4 +1,4 @@
-//! Who writes a run: a file in its directory that its process keeps locked.
+//! The lock of a run: a file in its directory that the process of the run keeps locked.
 //!
 //! The lock is the kernel's (`flock`), so that it ends with the process, however that ends; the file's contents
 //! identify the process. So a run in progress can be distinguished from one whose process died.
@@ -20,7 +20,7 @@ pub struct Holder {
     pub process: u32,
     /// Its host.
     pub host: String,
-    /// Whether it makes another run when this one has ended.
+    /// Whether another run follows this one in the same process.
     pub makes_more: bool,
 }
 
@@ -64,9 +64,9 @@ impl RunLock {
             Err(error) => return Err(error),
         };
         match flock(&file, FlockOperation::NonBlockingLockShared) {
-            // Whoever had it is gone. The lock that was taken to learn it ends with `file`.
+            // The owner has died. The lock taken for this check ends with `file`.
             Ok(()) => Ok(None),
-            // Without locks, the file is there as long as the run, if nobody died.
+            // Without support for locks, the file exists as long as the run, unless its process died.
             Err(Errno::WOULDBLOCK | Errno::NOLCK | Errno::NOSYS | Errno::OPNOTSUPP) => {
                 Ok(Some(serde_json::from_slice(&fs::read(&path)?)?))
             }
@@ -77,7 +77,7 @@ impl RunLock {
 
 impl Drop for RunLock {
     fn drop(&mut self) {
-        // Nobody could do anything about a file that stays; without its lock it says nothing.
+        // A file that remains has no consequence: without its lock it means nothing.
         let _ = fs::remove_file(&self.path);
     }
 }

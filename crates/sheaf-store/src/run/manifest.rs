@@ -35,7 +35,7 @@ pub struct Manifest {
     /// When the run was created.
     #[serde(rename = "created_ns", with = "timestamp")]
     pub created: Timestamp,
-    /// When the run was closed; `None` while it is not. Until then the counts below are not the last word.
+    /// Time when the run was closed; `None` before. Until then the counts below are not final.
     #[serde(rename = "ended_ns", with = "optional_timestamp")]
     pub ended: Option<Timestamp>,
     /// The sessions of builders, or of output nodes, that stored events.
@@ -43,11 +43,11 @@ pub struct Manifest {
     /// The closed files of these sessions, where the files are in this directory and no one writes them any more.
     #[serde(default)]
     pub files: Vec<ClosedFile>,
-    /// Objects of files that were removed when their sessions were sealed, while the object store may still have them:
-    /// its end did not come to it. By the names of the files.
+    /// Objects of files that were removed when their sessions were sealed and that may still be in the object store,
+    /// because the upload was incomplete. By file name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removed_objects: Vec<String>,
-    /// The run's ledger. Its `stored`, where it is there, is the number of events in the directory.
+    /// The run's ledger. Its `stored`, if present, is the number of events in the directory.
     pub ledger: serde_json::Value,
     /// The text of the configuration that made the run.
     pub configuration: String,
@@ -61,7 +61,7 @@ pub struct Manifest {
 pub struct CodeRecord {
     /// The table of the configuration that names it: `filter`, `building` or `preprocessing`.
     pub table: String,
-    /// Where it was found.
+    /// Path of the manifest.
     pub path: PathBuf,
     /// The copy that was loaded, from the run's directory on; `None` where that has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -88,12 +88,12 @@ pub struct SessionRecord {
     /// died before it had reported that an output node has them, or had given them to another meanwhile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub void: Vec<[u64; 2]>,
-    /// Whether its files were cut there.
+    /// Whether its files were truncated there.
     pub sealed: bool,
 }
 
 impl SessionRecord {
-    /// Whether the event with this number in the session is the run's.
+    /// Returns whether the event with this sequence number in the session counts.
     #[must_use]
     pub fn counts(&self, sequence: u64) -> bool {
         let gap = self.void.partition_point(|[_, last]| *last < sequence);
@@ -108,7 +108,7 @@ impl SessionRecord {
     }
 }
 
-/// Why a manifest cannot be read or written.
+/// Error when reading or writing a manifest.
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestError {
     /// The operating system refused to read it.
@@ -170,7 +170,7 @@ impl Manifest {
         }
     }
 
-    /// Reads the manifest of a run directory; `None` where there is none.
+    /// Reads the manifest of a run directory; returns `None` if there is none.
     ///
     /// # Errors
     /// A [`ManifestError`] if it cannot be read or is invalid.
@@ -195,7 +195,8 @@ impl Manifest {
         Ok(Some(manifest))
     }
 
-    /// Whether the manifest in a run directory is, byte for byte, what was written; `None` where it has no checksum.
+    /// Returns whether the manifest in a run directory is unchanged byte for byte since it was written; `None` if it
+    /// has no checksum.
     ///
     /// # Errors
     /// [`ManifestError::Read`]
@@ -221,11 +222,11 @@ impl Manifest {
         Ok(text)
     }
 
-    /// Writes the manifest into a run directory, in place of the one that is there: a reader sees the old one or the
-    /// new one, also after a crash.
+    /// Writes the manifest into a run directory, in place of the existing one: a reader sees the old one or the new
+    /// one, even after a crash.
     ///
     /// # Errors
-    /// [`ManifestError::Write`]; the old one is then still there.
+    /// [`ManifestError::Write`]; the old one is then unchanged.
     pub fn write(&self, directory: &Path) -> Result<(), ManifestError> {
         let path = directory.join(MANIFEST_NAME);
         let draft = directory.join(format!("{MANIFEST_NAME}.draft"));
@@ -250,7 +251,7 @@ fn digits(text: &[u8]) -> String {
     format!("{:08x}", crc32c(text))
 }
 
-/// Where the digits of the checksum are.
+/// Returns the offset of the checksum's digits.
 fn checksum_at(text: &[u8]) -> Option<usize> {
     let key = CHECKSUM.as_bytes();
     let at = text.windows(key.len()).rposition(|window| window == key)? + key.len();

@@ -1,4 +1,4 @@
-//! A file of a run that is open: an event file, or what was made of one.
+//! An open file of a run: an event file, or its conversion.
 
 use super::error::RunReadError;
 use crate::event_file::{EventFileReader, FileFormatError, FileHeader, HDF5_EXTENSION, StoredEvent};
@@ -6,12 +6,13 @@ use bytes::Bytes;
 use std::fs::File;
 use std::path::Path;
 
-/// Whether a path is that of an HDF5 file.
+/// Returns whether a path is that of an HDF5 file.
 pub(crate) fn is_hdf5(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == HDF5_EXTENSION)
 }
 
-/// An open file of a run: an iterator over its events. `Err` items cost what they speak of; the iterator goes on behind them.
+/// An open file of a run: an iterator over its events. `Err` items cost only what they describe; the iterator continues
+/// after them.
 #[derive(Debug)]
 pub(crate) enum OpenFile {
     Event(Box<EventFileReader<File>>),
@@ -20,14 +21,14 @@ pub(crate) enum OpenFile {
 }
 
 impl OpenFile {
-    /// Opens a file, and says what is wrong with its header where it can be read all the same.
+    /// Opens a file; also returns the damage of a header that could be read nevertheless.
     pub(crate) fn open(path: &Path) -> Result<(Self, Option<FileFormatError>), RunReadError> {
         if is_hdf5(path) {
             return Self::open_hdf5(path).map(|file| (file, None));
         }
         match EventFileReader::open_damaged(path) {
             Ok((reader, wrong)) => Ok((Self::Event(Box::new(reader)), wrong)),
-            // It may have been replaced since somebody saw it.
+            // It may have been replaced since its directory was listed.
             Err(error) => match path.with_extension(HDF5_EXTENSION) {
                 replaced if !path.exists() && replaced.exists() => {
                     Self::open_hdf5(&replaced).map(|file| (file, None))
@@ -68,7 +69,7 @@ impl OpenFile {
         }
     }
 
-    /// Whether payload checksums are compared with the payload. They are, unless this says otherwise.
+    /// Sets whether payload checksums are verified. The default is to verify them.
     pub(crate) fn check_payloads(&mut self, check: bool) {
         match self {
             Self::Event(reader) => reader.check_payloads(check),
@@ -86,7 +87,7 @@ impl OpenFile {
         }
     }
 
-    /// Whether its writer closed it. An HDF5 file has its name only then.
+    /// Returns whether its writer closed it. An HDF5 file has its name only then.
     pub(crate) fn is_finished(&self) -> bool {
         match self {
             Self::Event(reader) => reader.footer().is_ok(),

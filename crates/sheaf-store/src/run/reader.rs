@@ -18,8 +18,8 @@ pub struct RunCounts {
     pub events: u64,
     /// Events that do not count: written by a builder that died before it reported them, or by an output node for such a builder.
     pub void: u64,
-    /// Events with the id of an earlier one, not handed out: copies in other streams; and, where no manifest tells what
-    /// counts, events of builders that died.
+    /// Skipped events with the id of an earlier one: copies in other streams and, without a manifest that defines which
+    /// events count, events of builders that died.
     pub duplicates: u64,
     /// Places where a file is damaged.
     pub damaged: u64,
@@ -42,7 +42,7 @@ pub(crate) struct RunFile {
     pub(crate) tags: Vec<String>,
 }
 
-/// Which files a run has, and what counts of them.
+/// The files of a run, and which of their events count.
 #[derive(Debug)]
 pub(crate) struct RunPlan {
     pub(crate) manifest: Option<Manifest>,
@@ -71,8 +71,8 @@ impl RunPlan {
         Ok(Self { manifest, files })
     }
 
-    /// Whether the event of a session with this number counts, where that is known. The manifest of a run that has not ended
-    /// speaks only of the sessions that are sealed.
+    /// Returns whether the event with this sequence number in a session counts, if known. The manifest of a run that
+    /// has not ended only contains sealed sessions.
     pub(crate) fn counts(&self, session: Option<(NodeId, SessionId)>, sequence: u64) -> Option<bool> {
         let manifest = self.manifest.as_ref()?;
         let record = session.and_then(|(node, session)| manifest.session(node, session));
@@ -83,14 +83,14 @@ impl RunPlan {
         }
     }
 
-    /// Whether the manifest tells of every event whether it counts.
+    /// Returns whether the manifest defines for every event whether it counts.
     pub(crate) fn is_final(&self) -> bool {
         self.manifest.as_ref().is_some_and(|manifest| manifest.ended.is_some())
     }
 }
 
-/// Whether an HDF5 file was made of an event file that is no longer there. While it is, that one is the run's. HDF5 files of
-/// other names are exports.
+/// Returns whether an HDF5 file is the conversion of an event file that no longer exists. If both exist, the event file
+/// belongs to the run. HDF5 files of other names are exports.
 fn is_part_as_hdf5(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).and_then(FileName::parse_either);
     is_hdf5(path) && name.is_some_and(|name| !path.with_file_name(name.to_string()).exists())
@@ -110,12 +110,12 @@ fn run_file(path: &Path) -> Result<RunFile, RunReadError> {
     Ok(RunFile { path: path.to_owned(), session, stream, part, header, metadata, tags })
 }
 
-/// Reads all events of a run directory or of a single event file that count: an iterator, file by file in the order
-/// of builder, session, stream and part. An event that is in several streams is handed out once.
+/// Reads the events that count in a run directory or a single event file: an iterator, file by file in the order of
+/// builder, session, stream and part. An event that is in several streams is returned once.
 ///
-/// Where the manifest of a run that has ended is there, of each session the events that it calls committed count, and
-/// no others. Without, all do, and of several with the same id the first is taken. `Err` items cost what they speak
-/// of; the iterator goes on behind them.
+/// With the manifest of a run that has ended, only the committed events of each session count. Without it, all events
+/// count, and the first of several with the same id is used. `Err` items cost only what they describe; the iterator
+/// continues after them.
 #[derive(Debug)]
 pub struct RunReader {
     plan: RunPlan,
@@ -123,7 +123,7 @@ pub struct RunReader {
     current: Option<OpenFile>,
     /// The number in the session that the next event has if none is missing.
     next_sequence: u64,
-    /// Ids that were handed out, where duplicates are looked for.
+    /// Ids that were returned, if duplicates are detected.
     seen: Option<IdSet>,
     check_payloads: bool,
     counts: RunCounts,
@@ -133,7 +133,7 @@ impl RunReader {
     /// Opens a run directory or a single event file.
     ///
     /// # Errors
-    /// A [`RunReadError`] where the directory, its manifest or one of its files cannot be read at all.
+    /// A [`RunReadError`] if the directory, its manifest or one of its files cannot be read at all.
     pub fn open(path: &Path) -> Result<Self, RunReadError> {
         let plan = RunPlan::new(path)?;
         let streams: BTreeSet<_> = plan.files.iter().map(|file| &file.stream).collect();
@@ -155,7 +155,7 @@ impl RunReader {
         self.plan.manifest.as_ref()
     }
 
-    /// Whether payload checksums are compared with the payload. They are, unless this says otherwise.
+    /// Sets whether payload checksums are verified. The default is to verify them.
     pub fn check_payloads(&mut self, check: bool) {
         self.check_payloads = check;
     }
@@ -227,8 +227,8 @@ impl RunReader {
         })
     }
 
-    /// Whether an event with this number in the session that is read now counts. A damaged place, whose number is not
-    /// known, has the one behind the last.
+    /// Returns whether an event with this sequence number in the current session counts. A damaged part, whose number
+    /// is unknown, has the number after the last.
     fn is_counted(&mut self, sequence: Option<u64>) -> bool {
         let sequence = sequence.unwrap_or(self.next_sequence);
         self.next_sequence = sequence.saturating_add(1);

@@ -10,7 +10,7 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use zerocopy::IntoBytes;
 
-/// Why a session's files could not be sealed. What was done so far is right, and sealing can be tried again.
+/// Reason why a session's files could not be sealed. The work done so far is valid, and sealing can be repeated.
 #[derive(Debug, thiserror::Error)]
 pub enum SealError {
     /// The operating system refused.
@@ -40,7 +40,7 @@ pub struct SealReport {
     pub events: u64,
     /// Whole events that were cut off: written, not committed, and assigned again elsewhere.
     pub void: u64,
-    /// Committed events behind the last one that is there, in any stream: the machine died before they were on its
+    /// Committed events that are missing after the last one in any stream: the machine died before they were on its
     /// disk.
     pub missing: u64,
     /// Places where the files are damaged; each is taken for one event when events are counted.
@@ -140,7 +140,7 @@ fn read_content(path: &Path, committed: u64) -> Result<Content, SealError> {
         has_header: wrong_header.is_none(),
         file_bytes: reader.file_bytes(),
     };
-    // Of a closed file the index and the number of its last event say all there is to know, where all of it counts.
+    // If all of a closed file counts, the index and the number of its last event are sufficient.
     if let (Some(Ok(index)), Ok(footer)) = (reader.index()?, reader.footer().copied()) {
         let last = index.last().map(|(_, offset)| reader.header_at(*offset)).transpose()?;
         let last = last.map(|header| header.map(|header| header.sequence));

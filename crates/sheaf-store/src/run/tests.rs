@@ -1,4 +1,4 @@
-//! Builders that die, and what of their files counts.
+//! Builders that die, and which events in their files count.
 
 use super::*;
 use crate::event_file::{EventFileReader, EventFileWriter, FileName, SessionName, StreamName, WriterOptions};

@@ -21,13 +21,13 @@ pub struct StreamRule {
 pub struct Route(u32);
 
 impl Route {
-    /// Whether no stream takes it.
+    /// Returns whether no stream takes it.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether the stream at this place takes it.
+    /// Returns whether the stream with this index takes it.
     #[must_use]
     pub const fn has(self, place: usize) -> bool {
         place < Routing::MAX_STREAMS && self.0 >> place & 1 == 1
@@ -50,7 +50,7 @@ pub struct Routing {
 }
 
 impl Routing {
-    /// So many streams there are at most, with the stream `default`.
+    /// Maximum number of streams, including `default`.
     pub const MAX_STREAMS: usize = 32;
 
     /// The routing by these rules, and by one for the stream `default` where it is not among them.
@@ -91,8 +91,8 @@ impl Routing {
     }
 }
 
-/// Whether it is the event's turn where one of `prescale` is taken. By a mixture of the bits of its id: whatever has a
-/// period in the ids (builders, trigger types) is sampled evenly.
+/// Returns whether a prescaled stream takes the event. The decision hashes the bits of its id, so that anything
+/// periodic in the ids (builders, trigger types) is sampled evenly.
 fn is_turn(event: EventId, prescale: u32) -> bool {
     prescale <= 1 || splitmix64(event.0).is_multiple_of(u64::from(prescale))
 }

@@ -313,7 +313,7 @@ fn checksums_are_those_of_the_list_and_are_computed_where_it_has_none() {
     assert_eq!(names, ["calib", "calib", "default", "physics", "physics"]);
 }
 
-/// A stream that is uploaded holds up the report of its events and of those behind, and the list says where files are.
+/// An uploaded stream holds up the report of its events and of later ones, and the list contains the URLs of the files.
 #[test]
 fn events_of_an_uploaded_stream_are_stored_when_their_file_is_in_the_object_store() {
     let directory = tempfile::tempdir().unwrap();
@@ -338,7 +338,7 @@ fn events_of_an_uploaded_stream_are_stored_when_their_file_is_in_the_object_stor
     assert_eq!(objects, ["s3://bucket/it"]);
 }
 
-/// A stream that is uploaded and whose files become files of another format: it is these that are waited for, in any order.
+/// An uploaded stream whose files are converted: the uploads of the converted files are awaited, in any order.
 #[test]
 fn events_of_a_stream_with_another_format_are_stored_when_the_new_files_are_in_the_object_store() {
     let directory = tempfile::tempdir().unwrap();

@@ -131,41 +131,41 @@ impl<S: Storage + Clone> StreamsWriter<S> {
         Ok(!route.is_empty())
     }
 
-    /// Ends a batch, at the time `now`: every stream does what its options say.
+    /// Ends a batch at the time `now`: every stream applies its options.
     ///
     /// # Errors
-    /// The first [`EventWriteError`]; nothing accepted is lost by it, and other streams go on.
+    /// The first [`EventWriteError`]; no accepted event is lost, and the other streams continue.
     pub fn end_batch(&mut self, now: Timestamp) -> Result<(), EventWriteError> {
         let paid = self.pay();
         let ended = self.of_all(|writer| writer.end_batch(now));
         paid.and(ended).and(self.list_closed())
     }
 
-    /// Whoever gives the events has no room for more until some are stored: streams whose files are uploaded close theirs, if
-    /// they have events and none of theirs is on its way.
+    /// Signals that the caller has no room until some events are stored: uploaded streams close their files, if these
+    /// have events and no other file of the stream is being uploaded.
     ///
     /// # Errors
-    /// The first [`EventWriteError`]; the call can be made again.
+    /// The first [`EventWriteError`]; the call can be repeated.
     pub fn press(&mut self) -> Result<(), EventWriteError> {
         let pressed = self.of_all(EventFileWriter::press);
         pressed.and(self.list_closed())
     }
 
-    /// Closed files with events that were not taken by this call before, of streams whose events count as stored when they
-    /// are in an object store; where files become files of another format, these. Who takes one says when it is there, with
-    /// [`confirm`](Self::confirm).
+    /// Returns the closed files with events that this call has not returned before, of streams whose events count as
+    /// stored once they are uploaded; with conversion, the converted files. The caller reports the end of each upload
+    /// with [`confirm`](Self::confirm).
     pub fn take_uploads(&mut self) -> Vec<ClosedFile> {
         std::mem::take(&mut self.uploads)
     }
 
-    /// Closed files that were not taken by this call before, of streams whose files become files of another format. Who takes
-    /// one says when it has, with [`replaced`](Self::replaced).
+    /// Returns the closed files that this call has not returned before, of streams whose files are converted. The
+    /// caller reports the end of each conversion with [`replaced`](Self::replaced).
     pub fn take_replaceable(&mut self) -> Vec<ClosedFile> {
         std::mem::take(&mut self.replaceable)
     }
 
-    /// Takes note of a file that is there instead of one that was closed. The list has it from the next end of a batch on. Where the
-    /// stream is uploaded, it is this file that is.
+    /// Records a file that replaces a closed one. The list contains it from the next end of a batch on. If the stream
+    /// is uploaded, this file is.
     pub fn replaced(&mut self, file: &ClosedFile) {
         self.list.add(file);
         let original = original(&file.file);
@@ -174,8 +174,8 @@ impl<S: Storage + Clone> StreamsWriter<S> {
         }
     }
 
-    /// Takes note that a closed file, or what was made of it, is where its `object` says, as a whole. The list says so from the next
-    /// end of a batch on.
+    /// Records that a closed file, or its conversion, is complete at the URL in its `object`. The list contains it from
+    /// the next end of a batch on.
     pub fn confirm(&mut self, file: &ClosedFile) {
         let original = original(&file.file);
         if self.writers.iter_mut().any(|writer| writer.confirm(&original)) {
@@ -217,7 +217,7 @@ impl<S: Storage + Clone> StreamsWriter<S> {
         paid.and(finished).and(self.list_closed())
     }
 
-    /// Gives the streams what they have not taken of an accepted event.
+    /// Passes accepted events to the streams that have not taken them.
     fn pay(&mut self) -> Result<(), EventWriteError> {
         let Some(owed) = &mut self.owed else { return Ok(()) };
         for place in owed.to.places() {
@@ -228,7 +228,7 @@ impl<S: Storage + Clone> StreamsWriter<S> {
         Ok(())
     }
 
-    /// Does the same with all streams, and says what went wrong first.
+    /// Applies `act` to all streams, and returns the first error.
     fn of_all(
         &mut self,
         mut act: impl FnMut(&mut EventFileWriter<S>) -> Result<(), EventWriteError>,
@@ -262,7 +262,7 @@ fn with_stream(metadata: &str, rule: &StreamRule) -> String {
             object.insert("stream".to_owned(), rule.name.as_str().into());
             serde_json::Value::Object(object).to_string()
         }
-        // Not what the format asks for; kept as it is rather than lost.
+        // Not in the required format; kept unchanged instead of lost.
         Err(_) => metadata.to_owned(),
     }
 }

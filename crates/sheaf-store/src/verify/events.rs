@@ -17,7 +17,7 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// So many events are read before it is told again how far that is.
+/// Number of events between two progress reports.
 const EVENTS_BETWEEN_NEWS: usize = 256;
 
 type Session = Option<(NodeId, SessionId)>;
@@ -250,7 +250,7 @@ impl Check<'_> {
         }
     }
 
-    /// Reports damage; where it is known, says what the index should have there.
+    /// Reports damage; returns the index entry expected there, if it is known.
     fn damage(&mut self, file: &Path, error: EventReadError) -> Option<(EventId, u64)> {
         match error {
             EventReadError::Io { offset, error, .. } => {
@@ -269,7 +269,7 @@ impl Check<'_> {
         }
     }
 
-    /// The end of a file: index and footer, and whether they tell the truth.
+    /// Verifies the end of a file: index and footer, and whether they match the events.
     fn ending(
         &mut self,
         plan: &RunPlan,
@@ -309,11 +309,11 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Compares every file with what the manifest, or the list of its session, says that it was when it was closed.
+    /// Compares every file with its description in the manifest or in the list of its session, made when it was closed.
     fn closed_files(&mut self, path: &Path, manifest: Option<&Manifest>) -> Result<(), VerifyError> {
         let list_error = |error| RunReadError::List { path: path.to_owned(), error };
         let mut listed = read_lists(path).map_err(list_error)?;
-        // Of sealed sessions the manifest has the last word: a list may be older.
+        // For sealed sessions the manifest is authoritative: a list may be older.
         listed.retain(|name, _| {
             let owner = FileName::parse_either(name).map(|name| (name.node, name.session));
             let record = owner.and_then(|(node, session)| manifest?.session(node, session));
@@ -437,8 +437,8 @@ impl Check<'_> {
     }
 }
 
-/// Whether nobody closes this file any more, and need not: a node that died wrote it, in a run whose nodes write their files
-/// themselves. What counts of its events is known, and compared with what is there.
+/// Returns whether this file will never be closed and need not be: a node that died wrote it, in a run whose nodes
+/// write their files themselves. Which of its events count is known, and compared with the file.
 fn is_of_the_dead(plan: &RunPlan, file: &RunFile) -> bool {
     let Some(manifest) = plan.manifest.as_ref().filter(|manifest| manifest.ended.is_some()) else {
         return false;
@@ -447,8 +447,8 @@ fn is_of_the_dead(plan: &RunPlan, file: &RunFile) -> bool {
     record.map_or_else(|| is_shared(manifest), |record| !record.sealed)
 }
 
-/// Whether nodes that were started one by one wrote the run: nobody seals their files, and sessions of which the event manager had
-/// not heard are in no list. Nothing of those counts.
+/// Returns whether nodes that were started one by one wrote the run: no process seals their files, and sessions unknown
+/// to the event manager are in no list. None of their events count.
 fn is_shared(manifest: &Manifest) -> bool {
     manifest.sessions.iter().any(|record| !record.sealed)
 }

@@ -1,4 +1,4 @@
-//! Whether the ledger in a manifest adds up.
+//! Checks of the ledger in a manifest.
 
 use serde_json::Value;
 
@@ -18,8 +18,8 @@ pub(super) fn problems(ledger: &Value) -> Vec<String> {
     }
 }
 
-/// The contradiction between a ledger that balances and the number of fragments in the files. Fragments of a readout unit that
-/// died are in files, and in no books; such a run says how many there were.
+/// Returns the contradiction between a balanced ledger and the number of fragments in the files. Fragments of a readout
+/// unit that died are in files but in no account; the manifest of such a run contains the number of such units.
 pub(super) fn fragments_problem(ledger: &Value, there: u64) -> Option<String> {
     let number = |path| ledger.pointer(path).and_then(Value::as_u64);
     let booked = number("/fragments/stored").filter(|_| ledger["balanced"] == true)?;

@@ -36,7 +36,7 @@ pub(super) fn verify(path: &Path, kind: Kind) -> Result<VerifyReport, VerifyErro
     Ok(report)
 }
 
-/// Verifies one stream; says whose it is and, where it has event ids, which.
+/// Verifies one stream; returns its source and, if it has event ids, their set.
 fn stream(report: &mut VerifyReport, file: &Path) -> Result<(SourceId, Option<IdSet>), VerifyError> {
     let (mut reader, wrong) = StreamReader::open_damaged(file, source_in_name(file))?;
     if let Some(error) = wrong {

@@ -1,4 +1,4 @@
-//! Good files are good, and every defect is told.
+//! Good files verify without problems, and every defect is reported.
 
 mod books;
 
@@ -44,7 +44,7 @@ fn write_stream(directory: &Path, source: u32, ids: &[u64]) -> PathBuf {
     path
 }
 
-/// A run of two builders with five events, whose manifest says so.
+/// A run of two builders with five events, and its manifest.
 fn run() -> (TempDir, Manifest) {
     let directory = tempfile::tempdir().unwrap();
     write_events(directory.path(), 0, &[event(1, &[10]), event(3, &[20, 5])]);

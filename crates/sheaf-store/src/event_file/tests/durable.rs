@@ -1,4 +1,4 @@
-//! Disks that fail to keep what they were given.
+//! Disks that fail to keep written data.
 
 use super::*;
 use sheaf_wire::checksum::crc32c;
@@ -14,7 +14,7 @@ fn durable(disk: &Disk) -> Vec<Event<Bytes>> {
 }
 
 proptest! {
-    /// The disk forgets what it failed to write, and calls the next attempt a success, as Linux does.
+    /// The disk drops data that it failed to write, and the next attempt succeeds, as on Linux.
     #[test]
     fn what_counts_as_stored_is_on_a_disk_that_forgets_what_it_failed_to_write(
         failing in prop::collection::vec(any::<bool>(), 1..12),

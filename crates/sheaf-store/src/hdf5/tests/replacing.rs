@@ -1,4 +1,4 @@
-//! Closed event files become HDF5 files, and a run stays what it is.
+//! Closed event files become HDF5 files without changing the content of a run.
 
 use super::*;
 use crate::event_file::{EXTENSION, FileName, FlushPolicy, SessionName};
@@ -9,7 +9,7 @@ use sheaf_wire::Tags;
 
 const OWNER: SessionName = SessionName { run: RunNumber(9), node: NodeId::builder(0), session: SessionId(5) };
 
-/// A session in a directory of its own, whose files hold so many events and become HDF5.
+/// A session in its own directory, whose files hold a number of events each and are converted to HDF5.
 struct Session {
     directory: tempfile::TempDir,
     writer: StreamsWriter,
@@ -56,7 +56,7 @@ impl Session {
         closed.len() as u64
     }
 
-    /// Does what the end of a run does, where so many events count, without some.
+    /// Closes the run with a number of committed events, without the void ones.
     fn close(&self, committed: u64, void: &[[u64; 2]]) -> SettleReport {
         let mut manifest = Manifest::read(self.path()).unwrap().unwrap();
         let sealed = seal_session(self.path(), OWNER, committed).unwrap();
@@ -132,7 +132,7 @@ fn what_a_session_that_died_leaves_becomes_hdf5_with_the_events_that_count() {
         let mut session = Session::begin(4);
         session.write(10);
         session.replace();
-        // It dies here: its last file is open, and there is a draft of what it was making.
+        // The process dies: its last file is open, and a draft of a conversion exists.
         let draft = format!("{OWNER}_0002.h5.draft");
         fs::write(session.path().join(&draft), "half").unwrap();
         let report = session.close(committed, &void);

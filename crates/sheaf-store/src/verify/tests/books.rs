@@ -50,7 +50,7 @@ fn changed(value: &Value) -> Vec<Value> {
     }
 }
 
-/// The readout units say that they gave more or less than is in the files.
+/// The readout units report more or fewer sent fragments than are in the files.
 #[test]
 fn fragments_that_are_booked_and_not_there_are_told() {
     let (directory, good) = run_with_ledger();
@@ -70,7 +70,7 @@ fn fragments_that_are_booked_and_not_there_are_told() {
     assert_eq!(told(18, 4, Some(1)), [] as [String; 0], "the books of a readout unit that died are lost");
 }
 
-/// Somebody who changes a manifest by hand, or a disk that does.
+/// A manifest that was edited by hand or damaged on its disk.
 #[test]
 fn no_changed_field_of_a_manifest_escapes() {
     let (directory, _) = run_with_ledger();
@@ -154,7 +154,7 @@ fn it_is_told_how_far_a_run_is_read() {
     assert_eq!(told.last().unwrap().done, ByteCount(bytes));
 }
 
-/// A run whose books did not balance has said so itself; its files may be good all the same.
+/// A run whose ledger did not balance has reported that itself; its files may be good nevertheless.
 #[test]
 fn a_ledger_that_says_what_is_wrong_with_it_is_no_problem_of_the_files() {
     let (directory, mut manifest) = run_with_ledger();
@@ -186,7 +186,7 @@ fn a_run_that_goes_on_has_no_problems_and_is_not_good_yet() {
     let report = verify(directory.path()).unwrap();
     assert_eq!((report.state, report.problems_total, report.ok), (Some(RunState::InProgress), 0, false));
     assert_eq!((report.events, report.files_open), (5, 1));
-    // Whatever is wrong is told all the same.
+    // All other problems are reported as well.
     write_events(directory.path(), 2, &[event(2, &[1])]);
     assert_eq!(verify(directory.path()).unwrap().problems_total, 1);
     // Its process dies.
@@ -196,7 +196,7 @@ fn a_run_that_goes_on_has_no_problems_and_is_not_good_yet() {
     assert!(report.problems.iter().any(|problem| problem.what.contains("no process writes it")));
 }
 
-/// With nodes that are started one by one nobody closes the files of one that died.
+/// If nodes are started one by one, no process closes the files of a dead one.
 #[test]
 fn a_file_of_a_dead_session_need_not_be_closed_if_all_that_counts_is_there() {
     let (directory, mut manifest) = run();
@@ -208,7 +208,7 @@ fn a_file_of_a_dead_session_need_not_be_closed_if_all_that_counts_is_there() {
     let report = verify(directory.path()).unwrap();
     assert!(report.ok, "{:?}", report.problems);
     assert_eq!(report.files_open, 1);
-    // A session of which the event manager never heard: nothing of it counts.
+    // A session unknown to the event manager: none of its events count.
     write_events(directory.path(), 2, &[event(2, &[1])]);
     reopen(directory.path(), 2);
     let report = verify(directory.path()).unwrap();
