@@ -1,8 +1,8 @@
-//! The memory that a node sends from: payload is written there once, and read in place by other processes.
+//! The memory from which a node sends: payload is written there once, and other processes read it in place.
 //!
-//! A node has one arena. Sources write their fragments into blocks of it ([`Lender`]), and the transport copies into it
-//! what lies elsewhere. Peers map it for reading only. Parts of it are handed out as [`Bytes`] like any other memory; that
-//! one lies in the arena is seen by its address.
+//! A node has one arena. Sources write their fragments into blocks of it ([`Lender`]), and the transport copies payload
+//! from elsewhere into it. Peers map it read-only. Ranges of it are handed out as [`Bytes`] like any other memory; the
+//! transport recognises them by their address.
 
 #![allow(unsafe_code, reason = "slices of shared memory, written and read in turns")]
 
@@ -28,7 +28,7 @@ struct Own {
     _entry: Entry,
     mapping: Mapping,
     file: Arc<OwnedFd>,
-    /// Where the part that was not handed out begins.
+    /// Offset of the range that was not handed out.
     next: AtomicUsize,
     /// Memory that peers of ended links still read.
     limbo: Limbo,
@@ -54,8 +54,8 @@ impl Arena {
         Ok(Self(Arc::new(Own { _entry: entry, mapping, file, next, limbo })))
     }
 
-    /// A supply of blocks for a pool. Blocks of all lenders together are no more than the arena has; one that its owner
-    /// drops is not handed out again.
+    /// Returns a supply of blocks for a pool. The blocks of all lenders together are at most those of the arena; a
+    /// block dropped by its owner is not handed out again.
     #[must_use]
     pub fn lender(&self) -> Lender {
         Lender { arena: self.clone() }
@@ -81,7 +81,7 @@ impl Arena {
         &self.0.limbo
     }
 
-    /// Where `piece` lies in the arena, if it does.
+    /// Returns the offset of `piece` in the arena, if it is there.
     pub(super) fn offset_of(&self, piece: &[u8]) -> Option<usize> {
         let at = (piece.as_ptr() as usize).checked_sub(self.0.mapping.base().as_ptr() as usize)?;
         (at < self.0.mapping.bytes() && piece.len() <= self.0.mapping.bytes() - at).then_some(at)
@@ -123,7 +123,7 @@ const POPULATE_BYTES: usize = 1 << 20;
 #[derive(Debug)]
 pub struct LentBlock {
     arena: Arena,
-    /// Where in the arena it lies, and how large it is.
+    /// Its offset in the arena and its size.
     at: usize,
     bytes: usize,
     /// Bytes appended since the last cut: from `start` to `end`.
@@ -208,8 +208,9 @@ struct Whole {
 
 impl AsRef<[u8]> for Whole {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: The range is in the mapping, which lives as long as this. Called once, by `Bytes::from_owner`, for
-        // address and length; slices are read only where they were written before and will not be again while they live.
+        // SAFETY: The range is in the mapping, which lives as long as this value. `Bytes::from_owner` calls this once,
+        // for address and length; slices are read only where they were written before, and are not written again while
+        // they live.
         unsafe { slice::from_raw_parts(self.arena.0.mapping.base().as_ptr().add(self.at), self.bytes) }
     }
 }
@@ -240,12 +241,12 @@ impl PeerArena {
         self.mapping.bytes()
     }
 
-    /// All of it. Whoever reads must read only what a frame says, before it gives the frame back.
+    /// Returns all of it. Callers must read only the ranges of a frame, and only before they return the frame.
     pub(crate) fn as_slice(&self) -> &[u8] {
-        // SAFETY: The mapping lives as long as the reference. A peer that keeps to the rules does not write to what it has
-        // sent until that is given back, and only that is read. One that does not can change bytes while they are read:
-        // payload is only bytes to this program, of which every value is valid, and nothing about memory is decided by
-        // them; the length of every piece was copied and checked before.
+        // SAFETY: The mapping lives as long as the reference. A correct peer does not write to data that it has sent
+        // until they are returned, and only such data are read. An incorrect one can change bytes while they are read:
+        // payload is only bytes to this program, of which every value is valid, and no memory access depends on them;
+        // the length of every piece was copied and checked before.
         unsafe { slice::from_raw_parts(self.mapping.base().as_ptr(), self.mapping.bytes()) }
     }
 }

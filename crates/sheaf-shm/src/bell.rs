@@ -25,7 +25,7 @@ impl Bell {
         Ok(Self { page, page_file, event })
     }
 
-    /// A peer's bell. `None` if these are not what a bell is made of.
+    /// Makes the bell of a peer. Returns `None` if the files do not form a bell.
     pub(crate) fn of_peer(page_file: OwnedFd, event: OwnedFd) -> Option<Self> {
         // Ringing must never block.
         let nonblocking = rustix::fs::fcntl_getfl(&event).ok()?.contains(OFlags::NONBLOCK);

@@ -9,9 +9,9 @@ pub(super) const RELAY_BLOCKS: usize = 2;
 
 /// Blocks of the arena that payload is copied into.
 ///
-/// Most of it is for payload that the receiver keeps for as long as it likes. When receivers have kept so much that
-/// nothing is left, there is the *relay*: from there a receiver copies at once, so that it is free again as soon as
-/// the receiver looks, and a node that waits for more before it lets go of what it has cannot bring everything to a
+/// Most of it is for payload that the receiver may keep without limit. When receivers have kept so much that nothing is
+/// left, the *relay* is used: a receiver copies payload from there at once, so that the block is free again after the
+/// receiver's next poll. So a node that needs more data before it releases what it has does not bring the system to a
 /// halt. The relay's blocks hold the largest frame.
 #[derive(Debug)]
 pub(super) struct Copies {

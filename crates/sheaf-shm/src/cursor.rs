@@ -1,10 +1,10 @@
-//! Where the two ends of a ring are: one writes, one takes, and neither waits for the other.
+//! Positions of the two ends of a ring: one writes and one takes, and neither blocks the other.
 //!
-//! Positions are bytes since the ring was made; a position's place in the ring is its rest by the ring's size. Each
-//! end keeps the last that it saw of the other's position, so that while there is enough of what it needs (room or
-//! records) the other's cache line is not touched. What is written before [`Writer::publish`] is seen by whoever
-//! learns of it by [`Taker::available`], and what was read before [`Taker::give_back`] is not overwritten before.
-//! `cursor_model.rs` has loom try all interleavings of this file.
+//! Positions are bytes since the ring was made; the offset in the ring is the position modulo the ring's size. Each end
+//! caches the last known position of the other, so that while enough room or records remain, the other's cache line is
+//! not touched. Data written before [`Writer::publish`] are visible after [`Taker::available`] returns them, and data
+//! read before [`Taker::give_back`] are not overwritten earlier. `cursor_model.rs` has loom try all interleavings of
+//! this file.
 
 use super::sync::{AtomicU64, Ordering};
 
@@ -23,15 +23,15 @@ impl Writer {
         Self { size, position: 0, known_taken: 0 }
     }
 
-    /// Where the next byte goes, as an offset in the ring.
+    /// Returns the offset of the next byte in the ring.
     pub(crate) fn place(&self) -> u64 {
         self.position & (self.size - 1)
     }
 
-    /// Whether there is room for `bytes` more.
+    /// Returns whether there is room for `bytes` more.
     pub(crate) fn has_room(&mut self, taken: &AtomicU64, bytes: u64) -> bool {
         if self.room() < bytes {
-            // The other end may have any number there; beyond what was written it means nothing.
+            // The other end may store any number there; a position beyond what was written is invalid and ignored.
             let seen = taken.load(Ordering::Acquire);
             if seen > self.known_taken && seen <= self.position {
                 self.known_taken = seen;
@@ -74,7 +74,7 @@ impl Taker {
         Self { size, position: 0, known_written: 0 }
     }
 
-    /// Where the next byte is, as an offset in the ring.
+    /// Returns the offset of the next byte in the ring.
     pub(crate) fn place(&self) -> u64 {
         self.position & (self.size - 1)
     }
@@ -82,7 +82,7 @@ impl Taker {
     /// Returns the number of bytes that can be taken; at most the ring's size.
     ///
     /// # Errors
-    /// If the other end's position is none that it could have.
+    /// If the other end's position is impossible.
     pub(crate) fn available(&mut self, written: &AtomicU64) -> Result<u64, Impossible> {
         if self.known_written == self.position {
             let seen = written.load(Ordering::Acquire);
@@ -94,7 +94,7 @@ impl Taker {
         Ok(self.known_written - self.position)
     }
 
-    /// Gives `bytes` back to the writer; at most what was available.
+    /// Returns `bytes` to the writer; at most the number available.
     pub(crate) fn give_back(&mut self, taken: &AtomicU64, bytes: u64) {
         debug_assert!(bytes <= self.known_written - self.position);
         self.position += bytes;

@@ -22,7 +22,7 @@ struct Ring {
     bytes: [UnsafeCell<u64>; RING],
     written: AtomicU64,
     taken: AtomicU64,
-    /// The writer's wish for room, and its bell: a doorbell with no more than it needs here.
+    /// The writer's wish for room, and its bell: a minimal doorbell.
     wish: AtomicU32,
     bell: AtomicU32,
 }
@@ -96,8 +96,8 @@ fn numbers_arrive_in_order_and_no_byte_is_touched_by_both() {
     });
 }
 
-/// A writer that was refused wishes, fences and looks again; then it sleeps. The taker must have made room for it to see,
-/// or must ring.
+/// A writer that was refused sets its wish, executes a fence and checks again; then it sleeps. Either it sees the room
+/// made by the taker, or the taker must ring.
 #[test]
 fn a_refused_writer_finds_room_or_is_rung() {
     loom::model(|| {

@@ -1,4 +1,4 @@
-//! Connections that are no links yet: when to call, and whom a connection is with.
+//! Connections that are not links yet: times of calls, and their peers.
 
 use super::greeting::Call;
 use super::settings::ShmSettings;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub(super) struct Dial {
     pub(super) name: String,
-    /// When to call next; `None` while a call or a link is there.
+    /// Time of the next call; `None` during a call or a link.
     pub(super) next: Option<Instant>,
     /// Calls since a link was last up.
     pub(super) attempts: u32,
@@ -27,10 +27,10 @@ impl Dial {
     }
 }
 
-/// Whom a connection is with, before it is a link.
+/// Peer of a connection before it is a link.
 #[derive(Debug)]
 pub(super) enum Who {
-    /// It has called, and has to say who it is.
+    /// It has called and has not identified itself.
     Unknown,
     /// It was called.
     Called { place: usize, call: Call },

@@ -1,22 +1,22 @@
-//! A door: where processes of this host join a node while it runs, without a place in the configuration.
+//! A door: where processes of this host join a running node without being in its configuration.
 //!
-//! A node opens a [`Door`] at a path; others [`visit`](Visit::meet) it. What then lies between the two are two rings of
-//! records in shared memory, whose content this module does not know, and the node's shared memory, which the guest maps for
-//! reading: payload that lies there is named by segment and offset, and is not copied ([`SharedMemory`](crate::SharedMemory)).
-//! The socket of a guest stays open as long as it stays, so that the kernel tells each when the other has died.
+//! A node opens a [`Door`] at a path; others [`visit`](Visit::meet) it. They share two rings of records, whose content
+//! this module does not interpret, and the node's shared memory, which the guest maps read-only: payload there is named
+//! by segment and offset, and is not copied ([`SharedMemory`](crate::SharedMemory)). The socket of a guest stays open
+//! during the visit, so that the kernel reports the death of either process to the other.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `ring` | records in a ring |
-//! | `words` | what the two say over the socket, and which files come with it |
-//! | `listener` | the door's thread: lets guests in, notices their end, wakes the node |
+//! | `words` | messages over the socket, and the files that come with them |
+//! | `listener` | the door's thread: admits guests, notices their end, wakes the node |
 //! | `guest` | a guest, as its host sees it |
 //! | `visit` | the guest's side |
 //!
-//! # What is believed of whom
-//! A guest runs for the same user as its host. What it writes is checked like what any peer writes into shared memory: it
-//! can end its own visit and disturb its host's sleep, no more. Guests map the node's memory for reading only. A guest
-//! believes its host no more than that.
+//! # Trust
+//! A guest runs as the same user as its host. Its writes are checked like those of any peer in shared memory: it can
+//! end its own visit and disturb its host's sleep, nothing else. Guests map the node's memory read-only. A guest checks
+//! its host in the same way.
 
 mod guest;
 mod listener;

@@ -25,13 +25,13 @@ use std::time::{Duration, Instant};
 /// Maximum number of frames that one peer may hand over before the next one's turn.
 const FRAMES_PER_TURN: usize = 64;
 
-/// While a node does not sleep, the kernel is asked in one of so many rounds whether somebody has called or died.
+/// While a node does not sleep, it asks the kernel for new connections and dead peers once in this number of rounds.
 const ROUNDS_PER_LOOK: u32 = 64;
 
 /// Sleeps of this length and longer may end a millisecond late.
 const COARSE_SLEEP: Duration = Duration::from_millis(20);
 
-/// Maximum number of readiness events taken from the kernel at once; the rest comes with the next poll.
+/// Maximum number of readiness events taken from the kernel at once; the others follow with the next poll.
 const EVENTS_PER_LOOK: usize = 64;
 
 /// Subject of a kernel event.
@@ -67,9 +67,9 @@ pub struct ShmEndpoint {
     turn: usize,
     turn_frames: usize,
     cut_short: bool,
-    /// Whether the driver stopped before the round was over.
+    /// Whether the driver stopped before the end of the round.
     unfinished: bool,
-    /// The peers that have something to be told at the next flush.
+    /// The peers to be notified at the next flush.
     to_tell: Vec<usize>,
     /// The earliest time at which something is to be done.
     pub(super) next_timer: Option<Instant>,
@@ -80,12 +80,12 @@ pub struct ShmEndpoint {
 #[derive(Debug)]
 pub(super) struct Peer {
     pub(super) node: NodeId,
-    /// Where this node is the one that calls.
+    /// State of calls, if this node is the caller.
     pub(super) dial: Option<Dial>,
     /// The present link, and those that the peer's later lives have made since, in order.
     pub(super) links: VecDeque<(Watch, Link)>,
     pub(super) last_session: SessionId,
-    /// Whether `PeerUp` was said of the present link.
+    /// Whether `PeerUp` was reported for the present link.
     announced: bool,
     listed: bool,
 }
@@ -171,7 +171,7 @@ impl ShmEndpoint {
         Watch(self.last_watch)
     }
 
-    /// Has the kernel not tell of a file any more.
+    /// Removes a file from the kernel's watch list.
     pub(super) fn unwatch(&self, file: impl AsFd) {
         // Cannot fail for a file that is watched.
         let _ = epoll::delete(&self.epoll, file);
@@ -182,13 +182,13 @@ impl ShmEndpoint {
         epoll::add(&self.epoll, file, epoll::EventData::new_u64(watch.0), flags)
     }
 
-    /// Makes sure that the timers are looked at by then.
+    /// Makes sure that the timers run by then.
     pub(super) fn arm(&mut self, at: Instant) {
         self.next_timer = Some(self.next_timer.map_or(at, |timer| timer.min(at)));
     }
 
-    /// Asks the kernel who has called or died, waiting up to `timeout` (`None`: without limit) for that or for the bell.
-    /// `true` if there was something.
+    /// Asks the kernel for new connections, dead peers and the bell, for up to `timeout` (`None`: without limit).
+    /// Returns `true` if there was something.
     fn look(&mut self, timeout: Option<Duration>) -> bool {
         self.rounds_since_look = 0;
         self.stats.system_calls += 1;
@@ -213,8 +213,8 @@ impl ShmEndpoint {
         something
     }
 
-    /// Announces a sleep of at most `timeout`; says how long it may last (`None` there: without limit). `None` if there is
-    /// something to do first.
+    /// Announces a sleep of at most `timeout`; returns how long it may last (inner `None`: without limit), or `None` if
+    /// there is something to do first.
     fn announce_sleep(&mut self, timeout: Nanos) -> Option<Option<Duration>> {
         if self.bell.answer() || timeout == Nanos::ZERO {
             return None;
@@ -239,7 +239,7 @@ impl ShmEndpoint {
         // The readiness queue's own waits end at whole milliseconds, which is far too late for the next trigger.
         self.stats.system_calls += 1;
         let timeout = Timespec { tv_sec: 0, tv_nsec: timeout.subsec_nanos().into() };
-        // A signal ends the sleep early; the look behind it finds nothing then.
+        // A signal ends the sleep early; the following poll finds nothing.
         let _ = rustix::event::poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], Some(&timeout));
         self.look(Some(Duration::ZERO))
     }
@@ -263,7 +263,7 @@ impl ShmEndpoint {
         }
     }
 
-    /// One look at the peer whose turn it is.
+    /// Polls the peer whose turn it is once.
     fn next_of_turn(&mut self) -> Option<Event> {
         let place = self.turn;
         let peer = &mut self.peers[place];
@@ -289,7 +289,7 @@ impl ShmEndpoint {
             Look::Ended(reason) => {
                 self.stats.links_down += 1;
                 self.stats.links_violated += u64::from(reason == DownReason::Violated);
-                // Where both close, the peer can still take what is in the ring.
+                // If both sides close, the peer can still take what is in the ring.
                 if !self.closed || reason != DownReason::Closed {
                     self.stats.frames_lost += link.not_taken();
                 }
@@ -316,8 +316,8 @@ impl ShmEndpoint {
         let sent = match link.send(frame, bytes, arena, copies) {
             Ok(sent) => Ok(sent),
             Err((frame, _)) => {
-                // Give what this node lacks a chance: take back what was given back, and wish for the rest; then look
-                // once more.
+                // Try to obtain what this node lacks: take back returned payload, and set a wish for the rest; then
+                // check once more.
                 for (_, link) in peers.iter_mut().flat_map(|peer| &mut peer.links) {
                     link.wish();
                     link.collect();
@@ -338,7 +338,7 @@ impl ShmEndpoint {
                 Ok(())
             }
             Err((frame, lacks)) => {
-                // A driver that tries again and again must not wait for a receiver that was never told to wake up.
+                // A driver that repeats its calls must not wait for a receiver that was never woken.
                 if let Some((_, link)) = self.peers[place].links.front_mut() {
                     self.stats.system_calls += link.tell();
                 }
@@ -375,8 +375,8 @@ impl Endpoint for ShmEndpoint {
     }
 
     fn flush(&mut self) {
-        // Frames that came since the last round have rung the bell. What an unfinished round leaves behind only this
-        // endpoint knows.
+        // Frames that arrived since the last round have rung the bell. Only this endpoint knows the frames that an
+        // unfinished round left.
         if self.unfinished {
             self.bell.ring();
         }
@@ -436,7 +436,7 @@ impl Endpoint for ShmEndpoint {
     }
 
     fn close(&mut self, _linger: Nanos) {
-        // What was sent stays in memory that the peers have mapped, also when this process has ended: there is nothing to
+        // Sent data stay in memory that the peers have mapped, even after this process has ended: there is nothing to
         // wait for.
         self.flush();
         self.closed = true;

@@ -1,4 +1,4 @@
-//! The entry point of the fuzz target for what a peer writes into a link's memory.
+//! The entry point of the fuzz target for data that a peer writes into a link's memory.
 
 use super::cursor::{Taker, Writer};
 use super::record::{self, Bounds, Extent, Outgoing};
@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const RING_BYTES: usize = 1024;
 const BOUNDS: Bounds = Bounds { arena_bytes: 1 << 16, max_frame_bytes: 1 << 14, slots: SLOTS };
 
-/// Puts `bytes` into a ring as a peer's doing: the first 8 are how far it says that it has written, the rest is in the
-/// ring. Takes records until there are none, or one is refused, and checks that none leads anywhere else than it may.
+/// Writes `bytes` into a ring in place of a peer: the first 8 are its written position, the rest is in the ring. Takes
+/// records until there are none, or one is refused, and checks that none refers to memory outside its bounds.
 ///
 /// # Panics
-/// If one does, or if the machine has no memory.
+/// If one does, or if memory is exhausted.
 pub fn fuzz_shm_ring(bytes: &[u8]) {
     let (written, content) = bytes.split_at(bytes.len().min(8));
     let mut position = [0; 8];
@@ -51,10 +51,11 @@ pub fn fuzz_shm_ring(bytes: &[u8]) {
     }
 }
 
-/// An input for [`fuzz_shm_ring`] as a good peer would have it: records with heads of these sizes and so many extents of
-/// payload, as far as the ring has room.
+/// Returns an input for [`fuzz_shm_ring`] as a correct peer would write it: records with heads of these sizes and
+/// numbers of payload extents, as far as the ring has room.
 ///
 /// # Panics
+/// If memory is exhausted.
 /// If the machine has no memory.
 #[must_use]
 pub fn fuzz_shm_ring_seed(records: &[(usize, u64)]) -> Vec<u8> {

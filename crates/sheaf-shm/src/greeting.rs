@@ -1,9 +1,9 @@
 //! Messages and memory that two nodes exchange before a link is up.
 //!
-//! The caller sends the greeting of [`sheaf_transport::greeting`], with what is below behind it, and five files: the link's
-//! segment, its arena, the page and the event counter of its bell, and the end of a pipe that is to be kept open
-//! while its arena is read. The called node answers with the same, but for the link's segment. A node that refuses
-//! answers with the reason, and no files.
+//! The caller sends the greeting of [`sheaf_transport::greeting`], followed by the fields below, and five files: the
+//! link's segment, its arena, the page and the event counter of its bell, and the end of a pipe that stays open while
+//! its arena is read. The called node answers with the same, except for the link's segment. A node that refuses answers
+//! with the reason, and without files.
 
 use super::arena::{Arena, PeerArena};
 use super::bell::Bell;
@@ -27,7 +27,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 #[repr(C)]
 struct Terms {
     magic: [u8; 8],
-    /// The size of each ring; the caller says it.
+    /// Size of each ring, chosen by the caller.
     ring_bytes: U32,
     /// Slots of each side.
     slots: U32,
@@ -90,7 +90,7 @@ impl Home<'_> {
         [self.arena.file(), self.bell.page_file(), self.bell.event(), lease.theirs.as_fd()]
     }
 
-    /// Says who calls, with a segment for the link.
+    /// Sends the caller's greeting, with a segment for the link.
     pub(super) fn call(&self, connection: &OwnedFd) -> io::Result<Call> {
         let name = format!("sheaf.run{}.{}.link", self.me.run, self.me.node);
         let file = segment::create(&name, self.settings.link_bytes())?;
@@ -102,21 +102,21 @@ impl Home<'_> {
         Ok(Call { common, lease: lease.ours })
     }
 
-    /// Says who was called.
+    /// Sends the called node's greeting.
     pub(super) fn answer(&self, connection: &OwnedFd, terms: &Caller) -> io::Result<OwnedFd> {
         let lease = Lease::new()?;
         socket::send(connection, &self.message(terms.ring_bytes), &self.files(&lease))?;
         Ok(lease.ours)
     }
 
-    /// Says why a caller is refused. Where that fails the caller is gone.
+    /// Sends the reason for a refusal. On failure the caller has died.
     pub(super) fn refuse(&self, connection: &OwnedFd, reason: Refusal) {
         let mut message = [0; MESSAGE_BYTES];
         message[..GREETING_BYTES].copy_from_slice(&self.me.emit(Some(reason)));
         let _ = socket::send(connection, &message, &[]);
     }
 
-    /// Understands what the other side said of itself.
+    /// Decodes the other side's greeting.
     pub(super) fn hear(&self, message: &[u8]) -> Result<(Greeting, Offer), Refusal> {
         let Some((greeting, rest)) = message.split_first_chunk::<GREETING_BYTES>() else {
             return Err(Refusal::Malformed);
@@ -218,7 +218,7 @@ impl Said {
 }
 
 impl Caller {
-    /// `None` if the terms or the files are not what they should be.
+    /// Returns `None` if the terms or the files are invalid.
     pub(super) fn new(greeting: &Greeting, offer: Offer, mut files: Vec<OwnedFd>) -> Option<Self> {
         let ring_bytes = offer.ring_bytes;
         let sound =

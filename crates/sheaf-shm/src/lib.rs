@@ -1,37 +1,36 @@
-//! Between processes of one host: frames in shared memory, payload read where it was written.
+//! Transport between processes of one host: frames in shared memory, payload read where it was written.
 //!
-//! Every node has an [`Arena`]: memory that its peers map for reading. A source writes its fragments there, once. What
-//! travels is a record in a ring of the link: the head of the message, and where in the arena its payload lies. The
-//! receiver's [`bytes::Bytes`] point there, and when the last of a frame's is dropped, a bit in the link's memory gives
-//! the payload back to its owner. Payload that does not lie in the arena is copied into it. While both nodes are busy
-//! there is no system call at all; a node that has nothing to do sleeps in the kernel and is woken by who has something
-//! for it.
+//! Every node has an [`Arena`]: memory that its peers map read-only. A source writes its fragments there, once. A
+//! record in a ring of the link carries the head of the message and the location of its payload in the arena. The
+//! receiver's [`bytes::Bytes`] point there. When the last one of a frame is dropped, a bit in the link's memory returns
+//! the payload to its owner. Payload outside the arena is copied into it. While both nodes are busy there is no system
+//! call at all; an idle node sleeps in the kernel and is woken by a peer that has data for it.
 //!
-//! Nothing here has a name in a file system. Segments are `memfd`s, passed on over a socket with an abstract name: when
-//! a process ends, however it does, the kernel frees what nobody else has mapped, and its name. The socket of a link
-//! stays open as long as the link, so that the kernel also tells when a peer has died.
+//! Nothing has a name in a file system. Segments are `memfd`s, passed over a socket with an abstract name: when a
+//! process ends for any reason, the kernel frees its name and all memory that no other process has mapped. The socket
+//! of a link stays open as long as the link, so that the kernel also reports the death of a peer.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `settings` | the knobs, each with its default |
-//! | `segment` | segments: made, sealed, mapped; all copies to and from what others may change |
-//! | `arena` | the memory that a node sends from, and its blocks |
-//! | `shared` | which memory of this process others may map, by address |
-//! | `copies` | blocks of it for payload that lies elsewhere |
-//! | `cursor`, `record` | the ring: positions, and what stands in it |
-//! | `side`, `slots` | what the ends of a link tell each other; what was sent and is still read |
+//! | `segment` | segments: made, sealed, mapped; all copies to and from memory that others may change |
+//! | `arena` | the memory from which a node sends, and its blocks |
+//! | `shared` | the memory of this process that others may map, by address |
+//! | `copies` | blocks of it for payload from elsewhere |
+//! | `cursor`, `record` | the ring: positions and records |
+//! | `side`, `slots` | state shared by the ends of a link; payload that was sent and is still read |
 //! | `link` | one end of a link |
-//! | `limbo` | what is still read of links that are over |
+//! | `limbo` | payload of ended links that is still read |
 //! | `bell` | waking a node |
-//! | `greeting`, `socket`, `dial`, `meeting` | how two nodes meet |
+//! | `greeting`, `socket`, `dial`, `meeting` | how two nodes connect |
 //! | `endpoint` | the endpoint: rounds, sleep, and the port |
-//! | [`door`] | where processes of this host join a node while it runs |
+//! | [`door`] | where processes of this host join a running node |
 //!
-//! # What is believed of a peer
-//! A peer runs for the same user and was let in by name; but it may be broken. What it writes into the link is checked
-//! before it is used: positions, sizes, places in its arena. It cannot write to this node's arena, and nobody can make a
-//! segment shorter. So a broken peer can make its own frames wrong and its own link end, and can disturb the sleep of
-//! its peers; that is all.
+//! # Trust
+//! A peer runs as the same user and was admitted by name; but it may be broken. Everything it writes into the link is
+//! checked before use: positions, sizes, offsets in its arena. It cannot write to this node's arena, and no process can
+//! shorten a segment. So a broken peer can only corrupt its own frames, end its own link, and disturb the sleep of its
+//! peers.
 
 pub(crate) mod arena;
 pub(crate) mod bell;

@@ -1,8 +1,8 @@
 //! Data sent over ended links that may still be read at their other ends.
 //!
-//! A link ends when its peer closes it, restarts or dies; the peer's process may live on and have frames in use. Their
-//! memory must not be written again before it has let go of them. It says so slot by slot, or by closing its lease: a
-//! pipe whose other end closes with the last handle, or with the process.
+//! A link ends when its peer closes it, restarts or dies; the peer's process may live on and use frames. Their memory
+//! must not be overwritten before it has released them. It releases them slot by slot, or by closing its lease: a pipe
+//! whose other end closes with the last handle, or with the process.
 
 use super::segment::Common;
 use super::side::Side;
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Links that are over, of one arena.
 #[derive(Debug, Default)]
 pub(super) struct Limbo {
-    /// So that in a system in which no link ends nothing is locked.
+    /// Avoids the lock in a system in which no link has ended.
     occupied: AtomicBool,
     departed: Mutex<Vec<Departed>>,
 }
@@ -38,13 +38,13 @@ impl Departed {
     }
 }
 
-/// Whether the other end of a lease was closed: nothing is ever written to it.
+/// Returns whether the other end of a lease was closed: nothing is ever written to it.
 fn lease_is_over(lease: &OwnedFd) -> bool {
     !matches!(rustix::io::read(lease, &mut [0_u8; 1]), Err(io::Errno::AGAIN | io::Errno::INTR))
 }
 
 impl Limbo {
-    /// Takes what is left of a link.
+    /// Takes the payload of an ended link that is still in use.
     pub(super) fn take(&self, mut departed: Departed) {
         if departed.is_over() {
             return;
@@ -53,7 +53,7 @@ impl Limbo {
         self.occupied.store(true, Ordering::Release);
     }
 
-    /// Lets go of what is not read any more.
+    /// Releases payload that is no longer read.
     pub(super) fn reap(&self) {
         if !self.occupied.load(Ordering::Acquire) {
             return;

@@ -20,10 +20,10 @@ use std::sync::atomic::{Ordering, fence};
 /// Payload up to this size is copied by the receiver: giving a slot back costs more.
 const SMALL_PAYLOAD: usize = 256;
 
-/// When no more slots than these are free, receivers are told to copy.
+/// Number of free slots at and below which receivers are told to copy.
 const FEW_SLOTS: u32 = SLOTS / 8;
 
-/// A record may take this part of the ring; a larger one is made small by copying what is in it.
+/// Largest part of the ring that a record may take; a larger record is reduced by copying its payload.
 const RECORD_SHARE: usize = 8;
 
 /// Result of two greetings: the agreed terms, and the memory that came with them.
@@ -37,7 +37,7 @@ pub(super) struct Parts {
     pub(super) arena: PeerArena,
     /// Our end of the pipe that the peer keeps open while it may read our arena.
     pub(super) lease: OwnedFd,
-    /// Our end of the pipe that says the same of us.
+    /// Our end of the pipe with which the peer does the same.
     pub(super) held: OwnedFd,
     pub(super) max_frame_bytes: usize,
     pub(super) queue_frames: u64,
@@ -48,9 +48,9 @@ pub(super) struct Parts {
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) socket: OwnedFd,
-    /// Whether the socket has ended: the peer is gone, in whatever way.
+    /// Whether the socket has ended: the peer has closed the link or died.
     pub(super) socket_ended: bool,
-    /// Whether the peer's next life is here already.
+    /// Whether the peer has already reconnected with a new session.
     pub(super) replaced: bool,
     pub(super) max_frame_bytes: usize,
     side: Side,
@@ -68,22 +68,22 @@ pub(super) struct Link {
     taken_frames: u64,
     taken_bytes: u64,
     slots: Slots,
-    /// Whether something was taken and the peer, which may want room, was not told yet.
+    /// Whether records were taken and the peer, which may want room, was not notified yet.
     made_room: bool,
-    /// Whether something was sent and the peer's bell was not rung yet.
+    /// Whether records were sent and the peer's bell was not rung yet.
     sent: bool,
     /// Used again for every frame.
     extents: Vec<Extent>,
 }
 
-/// State for reading the peer's data and for returning it. Lives as long as somebody holds payload of the link.
+/// State for reading the peer's data and returning it. Lives as long as any payload of the link is held.
 #[derive(Debug)]
 struct Reading {
     common: Arc<Common>,
     side: Side,
     arena: PeerArena,
     bell: Bell,
-    /// Closed with this: then the peer knows that nothing of its arena is read here any more.
+    /// Closed with this value, which tells the peer that nothing in its arena is read here any more.
     _held: OwnedFd,
 }
 
@@ -121,7 +121,7 @@ pub(super) enum Look {
     Ended(DownReason),
 }
 
-/// Why a frame was not taken.
+/// Reason why a frame was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lacks {
     /// Room in the queue.
@@ -162,7 +162,7 @@ impl Link {
         }
     }
 
-    /// The memory of the link, for tests that do to it what a broken peer might.
+    /// Returns the memory of the link, for tests that corrupt it as a broken peer might.
     #[cfg(test)]
     pub(super) fn memory(&self) -> &Common {
         &self.common
@@ -172,7 +172,7 @@ impl Link {
         self.side.other()
     }
 
-    /// Whether nothing can be sent any more.
+    /// Returns whether nothing can be sent any more.
     pub(super) fn is_over(&self) -> bool {
         self.socket_ended || self.replaced || self.peer().end(&self.common).is_some()
     }
@@ -182,14 +182,14 @@ impl Link {
         self.peer().collect(&self.common, &mut self.slots);
     }
 
-    /// Asks the peer to ring when it makes room or gives payload back. A frame that was refused is tried again after
-    /// this, because what it lacks may have come just before.
+    /// Asks the peer to ring when it makes room or returns payload. A refused frame is tried again afterwards, because
+    /// room may have appeared just before.
     pub(super) fn wish(&self) {
         self.side.wish(&self.common);
         fence(Ordering::SeqCst);
     }
 
-    /// Writes `frame`, of `bytes` bytes, into the ring. Gives it back with what it lacks.
+    /// Writes `frame`, of `bytes` bytes, into the ring. On failure, returns it with the missing resource.
     pub(super) fn send(
         &mut self,
         frame: Frame,
@@ -253,15 +253,15 @@ impl Link {
         if has_room(self) {
             return true;
         }
-        // The peer may have any number there; what was never sent it cannot have taken.
+        // The peer may store any number there; it cannot have taken more than was sent.
         let (peer, common) = (self.peer(), self.common.clone());
         self.taken_frames = peer.taken_frames(&common).load(Ordering::Acquire).min(self.sent_frames);
         self.taken_bytes = peer.taken_bytes(&common).load(Ordering::Acquire).min(self.sent_bytes);
         has_room(self)
     }
 
-    /// Finds out which parts of the frame lie where, and puts the extents of its record together; those of what has to
-    /// be copied count from zero, with [`COPIED`] set.
+    /// Locates the parts of the frame and collects the extents of its record; the offsets of parts that must be copied
+    /// count from zero, with [`COPIED`] set.
     fn plan(&mut self, frame: &Frame, arena: &Arena) -> Plan {
         let most = self.outgoing.bytes / RECORD_SHARE;
         let head_in_extent = frame.head.len() > most / 2;
@@ -297,7 +297,7 @@ impl Link {
         Plan { head_in_extent, copied_bytes: head + payload, copy_all: true }
     }
 
-    /// Takes what is next.
+    /// Takes the next record.
     pub(super) fn take(&mut self, bytes_copied: &mut u64) -> Look {
         match self.try_take(bytes_copied) {
             Ok(Some(frame)) => return Look::Frame(frame),
@@ -312,7 +312,7 @@ impl Link {
             None if self.replaced => DownReason::Replaced,
             None => return Look::Nothing,
         };
-        // The end is said after the last frame was published: what is not here now will never be.
+        // The end is set after the last frame was published: no further frame can appear.
         match self.try_take(bytes_copied) {
             Ok(Some(frame)) => Look::Frame(frame),
             Ok(None) => Look::Ended(reason),
@@ -370,14 +370,15 @@ impl Link {
         Frame { head: head.unwrap_or_default(), payload }
     }
 
-    /// Rings for what was sent, and for room that was made where it was wanted. Returns the number of system calls.
+    /// Rings the peer's bell for sent records, and for room if the peer waits for it. Returns the number of system
+    /// calls.
     pub(super) fn tell(&mut self) -> u64 {
         let sent = std::mem::take(&mut self.sent);
         let room_wanted = std::mem::take(&mut self.made_room) && self.peer().wants_room(&self.common);
         u64::from((sent || room_wanted) && self.reading.bell.ring())
     }
 
-    /// Says that this end is gone, in good order or not.
+    /// Marks this end as closed, in good order or not.
     pub(super) fn end(&mut self, end: End) {
         if self.side.end(&self.common).is_none() {
             self.side.say_end(&self.common, end);
@@ -390,7 +391,7 @@ impl Link {
         self.sent_frames.saturating_sub(self.peer().taken_frames(&self.common).load(Ordering::Acquire))
     }
 
-    /// Returns the rest of the link when it has ended.
+    /// Returns the remains of the link when it has ended.
     pub(super) fn depart(self) -> Departed {
         Departed { theirs: self.side.other(), common: self.common, slots: self.slots, lease: self.lease }
     }
@@ -421,7 +422,7 @@ struct Plan {
     head_in_extent: bool,
     /// Bytes that have to be copied into the arena.
     copied_bytes: usize,
-    /// Whether payload is copied that lies in the arena.
+    /// Whether payload in the arena is copied as well.
     copy_all: bool,
 }
 
@@ -439,7 +440,7 @@ impl Plan {
     }
 }
 
-/// Nothing is ever written to a link's socket after the greetings: whatever can be read says that it is over.
+/// Returns whether a link's socket is readable. Nothing is written to it after the greetings, so the link is over.
 pub(super) fn socket_is_over(socket: &OwnedFd) -> bool {
     !matches!(rustix::io::read(socket, &mut [0_u8; 1]), Err(io::Errno::AGAIN | io::Errno::INTR))
 }

@@ -20,7 +20,7 @@ impl ShmEndpoint {
         Home { me: &self.me, arena: &self.arena, bell: &self.bell, settings: &self.settings }
     }
 
-    /// Accepts all who have called.
+    /// Accepts all pending connections.
     pub(super) fn accept(&mut self) {
         loop {
             let Some(listener) = &self.listener else { return };
@@ -44,7 +44,7 @@ impl ShmEndpoint {
         }
     }
 
-    /// After a pause: watches for callers again. Those that wait are seen by the next look.
+    /// Watches for callers again after a pause. The next poll sees those that wait.
     fn accept_again(&mut self, now: Instant) {
         match (self.accepts_again, &self.listener) {
             (Some(at), Some(listener)) if at <= now => {
@@ -58,7 +58,7 @@ impl ShmEndpoint {
         }
     }
 
-    /// Watches a connection until it has said who it is.
+    /// Watches a connection until its peer has identified itself.
     fn admit(&mut self, connection: OwnedFd, who: Who) {
         let deadline = Instant::now() + self.settings.greeting_timeout.to_std();
         let watch = self.next_watch();
@@ -87,7 +87,7 @@ impl ShmEndpoint {
         }
     }
 
-    /// Does what is due.
+    /// Runs the timers that are due.
     pub(super) fn run_timers(&mut self, now: Instant) {
         if self.closed || self.next_timer.is_none_or(|timer| timer > now) {
             return;
@@ -118,7 +118,7 @@ impl ShmEndpoint {
         self.stats.connects_begun += 1;
         self.stats.system_calls += 1;
         let called = socket::connect(&dial.name).and_then(|connection| {
-            // A stranger who took the name is not told anything.
+            // A process of another user that took the name gets no information.
             if !socket::is_ours(&connection) {
                 return Err(io::Errno::PERM);
             }
@@ -144,7 +144,7 @@ impl ShmEndpoint {
         self.call_again_later(who);
     }
 
-    /// Hears what a connection says that is no link yet.
+    /// Handles a message on a connection that is not a link yet.
     pub(super) fn hear(&mut self, watch: Watch) {
         let Some(index) = self.guests.iter().position(|guest| guest.watch == watch) else { return };
         let mut message = [0; MESSAGE_BYTES];
@@ -160,7 +160,7 @@ impl ShmEndpoint {
                     self.refused(&who, reason);
                 }
             }
-            // It is gone: a peer that ends, or that was asked for while it began.
+            // It no longer exists: the peer ended, or was still starting.
             _ => {
                 self.stats.connects_failed += u64::from(matches!(who, Who::Called { .. }));
                 self.call_again_later(&who);
@@ -214,7 +214,7 @@ impl ShmEndpoint {
                 };
                 match self.home().answer(&connection, &caller) {
                     Ok(lease) => self.home().called(connection, caller, lease),
-                    // It is gone again.
+                    // It has closed already.
                     Err(_) => return Ok(()),
                 }
             }
@@ -225,7 +225,7 @@ impl ShmEndpoint {
         Ok(())
     }
 
-    /// Only the called side says why it refuses: a caller just hangs up.
+    /// Only the called side sends the reason of a refusal: a caller just closes the connection.
     fn say_no(&self, connection: &OwnedFd, who: &Who, reason: Refusal) {
         if matches!(who, Who::Unknown) {
             self.home().refuse(connection, reason);
@@ -234,13 +234,13 @@ impl ShmEndpoint {
 }
 
 impl Peer {
-    /// Whether there is a link whose other end has not ended it, and has not died: the kernel closes the socket of a
-    /// process that ends, however that comes.
+    /// Returns whether there is a link whose other end has neither ended it nor died: the kernel closes the socket of a
+    /// process that ends for any reason.
     fn is_alive(&self) -> bool {
         self.links.back().is_some_and(|(_, link)| !link.is_over() && !link::socket_is_over(&link.socket))
     }
 
-    /// A link is there. One that is there already ends, when all that it brought is taken.
+    /// Starts a link. An existing one ends when all of its frames have been taken.
     fn begin(&mut self, link: Link, watch: Watch) {
         if let Some(dial) = &mut self.dial {
             dial.attempts = 0;

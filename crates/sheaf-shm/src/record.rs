@@ -25,7 +25,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 /// Records begin at multiples of this, so that whatever is left at the ring's end has room for a prefix.
 pub(super) const RECORD_ALIGN: usize = 32;
 
-/// Nothing: the rest of the ring is skipped.
+/// Not a record: the rest of the ring is skipped.
 const SKIP: u32 = 1;
 /// The receiver copies the payload and gives the slot back at once: the sender is short of slots or memory.
 const COPY: u32 = 2;
@@ -60,7 +60,7 @@ pub(super) struct Extent {
 
 const EXTENT_BYTES: usize = size_of::<Extent>();
 
-/// Where a ring is: a part of a segment.
+/// Range of a ring in a segment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RingPlace {
     pub(super) at: usize,
@@ -85,7 +85,7 @@ pub(super) struct Outgoing<'a> {
     pub(super) payload_bytes: u64,
 }
 
-/// Whether a record of this size has room, with what would be skipped at the ring's end.
+/// Returns whether there is room for a record of this size, including bytes skipped at the ring's end.
 pub(super) fn has_room(ring: RingPlace, writer: &mut Writer, taken: &AtomicU64, bytes: usize) -> bool {
     let left = ring.bytes - writer.place() as usize;
     let skipped = if left < bytes { left } else { 0 };
@@ -131,7 +131,7 @@ pub(super) fn write(common: &Common, ring: RingPlace, writer: &mut Writer, recor
 pub(super) struct Incoming {
     /// The head, where it is in the record.
     pub(super) head: Option<Bytes>,
-    /// Where it is not: the place of the head in the sender's arena.
+    /// If it is elsewhere: the range of the head in the sender's arena.
     pub(super) head_extent: Option<Range<usize>>,
     pub(super) slot: Option<u32>,
     pub(super) copy: bool,
@@ -146,10 +146,10 @@ pub(super) struct Bounds {
     pub(super) slots: u32,
 }
 
-/// Takes the next record, if there is one; the extents of its payload are put into `payload`.
+/// Takes the next record, if there is one; the extents of its payload are added to `payload`.
 ///
 /// # Errors
-/// If what is there is no record, or one that breaks the bounds.
+/// If the data are not a record, or violate its bounds.
 pub(super) fn take(
     common: &Common,
     ring: RingPlace,

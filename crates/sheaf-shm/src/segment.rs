@@ -1,9 +1,8 @@
-//! Shared memory as such: files without a name, mapped, and read and written within their bounds.
+//! Shared memory: unnamed files, mapped, and read and written within their bounds.
 //!
-//! A segment is a `memfd`: it lives as long as somebody has it open or mapped, and is gone with the last of them,
-//! however that ends. So a crash leaves nothing behind, and there is nothing that a later start could trip over or
-//! take for its own. The size of a segment is sealed when it is made: nobody can cut it off below a reader, which would
-//! otherwise end that process with `SIGBUS`.
+//! A segment is a `memfd`: it lives while any process has it open or mapped, and disappears with the last of them. So a
+//! crash leaves nothing behind that a later start could mistake for its own. The size of a segment is sealed when it is
+//! made: no process can truncate it under a reader, which would end that reader with `SIGBUS`.
 
 #![allow(unsafe_code, reason = "mapping memory, and copying to and from what other processes may change")]
 
@@ -19,8 +18,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 /// The unit of the kernel's mappings here.
 pub(crate) const PAGE_BYTES: usize = 4096;
 
-/// A new segment of `bytes` bytes, all zero, none of them in memory yet. `name` is for people: it stands in
-/// `/proc/PID/maps`. Nobody can change its size.
+/// Makes a segment of `bytes` zero bytes, not yet in memory. `name` is for people: it appears in `/proc/PID/maps`. Its
+/// size cannot change.
 pub(crate) fn create(name: &str, bytes: usize) -> io::Result<OwnedFd> {
     let file = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     rustix::fs::ftruncate(&file, bytes as u64)?;
@@ -28,19 +27,20 @@ pub(crate) fn create(name: &str, bytes: usize) -> io::Result<OwnedFd> {
     Ok(file)
 }
 
-/// Ends sealing, and writing through mappings that are made from now on: whoever is given the file can only read.
+/// Seals the file against writing through new mappings and against further seals: processes that receive it can only
+/// read.
 pub(crate) fn make_read_only_for_others(file: impl AsFd) -> io::Result<()> {
     rustix::fs::fcntl_add_seals(file, SealFlags::FUTURE_WRITE | SealFlags::SEAL)
 }
 
-/// The size of a segment that somebody else has made, if it is one whose size cannot change.
+/// Returns the size of a segment made by another process, if the size is sealed.
 pub(crate) fn sealed_bytes(file: impl AsFd) -> Option<usize> {
     let seals = rustix::fs::fcntl_get_seals(&file).ok()?;
     let size = rustix::fs::fstat(&file).ok()?.st_size;
     seals.contains(SealFlags::SHRINK).then(|| usize::try_from(size).ok())?
 }
 
-/// Who may do what with a mapping.
+/// Access rights of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     Read,
@@ -54,8 +54,8 @@ pub(crate) struct Mapping {
     bytes: usize,
 }
 
-// SAFETY: A mapping is plain memory, valid from any thread until it is dropped. What may be done with it at the same time
-// is for the methods to say.
+// SAFETY: A mapping is plain memory, valid from any thread until it is dropped. The methods define which concurrent
+// accesses are allowed.
 unsafe impl Send for Mapping {}
 // SAFETY: As above.
 unsafe impl Sync for Mapping {}
@@ -78,7 +78,7 @@ impl Mapping {
         self.bytes
     }
 
-    /// Where the mapping begins, for those who hand out slices of it (see `arena`).
+    /// Returns the start of the mapping, for callers that hand out slices of it (see `arena`).
     pub(crate) fn base(&self) -> NonNull<u8> {
         self.base
     }
@@ -102,15 +102,16 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: The range was mapped by `new`, and whoever points into it holds the mapping.
+        // SAFETY: The range was mapped by `new`, and everything that points into it holds the mapping.
         let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.bytes) };
     }
 }
 
-/// A segment that several processes write to: nothing here gives out a reference to anything but atomics.
+/// A segment that several processes write to: references are given out only to atomics.
 ///
-/// The copies assume what the rings' positions promise: a range is read only after its writer has published it, and
-/// written only after its reader has given it back. Another process that breaks this makes a copy have any content, and
+/// The copies rely on the guarantee of the rings' positions: a range is read only after its writer has published it,
+/// and written only after its reader has returned it. Another process that breaks this can make a copy have any
+/// content, and content is checked after it was copied.
 /// content is checked after it was copied.
 #[derive(Debug)]
 pub(crate) struct Common(Mapping);
@@ -151,8 +152,8 @@ impl Common {
     /// Copies `from` to offset `at`.
     pub(crate) fn write(&self, at: usize, from: &[u8]) {
         let to = self.range(at, from.len());
-        // SAFETY: Both ranges are valid, and `from` is memory of this process that is not this mapping's: nobody is
-        // given references into it.
+        // SAFETY: Both ranges are valid, and `from` is memory of this process outside this mapping: no references into
+        // the mapping are given out.
         unsafe { ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) };
     }
 

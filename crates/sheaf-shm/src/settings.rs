@@ -8,12 +8,12 @@ use sheaf_transport::greeting::MAX_FRAME_BYTES;
 use sheaf_wire::{ByteCount, Nanos, NodeId, RunNumber, SessionId};
 use std::io;
 
-/// The rings of a link have room for so many bytes of records for each frame of its queue.
+/// Ring size per frame of a link's queue, in bytes of records.
 const RING_BYTES_PER_FRAME: usize = 256;
 const MIN_RING_BYTES: usize = 64 << 10;
 pub(super) const MAX_RING_BYTES: usize = 16 << 20;
 
-/// A node and whom it talks to.
+/// A node and its peers.
 #[derive(Debug)]
 pub struct ShmOptions {
     /// This node.
@@ -26,7 +26,7 @@ pub struct ShmOptions {
     pub name: Option<String>,
     /// The other nodes.
     pub peers: Vec<ShmPeer>,
-    /// The memory that the node sends from: at least [`ShmSettings::arena_bytes`], and what sources take of it.
+    /// The memory from which the node sends: at least [`ShmSettings::arena_bytes`], plus the blocks of sources.
     pub arena: Arena,
     /// The knobs.
     pub settings: ShmSettings,
@@ -35,7 +35,7 @@ pub struct ShmOptions {
 /// A peer on the same host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShmPeer {
-    /// Who it is.
+    /// Its node id.
     pub node: NodeId,
     /// The name under which it waits, if this node is the one that calls. Of two nodes exactly one calls.
     pub call: Option<String>,
@@ -77,7 +77,7 @@ impl Default for ShmSettings {
     }
 }
 
-/// Why an endpoint could not be made.
+/// Reason why an endpoint could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum ShmError {
     /// The node is its own peer, or a peer is named twice.
@@ -118,7 +118,7 @@ pub enum ShmError {
     Io {
         /// Operation that failed.
         what: &'static str,
-        /// Why it failed.
+        /// Error of the operating system.
         #[source]
         source: io::Error,
     },

@@ -1,7 +1,7 @@
-//! Which memory of this process others may map: by address, so that whoever has a slice of it can say where it lies.
+//! The memory of this process that others may map, by address, so that the location of any slice can be determined.
 //!
-//! Arenas are entered here when they are made or mapped, this node's own and those of its peers, and leave before their
-//! addresses can mean anything else. A third process that is told segment and offset reads a fragment where its source
+//! Arenas are registered when they are made or mapped, this node's own and those of its peers, and are removed before
+//! their addresses can be reused. A third process that receives segment and offset reads a fragment where its source
 //! wrote it.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -25,7 +25,7 @@ impl SharedSegment {
         self.file.as_fd()
     }
 
-    /// Where `piece` lies in it, if it does.
+    /// Returns the offset of `piece` in it, if it is there.
     fn offset_of(&self, piece: &[u8]) -> Option<usize> {
         let at = (piece.as_ptr() as usize).checked_sub(self.base)?;
         (at < self.bytes && piece.len() <= self.bytes - at).then_some(at)
@@ -60,8 +60,8 @@ impl Drop for Entry {
     }
 }
 
-/// A copy of the list, which is looked at without a lock. While somebody has a slice of a segment, that is in the list,
-/// and a look that follows sees it there: whoever handed the slice over made it after the entry.
+/// A copy of the list that is read without a lock. While a slice of a segment exists, the segment is in the list, and a
+/// later read finds it: the slice was made after the segment was registered.
 #[derive(Clone, Debug, Default)]
 pub struct SharedMemory {
     segments: Vec<SharedSegment>,

@@ -2,14 +2,14 @@
 //!
 //! | offset | bytes | |
 //! |---|---|---|
-//! | 0 | 8 | how far this end has written its ring |
-//! | 128 | 8 | how far this end has taken the other's ring |
-//! | 136 | 8 | how many frames it has taken |
+//! | 0 | 8 | position up to which this end has written its ring |
+//! | 128 | 8 | position up to which this end has taken the other's ring |
+//! | 136 | 8 | number of frames it has taken |
 //! | 144 | 8 | their bytes, head and payload |
-//! | 256 | 4 | whether and how this end is gone |
+//! | 256 | 4 | whether and how this end has ended |
 //! | 260 | 4 | whether it waits for room in its ring |
-//! | 264 | 4 | whether it waits for payload to be given back |
-//! | 384 | 128 | the set of slots of the other end's frames that this end has given back |
+//! | 264 | 4 | whether it waits for payload to be returned |
+//! | 384 | 128 | the set of slots of the other end's frames that this end has returned |
 //!
 //! Each group has two cache lines (the unit of prefetching) of its own. Two sides, then the two rings.
 
@@ -88,13 +88,13 @@ impl Side {
         common.u64(self.base() + TAKEN_BYTES)
     }
 
-    /// Says that this end is gone; it said nothing before.
+    /// Marks this end as ended; to be called once.
     pub(super) fn say_end(self, common: &Common, end: End) {
         let end = if end == End::Closed { 1 } else { 2 };
         common.u32(self.base() + END).store(end, Ordering::Release);
     }
 
-    /// Whether this end has said that it is gone.
+    /// Returns how this end has ended, if it has.
     pub(super) fn end(self, common: &Common) -> Option<End> {
         match common.u32(self.base() + END).load(Ordering::Acquire) {
             0 => None,
@@ -103,19 +103,19 @@ impl Side {
         }
     }
 
-    /// Says that this end wants its bell rung when there is room in its ring, and when payload is given back. To be
-    /// followed by a fence and another look.
+    /// Requests a ring of this end's bell when there is room in its ring, and when payload is returned. Must be
+    /// followed by a fence and another check.
     pub(super) fn wish(self, common: &Common) {
         common.u32(self.base() + WANTS_ROOM).store(1, Ordering::Relaxed);
         common.u32(self.base() + WANTS_MEMORY).store(1, Ordering::Relaxed);
     }
 
-    /// Whether this end waits for room. The wish is taken away.
+    /// Returns whether this end waits for room, and clears the wish.
     pub(super) fn wants_room(self, common: &Common) -> bool {
         take_wish(common.u32(self.base() + WANTS_ROOM))
     }
 
-    /// Gives a slot of the other end back, and says whether that end waits for it.
+    /// Returns a slot to the other end, and returns whether that end waits for it.
     pub(super) fn give_back(self, common: &Common, slot: u32) -> bool {
         let word = common.u64(self.base() + GIVEN_BACK + 8 * (slot as usize / 64));
         word.fetch_or(1 << (slot % 64), Ordering::Release);
@@ -133,8 +133,9 @@ impl Side {
     }
 }
 
-/// Whoever makes room fences between making it and looking for the wish, as whoever wishes fences between wishing and
-/// looking for room: one of the two is certain to see the other (`doorbell_model.rs` tries it).
+/// The side that makes room executes a fence between making it and reading the wish, and the side that wishes executes
+/// one between setting the wish and checking for room: one of the two is certain to see the other (`doorbell_model.rs`
+/// tries it).
 fn take_wish(wish: &AtomicU32) -> bool {
     fence(Ordering::SeqCst);
     wish.load(Ordering::Relaxed) != 0 && wish.swap(0, Ordering::AcqRel) != 0

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 /// Maximum number of frames with payload at one receiver. Beyond it, and shortly before, receivers copy.
 pub(super) const SLOTS: u32 = 1024;
 
-/// Words of a set of slots.
+/// Number of words in a set of slots.
 pub(super) const SLOT_WORDS: usize = SLOTS as usize / 64;
 
 /// The frames at one receiver.
@@ -32,8 +32,8 @@ impl Slots {
         self.in_use == 0
     }
 
-    /// Keeps `payload` under a slot, the lowest that is free: so in a steady state few words are looked at and changed.
-    /// `None` if there is none; then nothing was taken.
+    /// Keeps `payload` in the lowest free slot, so that in a steady state few words are read and changed. Returns
+    /// `None`, and takes nothing, if there is no free slot.
     pub(super) fn keep(&mut self, payload: &mut VecDeque<Bytes>) -> Option<u32> {
         let word = self.free.iter().position(|free| *free != 0)?;
         let bit = self.free[word].trailing_zeros();
@@ -45,7 +45,7 @@ impl Slots {
         Some(slot as u32)
     }
 
-    /// Lets go of the slots of a word that the receiver has given back. Those that it never had count for nothing.
+    /// Releases the slots of a word that the receiver has returned. Slots that it never had are ignored.
     pub(super) fn give_back(&mut self, word: usize, slots: u64) {
         let mut slots = slots & !self.free[word];
         self.free[word] |= slots;

@@ -18,7 +18,8 @@ const MAX_FILES: usize = 8;
 /// Number of callers that wait to be accepted. A further caller is refused and calls again.
 const BACKLOG: i32 = 128;
 
-/// The longest name of a meeting place, in bytes: an address has room for 107, and what stands before the name needs some.
+/// Maximum length of the name of a meeting place, in bytes: an address has room for 107, including the prefix of the
+/// name.
 pub const MAX_NAME_BYTES: usize = 80;
 
 /// The address of a meeting place: a name in the kernel, which is free again when its socket is closed, however that
@@ -45,7 +46,7 @@ pub(super) fn listen_at(address: &SocketAddrUnix) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Calls. A connection is there at once, or not at all.
+/// Connects. The connection succeeds at once or fails.
 pub(super) fn connect(name: &str) -> io::Result<OwnedFd> {
     connect_to(&address(name)?)
 }
@@ -56,8 +57,8 @@ pub(super) fn connect_to(address: &SocketAddrUnix) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// The address of a meeting place that is a file: through its directory, so that the length of its path does not matter. The
-/// directory stays open as long as the address is used.
+/// Returns the address of a meeting place that is a file: relative to its directory, so that the length of its path
+/// does not matter. The directory stays open as long as the address is used.
 fn file_address(path: &Path) -> io::Result<(OwnedFd, SocketAddrUnix)> {
     let name = path.file_name().ok_or(io::Errno::INVAL)?;
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -71,8 +72,8 @@ fn file_address(path: &Path) -> io::Result<(OwnedFd, SocketAddrUnix)> {
     Ok((directory, address))
 }
 
-/// A socket at `path` that waits for callers. Whoever opened it removes the file; one that is left of a process that was
-/// killed is replaced.
+/// Makes a socket at `path` that accepts connections. The caller removes the file; the remains of a killed process are
+/// replaced.
 pub(crate) fn listen_path(path: &Path) -> io::Result<OwnedFd> {
     let socket = socket()?;
     let (_directory, address) = file_address(path)?;
@@ -89,7 +90,7 @@ pub(crate) fn listen_path(path: &Path) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Calls whoever waits at `path`.
+/// Connects to the socket at `path`.
 pub(crate) fn connect_path(path: &Path) -> io::Result<OwnedFd> {
     let socket = socket()?;
     let (_directory, address) = file_address(path)?;
@@ -107,7 +108,7 @@ pub(crate) fn accept(listener: &OwnedFd) -> io::Result<OwnedFd> {
     rustix::net::accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)
 }
 
-/// Whether the process at the other end runs for the same user.
+/// Returns whether the process at the other end runs as the same user.
 pub(crate) fn is_ours(socket: &OwnedFd) -> bool {
     socket_peercred(socket).is_ok_and(|peer| peer.uid == rustix::process::geteuid())
 }

@@ -15,14 +15,14 @@ use std::sync::atomic::Ordering;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GuestId(pub u64);
 
-/// A guest that was let in.
+/// A guest that was admitted.
 #[derive(Debug)]
 pub struct Guest {
     /// Its number.
     pub id: GuestId,
     /// Hello of the guest.
     pub hello: Hello,
-    /// Its process, as the kernel says.
+    /// Its process id, from the kernel.
     pub pid: u32,
     socket: Arc<OwnedFd>,
     common: Common,
@@ -59,36 +59,36 @@ impl Guest {
         self.out.longest()
     }
 
-    /// Lets the guest see what was written, and wakes it.
+    /// Makes written records visible to the guest, and wakes it.
     pub fn flush(&mut self) {
         if self.out.publish(&self.common) {
             self.bell.ring();
         }
     }
 
-    /// Copies the next record of the guest to `content`. `Some(false)` if there is none, `None` if what is there is no record:
-    /// the guest is broken.
+    /// Copies the next record of the guest to `content`. Returns `Some(false)` if there is none, and `None` if the data
+    /// are not a record: the guest is broken.
     pub fn take(&mut self, content: &mut Vec<u8>) -> Option<bool> {
         self.into.take(&self.common, content).ok()
     }
 
-    /// A number that the guest shows: what it says of its own work. It stays when the guest dies.
+    /// Returns a number that the guest publishes about its own work. It remains after the guest's death.
     #[must_use]
     pub fn gauge(&self, index: usize) -> u64 {
         assert!(index < GAUGES_COUNT, "there are {GAUGES_COUNT} gauges");
         self.common.u64(GAUGES + 8 * index).load(Ordering::Relaxed)
     }
 
-    /// Whether the guest has the file of a segment.
+    /// Returns whether the guest has the file of a segment.
     #[must_use]
     pub fn has(&self, segment: u32) -> bool {
         self.has.contains(&segment)
     }
 
-    /// Makes sure that the guest has the file of a segment before it reads of it.
+    /// Sends the guest the file of a segment, unless it has it, before it reads from the segment.
     ///
     /// # Errors
-    /// The system's: the guest is gone, or has not taken what it was sent before.
+    /// The error of the system: the guest has died, or has not read earlier messages.
     pub fn share(&mut self, segment: &SharedSegment, memory: &mut SharedMemory) -> std::io::Result<()> {
         if self.has.contains(&segment.id) {
             return Ok(());
@@ -100,7 +100,7 @@ impl Guest {
         Ok(socket::send(&self.socket, &message, &[segment.file()])?)
     }
 
-    /// Ends the visit: the guest's socket closes. What it has written can still be taken.
+    /// Ends the visit: the guest's socket closes. Records that it has written can still be taken.
     pub fn end(&mut self) {
         // Fails where it has ended already.
         let _: io::Result<()> = rustix::net::shutdown(&*self.socket, rustix::net::Shutdown::Both);

@@ -33,7 +33,7 @@ const MAX_CALLERS: usize = 64;
 /// Options of a door.
 #[derive(Debug)]
 pub struct DoorOptions {
-    /// Where it is: the path of a socket, at which nobody else listens.
+    /// Path of its socket, which no other process listens at.
     pub path: PathBuf,
     /// Name of its memory and its thread, for people: at most some 20 characters.
     pub name: String,
@@ -49,7 +49,7 @@ pub struct DoorOptions {
     pub waker: Waker,
 }
 
-/// Why a door could not be opened.
+/// Reason why a door could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot open a door at {path}")]
 pub struct DoorError {
@@ -61,16 +61,16 @@ pub struct DoorError {
 /// Event at a door.
 #[derive(Debug)]
 pub enum DoorNews {
-    /// Somebody was let in.
+    /// A guest was admitted.
     Entered(Box<Guest>),
-    /// A guest is gone. What it has written can still be taken.
+    /// A guest has left or died. Records that it has written can still be taken.
     Left(GuestId),
 }
 
 /// An open door.
 ///
-/// The node's thread polls its guests' rings. When it has nothing to do it says [`Door::lie_down`], looks once more, and may
-/// then sleep: a guest that rings meanwhile has it woken. When it is awake again it says [`Door::get_up`].
+/// The node's thread polls its guests' rings. When it is idle it calls [`Door::lie_down`], polls once more, and may
+/// then sleep: a guest that rings meanwhile wakes it. When it is awake again it calls [`Door::get_up`].
 #[derive(Debug)]
 pub struct Door {
     path: PathBuf,
@@ -92,7 +92,7 @@ impl Door {
     /// Opens a door.
     ///
     /// # Errors
-    /// A path that is taken or cannot be, or what the system lacks.
+    /// If the path is in use or invalid, or a system resource is missing.
     pub fn open(options: DoorOptions) -> Result<Self, DoorError> {
         let path = options.path.clone();
         let failed = |source: std::io::Error| DoorError { path: path.clone(), source };
@@ -124,13 +124,13 @@ impl Door {
         Ok(Self { path: options.path, bell, desk, thread: Some(thread) })
     }
 
-    /// Where it is.
+    /// Returns its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns the next event. Costs one load while there is none.
+    /// Returns the next event. Costs one load if there is none.
     pub fn poll(&mut self) -> Option<DoorNews> {
         if !self.desk.has_news.load(Ordering::Acquire) {
             return None;
@@ -165,10 +165,10 @@ impl Drop for Door {
         // Fails only when the counter is about to overflow, and then the thread is awake.
         let _ = io::write(self.bell.event(), &1_u64.to_ne_bytes());
         if let Some(thread) = self.thread.take() {
-            // It has panicked where this fails, and has said so.
+            // If this fails, the thread has panicked and printed a message.
             let _ = thread.join();
         }
-        // Somebody may have removed it with its directory.
+        // It may have been removed with its directory.
         let _ = std::fs::remove_file(&self.path);
     }
 }
@@ -193,7 +193,7 @@ struct Porter {
     name: String,
     max_guests: usize,
     waker: Waker,
-    /// Who has called and not said who it is, and until when it may.
+    /// Callers that have not identified themselves, each with its deadline.
     callers: Vec<(OwnedFd, Instant)>,
     guests: Vec<(GuestId, Arc<OwnedFd>)>,
     last_id: u64,
@@ -228,7 +228,8 @@ impl Porter {
         }
     }
 
-    /// Sleeps until something happens: the bell, a call, the places of callers that have greeted, and of guests that are gone.
+    /// Sleeps until something happens: the bell, a call, a greeting of a caller, or the death of a guest. Returns the
+    /// indices of such callers and guests.
     fn sleep(&self) -> (bool, bool, Vec<usize>, Vec<usize>) {
         let listens = self.accepts_again.is_none() && self.callers.len() < MAX_CALLERS;
         let mut all = vec![PollFd::from_borrowed_fd(self.bell.event(), PollFlags::IN)];
@@ -282,7 +283,8 @@ impl Porter {
             None => (DoorRefusal::NotUnderstood, NOT_UNDERSTOOD),
             Some(_) if self.guests.len() >= self.max_guests => (DoorRefusal::Full, FULL),
             Some(hello) => {
-                // Where that fails the caller is gone, or the system lacks something: the caller sees its call end.
+                // On failure the caller has died, or a system resource is missing: the caller sees its connection
+                // close.
                 let _ = self.admit(caller, hello);
                 return;
             }

@@ -1,12 +1,11 @@
-//! Records in a ring: each is its size, its length, and bytes that mean nothing here.
+//! Records in a ring: each is its size, its length, and content that is not interpreted here.
 //!
 //! | offset | bytes | |
 //! |---|---|---|
 //! | 0 | 4 | the record's size, a multiple of 32 |
-//! | 4 | 4 | the length of its content; 2^32 - 1: none, the rest of the ring is skipped |
+//! | 4 | 4 | the length of its content; 2^32 - 1: no record, the rest of the ring is skipped |
 //! | 8 | | the content |
-//!
-//! A record never runs over the end of the ring. The layout is private to processes of one machine that run the same
+//! A record never crosses the end of the ring. The layout is private to processes of one machine that run the same
 //! release: numbers are in the machine's byte order.
 
 use crate::cursor::{Impossible, Taker, Writer};
@@ -17,7 +16,7 @@ const ALIGN: usize = 32;
 const PREFIX_BYTES: usize = 8;
 const SKIP: u32 = u32::MAX;
 
-/// Where the positions of a link's two rings stand, and what a guest counts: each in cache lines of its own.
+/// Offsets of the positions of a link's two rings, and of a guest's counters: each in cache lines of its own.
 const WRITTEN: [usize; 2] = [0, 256];
 const TAKEN: [usize; 2] = [128, 384];
 pub(super) const GAUGES: usize = 512;
@@ -39,7 +38,7 @@ pub(super) struct Rings {
 }
 
 impl Rings {
-    /// Whether these are sizes that rings have.
+    /// Returns whether these sizes are valid for rings.
     pub(super) fn are_sound(self) -> bool {
         let sound = |bytes: usize| bytes.is_power_of_two() && (PAGE_BYTES..=MAX_RING_BYTES).contains(&bytes);
         sound(self.down_bytes) && sound(self.up_bytes)
@@ -120,7 +119,7 @@ impl Out {
         common.write(self.at + self.writer.place() as usize, &prefix);
     }
 
-    /// Lets the other end see what was written, and says whether there was anything: then the other end's bell is to be rung.
+    /// Publishes written records and returns whether there were any: the other end's bell must then be rung.
     pub(super) fn publish(&mut self, common: &Common) -> bool {
         let wrote = std::mem::take(&mut self.wrote);
         if wrote {
@@ -145,10 +144,10 @@ impl In {
         Self { at, bytes, way, taker: Taker::new(bytes as u64) }
     }
 
-    /// Copies the content of the next record to `content`. `false` if there is none.
+    /// Copies the content of the next record to `content`. Returns `false` if there is none.
     ///
     /// # Errors
-    /// If what is there is no record.
+    /// If the data are not a record.
     pub(super) fn take(&mut self, common: &Common, content: &mut Vec<u8>) -> Result<bool, Impossible> {
         loop {
             let available = self.taker.available(common.u64(WRITTEN[self.way as usize]))? as usize;
@@ -186,11 +185,11 @@ impl In {
     }
 }
 
-/// Puts `bytes` into a ring as a guest's doing: the first 8 are how far it says that it has written, the rest is in the
-/// ring. Takes records until there are none, or one is refused.
+/// Writes `bytes` into a ring in place of a guest: the first 8 are its written position, the rest is in the ring. Takes
+/// records until there are none, or one is refused.
 ///
 /// # Panics
-/// If a record is longer than the ring, if taking one does not move on, or if the machine has no memory.
+/// If a record is longer than the ring, if taking one makes no progress, or if memory is exhausted.
 pub fn fuzz_door_ring(bytes: &[u8]) {
     let rings = Rings { down_bytes: PAGE_BYTES, up_bytes: PAGE_BYTES };
     let (written, content) = bytes.split_at(bytes.len().min(8));

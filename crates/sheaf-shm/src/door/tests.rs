@@ -1,4 +1,4 @@
-//! Promises between host and guest; the guest may be anybody.
+//! Guarantees between host and guest; the guest may be any process.
 
 use super::ring::{In, Out, Rings, Way};
 use super::*;
@@ -235,7 +235,7 @@ fn nobody_is_at_a_door_that_is_closed_and_its_path_is_free() {
     drop(directory);
 }
 
-/// A call that nobody takes: it waits in the queue of a listener, which closes.
+/// A call that is never accepted: it waits in the queue of a listener, which closes.
 #[test]
 fn a_door_that_is_closed_behind_a_call_is_a_closed_door() {
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -271,7 +271,7 @@ fn a_path_that_a_killed_process_has_left_is_used_again_and_one_in_use_is_not() {
         })
     };
     assert!(again(house.path()).is_err(), "somebody listens there");
-    // What is left of a socket whose process is gone: a file that nobody listens at.
+    // The file of a socket whose process has died.
     let left = house.directory.path().join("left.door");
     drop(std::os::unix::net::UnixListener::bind(&left).expect("a socket"));
     assert!(left.exists());

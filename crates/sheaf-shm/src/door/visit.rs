@@ -21,10 +21,10 @@ const ANSWER_TIMEOUT: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 /// The longest text of a welcome.
 const MAX_TEXT_BYTES: usize = 16 << 20;
 
-/// Why a visit did not begin, or ended.
+/// Reason why a visit did not begin, or ended.
 #[derive(Debug, thiserror::Error)]
 pub enum VisitError {
-    /// Nobody is at the door.
+    /// No process listens at the door.
     #[error(
         "cannot connect to {path}: {source}; check that the run is in progress and that this is its socket for processors"
     )]
@@ -35,7 +35,7 @@ pub enum VisitError {
         #[source]
         source: std::io::Error,
     },
-    /// The door is somebody else's.
+    /// The door belongs to another user.
     #[error("{0} belongs to a process of another user; run both as the same")]
     Stranger(PathBuf),
     /// The host has no room.
@@ -55,7 +55,7 @@ pub enum VisitError {
     Io {
         /// Operation that failed.
         what: &'static str,
-        /// Why it failed.
+        /// Error of the operating system.
         #[source]
         source: std::io::Error,
     },
@@ -94,10 +94,10 @@ impl AsRef<[u8]> for Mapped {
 }
 
 impl Visit {
-    /// Greets whoever is behind the door at `path`.
+    /// Connects to the host at `path` and exchanges greetings.
     ///
     /// # Errors
-    /// Why there is no welcome.
+    /// Why the host did not admit the guest.
     pub fn meet(path: &Path, hello: &Hello) -> Result<Self, VisitError> {
         let failed = |what| move |source: io::Errno| VisitError::Io { what, source: source.into() };
         let socket = socket::connect_path(path)
@@ -164,7 +164,8 @@ impl Visit {
     /// Copies the next record to `content`.
     ///
     /// # Errors
-    /// [`VisitError::Closed`] when the host is gone and all that it wrote was taken, or that it broke the rules.
+    /// [`VisitError::Closed`] when the host has closed the door and all of its records were taken, or that it violated
+    /// the protocol.
     pub fn take(&mut self, content: &mut Vec<u8>) -> Result<Visited, VisitError> {
         let violated = |Impossible| VisitError::Violated("its ring has an invalid record");
         if self.into.take(&self.common, content).map_err(violated)? {
@@ -176,18 +177,18 @@ impl Visit {
         Ok(Visited::Nothing)
     }
 
-    /// Bytes of a segment of the host, in place. The host may write there again once it has been answered for what they
-    /// belong to.
+    /// Returns bytes of a segment of the host, in place. The host may overwrite them once the event to which they
+    /// belong has been answered.
     ///
     /// # Errors
-    /// A place that does not exist.
+    /// If the range does not exist.
     pub fn bytes(&mut self, segment: u32, at: u64, length: u64) -> Result<Bytes, VisitError> {
         let known = self.segments.iter().position(|(id, _)| *id == segment);
         let place = match known {
             Some(place) => place,
             None => self.fetch(segment)?,
         };
-        // What is asked for next is mostly in the same segment, or the one before.
+        // The next request is mostly for the same segment, or the previous one.
         self.segments.swap(0, place);
         let all = &self.segments[0].1;
         let range = usize::try_from(at).ok().zip(usize::try_from(length).ok());
@@ -196,7 +197,7 @@ impl Visit {
         range.map(|range| all.slice(range)).ok_or(VisitError::Violated("a place outside its memory"))
     }
 
-    /// Takes files from the socket until that of a segment is there; its place in the list.
+    /// Receives files from the socket until that of a segment has arrived; returns its index in the list.
     fn fetch(&mut self, segment: u32) -> Result<usize, VisitError> {
         let mut message = vec![0; MESSAGE_BYTES];
         loop {
@@ -224,7 +225,7 @@ impl Visit {
         self.out.push(&self.common, parts)
     }
 
-    /// Whether the host is gone. What it has written can still be taken.
+    /// Returns whether the host has closed the door or died. Records that it has written can still be taken.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.ended
@@ -236,7 +237,7 @@ impl Visit {
         self.out.longest()
     }
 
-    /// Lets the host see what was written, and wakes it.
+    /// Makes written records visible to the host, and wakes it.
     pub fn flush(&mut self) {
         if self.out.publish(&self.common) {
             self.host_bell.ring();
@@ -249,7 +250,7 @@ impl Visit {
         self.common.u64(GAUGES + 8 * index).store(value, Ordering::Relaxed);
     }
 
-    /// Flushes, then sleeps until there may be a record, the host is gone, or `timeout` has passed.
+    /// Flushes, then sleeps until there may be a record, the host has closed the door, or `timeout` has passed.
     pub fn wait(&mut self, timeout: Nanos) {
         self.flush();
         if self.own_bell.answer() || timeout == Nanos::ZERO {
@@ -261,7 +262,7 @@ impl Visit {
                 PollFd::from_borrowed_fd(self.own_bell.event(), PollFlags::IN),
                 PollFd::new(&self.socket, PollFlags::RDHUP),
             ];
-            // A signal ends the sleep early; the look behind it finds nothing then.
+            // A signal ends the sleep early; the following poll finds nothing.
             if rustix::event::poll(&mut both, timeout.as_ref()).is_ok_and(|ready| ready > 0) {
                 let over = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
                 self.ended |= both[1].revents().intersects(over);
@@ -272,9 +273,9 @@ impl Visit {
     }
 }
 
-/// Takes what is in the event counter of a bell, so that it is readable no more.
+/// Resets the event counter of a bell, so that it is no longer readable.
 pub(super) fn drain(bell: &Bell) {
-    // Fails when somebody else has taken it.
+    // Fails if another thread has reset it.
     let _ = io::read(bell.event(), &mut [0_u8; 8]);
 }
 

@@ -102,7 +102,7 @@ fn call(greeting: &Greeting) -> Vec<u8> {
     message
 }
 
-/// Says `message` to a new endpoint; gives what that tells of it.
+/// Sends `message` to a new endpoint; returns the event that it reports.
 fn told(message: &[u8], files: &[BorrowedFd<'_>]) -> Event {
     let name = name();
     let mut endpoint = ShmEndpoint::new(options(SENDER, RECEIVER, &name)).unwrap();

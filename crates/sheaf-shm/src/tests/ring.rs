@@ -33,7 +33,7 @@ fn given() -> impl Strategy<Value = Given> {
 }
 
 proptest! {
-    /// Whatever is taken when: what comes out is what went in, in order, and a full ring refuses.
+    /// For any order of calls, records come out as they went in, in order, and a full ring refuses.
     #[test]
     fn records_come_out_as_they_went_in(records in prop::collection::vec((given(), 0..4_usize), 1..60)) {
         let size = link_bytes(RING_BYTES);

@@ -1,6 +1,6 @@
-//! Two real processes that share memory, and what the kernel does when one of them is killed.
+//! Two real processes that share memory, and the effects of killing one of them.
 //!
-//! The other process is this test program again, told by its environment to be a node ([`the_other_process`]).
+//! The other process is this test program again; its environment makes it a node ([`the_other_process`]).
 
 use bytes::Bytes;
 use rustix::process::{Pid, Signal, kill_process};
@@ -16,7 +16,7 @@ use std::time::Instant;
 const HERE: NodeId = NodeId::readout(0);
 const THERE: NodeId = NodeId::builder(0);
 
-/// Set for the other process: what it is to do, its session, and the name under which it finds this one.
+/// Set for the other process: its task, its session, and the name under which it finds this one.
 const TASK: &str = "SHEAF_TEST_SHM_TASK";
 const PAYLOAD: usize = 3000;
 
@@ -203,7 +203,7 @@ fn a_process_that_is_killed_leaves_a_beginning_without_gaps_and_its_next_life_is
         }
         assert!(number >= 1000);
     }
-    // Its memory is there as long as somebody has a handle.
+    // Its memory exists as long as any handle does.
     for frame in &kept {
         check(frame);
     }
