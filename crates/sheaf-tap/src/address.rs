@@ -1,4 +1,4 @@
-//! Where a door is: a Unix socket, most often in a run's directory, or a TCP address.
+//! Addresses of doors: a Unix socket, mostly in a run's directory, or a TCP address.
 
 use sheaf_wire::NodeId;
 use std::fmt;
@@ -13,7 +13,7 @@ pub const EXTENSION: &str = "tap";
 /// The longest path that the name of a Unix socket holds everywhere.
 const SOCKET_PATH_BYTES: usize = 100;
 
-/// Where a door is.
+/// Address of a door.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Address {
     /// A Unix socket.
@@ -23,7 +23,7 @@ pub enum Address {
 }
 
 impl Address {
-    /// Reads an address: what has a colon and no slash is `host:port`, everything else a path.
+    /// Parses an address: text with a colon and no slash is `host:port`, everything else a path.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let is_tcp = text.contains(':') && !text.contains('/') && !Path::new(text).exists();

@@ -12,16 +12,17 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// So much is asked of the operating system at a time. Larger events are read to where they stay.
+/// Number of bytes requested from the operating system at a time. Larger events are read directly to their final
+/// memory.
 const READ_BYTES: usize = 256 << 10;
 
 /// Step by which a body grows as it arrives: its announced length is not trusted.
 const GROW_BYTES: usize = 1 << 20;
 
-/// Why a consumer gets nothing, or nothing more.
+/// Reason why a consumer gets no events, or no more.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// Nobody is there.
+    /// The connection failed.
     #[error(
         "cannot join {address}: {error}; check that the run is in progress and accepts consumers (consumers.open)"
     )]
@@ -41,7 +42,7 @@ pub enum ClientError {
         #[source]
         error: io::Error,
     },
-    /// The door closed the connection without a last word.
+    /// The door closed the connection without a final message.
     #[error(
         "{address} closed the connection without a last word: the builder died, or dropped this consumer because it read nothing"
     )]
@@ -49,7 +50,7 @@ pub enum ClientError {
         /// The door.
         address: Address,
     },
-    /// Somebody else is there.
+    /// The peer is not a door.
     #[error("{address} does not speak the protocol for consumers: {error}")]
     Frame {
         /// The door.
@@ -58,13 +59,13 @@ pub enum ClientError {
         #[source]
         error: TapError,
     },
-    /// As many consumers as are allowed look on already.
+    /// The door has its maximum number of consumers.
     #[error("{address} has as many consumers as it allows; end one, or raise [consumers] consumers")]
     Full {
         /// The door.
         address: Address,
     },
-    /// The door asks for a key, and there is none here.
+    /// The door requires a key, and this consumer has none.
     #[error(
         "{address} asks for the key of the run; pass a copy of its `transport.key_file` (`sheaf tap --key`, `key` in Python, \
          `sheaf_tap_open_with_key` in C)"
@@ -73,7 +74,7 @@ pub enum ClientError {
         /// The door.
         address: Address,
     },
-    /// There is a key here, and the door has none.
+    /// This consumer has a key, and the door has none.
     #[error(
         "{address} has no key, so it cannot prove that it is of the run; leave the key out, or set `transport.key_file` in \
          the run's configuration"
@@ -91,7 +92,7 @@ pub enum ClientError {
     /// The system has no randomness for a nonce.
     #[error(transparent)]
     NoRandomness(#[from] NoRandomness),
-    /// No word in time.
+    /// No answer in time.
     #[error("{address} does not answer; is this the address of a door for consumers?")]
     Silent {
         /// The door.
@@ -209,18 +210,18 @@ pub struct Client {
 }
 
 impl Client {
-    /// Joins the visitors of a door, and hears whose it is. Nothing else comes before [`Client::subscribe`].
+    /// Joins a door as a visitor, and receives its welcome. No events arrive before [`Client::subscribe`].
     ///
     /// # Errors
-    /// A [`ClientError`] that says what is there instead.
+    /// A [`ClientError`].
     pub fn connect(address: &Address, timeout: Duration) -> Result<Self, ClientError> {
         Self::connect_with(address, None, timeout)
     }
 
-    /// As [`Client::connect`]; over a network both sides prove that they have the `key`, where there is one.
+    /// As [`Client::connect`]; over a network both sides prove that they have the `key`, if there is one.
     ///
     /// # Errors
-    /// A [`ClientError`] that says what is there instead.
+    /// A [`ClientError`].
     pub fn connect_with(
         address: &Address,
         key: Option<&RunKey>,
@@ -272,7 +273,7 @@ impl Client {
         Ok(client)
     }
 
-    /// Proves to a door that this consumer has the key, and has the door prove it. Returns what the door says then.
+    /// Proves to a door that this consumer has the key, and checks the door's proof. Returns the door's next message.
     fn prove(&mut self, key: &RunKey, nonce: Nonce, timeout: Duration) -> Result<Option<Frame>, ClientError> {
         let proof = ConsumerProof::new(key, nonce)?;
         let said = self.stream.get_mut().write_all(&proof.answer());
@@ -290,13 +291,13 @@ impl Client {
         &self.welcome
     }
 
-    /// Where the door is.
+    /// Returns the address of the door.
     #[must_use]
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// Says what is wanted, and by whom: once.
+    /// Sends the selection of events and the consumer's name; to be called once.
     ///
     /// # Errors
     /// [`ClientError::Broken`].
@@ -305,10 +306,10 @@ impl Client {
         said.map_err(|error| self.broken(error))
     }
 
-    /// The next frame; `None` where none is whole by then. After a [`Frame::End`] there is nothing more.
+    /// Returns the next frame; `None` if none is complete by then. No more frames follow a [`Frame::End`].
     ///
     /// # Errors
-    /// A [`ClientError`]; the connection is of no more use.
+    /// A [`ClientError`]; the connection can no longer be used.
     pub fn next(&mut self, timeout: Duration) -> Result<Option<Frame>, ClientError> {
         let until = Instant::now() + timeout;
         loop {
@@ -332,7 +333,7 @@ impl Client {
         }
     }
 
-    /// Takes what has arrived of the head or the body. False at the end of the connection.
+    /// Reads more of the head or the body. Returns `false` at the end of the connection.
     fn fill(&mut self) -> io::Result<bool> {
         let bytes = match &mut self.arriving {
             Arriving::Head(head) => {
@@ -392,8 +393,9 @@ fn connect_tcp(address: &str, timeout: Duration) -> io::Result<TcpStream> {
     Err(last)
 }
 
-/// Whether TCP has joined a call with itself. It does so where nobody listens at a port of this host and the kernel
-/// gives that very port to whoever calls it: a consumer that knocks until a run begins would meet itself there.
+/// Returns whether TCP has connected a socket to itself. This happens if no process listens at a local port and the
+/// kernel assigns that very port to the caller: a consumer that calls repeatedly until a run begins would connect to
+/// itself there.
 fn leads_to_itself(stream: &TcpStream) -> bool {
     matches!((stream.local_addr(), stream.peer_addr()), (Ok(own), Ok(other)) if own == other)
 }

@@ -1,9 +1,9 @@
-//! The builder's side: a door that consumers join by, and the feed of accepted events.
+//! The builder's side: a door for consumers, and the feed of accepted events.
 //!
-//! Two threads meet here. The builder's has the [`Feed`] with the sampler: it says who gets an event, copies it once,
-//! and puts it into the bounded queues of those who do. The door's thread accepts consumers, checks what they say, and
-//! writes what is in the queues to their sockets. They share rings and counters, no lock: whatever becomes of a
-//! consumer or of the door's thread, the builder's thread waits for nothing.
+//! Two threads are involved. The builder's has the [`Feed`] with the sampler: it selects the consumers of an event,
+//! copies the event once, and puts it into their bounded queues. The door's thread accepts consumers, checks their
+//! messages, and writes the queues to their sockets. They share rings and counters, but no lock: whatever happens to a
+//! consumer or to the door's thread, the builder's thread never waits.
 
 mod keeper;
 mod visitor;
@@ -29,11 +29,11 @@ use std::time::Duration;
 /// Options of a door.
 #[derive(Clone, Debug)]
 pub struct DoorOptions {
-    /// The Unix socket. What is at this path is replaced.
+    /// Path of the Unix socket. An existing file is replaced.
     pub socket: Option<PathBuf>,
     /// The TCP address.
     pub listen: Option<SocketAddr>,
-    /// The key that consumers must have who come by that address.
+    /// The key that consumers over the network must have.
     pub key: Option<RunKey>,
     /// Maximum number of consumers at a time.
     pub consumers: usize,
@@ -45,7 +45,7 @@ pub struct DoorOptions {
     pub patience: Duration,
 }
 
-/// Why a door cannot be opened.
+/// Reason why a door cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum DoorError {
     /// The Unix socket cannot be made.
@@ -79,22 +79,22 @@ pub enum DoorError {
 /// Final counts of a door.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DoorCounts {
-    /// Consumers that joined and said what they want.
+    /// Consumers that joined and subscribed.
     pub joined: u64,
     /// Those that came when there was no place for another.
     pub refused: u64,
     /// Those that were dropped because they read nothing.
     pub slow: u64,
-    /// Those that were dropped because they never said what they want.
+    /// Visitors that were dropped because they never subscribed.
     pub silent: u64,
-    /// Those that were dropped because they said what means nothing.
+    /// Visitors that were dropped because they sent invalid data.
     pub nonsense: u64,
     /// Those that did not prove that they have the key of the run.
     pub wrong_key: u64,
     /// Events that were written to a consumer's socket, for each consumer.
     pub sent: u64,
-    /// Events that a consumer wanted and did not get, for each consumer: its queue was full, or all together had what
-    /// the run grants.
+    /// Events that a consumer selected and did not get, summed over consumers: its queue was full, or all queues
+    /// together had reached the run's limit.
     pub missed: u64,
 }
 
@@ -118,7 +118,7 @@ impl DoorCounts {
 /// State that both threads share.
 #[derive(Debug)]
 struct Shared {
-    /// Whether there is news for the builder's thread.
+    /// Whether there are changes for the builder's thread.
     news: AtomicBool,
     /// Number of consumers that the builder's thread has finished with.
     left: AtomicU64,
@@ -137,7 +137,7 @@ struct Seat {
     id: ConsumerId,
     queue: rtrb::Producer<Bytes>,
     books: Arc<Books>,
-    /// Of what has left the queue, what the sampler knows.
+    /// The part of the events that left the queue which the sampler knows of.
     known_events: u64,
     known_bytes: u64,
 }
@@ -166,8 +166,8 @@ impl Books {
         }
     }
 
-    /// The counts at about this moment; exact once the builder's thread writes no more. What is seen is summed up here,
-    /// so that the numbers belong together.
+    /// Returns the counts at about this moment; exact once the builder's thread writes no more. The number of seen
+    /// events is computed here, so that the numbers are consistent.
     fn read(&self) -> Counts {
         let [_, taken, other_tags, prescaled, over_rate, queue_full, over_budget] =
             std::array::from_fn(|index| self.counts[index].load(Ordering::Relaxed));
@@ -354,7 +354,7 @@ impl Feed {
     }
 
     fn say_over(&mut self) {
-        // Nothing is added to a queue after this word.
+        // Nothing is added to a queue after this flag.
         self.seats.clear();
         self.shared.over.store(true, Ordering::Release);
         if let Err(error) = self.waker.wake() {
@@ -364,7 +364,7 @@ impl Feed {
 }
 
 impl Drop for Feed {
-    /// Also where nobody closes it the door's thread ends.
+    /// Ends the door's thread, even if the door was not closed.
     fn drop(&mut self) {
         if self.keeper.is_some() {
             self.say_over();

@@ -1,7 +1,8 @@
-//! The key of a run at a door on the network: each side proves to the other that it has it.
+//! The key of a run at a door on the network: each side proves to the other that it has the key.
 //!
-//! The door begins with a nonce, the consumer answers with its own and a proof, the door proves itself before its welcome. Both
-//! proofs are of both nonces. Sockets of this host need none of it: the modes of their directories say who may join.
+//! The door begins with a nonce, the consumer answers with its own and a proof, and the door proves itself before its
+//! welcome. Both proofs cover both nonces. Local sockets do not need this: the modes of their directories decide who
+//! may join.
 
 use sheaf_key::{NoRandomness, Nonce, Proof, Purpose, RunKey};
 use sheaf_wire::tap;

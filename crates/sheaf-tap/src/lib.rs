@@ -1,18 +1,17 @@
-//! Consumers: any number of programs join and leave a run while it lasts, and get a bounded sample of its accepted
-//! events.
+//! Consumers: any number of programs join and leave a run in progress, and get a bounded sample of its accepted events.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`door`] | the builder's side: [`door::Door`] opens it, [`door::Feed`] receives every accepted event |
-//! | [`client`] | the consumer's side of one door: it blocks, and needs nothing but a socket |
+//! | [`client`] | the consumer's side of one door: it blocks, and needs only a socket |
 //! | [`taps`] | the doors of all builders of a run, as one sequence of events |
-//! | [`address`] | where a door is |
+//! | [`address`] | addresses of doors |
 //! | `key` | the key of the run: both sides prove over a network that they have it |
 //!
-//! Who gets what is decided in `sheaf_protocol::sampler`, the bytes are in `sheaf_wire::tap`. A consumer can do no
-//! harm: the builder's thread copies an event that somebody gets into a bounded queue, and never touches a socket; a
-//! thread of the door's own does. What does not fit is not sent, and counted. Who reads nothing, says nothing or talks
-//! nonsense is dropped.
+//! `sheaf_protocol::sampler` selects the consumers of each event; the byte layouts are in `sheaf_wire::tap`. A consumer
+//! can do no harm: the builder's thread copies a selected event into bounded queues, and never touches a socket; the
+//! door's own thread does. Events that do not fit are not sent, and counted. Visitors that read nothing, send nothing
+//! or send invalid data are dropped.
 
 #![forbid(unsafe_code)]
 

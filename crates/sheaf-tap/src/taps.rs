@@ -1,7 +1,7 @@
 //! The doors of all builders of a run, as one sequence of events.
 //!
 //! Each door has a thread that reads it into one bounded channel. When the channel is full the threads wait, the
-//! sockets fill up, and the builders leave events out for this consumer: nobody else notices.
+//! sockets fill up, and the builders skip events for this consumer: nothing else is affected.
 
 use crate::address::{Address, doors_in};
 use crate::client::{Client, ClientError, Welcome};
@@ -41,13 +41,13 @@ pub struct TapOptions {
     pub prescale: u32,
     /// Maximum number of events per second, over all builders.
     pub rate_hz: Option<f64>,
-    /// Who asks, for the operator.
+    /// Name of the consumer, for the operator.
     pub name: String,
     /// The file with the key of the run, for doors on a network.
     pub key: Option<PathBuf>,
 }
 
-/// Why there is nothing to look at.
+/// Reason why no run can be watched.
 #[derive(Debug, thiserror::Error)]
 pub enum TapsError {
     /// No door in a directory.
@@ -73,7 +73,7 @@ pub enum TapsError {
     /// No thread.
     #[error("cannot start a thread: {0}")]
     Thread(#[source] io::Error),
-    /// A rate that is none.
+    /// An invalid rate.
     #[error("{0} is not a rate: a number of events a second above 0")]
     Rate(f64),
 }
@@ -127,7 +127,7 @@ pub struct Taps {
     readers: BTreeMap<u32, Reader>,
     open: BTreeMap<u32, Address>,
     stop: Arc<AtomicBool>,
-    /// Whether a builder said that it has ended its part of the run.
+    /// Whether a builder announced that it has ended its part of the run.
     ended_well: bool,
     lost: Option<ClientError>,
     alone_since: Option<Instant>,
@@ -138,7 +138,7 @@ impl Taps {
     /// Joins the door at an address (see [`Address::parse`]), or those of all builders in a run's directory.
     ///
     /// # Errors
-    /// A [`TapsError`] where there is none, or what is asked for does not exist.
+    /// A [`TapsError`] if there is no door, or a requested tag or stream does not exist.
     pub fn open(target: &str, options: TapOptions) -> Result<Self, TapsError> {
         let path = Path::new(target);
         let directory = path.is_dir().then(|| path.to_owned());
@@ -184,7 +184,8 @@ impl Taps {
         Ok(taps)
     }
 
-    /// Joins as [`Taps::open`] does, and tries again while the run may not have started yet, until `gives_up` says so.
+    /// Joins as [`Taps::open`] does, and tries again while the run may not have started yet, until `gives_up` returns
+    /// `true`.
     ///
     /// # Errors
     /// The last [`TapsError`].
@@ -316,7 +317,7 @@ impl Drop for Taps {
         // A thread may wait for room in the channel: without a receiver it does not.
         drop(std::mem::replace(&mut self.receiver, sync_channel(0).1));
         for thread in self.readers.values_mut().filter_map(|reader| reader.thread.take()) {
-            // A panic of a reader has been printed; there is nothing left to tell.
+            // A panic of a reader has been printed already.
             let _ = thread.join();
         }
     }

@@ -1,15 +1,16 @@
-//! Where received bytes go.
+//! Memory for received bytes.
 
 use bytes::BytesMut;
 use sheaf_buffer::Pool;
 
-/// A read asks for at most this much, and for at least this much where blocks are large enough. Between 64 KiB and 1 MiB the
-/// size made no difference that could be told from the machine's noise (`benches/stream.rs`); smaller turns are
-/// fairer to the other peers, larger ones save system calls.
+/// Maximum number of bytes of a read, and the minimum if blocks are large enough. Between 64 KiB and 1 MiB, the size
+/// made no difference beyond the machine's noise (`benches/stream.rs`); smaller reads are fairer to the other peers,
+/// larger ones save system calls.
 pub(super) const READ_BYTES: usize = 256 << 10;
 
-/// So many blocks with room left wait for the next reads at most; the rest of others stays empty until all that is in them
-/// is dropped. As many wait as connections have ended a frame while others were within one.
+/// Maximum number of partly filled blocks that are kept for further reads; the rest of other blocks stays unused until
+/// everything in them is dropped. There is one kept block for each connection that ended a frame while others were
+/// within one.
 const OPEN_BLOCKS: usize = 64;
 
 /// The receive memory of an endpoint: a bounded pool of blocks, and those of them that are being filled.
@@ -80,7 +81,7 @@ impl Blocks {
         self.pool.take()
     }
 
-    /// Takes back what a connection has left of a block.
+    /// Takes back the rest of a connection's block.
     pub(super) fn put(&mut self, mut block: BytesMut) {
         block.clear();
         // If no slice of it lives (all frames were handed out as copies), the block starts anew, and a trickle of

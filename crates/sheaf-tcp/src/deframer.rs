@@ -8,12 +8,12 @@ use sheaf_transport::Frame;
 use std::mem::MaybeUninit;
 use zerocopy::FromBytes;
 
-/// Frames up to this size, head and payload together, are always handed out as copies: the copy costs no more than
-/// the counted reference, and a small frame that is kept for long does not hold a whole block.
+/// Maximum size of a frame, head and payload together, that is always copied: the copy costs no more than the reference
+/// count, and a small frame that is kept for long does not hold a whole block.
 const ALWAYS_COPY_BYTES: usize = 256;
 
-/// Where a read brought no more than this, its frames are handed out as copies: traffic is light then, the copy is
-/// lost beside the system call, and no block is held at all.
+/// Size of a read up to which its frames are copied: traffic is light then, the cost of the copy is negligible compared
+/// with the system call, and no block is held at all.
 const LIGHT_READ_BYTES: usize = 4 << 10;
 
 /// Next item of the stream.
@@ -25,7 +25,7 @@ pub enum Item {
     Goodbye,
 }
 
-/// Why bytes are not a stream of frames. The connection cannot be used after it.
+/// Reason why bytes are not a stream of frames. The connection cannot be used afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// A frame longer than agreed.
@@ -47,10 +47,11 @@ pub enum FrameError {
 
 /// The receiving end of one stream.
 ///
-/// [`Deframer::fill`] with what arrived, then [`Deframer::next`] until it gives `None`, then [`Deframer::rest`].
-/// Frames are handed out as slices of the block that they arrived in. Copied are only: small frames (see the rule on
-/// [`Deframer::next`]); an unfinished frame that does not fit into the rest of its block, once, to a block
-/// where it does. A frame that is larger than a block gets memory of its own after its length was checked.
+/// Call [`Deframer::fill`] with the received bytes, then [`Deframer::next`] until it returns `None`, then
+/// [`Deframer::rest`]. Frames are returned as slices of the block in which they arrived. Only two kinds are copied:
+/// small frames (see the rule on [`Deframer::next`]), and an unfinished frame that does not fit into the rest of its
+/// block, once, to a block where it does. A frame that is larger than a block gets memory of its own after its length
+/// was checked.
 #[derive(Debug)]
 pub struct Deframer {
     max_frame_bytes: usize,
@@ -58,10 +59,10 @@ pub struct Deframer {
     block: Option<BytesMut>,
     /// Whether `block` is from the pool, not one frame's own memory.
     pooled: bool,
-    /// Whether the last read brought little.
+    /// Whether the last read returned few bytes.
     light: bool,
     ended: bool,
-    /// Whether to go on with memory of its own where all blocks are in use.
+    /// Whether to continue with memory of its own if all blocks are in use.
     own_memory: bool,
 }
 
@@ -72,9 +73,8 @@ impl Deframer {
         Self { max_frame_bytes, block: None, pooled: false, light: false, ended: false, own_memory: false }
     }
 
-    /// Whether to read into memory beyond the blocks where all of them are in use. For a stream that has what others wait
-    /// for: its bytes must come before the blocks can be free again. How much that may be is bounded by the sender's
-    /// window.
+    /// Sets whether to read into additional memory while all blocks are in use, for a stream with data that others wait
+    /// for: its bytes must arrive before blocks can become free. The sender's window bounds the amount.
     pub(super) fn use_own_memory(&mut self, yes: bool) {
         self.own_memory = yes;
     }
@@ -177,14 +177,14 @@ impl Deframer {
             Some(Err(_)) => 0,
         };
         if whole <= arrived {
-            // `next` has something to say first; more room now would have no bound.
+            // `next` must report an error first; further memory would be unbounded.
             return false;
         }
         if let Some(block) = &mut self.block {
             if block.capacity() >= whole {
                 return true;
             }
-            // If no frame of this block is held any more, what arrived can move to its front.
+            // If no frame of this block is held any more, the bytes that have arrived can move to its front.
             if self.pooled && whole <= blocks.block_bytes() && block.try_reclaim(whole - arrived) {
                 blocks.note_copy(arrived);
                 return true;

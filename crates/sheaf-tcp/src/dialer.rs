@@ -24,7 +24,7 @@ pub(super) struct Dialer {
     salt: u64,
 }
 
-/// Where to call, and what the configuration calls it.
+/// Address to call, and its name in the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) address: SocketAddr,
@@ -38,7 +38,7 @@ enum State {
     Resting(Instant),
     /// A helper thread asks for the addresses.
     Resolving(Answer),
-    /// A connection is being made, or is there.
+    /// A connection is being made, or is up.
     Busy,
 }
 
@@ -72,7 +72,8 @@ impl Dialer {
         }
     }
 
-    /// Goes on if it is time to. `true` if there is an address to call: take it with [`Dialer::next_address`].
+    /// Continues if it is time to. Returns `true` if there is an address to call: take it with
+    /// [`Dialer::next_address`].
     pub(super) fn proceed(&mut self, now: Instant, notice: &Arc<Notice>) -> bool {
         match &self.state {
             State::Busy => false,
@@ -110,7 +111,7 @@ impl Dialer {
         self.untried.clear();
     }
 
-    /// Changes where the peer is looked for from the next attempt on.
+    /// Changes the peer's addresses from the next attempt on.
     pub(super) fn set_addresses(&mut self, addresses: Vec<String>) {
         self.addresses = of_rail(addresses, self.place.0, self.place.1);
     }

@@ -31,7 +31,7 @@ const FIRST_LISTENER: usize = 1;
 const MAX_LISTENERS: usize = 64;
 const FIRST_CONNECTION: usize = FIRST_LISTENER + MAX_LISTENERS;
 
-/// Maximum number of readiness events taken from the kernel at once; the rest comes with the next poll.
+/// Maximum number of readiness events taken from the kernel at once; the others follow with the next poll.
 const EVENTS_PER_LOOK: usize = 256;
 
 /// Duration of a sleep after reading stopped for lack of memory: nothing signals that the node drops a frame.
@@ -65,7 +65,7 @@ pub struct TcpEndpoint {
     in_round: bool,
     /// Whether the kernel was asked for readiness since the last round began.
     looked: bool,
-    /// Whether a queue that had refused a frame has room: whoever was refused must not sleep on it.
+    /// Whether a queue that had refused a frame has room: the sender must not sleep on it.
     pub(super) room_made: bool,
     /// The earliest time at which something is to be done.
     pub(super) next_timer: Option<Instant>,
@@ -81,7 +81,7 @@ pub struct TcpEndpoint {
 #[derive(Debug)]
 pub(super) struct Listener {
     pub(super) socket: TcpListener,
-    /// Whether there may be somebody to accept.
+    /// Whether there may be a connection to accept.
     pub(super) ready: bool,
     /// Not before then: the process was out of file descriptors.
     pub(super) not_before: Option<Instant>,
@@ -90,13 +90,13 @@ pub(super) struct Listener {
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) stream: TcpStream,
-    /// Where the endpoint's links are secure, from when the connection is there.
+    /// TLS session, if the endpoint's links are secure, from the time when the connection is up.
     pub(super) tls: Option<Box<Session>>,
     pub(super) stage: Stage,
     /// Readiness as the kernel reported it last; it reports changes only.
     pub(super) readable: bool,
     pub(super) writable: bool,
-    /// Whether the end of the stream is in sight: a short read does not mean that there is no more to learn.
+    /// Whether the end of the stream was signalled: after a short read, more may follow.
     pub(super) end_in_sight: bool,
 }
 
@@ -104,7 +104,8 @@ pub(super) struct Connection {
 pub(super) enum Stage {
     /// Called, no answer from the kernel yet.
     Connecting { called: Called, deadline: Instant },
-    /// The other side has to greet. `called`: whom we called, if it was us, and what we said then where there is a key.
+    /// The other side has yet to greet. `called`: the peer, if this side called; `said`: the caller's greeting, if
+    /// there is a key.
     Greeting { called: Option<Called>, said: Option<CallerWords>, buffer: GreetingBuffer, deadline: Instant },
     /// A caller that was answered has to prove that it has the key.
     Proving { guest: Guest, said: CalledWords, buffer: ProofBuffer, deadline: Instant },
@@ -178,13 +179,13 @@ impl TcpEndpoint {
         Ok(())
     }
 
-    /// Makes all links secure: nobody is talked to who does not prove to be one of the system. To be called before the
-    /// first poll.
+    /// Makes all links secure: only peers with a certificate of the system are accepted. To be called before the first
+    /// poll.
     pub fn secure(&mut self, tls: Tls) {
         self.tls = Some(tls);
     }
 
-    /// Takes also a certificate for `name` of a peer that calls, where links are secure: what the configuration calls it.
+    /// Also accepts a certificate for `name` from a calling peer, if links are secure: its name in the configuration.
     pub fn also_named(&mut self, peer: NodeId, name: &str) {
         if let Some(place) = self.index.place(peer) {
             self.peers[place].names.push(name.to_owned());
@@ -197,8 +198,8 @@ impl TcpEndpoint {
         self.key = Some(key);
     }
 
-    /// Changes where a peer that this node calls is looked for, from the next attempt to connect on. A link that is up
-    /// stays. Does nothing for a node that is not such a peer.
+    /// Changes the addresses of a peer that this node calls, from the next attempt to connect on. An existing link
+    /// stays. Does nothing for any other node.
     pub fn set_addresses(&mut self, peer: NodeId, addresses: Vec<String>) {
         let place = self.index.place(peer);
         if let Some(place) = place {
@@ -241,12 +242,12 @@ impl TcpEndpoint {
         Some(connection)
     }
 
-    /// Makes sure that the timers are looked at by then.
+    /// Makes sure that the timers run by then.
     pub(super) fn arm(&mut self, at: Instant) {
         self.next_timer = Some(self.next_timer.map_or(at, |timer| timer.min(at)));
     }
 
-    /// Asks the kernel what has changed, waiting up to `timeout` (`None`: without limit) for something.
+    /// Asks the kernel what has changed, for up to `timeout` (`None`: without limit).
     fn look(&mut self, timeout: Option<Duration>) -> bool {
         self.looked = true;
         self.stats.system_calls += 1;
@@ -297,7 +298,7 @@ impl TcpEndpoint {
         }
     }
 
-    /// Whether a round would find something without asking the kernel, and could do something about it.
+    /// Returns whether a round would find work without asking the kernel, and could do it.
     fn work_is_left(&self) -> bool {
         let accepting = |listener: &Listener| listener.ready && listener.not_before.is_none();
         self.in_round
@@ -327,7 +328,7 @@ impl TcpEndpoint {
         let queue = self.poll.registry();
         let nanoseconds = timeout.subsec_nanos().into();
         let timeout = Timespec { tv_sec: 0, tv_nsec: nanoseconds };
-        // A signal ends the sleep early; the look behind it finds nothing then.
+        // A signal ends the sleep early; the following poll finds nothing.
         let _ = rustix::event::poll(&mut [PollFd::new(queue, PollFlags::IN)], Some(&timeout));
         self.look(Some(Duration::ZERO))
     }
@@ -375,7 +376,7 @@ fn listen(
     Ok(Listener { socket, ready: true, not_before: None })
 }
 
-/// Sends what fits, in records where the connection is secure; gives the number of bytes.
+/// Sends as much as the kernel takes, in records if the connection is secure; returns the number of bytes.
 pub(super) fn send(
     stream: &TcpStream,
     tls: Option<&mut Session>,
@@ -410,7 +411,7 @@ impl Connection {
         self.writable |= over || event.is_writable();
     }
 
-    /// Sends what fits; gives the number of bytes.
+    /// Sends as much as the kernel takes; returns the number of bytes.
     pub(super) fn send(&mut self, pieces: &[IoSlice<'_>]) -> std::io::Result<usize> {
         send(&self.stream, self.tls.as_deref_mut(), pieces)
     }
@@ -494,7 +495,7 @@ impl Endpoint for TcpEndpoint {
         let mut arrived = VecDeque::new();
         loop {
             arrived.extend(std::iter::from_fn(|| self.poll()));
-            // What came may be waited for: an acknowledgement leaves before a sleep, not after.
+            // Peers may wait for what has arrived: an acknowledgement is sent before a sleep, not after.
             self.flush();
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if self.peers.iter().all(|peer| peer.link.is_none()) || left == Some(Duration::ZERO) {

@@ -32,8 +32,8 @@ pub const RAIL_GREETING_BYTES: usize = GREETING_BYTES + size_of::<RailBytes>();
 /// [`RAILS_VERSION`] each head begins with a number of 8 bytes.
 pub const ACKNOWLEDGEMENT: u64 = u64::MAX;
 
-/// The number that says that all frames of the sender are acknowledged and no more will come: it closes the link in good
-/// order. Acknowledgements may follow.
+/// The number with which the sender acknowledges all of the peer's frames and announces that no more follow: it closes
+/// the link in good order. Acknowledgements may follow.
 pub const FAREWELL: u64 = u64::MAX - 1;
 
 /// The size of a frame's number.
@@ -52,7 +52,7 @@ pub struct PrefixBytes {
 /// The size of a prefix.
 pub const PREFIX_BYTES: usize = size_of::<PrefixBytes>();
 
-/// The prefix that says that nothing follows: the sender closes the link in good order.
+/// The prefix that announces the end: the sender closes the link in good order.
 pub const GOODBYE: PrefixBytes = PrefixBytes { head_bytes: U32::MAX_VALUE, payload_bytes: U32::MAX_VALUE };
 
 const _: () = assert!(RAIL_GREETING_BYTES == 56 && PREFIX_BYTES == 8);

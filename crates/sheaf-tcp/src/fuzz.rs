@@ -1,4 +1,4 @@
-//! The entry points of the fuzz targets for what peers send: greetings, then frames.
+//! The entry points of the fuzz targets for received bytes: greetings, then frames.
 
 use super::Blocks;
 use super::deframer::{Deframer, FrameError, Item};
@@ -17,8 +17,8 @@ const BLOCK_BYTES: usize = 256;
 const BLOCKS: usize = 8;
 const MAX_FRAME_BYTES: usize = 1024;
 
-/// Feeds `bytes` to a [`Deframer`] in pieces of sizes that the first of them decide, and checks what comes out against a
-/// plain reading of the whole stream: same frames, same end, bounded memory.
+/// Feeds `bytes` to a [`Deframer`] in pieces whose sizes are given by the first bytes, and compares the result with a
+/// plain decoder of the whole stream: same frames, same end, bounded memory.
 ///
 /// # Panics
 /// If the deframer is wrong.
@@ -67,7 +67,7 @@ pub fn fuzz_tcp_stream(bytes: &[u8]) {
 /// The versions of greetings that are spoken.
 const VERSIONS: [u16; 4] = [VERSION, RAILS_VERSION, VERSION | KEYED, RAILS_VERSION | KEYED];
 
-/// The node that hears what is fuzzed.
+/// The node that receives the fuzzed bytes.
 fn host() -> Greeting {
     let (node, run, session) = (NodeId::readout(0), RunNumber(1), SessionId(5));
     Greeting { node, run, session, max_frame_bytes: MAX_FRAME_BYTES }
@@ -78,11 +78,11 @@ fn key() -> RunKey {
     RunKey::new(&[5; 32])
 }
 
-/// Reads `bytes` as what the other side says first: the first byte says in which version, to whom, and in what pieces. What is
-/// understood is the same after encoding, and a proof that is believed is right.
+/// Decodes `bytes` as the other side's greeting: the first byte selects the version, the role, and the sizes of pieces.
+/// A decoded greeting is unchanged by encoding, and an accepted proof is correct.
 ///
 /// # Panics
-/// If the reader of greetings is wrong.
+/// If the decoder of greetings is wrong.
 pub fn fuzz_tcp_greeting(bytes: &[u8]) {
     let Some((how, said)) = bytes.split_first() else { return };
     let version = VERSIONS[usize::from(how & 3)];
@@ -131,7 +131,7 @@ pub fn fuzz_tcp_greeting(bytes: &[u8]) {
     }
 }
 
-/// Whether an answer ends with the proof that belongs to it.
+/// Returns whether an answer ends with its correct proof.
 fn is_proven(version: u16, answer: &[u8]) -> bool {
     let Some((said, proof)) = answer.split_last_chunk::<PROOF_BYTES>() else { return false };
     let call = [&host().emit_as(version, None)[..], &[1; NONCE_BYTES]].concat();

@@ -52,22 +52,22 @@ impl RailGreeting {
 pub(super) struct GreetingBuffer {
     bytes: [u8; LONGEST_BYTES],
     arrived: usize,
-    /// The version that is spoken here.
+    /// The version of this side.
     version: u16,
     /// Length in bytes of a greeting of this version, with everything that belongs to it.
     length: usize,
 }
 
-/// The longest that a greeting is, with what belongs to it.
+/// Maximum length of a greeting, with its proof.
 const LONGEST_BYTES: usize = RAIL_GREETING_BYTES + proving::ANSWER_BYTES;
 
 impl GreetingBuffer {
-    /// For what a caller says first in this version of the framing.
+    /// Makes the buffer for a caller's greeting in this version of the framing.
     pub(super) fn of_call(version: u16) -> Self {
         Self::new(version, proving::CALL_BYTES)
     }
 
-    /// For what a caller is answered.
+    /// Makes the buffer for the answer to a caller.
     pub(super) fn of_answer(version: u16) -> Self {
         Self::new(version, proving::ANSWER_BYTES)
     }
@@ -78,8 +78,8 @@ impl GreetingBuffer {
         Self { bytes: [0; LONGEST_BYTES], arrived: 0, version, length }
     }
 
-    /// The length of what has arrived when it is whole. One of another version, or one that refuses, may be no longer than
-    /// what all versions have.
+    /// Returns the length of the complete greeting. One of another version, or one that refuses, is limited to the part
+    /// common to all versions.
     fn whole(&self) -> usize {
         let is_short = match self.bytes.first_chunk::<12>() {
             Some([.., one, two, 0, 0]) if self.arrived >= 12 => {
@@ -92,7 +92,7 @@ impl GreetingBuffer {
 
     /// The room that is left.
     pub(super) fn room(&mut self) -> &mut [u8] {
-        // What makes a greeting short is known before a short one is whole: never read beyond that.
+        // Whether a greeting is short is known before a short one is complete: never read beyond that.
         let end = if self.arrived < GREETING_BYTES { GREETING_BYTES } else { self.whole() };
         &mut self.bytes[self.arrived..end]
     }
@@ -103,7 +103,7 @@ impl GreetingBuffer {
         (self.arrived >= GREETING_BYTES && self.arrived == self.whole()).then(|| &self.bytes[..self.arrived])
     }
 
-    /// Why what has arrived cannot become a greeting: no need to wait for the rest.
+    /// Returns why the received bytes cannot become a greeting: there is no need to wait for the rest.
     pub(super) fn is_hopeless(&self) -> Option<Refusal> {
         // The first record of a client, and that with which a server refuses.
         const TLS: [[u8; 2]; 2] = [[0x16, 3], [0x15, 3]];

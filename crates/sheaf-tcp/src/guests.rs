@@ -1,11 +1,11 @@
-//! Callers that no configuration names: guests, who join a host while it works, and leave again.
+//! Guests: callers that no configuration names, which join a host while it works, and leave again.
 //!
-//! A guest is no node of the system: it greets with the node code 0 and the run 0, and takes part in the run of whoever
-//! answers. Everything else is as between nodes: greeting, frames, goodbye, TLS, keep-alive, back-pressure. A link to a guest
-//! has one connection.
+//! A guest is not a node of the system: it greets with the node code 0 and the run 0, and takes part in the run of the
+//! host that answers. Everything else is as between nodes: greeting, frames, goodbye, TLS, keep-alive, back-pressure. A
+//! link to a guest has one connection.
 //!
-//! Inside an endpoint a guest needs a name of the kind that nodes have: it is called like the readout unit of its place. No
-//! others are in such an endpoint, and the name never leaves this module.
+//! Inside an endpoint a guest needs a node id: it has that of the readout unit with the index of its place. Such an
+//! endpoint has no other nodes, and the id never leaves this module.
 
 use super::endpoint::{Stage, TcpEndpoint};
 use super::framing::GREETING_BYTES;
@@ -49,7 +49,7 @@ impl TcpEndpoint {
         }
     }
 
-    /// The place of the next guest, where guests are let in and there is one.
+    /// Returns the place of the next guest, if guests are admitted and a place is free.
     pub(super) fn free_place_of_host(&self) -> Option<Option<usize>> {
         match &self.manner {
             Manner::Host { taken, .. } => Some(taken.iter().position(|taken| !taken)),
@@ -70,11 +70,12 @@ impl TcpEndpoint {
     }
 }
 
-/// A guest of a host: its place in the low 16 bits, above them how many were let in before. Numbers are never used again.
+/// A guest of a host: its place in the low 16 bits, and above them the number of guests admitted before. Values are
+/// never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GuestId(pub u64);
 
-/// Who a host is, and how many guests it has room for.
+/// Identity of a host, and its capacity for guests.
 #[derive(Debug)]
 pub struct HostOptions {
     /// The node that lets guests in.
@@ -83,45 +84,45 @@ pub struct HostOptions {
     pub run: RunNumber,
     /// Its session, not zero.
     pub session: SessionId,
-    /// Where guests call.
+    /// Listener for guests.
     pub listener: TcpListener,
     /// Maximum number of guests at a time.
     pub max_guests: u16,
     /// The bounds and times; a link to a guest has one rail, and `blocks` are at least two more than guests.
     pub settings: TcpSettings,
-    /// Whether guests must prove to be of the system.
+    /// TLS configuration, if guests must prove that they belong to the system.
     pub tls: Option<Tls>,
     /// For which of these names a guest's certificate must be, where guests need one.
     pub names: Vec<String>,
-    /// Whether guests must prove that they have the key of the run.
+    /// The key of the run, if guests must prove that they have it.
     pub key: Option<RunKey>,
 }
 
 /// Event at a host.
 #[derive(Debug)]
 pub enum HostEvent {
-    /// Somebody was let in.
+    /// A guest was admitted.
     Entered {
         /// Its number.
         guest: GuestId,
-        /// Where it calls from, if it is still there.
+        /// Its remote address, if it is still connected.
         address: Option<SocketAddr>,
     },
     /// A frame arrived.
     Received {
-        /// From whom.
+        /// The guest.
         guest: GuestId,
         /// The frame.
         frame: Frame,
     },
-    /// A guest is gone.
+    /// A guest has left or its link is lost.
     Left {
-        /// Who.
+        /// The guest.
         guest: GuestId,
-        /// How.
+        /// Reason.
         reason: DownReason,
     },
-    /// A caller was not let in.
+    /// A caller was refused.
     Refused(Refusal),
 }
 
@@ -129,7 +130,7 @@ pub enum HostEvent {
 #[derive(Debug)]
 pub struct TcpHost {
     endpoint: TcpEndpoint,
-    /// Who is at each place.
+    /// The guest of each place.
     guests: Vec<Option<GuestId>>,
     last: u64,
 }
@@ -204,7 +205,7 @@ impl TcpHost {
         }
     }
 
-    /// Cuts the link to a guest. What is on the way is lost; [`HostEvent::Left`] follows.
+    /// Cuts the link to a guest. Data in flight are lost; [`HostEvent::Left`] follows.
     pub fn dismiss(&mut self, guest: GuestId) {
         if let Some(place) = self.place(guest) {
             self.endpoint.end(place, DownReason::Closed);
@@ -233,13 +234,13 @@ impl TcpHost {
         self.endpoint.stats()
     }
 
-    /// Lets nobody in any more, delivers what was taken and says goodbye; see [`Endpoint::close`].
+    /// Admits no more guests, delivers queued frames and says goodbye; see [`Endpoint::close`].
     pub fn close(&mut self, linger: Nanos) {
         self.endpoint.close(linger);
     }
 }
 
-/// Whether a node has a name that a guest has inside: readout units have no guests.
+/// Returns whether a node id is one that guests use internally: readout units have no guests.
 fn has_the_name_of_a_place(node: NodeId) -> bool {
     node.role == name(0).role
 }
@@ -257,7 +258,7 @@ pub struct GuestOptions {
     pub key: Option<RunKey>,
 }
 
-/// Why a guest was not let in.
+/// Reason why a guest was not admitted.
 #[derive(Debug, thiserror::Error)]
 pub enum GuestError {
     /// The address cannot be resolved.
@@ -284,15 +285,15 @@ pub enum GuestError {
     /// A node of the system answers that expects other nodes there.
     #[error("{0} is the port of a run's nodes, not the one for processors; use another port")]
     NoDoor(String),
-    /// The caller is not let in.
+    /// The caller is refused.
     #[error("{address} refuses: {reason}")]
     Refused {
         /// As it was given.
         address: String,
-        /// Why.
+        /// Reason.
         reason: Refusal,
     },
-    /// The connection ended before anything was said.
+    /// The connection ended before a greeting.
     #[error("{0} closed the connection without a greeting")]
     Closed(String),
     /// The endpoint could not be made.
@@ -313,10 +314,11 @@ pub struct TcpGuest {
 const HOST: NodeId = NodeId::builder(0);
 
 impl TcpGuest {
-    /// Calls the host at `address` and greets it. Waits as long as the settings say for a connection and for an answer.
+    /// Connects to the host at `address` and greets it. Waits for the connection and the answer as long as the settings
+    /// allow.
     ///
     /// # Errors
-    /// Why it is not let in.
+    /// Why it is not admitted.
     pub fn meet(address: &str, options: GuestOptions) -> Result<Self, GuestError> {
         let GuestOptions { session, settings, tls, key } = options;
         let settings = TcpSettings { rails: 1, ..settings };
@@ -360,7 +362,7 @@ impl TcpGuest {
                     return Err(GuestError::Closed(address.to_owned()));
                 }
                 None => {
-                    // The endpoint itself gives up at the deadline and says so.
+                    // The endpoint itself gives up at the deadline and reports it.
                     let left = deadline.saturating_duration_since(Instant::now());
                     self.endpoint.wait(Nanos::from(left.max(Duration::from_millis(1))));
                 }
@@ -413,7 +415,7 @@ impl TcpGuest {
         self.endpoint.wait(timeout);
     }
 
-    /// Delivers what was taken and says goodbye; see [`Endpoint::close`].
+    /// Delivers queued frames and says goodbye; see [`Endpoint::close`].
     pub fn close(&mut self, linger: Nanos) {
         self.endpoint.close(linger);
     }

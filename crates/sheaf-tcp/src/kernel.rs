@@ -1,8 +1,8 @@
-//! Answers of the peer's machine, as the own kernel knows them.
+//! Liveness of the peer's machine, as known by the local kernel.
 //!
-//! A machine that has no power, or that cannot be reached, answers nothing. One whose process is stopped or starved still
-//! acknowledges what is sent to it, and, once its receive buffer is full, the probes of the zero window. `TCP_USER_TIMEOUT`
-//! does not tell the two apart; the counts of unanswered retransmissions and probes do.
+//! A machine without power, or that cannot be reached, answers nothing. One whose process is stopped or starved still
+//! acknowledges data and, once its receive buffer is full, zero-window probes. `TCP_USER_TIMEOUT` does not distinguish
+//! the two; the counts of unanswered retransmissions and probes do.
 #![allow(unsafe_code, reason = "getsockopt fills a structure")]
 
 use mio::net::TcpStream;
@@ -22,7 +22,7 @@ pub(super) fn unanswered_for(stream: &TcpStream) -> Option<Duration> {
 }
 
 fn info(stream: &TcpStream) -> Option<libc::tcp_info> {
-    // An older kernel fills less of it than there is: the rest is zero.
+    // An older kernel fills only part of it: the rest is zero.
     let mut info = MaybeUninit::<libc::tcp_info>::zeroed();
     let mut length = libc::socklen_t::try_from(size_of::<libc::tcp_info>()).ok()?;
     // SAFETY: the kernel writes at most `length` bytes, the size of `info`, which lives until the call is over.
@@ -35,6 +35,6 @@ fn info(stream: &TcpStream) -> Option<libc::tcp_info> {
             &raw mut length,
         )
     };
-    // SAFETY: all zeros are a valid value of this plain structure, and so is what the kernel has written.
+    // SAFETY: all zeros are a valid value of this plain structure, and so are the bytes written by the kernel.
     (result == 0).then(|| unsafe { info.assume_init() })
 }

@@ -1,24 +1,24 @@
 //! Frames over TCP.
 //!
-//! Any two nodes share one connection, used both ways; the configuration says which of them calls. Both greet first (node,
-//! run, session, largest frame), so that strangers, leftovers of other runs and other releases are refused with a
-//! reason before a link comes up. Frames then follow each other, each behind an 8-byte prefix of two lengths. An
-//! endpoint that is closed says goodbye; a stream that ends without one was lost. The layouts are in [`framing`],
-//! the story in `docs/reference/tcp-framing.md`.
+//! Any two nodes share one connection, used both ways; the configuration defines which of them calls. Both greet first
+//! (node, run, session, largest frame), so that strangers, leftovers of other runs and other releases are refused with
+//! a reason before a link comes up. Frames then follow each other, each behind an 8-byte prefix of two lengths. An
+//! endpoint that is closed says goodbye; a stream that ends without one was lost. [`framing`] has the layouts,
+//! `docs/reference/tcp-framing.md` describes the protocol.
 //!
-//! A link may have several connections, its rails: then frames are numbered, kept until they are acknowledged, given to
-//! another rail when theirs is lost, and handed out in order.
+//! A link may have several connections, its rails: frames are then numbered, kept until they are acknowledged, moved to
+//! another rail when theirs is lost, and delivered in order.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `settings` | the knobs, each with its default |
 //! | [`framing`] | the byte layouts |
-//! | `greeting` | who is there, and whether it is acceptable |
+//! | `greeting` | identity of the other side, and whether it is acceptable |
 //! | `deframer`, `blocks` | from received bytes to frames, without a socket; the receive memory |
-//! | `outbox` | frames that wait to be written, and what of them is written |
+//! | `outbox` | frames that wait to be written, and how much of them is written |
 //! | `link`, `sequence` | a link and its rails; the order of frames over several rails, without a socket |
-//! | `socket` | the system calls, and how sockets are set up |
-//! | `kernel` | whether the peer's machine answers, as the own kernel knows it |
+//! | `socket` | the system calls, and options of sockets |
+//! | `kernel` | whether the peer's machine answers, as known by the local kernel |
 //! | `endpoint` | the endpoint: rounds, sleep, and the port |
 //! | `traffic` | reading from and writing to links that are up, and their end |
 //! | `notice` | how other threads end a wait |
@@ -26,14 +26,14 @@
 //! | `guests` | callers that no configuration names: they join and leave while the endpoint works |
 //! | `meeting` | accepting, calling, greeting |
 //! | `proving` | how both sides prove that they have the key of the run |
-//! | `standing` | what a greeting is worth beside the link that there is |
-//! | `tls` | certificates, and bytes to records and back |
-//! | `dialer` | when to call which address of a peer |
+//! | `standing` | decision on a greeting, given the existing link |
+//! | `tls` | certificates, and conversion between bytes and records |
+//! | `dialer` | time and address of each call to a peer |
 //!
 //! # Costs
-//! A write takes many frames, up to 1,024 pieces and half a megabyte; a read takes up to 256 KiB. Payload is copied by
-//! the kernel only. A link whose kernel buffer is full is written to again when a third of that is free, as the
-//! kernel says it.
+//! A write takes many frames, up to 1,024 pieces and half a megabyte; a read takes up to 256 KiB. Only the kernel
+//! copies payload. A link whose kernel buffer is full is written to again when the kernel signals that a third of it is
+//! free.
 
 mod blocks;
 mod deframer;

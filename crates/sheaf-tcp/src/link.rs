@@ -18,12 +18,12 @@ pub(super) struct Peer {
     pub(super) node: NodeId,
     /// For which of these its certificate has to be, where it is the one that calls: its name, and the hosts of its addresses.
     pub(super) names: Vec<String>,
-    /// Where this node is the one that calls: one for each rail.
+    /// Dialers, one per rail, if this node is the caller.
     pub(super) dialers: Vec<Dialer>,
     pub(super) link: Option<Link>,
     pub(super) last_session: SessionId,
-    /// Which link this is of those that the two sessions have had; the calling side counts. A rail joins only the link that
-    /// it was called for, so that what was kept for one that has ended is never put into the next.
+    /// Number of this link among those of the two sessions; the calling side counts. A rail joins only the link for
+    /// which it was called, so that frames kept for an ended link never enter the next one.
     pub(super) epoch: u32,
 }
 
@@ -36,13 +36,13 @@ impl Peer {
         Self { node, names, dialers, link: None, last_session: SessionId(0), epoch: 0 }
     }
 
-    /// Whether this node is the one that calls.
+    /// Returns whether the peer calls this node.
     pub(super) fn is_called(&self) -> bool {
         !self.dialers.is_empty()
     }
 }
 
-/// Whom a connection was made for.
+/// The link for which a connection was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Called {
     pub(super) peer: usize,
@@ -51,7 +51,7 @@ pub(super) struct Called {
     pub(super) epoch: u32,
 }
 
-/// Who speaks on a connection.
+/// The peer on a connection.
 #[derive(Clone, Debug)]
 pub(super) struct Guest {
     pub(super) place: usize,
@@ -71,7 +71,7 @@ pub(super) struct Link {
     pub(super) max_frame_bytes: usize,
     /// Whether a frame was refused since there last was more room.
     pub(super) refused: bool,
-    /// Whether the peer said goodbye; whether we did, and it is written.
+    /// Whether the peer said goodbye; whether our goodbye was written.
     pub(super) peer_is_done: bool,
     pub(super) we_are_done: bool,
     /// Whether our goodbye is queued.
@@ -108,19 +108,19 @@ impl Link {
         self.rails.iter().flatten().copied()
     }
 
-    /// Whether frames wait for one that has not come.
+    /// Returns whether frames wait for a missing one.
     pub(super) fn is_waiting(&self) -> bool {
         self.order.as_ref().is_some_and(|order| order.incoming.is_waiting())
     }
 
-    /// Whether the peer's end of a stream must not end the link: both sides are closing, the peer is done first, and
-    /// still reads what we have for it.
+    /// Returns whether the end of the peer's stream must not end the link: both sides are closing, and the peer has
+    /// finished first but still reads our data.
     pub(super) fn half_closed(&self, closing: bool, broken: bool) -> bool {
         // Of several rails each stays open both ways until the link has ended: acknowledgements must pass.
         self.order.is_none() && closing && self.peer_is_done && !self.we_are_done && !broken
     }
 
-    /// Whether the end of a stream is what was to be expected.
+    /// Returns whether the end of a stream was expected.
     pub(super) fn ends_in_good_order(&self) -> bool {
         self.peer_is_done || self.we_are_done
     }
@@ -147,7 +147,7 @@ pub(super) enum Taken {
 }
 
 impl Order {
-    /// Takes what came on a rail: the number, and what is behind it.
+    /// Takes a frame from a rail: its number, and its content.
     pub(super) fn take(&mut self, mut frame: Frame) -> Result<Taken, SequenceError> {
         let number = number(&mut frame.head)?;
         if number == ACKNOWLEDGEMENT {
@@ -177,12 +177,12 @@ pub(super) struct Rail {
     pub(super) rail: usize,
     pub(super) outbox: Outbox,
     pub(super) deframer: Deframer,
-    /// Whether reading stopped for want of memory.
+    /// Whether reading stopped for lack of memory.
     pub(super) starved: bool,
     /// Whether writing has failed.
     pub(super) broken: bool,
-    /// Whether something came since this was last asked.
+    /// Whether data arrived since this was last read.
     pub(super) heard: bool,
-    /// Since when somebody else asks for the place of this connection, and nothing came over it.
+    /// Time since when another node asks for the place of this connection while it is silent.
     pub(super) rival_since: Option<Instant>,
 }

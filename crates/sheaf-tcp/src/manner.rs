@@ -5,8 +5,8 @@
 pub(super) enum Manner {
     /// As a node among nodes that the configuration names.
     Node,
-    /// It lets guests in. Whether each place is taken: from when a guest is let in until its end was handed out; and for which
-    /// of these names a guest's certificate must be.
+    /// It admits guests. `taken`: whether each place is taken, from the admission of a guest until its end was
+    /// reported. `names`: a guest's certificate must be for one of these.
     Host { taken: Vec<bool>, names: Vec<String> },
     /// It is a guest.
     Guest,

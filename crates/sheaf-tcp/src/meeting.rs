@@ -29,11 +29,11 @@ const STRANGERS: usize = 64;
 /// The pause after the process ran out of file descriptors: callers wait in the listener's queue meanwhile.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// It is looked so many times within the time for which a peer's machine may answer nothing whether it does.
+/// Number of checks of a peer's machine within the time for which it may be silent.
 const LOOKS_AT_MACHINES: u32 = 4;
 
 impl TcpEndpoint {
-    /// Does what is due: calls peers, gives up connections that take too long, accepts again after a pause.
+    /// Runs the due timers: calls peers, gives up connections that take too long, accepts again after a pause.
     pub(super) fn run_timers(&mut self, now: Instant) {
         let due = self.next_timer.is_some_and(|at| at <= now);
         if !(self.notice.take_resolved() || due) {
@@ -179,7 +179,7 @@ impl TcpEndpoint {
         }
     }
 
-    /// Drops a connection that did not become a link; goes on with the peer's next address.
+    /// Drops a connection that did not become a link; continues with the peer's next address.
     fn call_failed(&mut self, slot: usize) {
         let Some(connection) = self.release(slot) else {
             return;
@@ -222,7 +222,7 @@ impl TcpEndpoint {
         self.arm(deadline);
     }
 
-    /// Greets as the caller; gives what was said where it is to be proven.
+    /// Sends the caller's greeting; returns it if it must be proven.
     fn say_first(&mut self, slot: usize, called: Called) -> io::Result<Option<CallerWords>> {
         let greeting = self.greeting(None, called.rail, called.epoch);
         let Some(key) = self.key.clone() else { return self.say(slot, &greeting).map(|()| None) };
@@ -244,7 +244,7 @@ impl TcpEndpoint {
         Window { frames: self.settings.queue_frames, bytes: self.settings.queue_bytes.as_usize() }
     }
 
-    /// Who we are, and why we refuse if we do.
+    /// Returns this node's greeting, with the reason of a refusal.
     fn greeting(&self, refusal: Option<Refusal>, rail: usize, epoch: u32) -> Vec<u8> {
         let version = self.version();
         let mut greeting = match self.manner {
@@ -258,13 +258,13 @@ impl TcpEndpoint {
         greeting
     }
 
-    /// Says why a caller is refused. If it cannot be said, the caller learns it from the closed connection.
+    /// Sends the reason of a refusal. On failure, the caller sees the connection close.
     fn say_no(&mut self, slot: usize, refusal: Refusal) {
         let greeting = self.greeting(Some(refusal), 0, 0);
         let _ = self.say(slot, &greeting);
     }
 
-    /// Says something before the link is up. The kernel's buffer of a new connection always has room for it.
+    /// Sends bytes before the link is up. The kernel's buffer of a new connection always has room for them.
     fn say(&mut self, slot: usize, bytes: &[u8]) -> io::Result<()> {
         let Some(connection) = &mut self.connections[slot] else {
             return Ok(());
@@ -276,7 +276,7 @@ impl TcpEndpoint {
         }
     }
 
-    /// Reads what the other side says of itself.
+    /// Reads the other side's greeting.
     pub(super) fn read_greeting(&mut self, slot: usize) {
         let Some(connection) = &mut self.connections[slot] else {
             return;
@@ -329,7 +329,7 @@ impl TcpEndpoint {
                 self.refuse(slot, Some(guest.greeting.node), refusal);
             }
             Ok(guest) => match (self.standing(&guest, called), called) {
-                // Whoever called will find out that this link is over, and begin another.
+                // The caller will notice that this link is over, and begin another.
                 (Standing::Over, _) => self.call_failed(slot),
                 (Standing::InUse, _) => {
                     if called.is_none() {
@@ -364,7 +364,8 @@ impl TcpEndpoint {
         }
     }
 
-    /// Takes what this node was answered; where there is a key, proves that it has it, if the other side has.
+    /// Handles the answer to this node's call; if there is a key, proves that it has the key, provided the other side
+    /// has.
     fn take_answer(&mut self, slot: usize, guest: Guest, standing: Standing, answer: &[u8]) {
         let connection = self.connections[slot].as_ref();
         if let Some(Connection { stage: Stage::Greeting { said: Some(said), .. }, .. }) = connection {
@@ -417,7 +418,7 @@ impl TcpEndpoint {
 
     /// Makes a link, or a rail of one, of a caller's connection.
     fn let_in(&mut self, slot: usize, mut guest: Guest) {
-        // What was true when it was answered may have changed while it proved itself: others came meanwhile.
+        // The situation may have changed between the answer and the proof: other connections may have arrived.
         let node = Some(guest.greeting.node);
         let place = match self.free_place_of_host() {
             Some(free) => free.ok_or(Refusal::NoRoom),
@@ -436,7 +437,7 @@ impl TcpEndpoint {
         self.bring_up(slot, &guest);
     }
 
-    /// Who speaks, if it may have a link here; else the node, where it is known, and why not.
+    /// Returns the peer, if it may have a link here; otherwise its node id, if known, and the reason of the refusal.
     fn hear(&self, bytes: &[u8], called: Option<Called>) -> Result<Guest, (Option<NodeId>, Refusal)> {
         let version = self.version();
         let malformed = (None, Refusal::Malformed);
@@ -492,7 +493,7 @@ impl TcpEndpoint {
         let Guest { place, rail: number, .. } = *guest;
         let old = self.peers[place].link.as_ref().and_then(|link| link.rails[number]);
         if old.is_some() {
-            // The other side calls a rail again only when it has lost it, even if it looks alive from here.
+            // The other side calls a rail again only when it has lost it, even if the rail seems alive here.
             self.lose_rail(place, number);
         }
         let (Some(connection), Some(link)) = (&mut self.connections[slot], &mut self.peers[place].link)

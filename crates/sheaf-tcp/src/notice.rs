@@ -30,7 +30,7 @@ impl Notice {
         self.ring();
     }
 
-    /// Whether a resolver has answered since the last call.
+    /// Returns whether a resolver has answered since the last call.
     pub(super) fn take_resolved(&self) -> bool {
         self.resolved.load(Ordering::Relaxed) && self.resolved.swap(false, Ordering::AcqRel)
     }

@@ -10,8 +10,8 @@ use zerocopy::IntoBytes;
 /// Maximum number of pieces of one write: `IOV_MAX` of Linux, the BSDs and macOS.
 const PIECES_PER_WRITE: usize = 1024;
 
-/// Maximum number of bytes offered to one write. In `benches/stream.rs`, 128 KiB took a quarter more processor time a
-/// frame, 2 MiB no less; bytes beyond the kernel's free room are gathered in vain.
+/// Maximum number of bytes offered to one write. In `benches/stream.rs`, 128 KiB took a quarter more processor time per
+/// frame, and 2 MiB no less; bytes beyond the kernel's free room are gathered for nothing.
 pub(super) const BYTES_PER_WRITE: usize = 512 << 10;
 
 /// A bounded queue of frames, and how much of the first is written.
@@ -102,7 +102,7 @@ impl Outbox {
         self.put(Front::Numbered(front), frame, bytes);
     }
 
-    /// Queues the word that all frames below `number` have arrived.
+    /// Queues an acknowledgement of all frames below `number`.
     pub(super) fn push_acknowledgement(&mut self, number: u64) {
         let mut front = [0; PREFIX_BYTES + 2 * NUMBER_BYTES];
         front[..PREFIX_BYTES].copy_from_slice(prefix(2 * NUMBER_BYTES, 0).as_bytes());
@@ -158,7 +158,7 @@ impl Outbox {
         (slices, total)
     }
 
-    /// Takes note that `bytes` of what [`Outbox::gather`] gave are written. `true` if a frame left the queue.
+    /// Records that `bytes` of the data from [`Outbox::gather`] were written. Returns `true` if a frame left the queue.
     pub(super) fn advance(&mut self, mut bytes: usize) -> bool {
         let before = self.queue.len();
         while let Some(first) = self.queue.front_mut() {

@@ -1,13 +1,13 @@
 //! Mutual proof by the two sides of a connection that they have the key of the run, without a socket.
 //!
-//! Each side sends a nonce with its greeting. The side that was called proves itself with its answer, the caller with a message
-//! of its own behind that. Both prove the same words: the caller's greeting and nonce, then the answer's. So both know that
-//! the other has the key, now, and has heard exactly what was said: node, run, session, version, rails.
+//! Each side sends a nonce with its greeting. The called side proves itself with its answer, the caller with a further
+//! message. Both proofs cover the same bytes: the caller's greeting and nonce, then the answer's. So both know that the
+//! other has the key now, and has received exactly these bytes: node, run, session, version, rails.
 
 use sheaf_key::{NONCE_BYTES, Nonce, PROOF_BYTES, Proof, Purpose, RunKey};
 use sheaf_transport::Refusal;
 
-/// Words of the caller, until they are answered.
+/// The caller's bytes, until the answer arrives.
 #[derive(Debug)]
 pub(super) struct CallerWords {
     key: RunKey,
@@ -24,7 +24,7 @@ impl CallerWords {
         &self.said
     }
 
-    /// Takes an answer, the proof included, of whoever was called: the proof to send behind it.
+    /// Checks the answer of the called side, including its proof; returns the proof to send.
     pub(super) fn hear(&self, answer: &[u8]) -> Result<Proof, Refusal> {
         let (answer, proof) = answer.split_last_chunk::<PROOF_BYTES>().ok_or(Refusal::Malformed)?;
         let words = [&self.said[..], answer];
@@ -35,7 +35,7 @@ impl CallerWords {
     }
 }
 
-/// Words of both sides, until the caller has proven itself.
+/// Bytes of both sides, until the caller has proven itself.
 #[derive(Debug)]
 pub(super) struct CalledWords {
     key: RunKey,

@@ -1,10 +1,11 @@
-//! The frames of one link over several connections (rails): numbered, kept until they are acknowledged, given to another
-//! rail when theirs is lost, and put in order again. Without a socket; `docs/decisions/0016-rails.md` tells why so.
+//! The frames of one link over several connections (rails): numbered, kept until they are acknowledged, moved to
+//! another rail when theirs is lost, and put in order again. Without a socket; `docs/decisions/0016-rails.md` has the
+//! reasons.
 
 use sheaf_transport::Frame;
 use std::collections::{BTreeSet, VecDeque};
 
-/// Why what came is not of a peer that keeps the rules.
+/// Violation of the protocol by the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SequenceError {
     /// A frame from beyond the window.
@@ -12,10 +13,10 @@ pub(super) enum SequenceError {
     OutsideWindow {
         /// Its number.
         number: u64,
-        /// The number that is waited for.
+        /// The number that is expected.
         next: u64,
     },
-    /// An acknowledgement of what was not sent.
+    /// An acknowledgement of frames that were not sent.
     #[error("frames below {up_to} are acknowledged, and {sent} were sent")]
     NotSent {
         /// Number that it acknowledges.
@@ -28,7 +29,7 @@ pub(super) enum SequenceError {
     NoNumber,
 }
 
-/// Maximum data in flight: the sender keeps them, and the receiver holds no more.
+/// Maximum data in flight: kept by the sender, and held by the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Window {
     pub(super) frames: usize,
@@ -62,7 +63,7 @@ impl Outgoing {
         Self { window, kept: VecDeque::new(), first: 0, bytes: 0, fresh: 0, again: BTreeSet::new() }
     }
 
-    /// Whether everything was acknowledged.
+    /// Returns whether everything was acknowledged.
     pub(super) fn is_empty(&self) -> bool {
         self.kept.is_empty()
     }
@@ -83,7 +84,7 @@ impl Outgoing {
         Ok(())
     }
 
-    /// The next frame for `rail`: first what was lost with another. Gives its number and its bytes, too.
+    /// Returns the next frame for `rail`, with its number and its size: first the frames lost with another rail.
     pub(super) fn next(&mut self, rail: usize) -> Option<(u64, Frame, usize)> {
         let number = self.again.pop_first().unwrap_or(self.fresh);
         let kept = self.kept.get_mut((number - self.first) as usize)?;
@@ -135,7 +136,7 @@ impl Incoming {
         Self { window, held: VecDeque::new(), next: 0, held_frames: 0, held_bytes: 0, acknowledged: 0 }
     }
 
-    /// Whether frames wait for one that has not come.
+    /// Returns whether frames wait for a missing one.
     pub(super) fn is_waiting(&self) -> bool {
         self.held_frames > 0
     }
@@ -164,7 +165,7 @@ impl Incoming {
         Ok(true)
     }
 
-    /// The next frame in order, if it is there.
+    /// Returns the next frame in order, if it has arrived.
     pub(super) fn pop(&mut self) -> Option<Frame> {
         let frame = self.held.front_mut()?.take()?;
         self.held.pop_front();

@@ -5,7 +5,7 @@ use sheaf_wire::{ByteCount, Nanos, NodeId, RunNumber, SessionId};
 use std::io;
 use std::net::TcpListener;
 
-/// Who an endpoint is, whom it talks to, and how.
+/// Identity, peers and settings of an endpoint.
 #[derive(Debug)]
 pub struct TcpOptions {
     /// The node.
@@ -14,7 +14,7 @@ pub struct TcpOptions {
     pub run: RunNumber,
     /// This life of the node; not zero, and greater than in any earlier life.
     pub session: SessionId,
-    /// Where the peers that call this node reach it. `None` if it calls all its peers.
+    /// Listener for the peers that call this node. `None` if it calls all its peers.
     pub listener: Option<TcpListener>,
     /// The nodes to talk to.
     pub peers: Vec<PeerAddress>,
@@ -27,10 +27,10 @@ pub struct TcpOptions {
 pub struct PeerAddress {
     /// The node.
     pub node: NodeId,
-    /// Where it listens, as `host:port`, `1.2.3.4:port` or `[::1]:port`; names are resolved with every attempt to connect.
-    /// A link of one connection tries them in order; rail `i` of several calls the one at place `i`, beginning anew after
-    /// the last. If the peer is the one that calls, its certificate may be for one of these hosts instead of for its own
-    /// name; nothing else follows from them then.
+    /// Its addresses, as `host:port`, `1.2.3.4:port` or `[::1]:port`; names are resolved at every attempt to connect. A
+    /// link of one connection tries them in order; rail `i` of several uses address `i`, counted around. If the peer is
+    /// the caller, they are only used for its certificate, which may be for one of these hosts instead of for its own
+    /// name.
     pub addresses: Vec<String>,
     /// Whether this node calls the peer. Exactly one of the two must.
     pub initiate: bool,
@@ -39,8 +39,8 @@ pub struct PeerAddress {
 /// The bounds and times of a TCP endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpSettings {
-    /// The largest frame, head and payload together, at most 1 GiB. A link takes what both of its ends take.
-    /// Default 16 MiB.
+    /// Maximum size of a frame, head and payload together, at most 1 GiB. A link uses the smaller value of its two
+    /// ends. Default 16 MiB.
     pub max_frame_bytes: ByteCount,
     /// Maximum number of frames that wait to be sent to a peer. Default 1,024.
     pub queue_frames: usize,
@@ -73,14 +73,14 @@ pub struct TcpSettings {
     pub retry_min: Nanos,
     /// The longest pause between attempts to connect. Default 2 s.
     pub retry_max: Nanos,
-    /// Time for which the peer at the other end of a connection may say nothing while somebody else asks for its place. At least
-    /// 1 s. Default 10 s.
+    /// Time for which a peer may be silent on its connection while another node asks for its place. At least 1 s.
+    /// Default 10 s.
     pub dead_peer: Nanos,
     /// Time for which a peer's machine may answer nothing: keep-alive probes of an idle connection, data, or probes of a full receive
     /// buffer. A machine whose processes are stopped or starved answers; one without power does not. At least 1 s. Default 3 s.
     pub silent_machine: Nanos,
-    /// Time for which a peer may take nothing of what was sent, although its machine answers: `TCP_USER_TIMEOUT`. So this bounds
-    /// how long a process may be stopped. At least `dead_peer`. Default 60 s.
+    /// Time for which a peer may read nothing of what was sent, although its machine answers: `TCP_USER_TIMEOUT`. So
+    /// this bounds how long a process may be stopped. At least `dead_peer`. Default 60 s.
     pub stalled_peer: Nanos,
 }
 
@@ -107,7 +107,7 @@ impl Default for TcpSettings {
     }
 }
 
-/// Why an endpoint could not be made.
+/// Reason why an endpoint could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum TcpError {
     /// The node is its own peer, or a peer is named twice.
@@ -145,7 +145,7 @@ pub enum TcpError {
     Io {
         /// Operation that failed.
         what: &'static str,
-        /// Why it failed.
+        /// Error of the operating system.
         #[source]
         source: io::Error,
     },

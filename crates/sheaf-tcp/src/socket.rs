@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Writing to a connection that the peer has closed is an error here, never a signal: this may run inside a program
-/// that did not ask for `SIGPIPE` to be ignored.
+/// that does not ignore `SIGPIPE`.
 #[cfg(not(target_vendor = "apple"))]
 const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL;
 #[cfg(target_vendor = "apple")]
@@ -20,7 +20,7 @@ const SEND_FLAGS: SendFlags = SendFlags::empty();
 /// Keep-alive probes within the time after which a peer's machine counts as dead.
 const PROBES: u32 = 3;
 
-/// Begins to connect. The connection is there, or has failed, when the socket becomes writable.
+/// Begins to connect. The connection is up, or has failed, when the socket becomes writable.
 pub(super) fn connect(address: SocketAddr, settings: &TcpSettings) -> io::Result<TcpStream> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_nonblocking(true)?;
@@ -34,7 +34,7 @@ pub(super) fn connect(address: SocketAddr, settings: &TcpSettings) -> io::Result
     Ok(TcpStream::from_std(socket.into()))
 }
 
-/// Sets what a connection needs, on a new socket or one that was accepted.
+/// Sets the options of a connection, on a new or accepted socket.
 pub(super) fn set_up(socket: &SockRef<'_>, settings: &TcpSettings) -> io::Result<()> {
     set_buffers(socket, settings)?;
     #[cfg(target_os = "linux")]
@@ -55,7 +55,7 @@ pub(super) fn set_up(socket: &SockRef<'_>, settings: &TcpSettings) -> io::Result
     Ok(())
 }
 
-/// The kernel says no more than that a file is not there.
+/// The kernel's error only says that a file does not exist.
 #[cfg(target_os = "linux")]
 fn no_congestion(name: &str, error: Errno) -> io::Error {
     let known =
@@ -77,9 +77,9 @@ pub(super) fn set_buffers(socket: &SockRef<'_>, settings: &TcpSettings) -> io::R
     Ok(())
 }
 
-/// Whether a connection leads to itself. Where a port that the kernel gives to callers is called again and again on the own host
-/// and nobody listens there, a call gets that port for its own end some day, and TCP joins the two (a simultaneous open). Nobody
-/// is at the other end, and whoever should listen there finds the port taken.
+/// Returns whether a connection leads to itself. If a local port in the kernel's ephemeral range is called repeatedly
+/// and no process listens there, a call may eventually be assigned that port as its own, and TCP connects the socket to
+/// itself (a simultaneous open). There is no peer, and the intended listener finds the port taken.
 pub(super) fn leads_to_itself(socket: &SockRef<'_>) -> bool {
     let ends = (socket.local_addr(), socket.peer_addr());
     matches!(ends, (Ok(own), Ok(other)) if own.as_socket() == other.as_socket())
@@ -97,13 +97,13 @@ pub(super) fn receive_slice(stream: &TcpStream, room: &mut [u8]) -> io::Result<u
     Ok(rustix::net::recv(stream, room, RecvFlags::empty())?.1)
 }
 
-/// Sends what fits into the kernel's buffer; gives the number of bytes.
+/// Sends as much as fits into the kernel's buffer; returns the number of bytes.
 pub(super) fn send(stream: &TcpStream, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
     let mut control = SendAncillaryBuffer::default();
     Ok(retry_on_intr(|| rustix::net::sendmsg(stream, pieces, &mut control, SEND_FLAGS))?)
 }
 
-/// Whether the error of an accept speaks of the one connection, or of no connection, and not of this process.
+/// Returns whether the error of an accept concerns that one connection, or no connection, and not this process.
 pub(super) fn concerns_only_the_caller(error: &io::Error) -> bool {
     // Linux hands pending network errors of the new connection to accept, see accept(2).
     let of_the_connection = [

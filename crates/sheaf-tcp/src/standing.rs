@@ -1,8 +1,8 @@
 //! Decision on a greeting, given the link that exists.
 //!
-//! A link that is alive keeps its place: whoever greets as the same node meanwhile is refused, whatever its session, and calls
-//! again. The link gives way when it is proven dead: the kernel has seen its end, or nothing came over it for
-//! `dead_peer` after somebody else had asked for its place. Nodes that are connected are never silent for so long.
+//! A link that is alive keeps its place: a caller that greets as the same node meanwhile is refused, whatever its
+//! session, and calls again. The link gives way when it is proven dead: the kernel has seen its end, or nothing came
+//! over it for `dead_peer` after another caller asked for its place. Connected nodes are never silent for that long.
 
 use super::endpoint::{Connection, TcpEndpoint};
 use super::link::{Called, Guest};
@@ -21,12 +21,12 @@ pub(super) enum Standing {
     Joins,
     /// It was made for a link that has ended.
     Over,
-    /// It asks for the place of what is alive.
+    /// It asks for the place of a live link.
     InUse,
 }
 
 impl TcpEndpoint {
-    /// Whether `peer` may have a link here, and its place. `called` is whom we meant to reach.
+    /// Returns the place of `peer` if it may have a link here. `called` is the peer that this side called.
     pub(super) fn admit(&self, peer: &Greeting, called: Option<usize>) -> Result<usize, Refusal> {
         let unknown = Refusal::UnknownNode(peer.node.to_code());
         let place = self.index.place(peer.node).ok_or(unknown)?;
@@ -44,7 +44,7 @@ impl TcpEndpoint {
         Ok(place)
     }
 
-    /// Whether a caller's certificate, where there is one, is for the node that it says it is, or for a guest.
+    /// Returns whether a caller's certificate, if there is one, is for the node of its greeting, or for a guest.
     pub(super) fn certificate_names(&self, slot: usize, guest: &Guest) -> bool {
         let tls = self.connections[slot].as_ref().and_then(|connection| connection.tls.as_deref());
         let names = match &self.manner {
@@ -75,7 +75,7 @@ impl TcpEndpoint {
         if gives_way { standing } else { Standing::InUse }
     }
 
-    /// Whether a rail of the link that there is, if it is up, is proven dead. Asking begins the proof.
+    /// Returns whether a rail of the existing link, if it is up, is proven dead. Asking begins the proof.
     fn gives_way(&mut self, place: usize, rail: usize) -> bool {
         let slot = self.peers[place].link.as_ref().and_then(|link| link.rails[rail]);
         let Some(connection) = slot.and_then(|slot| self.connections[slot].as_mut()) else { return true };
@@ -85,7 +85,7 @@ impl TcpEndpoint {
             return true;
         }
         let now = Instant::now();
-        // What is not read yet, or not looked at for want of memory, has come all the same.
+        // Bytes that were not read yet, or not for lack of memory, have arrived nevertheless.
         let is_heard = std::mem::take(&mut rail.heard) || readable || rail.starved;
         match rail.rival_since {
             Some(since) if !is_heard => now.duration_since(since) >= self.settings.dead_peer.to_std(),

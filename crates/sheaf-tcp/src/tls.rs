@@ -1,9 +1,10 @@
 //! TLS 1.3 on the connections of links, with certificates on both sides.
 //!
-//! Who holds a certificate of the configured authority is of the system. Which node it is, the names on the certificate say:
-//! who calls a node checks that the certificate is for the host that was called, and who is called that it is for the node that
-//! greets, by its name or by the host in its address. Nothing else is trusted, no system store is read, and older versions of
-//! TLS are not spoken. What greets, frames and numbers above does not change: here bytes become records and back.
+//! A node belongs to the system if it holds a certificate of the configured authority. The names on the certificate
+//! identify the node: a caller checks that the certificate is for the host that it called, and the called side that it
+//! is for the node that greets, by its name or by the host in its address. Nothing else is trusted, no system store is
+//! read, and older versions of TLS are not supported. Greetings, frames and numbers are unchanged: this module converts
+//! bytes to records and back.
 
 use super::socket;
 use mio::net::TcpStream;
@@ -22,7 +23,7 @@ use std::sync::Arc;
 /// Number of bytes of records read from a socket at once: four records of the largest size.
 const RECORD_BYTES: usize = 64 << 10;
 
-/// Where a node's certificate lies, in files of the PEM format.
+/// Files of a node's certificate, in PEM format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
     /// The node's certificate, and behind it those between it and the authority, if there are any.
@@ -33,14 +34,14 @@ pub struct TlsFiles {
     pub authority: PathBuf,
 }
 
-/// A node's certificate and whom it trusts, ready for use. Cheap to clone.
+/// A node's certificate and trusted authorities, ready for use. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Tls {
     client: Arc<ClientConfig>,
     server: Arc<ServerConfig>,
 }
 
-/// Why certificates cannot be used.
+/// Reason why certificates cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read, or has no PEM block of the right kind.
@@ -77,7 +78,7 @@ pub enum TlsError {
         #[source]
         source: rustls::Error,
     },
-    /// The library does not find what it needs; never seen.
+    /// The TLS library cannot be initialised; never seen.
     #[error("TLS cannot be set up")]
     SetUp(#[source] rustls::Error),
 }
@@ -86,7 +87,7 @@ impl Tls {
     /// Reads certificate, key and authorities.
     ///
     /// # Errors
-    /// Which file is not what it should be.
+    /// Which file is invalid.
     pub fn load(files: &TlsFiles) -> Result<Self, TlsError> {
         let TlsFiles { certificate, key, authority } = files;
         let chain = certificates(certificate)?;
@@ -151,16 +152,16 @@ pub(super) struct Session {
     arrived: Box<[u8]>,
     from: usize,
     to: usize,
-    /// Decrypted bytes that nobody has taken.
+    /// Decrypted bytes that were not taken yet.
     decrypted: usize,
-    /// Whether the socket had no more when it was read last.
+    /// Whether the socket had no more data at the last read.
     drained: bool,
     problem: Option<TlsProblem>,
 }
 
 impl Session {
     fn new(mut inner: rustls::Connection) -> Self {
-        // Who writes is held back by the outbox and the kernel; a bound here would need a third place to wait.
+        // The outbox and the kernel hold back the writer; a bound here would need a third queue.
         inner.set_buffer_limit(None);
         Self {
             inner,
@@ -173,7 +174,7 @@ impl Session {
         }
     }
 
-    /// Whether the other end has shown a certificate for one of these names: of nodes, of hosts, or addresses.
+    /// Returns whether the other end has shown a certificate for one of these names: of nodes, of hosts, or addresses.
     pub(super) fn is_for_one_of(&self, names: &[String]) -> bool {
         let Some([certificate, ..]) = self.inner.peer_certificates() else { return false };
         let Ok(certificate) = ParsedCertificate::try_from(certificate) else { return false };
@@ -189,24 +190,24 @@ impl Session {
         self.problem
     }
 
-    /// Whether records wait for the socket.
+    /// Returns whether records wait for the socket.
     pub(super) fn has_unsent(&self) -> bool {
         self.inner.wants_write()
     }
 
-    /// Takes note that the kernel says that the socket has more: it says so once, mostly while what came before is still
-    /// being taken from here.
+    /// Records that the kernel has signalled more data on the socket: it signals once, mostly while earlier data are
+    /// still being taken from here.
     pub(super) fn note_readable(&mut self) {
         self.drained = false;
     }
 
-    /// Whether there is more to receive, as far as is known without asking the kernel.
+    /// Returns whether there is more to receive, as far as known without asking the kernel.
     pub(super) fn has_more(&self) -> bool {
         self.decrypted > 0 || self.from < self.to || !self.drained
     }
 
-    /// Encrypts all of `pieces` and sends what the socket takes; the rest goes with the next call, which takes nothing
-    /// before it has gone. So no more than one call's bytes wait here.
+    /// Encrypts all of `pieces` and sends as much as the socket takes; the rest is sent by the next call, which takes
+    /// nothing before that. So at most one call's bytes wait here.
     ///
     /// # Errors
     /// Those of the socket; [`ErrorKind::WouldBlock`] if nothing was taken.
@@ -219,11 +220,11 @@ impl Session {
         }
     }
 
-    /// Receives into the front of `room`, at most one record; gives the part that was filled, which is empty at the end
-    /// of the stream.
+    /// Receives into the front of `room`, at most one record; returns the filled part, which is empty at the end of the
+    /// stream.
     ///
     /// # Errors
-    /// Those of the socket; [`ErrorKind::InvalidData`] where [`Session::problem`] says more.
+    /// Those of the socket; [`ErrorKind::InvalidData`] if [`Session::problem`] has the details.
     pub(super) fn receive<'a>(
         &mut self,
         stream: &TcpStream,
@@ -255,10 +256,10 @@ impl Session {
         Ok(bytes)
     }
 
-    /// Says that no more will be sent.
+    /// Signals that no more data will be sent.
     pub(super) fn end(&mut self, stream: &TcpStream) {
         self.inner.send_close_notify();
-        // If it does not leave, the frames' own goodbye has said the same.
+        // If it is not sent, the goodbye among the frames has the same meaning.
         let _ = self.flush(stream);
     }
 
@@ -269,7 +270,7 @@ impl Session {
         Ok(())
     }
 
-    /// Takes more of what has come. False at the end of the stream.
+    /// Takes more of the received data. Returns `false` at the end of the stream.
     fn decrypt(&mut self, stream: &TcpStream) -> io::Result<bool> {
         if self.from == self.to {
             let read = socket::receive_slice(stream, &mut self.arrived);
@@ -281,13 +282,13 @@ impl Session {
         }
         let taken = self.inner.read_tls(&mut &self.arrived[self.from..self.to])?;
         if taken == 0 {
-            // The peer has said that no more will come; what follows is nobody's.
+            // The peer has signalled the end of its data; anything that follows is ignored.
             (self.from, self.drained) = (self.to, true);
             return Ok(false);
         }
         self.from += taken;
         let outcome = self.inner.process_new_packets();
-        // A step of the handshake, or why there will be no more: where it does not leave now, a later call sends it.
+        // A step of the handshake, or the reason of its failure: if it is not sent now, a later call sends it.
         let _ = self.flush(stream);
         match outcome {
             Ok(state) => {

@@ -48,7 +48,7 @@ impl TcpEndpoint {
             Ok(0) => self.stream_ended(slot),
             Ok(bytes) => {
                 rail.heard = true;
-                // Less than was asked for: the kernel has no more, and will say when it has.
+                // A short read: the kernel has no more, and will signal new data.
                 *readable = match tls {
                     Some(tls) => tls.has_more() || *end_in_sight,
                     None => bytes == asked || *end_in_sight,
@@ -111,7 +111,7 @@ impl TcpEndpoint {
             return;
         };
         link.peer_is_done = true;
-        // While closing, what we have for the peer is still written: it may be closing, too, and reading.
+        // While closing, our data for the peer are still written: it may be closing, too, and reading.
         if !self.closing || link.we_are_done {
             self.end(place, DownReason::Closed);
         }
@@ -159,7 +159,7 @@ impl TcpEndpoint {
         self.end(place, reason);
     }
 
-    /// Goes on without a rail: the others take what it had.
+    /// Continues without a rail: the others take over its frames.
     pub(super) fn lose_rail(&mut self, place: usize, number: usize) {
         let Some(link) = &mut self.peers[place].link else {
             return;
@@ -189,7 +189,7 @@ impl TcpEndpoint {
         outbox.frames()
     }
 
-    /// Gives what a link has to its connections, and lets them write.
+    /// Passes the frames of a link to its connections, and lets them write.
     pub(super) fn flush_link(&mut self, place: usize) {
         let Some(link) = &mut self.peers[place].link else {
             return;
@@ -213,7 +213,7 @@ impl TcpEndpoint {
         }
     }
 
-    /// Says what has arrived, on a rail that can take it.
+    /// Acknowledges what has arrived, on a rail that has room.
     fn acknowledge(&mut self, place: usize) {
         let Some(link) = &mut self.peers[place].link else {
             return;
@@ -255,7 +255,7 @@ impl TcpEndpoint {
         }
     }
 
-    /// Writes what waits, until the kernel's buffer is full.
+    /// Writes the queued bytes, until the kernel's buffer is full.
     fn write(&mut self, slot: usize) {
         let Some(connection) = &mut self.connections[slot] else {
             return;
@@ -282,13 +282,13 @@ impl TcpEndpoint {
                     if rail.outbox.advance(bytes) && link.order.is_none() {
                         self.room_made |= std::mem::take(&mut link.refused);
                     }
-                    // The kernel will say when there is room worth a write.
+                    // The kernel will signal when there is enough room for a write.
                     *writable = bytes == offered;
                 }
                 Err(error) => {
                     *writable = false;
                     if error.kind() != ErrorKind::WouldBlock {
-                        // What had arrived before the connection broke is read first; then reading finds the end.
+                        // Data that arrived before the connection broke are read first; then reading finds the end.
                         rail.broken = true;
                         connection.readable = true;
                         connection.end_in_sight = true;
@@ -334,7 +334,7 @@ impl TcpEndpoint {
         (0..link.rails.len()).for_each(|rail| self.rest(place, rail, now));
     }
 
-    /// Begins to close: nothing new comes up, and every link gets a goodbye behind what waits.
+    /// Begins to close: no link comes up any more, and every link gets a goodbye after its queued frames.
     pub(super) fn say_goodbye(&mut self) {
         self.closing = true;
         self.listeners.clear();
@@ -347,7 +347,7 @@ impl TcpEndpoint {
         (0..self.peers.len()).for_each(|place| self.prepare_goodbye(place));
     }
 
-    /// Ends what is left of the links.
+    /// Ends the remaining links.
     pub(super) fn give_up_links(&mut self) {
         for place in 0..self.peers.len() {
             if let Some(link) = &self.peers[place].link {
@@ -358,7 +358,8 @@ impl TcpEndpoint {
     }
 }
 
-/// Gives a rail of several as much as one write takes: who can write takes the next, so that a slow rail gets less.
+/// Gives a rail of several as much as one write takes: rails take frames whenever they can write, so that a slow rail
+/// gets less.
 fn load(link: &mut Link, rail: &mut Rail) {
     let Some(order) = &mut link.order else {
         return;

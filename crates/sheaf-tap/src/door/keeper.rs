@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Interval at which queues are read while consumers are connected. The builder's thread wakes nobody for a consumer:
-/// that would be a system call.
+/// Interval at which queues are read while consumers are connected. The builder's thread wakes no thread for a
+/// consumer: that would be a system call.
 const TICK: Duration = Duration::from_millis(5);
 
 /// Interval at which silent visitors are checked.
@@ -32,7 +32,7 @@ const SOCKET: Token = Token(1);
 const LISTEN: Token = Token(2);
 const FIRST_VISITOR: usize = 3;
 
-/// Looks after a door.
+/// Serves a door.
 pub(super) struct Keeper {
     options: DoorOptions,
     node: NodeId,
@@ -42,7 +42,7 @@ pub(super) struct Keeper {
     socket: Option<UnixListener>,
     listen: Option<TcpListener>,
     poll: Poll,
-    /// The builder's end may be gone before the wake-up is noticed; without a waker it would be lost.
+    /// The builder's end may be dropped before the wake-up is noticed; without a waker it would be lost.
     _waker: Arc<Waker>,
     visitors: Vec<Visitor>,
     /// The number of the next visitor; numbers are never used again.
@@ -152,13 +152,13 @@ impl Keeper {
     }
 
     fn admit(&mut self, mut socket: VisitorSocket, now: Instant) {
-        // One who has left has a place until the builder's thread knows it.
+        // A consumer that has left keeps its place until the builder's thread has noticed.
         let leaving = self.introduced - self.shared.left.load(Ordering::Acquire);
         let listening = self.visitors.iter().filter(|visitor| visitor.is_listening()).count() as u64;
         let taken = self.visitors.len() + leaving.saturating_sub(listening) as usize;
         if taken >= self.options.consumers {
             self.counts.refused += 1;
-            // The socket's buffer is empty; whoever does not get this word finds the connection closed.
+            // The socket's buffer is empty; a visitor that does not get this message finds the connection closed.
             let _ = socket.write(&emit_end(EndReason::Full, &Default::default()));
             return;
         }
@@ -179,7 +179,7 @@ impl Keeper {
         self.next = self.next.wrapping_add(1);
     }
 
-    /// Reads and writes whatever can be, and parts with those who have ended.
+    /// Reads and writes all sockets that are ready, and drops those that have ended.
     fn pump(&mut self, now: Instant, over: bool) {
         let mut visitors = std::mem::take(&mut self.visitors);
         visitors.retain_mut(|visitor| match visitor.pump(now, &self.options, over) {
@@ -200,7 +200,7 @@ impl Keeper {
         self.visitors = visitors;
     }
 
-    /// Tells the builder's thread of a new consumer.
+    /// Announces a new consumer to the builder's thread.
     fn introduce(&mut self, visitor: &mut Visitor, wish: Wish) {
         let places = usize::try_from(self.options.bounds.queue_events).unwrap_or(usize::MAX);
         let (producer, queue) = rtrb::RingBuffer::new(places);
@@ -262,7 +262,7 @@ impl Keeper {
         }
     }
 
-    /// Logs what anybody who reaches the door can cause, as often as they like.
+    /// Logs events that anyone who can reach the door can cause at any rate.
     fn warn(&self, count: u64, what: &str, remedy: &str) {
         match Times::to_log(count) {
             Some(times) => log::warn!("{}: {what}{remedy}{times}", self.node),
@@ -278,7 +278,7 @@ impl Keeper {
         self.shared.news.store(true, Ordering::SeqCst);
     }
 
-    /// Nobody waits any longer.
+    /// No visitor waits any longer.
     fn close(mut self) -> DoorCounts {
         for visitor in std::mem::take(&mut self.visitors) {
             self.part(&visitor, Ended::Left);

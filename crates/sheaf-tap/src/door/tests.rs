@@ -68,7 +68,7 @@ fn event(id: u64, bytes: usize) -> Event<Bytes> {
     }
 }
 
-/// Tells the feed of events until `until` holds, and fails where that takes too long.
+/// Feeds events until `until` holds, and fails if that takes too long.
 fn feed_until(feed: &mut Feed, bytes: usize, mut until: impl FnMut(&Feed) -> bool) -> u64 {
     let watchdog = Instant::now();
     let mut id = 0;
@@ -85,7 +85,7 @@ fn listening(feed: &Feed) -> usize {
     feed.seats.len()
 }
 
-/// Reads all that comes until the door's last word.
+/// Reads everything up to the door's final message.
 fn read_to_end(client: &mut Client) -> (Vec<u64>, EndReason, Counts) {
     let mut ids = Vec::new();
     loop {
@@ -166,7 +166,7 @@ fn silent_visitors_and_those_who_talk_nonsense_are_dropped_by_name() {
     let told = |said: &[u8]| {
         let mut socket = UnixStream::connect(&path).unwrap();
         socket.set_read_timeout(Some(PATIENT)).unwrap();
-        // The door may have closed the connection before it has heard all.
+        // The door may have closed the connection before it has read everything.
         let _ = socket.write_all(said);
         let mut rest = Vec::new();
         // Closed, in one way or the other.
@@ -272,12 +272,12 @@ fn over_tcp_the_key_is_asked_for_and_who_lacks_it_gets_nothing() {
         let (mut heard, challenge) = (Vec::new(), sheaf_wire::tap::emit_challenge([0; 32]).len());
         let end = sheaf_wire::tap::emit_end(EndReason::WrongKey, &Counts::default());
         stream.read_to_end(&mut heard).unwrap();
-        // Who speaks before it was asked is not asked any more.
+        // A visitor that sends before the challenge gets no challenge.
         assert!(heard.ends_with(&end) && heard.len() <= challenge + end.len(), "a challenge, and the reason");
     }
     let mut client = Client::connect_with(&network, Some(&key), PATIENT).unwrap();
     client.subscribe(&Wish::default(), "with the key").unwrap();
-    // Within the host the modes of the directory say who may join.
+    // Within the host, the modes of the directory decide who may join.
     let mut near = Client::connect_with(&address(directory.path()), None, PATIENT).unwrap();
     near.subscribe(&Wish::default(), "at the socket").unwrap();
     feed_until(&mut feed, 10, |feed| listening(feed) == 2);
@@ -286,7 +286,7 @@ fn over_tcp_the_key_is_asked_for_and_who_lacks_it_gets_nothing() {
     assert_eq!(read_to_end(&mut client).1, EndReason::BuilderEnded);
 }
 
-/// Has a consumer join by a relay; gives what it said to the door.
+/// Lets a consumer join through a relay; returns the bytes that it sent to the door.
 fn relay<E: std::fmt::Debug>(
     door: SocketAddr,
     join: impl FnOnce(Address) -> Result<(), E>,

@@ -1,4 +1,4 @@
-//! One who has come to a door: first a visitor that must say what it wants, then a consumer.
+//! A connection at a door: first a visitor that must subscribe, then a consumer.
 
 use super::{Books, DoorOptions};
 use crate::key::DoorProof;
@@ -23,9 +23,9 @@ pub(super) enum Ended {
     Left,
     /// It read nothing.
     Slow,
-    /// It said nothing.
+    /// It sent nothing.
     Silent,
-    /// It said what means nothing.
+    /// It sent invalid data.
     Nonsense(Nonsense),
     /// It did not prove that it has the key of the run.
     WrongKey,
@@ -40,7 +40,7 @@ pub(super) enum Nonsense {
     Kind(Kind),
     #[error("it sent more after its subscription")]
     More,
-    /// Told apart: who has no key is no friend that errs.
+    /// Distinguished from other errors: a visitor without the key may be hostile.
     #[error("it did not prove that it has the key of the run")]
     WrongKey,
 }
@@ -96,11 +96,11 @@ struct Place {
     next_status: Instant,
 }
 
-/// One who has come.
+/// A connection at a door.
 #[derive(Debug)]
 pub(super) struct Visitor {
     pub(super) id: ConsumerId,
-    /// Who it says it is.
+    /// Its own name.
     pub(super) name: String,
     socket: VisitorSocket,
     said: Vec<u8>,
@@ -112,14 +112,14 @@ pub(super) struct Visitor {
     /// When it last took a byte, or had nothing to take.
     progress: Instant,
     told_the_end: bool,
-    /// The proof that it owes, and the welcome that it gets for it.
+    /// The proof that it must send, and the welcome that follows.
     owes: Option<(DoorProof, Bytes)>,
     /// Frames that are written before all others.
     first: VecDeque<Bytes>,
 }
 
 impl Visitor {
-    /// One who has come, and who has to prove first that it has the key, where there is one to prove.
+    /// Makes a visitor, which must first prove that it has the key, if there is one.
     pub(super) fn new(
         id: ConsumerId,
         socket: VisitorSocket,
@@ -147,17 +147,17 @@ impl Visitor {
         }
     }
 
-    /// Whether it has yet to prove that it has the key.
+    /// Returns whether it has yet to prove that it has the key.
     pub(super) fn is_unproven(&self) -> bool {
         self.owes.is_some()
     }
 
-    /// Tells one without the key so. Whoever does not get this word finds the connection closed.
+    /// Sends a refusal for lack of the key. A visitor that does not get it finds the connection closed.
     pub(super) fn turn_away(&mut self) {
         let _ = self.socket.write(&emit_end(EndReason::WrongKey, &Counts::default()));
     }
 
-    /// Whether it is a consumer: the builder's thread knows it.
+    /// Returns whether it is a consumer: the builder's thread knows it.
     pub(super) fn is_listening(&self) -> bool {
         self.place.is_some()
     }
@@ -176,7 +176,7 @@ impl Visitor {
         self.place.as_ref().map_or_else(Default::default, |place| (place.books.read(), place.sent))
     }
 
-    /// Reads what it says, writes what there is for it. Says how it has ended, if it has.
+    /// Reads its messages and writes its data. Returns how it has ended, if it has.
     pub(super) fn pump(&mut self, now: Instant, options: &DoorOptions, over: bool) -> Option<Ended> {
         if let Some(ended) = self.read() {
             return Some(ended);
@@ -205,7 +205,7 @@ impl Visitor {
                     self.said.extend_from_slice(&buffer[..bytes]);
                     match self.understand() {
                         Ok(()) => {}
-                        // Who has no key and says anything else is told what is missing.
+                        // A visitor without the key that sends anything else is told what is missing.
                         Err(_) if self.is_unproven() => return Some(Ended::WrongKey),
                         Err(nonsense) => return Some(Ended::Nonsense(nonsense)),
                     }
@@ -217,7 +217,8 @@ impl Visitor {
         }
     }
 
-    /// Reads what was said, as far as it goes: the head as soon as it is there, so that nothing longer is waited for.
+    /// Decodes the received bytes as far as possible: the head as soon as it is complete, so that too long a message is
+    /// refused at once.
     fn understand(&mut self) -> Result<(), Nonsense> {
         let Some((head, body)) = self.said.split_first_chunk::<FRAME_BYTES>() else { return Ok(()) };
         let head = FrameHead::parse(head)?;
@@ -251,7 +252,7 @@ impl Visitor {
         Ok(())
     }
 
-    /// Writes until there is nothing more, or no room: then the error says so.
+    /// Writes until there is no more data, or no room, which is returned as an error.
     fn write(&mut self, now: Instant, over: bool) -> io::Result<()> {
         loop {
             if self.writing.is_none() {
@@ -294,7 +295,8 @@ impl Visitor {
         if let Ok(event) = place.queue.pop() {
             return Some((event, true, 0));
         }
-        // The builder's thread added its last event before it said that it is over; what it had added is taken.
+        // The builder's thread added its last event before it set the flag; everything that it had added has been
+        // taken.
         let counts = place.books.read();
         self.last_word(over, counts)
     }

@@ -102,8 +102,9 @@ fn a_stream_without_an_unfinished_frame_holds_no_block() {
 }
 
 proptest! {
-    /// Whoever ends a frame while others are within theirs leaves a block behind. A node that holds many frames must not run
-    /// out of memory over blocks that are mostly empty: it would stop reading what completes its events.
+    /// Each connection that ends a frame while others are within theirs leaves a block behind. A node that holds many
+    /// frames must not run out of memory because of mostly empty blocks: it would stop reading the data that complete
+    /// its events.
     #[test]
     fn frames_that_are_kept_fill_blocks_whichever_connections_they_came_by(
         streams in 1_usize..12,

@@ -54,7 +54,7 @@ fn every_wrong_field_is_refused_by_its_name() {
 #[test]
 fn a_refusal_reaches_the_refused_with_its_reason() {
     let tells = |refusal| me().hear(&peer().emit(Some(refusal))).unwrap_err();
-    // What the refusing side says of us is our own; what it says of itself is its own.
+    // The refusing side returns our identity and its own.
     let stale = Refusal::StaleSession(SessionId(900));
     assert_eq!(tells(stale), stale);
     let unknown = Refusal::UnknownNode(NodeId::builder(3).to_code());
@@ -74,7 +74,7 @@ fn rail() -> RailGreeting {
     RailGreeting { rail: 1, rails: 3, epoch: 7, window: Window { frames: 1024, bytes: 1 << 24 } }
 }
 
-/// Gives `bytes` to a buffer one by one; what it says of them, and how many it took.
+/// Feeds `bytes` to a buffer one by one; returns the decoded greeting and the number of bytes taken.
 fn trickle(version: u16, bytes: &[u8]) -> (Option<Vec<u8>>, usize) {
     let mut buffer = GreetingBuffer::of_call(version);
     for (at, byte) in bytes.iter().enumerate() {

@@ -27,7 +27,7 @@ fn endpoint(node: NodeId, peer: PeerAddress, listener: Option<TcpListener>) -> T
         .unwrap()
 }
 
-/// Host B: tells its address, takes frames until it is told to stop, and then holds its link open without looking at it.
+/// Host B: sends its address, takes frames until it is told to stop, and then holds its link open without polling it.
 fn takes_frames(address: &Sender<String>, stop: &Receiver<()>, end: &Receiver<()>) {
     let listener = TcpListener::bind("10.77.0.2:0").unwrap();
     address.send(listener.local_addr().unwrap().to_string()).unwrap();
@@ -58,7 +58,7 @@ impl Sending {
         }
     }
 
-    /// Sends a frame, and says why the link went down, if it did.
+    /// Sends a frame, and returns why the link went down, if it did.
     fn step(&mut self, bytes: usize) -> Option<DownReason> {
         let frame = Frame::new(Bytes::new(), [Bytes::from(vec![0; bytes])]);
         self.is_full = matches!(self.endpoint.send(B, frame), Err(SendError::Full(_)));
@@ -109,7 +109,7 @@ fn a_process_that_is_stopped_is_not_taken_for_a_dead_machine() {
         while !sending.is_full {
             assert_eq!(sending.step(1 << 20), None);
         }
-        // Five times as long as a machine may answer nothing.
+        // Five times as long as a machine may be silent.
         let down = (0..250).find_map(|_| sending.step(1 << 20));
         assert_eq!(down, None, "B's kernel answers");
     });

@@ -4,7 +4,7 @@ use super::{frame, wire};
 use proptest::prelude::*;
 use zerocopy::IntoBytes;
 
-/// Writes out what `outbox` holds, `sizes` bytes at a time.
+/// Writes the content of `outbox`, `sizes` bytes at a time.
 fn drain(outbox: &mut Outbox, sizes: &[usize]) -> Vec<u8> {
     let mut written = Vec::new();
     for size in sizes.iter().cycle() {

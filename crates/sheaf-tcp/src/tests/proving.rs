@@ -1,4 +1,4 @@
-//! Whoever does not have the key proves nothing, whatever it has recorded.
+//! A side without the key proves nothing, whatever it has recorded.
 
 use super::super::proving::{ANSWER_BYTES, CALL_BYTES, CalledWords, CallerWords, ProofBuffer};
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ fn key() -> RunKey {
     RunKey::new(&[9; 32])
 }
 
-/// All that passes between two who have the key: the call, the answer, the caller's proof.
+/// All messages between two sides that have the key: the call, the answer, the caller's proof.
 fn exchange(caller: &[u8], called: &[u8], nonces: [Nonce; 2]) -> (CallerWords, CalledWords, [Vec<u8>; 3]) {
     let calling = CallerWords::new(key(), caller, &nonces[0]);
     let answering = CalledWords::new(key(), calling.bytes(), called, &nonces[1]);
@@ -50,7 +50,7 @@ fn a_proof_may_come_byte_by_byte() {
     }
 }
 
-/// Message of somebody in the middle who does not have the key: parts of what it has heard, changed or not.
+/// Message of an attacker in the middle without the key: parts of recorded messages, changed or not.
 fn forgery(heard: &[Vec<u8>], pick: &prop::sample::Index, at: &prop::sample::Index, flip: u8) -> Vec<u8> {
     let mut said = heard[pick.index(heard.len())].clone();
     let place = at.index(said.len());
@@ -59,8 +59,8 @@ fn forgery(heard: &[Vec<u8>], pick: &prop::sample::Index, at: &prop::sample::Ind
 }
 
 proptest! {
-    /// An eavesdropper has recorded exchanges of the same nodes, in both directions, and the present one so far. Whatever it
-    /// says instead of a proof, as it heard it or changed, is worth nothing.
+    /// An eavesdropper has recorded exchanges of the same nodes, in both directions, and the present one so far.
+    /// Whatever it sends instead of a proof, recorded or changed, is refused.
     #[test]
     fn nothing_that_was_heard_proves_anything_again(
         names in proptest::array::uniform2(proptest::collection::vec(any::<u8>(), 1..80)),
@@ -79,10 +79,10 @@ proptest! {
         }
         let (calling, answering, [call, answer, proof]) = exchange(caller, called, present);
         heard.push(call);
-        // The caller hears a forged answer; the only one that it takes is the one that was made for it.
+        // The caller receives a forged answer; it only accepts the one that was made for it.
         let said = forgery(&heard, &pick, &at, flip);
         prop_assert!(calling.hear(&said).is_err());
-        // The called side hears a forged proof: also of what it has said itself.
+        // The called side receives a forged proof, possibly made of its own messages.
         heard.push(answer.clone());
         let said = forgery(&heard, &pick, &at, flip);
         let tail = &said[said.len().saturating_sub(PROOF_BYTES)..];

@@ -21,7 +21,7 @@ enum Step {
     Load(usize),
     /// The first frame on a rail arrives.
     Arrive(usize),
-    /// The receiver acknowledges; the word arrives at once, or is lost with its rail.
+    /// The receiver acknowledges; the acknowledgement arrives at once, or is lost with its rail.
     Acknowledge(bool),
     /// A rail is lost with all that is on it, and another takes its place.
     Lose(usize),

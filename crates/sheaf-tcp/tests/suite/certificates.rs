@@ -5,7 +5,7 @@ use sheaf_tcp::{Tls, TlsFiles};
 use std::path::PathBuf;
 use tempfile::TempDir;
 
-/// An authority, and a directory for what it signs.
+/// An authority, and a directory for the certificates that it signs.
 pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
     directory: TempDir,

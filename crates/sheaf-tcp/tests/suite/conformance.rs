@@ -24,7 +24,7 @@ struct TcpLab {
 static TLS: LazyLock<Tls> = LazyLock::new(|| Authority::new().tls("node", LOOPBACK));
 
 impl TcpLab {
-    /// Nodes that listen at each of `hosts`, with links of so many rails.
+    /// Nodes that listen at each of `hosts`, with links of `rails` rails.
     fn at(hosts: &[&str], rails: usize, nodes: &[NodeId], limits: Limits) -> Self {
         let listen = |host: &&str| TcpListener::bind((*host, 0)).expect("a free port");
         let listeners: Vec<Vec<TcpListener>> =

@@ -1,4 +1,4 @@
-//! Guests join a host over TCP and leave it; who is no guest is told so, or cut.
+//! Guests join a host over TCP and leave it; other callers are refused or cut.
 
 use crate::certificates::{Authority, LOOPBACK, Wish};
 use bytes::Bytes;
@@ -57,7 +57,8 @@ fn options(tls: Option<Tls>) -> GuestOptions {
     GuestOptions { session: SessionId(9), settings: settings(), tls, key: None }
 }
 
-/// Runs `guest` on a thread beside the host, which sends back every frame that it gets; returns what else happened there.
+/// Runs `guest` on a separate thread while the host returns every frame that it gets; returns the other events of the
+/// host.
 fn beside<T: Send + 'static>(
     host: &mut TcpHost,
     guest: impl FnOnce() -> T + Send + 'static,
@@ -200,7 +201,7 @@ fn the_end_of_the_host_is_an_end_in_good_order_for_its_guests() {
     assert_eq!(ended, Some(DownReason::Closed));
 }
 
-/// A raw caller that says `bytes`: what the host says of it, and what it answers.
+/// A raw caller that sends `bytes`: returns the host's refusal, and its answer.
 fn says(bytes: &[u8]) -> (Refusal, Vec<u8>) {
     let (mut host, address) = host("127.0.0.1", 1, None);
     let mut stranger = TcpStream::connect(address).unwrap();
@@ -208,7 +209,7 @@ fn says(bytes: &[u8]) -> (Refusal, Vec<u8>) {
     let HostEvent::Refused(reason) = next(&mut host) else { panic!("it is refused") };
     drop(host);
     let mut answer = Vec::new();
-    // Reset where something it said was not read.
+    // Reset if some of the bytes sent were not read.
     let _ = stranger.read_to_end(&mut answer);
     (reason, answer)
 }
@@ -272,7 +273,7 @@ fn a_guest_at_a_wrong_address_is_told_what_is_there() {
     );
     stop.store(true, Ordering::Relaxed);
     assert_eq!(node.join().unwrap(), Some(Refusal::WrongRun(RunNumber(0))));
-    // Somebody who never answers.
+    // A listener that never answers.
     let mute = TcpListener::bind("127.0.0.1:0").unwrap();
     let error = TcpGuest::meet(&mute.local_addr().unwrap().to_string(), options(None));
     assert_eq!(refused(error), Refusal::NoGreeting);
@@ -297,7 +298,7 @@ fn with_certificates_guests_prove_to_be_of_the_system() {
     assert!(meet(tls(&authority)).is_ok());
     assert_eq!(refused(meet(tls(&other))), Refusal::Tls(TlsProblem::UnknownAuthority));
     assert_eq!(refused(meet(None)), Refusal::Tls(TlsProblem::OnlyPeerHas));
-    // A node's certificate, also that of the host itself, is none of a guest.
+    // A node's certificate, even that of the host itself, is not one of a guest.
     let of_node = Some(authority.tls("node", LOOPBACK));
     assert_eq!(refused(meet(of_node)), Refusal::Tls(TlsProblem::WrongNode));
 }

@@ -1,4 +1,4 @@
-//! Who gets a link where the run has a key, who does not, and what is said about it.
+//! Links of a run with a key: who gets one, who does not, and how this is reported.
 
 use crate::certificates::{Authority, LOOPBACK};
 use crate::nodes::{BU, RU, eager, event, verdicts};
@@ -124,7 +124,7 @@ fn call(session: u64, nonce: u8) -> Vec<u8> {
 
 const ANSWER_BYTES: usize = 32 + NONCE_BYTES + PROOF_BYTES;
 
-/// Says something as a caller; the connection, and what was answered.
+/// Sends a call; returns the connection and the answer.
 fn says(endpoint: &mut TcpEndpoint, address: SocketAddr, call: &[u8]) -> (TcpStream, [u8; ANSWER_BYTES]) {
     let mut raw = TcpStream::connect(address).unwrap();
     raw.set_nodelay(true).unwrap();
@@ -153,7 +153,7 @@ fn refused(reason: Refusal) -> Event {
 #[test]
 fn what_was_recorded_or_is_sent_back_proves_nothing() {
     let (mut ru, address) = called(1, Some(key(1)));
-    // A good caller, of which somebody records everything.
+    // A correct caller, whose messages are all recorded.
     let good = call(1, 3);
     let (mut raw, answer) = says(&mut ru, address, &good);
     let recorded = proof(&good, &answer);
@@ -161,7 +161,7 @@ fn what_was_recorded_or_is_sent_back_proves_nothing() {
     assert_eq!(event(&mut ru), Event::PeerUp { peer: BU });
     drop(raw);
     assert_eq!(event(&mut ru), Event::PeerDown { peer: BU, reason: DownReason::Lost });
-    // Said again, word by word.
+    // Replayed byte for byte.
     let (mut raw, _) = says(&mut ru, address, &good);
     raw.write_all(&recorded).unwrap();
     assert_eq!(event(&mut ru), refused(Refusal::WrongKey));

@@ -13,11 +13,11 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Instant;
 
-/// A cable: passes bytes on between who calls it and an address, until it is cut. What is in it then is lost.
+/// A cable: forwards bytes between callers and an address, until it is cut. Bytes within it are then lost.
 struct Cable {
     address: SocketAddr,
     ends: Arc<Mutex<Vec<TcpStream>>>,
-    /// Whether callers are passed on.
+    /// Whether callers are connected.
     plugged: Arc<AtomicBool>,
 }
 
@@ -103,7 +103,7 @@ fn pair(rails: usize) -> (TcpEndpoint, TcpEndpoint, Vec<Cable>) {
     (endpoint(RU, rails, Some(listener), expected), endpoint(BU, rails, None, called), cables)
 }
 
-/// A frame that says its number everywhere.
+/// A frame that contains its number everywhere.
 fn frame(number: u64) -> Frame {
     let size = [10, 900, 40_000, 3_000, 0, 100_000][number as usize % 6];
     let payload = Bytes::from(vec![number as u8; size]);
@@ -161,7 +161,7 @@ fn converse(sides: &mut [Side; 2], frames: u64, mut meanwhile: impl FnMut(u64)) 
     }
 }
 
-/// Steps both until the builder's link has joined so many rails to its first.
+/// Steps both until the builder's link has joined `rails` further rails.
 fn until_joined(sides: &mut [Side; 2], rails: u64) {
     let start = Instant::now();
     while sides.iter().any(|side| side.endpoint.stats().rails_up < rails) {
@@ -251,7 +251,7 @@ fn a_link_that_lost_all_rails_is_down_and_begins_anew() {
     converse(&mut sides, 200, |_| {});
 }
 
-/// Neither side may sleep on a word that the other waits for: with an hour to linger, that would be found here.
+/// Neither side may sleep on a message that the other waits for: with an hour to linger, this would show here.
 #[test]
 fn closing_both_ends_of_full_links_ends_without_lingering() {
     for _ in 0..20 {

@@ -1,4 +1,4 @@
-//! Who gets a link with TLS, who does not, and what is said about it.
+//! Links with TLS: who gets one, who does not, and how this is reported.
 
 use crate::certificates::{Authority, LOOPBACK, Wish};
 use crate::nodes::{BU, RU, eager, verdicts};
@@ -32,7 +32,7 @@ impl Pair {
             tls.into_iter().for_each(|tls| endpoint.secure(tls));
             endpoint
         };
-        // A builder unit is called by nobody; its address says which host it is on.
+        // No node calls a builder unit; its address shows which host it is on.
         let addresses = vec!["127.0.0.1:1".to_owned()];
         let expected = PeerAddress { node: BU, addresses, initiate: false };
         let to_call = PeerAddress { node: RU, addresses: vec![address], initiate: true };
@@ -165,7 +165,7 @@ fn a_certificate_is_for_the_node_that_calls() {
         let (at_called, at_caller) = pair.verdicts();
         (at_called, at_caller, pair.called.stats().links_unproven)
     };
-    // By the host of its address, by the node, and by what the configuration calls it.
+    // By the host of its address, by the node, and by its name in the configuration.
     for good in ["127.0.0.1", "bu0", "farm-a"] {
         assert_eq!(meet(&[good]), (Event::PeerUp { peer: BU }, Event::PeerUp { peer: RU }, 0), "{good}");
     }

@@ -1,4 +1,4 @@
-//! TCP endpoints against peers that do not behave: raw sockets that say what no endpoint would.
+//! TCP endpoints against misbehaving peers: raw sockets that send what no endpoint would.
 
 use crate::nodes::{BU, RU, calls, eager, event, expects, greeting_of};
 use bytes::Bytes;
@@ -190,7 +190,7 @@ fn a_stream_that_ends_without_goodbye_is_lost_and_with_it_closed() {
     }
 }
 
-/// A caller of a session, which has said who it is.
+/// A caller of a session, which has greeted.
 fn call(address: SocketAddr, session: u64) -> TcpStream {
     let mut raw = TcpStream::connect(address).unwrap();
     raw.write_all(GreetingBytes { session: session.into(), ..greeting_of(RU, RUN) }.as_bytes()).unwrap();
