@@ -33,7 +33,7 @@ impl Bell {
         self.token.answer()
     }
 
-    /// Announces a sleep. `false` if somebody rang meanwhile.
+    /// Announces a sleep. Returns `false` if the bell was rung meanwhile.
     pub(crate) fn lie_down(&self) -> bool {
         self.token.lie_down()
     }
@@ -47,7 +47,7 @@ impl Bell {
         stats: &mut LinkStats,
     ) -> bool {
         files.push(PollFd::from_borrowed_fd(self.event.as_fd(), PollFlags::IN));
-        // A signal ends the sleep early; the looks behind it find nothing then.
+        // A signal ends the sleep early; the following polls find nothing.
         let woken = rustix::event::poll(&mut files, timeout).is_ok_and(|ready| ready > 0);
         stats.sleeps += 1;
         stats.system_calls += 1;

@@ -1,38 +1,40 @@
-//! Raw Ethernet: datagrams straight in frames of an own type, without IP and without the kernel's protocol stack.
+//! Raw Ethernet: datagrams in frames of a separate EtherType, without IP and without the kernel's protocol stack.
 //!
-//! An [`EthernetPort`] has one or several *rails*, an interface each. A frame goes from a slot of memory that this process
-//! shares with the kernel, and arrives in one; there are as many as configured, and a system call moves many. There are two
-//! ways between the slots and the driver:
+//! An [`EthernetPort`] has one or more *rails*, an interface each. Frames are sent from and received into slots of
+//! memory that this process shares with the kernel; their number is configured, and a system call moves many. There are
+//! two connections between the slots and the driver:
 //!
-//! - **AF_XDP** (`xdp`): a program at the interface takes frames of our type out of the kernel's way before it has made
-//!   anything of them; where the driver can, it puts them into the slots itself ("zero copy").
+//! - **AF_XDP** (`xdp`): a program at the interface diverts frames of our type before the kernel processes them; if the
+//! driver supports it, it puts them into the slots itself ("zero copy").
 //! - **Packet rings** (`packet`): every driver, every kernel; several nodes may share an interface.
 //!
-//! Nodes of both kinds understand each other: the frames are the same.
+//! Nodes of both kinds can communicate: the frames are the same.
 //!
-//! Peers are found by their addresses: a node says on every rail where it is when it starts, who knows it answers, and every
-//! frame says it again. What is for a peer whose address is not known goes by broadcast, seldom, and asks for an answer.
+//! Peers are found by their addresses: a node announces its address on every rail when it starts, nodes that know it
+//! answer, and every frame contains the address again. Frames for a peer with an unknown address are sent by broadcast,
+//! at a low rate, and ask for an answer.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `settings` | the knobs, each with its default; what can be wrong |
-//! | `interface` | what is to be known of an interface |
+//! | `settings` | the knobs, each with its default, and their errors |
+//! | `interface` | properties of an interface |
 //! | `program` | the two programs that the kernel runs, with their instructions |
 //! | `sys` | calls of the operating system |
 //! | `region` | memory that is shared with the kernel |
 //! | `cursor` | positions in a ring |
-//! | `wire` | what both ways have in common |
+//! | `wire` | the trait of both backends |
 //! | `xdp` | AF_XDP: queues, their rings and slots |
 //! | `packet` | packet rings |
-//! | `rail` | an interface, the way through it, where the peers are |
+//! | `rail` | an interface, its backend, and the addresses of the peers |
 //! | `port` | the port |
 //!
 //! The layout of frames is `sheaf_wire::ethernet`.
 //!
-//! # What is believed of others
-//! Nothing that a frame says before its length, version and checksum were looked at; then only if it is of this run, for this
-//! node and from a peer. Everything else is dropped, and counted by what was wrong with it ([`LinkStats`](sheaf_transport::LinkStats)). Ethernet
-//! knows no secrets: who can send frames in this network can disturb a run, as can who unplugs a cable.
+//! # Trust
+//! No field of a frame is used before its length, version and checksum were checked, and then only if it is of this
+//! run, for this node and from a peer. All other frames are dropped, and counted by reason
+//! ([`LinkStats`](sheaf_transport::LinkStats)). Ethernet has no authentication: anyone who can send frames in this
+//! network can disturb a run, like anyone who unplugs a cable.
 
 mod cursor;
 mod interface;

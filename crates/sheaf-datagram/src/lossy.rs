@@ -1,16 +1,16 @@
-//! Endpoints on networks that lose: recovery joined to a port.
+//! Endpoints on lossy networks: recovery on top of a port.
 //!
-//! A [`LossyEndpoint`] is a [`Link`] for each peer ([`sheaf_recovery`]) over one [`DatagramPort`]; whose datagrams
-//! go next, and when, a [`Shaper`] says. Frames are kept, as slices of the memory that they lie in, until the peer has
-//! reported all of them received. Frames that arrive are put together in blocks of a pool: one copy, from the port's memory
-//! to their place.
+//! A [`LossyEndpoint`] is a [`Link`] for each peer ([`sheaf_recovery`]) over one [`DatagramPort`]; a [`Shaper`] decides
+//! which link sends next, and when. Sent frames are kept, as slices of their memory, until the peer has reported all of
+//! them received. Received frames are reassembled in blocks of a pool: one copy, from the port's memory to their final
+//! place.
 //!
 //! | module | holds |
 //! |---|---|
 //! | this | the endpoint |
-//! | `key` | the key of the run, for links that know no cryptography |
+//! | `key` | the key of the run, for links without cryptography of their own |
 //! | `settings` | the knobs, each with its default |
-//! | `shelf` | memory for frames that arrive |
+//! | `shelf` | memory for received frames |
 
 mod key;
 mod settings;
@@ -38,16 +38,16 @@ use std::task::Waker;
 /// Padding after the head of a datagram.
 static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 
-/// For how long an endpoint without memory sleeps before it looks again whether some was given back.
+/// Time that an endpoint without memory sleeps before it checks again.
 const MEMORY_PAUSE: Nanos = Nanos::from_millis(1);
 
-/// A link, and what the endpoint remembers of it.
+/// A link, and the endpoint's state about it.
 #[derive(Debug)]
 struct Peer {
     link: Link<Frame, Parts>,
-    /// When the link wants to be looked at.
+    /// Time at which the link must be polled.
     due: Timestamp,
-    /// Whether it changed since it was last looked at.
+    /// Whether it changed since it was last polled.
     is_touched: bool,
 }
 
@@ -67,16 +67,17 @@ pub struct LossyEndpoint<D> {
     shelf: Shelf,
     happened: VecDeque<Event>,
     in_round: bool,
-    /// Heads of datagrams, made here.
+    /// Memory for the heads of datagrams.
     buffer: Vec<u8>,
     closing: bool,
     stats: LinkStats,
 }
 
-/// Joins recovery to a port of any kind. Generic code is compiled where its types are known: this is compiled here, and not again in
-/// each crate that has a port.
+/// Combines recovery with a port of any kind. Generic code is compiled where its types are known: this is compiled
+/// here, instead of in each crate that has a port.
 ///
 /// # Errors
+/// Options that cannot work.
 /// Options that cannot work.
 pub fn over(port: Box<dyn DatagramPort>, options: LossyOptions) -> Result<Box<dyn Endpoint>, LossyError> {
     Ok(Box::new(LossyEndpoint::new(port, options)?))
@@ -137,7 +138,7 @@ impl<D: DatagramPort> LossyEndpoint<D> {
         }
     }
 
-    /// Lets all that is due happen, and sends what may be sent.
+    /// Handles everything that is due, and sends what may be sent.
     fn drive(&mut self) {
         let now = self.clock.now();
         self.grant(now);
@@ -162,7 +163,7 @@ impl<D: DatagramPort> LossyEndpoint<D> {
         }
     }
 
-    /// Grants anew what was taken, where there is memory for more.
+    /// Grants a new window for what was taken, if there is memory.
     fn grant(&mut self, now: Timestamp) {
         if self.shelf.is_starved() && !self.shelf.has_room() {
             return;
@@ -175,8 +176,8 @@ impl<D: DatagramPort> LossyEndpoint<D> {
         }
     }
 
-    /// Sends what a link has to say beside data. Questions who is there keep to the line's rate: all nodes of a system begin with
-    /// them at once, one for each peer.
+    /// Sends the control datagrams of a link. Requests to identify keep to the line's rate: all nodes of a system begin
+    /// with them at once, one for each peer.
     fn control(&mut self, now: Timestamp, place: usize) {
         while self.outlet.stuck.is_none() {
             let link = &mut self.peers[place].link;
@@ -188,7 +189,7 @@ impl<D: DatagramPort> LossyEndpoint<D> {
         }
     }
 
-    /// Tells the shaper what waits for a peer, and remembers when the link wants to be looked at.
+    /// Tells the shaper how much waits for a peer, and records when the link must be polled.
     fn offer(&mut self, now: Timestamp, place: usize) {
         let peer = &mut self.peers[place];
         let (waiting, may_send) = peer.link.waiting();
@@ -212,7 +213,7 @@ impl<D: DatagramPort> LossyEndpoint<D> {
             let wire = outlet.send(to, rail, buffer, &pieces);
             shaper.spent(now, place, ByteCount(wire));
             left = left.saturating_sub(wire);
-            // The next one is as large at most; what is too large for the turn waits for another.
+            // The next one is at most as large; a datagram that is too large for the turn waits for another turn.
             if outlet.stuck.is_some() || left < wire {
                 break;
             }
@@ -270,7 +271,7 @@ impl<D: DatagramPort> LossyEndpoint<D> {
         true
     }
 
-    /// Takes note of what happened on a link.
+    /// Handles the events of a link.
     fn collect(&mut self, place: usize) {
         let now = self.clock.now();
         while let Some(happened) = self.peers[place].link.poll_event() {
@@ -306,17 +307,17 @@ impl<D: DatagramPort> LossyEndpoint<D> {
     }
 }
 
-/// The port, and what it did not take.
+/// The port, and a datagram that it did not take.
 #[derive(Debug)]
 struct Outlet<D> {
     port: D,
-    /// A datagram that the port did not take when it was made: for whom, by which rail, all of it.
+    /// A composed datagram that the port did not take: its destination, its rail, and its bytes.
     stuck: Option<(NodeId, usize, Vec<u8>)>,
     bytes_copied: u64,
 }
 
 impl<D: DatagramPort> Outlet<D> {
-    /// Gives a datagram to the port; what it occupies on the wire. A port that is full is emptied; what it does not take even
+    /// Sends a datagram; returns its size on the wire. A full port is flushed; a datagram that it does not take even
     /// then is kept.
     fn send(&mut self, to: NodeId, rail: usize, head: &[u8], payload: &[&[u8]]) -> u64 {
         let mut taken = self.port.send(to, rail, head, payload);
@@ -334,14 +335,14 @@ impl<D: DatagramPort> Outlet<D> {
         (bytes + self.port.wire_overhead_bytes()) as u64
     }
 
-    /// Gives an answer to the port, to whoever asks from elsewhere; what it occupies on the wire. One that the port does not take
-    /// is lost, as any may be.
+    /// Sends an answer to a node that asks from another address; returns its size on the wire. If the port does not
+    /// take it, it is lost, as any datagram may be.
     fn send_aside(&mut self, to: NodeId, rail: usize, head: &[u8]) -> u64 {
         let _ = self.port.send_aside(to, rail, head);
         (head.len() + self.port.wire_overhead_bytes()) as u64
     }
 
-    /// Offers again what was not taken. Whether there was something, and it is taken.
+    /// Offers the kept datagram again. Returns whether there was one and it was taken.
     fn unstick(&mut self) -> bool {
         let Some((to, rail, bytes)) = self.stuck.take() else { return false };
         if self.port.send(to, rail, &bytes, &[]) == Err(DatagramRefused::Full) {
@@ -351,7 +352,8 @@ impl<D: DatagramPort> Outlet<D> {
     }
 }
 
-/// The smallest datagram that is cut to what is left of a slot, on the wire: its heads are a small part of it.
+/// Returns the size on the wire of the smallest datagram that is cut to the rest of a slot: its heads are a small part
+/// of it.
 fn least_piece(port: &impl DatagramPort) -> ByteCount {
     let overhead = port.wire_overhead_bytes();
     ByteCount::from((port.max_datagram_bytes() / 8).max(LEAST_DATAGRAM_BYTES) + overhead)
@@ -401,7 +403,7 @@ fn refusal(why: Refused) -> Refusal {
             GreetingRefusal::InUse => Refusal::InUse,
             GreetingRefusal::KeyOnOneSide => Refusal::KeyOnOneSide,
             GreetingRefusal::WrongKey => Refusal::WrongKey,
-            // Asks again by itself, and is not told as refused.
+            // Repeats its request on its own, and is not reported as refused.
             GreetingRefusal::Unproven => Refusal::Other(GreetingRefusal::Unproven.code()),
             GreetingRefusal::Other(code) => Refusal::Other(code),
         },

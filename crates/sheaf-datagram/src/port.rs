@@ -1,9 +1,9 @@
-//! The port for networks that lose: what raw Ethernet and UDP offer, and what recovery from loss is built on.
+//! The port for lossy networks: the common interface of raw Ethernet and UDP, and the basis of recovery from loss.
 //!
-//! A [`DatagramPort`] promises little: a datagram arrives whole or not at all, perhaps late, twice, or behind one that was
-//! sent after it. What frames need beyond that (numbers, repetition, a window, cutting large frames and putting them
-//! together) is not the port's: it is written once, in `sheaf_recovery`, and joined to a port in
-//! [`lossy`](crate::lossy), where the two together become an [`Endpoint`](sheaf_transport::Endpoint).
+//! A [`DatagramPort`] guarantees little: a datagram arrives whole or not at all, perhaps late, twice, or after one that
+//! was sent later. Everything else that frames need (sequence numbers, retransmission, a window, fragmentation and
+//! reassembly) is written once, in `sheaf_recovery`, and combined with a port in [`lossy`](crate::lossy), where the two
+//! become an [`Endpoint`](sheaf_transport::Endpoint).
 
 use sheaf_transport::LinkStats;
 use sheaf_wire::mix::{GOLDEN_GAMMA, splitmix64};
@@ -31,10 +31,11 @@ pub trait DatagramPort: Send {
     /// [`poll`](Self::poll), all peers together. Further datagrams are lost. Used for the flow control of the peers.
     fn receive_room_bytes(&self) -> usize;
 
-    /// Takes a datagram for `to`: `head`, then the pieces of `payload` one after another, which are copied (to a frame
-    /// slot, or by the kernel). It may stay here until the next [`flush`](Self::flush).
+    /// Takes a datagram for `to`: `head`, followed by the pieces of `payload`, which are copied (to a frame slot, or by
+    /// the kernel). It may stay here until the next [`flush`](Self::flush).
     ///
     /// # Errors
+    /// Why it was not taken. A datagram that is taken may be lost nevertheless.
     /// Why it was not taken. A datagram that is taken may be lost all the same.
     fn send(
         &mut self,
@@ -44,8 +45,8 @@ pub trait DatagramPort: Send {
         payload: &[&[u8]],
     ) -> Result<(), DatagramRefused>;
 
-    /// As [`send`](Self::send), to where a datagram of `to` came from that was [noted](Self::note_aside): an answer to somebody
-    /// who may be the peer, or a stranger. Lost where none was noted.
+    /// As [`send`](Self::send), to the address of a datagram of `to` that was [noted](Self::note_aside): an answer to a
+    /// node that may be the peer, or a stranger. Lost if no address was noted.
     ///
     /// # Errors
     /// Why it was not taken.
@@ -67,12 +68,12 @@ pub trait DatagramPort: Send {
     /// Pushes what was taken toward the network, many datagrams with one system call.
     fn flush(&mut self);
 
-    /// The next datagram that arrived from a peer, valid until the next call. What comes from strangers, is damaged or is of
-    /// another run is dropped and counted here. `None` at the end of a bounded turn.
+    /// Returns the next datagram from a peer, valid until the next call. Datagrams of strangers, damaged ones and those
+    /// of other runs are dropped and counted here. `None` at the end of a bounded turn.
     fn poll(&mut self) -> Option<Datagram<'_>>;
 
-    /// Flushes, then sleeps until there may be something to [`poll`](Self::poll), room where [`DatagramRefused::Full`] was
-    /// said, the waker was rung, or `timeout` has passed. May return early for no reason.
+    /// Flushes, then sleeps until there may be something to [`poll`](Self::poll), there is room again after
+    /// [`DatagramRefused::Full`], the waker was rung, or `timeout` has passed. May return early for no reason.
     fn wait(&mut self, timeout: Nanos);
 
     /// A handle with which another thread ends a wait, the present one or the next.
@@ -85,11 +86,11 @@ pub trait DatagramPort: Send {
 /// A datagram as it arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Datagram<'a> {
-    /// Who sent it, as its head and the address it came from agree on.
+    /// The sender, according to both its head and its address.
     pub from: NodeId,
     /// The rail that it came by.
     pub rail: usize,
-    /// Whether it came from where datagrams to the peer go.
+    /// Whether it came from the address to which datagrams for the peer are sent.
     pub is_home: bool,
     /// Its bytes: head and payload as they were given to [`DatagramPort::send`].
     pub bytes: &'a [u8],
@@ -100,7 +101,7 @@ pub(crate) fn datagram_bytes(head: &[u8], payload: &[&[u8]]) -> usize {
     head.len() + payload.iter().map(|piece| piece.len()).sum::<usize>()
 }
 
-/// Why a datagram was not taken.
+/// Reason why a datagram was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DatagramRefused {
     /// The way out is full: try again after a flush or a wait.
@@ -117,7 +118,7 @@ pub enum DatagramRefused {
         /// The largest datagram.
         limit: usize,
     },
-    /// The rail does not work now: its interface is down or gone.
+    /// The rail does not work now: its interface is down or was removed.
     #[error("rail {0} is down")]
     RailDown(usize),
 }
@@ -179,7 +180,7 @@ macro_rules! forwarded {
     };
 }
 
-/// A port of any kind: who holds ports of several kinds is compiled once.
+/// A port of any kind: code that uses ports of several kinds is compiled once.
 impl DatagramPort for Box<dyn DatagramPort> {
     forwarded! { [.as_ref()], [.as_mut()] }
 
@@ -202,9 +203,9 @@ impl DatagramPort for Box<dyn DatagramPort> {
     }
 }
 
-/// A port that loses some of what it is given to send: for tests, and to see what a lossy network would do.
+/// A port that loses some of the datagrams that it sends: for tests, and to study the effects of a lossy network.
 ///
-/// Which are lost is decided by a seed and the number of the datagram alone.
+/// The seed and the number of the datagram alone decide which are lost.
 #[derive(Debug)]
 pub struct Dropping<D> {
     port: D,
@@ -228,14 +229,14 @@ impl<D> Dropping<D> {
         Self { port, threshold, state: seed, dropped: 0 }
     }
 
-    /// Whether the next datagram is lost; counts it.
+    /// Returns whether the next datagram is lost; counts it.
     fn loses_next(&mut self) -> bool {
         let is_lost = self.threshold > 0 && self.roll() < self.threshold;
         self.dropped += u64::from(is_lost);
         is_lost
     }
 
-    /// The next word of SplitMix64.
+    /// Returns the next number of SplitMix64.
     fn roll(&mut self) -> u64 {
         let value = splitmix64(self.state);
         self.state = self.state.wrapping_add(GOLDEN_GAMMA);

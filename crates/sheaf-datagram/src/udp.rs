@@ -1,8 +1,8 @@
-//! Datagrams over UDP: a plain network that loses, everywhere at hand.
+//! Datagrams over UDP: a lossy network that is available everywhere.
 //!
-//! A rail is a socket with an address of its own. In front of each datagram stand 8 bytes ([`framing`]) that say who sent it;
-//! where the configuration says from where a peer sends, it must come from there. Many datagrams are sent and received with
-//! one system call.
+//! A rail is a socket with an address of its own. Each datagram begins with 8 bytes ([`framing`]) that identify its
+//! sender; if the configuration has the sender's address, the datagram must come from there. Many datagrams are sent
+//! and received with one system call.
 //!
 //! | module | holds |
 //! |---|---|

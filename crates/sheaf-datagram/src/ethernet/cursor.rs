@@ -1,9 +1,9 @@
 //! Positions in a ring that is shared with the kernel: free-running 32-bit counts, each written by one side only.
 //!
-//! A position is how many entries were passed since the ring was made, and wraps; its place is its rest by the ring's size,
-//! a power of two. The other side's position is read again only when what was seen of it is used up, so that its cache
-//! line stays where it is. What is written before [`Producer::publish`] is seen by who learns of it by
-//! [`Consumer::available`], and what was read before [`Consumer::give_back`] is not overwritten before.
+//! A position is the number of entries passed since the ring was made, and wraps; its index is the position modulo the
+//! ring's size, a power of two. The other side's position is read again only when the cached value is used up, so that
+//! its cache line stays where it is. Entries written before [`Producer::publish`] are visible after
+//! [`Consumer::available`] returns them, and entries read before [`Consumer::give_back`] are not overwritten earlier.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -22,7 +22,7 @@ impl Producer {
         Self { size, position, known_consumed: position }
     }
 
-    /// Whether there is room for `entries` more.
+    /// Returns whether there is room for `entries` more.
     pub(super) fn has_room(&mut self, consumed: &AtomicU32, entries: u32) -> bool {
         if self.room() < entries {
             self.look(consumed);
@@ -112,7 +112,7 @@ mod tests {
     enum Step {
         Put(u32),
         Take(u32),
-        /// A position that nobody can have, for a moment.
+        /// An impossible position, temporarily.
         Nonsense(u32),
     }
 

@@ -14,7 +14,7 @@ pub(super) struct Interface {
     pub(super) index: u32,
     pub(super) address: MacAddress,
     pub(super) mtu: usize,
-    /// Its receive queues; 1 where its driver does not say.
+    /// Number of receive queues; 1 if its driver does not report it.
     pub(super) queues: u32,
     /// A socket that only asks.
     questions: OwnedFd,
@@ -49,7 +49,8 @@ impl Interface {
         Ok(Self { name: name.to_owned(), index, address, mtu: mtu as usize, queues, questions })
     }
 
-    /// Whether frames can leave by it now. An interface that is gone, or that another one now has the name of, cannot.
+    /// Returns whether frames can be sent through it now. An interface that was removed, or whose name now belongs to
+    /// another one, cannot send.
     pub(super) fn works(&self) -> bool {
         let index = sys::interface_index(&self.questions, &self.name);
         let state = sys::interface_state(&self.questions, &self.name);

@@ -1,10 +1,10 @@
-//! Rings of a packet socket (AF_PACKET, version 2): every driver has them.
+//! Rings of a packet socket (AF_PACKET, version 2), which every driver supports.
 //!
-//! A ring is a row of slots, each with a status word that says whose it is; both sides go round in order. What is sent is
-//! not copied: the driver takes it from the slot. What arrives was copied into its slot by the kernel.
+//! A ring is a row of slots, each with a status word that defines its owner; both sides use them in order. Sent frames
+//! are not copied: the driver reads them from the slot. The kernel copies received frames into their slots.
 //!
-//! Version 2 and not 3: version 3 hands out what arrived in blocks, and a block that is not full waits for a timer of at least
-//! a millisecond. A builder that asks and waits would pay that with every answer.
+//! Version 3 is not used: it hands out received frames in blocks, and a block that is not full waits for a timer of at
+//! least a millisecond. A builder that waits for an answer would pay that every time.
 
 #![allow(unsafe_code, reason = "slices of slots whose status says that they are ours")]
 
@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicU32, Ordering, fence};
 /// months.
 const BLOCK_BYTES: usize = 64 << 10;
 
-/// Where a frame begins in a slot to be sent: behind the slot's head.
+/// Offset of a frame in a slot to be sent: after the slot's head.
 const SEND_AT: usize = size_of::<libc::tpacket2_hdr>().next_multiple_of(libc::TPACKET_ALIGNMENT);
 
 /// Maximum number of bytes in front of a received frame in its slot: its head, and padding by the kernel.
@@ -37,7 +37,7 @@ const RECEIVE_HEAD_BYTES: usize = 96;
 /// System calls of one flush that send nothing before it gives up for now.
 const TRIES: usize = 4;
 
-/// Where slots lie: some in each block.
+/// Positions of slots: a number in each block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Slots {
     slot_bytes: usize,
@@ -63,7 +63,7 @@ impl Slots {
         self.block_bytes * self.blocks
     }
 
-    /// Where slot `index` begins.
+    /// Returns the offset of slot `index`.
     fn place(&self, index: usize) -> usize {
         index / self.in_block * self.block_bytes + index % self.in_block * self.slot_bytes
     }
@@ -78,7 +78,7 @@ impl Slots {
     }
 }
 
-/// A frame that is looked at.
+/// The current frame.
 #[derive(Clone, Copy, Debug)]
 struct Current {
     slot: usize,
@@ -92,7 +92,7 @@ pub(super) struct PacketWire {
     socket: OwnedFd,
     memory: Region,
     slots: Slots,
-    /// The next slot to look at.
+    /// The next slot to check.
     receive_next: usize,
     current: Option<Current>,
     /// The next slot to write to.
@@ -130,11 +130,12 @@ impl PacketWire {
         )?;
         // A frame that the kernel cannot send is dropped, and does not stop those behind it.
         set("have bad frames dropped", libc::PACKET_LOSS, 1)?;
-        // No queueing discipline: pacing is the sender's, and its queue would hide what is lost.
+        // No queueing discipline: the sender does the pacing, and its queue would hide losses.
         set("leave out the queueing discipline", libc::PACKET_QDISC_BYPASS, 1)?;
         // Other sockets' frames on their way out are not for us. Since Linux 4.20; without it they are dropped by address.
         let _ = sys::set_option(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1_i32);
-        // What the driver has not sent counts against this; the slots are the bound, and this must not be another.
+        // Frames that the driver has not sent count against this buffer; the slots are the bound, and the buffer must
+        // not be another.
         let _ = sys::set_option(&socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &send_buffer(&slots));
         let filter = program::only_for(node);
         sys::set_filter(&socket, &filter).map_err(|error| failed("set the filter", error))?;
@@ -160,7 +161,7 @@ impl PacketWire {
         })
     }
 
-    /// Where the slot's head is that is looked at next.
+    /// Returns the offset of the head of the next slot.
     fn receive_place(&self) -> usize {
         self.slots.place(self.receive_next)
     }
@@ -185,7 +186,7 @@ impl PacketWire {
     }
 }
 
-/// Room for all slots as the kernel counts them, with what it has beside each frame.
+/// Returns the size of all slots as the kernel counts them, including its own data for each frame.
 fn send_buffer(slots: &Slots) -> i32 {
     i32::try_from(slots.count() * (slots.slot_bytes + 1024)).unwrap_or(i32::MAX)
 }
@@ -201,7 +202,7 @@ impl Wire for PacketWire {
             self.receive_next = (self.receive_next + 1) % self.slots.count();
             let length = self.field(slot + offset_of!(libc::tpacket2_hdr, tp_len));
             let stored = self.field(slot + offset_of!(libc::tpacket2_hdr, tp_snaplen));
-            // `tp_mac` is the low half of a word that is read whole.
+            // `tp_mac` is the lower half of a word that is read as a whole.
             let word = self.field(slot + offset_of!(libc::tpacket2_hdr, tp_mac));
             let [low, high, ..] = word.to_ne_bytes();
             let begin = usize::from(u16::from_ne_bytes([low, high]));
@@ -217,8 +218,8 @@ impl Wire for PacketWire {
 
     fn frame(&self) -> &[u8] {
         let Some(Current { at, bytes, .. }) = self.current else { return &[] };
-        // SAFETY: The slot's status said that it is ours, and is set back only by `release`, which takes an exclusive borrow;
-        // slots to be written to are others.
+        // SAFETY: The slot's status defines it as ours, and only `release` resets it, which takes an exclusive borrow;
+        // slots to be written are different ones.
         unsafe { self.memory.slice(at, bytes) }
     }
 
@@ -232,8 +233,8 @@ impl Wire for PacketWire {
             return false;
         }
         debug_assert!(SEND_AT + bytes <= self.slots.slot_bytes);
-        // SAFETY: The status says that the kernel has done with the slot, and it does not look again before the status is
-        // changed below.
+        // SAFETY: The status shows that the kernel has finished with the slot, and it does not read the slot again
+        // before the status is changed below.
         fill(unsafe { self.memory.slice_mut(slot + SEND_AT, bytes) });
         self.memory.u32(slot + offset_of!(libc::tpacket2_hdr, tp_len)).store(bytes as u32, Ordering::Relaxed);
         self.status(slot).store(libc::TP_STATUS_SEND_REQUEST, Ordering::Release);
@@ -253,8 +254,8 @@ impl Wire for PacketWire {
             match rustix::net::send(&self.socket, &[], SendFlags::DONTWAIT) {
                 Ok(_) => self.unsent = false,
                 Err(error) if means_broken(error) => return Flushed::Refused,
-                // A frame that the interface had no room for is gone, and those behind it wait for the next call; or there is
-                // no memory for now.
+                // A frame that the interface had no room for is lost, and later ones wait for the next call; or memory
+                // is exhausted at the moment.
                 Err(_) => {}
             }
         }

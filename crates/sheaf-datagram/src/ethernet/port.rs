@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 /// Datagrams, and frames that are dropped, of one turn of [`EthernetPort::poll`].
 const TURN: usize = 256;
 
-/// The longest sleep while something is left to be sent: the kernel does not always tell when there is room again.
+/// Maximum sleep while frames wait to be sent: the kernel does not always signal room.
 const CONGESTED_SLEEP: Duration = Duration::from_micros(200);
 
 /// The longest sleep while an interface does not work: to see that it does again.
@@ -48,7 +48,7 @@ pub struct RailReport {
     pub mtu: usize,
     /// The way that frames go, for people: `AF_XDP, native, copy, 1 of its queues`.
     pub way: String,
-    /// Why this way, for people.
+    /// Reason for this backend, for people.
     pub reason: String,
 }
 
@@ -65,7 +65,7 @@ pub struct EthernetPort {
     receive_room_bytes: usize,
     bell: Arc<Bell>,
     stats: LinkStats,
-    /// The rail that is looked at, and how much of this turn is left.
+    /// The current rail, and the rest of this turn.
     turn: usize,
     left: usize,
     /// A rail had no room for a datagram since the last wait.
@@ -75,11 +75,11 @@ pub struct EthernetPort {
 }
 
 impl EthernetPort {
-    /// Opens the interfaces and says on each where this node is.
+    /// Opens the interfaces and announces this node on each.
     ///
     /// # Errors
     /// Describes the error in the options, an interface, or the permissions; see [`EthernetError`]. An interface or
-    /// queue that was in use a moment ago is retried for 1.5 s.
+    /// queue that is in use is retried for 1.5 s.
     pub fn new(options: EthernetOptions) -> Result<Self, EthernetError> {
         options.check()?;
         let index =
@@ -149,7 +149,7 @@ impl EthernetPort {
         }
     }
 
-    /// Says where this node is. A lost word is said again when somebody asks.
+    /// Announces this node's address. A lost announcement is repeated when a peer asks.
     fn tell(&mut self, rail: usize, destination: MacAddress, to: Option<NodeId>, wants_answer: bool) {
         let head = FrameHead { wants_answer, ..self.head(rail, FrameKind::Address, destination, to) };
         let ethertype = self.ethertype;
@@ -159,7 +159,8 @@ impl EthernetPort {
         });
     }
 
-    /// Checks the frame that a rail has just received. What is not a datagram for this node is counted, or answered.
+    /// Checks the frame that a rail has just received. A frame that is not a datagram for this node is counted, or
+    /// answered.
     fn check(&mut self, rail: usize) -> Option<Found> {
         let parsed = FrameHead::parse(self.ethertype, self.run, self.rails[rail].wire.frame());
         let (head, bytes) = match parsed {
@@ -187,10 +188,11 @@ impl EthernetPort {
         }
         if head.wants_answer {
             self.tell(rail, head.source, Some(head.from), false);
-            // Who asks may send nothing until it knows: do not wait for the next flush of somebody who has nothing to send.
+            // The asking node may send nothing until it has the answer: do not wait for the next flush of a node that
+            // may have nothing to send.
             self.rails[rail].flush(&mut self.stats);
         }
-        // What is for all is never a datagram.
+        // A broadcast frame is never a datagram.
         (head.kind == FrameKind::Datagram && head.to.is_some()).then_some(Found {
             from: head.from,
             peer,
@@ -269,7 +271,7 @@ impl EthernetPort {
         self.rails.iter_mut().any(|rail| rail.wire.has_frame())
     }
 
-    /// Looks on for as long as configured; `true`: there is something.
+    /// Polls for as long as configured; returns `true` if there is something.
     fn look_on(&mut self, timeout: Duration) -> bool {
         let span = self.busy_poll.min(timeout);
         if span.is_zero() {
@@ -450,12 +452,12 @@ impl EthernetPort {
         self.rails[rail].wire.frame()
     }
 
-    /// Whether datagrams to the first peer go there by a rail.
+    /// Returns whether datagrams to the first peer are sent to this address by a rail.
     pub(super) fn is_home(&self, rail: usize, address: MacAddress) -> bool {
         self.rails[rail].is_home(0, address)
     }
 
-    /// Whether the addresses of all peers on a rail are known.
+    /// Returns whether the addresses of all peers on a rail are known.
     pub(super) fn knows_all(&self, rail: usize) -> bool {
         use super::rail::Place;
         self.rails[rail].peers.iter().all(|place| !matches!(place, Place::Unknown(_)))

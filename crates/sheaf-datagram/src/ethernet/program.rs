@@ -1,8 +1,8 @@
-//! Programs that the kernel runs on a frame before anything else: two small ones, written by hand.
+//! Programs that the kernel runs on a frame before anything else: two small hand-written ones.
 //!
-//! The first runs at the interface for AF_XDP: frames of our type go to the socket of the queue that they came in by, all
-//! others (ARP, TCP, everybody's) go on into the kernel as if there were no program. The second is a filter for packet
-//! sockets: several nodes may share an interface, and what is for another of them is not even copied.
+//! The first runs at the interface for AF_XDP: frames of our type go to the socket of their receive queue; all others
+//! (such as ARP and TCP) continue into the kernel as without the program. The second is a filter for packet sockets:
+//! several nodes may share an interface, and frames for other nodes are not even copied.
 
 use sheaf_wire::NodeId;
 use sheaf_wire::ethernet::{FrameHeadBytes, MAGIC, told_receiver};
@@ -44,15 +44,16 @@ const QUEUE: i16 = 16;
 /// The function `bpf_redirect_map`.
 const REDIRECT_MAP: i32 = 51;
 
-/// The answer "go on".
+/// The verdict "pass to the kernel".
 const PASS: i32 = 2;
 
 const fn instruction(code: u8, to: u8, from: u8, offset: i16, immediate: i32) -> Instruction {
     Instruction { code, registers: to | from << 4, offset, immediate }
 }
 
-/// The program for frames of type `ethertype`, with the descriptor of the map from queues to sockets. `bpf_redirect_map`
-/// answers with its third argument where the map has no socket for the queue: such frames go on, too.
+/// Returns the program for frames of type `ethertype`, with the descriptor of the map from queues to sockets.
+/// `bpf_redirect_map` returns its third argument if the map has no socket for the queue: such frames pass to the
+/// kernel, too.
 pub(super) fn redirect(ethertype: u16, map: i32) -> [Instruction; 15] {
     // As a little-endian or big-endian machine finds the two bytes in memory.
     let wanted = i32::from(u16::from_ne_bytes(ethertype.to_be_bytes()));
@@ -73,14 +74,14 @@ pub(super) fn redirect(ethertype: u16, map: i32) -> [Instruction; 15] {
         instruction(code::MOVE_IMMEDIATE, 3, 0, 0, PASS),
         instruction(code::CALL, 0, 0, 0, REDIRECT_MAP),
         instruction(code::EXIT, 0, 0, 0, 0),
-        // Both jumps lead here.
+        // Target of both jumps.
         instruction(code::MOVE_IMMEDIATE, 0, 0, 0, PASS),
         instruction(code::EXIT, 0, 0, 0, 0),
     ]
 }
 
-/// Codes of classic filters: load the frame's length, or a byte or half word of it; keep some bits; jump if equal, or not
-/// below; answer.
+/// Codes of classic filters: load the frame's length, or a byte or half word of it; mask bits; jump if equal, or if
+/// greater or equal; return.
 mod classic {
     pub(super) const LOAD_LENGTH: u16 = 0x80;
     pub(super) const JUMP_UNLESS_BELOW: u16 = 0x35;
@@ -91,8 +92,8 @@ mod classic {
     pub(super) const ANSWER: u16 = 0x06;
 }
 
-/// The filter for `node`: drops what says that it is for another node. Everything else comes through, also what does not
-/// look like ours: it is counted.
+/// Returns the filter for `node`: drops frames addressed to another node. All other frames pass, even invalid ones:
+/// they are counted.
 pub(super) fn only_for(node: NodeId) -> [libc::sock_filter; 12] {
     let statement = |code, k| libc::sock_filter { code, jt: 0, jf: 0, k };
     let unless = |k, skip| libc::sock_filter { code: classic::JUMP_IF_EQUAL, jt: 0, jf: skip, k };

@@ -12,21 +12,21 @@ use std::time::{Duration, Instant};
 /// Interval at which an interface that failed is checked for recovery, and a congested one for its end.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// The first pause between questions where a peer is, and the longest; it doubles. All nodes get these questions, and a
-/// peer that starts says by itself where it is: they are for the case that it was not heard.
+/// First interval between requests for a peer's address, and the longest; it doubles. All nodes receive these requests,
+/// and a starting peer announces itself: they are for the case that the announcement was lost.
 const ASK_FIRST: Duration = Duration::from_millis(1);
 const ASK_LAST: Duration = Duration::from_millis(256);
 
-/// Where a peer is.
+/// Address of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// Not known.
     Unknown(Asked),
-    /// Where its last frame came from.
+    /// Source of its last frame.
     Learned(MacAddress),
-    /// Where a frame came from that is surely its.
+    /// Source of a frame that is proven to be its own.
     Sure(MacAddress),
-    /// Where the configuration says.
+    /// Address in the configuration.
     Given(MacAddress),
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Asked {
     pause: Duration,
 }
 
-/// Where a frame for a peer goes.
+/// Destination of a frame for a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     /// There.
@@ -55,15 +55,15 @@ pub(super) struct Rail {
     pub(super) wire: Box<dyn Wire>,
     /// By the peer's place in the list.
     pub(super) peers: Vec<Place>,
-    /// From where somebody asked who may be the peer, in the same order.
+    /// Source of the last request of a node that may be the peer, in the same order.
     pub(super) asides: Vec<Option<MacAddress>>,
-    /// Whether the interface works, as far as is known.
+    /// Whether the interface works, as far as known.
     pub(super) works: bool,
     /// When that was asked last.
     looked: Option<Instant>,
-    /// Whether the last flush left something.
+    /// Whether the last flush left frames.
     pub(super) congested: bool,
-    /// Why this way was chosen, for people.
+    /// Reason for this backend, for people.
     pub(super) reason: String,
 }
 
@@ -85,7 +85,7 @@ impl Rail {
         Ok(Self { interface, wire, peers, asides, works: true, looked: None, congested: false, reason })
     }
 
-    /// Where a frame for a peer goes now.
+    /// Returns the destination of a frame for a peer now.
     pub(super) fn way(&mut self, peer: usize) -> Way {
         let asked = match &mut self.peers[peer] {
             Place::Learned(address) | Place::Sure(address) | Place::Given(address) => {
@@ -104,7 +104,7 @@ impl Rail {
         Way::Ask
     }
 
-    /// Whether datagrams to a peer go there.
+    /// Returns whether datagrams to a peer are sent to this address.
     pub(super) fn is_home(&self, peer: usize, address: MacAddress) -> bool {
         match &self.peers[peer] {
             Place::Learned(home) | Place::Sure(home) | Place::Given(home) => *home == address,
@@ -130,7 +130,7 @@ impl Rail {
     pub(super) fn learn(&mut self, peer: usize, source: MacAddress) -> bool {
         match &mut self.peers[peer] {
             Place::Given(address) => *address == source,
-            // Anybody may say that it is the peer.
+            // Any node may claim to be the peer.
             Place::Sure(_) => source.is_of_one_interface(),
             place @ (Place::Learned(_) | Place::Unknown(_)) => {
                 *place = Place::Learned(source);
@@ -139,14 +139,14 @@ impl Rail {
         }
     }
 
-    /// Has the kernel send what was put in.
+    /// Makes the kernel send the queued frames.
     pub(super) fn flush(&mut self, stats: &mut LinkStats) {
         match self.wire.flush(stats) {
             Flushed::All => self.congested = false,
             Flushed::Refused => self.look(stats, true),
             Flushed::Part => {
                 self.congested = true;
-                // A driver without a cable may say that it is busy, for ever.
+                // A driver without a cable may report that it is busy for ever.
                 self.look(stats, false);
             }
         }
@@ -169,7 +169,7 @@ impl Rail {
     }
 }
 
-/// Opens an interface in the way that is configured, or the best one. The text says why that one.
+/// Opens an interface with the configured backend, or the best one. The text is the reason for it.
 fn open_wire(
     options: &EthernetOptions,
     interface: &Interface,
@@ -184,7 +184,7 @@ fn open_wire(
         Backend::Xdp => Ok((Box::new(xdp(Copying::Allowed)?), configured())),
         Backend::Auto => match xdp(Copying::Refused) {
             Ok(wire) => Ok((Box::new(wire), "the driver hands over frames without a copy".to_owned())),
-            // With a program of somebody else's node there, frames for this one would not come through to a packet socket.
+            // If the program of another node is attached there, a packet socket would not receive frames for this one.
             Err(error @ EthernetError::InUse { .. }) => Err(error),
             Err(error) => Ok((Box::new(packet()?), error.to_string())),
         },

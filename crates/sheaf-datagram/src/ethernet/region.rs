@@ -1,4 +1,4 @@
-//! Memory that the kernel maps with us: frame slots, and the rings that say whose they are.
+//! Memory shared with the kernel: frame slots, and the rings that define their owners.
 
 #![allow(unsafe_code, reason = "mapping memory, and slices of it that the rings' protocol gives to one side")]
 
@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-/// A mapping that lives as long as this.
+/// A mapping that lives as long as this value.
 #[derive(Debug)]
 pub(super) struct Region {
     base: NonNull<u8>,
@@ -46,7 +46,7 @@ impl Region {
         Ok(Self { base: NonNull::new(base.cast()).ok_or(io::Errno::NOMEM)?, bytes })
     }
 
-    /// Where it begins, for the kernel.
+    /// Returns its address, for the kernel.
     pub(super) fn address(&self) -> u64 {
         self.base.as_ptr().addr() as u64
     }
@@ -88,7 +88,8 @@ impl Region {
     /// Until the slice is dropped they are this side's by the protocol of the rings: the kernel does not write there, and
     /// there is no other slice that could.
     pub(super) unsafe fn slice(&self, at: usize, length: usize) -> &[u8] {
-        // SAFETY: In bounds and initialised (mappings begin as zeros); nobody writes, as the caller promises.
+        // SAFETY: In bounds and initialised (mappings begin as zeros); not written concurrently, as the caller
+        // guarantees.
         unsafe { std::slice::from_raw_parts(self.range(at, length), length) }
     }
 
@@ -104,7 +105,7 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: The range was mapped by this, and whoever points into it borrows this.
+        // SAFETY: The range was mapped by this value, and everything that points into it borrows it.
         let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.bytes) };
     }
 }

@@ -5,14 +5,14 @@ use sheaf_wire::{Nanos, NodeId, RunNumber};
 use std::fmt;
 use std::io;
 
-/// Who a port is, and whom it talks to.
+/// Identity and peers of a port.
 #[derive(Clone, Debug)]
 pub struct EthernetOptions {
     /// The node.
     pub node: NodeId,
     /// The run; frames of another are dropped and counted.
     pub run: RunNumber,
-    /// The interfaces, one for each rail, in an order that is the same on all nodes. They are looked for in the network
+    /// The interfaces, one for each rail, in an order that is the same on all nodes. They are resolved in the network
     /// namespace of the calling thread.
     pub interfaces: Vec<String>,
     /// The nodes to talk to.
@@ -24,9 +24,9 @@ pub struct EthernetOptions {
 /// A peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EthernetPeer {
-    /// Who it is.
+    /// Its node id.
     pub node: NodeId,
-    /// The addresses of its interfaces, one for each rail. Empty: they are learned from what it sends.
+    /// The addresses of its interfaces, one for each rail. Empty: they are learned from its frames.
     pub addresses: Vec<MacAddress>,
 }
 
@@ -38,7 +38,7 @@ pub enum Backend {
     Auto,
     /// AF_XDP: without copies where the driver can, else with one.
     Xdp,
-    /// Rings of a packet socket: every driver, one copy of what is received.
+    /// Rings of a packet socket: every driver, one copy of received frames.
     Packet,
 }
 
@@ -56,8 +56,8 @@ pub struct EthernetSettings {
     pub frame_slots: u32,
     /// Time for which a wait polls without sleeping. Default: 0.
     pub busy_poll: Nanos,
-    /// The largest datagram that must fit a frame, with the port's head; `None`: what the smallest MTU of the interfaces
-    /// takes. Default: `None`.
+    /// Size of the largest datagram, with the port's head, that must fit a frame; `None`: limited by the smallest MTU
+    /// of the interfaces. Default: `None`.
     pub mtu: Option<usize>,
 }
 
@@ -82,7 +82,7 @@ const FRAME_SLOTS: std::ops::RangeInclusive<u32> = 16..=32_768;
 /// Below this no datagram of use fits a frame; IPv4 asks for as much.
 const LEAST_MTU: usize = 576;
 
-/// Why a port could not be made.
+/// Reason why a port could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum EthernetError {
     /// No rail, or too many.
@@ -164,7 +164,7 @@ pub enum EthernetError {
         what: &'static str,
         /// Its name.
         name: String,
-        /// Why it failed.
+        /// Error of the operating system.
         #[source]
         source: io::Error,
     },
@@ -216,7 +216,7 @@ pub enum EthernetError {
         what: &'static str,
         /// The interface.
         name: String,
-        /// Why it failed.
+        /// Error of the operating system.
         #[source]
         source: io::Error,
     },

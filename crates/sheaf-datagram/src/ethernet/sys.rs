@@ -12,8 +12,8 @@ fn check(answer: c_int) -> io::Result<c_int> {
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer) }
 }
 
-/// Arguments of the commands of bpf(2) used here: the beginnings of the members of the kernel's `union bpf_attr`. The
-/// kernel fills up a shorter argument than its own with zeros.
+/// Arguments of the commands of bpf(2) used here: prefixes of the members of the kernel's `union bpf_attr`. The kernel
+/// extends a shorter argument with zeros.
 mod attribute {
     #[repr(C)]
     pub(super) struct MapCreate {
@@ -72,9 +72,10 @@ const XDP_FLAGS_DRV_MODE: u32 = 1 << 2;
 /// Calls bpf(2).
 ///
 /// # Safety
-/// `attribute` is what `command` takes, and what it points to lives until this returns.
+/// `attribute` has the type of `command`'s argument, and everything it points to lives until this returns.
 unsafe fn bpf<A>(command: c_int, attribute: &A) -> io::Result<c_int> {
-    // SAFETY: The kernel reads `size_of::<A>()` bytes of the attribute, and what it points to, as the caller promises.
+    // SAFETY: The kernel reads `size_of::<A>()` bytes of the attribute, and the data it points to, as the caller
+    // guarantees.
     let answer = unsafe { libc::syscall(libc::SYS_bpf, command, &raw const *attribute, size_of::<A>()) };
     check(c_int::try_from(answer).unwrap_or(c_int::MAX))
 }
@@ -140,12 +141,12 @@ pub(super) fn load_program(instructions: &[Instruction], fragments: bool) -> io:
         interface: 0,
         expected_attach_type: BPF_XDP,
     };
-    // SAFETY: The attribute of this command; the instructions have the kernel's layout and live as long as the slice, the
-    // licence for ever.
+    // SAFETY: The attribute of this command; the instructions have the kernel's layout and live as long as the slice,
+    // and the licence is static.
     unsafe { bpf_new(BPF_PROG_LOAD, &attribute) }
 }
 
-/// Where a program runs.
+/// Hook of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ProgramMode {
     /// In the driver, before the kernel makes anything of the frame.
@@ -154,8 +155,8 @@ pub(super) enum ProgramMode {
     Generic,
 }
 
-/// Attaches a program to an interface for as long as the answer is open: the kernel detaches it when the process ends,
-/// however that happens.
+/// Attaches a program to an interface for as long as the returned descriptor is open: the kernel detaches it when the
+/// process ends for any reason.
 pub(super) fn attach(program: impl AsFd, interface: u32, mode: ProgramMode) -> io::Result<OwnedFd> {
     let flags = match mode {
         ProgramMode::Driver => XDP_FLAGS_DRV_MODE,
@@ -197,7 +198,7 @@ pub(super) fn set_option<T: Copy>(socket: impl AsFd, level: c_int, name: c_int, 
     check(unsafe { libc::setsockopt(descriptor, level, name, (&raw const *value).cast(), bytes) }).map(|_| ())
 }
 
-/// Lets a socket receive only what a classic filter says.
+/// Restricts a socket to frames accepted by a classic filter.
 pub(super) fn set_filter(socket: impl AsFd, filter: &[libc::sock_filter]) -> io::Result<()> {
     let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
     // The kernel copies the filter and does not change it.
@@ -271,7 +272,7 @@ pub(super) fn interface_address(socket: impl AsFd, name: &str) -> io::Result<Opt
 pub(super) struct InterfaceState {
     /// It was switched on.
     pub(super) up: bool,
-    /// There is somebody at the other end of the cable.
+    /// Whether the cable is connected to a running device.
     pub(super) running: bool,
 }
 

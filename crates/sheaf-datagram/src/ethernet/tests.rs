@@ -54,7 +54,7 @@ fn pair(world: &World, rails: usize, backends: [Backend; 2]) -> [EthernetPort; 2
     [a, b]
 }
 
-/// Has both look until each knows where the other is on every rail.
+/// Polls both until each knows the other's address on every rail.
 fn meet(a: &mut EthernetPort, b: &mut EthernetPort) {
     for rail in 0..a.rails() {
         let greeting: [u8; 1] = [0xee];
@@ -73,7 +73,7 @@ fn meet(a: &mut EthernetPort, b: &mut EthernetPort) {
             there && back && a.knows_all(rail) && b.knows_all(rail)
         });
     }
-    // What is left of the greetings.
+    // The rest of the greetings.
     for _ in 0..3 {
         while a.poll().is_some() {}
         while b.poll().is_some() {}
@@ -96,7 +96,7 @@ fn receive(port: &mut EthernetPort) -> Option<(NodeId, usize, Vec<u8>)> {
     port.poll().map(|datagram| (datagram.from, datagram.rail, datagram.bytes.to_vec()))
 }
 
-/// The next datagram, waited for.
+/// Waits for the next datagram.
 fn await_datagram(port: &mut EthernetPort) -> (NodeId, usize, Vec<u8>) {
     let began = Instant::now();
     loop {
@@ -108,7 +108,7 @@ fn await_datagram(port: &mut EthernetPort) -> (NodeId, usize, Vec<u8>) {
     }
 }
 
-/// A datagram that says which it is.
+/// A datagram that contains its number.
 fn content(number: usize, bytes: usize) -> Vec<u8> {
     (0..bytes).map(|at| (number * 31 + at * 7) as u8).collect()
 }

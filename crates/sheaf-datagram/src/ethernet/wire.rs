@@ -4,29 +4,29 @@ use rustix::event::PollFd;
 use sheaf_transport::LinkStats;
 use std::fmt;
 
-/// Frames in and out of one interface. Nothing here blocks.
+/// Frames in and out of one interface. No method blocks.
 pub(super) trait Wire: Send + fmt::Debug {
-    /// Goes on to the next frame that arrived; what [`frame`](Self::frame) gave before belongs to the kernel again. `false`:
-    /// there is none.
+    /// Advances to the next received frame; the previous [`frame`](Self::frame) belongs to the kernel again. Returns
+    /// `false` if there is none.
     fn next(&mut self, stats: &mut LinkStats) -> bool;
 
-    /// The frame of the last [`next`](Self::next) that said `true`.
+    /// Returns the frame of the last [`next`](Self::next) that returned `true`.
     fn frame(&self) -> &[u8];
 
-    /// Whether a frame has arrived that was not looked at.
+    /// Returns whether a frame has arrived that was not read.
     fn has_frame(&mut self) -> bool;
 
-    /// Has `fill` write a frame of `bytes` bytes into a slot. `lane` tells frames apart that need not keep their order.
-    /// `false`: all slots are full, and nothing was written.
+    /// Lets `fill` write a frame of `bytes` bytes into a slot. Frames of different `lane`s need not keep their order.
+    /// Returns `false`, and writes nothing, if all slots are full.
     fn put(&mut self, lane: usize, bytes: usize, fill: &mut dyn FnMut(&mut [u8])) -> bool;
 
-    /// Has the kernel send what was put in; as much of it as it takes now.
+    /// Makes the kernel send queued frames, as many as it takes now.
     fn flush(&mut self, stats: &mut LinkStats) -> Flushed;
 
-    /// Adds what to wait for: descriptors that are readable when a frame has arrived.
+    /// Adds the descriptors that are readable when a frame has arrived.
     fn sockets<'a>(&'a self, list: &mut Vec<PollFd<'a>>);
 
-    /// Lets the driver look for frames now, where it was asked to wait for that (busy polling).
+    /// Makes the driver poll for frames now, if it was configured to wait for that (busy polling).
     fn drive(&self, stats: &mut LinkStats);
 
     /// Returns the number of frames that the kernel dropped because the ring was not read in time.
@@ -43,11 +43,11 @@ pub(super) enum Flushed {
     All,
     /// Some is left for the next flush.
     Part,
-    /// The kernel says that the interface does not work.
+    /// The kernel reports that the interface does not work.
     Refused,
 }
 
-/// Whether an error of sending means that the interface does not work, and not that it is busy.
+/// Returns whether a send error means that the interface does not work, instead of being busy.
 pub(super) fn means_broken(error: rustix::io::Errno) -> bool {
     use rustix::io::Errno;
     [Errno::NETDOWN, Errno::NXIO, Errno::NODEV, Errno::NETUNREACH].contains(&error)

@@ -29,7 +29,7 @@ const IN_USE_PAUSE: Duration = Duration::from_millis(20);
 pub(super) enum Copying {
     /// Only where it must be.
     Allowed,
-    /// Not at all.
+    /// Never.
     Refused,
 }
 
@@ -39,11 +39,11 @@ const CAPABILITIES: &str = "cap_net_raw,cap_net_admin,cap_bpf,cap_ipc_lock";
 /// An interface through AF_XDP.
 #[derive(Debug)]
 pub(super) struct XdpWire {
-    /// Detaches the program when it is closed; first of all, so that no frame goes to a queue that is half gone.
+    /// Detaches the program when it is closed; dropped first, so that no frame goes to a queue that is partly gone.
     _link: OwnedFd,
     mode: ProgramMode,
     queues: Vec<Queue>,
-    /// The queue of the frame that is looked at, or that is looked into next.
+    /// The queue of the current frame, or the next one to poll.
     current: usize,
 }
 

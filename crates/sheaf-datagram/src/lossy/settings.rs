@@ -7,7 +7,7 @@ use sheaf_wire::datagram::{MAX_MESSAGE_BYTES, MAX_RAILS};
 use sheaf_wire::machine::Identity;
 use sheaf_wire::{ByteCount, Nanos, NodeId};
 
-/// Who an endpoint is, whom it talks to, and how.
+/// Identity, peers and settings of an endpoint.
 #[derive(Clone, Debug)]
 pub struct LossyOptions {
     /// The key of the run, where it has one: peers prove that they have it, too.
@@ -18,7 +18,7 @@ pub struct LossyOptions {
     pub peers: Vec<NodeId>,
     /// The bounds and times.
     pub settings: LossySettings,
-    /// Who of several peers is served next, and when; of its `unit` the endpoint knows better, and sets it.
+    /// Shaping: which of several peers is served next, and when. The endpoint replaces its `unit`.
     pub shaper: ShaperConfig,
     /// This node's place in the barrel.
     pub place: usize,
@@ -54,10 +54,10 @@ pub struct LossySettings {
     pub retry_min: Nanos,
     /// The longest pause between attempts. Default 2 s.
     pub retry_max: Nanos,
-    /// A peer that is silent for so long counts as lost. Default 10 s.
+    /// Time after which a silent peer counts as lost. Default 10 s.
     pub dead_peer: Nanos,
-    /// A peer that says no word for so long, although it is asked for one, gives way to a later life of its node that comes
-    /// from elsewhere. Default 10 s.
+    /// Time after which a peer that does not answer requests gives way to a new session of its node from another
+    /// address. Default 10 s.
     pub rival: Nanos,
 }
 
@@ -82,7 +82,7 @@ impl Default for LossySettings {
     }
 }
 
-/// Why an endpoint could not be made.
+/// Reason why an endpoint could not be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LossyError {
     /// The node is its own peer or not the port's, or a peer is named twice.
@@ -106,7 +106,7 @@ pub enum LossyError {
     },
 }
 
-/// A link has at least so many datagrams on the way, or it would wait for a report after each.
+/// Minimum number of datagrams in flight on a link; with fewer it would wait for a report after each.
 const LEAST_FLIGHT_DATAGRAMS: u64 = 8;
 
 impl LossySettings {

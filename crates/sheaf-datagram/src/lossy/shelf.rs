@@ -30,7 +30,7 @@ impl Shelf {
         Self { pool, current: None, is_starved: false, starvations: 0, bytes_begun: 0 }
     }
 
-    /// Memory for a frame of so many bytes.
+    /// Allocates memory for a frame of `bytes` bytes.
     pub(super) fn begin(&mut self, bytes: usize) -> Parts {
         self.bytes_begun += bytes as u64;
         if bytes <= SMALL_BYTES || bytes > self.pool.block_bytes() {
@@ -58,12 +58,12 @@ impl Shelf {
         self.current.as_ref().is_some_and(has_room)
     }
 
-    /// Whether a frame did not get a block, and none was free since.
+    /// Returns whether a frame did not get a block, and none was free since.
     pub(super) fn is_starved(&self) -> bool {
         self.is_starved
     }
 
-    /// Whether there is a block for a frame as large as one.
+    /// Returns whether there is a free block.
     pub(super) fn has_room(&mut self) -> bool {
         let has_room = self.make_room(self.pool.block_bytes());
         self.is_starved &= !has_room;

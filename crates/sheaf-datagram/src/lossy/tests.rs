@@ -7,7 +7,7 @@ use sheaf_wire::{ByteRate, RunNumber, SessionId};
 
 const DATAGRAM_BYTES: usize = 9_000;
 
-/// To whom datagrams went, and how large they were.
+/// Destinations of datagrams, and their sizes.
 struct Noting {
     node: NodeId,
     sent: Vec<(NodeId, usize)>,
@@ -71,7 +71,7 @@ impl DatagramPort for Noting {
     }
 }
 
-/// Readout unit `index` of a system with 16 builder units, on a line with so many bytes per second.
+/// Readout unit `index` of a system with 16 builder units, on a line with a given rate.
 fn readout(index: u16, line_rate: Option<ByteRate>) -> LossyEndpoint<Noting> {
     let identity = Identity { node: NodeId::readout(index), run: RunNumber(1), session: SessionId(1) };
     let shaper =

@@ -27,7 +27,7 @@ pub struct PrefixBytes {
 /// The size of the prefix.
 pub const PREFIX_BYTES: usize = size_of::<PrefixBytes>();
 
-/// Who sent a datagram, by which rail, and what it is; `None` if it is not one of ours.
+/// Decodes the sender of a datagram, its rail, and its kind; `None` if it is not one of ours.
 #[must_use]
 pub fn parse(bytes: &[u8]) -> Option<(NodeId, usize, &[u8])> {
     let (prefix, datagram) = PrefixBytes::ref_from_prefix(bytes).ok()?;

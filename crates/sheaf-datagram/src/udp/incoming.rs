@@ -5,33 +5,33 @@ use super::sys::{self, BATCH, Received};
 use sheaf_transport::LinkStats;
 use std::net::UdpSocket;
 
-/// Slots for one socket, and what is in them.
+/// Slots for one socket, and the datagrams in them.
 #[derive(Debug)]
 pub(super) struct Incoming {
     buffer: Vec<u8>,
     slot_bytes: usize,
     received: Vec<Received>,
-    /// The slot that is looked at next.
+    /// The next slot to read.
     next: usize,
 }
 
 impl Incoming {
     /// Slots for datagrams of at most `datagram_bytes`.
     pub(super) fn new(datagram_bytes: usize) -> Self {
-        // One byte more than can be, so that the kernel says of a larger one that it was cut.
+        // One byte more than the largest datagram, so that the kernel reports a larger one as truncated.
         let slot_bytes = (PREFIX_BYTES + datagram_bytes + 1).next_multiple_of(64);
         Self { buffer: vec![0; slot_bytes * BATCH], slot_bytes, received: Vec::with_capacity(BATCH), next: 0 }
     }
 
-    /// Takes what the kernel has, when all slots were looked at; `true` if it may have more.
+    /// Receives from the kernel, when all slots were read; returns `true` if the kernel may have more.
     pub(super) fn fill(&mut self, socket: &UdpSocket, stats: &mut LinkStats) -> bool {
         self.next = 0;
         self.received.clear();
         stats.system_calls += 1;
         stats.reads += 1;
         let Self { buffer, received, slot_bytes, .. } = self;
-        // An error is that of a datagram sent earlier (nobody listened there), or a signal; none says anything about what
-        // arrives, and it is gone by being told.
+        // The error of a datagram sent earlier (its port was closed), or a signal: it says nothing about received
+        // datagrams, and reporting it clears it.
         match sys::receive(socket, buffer, *slot_bytes, |it| received.push(it)) {
             Ok(count) => count == BATCH,
             Err(error) => error.kind() != std::io::ErrorKind::WouldBlock,

@@ -4,7 +4,7 @@ use super::sys::{self, BATCH, Entry};
 use sheaf_transport::LinkStats;
 use std::net::{SocketAddr, UdpSocket};
 
-/// So many datagrams wait for one rail at most.
+/// Maximum number of datagrams that wait for one rail.
 const WAITING: usize = 2 * BATCH;
 
 /// Datagrams for one socket, side by side.
@@ -12,7 +12,7 @@ const WAITING: usize = 2 * BATCH;
 pub(super) struct Outgoing {
     buffer: Vec<u8>,
     entries: Vec<Entry>,
-    /// The kernel takes no more now.
+    /// Whether the kernel takes no more now.
     pub(super) is_full: bool,
 }
 
@@ -40,7 +40,7 @@ impl Outgoing {
         true
     }
 
-    /// Gives the kernel what it takes.
+    /// Passes datagrams to the kernel, as many as it takes.
     pub(super) fn flush(&mut self, socket: &UdpSocket, stats: &mut LinkStats) {
         let mut sent = 0;
         self.is_full = false;
@@ -55,8 +55,8 @@ impl Outgoing {
                     self.is_full = true;
                     break;
                 }
-                // What an earlier datagram met (nobody listens there), or a way that is not there now: this one is lost, as
-                // any may be.
+                // The error of an earlier datagram (its port was closed), or a missing route: this one is lost, as any
+                // may be.
                 Err(_) => sent += 1,
             }
         }

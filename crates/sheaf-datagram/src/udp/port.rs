@@ -36,10 +36,10 @@ const MAX_RAILS: usize = 64;
 /// any case.
 const KERNEL_OVERHEAD: usize = 2;
 
-/// A sleep is at most so long, where more cannot be told to the kernel.
+/// Maximum duration of a sleep, limited by the kernel's argument.
 const LONGEST_SLEEP: Nanos = Nanos::from_secs(3_600);
 
-/// A rail: a socket, and what is on its way through it.
+/// A rail: a socket, and the datagrams on their way through it.
 #[derive(Debug)]
 struct Rail {
     socket: UdpSocket,
@@ -51,11 +51,11 @@ struct Rail {
 #[derive(Debug)]
 struct Peer {
     node: NodeId,
-    /// Where it is, by rail, as far as is known.
+    /// Its addresses, by rail, as far as known.
     addresses: Vec<Option<SocketAddr>>,
-    /// Whether that was configured, and not learned of its links.
+    /// Whether the addresses were configured instead of learned from its links.
     is_fixed: bool,
-    /// From where somebody asked who may be this peer, by rail.
+    /// Addresses from which a node that may be this peer has asked, by rail.
     asides: Vec<Option<SocketAddr>>,
 }
 
@@ -82,7 +82,7 @@ pub struct UdpPort {
     at: usize,
     /// Whether the rail `at` was read in this round.
     was_read: bool,
-    /// Whether a round left something with the kernel.
+    /// Whether a round left datagrams in the kernel.
     has_more: bool,
     last: Option<Source>,
     stats: LinkStats,
@@ -152,7 +152,7 @@ impl UdpPort {
         })
     }
 
-    /// Where a rail's socket is bound; `None` if there is no such rail.
+    /// Returns the local address of a rail's socket; `None` if there is no such rail.
     #[must_use]
     pub fn local_address(&self, rail: usize) -> Option<SocketAddr> {
         self.rails.get(rail)?.socket.local_addr().ok()
@@ -169,7 +169,7 @@ impl UdpPort {
         }
     }
 
-    /// Who sent what is in a slot, if it is a peer, and whether from where the peer is.
+    /// Returns the sender of the datagram in a slot, if it is a peer, and whether it came from the peer's address.
     fn sender(&mut self, rail: usize, slot: usize) -> Option<(NodeId, bool)> {
         let (received, bytes) = self.rails[rail].incoming.slot(slot);
         if received.is_cut {
@@ -208,7 +208,7 @@ impl UdpPort {
             return Err(DatagramRefused::TooLarge { bytes, limit: self.datagram_bytes });
         }
         let Some(it) = self.rails.get_mut(rail) else { return Err(DatagramRefused::RailDown(rail)) };
-        // Of whom nothing was heard, it is not known where it is: the datagram is lost, as any may be.
+        // The address of a peer that has not sent anything is unknown: the datagram is lost, as any may be.
         let Some(address) = address(peer) else { return Ok(()) };
         let node = U32::new(self.node.to_code());
         let prefix = PrefixBytes { magic: MAGIC, version: VERSION, rail: rail as u8, node };
@@ -229,7 +229,7 @@ impl UdpPort {
     }
 }
 
-/// Whether two addresses are of the same socket; what a route or a flow adds to IPv6 does not count.
+/// Returns whether two addresses belong to the same socket; IPv6 scope and flow do not count.
 fn is_same(one: SocketAddr, other: SocketAddr) -> bool {
     one.ip() == other.ip() && one.port() == other.port()
 }
@@ -248,7 +248,7 @@ fn set_up(socket: &UdpSocket, settings: &UdpSettings) -> std::io::Result<usize> 
             options.set_recv_buffer_size(bytes.as_usize())?;
         }
     }
-    // The kernel tells twice what was asked for, and charges for its own structures.
+    // The kernel reports twice the requested size, and charges for its own structures.
     Ok(options.recv_buffer_size()? / 2 / KERNEL_OVERHEAD)
 }
 
@@ -301,7 +301,7 @@ impl DatagramPort for UdpPort {
         }
     }
 
-    // What is not known surely is not known: nothing is learned but by `take_home`.
+    // Only `take_home` sets an address, so nothing uncertain is stored.
     fn leave_home(&mut self, _: NodeId) {}
 
     fn has_own_addresses(&self) -> bool {

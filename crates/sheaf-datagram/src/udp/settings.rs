@@ -4,7 +4,7 @@ use sheaf_wire::{ByteCount, NodeId};
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 
-/// Who a port is, and whom it talks to.
+/// Identity and peers of a port.
 #[derive(Debug)]
 pub struct UdpOptions {
     /// The node.
@@ -22,7 +22,7 @@ pub struct UdpOptions {
 pub struct UdpPeer {
     /// The node.
     pub node: NodeId,
-    /// Where it is, by rail. Empty where it is not known: then it is where its datagrams come from.
+    /// Its addresses, by rail. Empty if unknown: then they are learned from its datagrams.
     pub addresses: Vec<SocketAddr>,
 }
 
@@ -31,10 +31,10 @@ pub struct UdpPeer {
 pub struct UdpSettings {
     /// The MTU of the networks, in bytes: packets are as large, none is ever cut by the kernel. Default 1,500.
     pub mtu_bytes: usize,
-    /// The kernel's receive buffer (`SO_RCVBUF`) of each socket, beyond the system's maximum where that is allowed. `None` leaves what
-    /// the system gives. Default 4 MiB.
+    /// The kernel's receive buffer (`SO_RCVBUF`) of each socket, beyond the system's maximum if permitted. `None` keeps
+    /// the system's default. Default 4 MiB.
     pub receive_buffer: Option<ByteCount>,
-    /// The kernel's send buffer (`SO_SNDBUF`). Default: what the system gives.
+    /// The kernel's send buffer (`SO_SNDBUF`). Default: the system's default.
     pub send_buffer: Option<ByteCount>,
 }
 
@@ -44,7 +44,7 @@ impl Default for UdpSettings {
     }
 }
 
-/// Why a port could not be made.
+/// Reason why a port could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum UdpError {
     /// The node is its own peer, or a peer is named twice.
@@ -73,7 +73,7 @@ pub enum UdpError {
     Io {
         /// Operation that failed.
         what: &'static str,
-        /// Why it failed.
+        /// Error of the operating system.
         #[source]
         source: io::Error,
     },

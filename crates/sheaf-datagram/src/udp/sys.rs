@@ -18,7 +18,7 @@ pub(super) struct Entry {
     pub(super) bytes: usize,
 }
 
-/// Sends the first of `entries`, whose bytes are in `buffer`; says how many the kernel took.
+/// Sends the first of `entries`, whose bytes are in `buffer`; returns the number that the kernel took.
 pub(super) fn send(socket: &UdpSocket, buffer: &[u8], entries: &[Entry]) -> io::Result<usize> {
     let entries = &entries[..entries.len().min(BATCH)];
     // SAFETY: all zeros are valid values of these plain structures: null pointers with lengths of zero.
@@ -28,7 +28,7 @@ pub(super) fn send(socket: &UdpSocket, buffer: &[u8], entries: &[Entry]) -> io::
     for (place, entry) in entries.iter().enumerate() {
         let bytes = &buffer[entry.start..entry.start + entry.bytes];
         let address = addresses[place].write(SockAddr::from(entry.to));
-        // The kernel only reads what these point to.
+        // The kernel only reads through these pointers.
         pieces[place] = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
         let head = &mut messages[place].msg_hdr;
         head.msg_name = address.as_ptr().cast_mut().cast();
@@ -36,8 +36,8 @@ pub(super) fn send(socket: &UdpSocket, buffer: &[u8], entries: &[Entry]) -> io::
         head.msg_iov = &raw mut pieces[place];
         head.msg_iovlen = 1;
     }
-    // SAFETY: `messages` has so many entries, each with an address and a piece that live until the call is over, in arrays
-    // that are not moved; the pieces lie in `buffer`.
+    // SAFETY: `messages` has the given number of entries, each with an address and a piece that live until the call
+    // returns, in arrays that are not moved; the pieces are in `buffer`.
     let sent = unsafe {
         libc::sendmmsg(
             socket.as_raw_fd(),
@@ -58,7 +58,7 @@ pub(super) struct Received {
     pub(super) is_cut: bool,
 }
 
-/// Receives into the slots of `slot_bytes` each that `buffer` has, at most [`BATCH`]; tells `received` of each.
+/// Receives into the slots of `slot_bytes` each in `buffer`, at most [`BATCH`]; calls `received` for each.
 pub(super) fn receive(
     socket: &UdpSocket,
     buffer: &mut [u8],
@@ -81,8 +81,8 @@ pub(super) fn receive(
         head.msg_iovlen = 1;
         slots += 1;
     }
-    // SAFETY: `messages` has so many entries; each points to a slot of `buffer`, which is borrowed for writing and used by
-    // nobody else during the call, and to an address structure of the full size. No timeout is given.
+    // SAFETY: `messages` has the given number of entries; each points to a slot of `buffer`, which is borrowed
+    // exclusively during the call, and to an address structure of the full size. No timeout is given.
     let count = unsafe {
         libc::recvmmsg(
             socket.as_raw_fd(),
@@ -107,7 +107,8 @@ pub(super) fn receive(
 fn address_of(storage: &libc::sockaddr_storage) -> Option<SocketAddr> {
     match libc::c_int::from(storage.ss_family) {
         libc::AF_INET => {
-            // SAFETY: the family says that it is a `sockaddr_in`, which is smaller than the storage and no more aligned.
+            // SAFETY: the family shows that it is a `sockaddr_in`, which is smaller than the storage and has no
+            // stricter alignment.
             let address = unsafe { &*std::ptr::from_ref(storage).cast::<libc::sockaddr_in>() };
             let ip = u32::from_be(address.sin_addr.s_addr);
             Some(SocketAddr::from((std::net::Ipv4Addr::from(ip), u16::from_be(address.sin_port))))

@@ -91,7 +91,7 @@ fn what_is_not_of_a_peer_is_counted_and_dropped() {
         other_version,
         prefix(NodeId::MANAGER, 0),
         prefix(sender.node(), 1),
-        // Says that it is the peer, and is not where the peer is.
+        // Claims to be the peer, but is not at the peer's address.
         prefix(sender.node(), 0),
     ];
     for bytes in &strange {
@@ -124,7 +124,7 @@ fn a_peer_without_an_address_is_where_it_was_last_surely_heard() {
     listener.send(calls, 0, b"there", &[]).expect("it is taken");
     listener.flush();
     assert_eq!(next(&mut caller), b"there");
-    // Somebody at another port says that it is the same node: it is answered there, and nothing else goes there.
+    // A node at another port claims to be the same node: it is answered there, and nothing else is sent there.
     let mut second = port(calls, socket(), &[(listens, at)]);
     second.send(listens, 0, b"again", &[]).expect("it is taken");
     second.flush();

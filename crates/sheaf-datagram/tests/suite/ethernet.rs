@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// All namespaces of these tests are called so, with the number of the process behind it.
 const PREFIX: &str = "sheaf-node-test-";
 
-/// Whether namespaces, bridges and packet sockets can be had here; says why where not. What a killed run of these tests has
-/// left is removed first.
+/// Returns whether namespaces, bridges and packet sockets are available; prints the reason if not. First removes the
+/// remains of a killed run of these tests.
 fn is_possible() -> bool {
     static POSSIBLE: OnceLock<bool> = OnceLock::new();
     *POSSIBLE.get_or_init(|| {
@@ -108,7 +108,7 @@ fn options(node: NodeId, peers: &[NodeId], rails: usize) -> EthernetOptions {
     }
 }
 
-/// Nodes on hosts of their own, whose ports lose so many datagrams.
+/// Nodes on separate hosts, whose ports lose a fraction of the datagrams.
 struct EthernetLab {
     switch: Switch,
     nodes: Vec<NodeId>,

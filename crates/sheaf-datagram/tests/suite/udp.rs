@@ -9,7 +9,7 @@ use sheaf_wire::machine::Identity;
 use sheaf_wire::{NodeId, RunNumber, SessionId};
 use std::net::{SocketAddr, UdpSocket};
 
-/// Nodes on loopback, whose ports lose so many datagrams.
+/// Nodes on loopback, whose ports lose a fraction of the datagrams.
 struct UdpLab {
     nodes: Vec<NodeId>,
     /// The addresses of each node, by rail.

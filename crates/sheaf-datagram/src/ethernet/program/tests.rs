@@ -1,4 +1,5 @@
-//! Both programs on machines of ours that understand just their instructions, against what they are for.
+//! Runs both programs on interpreters that implement only their instructions, and compares the results with the
+//! intended ones.
 
 use super::*;
 use proptest::prelude::*;

@@ -8,7 +8,7 @@ use sheaf_transport::LinkStats;
 use sheaf_wire::ethernet::{ETHERTYPE, FRAME_HEAD_BYTES, FrameHead, FrameKind, MacAddress, seal_frame};
 use std::error::Error as _;
 
-/// Somebody in host A who sends any bytes.
+/// A node in host A that sends arbitrary bytes.
 fn stranger(world: &World) -> PacketWire {
     world.inside(Host::A, || {
         let interface = Interface::open("e0").unwrap();
@@ -89,7 +89,7 @@ fn what_should_not_be_there_is_dropped_and_counted_by_its_fault() {
         for (what, counter, bytes) in cases() {
             let before = b.stats();
             inject(&mut stranger, &bytes);
-            // A good one behind it shows that the bad one was looked at, and that nothing stopped.
+            // A good frame after it shows that the bad one was processed, and that nothing stopped.
             inject(&mut stranger, &frame(|_| {}, |_| {}));
             assert_eq!(await_datagram(&mut b).0, node(Host::A), "{what}");
             let after = b.stats();
@@ -121,7 +121,7 @@ fn a_peer_that_comes_back_with_another_address_is_found_and_one_at_a_given_addre
     drop(a);
     world.ip(Host::A, "link set e0 address 02:5e:00:00:00:99");
     let mut a = port(&world, Host::A, options(Host::A, 1, Backend::Packet));
-    // It says where it is before anybody asks.
+    // It announces itself without being asked.
     until("the new address is known, and answered", || {
         while b.poll().is_some() {}
         while a.poll().is_some() {}
@@ -168,7 +168,7 @@ fn a_stranger_that_says_it_is_the_peer_gets_what_is_sent_aside_and_nothing_else(
         b.is_home(0, sheaf_conformance::namespaces::address(Host::A, 0)),
         "the peer's place does not change"
     );
-    // A cable without a switch shows every frame to everybody: its destination says for whom it is.
+    // A cable without a switch delivers every frame to all nodes: its destination is in the frame.
     for (content, place) in [
         (&b"an answer"[..], elsewhere),
         (b"for the peer", sheaf_conformance::namespaces::address(Host::A, 0)),
@@ -177,7 +177,7 @@ fn a_stranger_that_says_it_is_the_peer_gets_what_is_sent_aside_and_nothing_else(
         let (head, _) = FrameHead::parse(ETHERTYPE, RUN, a.last_frame(0)).unwrap();
         assert_eq!(head.destination, place);
     }
-    // The link is down: whoever comes next may be the peer.
+    // The link is down: the next caller may be the peer.
     b.leave_home(node(Host::A));
     inject(&mut stranger, &frame(|head| head.source = elsewhere, |_| {}));
     until("the stranger is heard again", || {
@@ -197,7 +197,7 @@ fn a_datagram_that_cannot_be_sent_is_refused_with_the_reason() {
     assert_eq!(a.send(NodeId::MANAGER, 0, b"x", &[]), Err(DatagramRefused::UnknownPeer));
     let stats = a.stats();
     assert_eq!((stats.refused_too_large, stats.refused_unknown_peer), (1, 1));
-    // Nobody is there: nothing is sent but a question now and then.
+    // There is no peer: only a request is sent now and then.
     for _ in 0..1000 {
         a.send(node(Host::B), 0, b"anybody?", &[]).unwrap();
     }
@@ -207,7 +207,7 @@ fn a_datagram_that_cannot_be_sent_is_refused_with_the_reason() {
 #[test]
 fn a_datagram_waits_until_it_is_known_where_its_peer_is_and_never_goes_to_all() {
     let Some(world) = World::new(PLAIN) else { return };
-    // B says where it is before A is there to hear it.
+    // B announces itself before A has started.
     let mut b = port(&world, Host::B, options(Host::B, 1, Backend::Packet));
     let mut a = port(&world, Host::A, options(Host::A, 1, Backend::Packet));
     let large = content(1, 1000);

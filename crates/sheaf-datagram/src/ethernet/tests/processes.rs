@@ -1,6 +1,6 @@
-//! Other processes: one that dies, and one that may not.
+//! Other processes: one that dies, and one without permission.
 //!
-//! The other process is this test program again, told by its environment what to do ([`the_other_process`]).
+//! The other process is this test program again; its environment defines its task ([`the_other_process`]).
 
 use super::*;
 use std::io::{BufRead as _, BufReader};

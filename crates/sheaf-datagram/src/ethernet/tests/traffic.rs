@@ -171,7 +171,7 @@ fn each_rail_is_a_way_of_its_own_and_one_that_is_down_leaves_the_other_running()
             a.wait(Nanos::from_millis(1));
             a.stats().rails_up == 1
         });
-        // What was put in before may still come.
+        // Frames queued before may still arrive.
         until("datagrams come through again", || {
             let _ = a.send(b.node(), 1, b"again", &[]);
             a.flush();
@@ -211,7 +211,7 @@ fn nodes_that_share_an_interface_through_packet_rings_get_what_is_for_them() {
             assert_eq!(await_datagram(b), (ru, 0, content(number, 10 + round)));
         }
     }
-    // The filter drops in the kernel what is for the other one.
+    // The filter drops frames for the other node in the kernel.
     for b in &b {
         assert_eq!(b.stats().datagrams_misdirected, 0);
     }

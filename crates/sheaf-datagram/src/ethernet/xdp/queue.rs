@@ -56,7 +56,7 @@ impl Layout {
         Self { frame_bytes, chunk_bytes, receive_chunks, frames: frame_slots, chunks_of_frame }
     }
 
-    /// Whether a frame may need several chunks.
+    /// Returns whether a frame may need several chunks.
     pub(super) fn has_fragments(&self) -> bool {
         self.frame_bytes > self.chunk_bytes - HEADROOM_BYTES
     }
@@ -69,7 +69,7 @@ impl Layout {
         self.chunk_bytes * self.receive_chunks as usize
     }
 
-    /// Where frame `index` to be sent begins.
+    /// Returns the offset of the frame `index` to be sent.
     fn frame_place(&self, index: u32) -> usize {
         self.receive_bytes() + index as usize * self.chunks_of_frame as usize * self.chunk_bytes
     }
@@ -96,7 +96,7 @@ impl Layout {
     }
 }
 
-/// Where the frame is that is looked at.
+/// Position of the current frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Current {
     /// Nowhere.
@@ -166,7 +166,8 @@ impl Queue {
             fill.put_address(u64::from(chunk) * layout.chunk_bytes as u64);
         }
         fill.publish();
-        // What is copied on its way out counts against this; the slots are the bound, and this must not be another.
+        // Bytes that are copied on their way out count against this buffer; the slots are the bound, and the buffer
+        // must not be another.
         let buffer = i32::try_from(layout.bytes() * 2).unwrap_or(i32::MAX);
         let _ = sys::set_option(&socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &buffer);
         // Since Linux 6.17.
@@ -203,8 +204,8 @@ impl Queue {
         self.zero_copy
     }
 
-    /// Has the driver look for frames when this process asks for it, instead of by interrupts. What the kernel does not know
-    /// it does without.
+    /// Makes the driver poll for frames when this process asks for it, instead of by interrupts. Options that the
+    /// kernel lacks are left out.
     pub(super) fn prefer_busy_poll(&self, span: Nanos) {
         let microseconds = i32::try_from(span.to_std().as_micros()).unwrap_or(i32::MAX).max(1);
         let options =
@@ -268,7 +269,7 @@ impl Queue {
                 self.current = Current::Chunk { at, bytes };
                 return true;
             }
-            // More than a frame can have is not kept; the head will not fit what is left of it.
+            // Bytes beyond the size of a frame are dropped; the head will not match the rest.
             if self.joined.len() + bytes <= self.layout.frame_bytes {
                 // SAFETY: As in `chunk`; the region and the vector are different fields.
                 self.joined.extend_from_slice(unsafe { self.memory.slice(at, bytes) });
@@ -282,7 +283,7 @@ impl Queue {
         }
         self.publish_returned();
         if self.fill.needs_wakeup() && self.zero_copy {
-            // The driver has run out of chunks and stopped; a call lets it go on.
+            // The driver has run out of chunks and stopped; a call makes it continue.
             self.drive(stats);
         }
         false
@@ -352,7 +353,8 @@ impl Queue {
         while pending > 0 && tries < TRIES && (self.send.needs_wakeup() || !self.zero_copy) {
             stats.writes += 1;
             stats.system_calls += 1;
-            // An error that means "busy" says that the call has sent as many frames as it may, or that there is no memory.
+            // An error that means "busy" shows that the call has sent its maximum number of frames, or that memory is
+            // exhausted.
             if let Err(error) = rustix::net::send(&self.socket, &[], SendFlags::DONTWAIT)
                 && means_broken(error)
             {

@@ -7,7 +7,7 @@ use rustix::net::xdp::XdpRingOffset;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Bit of a ring's flags: the kernel goes on only when it is called.
+/// Bit of a ring's flags: the kernel continues only when it is called.
 const NEED_WAKEUP: u32 = 1;
 
 /// An entry of the rings to receive and to send: where bytes of a frame lie.
@@ -15,7 +15,7 @@ const NEED_WAKEUP: u32 = 1;
 pub(super) struct Descriptor {
     pub(super) at: u64,
     pub(super) bytes: u32,
-    /// The frame goes on in the next entry.
+    /// The frame continues in the next entry.
     pub(super) continued: bool,
 }
 
@@ -34,7 +34,7 @@ pub(super) enum Entries {
     Frames,
 }
 
-/// Where the parts of a ring are.
+/// Offsets of the parts of a ring.
 #[derive(Debug)]
 struct Shared {
     memory: Region,
