@@ -13,15 +13,15 @@ use sheaf_wire::{Fragment, Span, Timestamp};
 pub struct Batch {
     /// Holds all payloads.
     pub payload: Bytes,
-    /// The fragments. Their spans are within `payload`; the parcel's number is whoever's who takes the batch, and 0
-    /// here.
+    /// The fragments. Their spans are within `payload`; the parcel's number is set by the code that takes the batch,
+    /// and is 0 here.
     pub fragments: Vec<Fragment<Span>>,
 }
 
-/// Why a batch has no more fragments.
+/// Reason why a batch has no more fragments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchEnd {
-    /// It is as long as it was to be, or the piece of memory is full: ask again at once.
+    /// It has the requested length, or the piece of memory is full: ask again at once.
     More,
     /// The next fragment goes not before this instant.
     NotBefore(Timestamp),
@@ -32,7 +32,7 @@ pub enum BatchEnd {
 }
 
 impl Batch {
-    /// Takes what a source gives that gives one fragment at a time. The batch must be empty.
+    /// Takes a fragment from a source that returns one fragment at a time. The batch must be empty.
     pub fn take_one(&mut self, poll: SourcePoll) -> BatchEnd {
         match poll {
             SourcePoll::Fragment(Fragment { event, source, time, checksum, processed, payload }) => {

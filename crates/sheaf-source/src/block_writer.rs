@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use sheaf_buffer::{Block, Memory, Pool};
 
-/// Cuts fragments from pool blocks. A fragment never spans two blocks: what is left at the end of one is lost until
-/// the block is used again.
+/// Cuts fragments from pool blocks. A fragment never spans two blocks: the rest at the end of one is unused until the
+/// block is used again.
 #[derive(Debug)]
 pub(crate) struct BlockWriter<M: Memory> {
     pool: Pool<M>,
@@ -16,8 +16,8 @@ impl<M: Memory> BlockWriter<M> {
         Self { pool, block: None }
     }
 
-    /// The block that has room for `bytes` more bytes, which must not exceed the pool's block size; `None` while the
-    /// pool has no free block. What is appended becomes a fragment with [`BlockWriter::cut`].
+    /// Returns a block with room for `bytes` more bytes, which must not exceed the pool's block size; `None` while the
+    /// pool has no free block. Appended bytes become a fragment with [`BlockWriter::cut`].
     pub(crate) fn room_for(&mut self, bytes: usize) -> Option<&mut M::Block> {
         debug_assert!(bytes <= self.pool.block_bytes(), "{bytes} bytes never fit a block");
         if self.block.as_ref().is_none_or(|block| block.room() < bytes) {
@@ -29,7 +29,7 @@ impl<M: Memory> BlockWriter<M> {
         self.block.as_mut()
     }
 
-    /// Whether `bytes` more bytes fit into the present block, so that they will lie behind what was appended since the
+    /// Returns whether `bytes` more bytes fit into the present block, so that they follow the bytes appended since the
     /// last cut.
     pub(crate) fn continues_for(&self, bytes: usize) -> bool {
         self.block.as_ref().is_some_and(|block| block.room() >= bytes)

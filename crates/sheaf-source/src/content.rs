@@ -1,4 +1,4 @@
-//! Content of an emulated fragment, and the proof that it arrived.
+//! Content of an emulated fragment, and the check that it arrived unchanged.
 //!
 //! The pattern: the little-endian 8-byte word at offset `8 i` of the fragment that `source` has of `event` is
 //! `key(source, event) + i * G` modulo 2^64, with `G = 0x9e3779b97f4a7c15`; the last word is cut to the fragment's
@@ -17,9 +17,9 @@ pub enum Content {
     /// The pattern of this module, which [`check`] proves.
     #[default]
     Pattern,
-    /// Every byte the same: written for each fragment, checked by nobody.
+    /// All bytes equal: written for each fragment, not checked.
     Fill(u8),
-    /// Slices of one buffer, written once: measures what a system costs without its sources' writing.
+    /// Slices of one buffer, written once: measures the cost of a system without the writing of its sources.
     None,
 }
 
@@ -34,11 +34,11 @@ pub struct Mismatch {
     pub source_id: SourceId,
     /// The event that the fragment should be of.
     pub event: EventId,
-    /// Where the first wrong word begins, in bytes; a multiple of 8.
+    /// Offset of the first wrong word in bytes; a multiple of 8.
     pub offset: usize,
-    /// The word that belongs there; at a fragment's end, the bytes beyond are zero.
+    /// The expected word; at a fragment's end, the bytes beyond are zero.
     pub expected: u64,
-    /// The word that is there.
+    /// The word found.
     pub found: u64,
 }
 
@@ -60,8 +60,8 @@ pub fn append(source: SourceId, event: EventId, length: usize, buffer: &mut impl
     }
 }
 
-/// Whether `fragment` is the pattern of `source` and `event`, from its first byte to its last. The length is not
-/// checked: compare it with the size that the source's [`Script`](crate::script::Script) gives.
+/// Checks that `fragment` is the pattern of `source` and `event`, from its first byte to its last. The length is not
+/// checked: compare it with the size from the source's [`Script`](crate::script::Script).
 ///
 /// # Errors
 /// The first word that differs.
@@ -85,7 +85,7 @@ pub fn check(source: SourceId, event: EventId, fragment: &[u8]) -> Result<(), Mi
     Ok(())
 }
 
-/// The first word of the pattern.
+/// Returns the first word of the pattern.
 fn key(source: SourceId, event: EventId) -> u64 {
     mix64(
         mix64(event.0.wrapping_add(GOLDEN_GAMMA))
@@ -104,7 +104,7 @@ fn write_block(first: u64, block: &mut [u8; BLOCK_BYTES]) -> u64 {
     word
 }
 
-/// Offset, expected and found word of the first difference of two blocks that do differ.
+/// Returns offset, expected and found word of the first difference between two blocks that differ.
 #[cold]
 fn first_difference(expected: &[u8; BLOCK_BYTES], found: &[u8]) -> (usize, u64, u64) {
     let words = expected[..found.len()].chunks(WORD_BYTES).zip(found.chunks(WORD_BYTES));

@@ -1,7 +1,7 @@
-//! A source that makes its fragments.
+//! A source that generates its fragments.
 //!
-//! It is free-running: events `first`, `first + 1`, ... as fast as its readout unit takes them, or at a rate. What it
-//! does at each event is in its [`Script`].
+//! It is free-running: events `first`, `first + 1`, ... as fast as its readout unit takes them, or at a rate. Its
+//! [`Script`] defines its behaviour at each event.
 
 use crate::batch::{Batch, BatchEnd, length_u32};
 use crate::block_writer::BlockWriter;
@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 /// its readout unit.
 const SILENT_EVENTS_PER_POLL: u32 = 64;
 
-/// The time that an emulated fragment says it was taken at.
+/// Time of an emulated fragment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EmulatedTime {
     /// When it is handed out.
@@ -35,7 +35,7 @@ pub enum EmulatedTime {
     },
 }
 
-/// An emulated source. Sources of one run share it: what makes them differ is their id.
+/// Configuration of an emulated source. Sources of one run share it: they differ by their id.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EmulatorConfig {
     /// Seed of all random numbers.
@@ -63,7 +63,7 @@ pub struct EmulatorConfig {
     pub max_blocks: usize,
 }
 
-/// Why an [`EmulatorConfig`] makes no sense.
+/// Reason why an [`EmulatorConfig`] is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum EmulatorError {
     /// Sizes or defects are wrong.
@@ -80,7 +80,7 @@ pub enum EmulatorError {
         /// The largest fragment that sizes and defects allow.
         max_fragment: ByteCount,
     },
-    /// There is no memory at all.
+    /// There is no memory.
     #[error("an emulated source needs at least 1 block")]
     NoBlocks,
 }
@@ -125,10 +125,10 @@ struct LateTurn {
 }
 
 impl EmulatedSource {
-    /// The emulated source with this id.
+    /// Makes the emulated source with this id.
     ///
     /// # Errors
-    /// Where the configuration contradicts itself.
+    /// If the configuration contradicts itself.
     pub fn new(id: SourceId, config: &EmulatorConfig) -> Result<Self, EmulatorError> {
         Self::with_memory(id, config, Heap)
     }
@@ -138,7 +138,7 @@ impl<M: Memory> EmulatedSource<M> {
     /// As [`EmulatedSource::new`], with fragments written into blocks of `memory`.
     ///
     /// # Errors
-    /// Where the configuration contradicts itself.
+    /// If the configuration contradicts itself.
     pub fn with_memory(id: SourceId, config: &EmulatorConfig, memory: M) -> Result<Self, EmulatorError> {
         let script = Script::new(config.seed, id, &config.size, &config.defects)?;
         let (block_size, max_fragment) = (config.block_size, script.max_size());
@@ -170,7 +170,7 @@ impl<M: Memory> EmulatedSource<M> {
         &self.script
     }
 
-    /// The next fragment to deliver, or the reason why there is none now.
+    /// Returns the next fragment to deliver, or the reason why there is none now.
     fn next_turn(&mut self, now: Timestamp) -> Result<Turn, SourcePoll> {
         for _ in 0..SILENT_EVENTS_PER_POLL {
             if let Some(late) = self.late.pop_front_if(|late| late.after <= self.begun) {
@@ -266,7 +266,8 @@ impl<M: Memory> EmulatedSource<M> {
             };
             let length = turn.size.as_usize();
             let obstacle = if turn.duplicate || !(fragments.is_empty() || self.maker.continues_for(length)) {
-                // The rare fragment that is given twice goes alone, and so begins what needs another block.
+                // The rare fragment that is returned twice is returned alone, and so begins a batch that needs another
+                // block.
                 Err(BatchEnd::More)
             } else {
                 self.pacer.admit(now, turn.place).map_err(BatchEnd::NotBefore)
@@ -408,7 +409,8 @@ impl<M: Memory> Source for EmulatedSource<M> {
 enum Maker<M: Memory> {
     Pattern(BlockWriter<M>),
     Fill(BlockWriter<M>, u8),
-    /// Nobody writes: all fragments are places in the same memory. How much of it is given since the last cut.
+    /// Payload is not written: all fragments are ranges of the same memory. The number counts the bytes returned since
+    /// the last cut.
     Shared(Bytes, usize),
 }
 
@@ -428,7 +430,7 @@ impl<M: Memory> Maker<M> {
         self.append(source, event, length).map(|_| self.cut())
     }
 
-    /// Whether a payload of this length will lie right behind the one before.
+    /// Returns whether a payload of this length will directly follow the previous one.
     #[inline]
     fn continues_for(&self, length: usize) -> bool {
         match self {

@@ -3,8 +3,8 @@
 use crate::normal::polynomial;
 use std::f64::consts::LN_2;
 
-/// `2^y` with a relative error below 1e-8, for `y` from -2 to 40; what lies beyond counts as these: a quarter of a byte
-/// is none, and no fragment has 2^40 bytes. `libm::exp`, exact to the last bit and ready for every argument, took
+/// Returns `2^y` with a relative error below 1e-8, for `y` from -2 to 40; values beyond are clamped: a quarter of a
+/// byte counts as none, and no fragment has 2^40 bytes. `libm::exp`, exact to the last bit for every argument, took
 /// half of the time of a log-normal size.
 pub(crate) fn exp2(y: f64) -> f64 {
     #[expect(clippy::manual_clamp, reason = "clamp lets NaN through")]
@@ -17,8 +17,8 @@ pub(crate) fn exp2(y: f64) -> f64 {
     power * polynomial(&TAYLOR, rest)
 }
 
-/// The first terms of the exponential series, highest power first; the rest is at most ln(2)/2, so that the term left
-/// out is below `0.3466^8 / 8!` = 5e-9.
+/// First terms of the exponential series, highest power first; the argument is at most ln(2)/2, so that the first term
+/// left out is below `0.3466^8 / 8!` = 5e-9.
 const TAYLOR: [f64; 8] =
     [1.0 / 5_040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 1.0 / 2.0, 1.0, 1.0];
 

@@ -3,23 +3,22 @@
 //! | module | holds |
 //! |---|---|
 //! | [`batch`] | many fragments of one source at once, in one piece of memory |
-//! | [`emulator`] | a source that makes its fragments, with defects on request |
-//! | [`script`] | what an emulated source does at each event, so that a checker can know it too |
-//! | [`size_model`] | how large the fragments are: fixed, log-normal, near-normal, minimum-peaked |
-//! | [`content`] | what is in them, and the proof that it arrived |
-//! | [`pacing`] | when they may go |
+//! | [`emulator`] | a source that generates its fragments, with defects on request |
+//! | [`script`] | behaviour of an emulated source at each event, also for the code that checks it |
+//! | [`size_model`] | sizes of the fragments: fixed, log-normal, near-normal, minimum-peaked |
+//! | [`content`] | their content, and the check that it arrived unchanged |
+//! | [`pacing`] | when fragments are due |
 //! | [`stream_set`] | a directory of fragment streams, as one recording |
 //! | [`replay`] | a source that plays one of them |
 //! | [`timed`] | self-triggered front ends, captured or live: packets of hits become time slices |
 //! | [`random`] | random numbers that are a pure function of seed, source and event |
 //!
-//! A source is polled by the thread of its readout unit. It never blocks and reads no clock: it takes the time as an
-//! argument, and a source that is early says until when. It is bounded by its own [`sheaf_buffer::Pool`]: while every
-//! block still has fragments in use, it has nothing to give. A pool of its own, not one for the whole readout unit,
-//! because then a fast source cannot take the memory that a slow one needs to complete the oldest event.
+//! A source is polled by the thread of its readout unit. It never blocks and reads no clock: it gets the time as an
+//! argument, and a source that is early returns when it is ready. It is bounded by its own [`sheaf_buffer::Pool`]:
+//! while every block has fragments in use, it returns nothing. Each source has a pool of its own, so that a fast source
+//! cannot take the memory that a slow one needs to complete the oldest event.
 //!
-//! The crate does no network I/O but for live packets, starts no thread, and does not decide what becomes of a
-//! fragment.
+//! The crate does no network I/O except for live packets, starts no thread, and does not decide the fate of a fragment.
 
 #![forbid(unsafe_code)]
 
@@ -53,21 +52,21 @@ pub trait Source: Send {
     /// The next fragment, if there is one now. Never waits for anything but a local file.
     fn poll(&mut self, now: Timestamp) -> SourcePoll;
 
-    /// Puts the next fragments, at most `most`, into `batch`, which must be empty, and says why it gives no more. There
-    /// may be fragments whatever the reason. A source that can write many fragments side by side does so here; the
-    /// others give one.
+    /// Puts the next fragments, at most `most`, into `batch`, which must be empty, and returns why it returns no more.
+    /// There may be fragments for every reason. A source that can write many fragments side by side does so here; the
+    /// others return one.
     fn poll_batch(&mut self, now: Timestamp, _most: usize, batch: &mut Batch) -> BatchEnd {
         batch.take_one(self.poll(now))
     }
 
-    /// Whether the data wait until they are taken, each event after the one before, as recorded or emulated data do.
-    /// Nothing of such a source is ever late: it misses in an event only when it has passed it over or ended. Detectors
-    /// do not wait.
+    /// Returns whether the data wait until they are taken, one event after the other, as recorded or emulated data do.
+    /// Nothing from such a source is ever late: a fragment is missing only if the source has passed the event or has
+    /// ended. Detectors do not wait.
     fn keeps_data(&self) -> bool {
         false
     }
 
-    /// The run is stopping: the source ends with what it has already handed out.
+    /// Announces the end of the run: the source ends with the fragments that it has already returned.
     fn stop(&mut self);
 
     /// Returns the source's counters.
@@ -116,6 +115,6 @@ pub struct SourceStats {
     pub read_errors: u64,
     /// Replayed or captured: the last damage or error, with file and offset.
     pub last_error: Option<String>,
-    /// Self-triggered: what became of packets and hits.
+    /// Self-triggered sources: accounts of packets and hits.
     pub timed: Option<timed::FeedBooks>,
 }

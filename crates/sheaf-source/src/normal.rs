@@ -141,7 +141,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_quantile_inverts_the_distribution_function(z in -8.0..8.0_f64) {
-            // Above zero, probabilities crowd below 1 and cannot tell quantiles apart any more: go by symmetry.
+            // Above zero, probabilities are too close to 1 to distinguish quantiles: use the symmetry.
             let back = -quantile(below(-z.abs()));
             prop_assert!((back - z.abs()).abs() < 1e-9, "{z} {back}");
         }

@@ -1,10 +1,10 @@
-//! When fragments may go.
+//! Pacing: when fragments are due.
 //!
-//! A pacer never reads a clock: it takes the time and returns whether a fragment is due. The instant at which a
-//! fragment is due follows from its place in the run alone (its event's position, or its recorded time), not from when
-//! the one before it went. So all sources of a run stay in step whatever each of them leaves out, and the load is an
-//! *open loop*: held up by back-pressure, a source is behind its schedule afterwards and catches up at full speed, as
-//! a detector's buffers would. [`Pacer::max_lag`] tells how far behind it was at worst.
+//! A pacer never reads a clock: it gets the time and returns whether a fragment is due. The due time of a fragment
+//! follows only from its place in the run (its event's position, or its recorded time), not from when the previous one
+//! was taken. So all sources of a run stay in step whatever each of them leaves out, and the load is an *open loop*:
+//! after back-pressure, a source is behind its schedule and catches up at full speed, as a detector's buffers would.
+//! [`Pacer::max_lag`] returns the largest delay.
 
 use sheaf_wire::{Nanos, Timestamp};
 
@@ -14,7 +14,7 @@ pub enum Schedule {
     /// As fast as fragments are taken.
     #[default]
     FullSpeed,
-    /// So many events per second, evenly spaced.
+    /// A fixed number of events per second, evenly spaced.
     FixedRate {
         /// Events per second, above zero.
         events_per_second: f64,
@@ -31,11 +31,11 @@ pub enum Schedule {
 pub struct Pace {
     /// When an event is due.
     pub schedule: Schedule,
-    /// At least so long after the source's fragment before: a front end that needs time to be read out.
+    /// Minimum time after the source's previous fragment: a front end that needs time to be read out.
     pub pause: Nanos,
 }
 
-/// Why a [`Pace`] makes no sense.
+/// Reason why a [`Pace`] is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum PaceError {
     /// The rate is not a positive number.
@@ -81,10 +81,10 @@ enum Clock {
 }
 
 impl Pacer {
-    /// Checks a pace. The schedule begins when the first fragment is asked for.
+    /// Checks a pace. The schedule begins when the first fragment is requested.
     ///
     /// # Errors
-    /// Where the rate or the speed is not a positive number.
+    /// If the rate or the speed is not a positive number.
     pub fn new(pace: &Pace) -> Result<Self, PaceError> {
         let clock = match pace.schedule {
             Schedule::FullSpeed => Clock::FullSpeed,
@@ -100,16 +100,16 @@ impl Pacer {
         Ok(Self { clock, pause: pace.pause, start: None, not_before: Timestamp::ZERO, max_lag: Nanos::ZERO })
     }
 
-    /// Whether every fragment may go at once.
+    /// Returns whether every fragment is due at once.
     #[must_use]
     pub fn is_free(&self) -> bool {
         matches!(self.clock, Clock::FullSpeed) && self.pause == Nanos::ZERO
     }
 
-    /// Whether the fragment at `place` may go now.
+    /// Checks whether the fragment at `place` is due.
     ///
     /// # Errors
-    /// The instant before which it may not.
+    /// The time at which it is due.
     pub fn admit(&mut self, now: Timestamp, place: Place) -> Result<(), Timestamp> {
         let due = self.due(now, place).max(self.not_before);
         if now < due { Err(due) } else { Ok(()) }

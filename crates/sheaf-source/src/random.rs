@@ -1,7 +1,7 @@
 //! Random numbers that need no state: each is a pure function of seed, source, purpose and event.
 //!
-//! So every node, and whoever checks the built events, can work out what a source did at an event without what came
-//! before; and switching one kind of draw on changes no other. The mixing function and its increment are those of
+//! So every node, and code that checks the built events, can compute the behaviour of a source at an event without its
+//! history; and enabling one kind of draw changes no other. The mixing function and its increment are those of
 //! `SplitMix64` (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
 
 use sheaf_wire::mix::{GOLDEN_GAMMA, mix64};
@@ -34,8 +34,8 @@ impl Draws {
     /// The draws that `source` makes for `purpose` in a run with this seed.
     #[must_use]
     pub const fn new(seed: u64, source: SourceId, purpose: Purpose) -> Self {
-        // Each number passes the mixing function by itself before the next joins: neighbouring seeds, sources and
-        // purposes share nothing.
+        // Each number passes the mixing function alone before the next is added: neighbouring seeds, sources and
+        // purposes are independent.
         let seeded = mix64(seed.wrapping_add(GOLDEN_GAMMA));
         let sourced = mix64(seeded ^ (source.0 as u64).wrapping_add(GOLDEN_GAMMA));
         Self { key: mix64(sourced ^ purpose as u64) }
@@ -80,7 +80,7 @@ impl Chance {
         Some(Self { below })
     }
 
-    /// Whether it happens, given the bits of a draw.
+    /// Returns whether it happens, given the bits of a draw.
     #[must_use]
     pub const fn happens(self, bits: u64) -> bool {
         match self.below {
@@ -89,13 +89,13 @@ impl Chance {
         }
     }
 
-    /// Whether it always happens.
+    /// Returns whether it always happens.
     #[must_use]
     pub fn is_certain(self) -> bool {
         self.below.is_none()
     }
 
-    /// Whether it can happen at all.
+    /// Returns whether it can happen.
     #[must_use]
     pub fn is_possible(self) -> bool {
         self != Self::NEVER

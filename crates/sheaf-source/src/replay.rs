@@ -37,8 +37,8 @@ pub struct ReplayConfig {
     pub division: NonZeroU64,
     /// When fragments may go.
     pub pace: Pace,
-    /// Whether payloads are held against their checksums as they are read. A payload that is wrong is a missing
-    /// fragment; unchecked, it is handed out with the checksum that it should have.
+    /// Whether payloads are compared with their checksums when they are read. A wrong payload is then a missing
+    /// fragment; otherwise it is returned with the checksum that it should have.
     pub check_payloads: bool,
 }
 
@@ -54,7 +54,7 @@ impl Default for ReplayConfig {
     }
 }
 
-/// Why a stream cannot be replayed as configured.
+/// Reason why a stream cannot be replayed as configured.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
     /// There is no stream of this source.
@@ -71,7 +71,7 @@ pub enum ReplayError {
     /// The pace is wrong.
     #[error(transparent)]
     Pace(#[from] PaceError),
-    /// The recorded times are to be kept, and there are none.
+    /// The recorded times are required, and the stream has none.
     #[error("{path} has no times to replay it at; replay at full speed or at a fixed rate")]
     NoTimes {
         /// The stream.
@@ -86,10 +86,10 @@ pub struct ReplaySource {
     timeline: Arc<Timeline>,
     config: ReplayConfig,
     pacer: Pacer,
-    /// Which pass this is, from zero, and what it adds.
+    /// Number of this pass, from zero, and the offset that it adds.
     pass: u64,
     shift: Shift,
-    /// The position of the last event read, where the next is looked for first.
+    /// Position of the last event read, where the search for the next begins.
     rank: usize,
     /// Fragment that is due next, kept while it waits.
     next: Option<(Fragment<Bytes>, Place)>,
@@ -98,10 +98,10 @@ pub struct ReplaySource {
 }
 
 impl StreamSet {
-    /// The source that replays the stream of `source`.
+    /// Makes the source that replays the stream of `source`.
     ///
     /// # Errors
-    /// Where there is no such stream, it cannot be opened again, or it lacks what the configuration needs.
+    /// If there is no such stream, it cannot be opened again, or it lacks data that the configuration needs.
     pub fn source(&self, source: SourceId, config: &ReplayConfig) -> Result<ReplaySource, ReplayError> {
         let index = self.streams.binary_search_by_key(&source, |stream| stream.source).map_err(|_| {
             ReplayError::UnknownSource { source_id: source, directory: self.directory.clone() }
@@ -135,7 +135,7 @@ impl ReplaySource {
         })
     }
 
-    /// The next kept fragment, or the reason why there is none now.
+    /// Returns the next kept fragment, or the reason why there is none now.
     fn read(&mut self, now: Timestamp) -> Result<(Fragment<Bytes>, Place), SourcePoll> {
         for _ in 0..SKIPPED_RECORDS_PER_POLL {
             match self.reader.next() {
@@ -206,7 +206,7 @@ impl ReplaySource {
             StreamReadError::Damaged { damage, .. } => match damage {
                 StreamDamage::Header { .. } => self.stats.corrupt_headers += 1,
                 StreamDamage::Payload { .. } => self.stats.corrupt_payloads += 1,
-                // Nothing is lost by these: the count of the records that are there is right.
+                // No record is lost: the number of existing records is correct.
                 StreamDamage::Trailer { .. } | StreamDamage::BytesAfterTrailer(_) => {}
             },
         }

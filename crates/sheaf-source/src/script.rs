@@ -1,7 +1,7 @@
-//! Actions of an emulated source at each event.
+//! Behaviour of an emulated source at each event.
 //!
-//! A script is a pure function: whoever has the configuration can ask what a source did at an event, in any order and
-//! on any node. The source follows it; a checker holds the built events against it.
+//! A script is a pure function: any node with the configuration can compute the behaviour of a source at an event, in
+//! any order. The source follows it; a checker compares the built events with it.
 
 use crate::random::{Chance, Draws, Purpose};
 use crate::size_model::{SizeConfig, SizeModel, SizeModelError};
@@ -24,13 +24,13 @@ pub struct Defects {
     pub oversize_size: ByteCount,
 }
 
-/// Why [`Defects`] make no sense.
+/// Reason why [`Defects`] are invalid.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum ScriptError {
     /// The size model is wrong.
     #[error(transparent)]
     Size(#[from] SizeModelError),
-    /// A probability is none.
+    /// A probability is out of range.
     #[error("probability {probability} of a source's being {defect} must be from 0 to 1")]
     BadProbability {
         /// Which defect it is for.
@@ -57,11 +57,11 @@ pub enum Act {
     Fragment {
         /// The fragment's size.
         size: ByteCount,
-        /// Whether that is the size for oversize fragments.
+        /// Whether it has the size of oversize fragments.
         oversize: bool,
-        /// Whether it is handed out after its turn.
+        /// Whether it is returned after its turn.
         late: bool,
-        /// Whether it is handed out twice.
+        /// Whether it is returned twice.
         duplicate: bool,
     },
 }
@@ -76,7 +76,7 @@ pub struct Script {
     late: Roll,
     oversize: Roll,
     oversize_size: ByteCount,
-    /// Whether nothing can go wrong.
+    /// Whether no defect is possible.
     is_faultless: bool,
 }
 
@@ -94,10 +94,10 @@ impl Roll {
 }
 
 impl Script {
-    /// The script of `source` in a run with this seed.
+    /// Makes the script of `source` in a run with this seed.
     ///
     /// # Errors
-    /// Where the sizes or the defects make no sense.
+    /// If the sizes or the defects are invalid.
     pub fn new(
         seed: u64,
         source: SourceId,
@@ -147,13 +147,13 @@ impl Script {
         }
     }
 
-    /// Whether the source is silent about every event.
+    /// Returns whether the source is silent about every event.
     #[must_use]
     pub fn is_mute(&self) -> bool {
         self.silent.chance.is_certain()
     }
 
-    /// Whether nothing goes wrong at any event.
+    /// Returns whether no event has a defect.
     #[must_use]
     pub fn is_faultless(&self) -> bool {
         self.is_faultless

@@ -12,7 +12,7 @@
 //!
 //! A drawn size is within 0.03 % of that function, for an rms of at most four times the mean.
 //!
-//! `z` is the quantile of the standard normal distribution. `docs/concepts/sources.md` says which to choose.
+//! `z` is the quantile of the standard normal distribution. `docs/concepts/sources.md` helps to choose a model.
 
 mod moments;
 mod table;
@@ -45,7 +45,7 @@ pub enum SizeShape {
         /// The standard deviation of the sizes, not of their logarithms.
         rms_bytes: f64,
     },
-    /// Normal, on condition of being at least the minimum: what lies below is redrawn, not moved to the minimum.
+    /// Normal, truncated at the minimum: smaller sizes are redrawn, not set to the minimum.
     ///
     /// The parameters are of the whole normal distribution. The cut raises the mean by
     /// `rms * density(a) / (1 - below(a))` with `a = (minimum - mean) / rms`: for a minimum of 0 by 0.00003 % of the
@@ -73,11 +73,11 @@ pub struct SizeConfig {
     pub shape: SizeShape,
     /// No fragment is smaller.
     pub min: ByteCount,
-    /// No fragment is larger: what the shape gives beyond is moved here.
+    /// Maximum size: larger sizes are set to it.
     pub max: ByteCount,
 }
 
-/// Why a [`SizeConfig`] makes no sense.
+/// Reason why a [`SizeConfig`] is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum SizeModelError {
     /// The bounds are in the wrong order.
@@ -88,7 +88,7 @@ pub enum SizeModelError {
         /// The configured maximum.
         max: ByteCount,
     },
-    /// The upper bound is beyond what a fragment may have.
+    /// The upper bound exceeds the limit of a fragment.
     #[error("largest fragment size {max} is above the limit of {MAX_SIZE}")]
     MaxTooLarge {
         /// The configured maximum.
@@ -159,7 +159,7 @@ impl SizeModel {
     /// Checks a configuration and prepares it for drawing.
     ///
     /// # Errors
-    /// Where bounds or parameters contradict each other.
+    /// If bounds or parameters contradict each other.
     pub fn new(config: &SizeConfig) -> Result<Self, SizeModelError> {
         let &SizeConfig { shape, min, max } = config;
         if min > max {

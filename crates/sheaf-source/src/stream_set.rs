@@ -1,8 +1,8 @@
 //! A directory of fragment streams, one per source, as one recording.
 //!
-//! Opening reads every stream once, from end to end: what the sources have in common (the event ids, the times) is
-//! needed to keep them in step, and damage shows before the run and not in it. It costs the time to read the files and
-//! eight bytes of memory per event.
+//! Opening reads every stream once, from end to end: the common event ids and times of the sources are needed to keep
+//! them in step, and damage is found before the run instead of during it. It costs the time to read the files and eight
+//! bytes of memory per event.
 
 use crate::pacing::Place;
 use sheaf_store::fragment_stream::{
@@ -15,7 +15,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Why a directory cannot be replayed.
+/// Reason why a directory cannot be replayed.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenDirectoryError {
     /// The operating system refused.
@@ -63,7 +63,7 @@ pub enum OpenDirectoryError {
         /// Its run.
         first_run: RunNumber,
     },
-    /// A stream says only when, not of which event its fragments are.
+    /// A stream has only times, not the event ids of its fragments.
     #[error(
         "{path} has times but no event ids, and building by time is not supported yet; \
          give its fragments event ids when importing them"
@@ -83,7 +83,7 @@ pub struct StreamInfo {
     pub source: SourceId,
     /// Whether its fragments have times.
     pub has_times: bool,
-    /// Its good records, and what is damaged.
+    /// Its good records, and the damaged ones.
     pub counts: StreamCounts,
     /// End of the stream; `None` only if reading stopped before.
     pub ending: Option<Ending>,
@@ -101,7 +101,7 @@ pub struct StreamSet {
 /// Opens all fragment streams in `directory`.
 ///
 /// # Errors
-/// Where there is none, one cannot be read or has no event ids, or they do not belong together.
+/// If there is none, one cannot be read or has no event ids, or they do not belong together.
 pub fn open_directory(directory: &Path) -> Result<StreamSet, OpenDirectoryError> {
     let mut files = Vec::new();
     for path in stream_files(directory)? {
@@ -166,7 +166,7 @@ fn check_headers(files: &[StreamFile], directory: &Path) -> Result<RunNumber, Op
     Ok(first.header.run)
 }
 
-/// Reads a stream to its end and enters what it has into the timeline.
+/// Reads a stream to its end and enters its events into the timeline.
 fn scan(mut reader: StreamReader<File>, timeline: &mut Timeline) -> Result<StreamInfo, StreamReadError> {
     let has_times = reader.header().has_times;
     let mut ids = Vec::new();
@@ -259,7 +259,7 @@ impl Timeline {
     pub(crate) fn rank(&self, event: EventId, hint: usize) -> usize {
         match [hint, hint + 1].into_iter().find(|rank| self.ids.get(*rank) == Some(&event)) {
             Some(rank) => rank,
-            // A file that was changed since it was opened may have an id that is not here: it goes where it belongs.
+            // A file that was changed since it was opened may have an unknown id: it is inserted in order.
             None => self.ids.partition_point(|id| *id < event),
         }
     }
@@ -270,8 +270,8 @@ impl Timeline {
         let events = self.ids.len() as u64;
         let time_span = self.times.map_or(0, |(first, last)| {
             let span = last.since(first).0;
-            // From the last event of a pass to the first of the next it takes as long as between events on average:
-            // the rate goes on over the seam.
+            // The time from the last event of a pass to the first of the next is the average time between events: the
+            // rate stays constant at the boundary.
             span.saturating_add(span / events.saturating_sub(1).max(1)).max(1)
         });
         Shift {
@@ -294,7 +294,7 @@ impl Timeline {
 /// Values that are added to the numbers of a recording, so that the next pass continues where the previous one ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shift {
-    /// To event ids; `None` where there are no more.
+    /// Offset of event ids; `None` if no ids are left.
     pub(crate) id: Option<u64>,
     pub(crate) time: Nanos,
     pub(crate) position: u64,

@@ -2,10 +2,10 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`decode`] | [`Decoder`]: what a packet says, one implementation for each kind of front end |
+//! | [`decode`] | [`Decoder`]: reads packets, with one implementation for each kind of front end |
 //! | [`vmm3a`] | the VMM3a chips behind RD51's scalable readout system |
 //! | [`capture`] | [`Capture`]: the UDP payloads of a pcap or pcapng file |
-//! | [`feed`] | [`SliceFeed`]: packets in, time slices out, with books about both |
+//! | [`feed`] | [`SliceFeed`]: packets in, time slices out, with accounts of both |
 //! | [`sources`] | [`CaptureSource`], [`UdpSource`]: sources whose events are time slices |
 //!
 //! A source is one front-end card. Several may be behind one socket or in one file: each source takes the packets of its

@@ -1,4 +1,4 @@
-//! `docs/reference/time-slice.md` tells the truth: its table has the fields of the layout, its list every counter.
+//! `docs/reference/time-slice.md` matches the code: its table has the fields of the layout, its list every counter.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it cannot go on")]
 

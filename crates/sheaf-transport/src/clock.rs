@@ -4,7 +4,7 @@ use sheaf_wire::{Nanos, Timestamp};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Nanoseconds since 1970 that never go back: the system's time when the clock was made, continued by its monotonic
-/// clock. Copies tell the same time.
+/// clock. Copies show the same time.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     origin: Timestamp,

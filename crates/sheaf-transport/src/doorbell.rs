@@ -1,20 +1,20 @@
-//! Agreement between a thread that is about to sleep and threads that have work for it: no missed wake-up, and no
-//! system call while the thread is busy.
+//! Protocol between a thread that is about to sleep and threads that have work for it: no missed wake-up, and no system
+//! call while the thread is busy.
 //!
-//! A ringer first publishes its frame (any store that the sleeper's look will read), then calls [`DoorbellState::ring`]. The
-//! sleeper looks for frames; if it finds none it calls [`DoorbellState::answer`]. If that says that somebody rang, it looks
-//! again; otherwise it calls [`DoorbellState::lie_down`] and, if that succeeds, sleeps in a way that a ringer who finds it
-//! asleep can end.
+//! A ringer first publishes its frame (any store that the sleeper's check will read), then calls
+//! [`DoorbellState::ring`]. The sleeper checks for frames; if it finds none it calls [`DoorbellState::answer`]. If that
+//! returns that the bell was rung, it checks again; otherwise it calls [`DoorbellState::lie_down`] and, if that
+//! succeeds, sleeps in a way that a ringer that finds it asleep can end.
 //!
 //! # Why no wake-up is missed
-//! The state is one atomic, so all changes to it have one order. Let `A` be the last answer before a sleep (it
-//! said `false`) and `L` the `lie_down` that follows. A ring either changes the state or finds `RUNG` and only reads:
-//! - It changes the state after `L`: it replaces `ASLEEP`, knows it, and wakes the sleeper.
+//! The state is one atomic, so all changes to it have one order. Let `A` be the last answer before a sleep (it returned
+//! `false`) and `L` the `lie_down` that follows. A ring either changes the state or finds `RUNG` and only reads:
+//! - It changes the state after `L`: it replaces `ASLEEP` and therefore wakes the sleeper.
 //! - It changes the state between `A` and `L`: `L` finds `RUNG`, fails, and there is no sleep.
-//! - It changes the state before `A`, or reads a `RUNG` from before `A`: since `A` found `QUIET`, an earlier
-//!   answer `B` took that notice away, and a look followed `B`. The ringer published, fenced, then met a state from
-//!   before `B`; the sleeper changed the state in `B`, fenced, then looked: with two sequentially consistent fences
-//!   the look sees what was published.
+//! - It changes the state before `A`, or reads a `RUNG` from before `A`: since `A` found `QUIET`, an earlier answer `B`
+//!   cleared that notice, and a check followed `B`. The ringer published, executed a fence, then met a state from
+//!   before `B`; the sleeper changed the state in `B`, executed a fence, then checked: with two sequentially consistent
+//!   fences the check sees the published frame.
 //!
 //! The case "only reads" is what keeps a busy receiver's cache line from moving between cores at every ring.
 //! `doorbell_model.rs` has loom try all interleavings of this file.
@@ -48,7 +48,7 @@ impl DoorbellState {
         self.0.swap(RUNG, Ordering::AcqRel) == ASLEEP
     }
 
-    /// Takes the notice away. `true` if there was one: look again before lying down.
+    /// Clears the notice. Returns `true` if there was one: check again before lying down.
     #[inline]
     pub fn answer(&self) -> bool {
         let rung = self.0.swap(QUIET, Ordering::AcqRel) == RUNG;
@@ -56,13 +56,13 @@ impl DoorbellState {
         rung
     }
 
-    /// Announces a sleep. `false` if somebody rang meanwhile: do not sleep.
+    /// Announces a sleep. Returns `false` if the bell was rung meanwhile: do not sleep.
     #[inline]
     pub fn lie_down(&self) -> bool {
         self.0.compare_exchange(QUIET, ASLEEP, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// Whether the sleeper lies down and nobody rang since.
+    /// Returns whether the sleeper is lying down and the bell was not rung since.
     fn asleep(&self) -> bool {
         self.0.load(Ordering::Acquire) == ASLEEP
     }
@@ -77,9 +77,9 @@ impl Default for DoorbellState {
 /// Result of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waited {
-    /// Somebody had rung already: no sleep, no system call.
+    /// The bell was already rung: no sleep, no system call.
     NotAtAll,
-    /// Slept until somebody rang.
+    /// Slept until the bell was rung.
     UntilRung,
     /// Slept until the time was over.
     UntilTimeout,
@@ -94,7 +94,7 @@ pub(crate) struct Bell {
 }
 
 impl Bell {
-    /// A bell that nobody has rung.
+    /// Makes a bell that was not rung.
     pub(crate) fn new() -> Self {
         Self { token: DoorbellState::new(), lock: Mutex::new(()), woken: Condvar::new() }
     }
@@ -111,7 +111,7 @@ impl Bell {
         true
     }
 
-    /// Sleeps until somebody rings or `timeout` has passed (`None`: no limit), unless somebody had rung since the last
+    /// Sleeps until the bell is rung or `timeout` has passed (`None`: no limit), unless it was rung since the last
     /// wait. To be called by one thread.
     pub(crate) fn wait(&self, timeout: Option<Duration>) -> Waited {
         if self.token.answer() || timeout.is_some_and(|timeout| timeout.is_zero()) {

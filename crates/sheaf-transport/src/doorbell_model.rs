@@ -17,7 +17,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::thread;
 
-/// A sleeper that looks, answers and sleeps without a limit: if a wake-up is missed it never wakes, and loom reports a
+/// A sleeper that checks, answers and sleeps without a limit: if a wake-up is missed it never wakes, and loom reports a
 /// deadlock.
 fn sleep_until(bell: &Bell, mut there: impl FnMut() -> bool) {
     while !there() {

@@ -1,4 +1,4 @@
-//! The port: what every transport offers and promises.
+//! The port: the interface of every transport, and its guarantees.
 
 use crate::{LinkStats, Refusal};
 use bytes::Bytes;
@@ -9,8 +9,8 @@ use std::task::Waker;
 
 /// A message as a transport carries it.
 ///
-/// A transport may leave out empty payload pieces and may merge neighbouring pieces, but never splits one: what was
-/// one piece at the sender can be taken as one piece at the receiver (see [`sheaf_wire::message::PayloadSource`]).
+/// A transport may leave out empty payload pieces and may merge neighbouring pieces, but never splits one: one piece at
+/// the sender can be taken as one piece at the receiver (see [`sheaf_wire::message::PayloadSource`]).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frame {
     /// Encoded head of the message.
@@ -32,7 +32,7 @@ impl Frame {
         self.payload.iter().map(Bytes::len).sum()
     }
 
-    /// The bytes of head and payload together: what limits speak of.
+    /// Returns the number of bytes of head and payload together, to which limits apply.
     #[must_use]
     #[inline]
     pub fn bytes(&self) -> usize {
@@ -42,17 +42,17 @@ impl Frame {
 
 /// One node's place in a network.
 ///
-/// # What a transport promises
-/// - Where it [keeps the order](Endpoint::keeps_order), frames from one node to another arrive in the order in which they
-///   were sent, whole and once, until the link goes down. Then the receiver gets what arrived (a beginning of what was
-///   sent, without a gap), then one [`Event::PeerDown`]; frames that were accepted and did not arrive are lost, and counted
-///   where that is known. Where it does not keep the order, frames arrive whole and once, each as soon as it is there; when
-///   the link goes down there may be gaps.
-/// - [`Event::Received`] and [`Event::PeerDown`] of a peer come only after its [`Event::PeerUp`]. A peer that comes
-///   back is announced with a new `PeerUp`.
-/// - Nothing here blocks, except [`Endpoint::wait`] and [`Endpoint::close`] for as long as they are told to.
-/// - Every queue is bounded, in frames and in bytes. A full queue refuses ([`SendError::Full`]) and gives the frame
-///   back; [`Endpoint::wait`] ends when there is room again.
+/// # Guarantees of a transport
+/// - If it [keeps the order](Endpoint::keeps_order), frames from one node to another arrive in the order in which they
+///   were sent, whole and once, until the link goes down. Then the receiver gets the frames that arrived (the first
+///   ones sent, without a gap), then one [`Event::PeerDown`]; frames that were accepted and did not arrive are lost,
+///   and counted if that is known. If it does not keep the order, frames arrive whole and once, each as soon as it is
+///   complete; when the link goes down there may be gaps.
+/// - [`Event::Received`] and [`Event::PeerDown`] of a peer come only after its [`Event::PeerUp`]. A peer that
+///   reconnects is announced with a new `PeerUp`.
+/// - No method blocks, except [`Endpoint::wait`] and [`Endpoint::close`], up to their time limits.
+/// - Every queue is bounded, in frames and in bytes. A full queue refuses ([`SendError::Full`]) and returns the frame;
+///   [`Endpoint::wait`] ends when there is room again.
 /// - Dropping an endpoint is the death of its node: the others see [`DownReason::Lost`].
 ///
 /// # The duty cycle
@@ -78,8 +78,8 @@ pub trait Endpoint: Send {
     /// The node that this endpoint belongs to.
     fn node(&self) -> NodeId;
 
-    /// Whether frames of one peer come in the order in which they were sent. A transport that repeats what a network lost
-    /// does better without: a frame that is whole need not wait for another that is not. The protocol needs no order.
+    /// Returns whether frames of one peer arrive in the order in which they were sent. A transport that retransmits is
+    /// faster without order: a complete frame need not wait for an incomplete one. The protocol needs no order.
     fn keeps_order(&self) -> bool {
         true
     }
@@ -87,10 +87,10 @@ pub trait Endpoint: Send {
     /// Takes `frame` for `to`. It may stay here until the next [`Endpoint::flush`].
     ///
     /// # Errors
-    /// A [`SendError`], which gives the frame back.
+    /// A [`SendError`], which returns the frame.
     fn send(&mut self, to: NodeId, frame: Frame) -> Result<(), SendError>;
 
-    /// Pushes accepted frames toward the network, many at a time. To be called once in every duty cycle, also when
+    /// Pushes accepted frames toward the network, many at a time. To be called once in every duty cycle, even if
     /// nothing was sent: a network that could not take everything the last time is served here.
     fn flush(&mut self);
 
@@ -107,23 +107,23 @@ pub trait Endpoint: Send {
     /// thread is busy costs no system call.
     fn waker(&self) -> Waker;
 
-    /// Takes note of the time slots in which this node sends from now on. For endpoints that cut frames and pace what they send; others
-    /// have no use for it.
+    /// Sets the time slots in which this node sends from now on, for endpoints that cut frames and pace their
+    /// datagrams; others ignore it.
     fn set_time_slots(&mut self, _now: Timestamp, _slots: TimeSlots) {}
 
     /// Returns the counts since the endpoint was made.
     fn stats(&self) -> LinkStats;
 
-    /// Ends all links in good order: what [`Endpoint::send`] accepted is delivered, then peers see
-    /// [`DownReason::Closed`]. Takes at most about `linger`; what could not be delivered by then is lost and counted.
-    /// Afterwards [`Endpoint::send`] refuses everything, and [`Endpoint::poll`] still hands out what had arrived.
+    /// Ends all links in good order: frames that [`Endpoint::send`] accepted are delivered, then peers see
+    /// [`DownReason::Closed`]. Takes at most about `linger`; frames not delivered by then are lost and counted.
+    /// Afterwards [`Endpoint::send`] refuses everything, and [`Endpoint::poll`] still returns what had arrived.
     fn close(&mut self, linger: Nanos);
 }
 
 /// Time slots in which a node sends, a peer in each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeSlots {
-    /// Whether they are in force; else all peers are served at any time.
+    /// Whether they are in force; otherwise all peers are served at any time.
     pub in_force: bool,
     /// The instant from which they are counted, on this node's clock.
     pub epoch: Timestamp,
@@ -134,7 +134,7 @@ pub struct TimeSlots {
 pub enum Event {
     /// A frame arrived.
     Received {
-        /// From whom.
+        /// The sender.
         from: NodeId,
         /// The frame.
         frame: Frame,
@@ -144,25 +144,24 @@ pub enum Event {
         /// The node at its other end.
         peer: NodeId,
     },
-    /// A link went down. What had been accepted for it and is not delivered is lost.
+    /// A link went down. Frames accepted for it and not delivered are lost.
     PeerDown {
         /// The node at its other end.
         peer: NodeId,
-        /// Why.
+        /// Reason.
         reason: DownReason,
     },
-    /// A link was refused before it came up, by this side or by the other; a mistake in somebody's configuration, or a
-    /// stranger. For the log: the transport goes on as if it had not happened, and tries again where it is the one
-    /// that calls.
+    /// A link was refused before it came up, by this side or by the other, because of a wrong configuration or a
+    /// foreign caller. For the log: the transport continues as before, and tries again if it is the caller.
     Refused {
         /// The node, where it is known.
         peer: Option<NodeId>,
-        /// Why.
+        /// Reason.
         reason: Refusal,
     },
 }
 
-/// Why a link went down.
+/// Reason why a link went down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DownReason {
     /// The other node closed it in good order: everything that it had sent was received.
@@ -186,7 +185,7 @@ impl fmt::Display for DownReason {
     }
 }
 
-/// Why a frame was not taken; every variant gives it back.
+/// Reason why a frame was not taken; every variant returns it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
     /// The queue to the peer is full: back-pressure. Send again after a [`Endpoint::wait`].

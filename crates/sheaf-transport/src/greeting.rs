@@ -1,4 +1,4 @@
-//! Who is there: what both sides of a connection say before the first frame, and whether it is acceptable.
+//! Greetings: what both sides of a connection send before the first frame, and whether it is acceptable.
 //!
 //! The greeting is the same on connections of TCP and on the sockets of shared memory. `docs/reference/tcp-framing.md` describes it
 //! with examples.
@@ -64,7 +64,7 @@ pub struct Greeting {
 }
 
 impl Greeting {
-    /// The bytes of a guest's greeting: it is no node, and takes part in the run of whoever lets it in.
+    /// Returns the bytes of a guest's greeting: it is not a node, and takes part in the run of the host that admits it.
     #[must_use]
     pub fn emit_as_guest(&self, version: u16, refusal: Option<Refusal>) -> [u8; GREETING_BYTES] {
         let mut greeting = self.emit_as(version, refusal);
@@ -96,8 +96,7 @@ impl Greeting {
         out
     }
 
-    /// Checks the other side's greeting, as received by `self`. Whether the node is expected is for the caller to
-    /// decide.
+    /// Checks the other side's greeting, as received by `self`. The caller decides whether the node is expected.
     ///
     /// # Errors
     /// Why the link is refused, by this side or by the other.
@@ -136,7 +135,7 @@ impl Greeting {
         said_by(&said, node)
     }
 
-    /// Checks the greeting of a host for a guest, which does not know the host's name before.
+    /// Checks the greeting of a host for a guest, which does not know the host's node id before.
     ///
     /// # Errors
     /// Why the link is refused, by this side or by the other.
@@ -166,7 +165,7 @@ impl Greeting {
         Ok(said)
     }
 
-    /// Why the other side, which said this of itself, has refused us.
+    /// Returns the reason for which the other side, with this greeting, has refused us.
     fn refused(&self, code: u16, version: u16, run: RunNumber) -> Refusal {
         match code {
             1 => Refusal::WrongVersion(version & !KEYED),
@@ -211,7 +210,7 @@ fn code(refusal: Refusal) -> u16 {
         Refusal::KeyOnOneSide => 11,
         Refusal::WrongKey => 12,
         Refusal::Tls(TlsProblem::WrongNode) => 13,
-        // Said only to those who sent something like a greeting: not to strangers, nor to the silent.
+        // Sent only to peers that sent something like a greeting: not to strangers, nor to silent ones.
         Refusal::Malformed
         | Refusal::WrongMagic
         | Refusal::WrongProvider

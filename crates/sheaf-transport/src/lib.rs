@@ -1,20 +1,20 @@
 //! Transport of messages between nodes.
 //!
-//! A transport carries opaque [`Frame`]s between [nodes](sheaf_wire::NodeId). It knows nothing of the protocol: not
-//! what a frame says, not which nodes have anything to say to each other. Every transport is an [`Endpoint`].
+//! A transport carries opaque [`Frame`]s between [nodes](sheaf_wire::NodeId). It knows neither the content of a frame
+//! nor which nodes exchange messages. Every transport is an [`Endpoint`].
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`endpoint`] | the port: [`Endpoint`], [`Frame`], [`Event`], [`SendError`]; the contract that every transport keeps |
-//! | `refusal` | why links are refused: [`Refusal`] |
-//! | [`stats`] | what an endpoint counts |
+//! | `refusal` | reasons for refused links: [`Refusal`] |
+//! | [`stats`] | counters of an endpoint |
 //! | [`memory`] | nodes of one process: frames move through bounded rings, nothing is copied |
 //! | [`mixed`] | shared memory for peers on this host, TCP for the others |
 //! | `clock` | the [`Clock`] of the nodes and endpoints of a process |
-//! | [`peers`] | from node to place in a list |
-//! | [`greeting`] | what connections begin with |
-//! | [`doorbell`] | how a sleeping thread is woken |
-//! | [`session`] | which sessions are plausible |
+//! | [`peers`] | maps a node to its index in a list |
+//! | [`greeting`] | the first bytes of connections |
+//! | [`doorbell`] | wakes a sleeping thread |
+//! | [`session`] | checks whether sessions are plausible |
 //!
 //! Transports beyond a process are crates of their own: `sheaf-tcp`, `sheaf-shm`, `sheaf-datagram`, `sheaf-libfabric`. The tests that
 //! every transport passes are in `sheaf-conformance`.

@@ -1,8 +1,8 @@
 //! Nodes of one process: every ordered pair of nodes has a bounded ring, and frames move through it uncopied.
 //!
-//! The ring is [`rtrb`]'s: single producer, single consumer, wait-free, each side caching the other's position, so
-//! that a frame costs a few nanoseconds and no cache line moves while both sides keep busy. What this module adds is
-//! the bound in bytes, the death and return of nodes, and the doorbell.
+//! The ring is [`rtrb`]'s: single producer, single consumer, wait-free, each side caching the other's position, so that
+//! a frame costs a few nanoseconds and no cache line moves while both sides are busy. This module adds the bound in
+//! bytes, the death and return of nodes, and the doorbell.
 //!
 //! Endpoints attached with the same [`Doorbell`] are driven by one thread: waiting on one of them waits for all.
 
@@ -40,7 +40,7 @@ impl Default for MemoryLimits {
     }
 }
 
-/// Why a node could not be attached.
+/// Reason why a node could not be attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AttachError {
     /// The network was made without this node.
@@ -51,7 +51,7 @@ pub enum AttachError {
     AlreadyAttached(NodeId),
 }
 
-/// Why a network could not be made.
+/// Reason why a network could not be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0} is named twice among the nodes of a memory network")]
 pub struct NamedTwice(pub NodeId);
@@ -132,7 +132,7 @@ impl MemoryNetwork {
     }
 }
 
-/// Doorbell that the endpoints of one thread share: whoever has something for one of them rings it.
+/// Doorbell shared by the endpoints of one thread: a peer with frames for one of them rings it.
 #[derive(Clone)]
 pub struct Doorbell {
     bell: Arc<Bell>,
@@ -183,11 +183,11 @@ impl Shared {
     }
 }
 
-/// Where an attached endpoint is given new links by nodes that attach later.
+/// Queue through which nodes that attach later give new links to an attached endpoint.
 #[derive(Debug)]
 struct Desk {
     bell: Arc<Bell>,
-    /// Whether `links` may have something; so that a poll locks nothing.
+    /// Whether `links` may have entries, so that a poll takes no lock.
     occupied: AtomicBool,
     /// New links, and the place of the node at their other end.
     links: Mutex<Vec<(usize, Link)>>,

@@ -1,7 +1,7 @@
-//! Some peers by one transport, the others by another: those on this host through shared memory, the rest over TCP.
+//! Two transports behind one endpoint: shared memory for peers on this host, TCP for the others.
 //!
-//! A node has an endpoint of each kind, and this makes one of them: each peer belongs to exactly one. A round is a round
-//! of each; a sleep is one sleep for both, in the kernel, on the readiness of both ([`PollableEndpoint`]).
+//! A node has an endpoint of each kind, combined here into one: each peer belongs to exactly one. A round is a round of
+//! each; a sleep is one sleep for both, in the kernel, on the readiness of both ([`PollableEndpoint`]).
 
 use crate::peers::PeerIndex;
 use crate::{Endpoint, Event, Frame, LinkStats, SendError};
@@ -12,13 +12,13 @@ use std::os::fd::BorrowedFd;
 use std::task::Waker;
 use std::time::Duration;
 
-/// An endpoint whose sleep can be shared: it says when it wants to sleep, and which file ends that.
+/// An endpoint whose sleep can be shared: it returns whether it may sleep, and which file descriptor ends the sleep.
 pub trait PollableEndpoint: Endpoint + Debug {
     /// The nodes that this one may talk to.
     fn peers(&self) -> Vec<NodeId>;
 
-    /// Announces a sleep of at most `timeout`, which [`readiness`](Self::readiness) ends; says how long it may last. `None` if there
-    /// is something to do first.
+    /// Announces a sleep of at most `timeout`, which [`readiness`](Self::readiness) ends; returns how long it may last,
+    /// or `None` if there is something to do first.
     fn lie_down(&mut self, timeout: Nanos) -> Option<Duration>;
 
     /// Becomes readable when there is something to do.
@@ -35,7 +35,7 @@ pub struct MixedEndpoint {
     far: Box<dyn PollableEndpoint>,
     /// The peers of the near endpoint.
     near_peers: PeerIndex,
-    /// Whether this round has come to the far endpoint.
+    /// Whether this round has reached the far endpoint.
     is_at_far: bool,
     sleeps: u64,
     wake_ups: u64,
@@ -73,7 +73,7 @@ impl MixedEndpoint {
         let (near, far) = (self.near.readiness(), self.far.readiness());
         let mut both =
             [PollFd::from_borrowed_fd(near, PollFlags::IN), PollFd::from_borrowed_fd(far, PollFlags::IN)];
-        // A signal ends the sleep early; the looks behind it find nothing then.
+        // A signal ends the sleep early; the following polls find nothing.
         rustix::event::poll(&mut both, timeout.as_ref()).is_ok_and(|ready| ready > 0)
     }
 }
@@ -110,7 +110,7 @@ impl Endpoint for MixedEndpoint {
 
     fn wait(&mut self, timeout: Nanos) {
         self.flush();
-        // A round that was left at the far endpoint goes on there: nothing of the near one is looked at before.
+        // A round that was interrupted at the far endpoint continues there: the near one is not polled before.
         let Some(longest) = self.far.lie_down(timeout) else { return };
         let Some(longest_of_near) = self.near.lie_down(timeout) else {
             self.far.get_up();

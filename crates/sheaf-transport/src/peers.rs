@@ -1,8 +1,8 @@
-//! From node to place in a list, by two array look-ups.
+//! Maps a node to its index in a list, by two array look-ups.
 
 use sheaf_wire::NodeId;
 
-/// Where each node stands in a list of peers.
+/// Index of each node in a list of peers.
 #[derive(Debug, Default)]
 pub struct PeerIndex {
     /// By role code, then by the node's index: the place in the list plus one, or zero.

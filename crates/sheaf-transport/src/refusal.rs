@@ -2,10 +2,10 @@
 
 use sheaf_wire::{RunNumber, SessionId};
 
-/// Why a link was refused.
+/// Reason why a link was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// Whoever it is does not speak Sheaf's framing.
+    /// The peer does not use Sheaf's framing.
     #[error("peer does not speak this transport's framing (wrong magic)")]
     WrongMagic,
     /// Another version of the framing.
@@ -85,7 +85,7 @@ pub enum Refusal {
     Other(u16),
 }
 
-/// Why a connection could not be made secure. "This node" is the one that says it.
+/// Reason why a connection could not be made secure. "This node" is the one that reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TlsProblem {
     /// The peer's certificate is not of an authority that this node trusts.
@@ -106,7 +106,7 @@ pub enum TlsProblem {
          certificate's subject alternative names"
     )]
     WrongName,
-    /// The certificate is of another node than the one that its holder says it is.
+    /// The certificate is of another node than the one in its holder's greeting.
     #[error(
         "the caller's certificate is not of the node that it says it is; name the node, or the host in its address, among the \
          certificate's subject alternative names (of a processor that joins: one of `filter.guest_names`)"

@@ -1,7 +1,7 @@
-//! Which sessions are plausible.
+//! Plausibility of sessions.
 //!
-//! A session is the time at which a life of a node began, in nanoseconds since 1970, so that a later life has a greater
-//! number on whatever host it runs. A node refuses sessions older than the last one that it accepted of a peer: one from the
+//! A session is the time at which a node started, in nanoseconds since 1970, so that a restarted node has a greater
+//! number on any host. A node refuses sessions older than the last one that it accepted of a peer: a session from the
 //! far future would shut out the peer itself for the rest of the run.
 
 use sheaf_wire::{Nanos, SessionId};
@@ -17,7 +17,7 @@ pub fn latest_session() -> SessionId {
     SessionId(now.0.saturating_add(MAX_SESSION_AHEAD.0))
 }
 
-/// Whether a session lies further ahead of this host's clock than [`MAX_SESSION_AHEAD`].
+/// Returns whether a session is further ahead of this host's clock than [`MAX_SESSION_AHEAD`].
 pub fn is_too_far_ahead(session: SessionId) -> bool {
     session > latest_session()
 }

@@ -63,7 +63,7 @@ stats! {
     reads,
     /// Times that `wait` went to sleep.
     sleeps,
-    /// Times that a sleep ended because something was there, not because its time was over.
+    /// Times that a sleep ended because of an event instead of its timeout.
     wake_ups,
     /// Links that came up.
     links_up,
@@ -71,26 +71,26 @@ stats! {
     links_down,
     /// Rails that joined a link that was up, or came back to it.
     rails_up,
-    /// Rails that a link lost and did without.
+    /// Rails that a link lost while it continued.
     rails_down,
-    /// Frames that were given to another rail, because that which they were given to was lost.
+    /// Frames that were moved to another rail, because theirs was lost.
     frames_repeated,
     /// Frames that had arrived before on another rail.
     frames_repeated_in_vain,
-    /// Connections that this endpoint began.
+    /// Connections that this endpoint initiated.
     connects_begun,
     /// Connections that could not be made.
     connects_failed,
     /// Connections refused, by this side or the other, before a link came up.
     links_refused,
-    /// Of these, connections whose other end did not prove that it has the key of the run, or that its certificate is of the node
-    /// that it says it is.
+    /// Of these, connections whose peer did not prove that it has the key of the run, or has a certificate of another
+    /// node.
     links_unproven,
-    /// Of the refused connections, those that asked for the place of a link that is alive.
+    /// Of the refused connections, those that asked for the place of a live link.
     links_in_use,
-    /// Connections cut because the peer broke the framing.
+    /// Connections cut because the peer violated the framing.
     links_violated,
-    /// Connections that could not be accepted for want of file descriptors or memory; tried again later.
+    /// Connections that could not be accepted for lack of file descriptors or memory; tried again later.
     accepts_failed,
     /// Times that reading stopped, or a frame was refused, because the transport's memory was used up.
     memory_exhausted,
@@ -100,39 +100,40 @@ stats! {
     datagrams_sent,
     /// Datagrams of data that arrived, each once.
     datagrams_received,
-    /// Datagrams that were taken for lost; what was in them was sent again.
+    /// Datagrams that counted as lost; their content was retransmitted.
     datagrams_lost,
-    /// Bytes of frames that were sent again.
+    /// Bytes of frames that were retransmitted.
     bytes_repeated,
     /// Datagrams that arrived a second time.
     datagrams_duplicate,
     /// Bytes of frames that arrived a second time.
     bytes_in_vain,
-    /// Datagrams of another life of a peer, or of another run, dropped.
+    /// Datagrams of another session of a peer, or of another run, dropped.
     datagrams_stale,
-    /// Datagrams that did not arrive as they were sent, dropped.
+    /// Datagrams with a wrong checksum, dropped.
     datagrams_damaged,
-    /// Datagrams that are none, or say what cannot be, dropped.
+    /// Invalid datagrams, dropped.
     datagrams_malformed,
-    /// Datagrams beyond what was granted to a peer, dropped.
+    /// Datagrams beyond the window granted to a peer, dropped.
     datagrams_beyond_window,
-    /// Datagrams of nodes that are not peers, or from where the peer is not, dropped.
+    /// Datagrams of nodes that are not peers, or from another address than the peer's, dropped.
     datagrams_of_strangers,
     /// Datagrams dropped on purpose, see `Dropping`.
     datagrams_dropped,
-    /// Reports of what arrived, sent.
+    /// Acknowledgement reports sent.
     reports_sent,
-    /// Times that a rail was probed because nothing was heard.
+    /// Times that a rail was probed because it was silent.
     probes,
     /// Datagrams in a version of the frame that this program does not know, dropped.
     datagrams_of_other_versions,
-    /// Frames shorter than they say, or cut off by the kernel, dropped.
+    /// Frames shorter than their length field, or truncated by the kernel, dropped.
     datagrams_truncated,
     /// Datagrams for another node, dropped: a switch that does not know a node's port sends to all.
     datagrams_misdirected,
-    /// Datagrams that came by another rail than they were sent by, dropped: two rails in one network, or cables crossed.
+    /// Datagrams that arrived on another rail than they were sent on, dropped: two rails in one network, or crossed
+    /// cables.
     datagrams_crossed,
-    /// Datagrams not sent because the peer's address was not known, and had been asked for just before.
+    /// Datagrams not sent because the peer's address was unknown and had been requested shortly before.
     datagrams_unaddressed,
     /// Datagrams that the kernel dropped because this node did not take them in time.
     datagrams_overrun,

@@ -3,8 +3,7 @@ use proptest::prelude::*;
 
 const START: Timestamp = Timestamp(1_000_000_000);
 
-/// When the events at `positions` go, if the source is asked whenever it said it would be ready, and `held` long after
-/// that.
+/// Returns when the events at `positions` are taken, if the source is asked at each time that it returned, plus `held`.
 fn departures(pacer: &mut Pacer, places: &[Place], held: &[u64]) -> Vec<Timestamp> {
     let mut now = START;
     let mut times = Vec::new();

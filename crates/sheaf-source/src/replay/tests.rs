@@ -95,7 +95,7 @@ fn play(
 }
 
 const START: Timestamp = Timestamp(1 << 40);
-/// More than any recording here needs: a source that does not end is to fail its test, not to hang it.
+/// More than any recording here needs: a source that does not end must fail its test instead of hanging it.
 const MOST_POLLS: u32 = 100_000;
 
 fn ids(played: &[(Timestamp, Fragment<Bytes>)]) -> Vec<u64> {
@@ -269,7 +269,7 @@ proptest! {
         for event in ids(&played) {
             prop_assert!(events.any(|other| *other == event), "{event} was not recorded there");
         }
-        // The directory as it is now opens, too, or says why not.
+        // The directory as it is now opens, too, or returns an error.
         let reopened = open_directory(directory.path());
         prop_assert!(reopened.is_ok(), "{reopened:?}");
     }

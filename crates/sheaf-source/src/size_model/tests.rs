@@ -100,7 +100,7 @@ fn measured_mean_and_rms_are_the_computed_ones() {
         let model = SizeModel::new(&config).unwrap();
         let measured = Measured::of(&model, case, case as u32);
         let expected = model.moments();
-        // Five standard errors, and what rounding to whole bytes can do.
+        // Five standard errors, and the effect of rounding to whole bytes.
         let mean_error = 5.0 * measured.mean_error() + 0.5;
         assert!((measured.mean - expected.mean_bytes).abs() < mean_error, "{measured:?} {expected:?}");
         let rms_error = 5.0 * measured.rms_error() + 0.5;
@@ -126,7 +126,7 @@ fn a_cut_normal_has_nothing_piled_up_at_its_minimum() {
     let model = model(SizeShape::Normal { mean_bytes: 1_000.0, rms_bytes: 1_000.0 }, 500);
     let draws = Draws::new(1, SourceId(1), Purpose::Size);
     let at_minimum = (0..DRAWS).filter(|event| model.size(&draws, EventId(*event)) == ByteCount(500)).count();
-    // Moved to the minimum, the 31 % below it would all be here.
+    // If sizes were set to the minimum, the 31 % below it would all be here.
     assert!(at_minimum < 200, "{at_minimum}");
 }
 

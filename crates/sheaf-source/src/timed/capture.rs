@@ -13,7 +13,7 @@ const BUFFER_BYTES: usize = 256 << 10;
 /// A block that claims to be larger is no block: the largest packets are of 64 KiB.
 const LARGEST_BLOCK_BYTES: usize = 16 << 20;
 
-/// Why a capture cannot be read, or not further.
+/// Reason why a capture cannot be read, or not further.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     /// The operating system refused.
@@ -21,7 +21,7 @@ pub enum CaptureError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Description.
         #[source]
         source: io::Error,
     },
@@ -70,7 +70,7 @@ pub struct Capture {
     reader: Box<dyn PcapReaderIterator + Send>,
     /// Link types of the interfaces of the present section.
     links: Vec<Linktype>,
-    /// Bytes of the block that was looked at last.
+    /// Number of bytes of the last block.
     looked_at: usize,
     payload: Vec<u8>,
     stats: CaptureStats,
@@ -101,7 +101,7 @@ impl Capture {
         Self::read(path, sheaf_store::regular::open(path).map_err(io)?)
     }
 
-    /// Reads what is called `path`, from anywhere.
+    /// Reads a capture from `file`; `path` is its name in messages.
     ///
     /// # Errors
     /// A [`CaptureError`].
@@ -216,7 +216,7 @@ fn take(packet: Packet<'_>, payload: &mut Vec<u8>, stats: &mut CaptureStats) -> 
         Linktype::RAW => SlicedPacket::from_ip(data),
         other => return Err(other),
     };
-    // What is not understood is somebody else's.
+    // Packets that cannot be decoded belong to other protocols.
     let Ok(sliced) = sliced else { return Ok(false) };
     stats.ip_pieces += u64::from(sliced.is_ip_payload_fragmented());
     let Some(TransportSlice::Udp(udp)) = sliced.transport else { return Ok(false) };

@@ -3,15 +3,16 @@
 use sheaf_wire::SourceId;
 use std::fmt::Debug;
 
-/// Reads the packets of one kind of front end. It keeps what packets need of earlier ones, such as time markers.
+/// Reads the packets of one kind of front end. It keeps the state that packets need from earlier ones, such as time
+/// markers.
 pub trait Decoder: Debug + Send {
-    /// Who sent a packet, without reading all of it.
+    /// Returns the sender of a packet, without reading all of it.
     ///
     /// # Errors
     /// Why it is not a packet of this kind.
     fn head(&self, packet: &[u8]) -> Result<PacketHead, PacketError>;
 
-    /// Reads a packet, which [`Self::head`] has accepted, and gives what is in it, in its order.
+    /// Reads a packet that [`Self::head`] has accepted, and passes its content to `take`, in order.
     fn read(&mut self, packet: &[u8], take: &mut dyn FnMut(Reading));
 
     /// Bits of the counter in [`Reading`]s, and in [`PacketHead::number`].
@@ -27,7 +28,7 @@ pub struct CounterBits {
     pub packet: u32,
 }
 
-/// Who sent a packet.
+/// Sender of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketHead {
     /// The card.
@@ -36,7 +37,7 @@ pub struct PacketHead {
     pub number: u64,
 }
 
-/// Why a packet cannot be read.
+/// Reason why a packet cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PacketError {
     /// Shorter than its head.

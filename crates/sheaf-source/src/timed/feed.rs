@@ -14,7 +14,7 @@ pub struct FeedConfig {
     pub card: SourceId,
     /// Duration of a tick of its clock.
     pub tick: Picos,
-    /// Where the timeline is when its clock is zero, in picoseconds.
+    /// Position on the timeline when its clock is zero, in picoseconds.
     pub offset_ps: i64,
     /// Number of bits of its counter; that of the front end's packets if `None`.
     pub bits: Option<u32>,
@@ -26,7 +26,7 @@ pub struct FeedConfig {
     pub slices: SliceConfig,
 }
 
-/// Why no slices can be made.
+/// Reason why no slices can be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FeedError {
     /// The clock.
@@ -58,7 +58,7 @@ pub struct FeedBooks {
     pub packets_of_others: u64,
     /// Packets with bytes at their end that are no whole record; the others were read.
     pub packets_torn: u64,
-    /// Live: packets dropped because so many waited to be read.
+    /// Live sources: packets dropped because too many waited to be read.
     pub packets_dropped: u64,
     /// Hits with a time.
     pub hits: u64,
@@ -150,7 +150,7 @@ impl SliceFeed {
         self.slicer.begin_with(slice);
     }
 
-    /// Takes a packet. Packets of other cards, and what is none, are counted and left.
+    /// Takes a packet. Packets of other cards and invalid packets are counted and ignored.
     pub fn packet(&mut self, packet: &[u8]) {
         let head = match self.decoder.head(packet) {
             Ok(head) if head.card == self.card => head,
@@ -190,12 +190,12 @@ impl SliceFeed {
         true
     }
 
-    /// Notes packets that somebody had to drop before they came here.
+    /// Counts packets that were dropped before they arrived here.
     pub(super) fn note_dropped(&mut self, packets: u64) {
         self.books.packets_dropped += packets;
     }
 
-    /// Notes packets that nobody else has in its books.
+    /// Counts packets that are in no other account.
     pub(super) fn note_strays(&mut self, strays: Strays) {
         self.books.packets_unreadable += strays.unreadable;
         self.books.packets_of_others += strays.of_others;

@@ -29,7 +29,7 @@ const LOOK_AGAIN: Nanos = Nanos(200_000);
 /// Packets that wait at most for a source which the readout unit holds back.
 const WAITING_PACKETS: usize = 4096;
 
-/// Why a source of time slices cannot be made.
+/// Reason why a source of time slices cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum TimedSourceError {
     /// Of the configuration.
@@ -65,9 +65,9 @@ pub enum TimedSourceError {
     /// The socket.
     #[error("cannot listen for packets on {address}; is it in use, or does it belong to another host?")]
     Listen {
-        /// Where.
+        /// Address.
         address: SocketAddr,
-        /// Why.
+        /// Error of the operating system.
         #[source]
         source: io::Error,
     },
@@ -159,11 +159,11 @@ pub struct CaptureExtent {
     pub slices: (u64, u64),
 }
 
-/// Reads a capture once, for all that its sources need to know of each other: those of `cards`, or, where that is empty, of
-/// every card that it has packets of. `config` says how a card is read.
+/// Reads a capture once, for all properties that its sources must know of each other: those of `cards` or, if that is
+/// empty, of every card with packets in it. `config` defines how a card is read.
 ///
 /// # Errors
-/// Where the file cannot be read, or lacks a card, or has none.
+/// If the file cannot be read, or lacks a card, or has none.
 pub fn scan_capture(
     path: &Path,
     decoder: &dyn Fn() -> Box<dyn Decoder>,
@@ -213,7 +213,7 @@ pub fn scan_capture(
 }
 
 impl<M: Memory> CaptureSource<M> {
-    /// The source of one card; `slices` is what [`scan_capture`] says of all cards that are read together.
+    /// Makes the source of one card; `slices` is the result of [`scan_capture`] for all cards that are read together.
     ///
     /// # Errors
     /// A [`TimedSourceError`].
@@ -269,7 +269,7 @@ impl<M: Memory> Source for CaptureSource<M> {
         let slice = match self.writer.waiting.take().or_else(|| self.read()) {
             Some(slice) => slice,
             None if self.capture.is_some() => return SourcePoll::NotBefore(now),
-            // What follows its last hit is empty, up to the last slice of all cards.
+            // After its last hit, slices are empty, up to the last slice of all cards.
             None if self.next <= self.last => Slice { number: self.next, items: Vec::new() },
             None => return SourcePoll::Ended,
         };
@@ -305,10 +305,10 @@ struct Waiting {
 }
 
 impl Inbox {
-    /// Takes what has arrived, up to a bound.
+    /// Reads the packets that have arrived, up to a bound.
     fn receive(&mut self) {
         for _ in 0..PACKETS_A_POLL {
-            // Errors of a UDP socket are of single packets (a refused answer, say) or pass.
+            // Errors of a UDP socket concern single packets (such as a refused answer) or are temporary.
             let Ok(bytes) = self.socket.recv(&mut self.buffer) else { return };
             let packet = &self.buffer[..bytes];
             let Ok(PacketHead { card, .. }) = self.heads.head(packet) else {
@@ -331,10 +331,10 @@ impl Inbox {
     }
 }
 
-/// A source that receives its card's packets as they come.
+/// A source that receives its card's packets as they arrive.
 ///
-/// The thread of the readout unit looks into the socket for all its cards; the lock is held for one look and never waited
-/// for by more than that unit's own sources.
+/// The thread of the readout unit reads the socket for all its cards; the lock is held for one read, and only that
+/// unit's own sources wait for it.
 #[derive(Debug)]
 pub struct UdpSource<M: Memory> {
     inbox: Arc<Mutex<Inbox>>,
@@ -382,7 +382,7 @@ impl<M: Memory> UdpSource<M> {
         }
         let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
         inbox.receive();
-        // Each is in the books of one source, whichever looked first: the sum over sources is right.
+        // Each packet is in the account of one source, whichever read first: the sum over sources is correct.
         self.feed.note_strays(std::mem::take(&mut inbox.strays));
         let waiting = inbox.waiting.get_mut(&self.feed.card())?;
         self.feed.note_dropped(std::mem::take(&mut waiting.dropped));

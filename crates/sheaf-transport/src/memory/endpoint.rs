@@ -24,9 +24,9 @@ pub struct MemoryEndpoint {
     turn: usize,
     turn_frames: usize,
     cut_short: bool,
-    /// Whether the driver stopped before the round was over.
+    /// Whether the driver stopped before the end of the round.
     unfinished: bool,
-    /// The peers that have something to be told at the next flush.
+    /// The peers to be notified at the next flush.
     to_tell: Vec<usize>,
     closed: bool,
     stats: LinkStats,
@@ -36,7 +36,7 @@ pub struct MemoryEndpoint {
 struct Peer {
     /// The present link, and links that the peer's later lives have made since, in order.
     links: VecDeque<Link>,
-    /// Whether `PeerUp` was said of the present link.
+    /// Whether `PeerUp` was reported for the present link.
     announced: bool,
     listed: bool,
 }
@@ -79,7 +79,7 @@ impl MemoryEndpoint {
         }
     }
 
-    /// One look at the peer whose turn it is.
+    /// Polls the peer whose turn it is once.
     fn look(&mut self) -> Option<Event> {
         let (place, node) = (self.turn, self.shared.nodes[self.turn]);
         let peer = &mut self.peers[place];
@@ -100,7 +100,7 @@ impl MemoryEndpoint {
             }
             Look::Ended(reason) => {
                 self.stats.links_down += 1;
-                // Where both close, the peer can still take what is in the ring.
+                // If both sides close, the peer can still take what is in the ring.
                 if !self.closed || reason != DownReason::Closed {
                     self.stats.frames_lost += link.not_taken();
                 }
@@ -135,7 +135,7 @@ impl Endpoint for MemoryEndpoint {
             return Err(SendError::TooLarge { frame, limit });
         }
         if let Err(frame) = link.push(frame, bytes) {
-            // A driver that tries again and again must not wait for a receiver that was never told to wake up.
+            // A driver that repeats its calls must not wait for a receiver that was never woken.
             self.stats.system_calls += link.tell();
             self.stats.refused_full += 1;
             return Err(SendError::Full(frame));
@@ -147,8 +147,8 @@ impl Endpoint for MemoryEndpoint {
     }
 
     fn flush(&mut self) {
-        // Frames that came since the last round have rung the bell. What an unfinished round leaves behind only this
-        // endpoint knows, and the next wait may be another's of the same thread.
+        // Frames that arrived since the last round have rung the bell. Only this endpoint knows the frames that an
+        // unfinished round left, and the next wait may be on another endpoint of the same thread.
         if self.unfinished {
             self.desk.bell.ring();
         }
@@ -205,7 +205,7 @@ impl Endpoint for MemoryEndpoint {
     }
 
     fn close(&mut self, _linger: Nanos) {
-        // What was sent stays in the rings until the peers have taken it: there is nothing to wait for.
+        // Sent frames stay in the rings until the peers have taken them: there is nothing to wait for.
         self.flush();
         self.closed = true;
         self.take_new_links();
@@ -218,7 +218,7 @@ impl Endpoint for MemoryEndpoint {
 impl Drop for MemoryEndpoint {
     fn drop(&mut self) {
         self.shared.lock()[self.place] = None;
-        // Nobody brings new links from here on; those that wait on the desk end with the others.
+        // No new links arrive from here on; those that wait on the desk end with the others.
         self.take_new_links();
         for link in self.peers.iter_mut().flat_map(|peer| &mut peer.links) {
             link.end(false);

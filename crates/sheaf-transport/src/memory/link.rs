@@ -1,4 +1,4 @@
-//! One end of a link: a ring each way, and what the two ends tell each other beside the frames.
+//! One end of a link: a ring each way, and the state that the two ends share in addition to the frames.
 
 use super::MemoryLimits;
 use crate::doorbell::Bell;
@@ -18,9 +18,9 @@ const LOST: u8 = 2;
 struct Side {
     /// Number of bytes that this side has taken from the other's ring since the link was made.
     taken_bytes: AtomicU64,
-    /// Whether this side is gone, and how it went.
+    /// Whether this side has ended, and how.
     end: AtomicU8,
-    /// Whether this side was refused for want of room, and wants its bell rung when there is some.
+    /// Whether this side was refused for lack of room, and wants its bell rung when there is some.
     wants_room: AtomicBool,
 }
 
@@ -38,9 +38,9 @@ pub(super) struct Link {
     /// The last that was seen of the other side's `taken_bytes`.
     known_taken_bytes: u64,
     taken_bytes: u64,
-    /// Whether something was taken and the other side, which may want room, was not told yet.
+    /// Whether frames were taken and the other side, which may want room, was not notified yet.
     made_room: bool,
-    /// Whether something was sent and the other side's bell was not rung yet.
+    /// Whether frames were sent and the other side's bell was not rung yet.
     sent: bool,
 }
 
@@ -81,7 +81,7 @@ impl Link {
         &self.sides[1 - self.own]
     }
 
-    /// Whether the other end is gone.
+    /// Returns whether the other end has ended.
     pub(super) fn ended(&self) -> bool {
         self.theirs().end.load(Ordering::Acquire) != LIVE
     }
@@ -92,8 +92,8 @@ impl Link {
             Ok(()) => return Ok(()),
             Err(frame) => frame,
         };
-        // Say that room is wanted, then look once more: either this look finds the room that was made, or whoever
-        // makes it afterwards finds the wish (`tell_room`). The fences make one of the two certain.
+        // Announce that room is wanted, then check once more: either this check finds the room that was made, or the
+        // side that makes it afterwards finds the wish (`tell_room`). The fences make one of the two certain.
         self.ours().wants_room.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         self.try_push(frame, bytes)
@@ -112,7 +112,7 @@ impl Link {
         Ok(())
     }
 
-    /// Takes what is next.
+    /// Takes the next frame.
     pub(super) fn pop(&mut self) -> Look {
         if let Ok(frame) = self.incoming.pop() {
             return self.took(frame);
@@ -122,7 +122,7 @@ impl Link {
             CLOSED => DownReason::Closed,
             _ => DownReason::Lost,
         };
-        // The end is said after the last frame was pushed: what is not here now will never be.
+        // The end is set after the last frame was pushed: no further frame can appear.
         match self.incoming.pop() {
             Ok(frame) => self.took(frame),
             Err(_) => Look::Ended(reason),
@@ -136,7 +136,7 @@ impl Link {
         Look::Frame(frame)
     }
 
-    /// Rings for what was sent, and for room that was made where it was wanted. Returns the number of system calls.
+    /// Rings for sent frames, and for room if the other side waits for it. Returns the number of system calls.
     pub(super) fn tell(&mut self) -> u64 {
         let sent = std::mem::take(&mut self.sent);
         let room_wanted = std::mem::take(&mut self.made_room) && self.room_is_wanted();
@@ -149,7 +149,7 @@ impl Link {
         wish.load(Ordering::Relaxed) && wish.swap(false, Ordering::AcqRel)
     }
 
-    /// Says that this end is gone, in good order or not.
+    /// Marks this end as closed, in good order or not.
     pub(super) fn end(&mut self, in_good_order: bool) {
         let end = if in_good_order { CLOSED } else { LOST };
         if self.ours().end.load(Ordering::Relaxed) == LIVE {

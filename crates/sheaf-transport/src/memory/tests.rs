@@ -7,7 +7,7 @@ fn frame(bytes: usize) -> Frame {
     Frame::new(Bytes::from(vec![7; bytes]), [])
 }
 
-/// Everything that `endpoint` has to say, over as many rounds as it takes to be silent for one.
+/// Returns all events of `endpoint`, over rounds until one is empty.
 fn events(endpoint: &mut MemoryEndpoint) -> Vec<Event> {
     let mut events = Vec::new();
     loop {

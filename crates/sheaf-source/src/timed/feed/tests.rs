@@ -17,7 +17,7 @@ const CONFIG: FeedConfig = FeedConfig {
     },
 };
 
-/// A packet with a marker of chip 0, and hits so many ticks after it.
+/// A packet with a marker of chip 0, and hits a number of ticks after it.
 fn packet(card: u8, number: u32, marker: u64, hits: &[u32]) -> Vec<u8> {
     let mut packet = number.to_be_bytes().to_vec();
     packet.extend([b'V', b'M', b'3', card << 4, 0, 0, 0, 0, 0, 0, 0, 0]);

@@ -30,7 +30,7 @@ fn data() -> Option<PathBuf> {
     Some(path)
 }
 
-/// The rows of a table, as numbers; what is no number is left out.
+/// The rows of a table, as numbers; other text is left out.
 fn table(path: &Path) -> Vec<Vec<u64>> {
     let mut text = String::new();
     flate2::read::GzDecoder::new(std::fs::File::open(path).unwrap()).read_to_string(&mut text).unwrap();
