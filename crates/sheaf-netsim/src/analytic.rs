@@ -4,8 +4,8 @@
 //! |---|---|
 //! | `saturation` | one switch with queues at its inputs: Karol, Hluchyj and Morgan 1987, solved exactly |
 //! | `banyan` | layers of small switches without buffers: Patel 1981, Kruskal and Snir 1983 |
-//! | `load` | what each link has to carry, and which permutations disturb themselves |
-//! | `bound` | all of it for one scenario: what it cannot exceed, and what it must come to |
+//! | `load` | the load of each link, and which permutations conflict with themselves |
+//! | `bound` | all of these for one scenario: upper bounds, and exact values |
 
 pub mod banyan;
 pub mod bound;

@@ -1,9 +1,9 @@
-//! One scenario in every fidelity that can simulate it, and whether they agree.
+//! One scenario in every fidelity that can simulate it, with a check whether they agree.
 //!
-//! Closed formulas are exact for some scenarios and bounds for the others; messages leave out what happens inside a
-//! buffer; flits leave out nothing but cost a thousand times more. So the flit level says how far the message level is
-//! off, and theory says so of both. [`compare`] takes reports that exist already, [`check`] makes them, in runs that are
-//! short enough for flits.
+//! Closed formulas are exact for some scenarios and bounds for the others. The message level leaves out effects within
+//! a buffer; the flit level leaves out nothing but costs a thousand times more. So the flit level shows the error of
+//! the message level, and theory that of both. [`compare`] takes existing reports, [`check`] makes them, in runs that
+//! are short enough for flits.
 
 use crate::engine::flit::{Options, mean, size_of};
 use crate::report::Report;
@@ -12,11 +12,11 @@ use crate::scenario::{Fidelity, RunLength, Scenario, TrafficModel};
 use crate::topology;
 use crate::units::Picos;
 
-/// Permitted difference in efficiency between two fidelities, beside the errors of both, for effects that the message
-/// level leaves out. It is a requirement, not a measurement: the two levels are held to it.
+/// Permitted difference in efficiency between two fidelities, in addition to the errors of both, for effects that the
+/// message level leaves out. It is a requirement, not a measurement: the two levels must meet it.
 pub const MODEL_ERROR: f64 = 0.01;
 
-/// So many steps of single flits [`check`] lets the flit level make, about: some seconds.
+/// Approximate number of single-flit steps for which [`check`] runs the flit level: some seconds.
 const FLIT_STEPS: u64 = 40_000_000;
 
 /// Two fidelities side by side.
@@ -35,7 +35,7 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// Whether they agree within the tolerance.
+    /// Returns whether they agree within the tolerance.
     #[must_use]
     pub fn is_within(&self) -> bool {
         self.difference >= -self.tolerance && (self.one_sided || self.difference <= self.tolerance)
@@ -99,7 +99,7 @@ pub fn check(scenario: &Scenario) -> Result<Cross, RunError> {
     Ok(cross)
 }
 
-/// The length of `scenario`, or what the flit level can simulate of it.
+/// Returns the length of `scenario`, or the part that the flit level can simulate.
 fn affordable(scenario: &Scenario) -> Result<RunLength, RunError> {
     let Ok(options) = Options::of(scenario) else {
         return Ok(scenario.length);

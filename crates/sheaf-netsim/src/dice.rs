@@ -1,7 +1,7 @@
-//! Chance, from the seed of the scenario and nothing else.
+//! Random numbers, from the seed of the scenario and nothing else.
 //!
-//! Every entity has a stream of its own: what one sender draws does not depend on how often another one was asked. So a
-//! change in one place of a scenario does not throw all other dice anew.
+//! Every entity has a stream of its own: the draws of one sender do not depend on how often another one was asked. So a
+//! change in one place of a scenario does not change all other draws.
 
 use rand::Rng;
 use rand_pcg::Pcg32;
@@ -21,7 +21,7 @@ pub enum Purpose {
     Phase,
     /// Ways through the network.
     Route,
-    /// Who goes first.
+    /// Order of service.
     Arbiter,
     /// Faults.
     Fault,
@@ -68,7 +68,7 @@ impl Dice {
     pub fn below(&mut self, limit: u32) -> u32 {
         assert!(limit > 0, "a number below zero was asked for");
         loop {
-            // Lemire 2019: the high half of a product is the number; the low half tells the few draws that would
+            // Lemire 2019: the high half of a product is the number; the low half identifies the few draws that would
             // make some numbers likelier.
             let product = u64::from(self.0.next_u32()) * u64::from(limit);
             let low = product & u64::from(u32::MAX);

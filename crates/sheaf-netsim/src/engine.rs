@@ -1,13 +1,13 @@
-//! Who simulates.
+//! The simulation engines.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `events` | what happens next: a queue of instants |
+//! | `events` | queue of future events |
 //! | `path` | messages that hold their chain of links: wormhole switching |
 //! | `queue` | packets: cut-through, store-and-forward, output queues, shared memory; lossy and paused |
 //! | `slotted` | fixed-size messages and a clock that ticks once for each: the models of the classic papers |
 //! | `flit` | every flit in every clock cycle: the reference |
-//! | `clocked`, `arbitration` | what the clock-driven engines have in common |
+//! | `clocked`, `arbitration` | common parts of the clock-driven engines |
 
 mod arbitration;
 pub mod clocked;
@@ -61,10 +61,10 @@ pub struct Outcome {
 /// Simulates one run. The traffic is behind a pointer, so that each engine is compiled once and not once for each kind of
 /// traffic: that took most of the time to build this crate, and a call through the pointer is lost in the work for a message.
 pub trait Engine {
-    /// Why it cannot simulate something.
+    /// Reason why it cannot simulate a scenario.
     type Error;
 
-    /// Whether it cuts messages into frames itself. If not, it is given frames as messages.
+    /// Whether it cuts messages into frames itself. If not, it gets frames as messages.
     const CUTS_FRAMES: bool;
 
     /// Runs `traffic` on the network of `setup` until the scenario's end.
@@ -84,7 +84,7 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// The limit of `length` with so many senders.
+    /// Returns the limit of `length` for a number of senders.
     #[must_use]
     pub fn new(length: RunLength, senders: u32) -> Self {
         let never = Self { end: Picos::MAX, messages: u64::MAX, events: u64::MAX };
@@ -97,8 +97,8 @@ impl Limit {
         }
     }
 
-    /// Returns whether so many delivered messages and complete events are enough. The traffic is not asked for its events where
-    /// they end nothing: this is called at every instant.
+    /// Returns whether the delivered messages and complete events are sufficient to end the run. The traffic is asked
+    /// for its events only if they can end the run: this is called at every instant.
     #[must_use]
     #[inline]
     pub fn is_reached(&self, messages: u64, events: impl FnOnce() -> u64) -> bool {

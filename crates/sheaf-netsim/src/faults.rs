@@ -20,7 +20,7 @@ pub struct Faults {
     changes: Vec<(Picos, usize, bool)>,
     /// The next of `changes`.
     next: usize,
-    /// Whether anything is broken at the moment.
+    /// Whether nothing is broken at the moment.
     quiet: bool,
     /// For each link, whether it is dead; empty in a run in which no link ever dies.
     dead: Vec<bool>,
@@ -69,7 +69,7 @@ pub enum FaultError {
         what: &'static str,
         /// The value given.
         value: f64,
-        /// The remedy, in words.
+        /// The valid range, in words.
         range: &'static str,
     },
     /// It ends before it begins.
@@ -85,11 +85,11 @@ pub enum FaultError {
 }
 
 impl Faults {
-    /// The plan of `faults` in `network`; what is lost by chance comes from `seed`. Faults at the very beginning hold at
-    /// once.
+    /// Makes the plan of `faults` in `network`; random losses are drawn from `seed`. Faults at the very beginning hold
+    /// at once.
     ///
     /// # Errors
-    /// [`FaultError`] where a fault is about something that the network does not have, or has a value out of range.
+    /// [`FaultError`] if a fault refers to something that the network does not have, or has a value out of range.
     pub fn new(faults: &[Fault], network: &Network, seed: u64) -> Result<Self, FaultError> {
         let mut plan = Vec::new();
         let mut changes = Vec::new();
@@ -127,7 +127,7 @@ impl Faults {
         self.changes.get(self.next).map(|&(at, _, _)| at)
     }
 
-    /// Lets everything break and heal that does so until `now`, and tells whether anything did.
+    /// Applies everything that breaks or heals until `now`, and returns whether anything did.
     pub fn advance(&mut self, now: Picos) -> bool {
         let first = self.next;
         while let Some(&(at, which, starts)) = self.changes.get(self.next)
@@ -143,14 +143,14 @@ impl Faults {
         changed
     }
 
-    /// Whether nothing is broken at the moment: what an engine asks first, because it is nearly always so.
+    /// Returns whether nothing is broken at the moment: engines check this first, because it is nearly always true.
     #[inline]
     #[must_use]
     pub fn is_quiet(&self) -> bool {
         self.quiet
     }
 
-    /// Whether `link` carries nothing at the moment.
+    /// Returns whether `link` carries nothing at the moment.
     #[inline]
     #[must_use]
     pub fn is_dead(&self, link: LinkId) -> bool {

@@ -1,27 +1,26 @@
-//! Switching networks in simulated time: what a network makes of event building before it is bought.
+//! Switching networks in simulated time: predicts the event-building performance of a network before it is bought.
 //!
-//! A [`Scenario`] says everything that a run is made of: topology, switching, routes, endpoints, traffic, faults and
-//! length. Three fidelities stand behind it and check one another: closed formulas, messages that hold links and
-//! buffers (event driven), and flits (clock driven, the reference). Endpoints are traffic patterns or the machines of
-//! `sheaf-protocol`, unchanged.
+//! A [`Scenario`] completely describes a run: topology, switching, routes, endpoints, traffic, faults and length. Three
+//! fidelities check one another: closed formulas, messages that hold links and buffers (event driven), and flits (clock
+//! driven, the reference). Endpoints are traffic patterns or the unchanged machines of `sheaf-protocol`.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `units` | picoseconds and link rates |
-//! | `scenario` | what a run is made of, as plain data |
+//! | `scenario` | description of a run, as plain data |
 //! | `network` | endpoints, switches and directed links |
 //! | `topology`, `numbering` | from a wiring as plain data to a network |
-//! | `routing` | which of several ways a message takes |
+//! | `routing` | choice among several paths of a message |
 //! | `analytic` | closed formulas: bounds, and exact results where theory has them |
-//! | `engine` | who simulates |
-//! | `cross` | one scenario in every fidelity, and whether they agree |
-//! | `faults` | what breaks, and when it heals |
-//! | `meter` | throughput, latencies, waiting, buffers: measured while a run goes on |
-//! | `dice` | chance, from the seed |
-//! | `traffic` | who sends what to whom, and when: the one interface between engines and endpoints |
+//! | `engine` | the simulation engines |
+//! | `cross` | one scenario in every fidelity, with a check whether they agree |
+//! | `faults` | faults and repairs |
+//! | `meter` | throughput, latencies, waiting, buffers: measured during a run |
+//! | `dice` | random numbers from the seed |
+//! | `traffic` | messages with their senders, receivers and times: the one interface between engines and endpoints |
 //! | `run` | a scenario, its engine, its report |
 //! | `speed` | the simulator's own speed |
-//! | `report` | what a run tells |
+//! | `report` | results of a run |
 //!
 //! Same scenario and seed: the same report, bit for bit. The crate starts no thread and reads no clock; sweeps and
 //! their threads belong to its callers.

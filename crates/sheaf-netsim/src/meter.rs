@@ -23,19 +23,19 @@ pub use steady::{Steady, steady};
 const FINE: usize = 512;
 /// Slices of each port and of each cause of waiting: 128 bytes for each.
 const COARSE: usize = 16;
-/// At most so many points in time go into a report.
+/// Maximum number of points in time in a report.
 const POINTS: usize = 64;
 
 /// A cause of waiting or loss, or a kind of buffer, in the order of the names that a meter was made with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cause(pub u16);
 
-/// Names of the quantities that a meter tells apart.
+/// Names of the quantities that a meter distinguishes.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     /// Resources that heads of messages may wait for.
     pub waiting: Vec<String>,
-    /// Where and why messages may be lost.
+    /// Places and causes of losses.
     pub losses: Vec<String>,
     /// Kinds of buffers: the name, how many there are, and the size of one in bytes where it has a bound.
     pub buffers: Vec<(String, u32, Option<u64>)>,
@@ -95,8 +95,8 @@ pub struct Measured {
 }
 
 impl Meter {
-    /// A meter for a network whose endpoint *i* receives where `receives[i]` is true, at `rate` per port, and which has
-    /// so many `senders`.
+    /// Makes a meter for a network with `senders` senders, whose endpoint *i* receives if `receives[i]` is true, at
+    /// `rate` per port.
     #[must_use]
     pub fn new(receives: Vec<bool>, senders: u32, rate: Rate, names: Names) -> Self {
         let count = receives.iter().filter(|&&receives| receives).count();
@@ -146,7 +146,7 @@ impl Meter {
         self.losses[usize::from(cause.0)] += 1;
     }
 
-    /// The head of a message has waited for `cause` since `from`, and no longer does.
+    /// Records that the head of a message has waited for `cause` since `from`, and no longer does.
     #[inline]
     pub fn waited(&mut self, cause: Cause, from: Picos, now: Picos) {
         self.waiting.add(usize::from(cause.0), now.since(from).0, now);

@@ -56,9 +56,9 @@ pub enum Place {
 /// A directed link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Who sends.
+    /// Sender.
     pub from: Place,
-    /// Who receives.
+    /// Receiver.
     pub to: Place,
     /// Rate of the link.
     pub rate: Rate,
@@ -126,7 +126,7 @@ pub enum Forwarding {
 pub struct Ways<'a> {
     first: u32,
     len: u32,
-    /// Where they are not consecutive.
+    /// The ports, if they are not consecutive.
     listed: Option<&'a [u32]>,
 }
 
@@ -148,16 +148,16 @@ impl<'a> Ways<'a> {
         self.len
     }
 
-    /// Whether there is no way.
+    /// Returns whether there is no path.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.len == 0
     }
 
-    /// Way `index`.
+    /// Returns path `index`.
     ///
     /// # Panics
-    /// If there are not so many ways.
+    /// If there are fewer paths.
     #[must_use]
     #[inline]
     pub fn get(self, index: u32) -> LinkId {

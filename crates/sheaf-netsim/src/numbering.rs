@@ -5,7 +5,7 @@ use crate::dice::{Dice, Purpose};
 use crate::scenario::Numbering;
 use thiserror::Error;
 
-/// Why a numbering does not fit its network.
+/// Reason why a numbering does not fit its network.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NumberingError {
     /// Not a place for each endpoint.

@@ -49,7 +49,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Whether closed formulas gave an exact result, and not only a bound.
+    /// Returns whether closed formulas gave an exact result instead of only a bound.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.checks.iter().any(|check| check.name == EXACT)
@@ -59,7 +59,7 @@ impl Report {
 /// The name of the check that closed formulas put into a report where their result is exact.
 pub const EXACT: &str = "exact by theory";
 
-/// Where messages or bytes are. `offered = delivered + lost + in_flight`.
+/// Counts of messages or bytes. `offered = delivered + lost + in_flight`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Handed to the network.
@@ -133,7 +133,7 @@ pub struct Waiting {
 /// Lost messages of one place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// Where and why: "buffer full at the output of layer 3".
+    /// Place and cause: "buffer full at the output of layer 3".
     pub cause: String,
     /// Number of messages.
     pub messages: u64,

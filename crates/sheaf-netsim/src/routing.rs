@@ -1,4 +1,5 @@
-//! Which of several ways a message takes. The network tells the ways, the policy chooses, an engine waits for the link.
+//! Choice among several paths of a message. The network lists the paths, the policy chooses, an engine waits for the
+//! link.
 
 use crate::dice::{Dice, Purpose, mix};
 use crate::network::{EndpointId, LinkId, Network, SwitchId, Ways};
@@ -7,12 +8,12 @@ use crate::scenario::Routes;
 /// The layer of the choice of a rail, for the hash; no switch is in it.
 const RAILS: u16 = u16::MAX;
 
-/// A message on its way, as far as routes are concerned. An engine keeps it as long as the message is in the network.
+/// A message on its way, as far as routing is concerned. An engine keeps it while the message is in the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Journey {
-    /// Who sends.
+    /// Sender.
     pub source: EndpointId,
-    /// Who receives.
+    /// Receiver.
     pub destination: EndpointId,
     /// Which message of its source it is, for routes that are used in turn: see [`Router::begin`].
     pub turn: u32,
@@ -59,8 +60,8 @@ impl Router {
         Journey { source, destination, turn }
     }
 
-    /// The link on which `journey` leaves `at`; `None` where there is no way. `free` tells whether a link could be used
-    /// at once; only adaptive routes ask.
+    /// Returns the link on which `journey` leaves `at`; `None` if there is no path. `free` returns whether a link could
+    /// be used at once; only adaptive routes call it.
     #[inline]
     pub fn choose(
         &mut self,

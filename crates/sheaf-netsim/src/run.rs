@@ -1,7 +1,7 @@
 //! A scenario, its engine, its report.
 //!
-//! The network is compiled, the traffic is made, the engine that stands for the switching and the fidelity simulates,
-//! and what was measured is checked: against the conservation of messages, and against what theory allows.
+//! The network is compiled, the traffic is made, the engine for the switching and the fidelity simulates, and the
+//! results are checked: against the conservation of messages, and against theoretical limits.
 
 use crate::analytic;
 use crate::analytic::load::Demand;
@@ -27,7 +27,7 @@ use crate::traffic::{SetupError, Traffic};
 use crate::units::Picos;
 use thiserror::Error;
 
-/// Why a scenario cannot be run.
+/// Reason why a scenario cannot be run.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum RunError {
     /// The topology makes no network.
@@ -48,12 +48,12 @@ pub enum RunError {
     /// It has no flits.
     #[error("flits: {0}")]
     Flits(#[from] FlitError),
-    /// Nobody simulates this.
+    /// No engine simulates this.
     #[error("{what} cannot be simulated with {with}; {right}")]
     Unsupported {
-        /// What.
+        /// The feature.
         what: String,
-        /// Together with what.
+        /// The feature that it cannot be combined with.
         with: &'static str,
         /// The remedy.
         right: &'static str,
@@ -123,7 +123,7 @@ where
     Ok(engine.simulate(&setup, traffic.as_mut())?)
 }
 
-/// The traffic of the scenario, and who sends and receives.
+/// Returns the traffic of the scenario, and its senders and receivers.
 fn workload<'a>(
     scenario: &'a Scenario,
     network: &'a Network,
@@ -272,9 +272,9 @@ fn conservation(messages: &crate::report::Counts) -> Check {
     }
 }
 
-/// Throughput is counted by whole messages at their ends, so that a slice of time may hold one more for each port than
-/// fits into it. Some bounds are what a run comes to on average: four standard deviations (the error is two) and the
-/// error of the error are allowed.
+/// Throughput is counted by whole messages at their ends, so that a time slice may count one more for each port than
+/// fits into it. Some bounds only hold on average: four standard deviations (the error is two) and the error of the
+/// error are allowed.
 fn within(efficiency: f64, bound: f64, limit: analytic::bound::Limit, measured: &Measured) -> Check {
     #[expect(clippy::cast_precision_loss, reason = "a tolerance")]
     let per_port = measured.messages.delivered as f64 / f64::from(measured.ports.max(1));

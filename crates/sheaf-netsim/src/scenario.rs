@@ -12,11 +12,11 @@ pub struct Scenario {
     pub topology: Topology,
     /// Which endpoint sits at which place of the wiring.
     pub numbering: Numbering,
-    /// Every link, unless the topology says otherwise.
+    /// Every link, unless the topology defines it otherwise.
     pub link: LinkModel,
     /// Switching of the switches.
     pub switching: Switching,
-    /// Who goes first.
+    /// Order of service.
     pub arbiter: Arbiter,
     /// Which of several ways is taken.
     pub routes: Routes,
@@ -28,7 +28,7 @@ pub struct Scenario {
     pub faults: Vec<Fault>,
     /// When the run ends.
     pub length: RunLength,
-    /// Who simulates it.
+    /// The engine.
     pub fidelity: Fidelity,
     /// Units of time and messages in the flit-level reference; the other fidelities ignore it.
     pub flits: FlitModel,
@@ -113,10 +113,10 @@ pub enum Topology {
     Table(Box<TableTopology>),
 }
 
-/// A wiring that a file tells link by link.
+/// A wiring that a file lists link by link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableTopology {
-    /// Where it was read.
+    /// The file.
     pub file: PathBuf,
     /// Number of endpoints.
     pub endpoints: u32,
@@ -129,9 +129,9 @@ pub struct TableTopology {
 /// A link of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableLink {
-    /// Who sends.
+    /// Sender.
     pub from: crate::network::Place,
-    /// Who receives.
+    /// Receiver.
     pub to: crate::network::Place,
     /// Rate, where it differs from the scenario's.
     pub rate: Option<Rate>,
@@ -182,14 +182,14 @@ pub enum Switching {
         /// Bytes of a blocked message that one switch input holds. 0: the limit of messages much longer than buffers.
         buffer_bytes: u32,
     },
-    /// A message goes on as soon as its head is in and the next buffer has room for all of it.
+    /// A message is forwarded as soon as its head has arrived and the next buffer has room for all of it.
     CutThrough {
         /// Messages that one switch input holds.
         buffer_messages: u32,
         /// Delay until freed room is known upstream.
         credit_delay: Picos,
     },
-    /// A message goes on when all of it is in.
+    /// A message is forwarded when all of it has arrived.
     StoreAndForward {
         /// Messages that one switch input holds.
         buffer_messages: u32,
@@ -212,7 +212,8 @@ pub enum Switching {
         /// Messages that one switch input holds.
         buffer_messages: u32,
     },
-    /// Each output has a queue that all inputs reach at once; what does not fit is lost, or stopped by pause frames.
+    /// Each output has a queue that all inputs reach at once; messages that do not fit are lost, or stopped by pause
+    /// frames.
     OutputQueued {
         /// Capacity of one output, in bytes; `None`: no bound.
         buffer_bytes: Option<u64>,
@@ -237,7 +238,7 @@ pub enum InputQueue {
     Fifo,
     /// One of the first `0` messages (Hluchyj and Karol 1988).
     Window(u32),
-    /// Virtual output queues, matched by iSLIP with so many iterations (McKeown 1999).
+    /// Virtual output queues, matched by iSLIP with this number of iterations (McKeown 1999).
     VirtualOutput(u32),
 }
 
@@ -291,7 +292,7 @@ pub struct EndpointModel {
     pub bus: Option<Rate>,
     /// Links of each endpoint.
     pub rails: u32,
-    /// Messages that the network interface holds; more than one only with look-ahead.
+    /// Number of messages that the network interface holds; more than one only with look-ahead.
     pub queue_messages: u32,
     /// Whether the interface may send a later message when the first is blocked (virtual output queues).
     pub look_ahead: bool,
@@ -352,13 +353,13 @@ pub enum TrafficModel {
 /// Parameters that all event-building traffic shares.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EventTraffic {
-    /// Who is where.
+    /// Placement of sources and builders.
     pub placement: Placement,
     /// Fragment sizes.
     pub size: SizeModel,
     /// Correlation of one event's sizes in different sources: 0 independent, 1 all the same.
     pub correlation: f64,
-    /// Who builds which event.
+    /// Assignment of events to builders.
     pub assignment: Assignment,
     /// Events per second; `None`: as many as the network takes.
     pub event_rate: Option<f64>,
@@ -392,8 +393,8 @@ pub enum Placement {
         readouts: u32,
         /// Builders of a group.
         builders: u32,
-        /// Whether an event's fragments only come from the sources of the builder's own group (the document's
-        /// BigIron placement).
+        /// Whether an event's fragments only come from the sources of the builder's own group (the document's BigIron
+        /// placement).
         stay_inside: bool,
     },
     /// As listed.
@@ -405,7 +406,7 @@ pub enum Placement {
     },
 }
 
-/// Who builds which event.
+/// Assignment of events to builders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Assignment {
     /// Builders in turn.
@@ -461,7 +462,7 @@ pub struct BarrelShifter {
 /// The machines of `sheaf-protocol` as endpoints.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RolesTraffic {
-    /// Who is where; the event manager has an endpoint of its own only where `control` is `None`.
+    /// Placement of the nodes; the event manager has an endpoint of its own only if `control` is `None`.
     pub placement: Placement,
     /// Fragment sizes.
     pub size: SizeModel,
@@ -512,7 +513,7 @@ pub struct Fault {
     pub from: Picos,
     /// Until when; `None`: for good.
     pub until: Option<Picos>,
-    /// What.
+    /// The fault.
     pub what: FaultKind,
 }
 
@@ -532,23 +533,23 @@ pub enum FaultKind {
     },
     /// Each frame is lost with this probability.
     FrameLoss(f64),
-    /// The machines of an endpoint stop without a word, and come back in a new life. The network does not notice: only
-    /// [`TrafficModel::Roles`] has machines.
+    /// The machines of an endpoint stop without notice, and come back with a new session. The network does not notice:
+    /// only [`TrafficModel::Roles`] has machines.
     HostDead(u32),
 }
 
 /// When a run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunLength {
-    /// After so much simulated time.
+    /// After this simulated time.
     Time(Picos),
-    /// After so many delivered messages per sender (with output queues: delivered or lost).
+    /// After this number of delivered messages per sender (with output queues: delivered or lost).
     MessagesPerSender(u64),
-    /// After so many complete events (with output queues: complete or not).
+    /// After this number of complete events (with output queues: complete or not).
     Events(u64),
 }
 
-/// Who simulates.
+/// The engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Fidelity {
     /// Closed formulas: bounds, and exact results where theory has them.
@@ -563,8 +564,8 @@ pub enum Fidelity {
 /// the other models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlitModel {
-    /// Bytes of one flit: what a link moves in one clock cycle. `None`: chosen so that a message and a buffer are whole
-    /// numbers of flits, and few.
+    /// Bytes of one flit, the amount that a link moves in one clock cycle. `None`: chosen so that a message and a
+    /// buffer are whole, small numbers of flits.
     pub flit_bytes: Option<u32>,
     /// Clock cycles from the departure of a flit until its room can be used by the sender upstream; at least 1. Buffers
     /// below `1 + credit_cycles` flits cannot keep a link busy.

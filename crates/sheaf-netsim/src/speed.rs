@@ -9,7 +9,7 @@ use crate::scenario::{
 use crate::units::{Picos, Rate};
 
 /// A canonical scenario at the message level: an 8-ary delta network of `8^stages` ports, wormhole, saturated with
-/// random traffic of one size (64 kB at 10 Gbit/s), of so many messages for each sender.
+/// random traffic of one size (64 kB at 10 Gbit/s), with a given number of messages per sender.
 #[must_use]
 pub fn messages(stages: u32, messages_per_sender: u64) -> Scenario {
     Scenario {
@@ -55,7 +55,7 @@ pub fn message_level(stages: u32, messages_per_sender: u64) -> Result<Work, RunE
     Ok(Work { ports: report.ports, messages: report.messages.delivered, report })
 }
 
-/// The same network at the flit level, for so many cycles: messages of 64 flits, 4 flits at each switch input.
+/// The same network at the flit level, for a number of cycles: messages of 64 flits, 4 flits at each switch input.
 #[must_use]
 pub fn flits(stages: u32, cycles: u64) -> Scenario {
     let mut scenario = messages(stages, 1);
@@ -76,7 +76,7 @@ const FLIT_BYTES: u32 = 1_024;
 pub struct FlitWork {
     /// Endpoints of the network.
     pub ports: u32,
-    /// Clock cycles, in each of which all links are looked after.
+    /// Clock cycles, in each of which all links are processed.
     pub cycles: u64,
     /// The report of the run.
     pub report: Report,
@@ -94,7 +94,7 @@ pub fn flit_level(stages: u32, cycles: u64) -> Result<FlitWork, RunError> {
 }
 
 /// A canonical scenario of frames: 500 hosts on 25 leaves and 20 spines, 10 Gbit/s, queues of 100 frames that drop what
-/// they cannot hold, random destinations at 95 % load, of so many frames of 1,500 bytes for each sender.
+/// they cannot hold, random destinations at 95 % load, with a given number of frames of 1,500 bytes per sender.
 #[must_use]
 pub fn frames(frames_per_sender: u64) -> Scenario {
     Scenario {

@@ -25,10 +25,10 @@ use thiserror::Error;
 /// can ask for.
 pub const MOST: u32 = 1 << 22;
 
-/// Why there is no such network.
+/// Reason why a network is not possible.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CompileError {
-    /// A number is outside of what makes sense.
+    /// A number is out of range.
     #[error("topology: {what} is {value}, but must be {right}")]
     Range {
         /// Which one.
@@ -81,7 +81,7 @@ pub enum CompileError {
         /// To this one.
         to: u32,
     },
-    /// A way that cannot be told by the arrays of an engine.
+    /// A path that is too long for the arrays of an engine.
     #[error("topology: the shortest way from endpoint {from} to endpoint {to} has more than {most} links")]
     TooFar {
         /// From this position.

@@ -1,15 +1,15 @@
-//! Who sends what to whom, and when: the one interface between the engines and the endpoints.
+//! Messages with their senders, receivers and times: the one interface between the engines and the endpoints.
 //!
-//! An engine asks a sender for its next message whenever the sender's network interface has room. Traffic that has
-//! nothing to send says when to ask again, or sleeps until a delivery wakes it. So the engines know nothing of events,
+//! An engine asks a sender for its next message whenever the sender's network interface has room. Traffic without a
+//! message returns when to ask again, or sleeps until a delivery wakes it. So the engines know nothing of events,
 //! credits or protocols, and traffic knows nothing of switches.
 //!
-//! | module | who sends |
+//! | module | holds |
 //! |---|---|
-//! | `sizes`, `placement`, `assignment` | what event-building traffic has in common |
-//! | `book` | which events are complete, and how long they took |
+//! | `sizes`, `placement`, `assignment` | common parts of event-building traffic |
+//! | `book` | which events are complete, and their latencies |
 //! | `push`, `pull`, `barrel` | event building, in its shapes; a recorded run is replayed by `push` |
-//! | `random` | everybody to anybody |
+//! | `random` | random senders and receivers |
 //! | `frames` | any of them, cut into the frames of a link |
 //! | `roles` | the machines of `sheaf-protocol` |
 
@@ -39,9 +39,9 @@ use crate::units::Picos;
 /// that sends more than fits a frame cuts it first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Who sends it.
+    /// Sender.
     pub source: EndpointId,
-    /// Who receives it.
+    /// Receiver.
     pub destination: EndpointId,
     /// Its size in bytes, on the wire.
     pub bytes: u32,
@@ -91,7 +91,7 @@ impl Wake {
         self.timers.drain(..)
     }
 
-    /// Whether there is nothing to do.
+    /// Returns whether there is nothing to do.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.senders.is_empty() && self.timers.is_empty()
@@ -129,7 +129,7 @@ pub trait Traffic {
     }
 
     /// Returns the number of events that have ended, complete or not. It ends a run in a network that loses so much
-    /// that hardly any event becomes complete. Called often, too.
+    /// that hardly any event becomes complete. Called frequently as well.
     fn ended_events(&self) -> u64 {
         self.complete_events()
     }

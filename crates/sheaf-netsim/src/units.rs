@@ -9,7 +9,7 @@ use std::ops::{Add, AddAssign, Sub};
 pub struct Picos(pub u64);
 
 impl Picos {
-    /// The start of a run, or no time at all.
+    /// The start of a run, or a duration of zero.
     pub const ZERO: Self = Self(0);
     /// Later than any run.
     pub const MAX: Self = Self(u64::MAX);

@@ -1,5 +1,5 @@
-//! Networks of small switches without buffers, one way from each input to each output: what is left when of several
-//! messages for one output one passes and the others are lost.
+//! Networks of small switches without buffers, with one path from each input to each output: throughput if one of
+//! several messages for one output passes and the others are lost.
 //!
 //! Patel (IEEE Trans. Comput. 30(10), 1981): if each of the `radix` inputs of a switch has a message with probability
 //! *p*, independently and for any output, then an output has one with probability 1 - (1 - p / radix)^radix. The inputs

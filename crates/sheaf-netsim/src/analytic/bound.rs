@@ -12,7 +12,7 @@ use crate::scenario::{
 };
 use std::fmt;
 
-/// Pairs of source and destination up to which links are looked at one by one.
+/// Number of pairs of source and destination up to which links are examined one by one.
 const MOST_PAIRS: u64 = 1 << 21;
 
 /// The limit of the throughput.
@@ -55,23 +55,23 @@ impl fmt::Display for Limit {
 /// An efficiency, and why it is not more.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bound {
-    /// Delivered bytes as a fraction of what the receivers' links could take.
+    /// Delivered bytes as a fraction of the capacity of the receivers' links.
     pub efficiency: f64,
     /// The limit.
     pub limit: Limit,
 }
 
-/// The efficiency that no run of `scenario` on `network` can exceed in the long run. The least of:
+/// Returns an upper bound of the efficiency of any long run of `scenario` on `network`. It is the least of:
 ///
-/// - what the sources offer, by load, event rate, overhead or slots, and what buses pass; with faults not by load and
-///   event rate: what a fault held back comes later, on top of what is offered then;
-/// - the capacity of all links of a stage, divided by how often a message crosses them; with static routes also that of
-///   the most loaded links of all. Sources may share it as is best for the sum. Only where every source sends to its
-///   destinations equally often, and up to 2 million pairs of them;
-/// - for random traffic on one queue in each host: the saturation of an ideal switch of so many ports (of 20, where
-///   there are more: it falls with the number of ports), and Patel's formula for switches without buffers.
+/// - the offered load of the sources, by load, event rate, overhead or slots, and the throughput of buses; with faults
+///   not by load and event rate: data held back by a fault come later, in addition to the load offered then;
+/// - the capacity of all links of a stage, divided by the number of times that a message crosses them; with static
+///   routes also that of the most loaded links of all. Sources may share it as is best for the sum. Only if every
+///   source sends to its destinations equally often, and up to 2 million pairs of them;
+/// - for random traffic from one queue in each host: the saturation of an ideal switch with that number of ports (of
+///   20, if there are more: it falls with the number of ports), and Patel's formula for switches without buffers.
 ///
-/// Long runs only: in a short one the dice may be better than average.
+/// For long runs only: in a short one, random draws may be better than average.
 #[must_use]
 pub fn bound(network: &Network, scenario: &Scenario) -> Bound {
     let endpoints = u32::try_from(network.endpoints()).expect("a network bounds its endpoints");
@@ -177,7 +177,7 @@ fn takes(switching: Switching) -> Option<u32> {
     }
 }
 
-/// Random traffic: what is lost by queues and by switches without buffers.
+/// Random traffic: losses by queues and by switches without buffers.
 fn random(endpoints: u32, scenario: &Scenario) -> Option<(f64, Limit)> {
     let TrafficModel::Random { load, .. } = scenario.traffic else {
         return None;
@@ -209,7 +209,7 @@ fn offered(scenario: &Scenario, per_receiver: f64) -> [Option<(f64, Limit)>; 3] 
     let rails = f64::from(scenario.endpoint.rails);
     let framed = scenario.link.frame_payload.is_some() || scenario.link.frame_overhead > 0;
     if framed {
-        // What frames add depends on sizes that are only known by their mean.
+        // The overhead of frames depends on sizes of which only the mean is known.
         return [None; 3];
     }
     let overhead = scenario.endpoint.overhead.as_secs_f64() * link;
@@ -251,8 +251,8 @@ fn is_both(traffic: &TrafficModel) -> bool {
     }
 }
 
-/// Whether every source sends to its destinations equally often in the long run. Builders that are chosen by their load,
-/// or that ask for what they want, may make it otherwise.
+/// Returns whether every source sends to its destinations equally often in the long run. Assignment of events to
+/// builders by load, or by request, may prevent that.
 fn has_even_shares(traffic: &TrafficModel) -> bool {
     match traffic {
         TrafficModel::Random { .. } | TrafficModel::Barrel(..) => true,

@@ -5,7 +5,7 @@ use crate::routing::Router;
 use crate::scenario::{Placement, Routes, Scenario, TrafficModel};
 use crate::traffic::placement::{PlacementError, Roster};
 
-/// Who sends to whom: every source sends to each of its destinations equally often.
+/// Pairs of senders and receivers: every source sends to each of its destinations equally often.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Demand {
     /// Sources, and which of `destinations` is each one's.
@@ -78,7 +78,7 @@ impl Demand {
     }
 }
 
-/// Whether `routes` always lead from one source to one destination by the same links.
+/// Returns whether `routes` always use the same links from one source to one destination.
 #[must_use]
 pub const fn is_static(routes: Routes) -> bool {
     matches!(routes, Routes::Hash | Routes::SourceDigit | Routes::DestinationDigit)
@@ -132,7 +132,8 @@ pub fn link_load(network: &Network, routes: Routes, seed: u64, demand: &Demand) 
     load
 }
 
-/// Adds to `load` what `share` of every source makes on all ways to `destination`, one step of all of them at a time.
+/// Adds to `load` the load of the share `share` of every source on all paths to `destination`, one step of all paths at
+/// a time.
 fn spread(
     network: &Network,
     destination: EndpointId,
@@ -160,7 +161,7 @@ fn spread(
     }
     while !active.is_empty() {
         for switch in std::mem::take(&mut active) {
-            // What came here in this step; what comes back to a switch is counted in a later one.
+            // Arrivals of this step; what returns to a switch is counted in a later one.
             let mass = std::mem::take(&mut at[switch.index()]);
             let ways = network.ways(switch, destination);
             let each = mass / f64::from(ways.len());

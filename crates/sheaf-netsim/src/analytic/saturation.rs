@@ -1,19 +1,19 @@
-//! One switch with a queue at each input, always full: what the first messages in the queues cost one another.
+//! One switch with a queue at each input, always full: head-of-line blocking.
 //!
-//! The model is Karol, Hluchyj and Morgan's (IEEE Trans. Commun. 35(12), 1987): fixed-size messages, every queue always
-//! has a next one, every destination is equally likely. Then only the first messages matter, and of them only how many
-//! want the same output: a Markov chain over the partitions of the number of inputs. It is solved as it is, so that the
-//! values of small switches are exact; the limit of large ones is a discrete queue with Poisson arrivals whose mean
-//! content is one message.
+//! The model is Karol, Hluchyj and Morgan's (IEEE Trans. Commun. 35(12), 1987): fixed-size messages, every queue is
+//! always full, every destination is equally likely. Then only the first messages matter, and only by the number of
+//! them for each output: a Markov chain over the partitions of the number of inputs. The chain is solved exactly, so
+//! that the values of small switches are exact; the limit of large ones is a discrete queue with Poisson arrivals whose
+//! mean content is one message.
 
 use std::collections::BTreeMap;
 
 /// Switches up to this size are solved exactly; the number of partitions grows fast (627 for 20).
 pub const EXACT_PORTS: u32 = 20;
 
-/// The fraction of the slots in which an output of a `ports` x `ports` switch with one first-in-first-out queue at each
-/// input sends a message, when one output takes up to `speed_up` messages in a slot (the rest waits in its own queue).
-/// `None` for no ports, no speed-up and more than [`EXACT_PORTS`].
+/// Returns the fraction of the slots in which an output of a `ports` x `ports` switch with one first-in-first-out queue
+/// at each input sends a message, if one output takes up to `speed_up` messages in a slot (the others wait in its own
+/// queue). `None` for no ports, no speed-up and more than [`EXACT_PORTS`].
 ///
 /// `saturation(2, 1)` is 3/4, `saturation(8, 1)` 0.6184.
 #[must_use]
@@ -169,7 +169,7 @@ fn served(partition: &Partition, speed_up: usize, numbered: &[BTreeMap<Partition
     (sum(partition) - sum(&left), numbered[sum(&left)][&left])
 }
 
-/// Where one more message with a destination by chance takes `partition`.
+/// Returns the partitions, with probabilities, that result from one more message with a random destination.
 fn growth(partition: &Partition, ports: usize, next: &BTreeMap<Partition, usize>) -> Vec<(usize, f64)> {
     let mut ways = Vec::new();
     let unwanted = ports - partition.len();

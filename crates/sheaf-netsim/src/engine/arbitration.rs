@@ -3,7 +3,7 @@
 use crate::dice::Dice;
 use crate::scenario::Arbiter;
 
-/// Who wants an output.
+/// A message that waits for an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Contender {
     /// Its number among the inputs of the switch; round robin and priority go by it.

@@ -1,5 +1,5 @@
-//! The hosts of an engine that goes in equal steps of time: when to ask which sender, timers, and the count of what was
-//! handed over and what arrived. The slotted and the flit-level engine have this in common.
+//! The hosts of an engine with equal time steps: when to ask each sender, timers, and the counts of messages handed
+//! over and delivered. The slotted and the flit-level engine share this.
 
 use super::Limit;
 use crate::meter::{Cause, Meter};
@@ -16,7 +16,7 @@ pub struct Course {
     pub steps: u64,
     /// When it ended.
     pub end: Picos,
-    /// Whether messages were in the network, and neither the network nor any sender could do anything any more.
+    /// Whether messages were in the network, and neither the network nor any sender could make progress.
     pub stuck: bool,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Hosts<'a> {
 }
 
 impl<'a> Hosts<'a> {
-    /// The hosts of `senders` endpoints; the traffic is told that the run begins.
+    /// Makes the hosts of `senders` endpoints, and announces the beginning of the run to the traffic.
     pub(crate) fn new(
         senders: usize,
         traffic: &'a mut dyn Traffic,
@@ -61,7 +61,7 @@ impl<'a> Hosts<'a> {
         }
     }
 
-    /// Whether `sender` may have something to send.
+    /// Returns whether `sender` may have something to send.
     pub(crate) fn may_send(&self, sender: usize, now: Picos) -> bool {
         self.ask_at[sender] <= now
     }
@@ -83,7 +83,7 @@ impl<'a> Hosts<'a> {
         None
     }
 
-    /// Whoever measures.
+    /// Returns the meter.
     pub(crate) fn meter(&mut self) -> &mut Meter {
         self.meter
     }
@@ -108,7 +108,7 @@ impl<'a> Hosts<'a> {
         self.wake_up(now);
     }
 
-    /// Whether the run is over at `now`.
+    /// Returns whether the run is over at `now`.
     pub(crate) fn is_over(&self, now: Picos) -> bool {
         now >= self.limit.end
             || self.limit.is_reached(self.meter.delivered_messages(), || self.traffic.complete_events())
@@ -141,14 +141,14 @@ impl<'a> Hosts<'a> {
         self.meter.in_flight()
     }
 
-    /// The run ends at `now`, after so many `steps`: because it is over, or because nothing happens any more.
+    /// Ends the run at `now`, after `steps` steps: because it is over, or because nothing happens any more.
     pub(crate) fn finish(self, steps: u64, now: Picos) -> Course {
         let over = self.is_over(now);
         let stuck = !over && self.in_flight() > 0;
         Course { steps, end: if over { now } else { self.limit.end_after(now) }, stuck }
     }
 
-    /// Does what the traffic asked for in its last call.
+    /// Applies the wake-ups that the traffic requested in its last call.
     fn wake_up(&mut self, now: Picos) {
         if self.wake.is_empty() {
             return;

@@ -1,9 +1,9 @@
 //! Queue of future events.
 //!
-//! A radix heap (Ahuja, Mehlhorn, Orlin and Tarjan 1990): it uses that simulated time never goes back. An event lies in
-//! the bucket of the highest bit in which its time differs from the present; only the lowest bucket is ever looked
-//! through, and an event moves to lower buckets alone. Events of the same instant are always in the same bucket and keep
-//! their order, so that they come out in the order in which they went in: the tie rule of all engines, for free.
+//! A radix heap (Ahuja, Mehlhorn, Orlin and Tarjan 1990): it relies on simulated time never going back. An event is in
+//! the bucket of the highest bit in which its time differs from the present; only the lowest bucket is ever searched,
+//! and an event only moves to lower buckets. Events of the same instant are always in the same bucket and keep their
+//! order, so that they come out in the order in which they went in: the tie rule of all engines, at no cost.
 
 use crate::units::Picos;
 
@@ -41,7 +41,7 @@ impl<E: Copy> EventQueue<E> {
         self.len
     }
 
-    /// Whether nothing will happen any more.
+    /// Returns whether no event is left.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -71,7 +71,7 @@ impl<E: Copy> EventQueue<E> {
         Some(event)
     }
 
-    /// Goes on to the next instant at which something happens.
+    /// Advances to the next instant with an event.
     fn advance(&mut self) -> bool {
         self.buckets[0].clear();
         self.taken = 0;

@@ -1,21 +1,21 @@
 //! The reference: every flit of every message, clock cycle by clock cycle.
 //!
-//! A flit is what a link moves in one cycle. Each switch input holds `buffer_flits` of them for each lane (virtual
-//! channel); the sender upstream knows the room by credits that come back after `credit_cycles`. The first flit of a
-//! message finds the way, the others follow; an output lane belongs to a message until its last flit has left. What
-//! decides when a message may have an output makes the kind of switching: at once (wormhole), when the buffer behind has
-//! room for all of it (virtual cut-through), or when all of it is there besides (store and forward).
+//! A flit is the amount that a link moves in one cycle. Each switch input holds `buffer_flits` of them for each lane
+//! (virtual channel); the sender upstream tracks the room by credits that return after `credit_cycles`. The first flit
+//! of a message finds the path, the others follow; an output lane belongs to a message until its last flit has left.
+//! The kind of switching defines when a message may have an output: at once (wormhole), when the next buffer has room
+//! for all of it (virtual cut-through), or when, in addition, all of it has arrived (store and forward).
 //!
-//! It assumes nothing that the other engines assume of blocking and of buffers, and costs a thousand times more. It is
-//! there to say how far they are from it.
+//! It makes none of the assumptions of the other engines about blocking and buffers, and costs a thousand times more.
+//! It shows how large their errors are.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `options` | what a run is made of, and how a scenario becomes flits |
-//! | `fabric` | channels: buffers, credits, who sends into whom |
+//! | `options` | options of a run, and conversion of a scenario to flits |
+//! | `fabric` | channels: buffers, credits, and which channel sends into which |
 //! | `allocation` | which message gets a free output |
 //! | `cycle` | one cycle |
-//! | `deadlock` | the loop that holds a run which cannot go on |
+//! | `deadlock` | the loop that blocks a run |
 
 mod allocation;
 mod cycle;
@@ -57,7 +57,7 @@ impl Engine for FlitEngine {
 pub struct FlitRun {
     /// Cycles, end, and whether it was stuck.
     pub course: Course,
-    /// Where the run was stuck: the links of a loop, each of which is held by a message that waits for the next one.
+    /// Links of a loop if the run was deadlocked: each is held by a message that waits for the next one.
     pub deadlock: Option<Vec<LinkId>>,
 }
 
@@ -81,7 +81,7 @@ impl FlitRun {
 
 /// Returns the names for a meter of such a run: waiting for the outputs of each layer, and the buffers of its inputs.
 ///
-/// Buffers are looked at every [`SAMPLE_CYCLES`]; their largest content is exact.
+/// Buffers are sampled every [`SAMPLE_CYCLES`]; their largest content is exact.
 #[must_use]
 pub fn names(network: &Network, options: &Options) -> Names {
     let waiting = (0..network.stages)

@@ -1,15 +1,16 @@
 //! Wormhole switching at the level of messages: a message holds its whole chain of links.
 //!
-//! The head of a message takes one link after the other. Where a link is taken it waits, and keeps all links behind it.
-//! When the head has arrived, the body follows at the rate of the slowest link. There is no flit: an event is the end
+//! The head of a message takes one link after the other. If a link is taken it waits, and keeps all links behind it.
+//! When the head has arrived, the body follows at the rate of the slowest link. There are no flits: an event is the end
 //! of a message, so that the cost of a message does not depend on its size.
 //!
-//! Without cable delays and buffers (the limit of messages that are much longer than what switches hold) all links are
-//! given up at the instant at which the last byte arrives: one event for each message. Otherwise the tail is followed
-//! too (`body`): a link is given up when the tail has left it for the buffers on the way, of which each switch input
-//! has one of `buffer_bytes`. A head that meets the tail of another message in such a buffer waits behind it. What this
-//! leaves out: while a message waits behind another one's tail, the room in that one buffer is counted only when the
-//! tail has gone. It is exact for messages longer than a buffer, up to a term of second order in their ratio.
+//! Without cable delays and buffers (the limit of messages that are much longer than the content of switches) all links
+//! are released at the instant at which the last byte arrives: one event for each message. Otherwise the tail is
+//! followed too (`body`): a link is released when the tail has left it for the buffers on the path, of which each
+//! switch input has one of `buffer_bytes`. A head that meets the tail of another message in such a buffer waits behind
+//! it. One effect is left out: while a message waits behind another one's tail, the room in that one buffer is counted
+//! only when the tail has left. The model is exact for messages longer than a buffer, up to a term of second order in
+//! their ratio.
 //!
 //! The endpoint: after a message the link into the network idles for the overhead, and before its first byte for the
 //! start, unless the interface holds more than one message and so has the next one ready. A bus limit is shared evenly
@@ -17,10 +18,10 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `links` | whether a link is held, who waits for it, and the arbiter |
+//! | `links` | whether a link is held, the messages that wait for it, and the arbiter |
 //! | `messages` | messages under way, and their chains of links |
-//! | `body` | where the tail is, with delays and buffers |
-//! | `deadlock` | messages that wait for one another in a circle |
+//! | `body` | position of the tail, with delays and buffers |
+//! | `deadlock` | messages that wait for one another in a loop |
 
 mod body;
 mod deadlock;
@@ -77,7 +78,7 @@ enum Event {
     Idle(LinkId),
     /// The first byte of a message may leave.
     Start(u32),
-    /// The head of a message has come to the end of its last link.
+    /// The head of a message has reached the end of its last link.
     Head(u32),
     /// The tail of a message leaves the link of this hop.
     Leave(u32, u16),
@@ -206,7 +207,7 @@ impl<'a, const TAILS: bool> Simulation<'a, TAILS> {
         self.serve_wake(now);
     }
 
-    /// Does what the traffic has asked for.
+    /// Applies the requests of the traffic.
     #[inline]
     fn serve_wake(&mut self, now: Picos) {
         while !self.wake.is_empty() {
@@ -219,7 +220,7 @@ impl<'a, const TAILS: bool> Simulation<'a, TAILS> {
         }
     }
 
-    /// Takes messages from the traffic as long as the network interface of `endpoint` has room.
+    /// Takes messages from the traffic while the network interface of `endpoint` has room.
     #[inline]
     fn ask(&mut self, endpoint: EndpointId, now: Picos) {
         while self.has_room(endpoint) {
@@ -247,7 +248,7 @@ impl<'a, const TAILS: bool> Simulation<'a, TAILS> {
         !self.hosts[endpoint.index()].full && rails.any(|rail| self.links.is_free(LinkId(rail)))
     }
 
-    /// A message comes to the network interface.
+    /// Handles a message that arrives at the network interface.
     #[inline]
     fn enter(&mut self, message: Message, now: Picos) {
         self.meter.offered(&message);
@@ -300,7 +301,7 @@ impl<'a, const TAILS: bool> Simulation<'a, TAILS> {
         }
     }
 
-    /// The head goes on as far as it can. Without delays it does so at once.
+    /// Advances the head as far as possible. Without delays it moves at once.
     #[inline]
     fn travel(&mut self, message: u32, now: Picos) {
         if TAILS {
@@ -351,7 +352,7 @@ impl<'a, const TAILS: bool> Simulation<'a, TAILS> {
         let links = &self.links;
         let link = self.router.choose(self.network, at, &journey, |link| links.is_free(link));
         if link.is_none() {
-            // A destination to which nothing leads: the switch throws away what comes.
+            // A destination without a path: the switch drops the message.
             self.messages.doom(message, NO_WAY);
             self.body_follows(message, now);
         }
@@ -413,7 +414,7 @@ impl<'a, const TAILS: bool> Simulation<'a, TAILS> {
         self.drained(message, usize::from(hop) - 1, now);
     }
 
-    /// The tail has left the buffer at the end of this hop: the next message there may go on.
+    /// Handles a tail that has left the buffer at the end of this hop: the next message there may continue.
     fn drained(&mut self, message: u32, hop: usize, now: Picos) {
         let link = self.messages.chain(message)[hop];
         if let Some((next, waits)) = self.bodies.drained(message, link, hop) {
@@ -450,7 +451,7 @@ impl<'a, const TAILS: bool> Simulation<'a, TAILS> {
             self.messages.remove(number);
             return;
         }
-        // The last message to begin here has its next one begin last: the rail comes after all other links.
+        // The link of the last message to begin here is released last: the rail comes after all other links.
         for hop in 1..self.messages.chain(number).len() {
             let link = self.messages.chain(number)[hop];
             self.give_up(link, now);
@@ -551,7 +552,7 @@ fn waiting_causes(network: &Network) -> Vec<String> {
     std::iter::once(rail).chain((1..network.stages).map(of_layer)).collect()
 }
 
-/// Transmission times of bodies. A division of 128 bits for each message would cost as much as the rest of its life.
+/// Transmission times of bodies. A 128-bit division for each message would cost as much as everything else.
 #[derive(Clone, Copy, Debug)]
 struct Pace {
     /// The rate of all links, where it is one.

@@ -6,17 +6,17 @@
 //! | `hosts` | network interfaces: overhead, start, rails, look-ahead; messages cut into frames and put together again |
 //! | `inputs` | switches with input buffers: cut-through and store-and-forward, credits |
 //! | `outputs` | switches with output queues, own or shared: tail drop and pause |
-//! | `arbiter` | who goes first |
+//! | `arbiter` | order of service |
 //! | `frames`, `ports` | slabs of messages and frames; a link with its buffers |
-//! | `timeline` | what happens next |
-//! | `causes` | what reports tell apart |
+//! | `timeline` | queue of future events |
+//! | `causes` | causes that reports distinguish |
 //! | `audit`, `deadlock` | self-checks |
 //!
 //! Model and its limits. A frame occupies a link for its bytes at the link's rate; its first byte is at the far end
 //! after the link's delay. A buffer's room is taken when a frame begins to arrive and free when its last byte has left.
 //! Switches decide in no time; their decision time belongs to the link's delay. Output queues take frames from all
 //! inputs at once and store each before they forward it. Slow receivers and buses stretch the time for which a frame
-//! occupies the last or the first link. A host takes everything that reaches it.
+//! occupies the last or the first link. A host takes all arriving frames.
 
 mod arbiter;
 mod audit;
@@ -45,7 +45,7 @@ use scheme::Scheme;
 use simulation::Simulation;
 use thiserror::Error;
 
-/// Why a scenario cannot be simulated by this engine.
+/// Reason why a scenario cannot be simulated by this engine.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum QueueError {
@@ -76,7 +76,7 @@ pub struct Ended {
     pub deadlock: Option<Deadlock>,
 }
 
-/// Parts of a scenario that matter while the run goes on.
+/// Parts of a scenario that matter during the run.
 #[derive(Clone, Copy, Debug)]
 struct Setup {
     scheme: Scheme,
@@ -132,10 +132,10 @@ impl Setup {
     }
 }
 
-/// The names of all that a meter has to tell apart for a run of `scenario` on `network`.
+/// Returns the names of everything that a meter has to distinguish for a run of `scenario` on `network`.
 ///
 /// # Errors
-/// [`QueueError`] where this engine cannot simulate it.
+/// [`QueueError`] if this engine cannot simulate it.
 pub fn names(network: &Network, scenario: &Scenario) -> Result<Names, QueueError> {
     let setup = Setup::new(scenario)?;
     Ok(causes::names(network, setup.scheme, largest_frame(scenario)))
@@ -159,12 +159,12 @@ fn largest_frame(scenario: &Scenario) -> Option<u64> {
     Some(u64::from(payload) + u64::from(scenario.link.frame_overhead))
 }
 
-/// Simulates `traffic` on `network` with the switches, links, hosts and faults of `scenario`, and tells `meter` (made
-/// with [`names`]) what happens. Ends when `stop` says so, which is asked after every instant; when nothing is left to
-/// happen; or at `limit`.
+/// Simulates `traffic` on `network` with the switches, links, hosts and faults of `scenario`, and reports to `meter`
+/// (made with [`names`]). Ends when `stop`, which is called after every instant, returns `true`, when no event is left,
+/// or at `limit`.
 ///
 /// # Errors
-/// [`QueueError`] where this engine cannot simulate it.
+/// [`QueueError`] if this engine cannot simulate it.
 pub fn simulate(
     network: &Network,
     scenario: &Scenario,
@@ -197,7 +197,7 @@ impl Engine for QueueEngine {
         let names = names(network, scenario)?;
         let mut meter = Meter::new(setup.receives.clone(), senders, setup.port_rate(), names);
         let limit = super::Limit::new(scenario.length, senders);
-        // Counted with what was lost, or a run that loses nearly everything would not end.
+        // Lost messages count, so that a run that loses nearly everything ends.
         let enough = |traffic: &dyn Traffic, meter: &Meter| {
             limit.is_reached(meter.ended_messages(), || traffic.ended_events())
         };

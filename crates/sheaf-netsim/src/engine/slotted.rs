@@ -78,14 +78,14 @@ fn message_bytes(scenario: &Scenario) -> Result<u64, SlottedError> {
     }
 }
 
-/// Options of a slotted run, beside network and traffic.
+/// Options of a slotted run, in addition to network and traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Duration of a slot.
     pub slot: Picos,
     /// [`Switching::InputQueued`], [`Switching::Unbuffered`] or [`Switching::SlottedBuffered`].
     pub switching: Switching,
-    /// Who goes first.
+    /// Order of service.
     pub arbiter: Arbiter,
     /// Which of several ways.
     pub routes: Routes,
@@ -93,7 +93,7 @@ pub struct Options {
     pub seed: u64,
 }
 
-/// Why there is no such run.
+/// Reason why such a run is not possible.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SlottedError {
     /// Not one switch.
@@ -139,7 +139,7 @@ pub enum SlottedError {
         "slotted models do not know {what}; use wormhole, cut-through, store-and-forward or output queues"
     )]
     NotModelled {
-        /// What.
+        /// The parameter.
         what: &'static str,
     },
     /// Without time nothing happens.

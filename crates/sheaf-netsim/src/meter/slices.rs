@@ -64,11 +64,11 @@ impl Slices {
         (0..whole).map(|row| float(self.sums[row * self.columns + column].into()) / seconds).collect()
     }
 
-    /// The sum of a column per second from the first slice that begins at `from` or later to `end`; of the last slice
-    /// where there is none.
+    /// Returns the sum of a column per second from the first slice that begins at `from` or later to `end`; of the last
+    /// slice if there is none.
     pub(super) fn rate_since(&self, column: usize, from: Picos, end: Picos) -> f64 {
         let last = usize::try_from(end.0 >> self.shift).unwrap_or(self.most).min(self.most - 1);
-        // A last slice that has just begun says little: the one before is taken with it.
+        // A last slice that has just begun has little data: the one before is included.
         let latest = last.saturating_sub(1);
         let first = usize::try_from(from.0.div_ceil(self.width())).unwrap_or(latest).min(latest);
         let sum: u64 = (first..=last).map(|row| self.sums[row * self.columns + column]).sum();

@@ -1,8 +1,8 @@
 //! Warm-up and error by batch means.
 //!
-//! The warm-up ends where the standard error of the mean of what follows is smallest (MSER, White 1997): cutting more
-//! loses data, cutting less keeps the bias. At most half of the run is cut. The error is that of the means of some twenty
-//! batches, which are long against any memory of the network when the run is.
+//! The warm-up ends where the standard error of the mean of the rest is smallest (MSER, White 1997): cutting more loses
+//! data, cutting less keeps the bias. At most half of the run is cut. The error is that of the means of some twenty
+//! batches, which in a long run are long compared with any memory of the network.
 
 /// Batches for the error: few enough to be long, enough for a variance.
 const BATCHES: usize = 20;
@@ -16,7 +16,7 @@ pub struct Steady {
     pub cut: usize,
     /// The mean of the others.
     pub mean: f64,
-    /// Half width of the 95 % interval of the mean; 0 where there are too few values to tell.
+    /// Half width of the 95 % interval of the mean; 0 if there are too few values.
     pub half_width: f64,
 }
 
@@ -31,7 +31,7 @@ pub fn steady(series: &[f64]) -> Steady {
     let half_width = if batch == 0 {
         0.0
     } else {
-        // The first values of the rest are left out where it is no multiple of the batches.
+        // The first values are left out if the rest is not a multiple of the batches.
         let batches: Vec<f64> = rest[rest.len() % BATCHES..].chunks_exact(batch).map(mean).collect();
         t_95(batches.len() - 1) * (variance(&batches) / count(batches.len())).sqrt()
     };

@@ -19,7 +19,7 @@ fn meter(ports: usize, names: Names) -> Meter {
 proptest! {
     #[test]
     fn a_steady_flow_is_measured_however_long_the_run(bytes in 1..5_000_u32, spacing in 1..4_u64, count in 2_000..20_000_u64) {
-        // `spacing` times as long as the port would need for a message.
+        // `spacing` times as long as the port needs for a message.
         let mut meter = meter(1, Names::default());
         let span = u64::from(bytes) * 1_000 * spacing;
         for number in 1..=count {

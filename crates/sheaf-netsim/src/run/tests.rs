@@ -77,7 +77,7 @@ fn every_kind_of_packet_switching_runs_and_balances() {
     for switching in kinds {
         let topology = Topology::Delta { radix: 2, stages: 3, digits: DigitOrder::MostFirst };
         let report = checked(&Scenario { switching, ..random(topology, 500) });
-        // What is lost has ended too: a lossy run is as long as any other.
+        // Lost messages have ended too: a lossy run is as long as any other.
         assert!(report.messages.delivered + report.messages.lost >= 8 * 500, "{switching:?}");
     }
 }

@@ -1,11 +1,11 @@
-//! The wiring of one rail, while it is being made: switches and outputs are numbered within it, and endpoints are told
-//! by their place in the wiring.
+//! The wiring of one rail during construction: switches and outputs are numbered within it, and endpoints are
+//! identified by their place in the wiring.
 
 use super::{CompileError, MOST};
 use crate::network::{Forwarding, Switch};
 use crate::units::Rate;
 
-/// Where an output leads.
+/// Far end of an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     /// To the endpoint at this place.

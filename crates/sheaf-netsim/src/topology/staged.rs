@@ -43,8 +43,8 @@ pub(super) fn delta(radix: u32, stages: u32, order: &DigitOrder, rate: Rate) -> 
 }
 
 /// First the lowest digits are spread, from the least significant on, then all are resolved, from the most significant
-/// on. So the last layers undo what the first ones did in opposite order, and a cyclic shift still passes without
-/// conflict if the free digits are those of the source or of the destination.
+/// on. So the last layers undo the first ones in opposite order, and a cyclic shift still passes without conflict if
+/// the free digits are those of the source or of the destination.
 pub(super) fn layered(radix: u32, stages: u32, spreading: u32, rate: Rate) -> Result<Plane, CompileError> {
     let ports = lines(radix, stages)?;
     in_range("spreading layers", spreading, 0, u64::from(stages))?;

@@ -1,4 +1,4 @@
-//! Who builds which event, and when events come.
+//! Assignment of events to builders, and the times of events.
 
 use super::chance::{Purpose, bits, one_of, unit};
 use crate::scenario::Assignment;
@@ -11,7 +11,7 @@ pub struct Assigner {
     seed: u64,
     /// Unfinished events of each builder.
     open: Vec<u32>,
-    /// Where the search for the least loaded begins, so that of equals not always the first is taken.
+    /// Start of the search for the least loaded builder, so that ties do not always go to the first.
     turn: u32,
 }
 
@@ -69,13 +69,13 @@ impl Triggers {
         triggers
     }
 
-    /// Whether events come as soon as they may.
+    /// Returns whether events occur as soon as they may.
     #[must_use]
     pub fn are_free(&self) -> bool {
         self.period.is_none()
     }
 
-    /// Returns the number of events until `now`; without a rate, as many as anybody wants.
+    /// Returns the number of events until `now`; unlimited without a rate.
     pub fn count(&mut self, now: Picos) -> u64 {
         if self.are_free() {
             return u64::MAX;

@@ -5,19 +5,18 @@
 //!   is idle in it.
 //! - **Events** go to the builders in turn, as the slots do: event *e* to builder *e mod n*, whatever the assignment
 //!   of the scenario.
-//! - **Blocks**: with `block_bytes` of 0 a slot carries one fragment, of whatever size. Else the fragments for a builder
-//!   form a stream, of which each slot carries the next `block_bytes`, so that a block can hold several fragments
-//!   and a fragment can lie in several blocks. That is what makes all slots alike whatever the fragments' sizes.
-//! - **Slots** begin by the source's own clock, which starts late by up to `start_skew` and goes wrong by up to
-//!   `clock_ppm`. A block is cut to what fits the slot without its guard; a whole fragment is not, and its source is
-//!   late for the next slots until it has caught up. Without slots a source goes on when its block has left, and idles
-//!   for the guard.
+//! - **Blocks**: with `block_bytes` of 0 a slot carries one fragment of any size. Otherwise the fragments for a builder
+//!   form a stream, of which each slot carries the next `block_bytes`, so that a block can hold several fragments and a
+//!   fragment can span several blocks. That makes all slots alike, whatever the fragments' sizes.
+//! - **Slots** begin by the source's own clock, which starts late by up to `start_skew` and deviates by up to
+//!   `clock_ppm`. A block is cut to fit the slot without its guard; a whole fragment is not, and its source is late for
+//!   the next slots until it has caught up. Without slots a source continues when its block has left, and idles for the
+//!   guard.
 //! - **Synchronised**: all sources wait at the end of a turn until the last block of the turn has left; the slots of
 //!   the next turn are counted from there. Sources with nothing to send send a block of one byte then: its header keeps
 //!   the others in step.
-//! - **Ahead**: sources send different amounts for one event, and so come to lie apart in the stream of events. A
-//!   source that is [`AHEAD`] events of a builder ahead of the last one that is not complete sends what it has; its
-//!   readout unit has no more.
+//! - **Ahead**: sources send different amounts for one event, and so drift apart in the stream of events. A source that
+//!   is [`AHEAD`] events of a builder ahead of the last incomplete one sends what it has; its readout unit has no more.
 
 use super::assignment::Triggers;
 use super::book::Book;
@@ -47,7 +46,7 @@ struct SourceState {
     leaving: u32,
 }
 
-/// Where one source is in the stream for one builder.
+/// Position of one source in the stream for one builder.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stream {
     /// Which of the builder's events comes next.
@@ -149,7 +148,8 @@ impl Barrel {
         state.origin + Picos(u64::try_from(real).unwrap_or(u64::MAX))
     }
 
-    /// The builder of a source's next slot; nobody where there are more sources than builders.
+    /// Returns the builder of a source's next slot; `None` if there are more sources than builders and the slot has
+    /// none.
     fn builder_in_slot(&self, source: u32) -> Option<u32> {
         let builders = self.roster.builders_of(source);
         let first_source = self.roster.sources_of(builders.start).start;
@@ -157,12 +157,12 @@ impl Barrel {
         u32::try_from(number).ok().map(|number| builders.start + number).filter(|to| builders.contains(to))
     }
 
-    /// Whether the source has come to the end of the turns that may be begun.
+    /// Returns whether the source has reached the end of the turns that may be begun.
     fn is_at_end(&self, source: u32) -> bool {
         self.shape.synchronised && self.sources[source as usize].slot >= self.turns_open * self.turn
     }
 
-    /// Whether an event has been triggered, and is near enough to those that are not complete.
+    /// Returns whether an event has been triggered, and is close enough to the incomplete ones.
     fn is_there(&mut self, event: u64, now: Picos) -> bool {
         let builders = u64::from(self.roster.builder_count());
         while self.book.opened() <= event {
@@ -233,7 +233,7 @@ impl Barrel {
         }
     }
 
-    /// The slot is over for a source: it goes on to the next in which it has a builder, or to the end of the turn.
+    /// Ends the slot of a source, which moves to the next slot with a builder, or to the end of the turn.
     fn pass_slot(&mut self, source: u32) {
         self.sources[source as usize].slot += 1;
         if self.shape.synchronised {

@@ -20,7 +20,7 @@ struct Open {
 /// End of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// Who built it.
+    /// Its builder.
     pub builder: u32,
     /// Whether all of it arrived.
     pub complete: bool,
@@ -78,7 +78,7 @@ impl Book {
         self.first
     }
 
-    /// Who builds an open event.
+    /// Returns the builder of an open event.
     #[must_use]
     pub fn builder(&self, event: u64) -> u32 {
         self.open[self.place(event)].builder
@@ -97,7 +97,7 @@ impl Book {
         self.open[place].pending += 1;
     }
 
-    /// A fragment or a piece of one has arrived, or is lost. Tells if its event ends with that.
+    /// Records that a fragment or a piece of one has arrived, or is lost. Returns the event if it ends with that.
     pub fn end_piece(&mut self, event: u64, now: Picos, lost: bool) -> Option<Ended> {
         let place = self.place(event);
         let open = &mut self.open[place];

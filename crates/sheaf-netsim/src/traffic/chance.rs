@@ -1,8 +1,8 @@
-//! Chance as a function of what it is for.
+//! Random numbers as a function of their purpose.
 //!
-//! A fragment's size, the builder of an event or a source's clock error is a hash of the seed and of the numbers that
-//! name it. So it does not depend on the order in which an engine asks, two engines see the same workload, and
-//! nothing is drawn ahead or kept.
+//! A fragment's size, the builder of an event or a source's clock error is a hash of the seed and of its identifying
+//! numbers. So it does not depend on the order in which an engine asks, two engines see the same workload, and nothing
+//! is drawn ahead or kept.
 
 use sheaf_wire::mix::{GOLDEN_GAMMA, mix64};
 use std::f64::consts::TAU;

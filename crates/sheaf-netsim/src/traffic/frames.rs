@@ -1,7 +1,7 @@
 //! Messages cut into the frames of a link: any workload inside.
 //!
-//! A frame carries at most `payload` bytes of one message and `overhead` bytes of its own. The workload inside hears of
-//! a message when its last frame has ended; where one frame is lost, the message is.
+//! A frame carries at most `payload` bytes of one message and `overhead` bytes of its own. The inner workload is
+//! informed of a message when its last frame has ended; if one frame is lost, the message is.
 
 use super::{Message, Next, Summary, Traffic, Wake};
 use crate::network::EndpointId;
@@ -35,7 +35,7 @@ pub struct Frames<T> {
 
 impl<T: Traffic> Frames<T> {
     /// Cuts the messages of `inner`, on a network with `endpoints` endpoints. `payload`: bytes of a message in one
-    /// frame, no limit if `None`; `overhead`: bytes that each frame has beside.
+    /// frame, no limit if `None`; `overhead`: additional bytes of each frame.
     #[must_use]
     pub fn new(inner: T, endpoints: u32, payload: Option<u32>, overhead: u32) -> Self {
         Self {

@@ -44,7 +44,7 @@ pub enum PlacementError {
         /// Source or builder.
         role: &'static str,
     },
-    /// Nobody sends or nobody builds.
+    /// There is no sender or no builder.
     #[error("there is no {role}: at least one is needed")]
     Nobody {
         /// Source or builder.
@@ -57,7 +57,7 @@ pub enum PlacementError {
 pub struct Roster {
     sources: Vec<EndpointId>,
     builders: Vec<EndpointId>,
-    /// By endpoint: its source number, its builder number; [`NOBODY`] where it is none.
+    /// By endpoint: its source number and its builder number; [`NOBODY`] for no such role.
     source_at: Vec<u32>,
     builder_at: Vec<u32>,
     /// Number of sources of one group; all of them if there are no groups.

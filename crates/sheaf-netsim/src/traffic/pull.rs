@@ -1,13 +1,13 @@
-//! Event building by pull: a builder asks the sources for its events, and bounds what is on its way to it.
+//! Event building by pull: a builder requests its events from the sources, and bounds the data on their way to it.
 //!
-//! Two bounds: events (`outstanding`) and bytes (`credit_bytes`, the documents' credit: so many frames for one
-//! builder). A builder begins with the source whose number is nearest to its own and goes round, so that builders do
-//! not all ask the same source first. Sizes are taken as known where credit is counted, as they are where the trigger
-//! carries them; a fragment larger than all credit is asked for when nothing else is outstanding.
+//! Two bounds: events (`outstanding`) and bytes (`credit_bytes`, the documents' credit: a number of frames for one
+//! builder). A builder begins with the source whose number is nearest to its own and continues around, so that builders
+//! do not all ask the same source first. Credit is counted with known sizes, as if the trigger carried them; a fragment
+//! larger than all credit is requested when nothing else is outstanding.
 //!
 //! Requests of `request_bytes` travel through the network like fragments, in the order in which they were made;
-//! requests of no bytes are known at once, for free. What the network loses, request or fragment, is missing in its
-//! event, and its credit comes back at once: this traffic does not ask again (the protocol's machines do).
+//! requests of no bytes arrive at once, at no cost. A request or fragment that the network loses is missing in its
+//! event, and its credit returns at once: this traffic does not ask again (the protocol's machines do).
 
 use super::assignment::{Assigner, Triggers};
 use super::book::Book;
@@ -33,9 +33,9 @@ pub struct PullShape {
 /// Something that waits for an endpoint's network interface.
 #[derive(Clone, Copy, Debug)]
 enum Outgoing {
-    /// The builder here asks this source for its fragment of an event.
+    /// The builder at this endpoint requests the fragment of an event from a source.
     Request { event: u64, source: u32 },
-    /// The source here sends its fragment of an event.
+    /// The source at this endpoint sends its fragment of an event.
     Fragment { event: u64 },
 }
 

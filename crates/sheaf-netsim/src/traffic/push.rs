@@ -1,8 +1,8 @@
 //! Event building by push: every source sends its fragments in the order of the events, as soon as it may.
 //!
-//! Nothing shapes the traffic but the number of events in flight: all sources begin with the same event and so send to
-//! the same builder at once. What becomes of that in a network depends on the assignment, on the window, on the
-//! arbiters and on the spread of sizes, by a factor of two; a single number is not an answer.
+//! Only the number of events in flight shapes the traffic: all sources begin with the same event and so send to the
+//! same builder at once. The result in a network depends on the assignment, the window, the arbiters and the spread of
+//! sizes, by a factor of two; a single number is not an answer.
 //!
 //! An endpoint that is source and builder sends to itself through the network, like to any other, as the documents
 //! have it.
@@ -25,7 +25,7 @@ pub struct Push {
     triggers: Triggers,
     book: Book,
     window: u64,
-    /// By source: the event that it has come to.
+    /// By source: the event that it has reached.
     cursor: Vec<u64>,
     /// Sources that wait for an event to end.
     waiting: Vec<EndpointId>,
@@ -94,7 +94,7 @@ impl Push {
         &self.book
     }
 
-    /// Begins events up to `event`, which a source has come to. Says what is in the way.
+    /// Begins events up to `event`, which a source has reached. Returns the obstacle, if any.
     fn begin_until(&mut self, event: u64, now: Picos) -> Result<(), Next> {
         while self.book.opened() <= event {
             if self.book.counts().in_flight >= self.window {

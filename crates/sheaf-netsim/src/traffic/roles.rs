@@ -5,18 +5,18 @@
 //! |---|---|
 //! | `settings` | the machines' configurations, from the scenario |
 //! | `descriptor` | a payload that has a size and no bytes |
-//! | `length` | how long a message is when it is encoded |
-//! | `post` | messages on their way, and what waits for a network interface |
-//! | `agenda` | what is to happen at which instant: deadlines, triggers, the control network, deaths |
+//! | `length` | length of an encoded message |
+//! | `post` | messages on their way, and those that wait for a network interface |
+//! | `agenda` | actions at given instants: deadlines, triggers, the control network, deaths |
 //! | `readouts`, `builders`, `manager` | each machine and its driver |
 //!
-//! - **Sources**: each readout unit reads one source, whose fragments are there when their event is triggered. A
-//!   driver hands them over when a builder asks for them or for a later event: no message depends on whether that is
-//!   sooner, and 512 readout units hold no more than what is being built.
+//! - **Sources**: each readout unit reads one source, whose fragments exist when their event is triggered. A driver
+//!   hands them over when a builder asks for them or for a later event: no message depends on whether that is earlier,
+//!   and 512 readout units hold no more than the events under construction.
 //! - **Builders** store every event at once.
 //! - **Triggers** come as fast as credit allows, or at a rate; a trigger that finds the event manager busy is vetoed.
-//! - **Sizes on the wire** are those of the encoded messages. Of what waits for one network interface, messages without
-//!   payload go first: hosts have a connection for each peer, and what is small does not wait long behind what is large.
+//! - **Sizes on the wire** are those of the encoded messages. Messages without payload are sent first on each network
+//!   interface: hosts have a connection for each peer, and small messages do not wait long behind large ones.
 //! - **The event manager** has the first endpoint that the placement leaves free, or shares endpoint 0; with a control
 //!   network of its own, everything but super-fragments takes that network's time and needs no endpoint.
 //! - **Processors** are not modelled: a machine answers at the instant at which it is asked.
@@ -114,7 +114,7 @@ impl Roles {
         Ok(roles)
     }
 
-    /// Messages are cut to the frames of these links: what a slot holds depends on it.
+    /// Sets the frame size of the links, which determines how much fits into a slot.
     #[must_use]
     pub fn over(mut self, link: &LinkModel) -> Self {
         let frames = Frames { overhead: link.frame_overhead, payload: link.frame_payload };
@@ -128,13 +128,13 @@ impl Roles {
         self.manager.machine.ledger()
     }
 
-    /// Whether the run has closed: all events have ended, and all machines have reported.
+    /// Returns whether the run has closed: all events have ended, and all machines have reported.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.manager.machine.is_finished()
     }
 
-    /// The books of all readout units together: fragments, and what was counted beside.
+    /// Returns the accounts of all readout units together: fragments, and other counts.
     #[must_use]
     pub fn readout_books(&self) -> NodeBooks {
         add_up(self.readouts.iter().map(ReadoutHost::books))
@@ -198,7 +198,7 @@ impl Roles {
     }
 
     fn wake(&mut self, node: NodeId, planned: Timestamp, now: Picos, wake: &mut Wake) {
-        // The run is over: nobody waits for anything any more.
+        // The run is over: no node waits for anything any more.
         if self.is_closed() {
             return;
         }
@@ -224,7 +224,7 @@ impl Roles {
         }
         let (readout, builder) = self.post.nodes_at(endpoint);
         if let Some(index) = readout {
-            // What its source sent meanwhile went nowhere.
+            // The source's data of the meantime are lost.
             let triggered = self.manager.triggered();
             self.readouts[index].begin(&self.settings, triggered, now);
             self.settle_readout(index, now, wake);
@@ -235,7 +235,7 @@ impl Roles {
         }
     }
 
-    /// The last event counts when the run has closed, so that a run of so many events closes its books.
+    /// The last event counts when the run has closed, so that a run with a number of events closes its accounts.
     fn countable(&self) -> u64 {
         if self.is_closed() { u64::MAX } else { self.settings.events - 1 }
     }
@@ -250,8 +250,8 @@ impl Roles {
         }
     }
 
-    /// The books must balance at any time; those of events and of fragments agree when the run has closed and nobody
-    /// took books along.
+    /// Checks that the books balance; those of events and of fragments must agree when the run has closed and no dead
+    /// node took accounts with it.
     fn checks(&self) -> Vec<Check> {
         let ledger = self.ledger();
         let books = self.readout_books().fragments;

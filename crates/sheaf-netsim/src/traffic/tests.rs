@@ -1,4 +1,4 @@
-//! An ideal network for the tests of workloads, and what all of them must do.
+//! An ideal network for the tests of workloads, and the common requirements on them.
 
 mod conservation;
 mod documents;
@@ -18,7 +18,7 @@ enum Step {
     Ask(u32),
 }
 
-/// A network in which nothing is ever in the way: every sender's link is its own, a receiver takes what comes.
+/// A network without obstacles: every sender has its own link, a receiver takes everything.
 pub(super) struct Ideal<T> {
     pub(super) traffic: T,
     rate: Rate,

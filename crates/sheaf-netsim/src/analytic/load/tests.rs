@@ -23,8 +23,8 @@ fn numbered(digits: &[u32], numbering: &Numbering) -> Network {
 
 #[test]
 fn a_delta_network_passes_every_shift_without_conflict_in_any_order_of_digits() {
-    // Each line of a layer is told by some digits of the source and the others of the destination; with the shift either
-    // digit tells the other one, from the least significant on.
+    // Each line of a layer is determined by some digits of the source and the others of the destination; with the shift
+    // either digit determines the other one, from the least significant on.
     for digits in [[2, 1, 0], [0, 1, 2], [1, 2, 0]] {
         let network = numbered(&digits, &Numbering::Identity);
         assert!((0..64).all(|shift| shift_conflicts(&network, Routes::Hash, 1, shift) == 0), "{digits:?}");

@@ -21,7 +21,7 @@ pub(super) struct Waiter {
     pub(super) flits: u32,
 }
 
-/// Who waits for which link, and the arbiters of all links.
+/// The messages that wait for each link, and the arbiters of all links.
 pub(super) struct Allocation {
     waiting: Vec<Vec<Waiter>>,
     turns: Vec<Turn>,
@@ -29,10 +29,10 @@ pub(super) struct Allocation {
     arbiter: Arbiter,
     /// Whether a message needs room for all of it.
     whole: bool,
-    /// Links at which something has changed: somebody came, or room did.
+    /// Links at which something has changed: a message arrived, or there is new room.
     open: Vec<u32>,
     is_open: Vec<bool>,
-    /// Who may have the link that is looked at, and their places among its waiters.
+    /// Messages that may have the current link, and their positions among its waiters.
     contenders: Vec<Contender>,
     places: Vec<usize>,
 }
@@ -59,7 +59,7 @@ impl Allocation {
         self.look_at(link.0);
     }
 
-    /// A lane of `link` belongs to nobody any more.
+    /// Marks a lane of `link` as free.
     #[inline]
     pub(super) fn freed(&mut self, link: u32) {
         if !self.waiting[link as usize].is_empty() {
@@ -75,7 +75,7 @@ impl Allocation {
         }
     }
 
-    /// Whether nobody waits for `link`.
+    /// Returns whether no message waits for `link`.
     pub(super) fn is_unwanted(&self, link: LinkId) -> bool {
         self.waiting[link.index()].is_empty()
     }
@@ -86,7 +86,7 @@ impl Allocation {
         (0_u32..).zip(&self.waiting).find(|(_, waiting)| waits(waiting)).map(|(link, _)| link)
     }
 
-    /// A link that somebody waits for.
+    /// Returns a link that a message waits for.
     pub(super) fn any_wanted(&self) -> Option<u32> {
         (0_u32..).zip(&self.waiting).find(|(_, waiting)| !waiting.is_empty()).map(|(link, _)| link)
     }
@@ -97,7 +97,7 @@ impl Allocation {
         }
     }
 
-    /// Gives free outputs to messages, and tells who got one: (link, who).
+    /// Assigns free outputs to messages, and calls `got` with each link and the message that got it.
     pub(super) fn allocate(&mut self, fabric: &mut Fabric, mut got: impl FnMut(u32, &Waiter)) {
         while let Some(link) = self.open.pop() {
             self.is_open[link as usize] = false;
@@ -120,7 +120,7 @@ impl Allocation {
                 self.contenders.push(waiter.contender);
                 self.places.push(place);
             } else if !self.whole {
-                // Nobody needs more room than anybody else.
+                // No message needs more room than any other.
                 return None;
             }
         }

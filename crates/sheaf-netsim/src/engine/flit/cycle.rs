@@ -36,7 +36,7 @@ impl<E> Later<E> {
         Self { ring: (0..=most).map(|_| Vec::new()).collect(), present: 0, pending: 0 }
     }
 
-    /// `what` happens after so many cycles: at least 1, at most what the ring was made for.
+    /// Schedules `what` after a number of cycles: at least 1, at most the size of the ring.
     #[inline]
     fn push(&mut self, cycles: u32, what: E) {
         // No division: this is done for every flit.
@@ -95,13 +95,13 @@ impl Pace {
         Self { free_at: vec![0; per_flit.len()], per_flit, all_full }
     }
 
-    /// Whether `link` can take a flit in `cycle`; if so it is taken.
+    /// Takes a flit of `link` in `cycle`, if it is free; returns whether it was.
     fn take(&mut self, link: u32, cycle: u64) -> bool {
         let (free_at, now) = (&mut self.free_at[link as usize], cycle << 10);
         if *free_at > now {
             return false;
         }
-        // What was left of the last cycle is not lost to a link that goes on without a pause.
+        // The rest of the last cycle is not lost to a link that continues without a pause.
         let from = if *free_at + (1 << 10) > now { *free_at } else { now };
         *free_at = from.saturating_add(self.per_flit[link as usize]);
         true
@@ -128,7 +128,7 @@ pub(super) struct Run<'a> {
     /// For each link, the last cycle in which a flit left the buffers at its end.
     drained: Vec<u64>,
     moves: Vec<u32>,
-    /// For each stage: flits in the buffers at the last look.
+    /// For each stage: flits in the buffers at the last sample.
     sampled: Vec<u64>,
     cycle: u64,
     now: Picos,
@@ -213,7 +213,7 @@ impl<'a> Run<'a> {
         busy
     }
 
-    /// Goes on to the next cycle in which a host does something; false where none ever does.
+    /// Advances to the next cycle in which a host does something; returns `false` if none ever does.
     fn step_over(&mut self) -> bool {
         let pausing = self.pausing.iter();
         let starts =
@@ -273,7 +273,7 @@ impl<'a> Run<'a> {
                         let journey = self.router.begin(message.source, message.destination);
                         let flits = self.options.flits(message.bytes);
                         let number = self.messages.insert(Passing { message, journey, flits });
-                        // Looked at again at once: without a delay it enters in this cycle.
+                        // Examined again at once: without a delay it enters in this cycle.
                         let until = self.now + self.options.start;
                         self.pausing[index] = Pausing { host, until, starting: Some(number) };
                     }
@@ -342,7 +342,7 @@ impl<'a> Run<'a> {
     fn one_lane_each(&mut self) {
         let (fabric, lanes, cycle) = (&self.fabric, self.fabric.lanes, self.cycle);
         let (turns, drained) = (&mut self.lane_turn, &mut self.drained);
-        // Who comes first has more to choose from: begin at another place in every cycle.
+        // The first one has more to choose from: begin at another position in every cycle.
         let count = self.moves.len().max(1) as u64;
         let start = (cycle.wrapping_mul(0x9E37_79B9_7F4A_7C15) % count) as usize;
         let start = self.moves[start.min(self.moves.len())..].first().map_or(0, |&channel| channel / lanes);
@@ -489,9 +489,9 @@ impl<'a> Run<'a> {
         self.request(channel, number);
     }
 
-    /// Tells the meter what the buffers hold; at the `end` also the most that one of them ever held.
+    /// Reports the content of the buffers to the meter; at the `end` also the maximum of each.
     fn sample(&mut self, end: bool) {
-        // At a host nothing is kept: only what leads to switches has content.
+        // Hosts keep nothing: only links to switches have content.
         let mut content = vec![(0_u64, 0_u32); self.sampled.len()];
         let lanes = self.fabric.lanes as usize;
         for (link, buffers) in self.network.links.iter().zip(self.fabric.channels.chunks(lanes)) {

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 
 /// No channel.
 pub(super) const NONE: u32 = u32::MAX;
-/// Room that never ends: what arrives at a host is gone at once.
+/// Unlimited room: data that arrive at a host are consumed at once.
 pub(super) const ENDLESS: u32 = u32::MAX;
 
 /// A lane of a link with its buffer, or a network interface with its message. Two of them fill a cache line.
@@ -22,13 +22,13 @@ pub(super) const ENDLESS: u32 = u32::MAX;
 pub(super) struct Channel {
     /// Which channel sends into this one.
     pub(super) owner: u32,
-    /// Which channel the first message in the buffer goes on to.
+    /// Channel to which the first message in the buffer continues.
     pub(super) out: u32,
     /// Flits in the buffer.
     pub(super) content: u32,
     /// Room in the buffer as far as its sender knows; [`ENDLESS`] where a host is behind.
     pub(super) credits: u32,
-    /// Flits of the first message that have not yet left the buffer, here or still to come.
+    /// Flits of the first message that have not yet left the buffer, whether present or still to come.
     pub(super) left: u32,
     /// Flits of the first message.
     pub(super) flits: u32,
@@ -194,7 +194,7 @@ impl Fabric {
         })
     }
 
-    /// Whether a message that comes now would get a lane of `link`.
+    /// Returns whether a message that arrives now would get a lane of `link`.
     pub(super) fn is_free(&self, link: u32) -> bool {
         self.free_lane(link, 0).is_some()
     }
@@ -213,7 +213,7 @@ impl Fabric {
         self.update(channel);
     }
 
-    /// Whether a flit can go over `channel`, as its owner and its room are now.
+    /// Returns whether a flit can pass `channel`, with its present owner and room.
     #[inline]
     pub(super) fn update(&mut self, channel: u32) {
         let Channel { owner, credits, .. } = self.channels[channel as usize];

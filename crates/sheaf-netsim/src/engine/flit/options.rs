@@ -11,11 +11,11 @@ pub enum Kind {
     Wormhole,
     /// When the buffer behind it has room for the whole message.
     CutThrough,
-    /// When the whole message is there, and the buffer behind has room for it.
+    /// When the whole message has arrived, and the next buffer has room for it.
     StoreAndForward,
 }
 
-/// Options of a flit-level run, beside network and traffic.
+/// Options of a flit-level run, in addition to network and traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Bytes of a flit; the last flit of a message may be shorter, and takes as long.
@@ -30,7 +30,7 @@ pub struct Options {
     pub credit_cycles: u32,
     /// Lanes of each link.
     pub lanes: u32,
-    /// Who goes first.
+    /// Order of service.
     pub arbiter: Arbiter,
     /// Which of several ways.
     pub routes: Routes,
@@ -42,7 +42,7 @@ pub struct Options {
     pub seed: u64,
 }
 
-/// Why a scenario cannot be simulated flit by flit.
+/// Reason why a scenario cannot be simulated flit by flit.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum FlitError {
     /// Another kind of switch.
@@ -51,7 +51,7 @@ pub enum FlitError {
         /// Switching that was requested.
         switching: Switching,
     },
-    /// A buffer of so many messages is no number of flits.
+    /// A buffer of that many messages is not a whole number of flits.
     #[error(
         "sizes {size:?} have no largest message, so that a buffer of messages is no number of flits; use sizes with an upper end, or wormhole switching"
     )]
@@ -62,7 +62,7 @@ pub enum FlitError {
     /// Feature that only the message-level engines model.
     #[error("the flit level does not model {what}; use the message level")]
     NotModelled {
-        /// What.
+        /// The parameter.
         what: &'static str,
     },
     /// A number that makes no switch.
@@ -78,14 +78,14 @@ pub enum FlitError {
 }
 
 impl Options {
-    /// The flits of `scenario`.
+    /// Converts `scenario` to flits.
     ///
-    /// Where it does not say how large a flit is: a wormhole message has 128 flits if it is to be much longer than
-    /// buffers (which then have as many flits as keep a link busy), a buffer of so many bytes has 4 flits and a message
-    /// at least 16, and where buffers hold whole messages a message has 64.
+    /// If it does not define the size of a flit: a wormhole message has 128 flits if it is to be much longer than
+    /// buffers (which then have as many flits as keep a link busy), a buffer with a size in bytes has 4 flits and a
+    /// message at least 16, and if buffers hold whole messages a message has 64.
     ///
     /// # Errors
-    /// [`FlitError`] where the scenario asks for what flits cannot say.
+    /// [`FlitError`] if the scenario cannot be expressed in flits.
     pub fn of(scenario: &Scenario) -> Result<Self, FlitError> {
         not_modelled(scenario)?;
         let flits = scenario.flits;
@@ -184,7 +184,7 @@ fn not_modelled(scenario: &Scenario) -> Result<(), FlitError> {
     }
 }
 
-/// The sizes of what `traffic` sends.
+/// Returns the message sizes of `traffic`.
 pub(crate) fn size_of(traffic: &TrafficModel) -> SizeModel {
     match traffic {
         TrafficModel::Random { size, .. } => *size,

@@ -14,7 +14,7 @@ use crate::scenario::{Arbiter, Routes, RunLength, SizeModel};
 use crate::traffic::Traffic;
 use crate::units::Picos;
 
-/// A run of so many cycles.
+/// A run of a number of cycles.
 #[derive(Clone, Copy)]
 struct Case {
     options: Options,
@@ -54,7 +54,7 @@ fn simulate<T: Traffic>(network: &Network, case: Case, traffic: &mut T) -> (Flit
     (run, measured)
 }
 
-/// Efficiency where every host always has a message for anybody.
+/// Efficiency if every host always has a message for a random destination.
 fn saturated(network: &Network, case: Case, size: SizeModel) -> f64 {
     let mut traffic = Uniform::saturated(size, network.endpoints(), case.options.seed);
     let (run, measured) = simulate(network, case, &mut traffic);

@@ -1,12 +1,12 @@
-//! Where the tail of a message is, with delays and buffers.
+//! Position of the tail of a message, with delays and buffers.
 //!
-//! All is told in time at the message's own pace: `time` is that of its whole body, `room` that of a buffer. Link *k*
-//! begins to carry the message at `start[k]`; without stalls its tail is gone `time` later. When the head is held up, the
-//! body moves on into the buffers between: first the one where the head is, then the ones behind. A stall that is longer
-//! than what these take stops link *k* for the rest (`stall[k]`). What a buffer has taken it keeps until the tail comes,
-//! because what comes in also goes out.
+//! All values are times at the message's own rate: `time` is that of its whole body, `room` that of a buffer. Link *k*
+//! begins to carry the message at `start[k]`; without stalls its tail has passed `time` later. When the head is held
+//! up, the body moves on into the buffers: first the one where the head is, then the ones behind. A stall longer than
+//! these can absorb stops link *k* for the rest (`stall[k]`). A buffer keeps what it has absorbed until the tail comes,
+//! because its input and output rates are equal.
 //!
-//! So the end of link *k* is `start[k] + time + stall[k]`, and it is certain as soon as it lies before the instant at
+//! So the end of link *k* is `start[k] + time + stall[k]`, and it is certain as soon as it is before the instant at
 //! which the room between link and head would be full if the head were held up from now on.
 
 use super::messages::NONE;
@@ -28,7 +28,7 @@ struct Hop {
 struct Body {
     /// The time of the whole body on the slowest link so far.
     time: Picos,
-    /// When the head comes or came to the end of the last link.
+    /// Time at which the head reaches or reached the end of the last link.
     head_at: Picos,
     /// Number of links with a planned end.
     planned: u16,
@@ -134,8 +134,8 @@ impl Bodies {
         body.room = room;
     }
 
-    /// The head was held up at the end of the last of so many links until `now`: the stall goes back from buffer to
-    /// buffer.
+    /// Records that the head was held up at the end of the last of `links` links until `now`: the stall propagates back
+    /// from buffer to buffer.
     fn hold_up(&mut self, message: u32, links: usize, now: Picos) {
         let body = &self.bodies[message as usize];
         let mut stall = now.since(body.head_at);
@@ -153,7 +153,8 @@ impl Bodies {
         self.bodies[message as usize].time
     }
 
-    /// The head has come to the end of `link`, its last one. False where it is behind the tail of another message.
+    /// Records that the head has reached the end of `link`, its last one. Returns `false` if it is behind the tail of
+    /// another message.
     pub(super) fn arrive(&mut self, message: u32, link: LinkId) -> bool {
         let first = self.buffers[link.index()].first;
         let front = first == NONE || first == message;
@@ -161,8 +162,8 @@ impl Bodies {
         front
     }
 
-    /// The head is where it ends, after so many links, and the body follows within `time`. Says when its last byte
-    /// arrives.
+    /// Records that the head has arrived after `links` links, and the body follows within `time`. Returns when its last
+    /// byte arrives.
     pub(super) fn follow(&mut self, message: u32, links: usize, time: Picos, now: Picos) -> Picos {
         self.hold_up(message, links, now);
         let body = &mut self.bodies[message as usize];
@@ -192,8 +193,8 @@ impl Bodies {
         }
     }
 
-    /// The tail has left the buffer at the end of `link`, the message's hop `hop`. Says which message is the first there
-    /// now, and whether its head waits.
+    /// Records that the tail has left the buffer at the end of `link`, the message's hop `hop`. Returns the message
+    /// that is now the first there, and whether its head waits.
     pub(super) fn drained(&mut self, message: u32, link: LinkId, hop: usize) -> Option<(u32, bool)> {
         let buffer = &mut self.buffers[link.index()];
         debug_assert_eq!(buffer.first, message, "a tail leaves a buffer in which it is not the first");
@@ -206,7 +207,7 @@ impl Bodies {
         })
     }
 
-    /// Whether the head waits behind the tail of another message.
+    /// Returns whether the head waits behind the tail of another message.
     pub(super) fn is_behind(&self, message: u32) -> bool {
         self.bodies.get(message as usize).is_some_and(|body| body.behind)
     }

@@ -1,4 +1,4 @@
-//! Messages that wait for one another in a circle. They never move again: a message keeps what it holds while it waits,
+//! Messages that wait for one another in a loop. They never move again: a message keeps what it holds while it waits,
 //! and waits for one thing at a time.
 
 use super::body::Bodies;
@@ -8,7 +8,7 @@ use super::messages::NONE;
 use crate::network::{LinkId, Network, Place};
 use crate::report::Check;
 
-/// Looks for a circle, and names its links.
+/// Searches for a loop, and names its links.
 pub(super) fn check(network: &Network, links: &Links, messages: &Messages, bodies: &Bodies) -> Check {
     let cycle = find(&Obstacles::new(network, links, messages, bodies));
     let detail = match &cycle {
@@ -25,7 +25,7 @@ pub(super) fn check(network: &Network, links: &Links, messages: &Messages, bodie
     Check { name: "deadlock", pass: cycle.is_none(), detail }
 }
 
-/// The links that are waited for in a circle, each held by the message that waits for the next one.
+/// Returns the links that are waited for in a loop, each held by the message that waits for the next one.
 fn find(obstacles: &Obstacles) -> Option<Vec<LinkId>> {
     // In which search a message was seen: a search that comes back to its own trace has found a circle.
     let mut seen = vec![NONE; obstacles.0.len()];
@@ -57,14 +57,14 @@ fn circle(obstacles: &Obstacles, start: u32) -> Vec<LinkId> {
     named
 }
 
-/// For each message what it waits for inside the network: the link, and the message that is in the way.
+/// The obstacle of each message within the network: the link, and the message that holds it.
 struct Obstacles(Vec<Option<(LinkId, u32)>>);
 
 impl Obstacles {
     fn new(network: &Network, links: &Links, messages: &Messages, bodies: &Bodies) -> Self {
         let mut obstacles = vec![None; messages.count()];
         for (number, holder) in (0..).map(LinkId).zip(messages.holders(network.links.len())) {
-            // A rail is held by nobody in the idle time after a message.
+            // No message holds a rail in the idle time after a message.
             if holder == NONE {
                 continue;
             }

@@ -1,24 +1,24 @@
-//! Links, whether they are held, and who waits for them.
+//! Links, whether they are held, and the messages that wait for them.
 
 use super::messages::{Messages, NONE};
 use crate::dice::{Dice, Purpose};
 use crate::network::{EndpointId, Forwarding, LinkId, Network, Place, SwitchId};
 use crate::scenario::Arbiter;
 
-/// [`Link::state`] of a link that nobody holds.
+/// [`Link::state`] of a free link.
 const FREE: u32 = u32::MAX;
-/// [`Link::state`] of a link that is held, and for which nobody waits.
+/// [`Link::state`] of a link that is held, and for which no message waits.
 const HELD: u32 = u32::MAX - 1;
 
-/// The bits of [`Link::end`] that tell what it is; the others are a number.
+/// The upper bits of [`Link::end`] are its kind; the others are a number.
 const KIND_SHIFT: u32 = 26;
 /// The kind of a link that leads to an endpoint.
 const ENDPOINT: u32 = 63;
 /// The kind of a link that leads to a switch whose ways the network knows. Those below are numbers of rules.
 const SWITCH: u32 = 62;
 
-/// A link as the engine needs it: 8 bytes, because what a message costs in a large network is the links that are not in
-/// the cache. Who holds it is not told here but by the chains of the messages.
+/// State of a link: only 8 bytes, because the cost of a message in a large network is dominated by links that are not
+/// in the cache. The chains of the messages define which message holds it.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     /// [`FREE`], [`HELD`], or the last of those that wait, in a ring through [`Messages::behind`]: the first comes after
@@ -36,7 +36,7 @@ struct Rule {
     radix: u32,
 }
 
-/// Where a link leads.
+/// Far end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     /// To its destination.
@@ -88,7 +88,7 @@ impl Links {
         }
     }
 
-    /// Where `link` leads a message to the endpoint at `place` of the wiring.
+    /// Returns the next end of `link` for a message to the endpoint at `place` of the wiring.
     #[inline]
     pub(super) fn way(&self, link: LinkId, place: u32) -> Way {
         let end = self.links[link.index()].end;
@@ -149,8 +149,7 @@ impl Links {
         std::iter::successors(first, move |&message| (message != last).then(|| messages.behind(message)))
     }
 
-    /// The holder gives `link` up. Says who holds it now: of those that wait the one that the arbiter chooses, or
-    /// [`NONE`].
+    /// Releases `link`. Returns its new holder: the waiting message chosen by the arbiter, or [`NONE`].
     #[inline]
     pub(super) fn pass_on(&mut self, number: LinkId, messages: &mut Messages) -> u32 {
         let link = &mut self.links[number.index()];

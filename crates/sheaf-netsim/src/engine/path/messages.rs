@@ -9,10 +9,10 @@ use crate::units::Picos;
 /// No message.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Messages by number; a number is used again when its message has ended.
+/// Messages by number; the number of an ended message is reused.
 ///
-/// An array for each field: most of what happens in a large network is that a message waits or goes on, and the few
-/// fields for that then stay in the cache.
+/// An array for each field: most events in a large network are messages that wait or advance, and the few fields needed
+/// for that then stay in the cache.
 #[derive(Clone, Debug)]
 pub(super) struct Messages {
     messages: Vec<Message>,
@@ -24,11 +24,11 @@ pub(super) struct Messages {
     /// The links of each, `stride` entries.
     chains: Vec<LinkId>,
     stride: usize,
-    /// Since when it has waited, and who is behind it in the ring of those that wait for the same link.
+    /// Time since which it has waited, and the next message in the ring of those that wait for the same link.
     since: Vec<Picos>,
     behind: Vec<u32>,
     turn: Vec<u32>,
-    /// Why it will be lost.
+    /// Reason why it will be lost.
     doomed: Vec<Option<Cause>>,
     unused: Vec<u32>,
 }
@@ -124,7 +124,7 @@ impl Messages {
         self.left[number as usize] += 1;
     }
 
-    /// Who holds each of `links` links; [`NONE`] where nobody does.
+    /// Returns the holder of each of `links` links; [`NONE`] for a free one.
     pub(super) fn holders(&self, links: usize) -> Vec<u32> {
         let mut holders = vec![NONE; links];
         for (number, &left) in (0_u32..).zip(&self.left) {
@@ -176,7 +176,7 @@ impl Messages {
         self.doomed[number as usize] = Some(cause);
     }
 
-    /// Why it will be lost, if it will.
+    /// Returns the reason why it will be lost, if it will.
     #[inline]
     pub(super) fn doomed(&self, number: u32) -> Option<Cause> {
         self.doomed[number as usize]

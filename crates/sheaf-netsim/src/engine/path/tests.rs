@@ -75,7 +75,7 @@ fn spread_of_sizes_lowers_the_throughput_of_a_crossbar() {
 #[test]
 fn an_idle_gap_of_the_host_raises_what_is_reached_of_the_peak() {
     // Both demonstrators of the document (measured 69 % and 51 %) with one overhead: 8 % of the message's time. The
-    // efficiency is told relative to what a host with this gap can send.
+    // efficiency is relative to the capacity of a host with this gap.
     for (topology, expected, messages) in
         [(Topology::Crossbar { ports: 4 }, 0.687, 30_000), (delta(4, 2), 0.518, 10_000)]
     {

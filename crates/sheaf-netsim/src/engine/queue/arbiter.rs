@@ -1,4 +1,4 @@
-//! Who of several inputs gets an output.
+//! Choice among several inputs that wait for an output.
 
 use super::frames::NONE;
 use crate::dice::{Dice, Purpose};
@@ -11,7 +11,7 @@ pub(super) struct Waiters {
     dice: Dice,
     /// For each link, the links whose far ends wait for it, in the order in which they came.
     lines: Vec<Vec<u32>>,
-    /// For each link, who had it last.
+    /// For each link, its last user.
     last: Vec<u32>,
 }
 
@@ -31,7 +31,7 @@ impl Waiters {
         self.lines[output as usize].push(input);
     }
 
-    /// Whether nobody waits for `output`.
+    /// Returns whether no input waits for `output`.
     #[inline]
     pub(super) fn is_empty(&self, output: u32) -> bool {
         self.lines[output as usize].is_empty()
@@ -59,7 +59,7 @@ impl Waiters {
     #[inline]
     pub(super) fn take(&mut self, output: u32, place: usize) {
         let line = &mut self.lines[output as usize];
-        // The order matters only to those who are served in it.
+        // The order matters only for rules that serve in it.
         let input =
             if self.rule == Arbiter::FirstCome { line.remove(place) } else { line.swap_remove(place) };
         self.last[output as usize] = input;

@@ -23,8 +23,8 @@ impl Simulation<'_> {
         ]
     }
 
-    /// Whether the frames in all queues of the network are those that messages miss, and the messages under way those
-    /// that were offered and neither arrived nor were lost.
+    /// Checks that the frames in all queues of the network are those that messages lack, and that the messages in
+    /// flight are those that were offered and neither arrived nor were lost.
     fn check_conservation(&self) -> Check {
         let under_way = self.messages.iter().filter(|(_, entry)| !entry.lost).count() as u64;
         let booked = self.meter.in_flight();
@@ -57,7 +57,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Whether no buffer holds more than it may, and each knows what it holds.
+    /// Checks that no buffer exceeds its capacity, and that the counted contents are right.
     fn check_buffers(&self) -> Check {
         let wrong = (0u32..).zip(&self.ports).find(|&(_, port)| !self.is_sound(port));
         let shared = match self.scheme {

@@ -5,7 +5,7 @@ use crate::meter::{Cause, Names};
 use crate::network::{Network, Place};
 use crate::scenario::WhenFull;
 
-/// Why a frame is lost.
+/// Cause of a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LossKind {
     /// Its queue is full.

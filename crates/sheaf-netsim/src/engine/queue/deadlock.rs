@@ -1,7 +1,8 @@
-//! Buffers that wait for one another in a circle.
+//! Buffers that wait for one another in a loop.
 //!
-//! A buffer is stuck if its first frame waits for room in other buffers and every one of those is stuck. Nothing that
-//! happens elsewhere can change that, so it is enough to look when a run ends: who is stuck then stays so for ever.
+//! A buffer is stuck if its first frame waits for room in other buffers and every one of those is stuck. Nothing
+//! elsewhere can change that, so it is sufficient to check when a run ends: a buffer that is stuck then stays so for
+//! ever.
 
 use super::frames::NONE;
 use super::scheme::Scheme;
@@ -16,14 +17,14 @@ pub enum Buffer {
     Input {
         /// The link.
         link: LinkId,
-        /// Where the link ends.
+        /// End of the link.
         at: Place,
     },
     /// In front of a link.
     Queue {
         /// The link.
         link: LinkId,
-        /// Where the link begins.
+        /// Beginning of the link.
         at: Place,
     },
 }
@@ -41,7 +42,7 @@ impl fmt::Display for Buffer {
     }
 }
 
-/// Frames that can never go on.
+/// Frames that can never move.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deadlock {
     /// Each of these waits for room in the next, and the last for room in the first.
@@ -65,7 +66,7 @@ impl fmt::Display for Deadlock {
 /// State of a buffer in the search for a circle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum State {
-    /// It moves, or is empty, or will be looked at.
+    /// It moves, or is empty, or will be examined.
     Moves,
     /// For room in any of these.
     Waits(Vec<usize>),
@@ -121,7 +122,7 @@ impl Simulation<'_> {
             }
             Scheme::OutputQueues { queue_bytes, memory_bytes, .. } => {
                 // A frame that would fit waits too, behind the larger one that the arbiter has chosen: until that one
-                // goes, nobody is asked again.
+                // moves, no other is asked.
                 let next = &self.ports[output];
                 if next.queued_bytes == 0 {
                     return State::Moves;

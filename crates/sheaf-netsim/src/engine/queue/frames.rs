@@ -114,7 +114,7 @@ impl Frames {
         self.slab[id as usize].next
     }
 
-    /// Takes the frame at `position` out of the queue. Walks: for what is rare.
+    /// Takes the frame at `position` out of the queue. Walks the list: for rare cases.
     pub(super) fn take(&mut self, fifo: &mut Fifo, position: u32) -> Option<u32> {
         if position == 0 {
             return self.pop(fifo);
@@ -152,7 +152,7 @@ pub(super) struct Entry {
     pub(super) next: u32,
     /// Frames that have not left the interface yet.
     pub(super) uncut: u32,
-    /// Frames that have not come to their end yet, wherever they are.
+    /// Number of its frames that have not ended yet.
     pub(super) open: u32,
     /// The earliest instant at which its first byte may be on a link.
     pub(super) ready: Picos,
@@ -200,10 +200,10 @@ impl Messages {
     }
 }
 
-/// `position` as the number of a thing in a slab.
+/// Converts `position` to an index in a slab.
 ///
 /// # Panics
-/// If there are 2^32 things: a run with so much under way at once would need hundreds of gigabytes.
+/// If there are 2^32 entries: a run with that many in flight at once would need hundreds of gigabytes.
 pub(super) fn index(position: usize) -> u32 {
     u32::try_from(position).expect("things under way are numbered by 32 bits")
 }

@@ -98,8 +98,8 @@ impl Simulation<'_> {
         self.begin_sending(link, frame);
     }
 
-    /// The first message behind `link` becomes the one that is sent; with look-ahead the first whose way on from the
-    /// first switch is open, if there is one.
+    /// Selects the message to be sent among those that wait for `link`: the first, or, with look-ahead, the first whose
+    /// output at the first switch is free, if there is one.
     fn choose_message(&mut self, link: u32) {
         let mut before = NONE;
         let mut chosen = self.rails[link as usize].first;
@@ -126,7 +126,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Whether the switch behind `link` could send the first frame of message `id` on at once.
+    /// Returns whether the switch behind `link` could forward the first frame of message `id` at once.
     fn is_open(&self, link: u32, id: u32) -> bool {
         let entry = self.messages.get(id);
         let switch = SwitchId(self.ports[link as usize].switch);
@@ -158,7 +158,7 @@ impl Simulation<'_> {
         self.ask_soon(message.source.0);
     }
 
-    /// The last byte of a frame has come to the host that it was sent to.
+    /// Handles the arrival of a frame's last byte at its destination.
     #[inline]
     pub(super) fn deliver(&mut self, frame: u32) {
         let id = self.frames.remove(frame).message;
@@ -177,7 +177,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// A frame is lost, and with it its message. The other frames of the message travel on in vain.
+    /// Loses a frame, and with it its message. The other frames of the message travel on for nothing.
     pub(super) fn lose(&mut self, frame: u32, stage: u16, kind: LossKind) {
         let id = self.frames.remove(frame).message;
         let entry = self.messages.get_mut(id);

@@ -1,5 +1,5 @@
-//! Switches with buffers at their inputs: the first frame of each input waits for one output; an output takes one of
-//! those who wait for it when it is free and there is room behind it.
+//! Switches with buffers at their inputs: the first frame of each input waits for one output; a free output takes one
+//! of the waiting frames when there is room behind it.
 
 use super::causes::LossKind;
 use super::frames::NONE;
@@ -9,7 +9,7 @@ use crate::network::{LinkId, SwitchId};
 use crate::units::Picos;
 
 impl Simulation<'_> {
-    /// The first frame of the input behind `link` looks for its way.
+    /// Routes the first frame of the input behind `link`.
     pub(super) fn look_for_output(&mut self, link: u32) {
         loop {
             let port = &self.ports[link as usize];
@@ -56,7 +56,7 @@ impl Simulation<'_> {
         self.lose(id, stage, LossKind::NoWay);
     }
 
-    /// `output` takes one of those who wait for it, if it can.
+    /// Lets `output` take one of the waiting frames, if it can.
     pub(super) fn arbitrate(&mut self, output: u32) {
         if !self.ports[output as usize].may_send() {
             return;
@@ -75,7 +75,7 @@ impl Simulation<'_> {
         self.begin_sending(output, id);
     }
 
-    /// Something has waited for `output` since `asked`, for a part `held` of that because of the far end.
+    /// Accounts for the wait for `output` since `asked`, of which the part `held` is due to the far end.
     #[inline]
     pub(super) fn book_waiting(&mut self, output: u32, asked: Picos, held: Picos) {
         if asked == self.now {

@@ -1,10 +1,10 @@
-//! Switches with a queue in front of each output, of its own or in a memory that all outputs share. What does not fit
-//! is lost, or waits at its input while its sender is paused.
+//! Switches with a queue in front of each output, of its own or in a memory that all outputs share. Frames that do not
+//! fit are lost, or wait at their input while its sender is paused.
 //!
 //! Pause is that of Ethernet: it stops a link, not a destination. A frame that finds its queue full stays at the input;
-//! the sender is told to stop, which takes the delay of the link, and to go on when nothing waits at the input any
-//! more. What was sent before the sender knew stays at the input as well: the room for it ("headroom") is as large as it
-//! must be, and the report says how large that was.
+//! the sender is told to stop, which takes the delay of the link, and to continue when nothing waits at the input any
+//! more. Frames sent before the sender knew stay at the input as well: the room for them ("headroom") is as large as
+//! needed, and the report contains its size.
 
 use super::causes::LossKind;
 use super::frames::NONE;
@@ -44,8 +44,8 @@ impl Simulation<'_> {
         }
     }
 
-    /// Whether `bytes` have room in the queue of `output`. One frame always has room in an empty queue where nothing may
-    /// be lost, or it would wait for ever.
+    /// Returns whether `bytes` have room in the queue of `output`. In a lossless network, one frame always has room in
+    /// an empty queue, or it would wait for ever.
     pub(super) fn fits(&self, output: u32, bytes: u32) -> bool {
         let Scheme::OutputQueues { queue_bytes, memory_bytes, full } = self.scheme else { return false };
         let port = &self.ports[output as usize];
@@ -56,7 +56,7 @@ impl Simulation<'_> {
         (in_queue && in_memory) || (full == WhenFull::Pause && port.queued_bytes == 0)
     }
 
-    /// Whether a frame of `bytes` that comes to `output` now would go on without waiting for anything but other frames.
+    /// Returns whether a frame of `bytes` that arrives at `output` now would wait for nothing but other frames.
     pub(super) fn takes_at_once(&self, output: u32, bytes: u32) -> bool {
         if self.scheme.has_input_buffers() {
             self.ports[output as usize].may_send() && self.waiters.is_empty(output)
@@ -127,7 +127,7 @@ impl Simulation<'_> {
         port.keep_clock(self.now);
     }
 
-    /// The sender into `link` goes on.
+    /// Lets the sender into `link` continue.
     pub(super) fn go(&mut self, link: u32) {
         let port = &mut self.ports[link as usize];
         port.stopped = false;
@@ -190,7 +190,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Inputs that wait for the queue of `output` go on as far as there is room.
+    /// Lets inputs that wait for the queue of `output` continue as far as there is room.
     fn readmit(&mut self, output: u32) {
         while let Some((place, input)) = self.waiters.choose(output) {
             let head = self.ports[input as usize].incoming.head;

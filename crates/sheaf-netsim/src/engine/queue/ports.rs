@@ -4,7 +4,7 @@ use super::frames::{Fifo, NONE};
 use crate::network::{Link, Network, Place};
 use crate::units::{Picos, Rate};
 
-/// One link: what never changes, its sending side, and what lies at its far end.
+/// One link: its constants, its sending side, and the buffer at its far end.
 ///
 /// The frame that is on the link is already in `incoming`; its room in the buffer that it leaves stays taken until its
 /// last byte has left.
@@ -106,7 +106,7 @@ impl Port {
         }
     }
 
-    /// All links of `network`, with `room` for so many frames behind those that lead to a switch.
+    /// Returns all links of `network`, with `room` for a number of frames behind those that lead to a switch.
     pub(super) fn all(network: &Network, room: u32) -> Vec<Self> {
         network.links.iter().map(|link| Self::new(link, room)).collect()
     }
@@ -120,7 +120,7 @@ impl Port {
         self.rate.time_for(u64::from(bytes))
     }
 
-    /// Whether the sender may begin another frame now.
+    /// Returns whether the sender may begin another frame now.
     #[inline]
     pub(super) fn may_send(&self) -> bool {
         !self.busy && !self.stopped && self.room > 0
@@ -141,8 +141,8 @@ impl Port {
         }
     }
 
-    /// For how long, until now, the link could have carried something but for the far end: what waits for it takes the
-    /// difference of two readings as the part of its waiting that was not for the link itself.
+    /// Returns the time, until now, for which the far end kept the link from carrying frames: the difference of two
+    /// readings is the part of a wait that was not for the link itself.
     #[inline]
     pub(super) fn held_up(&self, now: Picos) -> Picos {
         self.held_up + now.since(self.held_since)

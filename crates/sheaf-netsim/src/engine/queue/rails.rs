@@ -33,7 +33,7 @@ pub(super) struct Rail {
     pub(super) last: u32,
     /// Until when it rests after a message.
     pub(super) rests_until: Picos,
-    /// When it will go on by itself, while it rests or waits for its message to be ready.
+    /// Time at which it continues on its own, while it rests or waits for its message to be ready.
     pub(super) goes_on_at: Picos,
     /// Since when a message that is ready waits for the far end; [`Picos::MAX`]: none does.
     pub(super) blocked: Picos,

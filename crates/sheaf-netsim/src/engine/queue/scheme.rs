@@ -6,7 +6,7 @@ use crate::units::Picos;
 /// The kinds of switching that this engine knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scheme {
-    /// Each input has a buffer of so many frames, and the sender has as many credits.
+    /// Each input has a buffer of `frames` frames, and the sender has as many credits.
     InputBuffers { frames: u32, credit_delay: Picos, cut_through: bool },
     /// Each output has a queue.
     OutputQueues {
@@ -42,7 +42,7 @@ impl Scheme {
         })
     }
 
-    /// The frames that a sender may send before it hears of free room.
+    /// Returns the number of frames that a sender may send before it receives credits.
     pub(super) fn room(self) -> u32 {
         match self {
             Self::InputBuffers { frames, .. } => frames,
@@ -60,7 +60,7 @@ impl Scheme {
         matches!(self, Self::InputBuffers { cut_through: true, .. })
     }
 
-    /// Whether full queues stop their senders.
+    /// Returns whether full queues stop their senders.
     #[inline]
     pub(super) fn pauses(self) -> bool {
         matches!(self, Self::OutputQueues { full: WhenFull::Pause, .. })

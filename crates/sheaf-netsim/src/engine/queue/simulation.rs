@@ -1,9 +1,9 @@
-//! The state of a run and the loop that drives it: what all kinds of switches have in common.
+//! The state of a run and the loop that drives it: common to all kinds of switches.
 //!
-//! Everything that is planned for one instant happens first: frames leave, room becomes known. Then hosts are asked,
-//! frames that have arrived are looked at, and only then outputs choose among those who wait, stage by stage from the
-//! senders on. So who gets an output does not depend on the order in which the links of a network are numbered, and what
-//! leaves at an instant makes room for what comes at the same instant.
+//! All events planned for an instant happen first: frames leave, credits arrive. Then hosts are asked, arrived frames
+//! are examined, and only then outputs choose among the waiting frames, stage by stage from the senders on. So the
+//! choice does not depend on the order in which the links of a network are numbered, and what leaves at an instant
+//! makes room for what arrives at the same instant.
 
 use super::Setup;
 use super::arbiter::Waiters;
@@ -31,7 +31,7 @@ pub(super) enum Event {
     Room(u32),
     /// The sender into this link has to stop.
     Stop(u32),
-    /// The sender into this link may go on.
+    /// The sender into this link may continue.
     Go(u32),
     /// This link's interface has rested, or its message is ready.
     Feed(u32),
@@ -57,7 +57,7 @@ pub(super) struct Simulation<'a> {
     pub(super) now: Picos,
     pub(super) ports: Vec<Port>,
     pub(super) hosts: Vec<Host>,
-    /// For each link that leaves a host, what its interface does.
+    /// For each link that leaves a host, the state of its interface.
     pub(super) rails: Vec<Rail>,
     pub(super) frames: Frames,
     pub(super) messages: Messages,
@@ -120,8 +120,8 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Lets everything happen until `stop` says that it is enough (asked after every instant), nothing is left to
-    /// happen, or `limit` is over. Returns when that was.
+    /// Runs until `stop` (called after every instant) returns `true`, no event is left, or `limit` is over. Returns the
+    /// time of the end.
     pub(super) fn run(&mut self, limit: Picos, mut stop: impl FnMut(&dyn Traffic, &Meter) -> bool) -> Picos {
         self.traffic.begin(&mut self.wake);
         self.heed();
@@ -179,7 +179,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Does `act` for everything on a list of the agenda, in order, and for what is put on it meanwhile.
+    /// Calls `act` for everything on a list of the agenda, in order, including entries added meanwhile.
     #[inline]
     fn each(&mut self, list: impl Fn(&mut Agenda) -> &mut Vec<u32>, act: impl Fn(&mut Self, u32)) {
         let mut done = 0;
@@ -210,7 +210,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Books what still waits at the end: without this, what waits for ever would not be seen at all.
+    /// Accounts for everything that still waits at the end: otherwise a wait without end would not be counted at all.
     fn close(&mut self) {
         for rail in &self.rails {
             if rail.blocked < self.now {
@@ -243,7 +243,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Does what the traffic has asked for in its last call.
+    /// Applies the requests of the traffic's last call.
     #[inline]
     pub(super) fn heed(&mut self) {
         if !self.wake.is_empty() {
@@ -254,7 +254,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Calls the traffic, and does what it asks for.
+    /// Calls the traffic, and applies its requests.
     #[inline]
     pub(super) fn tell(&mut self, call: impl FnOnce(&mut dyn Traffic, Picos, &mut Wake)) {
         call(self.traffic, self.now, &mut self.wake);
@@ -267,7 +267,7 @@ impl<'a> Simulation<'a> {
         self.agenda.asks.push(host);
     }
 
-    /// `output` may be able to choose among those who wait for it.
+    /// Marks `output` as possibly able to choose among the frames that wait for it.
     #[inline]
     pub(super) fn touch(&mut self, output: u32) {
         let port = &self.ports[output as usize];

@@ -25,7 +25,7 @@ const BYTES: u32 = 1_000;
 /// The time that one message occupies a link.
 const SLOT: Picos = Picos(800_000);
 
-/// A run of messages of one slot each from every endpoint to every other, by chance; tests change what they are about.
+/// A run of messages of one slot each between random endpoints; tests change the relevant fields.
 fn scenario(topology: Topology, switching: Switching) -> Scenario {
     Scenario {
         name: String::from("test"),
@@ -54,7 +54,7 @@ fn network(scenario: &Scenario) -> Network {
 }
 
 /// Simulates `traffic` for `limit`, with the self-checks that must hold in every run; the deadlock check is the
-/// caller's. Throughput is that of the endpoints that `receives` says yes to.
+/// caller's. Throughput is that of the endpoints for which `receives` returns `true`.
 fn run_on<T: Traffic>(
     scenario: &Scenario,
     traffic: &mut T,
@@ -81,7 +81,7 @@ fn run_with<T: Traffic>(scenario: &Scenario, traffic: &mut T, limit: Picos) -> (
     run_on(scenario, traffic, limit, |_| true)
 }
 
-/// The same with saturated random traffic, for so many slots.
+/// The same with saturated random traffic, for a number of slots.
 fn run(scenario: &Scenario, slots: u64) -> Measured {
     let mut traffic = uniform(scenario);
     let (measured, ended) = run_with(scenario, &mut traffic, self::slots(slots));

@@ -1,12 +1,12 @@
 //! Queue of future events that are mostly planned in the order in which they happen.
 //!
 //! Frames of one size on links of one rate end in the order in which they began. So a few first-in-first-out lanes hold
-//! nearly everything: an event goes into the first lane whose last event is not later, as cards are laid out in patience,
-//! and into a heap where there is none. The next event is at the front of a lane. A whole run of
-//! [`crate::speed::frames`] takes a fifth fewer instructions than with the radix heap of `engine::events`.
+//! nearly everything: an event goes into the first lane whose last event is not later, as in patience sorting, and into
+//! a heap if there is none. The next event is at the front of a lane. A whole run of [`crate::speed::frames`] takes a
+//! fifth fewer instructions than with the radix heap of `engine::events`.
 //!
-//! Events of one instant come out lane by lane and not in the order in which they were planned; the engine does not mind
-//! (see `simulation`), and the same run is the same again.
+//! Events of one instant come out lane by lane instead of in the order in which they were planned; the engine does not
+//! depend on it (see `simulation`), and a repeated run is identical.
 
 use crate::units::Picos;
 use std::cmp::Reverse;
@@ -29,7 +29,7 @@ pub(super) struct Timeline<E> {
     heap: BinaryHeap<Reverse<(Picos, u64, E)>>,
     /// Number of events that went into the heap: keeps those of one instant in order.
     heaped: u64,
-    /// Where the next event is.
+    /// Position of the next event.
     next: usize,
     now: Picos,
 }
@@ -91,7 +91,7 @@ impl<E: Copy + Ord> Timeline<E> {
         self.fronts[self.next]
     }
 
-    /// The next event: time goes on to it, and stands still where there is none.
+    /// Returns the next event and advances the time to it.
     #[inline]
     pub(super) fn pop(&mut self) -> Option<E> {
         let lane = self.next;

@@ -44,7 +44,7 @@ pub(super) fn names(ports: usize, messages: Option<u32>, message_bytes: u64) -> 
 
 /// The queues of all inputs.
 enum Inputs {
-    /// One queue for each input, of which the first `window` messages are looked at.
+    /// One queue for each input, of which the first `window` messages are examined.
     Single { queues: Vec<VecDeque<Held>>, rounds: Rounds },
     /// A queue for each pair: `input * ports + output`.
     Virtual { queues: Vec<VecDeque<Held>>, held: Vec<u32>, islip: Islip, pairs: Vec<(usize, usize)> },
@@ -88,7 +88,7 @@ impl Inputs {
         }
     }
 
-    /// Takes what one slot moves from inputs to outputs into `moved`.
+    /// Moves the messages of one slot from inputs to outputs into `moved`.
     fn slot(&mut self, options: &Options, speed_up: u32, dice: &mut Dice, moved: &mut Vec<Held>) {
         match self {
             Self::Single { queues, rounds } => {
@@ -168,7 +168,7 @@ pub(super) fn run(
         slot += 1;
         now = end;
         if hosts.in_flight() == 0 {
-            // Nothing moves until somebody sends: go on to that slot.
+            // Nothing moves until a host sends: advance to that slot.
             let Some(at) = hosts.next_instant() else {
                 break;
             };

@@ -40,7 +40,8 @@ impl Rounds {
         }
     }
 
-    /// Tells for each input that wins its queue and which message of it has won. An output takes `speed_up` messages.
+    /// Calls back for each input that wins, with its queue and the winning message. An output takes `speed_up`
+    /// messages.
     pub(super) fn slot(
         &mut self,
         queues: &mut [VecDeque<Held>],
@@ -54,7 +55,7 @@ impl Rounds {
         self.losers.clear();
         self.losers.extend(0..queues.len());
         for depth in 0..self.window {
-            // An input without so many messages has nothing to look at in later rounds either.
+            // An input with fewer messages has nothing to examine in later rounds either.
             self.losers.retain(|&input| !self.has_won[input] && queues[input].len() > depth);
             for &input in &self.losers {
                 let held = &queues[input][depth];

@@ -43,11 +43,11 @@ pub(super) fn names(network: &Network, buffer_messages: Option<u32>, message_byt
 struct Held {
     message: Message,
     journey: Journey,
-    /// The slot in which it came to this input.
+    /// The slot in which it arrived at this input.
     since: u64,
 }
 
-/// The network as a sequence of layers, and who contends for what in one slot.
+/// The network as a sequence of layers, and the contenders of one slot.
 struct Layers<'a> {
     network: &'a Network,
     router: Router,
@@ -57,7 +57,7 @@ struct Layers<'a> {
     inputs: Vec<Vec<u32>>,
     turns: Vec<Turn>,
     dice: Dice,
-    /// For each link, who contends for it in this slot: (number of the input at its switch, link of that input).
+    /// For each link, its contenders in this slot: (number of the input at its switch, link of that input).
     contenders: Vec<Vec<Contender>>,
     options: &'a Options,
 }
@@ -98,12 +98,13 @@ impl<'a> Layers<'a> {
         })
     }
 
-    /// Lets what `first` tells of each input of `switch` contend: the message that may go on and since when it waits.
+    /// Enters the messages that `first` returns for each input of `switch` as contenders: the message that may advance
+    /// and since when it waits.
     fn contend(&mut self, switch: u32, mut first: impl FnMut(u32) -> Option<(Journey, u64)>) {
         let at = crate::network::SwitchId(switch);
         for (number, &input) in (0_u32..).zip(&self.inputs[switch as usize]) {
             if let Some((journey, since)) = first(input) {
-                // A way that nobody else wants yet is a free one.
+                // A path without contenders so far counts as free.
                 let contenders = &mut self.contenders;
                 let free = |link: LinkId| contenders[link.index()].is_empty();
                 let output = self.router.choose(self.network, at, &journey, free);
@@ -113,7 +114,7 @@ impl<'a> Layers<'a> {
         }
     }
 
-    /// The link whose message gets `output`, where anybody contends.
+    /// Returns the link whose message gets `output`, if there are contenders.
     fn winner(&mut self, switch: u32, output: u32) -> Option<u32> {
         let contenders = &self.contenders[output as usize];
         if contenders.is_empty() {
@@ -136,7 +137,7 @@ fn enter(layers: &mut Layers<'_>, message: &Message, free: impl FnMut(LinkId) ->
     (journey, link.expect("who sends has a link"))
 }
 
-/// Runs `traffic` where what does not get its output is lost.
+/// Runs `traffic` with the loss of messages that do not get their output.
 pub(super) fn run_unbuffered(
     network: &Network,
     options: &Options,
@@ -198,7 +199,7 @@ pub(super) fn run_unbuffered(
     Ok(hosts.finish(slot, now))
 }
 
-/// Goes on to the next slot in which somebody sends; false where nobody ever does.
+/// Advances to the next slot in which a host sends; returns `false` if none ever does.
 fn step_over(hosts: &Hosts<'_>, length: Picos, slot: &mut u64, now: &mut Picos) -> bool {
     let Some(at) = hosts.next_instant() else {
         return false;
@@ -259,7 +260,7 @@ pub(super) fn run_buffered(
         (slot, now) = (slot + 1, end);
         if !moved {
             if hosts.in_flight() > 0 {
-                // Layers have no loops: what cannot move now never can.
+                // Layers have no loops: a message that cannot move now never can.
                 break;
             }
             if !step_over(&hosts, options.slot, &mut slot, &mut now) {
@@ -270,7 +271,7 @@ pub(super) fn run_buffered(
     Ok(hosts.finish(slot, now))
 }
 
-/// The queue at the end of each link; what arrives at an endpoint is gone at once.
+/// The queue at the end of each link; messages that arrive at an endpoint are consumed at once.
 struct Buffers<'a> {
     queues: Vec<VecDeque<Held>>,
     room: usize,
@@ -290,7 +291,7 @@ impl Buffers<'_> {
         hosts.meter().filled(kind, bytes, queue.len() as u64 * bytes, now);
     }
 
-    /// The first message at the end of `input` goes on to the end of `output`, in the slot (number, length).
+    /// Moves the first message at the end of `input` to the end of `output`, in the slot (number, length).
     fn go_on(&mut self, input: u32, output: u32, slot: (u64, Picos), hosts: &mut Hosts<'_>) {
         let held = self.queues[input as usize].pop_front().expect("what has won is in the queue");
         let stage = self.network.links[input as usize].stage;

@@ -10,7 +10,7 @@ use crate::units::Picos;
 
 const SLOT: Picos = Picos::from_nanos(1);
 
-/// A run of so many slots.
+/// A run of a number of slots.
 #[derive(Clone, Copy)]
 struct Case {
     options: Options,
@@ -40,7 +40,7 @@ fn input_queued(queue: InputQueue, speed_up: u32) -> Switching {
     Switching::InputQueued { queue, buffer_messages: None, speed_up }
 }
 
-/// Slots after which a switch of so many ports has sent enough for an error of some 0.0005.
+/// Number of slots after which a switch with `ports` ports has sent enough for an error of some 0.0005.
 fn slots(ports: u32) -> u64 {
     (1_500_000 / u64::from(ports)).max(4_000)
 }
@@ -150,7 +150,7 @@ fn without_buffers_what_is_not_delivered_is_lost_layer_by_layer() {
     near(lost(1), unbuffered(4, 1, 1.0) - unbuffered(4, 2, 1.0), 0.003);
 }
 
-/// Saturated throughput of a delta network with so many messages at each input of each layer.
+/// Saturated throughput of a delta network with buffers of `buffer_messages` messages at each input of each layer.
 fn buffered(radix: u32, stages: u32, buffer_messages: u32) -> f64 {
     let ports = radix.pow(stages);
     saturated(&delta(radix, stages), case(Switching::SlottedBuffered { buffer_messages }, slots(ports)))

@@ -81,7 +81,7 @@ fn packing_fills_every_block_whatever_the_fragments() {
     assert!(ideal.messages.iter().all(|(block, _)| block.bytes == 2000));
     let sent: u64 = (0..8).map(|source| ideal.bytes_of(source)).sum();
     let built = ideal.traffic.complete_events() as f64 * 8.0 * 1500.0;
-    // Sources lie apart by the square root of what they have sent: the last events are not complete.
+    // Sources drift apart by the square root of what they have sent: the last events are not complete.
     assert!((0.85..1.0).contains(&(built / sent as f64)), "{built} of {sent}");
 }
 
@@ -136,7 +136,7 @@ fn sources_start_within_the_skew_and_their_clocks_drift_apart() {
     let spread = |times: &[u64]| times.iter().max().unwrap() - times.iter().min().unwrap();
     let (first, late) = (spread(&of_slot(0)), spread(&of_slot(1900)));
     assert!(first <= skew.0 && first > skew.0 / 2, "{first}");
-    // 1900 slots of a microsecond at up to 1000 ppm: 1.9 microseconds at most, beside the skew.
+    // 1900 slots of a microsecond at up to 1000 ppm: 1.9 microseconds at most, in addition to the skew.
     assert!(late > 1_000_000 && late <= 1_900_000 + skew.0, "{late}");
 }
 

@@ -69,7 +69,7 @@ fn a_request_travels_before_its_fragment() {
     assert!(requests >= fragments && fragments > 200, "{requests} requests, {fragments} fragments");
     let (first, at) = ideal.messages.iter().find(|(message, _)| message.bytes == 1000).unwrap();
     assert_eq!(*at, Picos::from_nanos(550), "one request and one way: {first:?}");
-    // One event at a time, asked for when the one before is there: 2 ways and some requests and fragments.
+    // One event at a time, requested when the previous one has arrived: 2 paths and some requests and fragments.
     let latency = ideal.summary().event_latency.unwrap();
     assert!(latency.p50 >= Picos::from_nanos(1500), "{latency:?}");
 }

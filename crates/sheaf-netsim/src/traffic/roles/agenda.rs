@@ -1,4 +1,4 @@
-//! Agenda of actions at given instants, beside those of the network.
+//! Agenda of actions at given instants, in addition to those of the network.
 
 use super::{picos, timestamp};
 use crate::network::EndpointId;

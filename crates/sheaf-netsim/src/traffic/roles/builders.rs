@@ -41,7 +41,7 @@ impl BuilderHost {
         self.unit = Some(BuilderUnit::new(me, settings.builder(), timestamp(now)));
     }
 
-    /// Stops; says whether it lived.
+    /// Stops; returns whether it was alive.
     pub(super) fn die(&mut self) -> bool {
         self.wake_at = None;
         self.unit.take().is_some()

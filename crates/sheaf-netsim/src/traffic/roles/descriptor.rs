@@ -5,7 +5,7 @@ use sheaf_wire::Payload;
 /// A payload that has a size and no bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Descriptor {
-    /// Number of bytes that it stands for.
+    /// Number of bytes that it represents.
     pub bytes: u32,
 }
 

@@ -74,7 +74,7 @@ impl Roles {
                     tally.ended += u64::from(ended.count);
                     tally.complete += if is_complete { u64::from(ended.count) } else { 0 };
                 }
-                // Lost builders are in its ledger, and what nodes report is in their own books.
+                // Lost builders are in its ledger, and reports of nodes are in their own accounts.
                 ManagerEvent::StartFailed { .. }
                 | ManagerEvent::Deserted { .. }
                 | ManagerEvent::GivenUp { .. }

@@ -1,4 +1,4 @@
-//! Messages on their way, and what waits for a network interface.
+//! Messages on their way, and those that wait for a network interface.
 
 use super::agenda::{Agenda, Happening};
 use super::settings::Settings;
@@ -68,7 +68,7 @@ pub(super) struct Post {
     roster: Roster,
     /// One-way time of a network for everything but super-fragments.
     control: Option<Picos>,
-    /// Where the event manager is.
+    /// Endpoint of the event manager.
     manager: Option<EndpointId>,
     parcels: Vec<Option<Parcel>>,
     free: Vec<u32>,
@@ -115,7 +115,7 @@ impl Post {
         }
     }
 
-    /// A readout unit is told how traffic is shaped from now on.
+    /// Sets the shaping of a readout unit from now on.
     pub(super) fn shape(
         &mut self,
         node: NodeId,
@@ -196,7 +196,7 @@ impl Post {
         u32::try_from(self.parcels.len() - 1).expect("messages on their way are far fewer than 2^32")
     }
 
-    /// A parcel has come to its end: where it was to go, and what it holds.
+    /// Removes a parcel that has arrived; returns its destination and its message.
     pub(super) fn take(&mut self, index: u32) -> (NodeId, Message<Descriptor>) {
         let parcel = self.parcels[index as usize].take().expect("a parcel comes to its end once");
         self.free.push(index);
@@ -209,7 +209,7 @@ impl Post {
         let Some(index) = outgoing.next(timestamp(now)) else {
             outgoing.is_asleep = true;
             let slot = outgoing.lanes.as_ref().and_then(Lanes::poll_timeout);
-            // Slots are told in whole nanoseconds; the network's time is finer.
+            // Slots have whole nanoseconds; the network's time is finer.
             return slot.map_or(Next::Sleep, |at| Next::At(picos(at).max(now + Picos(1))));
         };
         let Parcel { to, message } =
@@ -221,7 +221,7 @@ impl Post {
         Next::Send(Frame { source: sender, destination, bytes, token: u64::from(index), born: now })
     }
 
-    /// The host of an endpoint has died: what waited for its network interface is gone.
+    /// Drops everything that waits for the network interface of a dead host.
     pub(super) fn forget(&mut self, endpoint: EndpointId) {
         for index in self.outgoing[endpoint.index()].take_all() {
             self.take(index);

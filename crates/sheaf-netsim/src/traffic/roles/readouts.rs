@@ -22,7 +22,7 @@ pub(super) struct ReadoutHost {
     wake_at: Option<Timestamp>,
     /// The next event that the source has a fragment of.
     next_event: EventId,
-    /// The source's fragments are wanted up to here.
+    /// The source's fragments are requested up to this event.
     wanted: EventId,
     /// A fragment that found no room.
     held_back: Option<Fragment<Descriptor>>,
@@ -57,7 +57,7 @@ impl ReadoutHost {
         self.held_back = None;
     }
 
-    /// Stops; says whether it lived.
+    /// Stops; returns whether it was alive.
     pub(super) fn die(&mut self) -> bool {
         self.wake_at = None;
         self.unit.take().is_some()
@@ -67,7 +67,7 @@ impl ReadoutHost {
         self.unit.as_ref().map(ReadoutUnit::books).unwrap_or_default()
     }
 
-    /// Lets the source hand over what is wanted and finds room.
+    /// Lets the source hand over requested fragments that find room.
     fn offer(&mut self, sizes: &FragmentSizes, now: Timestamp) {
         let Some(unit) = &mut self.unit else {
             return;
@@ -153,7 +153,7 @@ impl Roles {
         while let Some(transmit) = unit.poll_transmit(timestamp(now)) {
             post.send(transmit, now, agenda, wake);
         }
-        // That the run starts or closes changes nothing for a source that gives only what is asked for.
+        // Start and end of the run change nothing for a source that only gives what is requested.
         while let Some(event) = unit.poll_event() {
             if let ReadoutEvent::Shape { turning, epoch } = event {
                 post.shape(host.node, turning, epoch, now, wake);

@@ -1,8 +1,8 @@
 //! The machines' configurations, from the scenario.
 //!
-//! Times follow from the network: what a real system would be tuned for. The measure is the *turnaround*, the time in
-//! which a builder's link brings as much as all its event slots hold. A request is repeated after 20 of them, so that
-//! a network that carries a tenth of its links' rate is slow and not broken; everything slower follows from that.
+//! Times follow from the network, as a real system would be tuned. The measure is the *turnaround*, the time in which a
+//! builder's link carries the content of all its event slots. A request is repeated after 20 of them, so that a network
+//! that carries a tenth of its links' rate is slow and not broken; all longer times follow from that.
 
 use crate::scenario::{RolesShaping, RolesTraffic};
 use crate::traffic::SetupError;
@@ -110,7 +110,8 @@ impl Settings {
         }
     }
 
-    /// The shaper of a readout unit, where it sends in slots. `unit` is what its largest message takes on the wire.
+    /// Returns the shaper of a readout unit, if it sends in slots. `unit` is the size of its largest message on the
+    /// wire.
     pub(super) fn shaper(&self, wire: impl Fn(u64) -> u64) -> Option<ShaperConfig> {
         let RolesShaping::Barrel { block_bytes, guard, synchronised, .. } = self.shaping else {
             return None;
@@ -131,7 +132,7 @@ impl Settings {
         })
     }
 
-    /// Nothing here is slow, and nobody tells the roles of links: a node that is silent is dead.
+    /// Nothing is slow in the simulation, and the roles get no information about links: a silent node is dead.
     fn patience(&self) -> Patience {
         Patience { absence: self.times(40), silence: self.times(40) }
     }

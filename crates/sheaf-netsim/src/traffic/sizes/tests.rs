@@ -25,7 +25,7 @@ fn every_model_has_the_mean_and_the_spread_that_it_says_at_any_correlation() {
     for (model, mean, rms) in cases {
         for correlation in [0.0, 0.5] {
             let sizes = drawn(model, correlation);
-            // Far more events than sources: what the sources of one event share must average out as well.
+            // Far more events than sources: effects common to the sources of one event must average out as well.
             let values: Vec<f64> = (0..100_000)
                 .flat_map(|event| [0, 1].map(|source| f64::from(sizes.bytes(event, source))))
                 .collect();

@@ -45,7 +45,7 @@ fn assert_within(value: f64, least: f64, most: f64) {
 fn pushing_in_turn_is_worse_in_three_stages_than_in_four_layers_used_in_turn_and_neither_beats_random_traffic()
  {
     let three = push(DELTA, Assignment::RoundRobin, 512, 5_000);
-    // Not the last word: with other seeds and longer runs 0.25 to 0.36 was seen.
+    // A rough value: with other seeds and longer runs 0.25 to 0.36 was seen.
     let four = push(FOUR_LAYERS, Assignment::RoundRobin, 512, 5_000);
     assert_within(three, 0.15, 0.21);
     assert_within(four, 0.27, 0.38);

@@ -1,4 +1,4 @@
-//! Event building: all sources begin with the same event, and the arbiter decides what becomes of it.
+//! Event building: all sources begin with the same event, and the arbiter determines the outcome.
 
 use super::{Kind, case, simulate};
 use crate::engine::testing::delta;

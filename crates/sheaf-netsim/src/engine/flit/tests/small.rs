@@ -9,7 +9,7 @@ use crate::units::{Picos, Rate};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
-/// Each host sends a list of messages (destination, bytes), and what arrived is kept.
+/// Each host sends a list of messages (destination, bytes), and deliveries are recorded.
 pub(super) struct Listed {
     lists: Vec<VecDeque<(u32, u32)>>,
     arrived: Vec<(Message, Picos)>,
@@ -102,7 +102,7 @@ fn a_host_pauses_after_each_message_and_before_each_message() {
 fn a_buffer_smaller_than_the_credit_loop_starves_the_link() {
     for (buffer, credit_cycles) in [(1, 1), (1, 3), (2, 3), (4, 9), (4, 3), (8, 3)] {
         let case = case(Kind::Wormhole, buffer, 20_000).with(|options| options.credit_cycles = credit_cycles);
-        // So many flits leave in the time in which the room of the first comes back.
+        // Number of flits that leave in the time in which the room of the first returns.
         let expected = (f64::from(buffer) / f64::from(credit_cycles + 1)).min(1.0);
         near(saturated(&crossbar(1), case, SizeModel::Fixed(50)), expected, 0.004);
     }

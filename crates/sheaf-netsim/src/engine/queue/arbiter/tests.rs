@@ -1,6 +1,6 @@
 use super::*;
 
-/// Who gets output 0, one after the other, when `inputs` came in this order.
+/// Returns the inputs in the order in which they get output 0, if `inputs` arrived in this order.
 fn served(rule: Arbiter, inputs: &[u32]) -> Vec<u32> {
     let mut waiters = Waiters::new(rule, 1, 3);
     inputs.iter().for_each(|&input| waiters.join(0, input));

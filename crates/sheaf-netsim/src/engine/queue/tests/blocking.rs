@@ -109,7 +109,7 @@ fn pause_makes_one_slow_receiver_everybodys_problem() {
 
 #[test]
 fn a_shared_memory_gives_to_whoever_needs_it() {
-    // Every output may take what four outputs have together: the same memory loses less where it is shared.
+    // Every output may use the memory of four outputs: the same memory loses less if it is shared.
     let own = leaves(output_queued(Some(4), WhenFull::Drop));
     let shared = leaves(Switching::SharedMemory {
         buffer_bytes: 4 * 12 * u64::from(BYTES),
@@ -198,7 +198,7 @@ fn a_dead_link_loses_what_is_sent_into_it_until_it_comes_back() {
     scenario.faults =
         vec![Fault { from: slots(1_000), until: Some(slots(3_000)), what: FaultKind::LinkDead(dead) }];
     let measured = run(&scenario, 4_000);
-    // Host 2 goes on sending: one message in each slot; the first was on the link already.
+    // Host 2 continues to send: one message in each slot; the first was on the link already.
     assert!(measured.messages.lost.abs_diff(2_000) <= 1, "{:?}", measured.losses);
     assert_eq!(measured.losses[0].cause, "link of stage 0 dead");
 }

@@ -190,7 +190,7 @@ proptest! {
         let count = |fate| traffic.fates.iter().filter(|&&seen| seen == fate).count() as u64;
         prop_assert_eq!(measured.messages.delivered, count(Fate::Delivered));
         prop_assert!(measured.messages.in_flight == 0 || ended.deadlock.is_some());
-        // Who lost a frame is lost, but its other frames can stand in the way all the same.
+        // A message that lost a frame is lost, but its other frames can still block others.
         let standing = measured.messages.in_flight + measured.messages.lost;
         prop_assert!(standing > 0 || ended.deadlock.is_none());
         if ended.deadlock.is_none() {

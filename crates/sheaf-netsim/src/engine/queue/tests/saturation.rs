@@ -69,8 +69,8 @@ fn networks_of_2x2_switches_saturate_as_the_slotted_tables_say() {
 fn store_and_forward_approaches_cut_through_as_buffers_grow() {
     expect(delta(4, 2), store_and_forward(2), 20_000, 0.509, 0.006);
     expect(delta(4, 2), store_and_forward(4), 20_000, 0.555, 0.006);
-    // The prototype of the reference found .407 and .469; its arbiter is not told, and moves this by .02 (.396 with
-    // priorities to .420 with the first that came).
+    // The prototype of the reference found .407 and .469; its arbiter is not documented, and changes this by .02 (.396
+    // with priorities to .420 with first come, first served).
     expect(delta(8, 3), store_and_forward(2), 1_500, 0.404, 0.010);
     expect(delta(8, 3), store_and_forward(4), 1_500, 0.466, 0.010);
 }
@@ -86,8 +86,8 @@ fn late_credits_starve_small_buffers() {
 
 #[test]
 fn output_queues_carry_what_is_offered() {
-    // A queue in front of each output that all inputs reach at once: nothing blocks, so that what the busiest output
-    // can carry is the only limit.
+    // A queue in front of each output that all inputs reach at once: nothing blocks, so that the capacity of the
+    // busiest output is the only limit.
     let switching = Switching::OutputQueued { buffer_bytes: None, full: crate::scenario::WhenFull::Drop };
     let measured = run(&scenario(delta(8, 1), switching), 20_000);
     assert!(measured.efficiency > 0.98, "{}", measured.efficiency);

@@ -11,21 +11,21 @@ use crate::units::{Picos, Rate};
 
 const NODES: u32 = 8;
 
-/// Fragments, what one output of the switch holds, and events: fixed fragments of 2 kB, or such with a mean of 16 kB and
-/// an rms of 8 kB.
+/// Fragments, capacity of one output of the switch, and events: fixed fragments of 2 kB, or fragments with a mean of 16
+/// kB and an rms of 8 kB.
 type Case = (SizeModel, u64, u64);
 const SMALL: Case = (SizeModel::Fixed(2_000), 64 << 10, 8_000);
 const LARGE: Case = (SizeModel::LogNormal { mean: 16_000.0, rms: 8_000.0 }, 512 << 10, 2_000);
 
-/// 8 readout units and 8 builder units on Gigabit Ethernet with jumbo frames, a switch that drops what it cannot hold, and
-/// control on a network of its own.
+/// 8 readout units and 8 builder units on Gigabit Ethernet with jumbo frames, a switch that drops frames that do not
+/// fit, and a control network of its own.
 fn on_a_switch(shaping: RolesShaping, (size, buffer_bytes, events): Case) -> Scenario {
     let mut traffic = scenario(Placement::Apart { readouts: NODES, builders: NODES });
     (traffic.size, traffic.events, traffic.shaping) = (size, events, shaping);
     traffic.control = Some(Picos::from_micros(20));
     traffic.slots = 256;
-    // What is lost of a message loses all of it. Slots are filled by one message of many small fragments, or by many
-    // messages of one that is large.
+    // Losing any part of a message loses all of it. Slots are filled by one message of many small fragments, or by many
+    // messages of one large fragment.
     let fills_slot = matches!((shaping, size), (RolesShaping::Barrel { .. }, SizeModel::Fixed(_)));
     traffic.message_bytes = if fills_slot { 64 << 10 } else { 8_000 };
     Scenario {
@@ -51,7 +51,7 @@ fn complete(report: &Report) -> u64 {
     report.events.expect("machines build events").complete
 }
 
-/// Runs; says how many messages were lost and what share of the links was filled. Every event is complete.
+/// Runs; returns the number of lost messages and the filled share of the links. Every event is complete.
 fn run(shaping: RolesShaping, case: Case) -> (u64, f64) {
     let report = checked(&on_a_switch(shaping, case));
     assert_eq!(complete(&report), case.2, "{shaping:?}");
@@ -116,7 +116,7 @@ fn a_builder_at_half_its_rate_gives_the_rest_of_its_share_to_the_others_and_take
         let slices: Vec<f64> = slices.map(|(_, efficiency)| *efficiency).collect();
         slices.iter().sum::<f64>() / slices.len() as f64
     };
-    // The first milliseconds fill the network; a change needs some to work through what is in flight.
+    // The first milliseconds fill the network; a change takes some to work through the data in flight.
     let (before, slowed, after) = (mean(15, 40), mean(50, 80), mean(90, 115));
     let fair = (f64::from(NODES) - 0.5) / f64::from(NODES);
     println!("{before:.3} before, {slowed:.3} slowed, {after:.3} after");
