@@ -1,4 +1,4 @@
-//! CRC-32C (Castagnoli), the checksum of every layout in this crate; and a sum that only looks at every byte.
+//! CRC-32C (Castagnoli), the checksum of every layout in this crate; and a sum that only reads every byte.
 //!
 //! Chosen because x86-64 and AArch64 compute it in hardware, so that a checksum costs a fraction of the copy that
 //! it protects. Published test vector: `crc32c(b"123456789") == 0xe306_9283`. Catalogues of CRCs call it CRC-32/ISCSI.
@@ -21,8 +21,8 @@ pub fn crc32c_append(checksum: u32, bytes: &[u8]) -> u32 {
     digest.finalize() as u32
 }
 
-/// The sum of all bytes as little-endian words, the last one filled up with zeros: the cheapest thing that needs every
-/// byte, for measurements. Independent sums side by side, so that loads and not the additions are what takes time.
+/// Returns the sum of all bytes as little-endian words, the last one padded with zeros: the cheapest operation that
+/// needs every byte, for measurements. Independent sums run side by side, so that the time is that of the loads.
 #[must_use]
 pub fn word_sum(bytes: &[u8]) -> u64 {
     const LANES: usize = 8;
@@ -34,7 +34,7 @@ pub fn word_sum(bytes: &[u8]) -> u64 {
             *sum = sum.wrapping_add(u64::from_le_bytes(*word));
         }
     }
-    // Whole words without a call of `memcpy` for each: of fragments whose sizes vary nearly all have such a rest.
+    // Whole words without a call of `memcpy` for each: nearly all fragments of varying size have such a rest.
     let (words, part) = rest.as_chunks::<{ size_of::<u64>() }>();
     let words = words.iter().map(|word| u64::from_le_bytes(*word));
     let part = part.iter().rev().fold(0, |word, byte| (word << 8) | u64::from(*byte));
@@ -53,7 +53,7 @@ mod tests {
     }
 
     proptest! {
-        /// Lengths and starts of all kinds: vector instructions treat what does not fill a vector on its own.
+        /// Lengths and starts of all kinds: vector instructions treat a partial vector separately.
         #[test]
         fn the_checksum_is_that_of_the_definition_wherever_bytes_are_cut(
             bytes in prop::collection::vec(any::<u8>(), 0..2_000),

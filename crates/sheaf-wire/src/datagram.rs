@@ -1,9 +1,9 @@
-//! The datagrams of links that recover from loss: frames of data, reports of what arrived, and how two nodes meet.
+//! The datagrams of links that recover from loss: frames of data, reports of arrivals, and the greetings of two nodes.
 //!
-//! A datagram is a [`HeadBytes`](layout::HeadBytes), as many bytes of further heads as that says, and a body. The heads are under a checksum that
-//! begins with the [`Key`] of the link, so that datagrams of other lives of the two nodes, and damaged ones, decide
-//! nothing. The body (payload, or padding) is protected by the network below. `docs/reference/datagrams.md` has the same
-//! as tables; `sheaf_recovery` describes the use of each datagram.
+//! A datagram is a [`HeadBytes`](layout::HeadBytes), the number of bytes of further heads given there, and a body. The
+//! heads are covered by a checksum that begins with the [`Key`] of the link, so that datagrams of other sessions of the
+//! two nodes, and damaged ones, have no effect. The body (payload, or padding) is protected by the network below.
+//! `docs/reference/datagrams.md` has the same as tables; `sheaf_recovery` describes the use of each datagram.
 
 mod codec;
 #[doc(hidden)]
@@ -23,7 +23,7 @@ pub const HEAD_BYTES: usize = size_of::<layout::HeadBytes>();
 /// Bytes of the head of each part of a message in a datagram.
 pub const PART_BYTES: usize = size_of::<layout::PartBytes>();
 
-/// A datagram has no more bytes of heads between its own and its body.
+/// Maximum number of bytes of heads between a datagram's own head and its body.
 pub const MAX_HEADS_BYTES: usize = u8::MAX as usize * layout::HEADS_UNIT;
 
 /// Bytes of a whole question or answer without padding.
@@ -38,7 +38,7 @@ pub const MAX_MESSAGE_BYTES: u32 = 1 << 30;
 /// No link has more rails.
 pub const MAX_RAILS: usize = 64;
 
-/// A port must carry datagrams of at least so many bytes.
+/// Minimum datagram size that a port must carry, in bytes.
 pub const LEAST_DATAGRAM_BYTES: usize = 256;
 
 const _: () = assert!(PROVEN_GREETING_BYTES <= LEAST_DATAGRAM_BYTES);

@@ -1,7 +1,7 @@
-//! The frame of raw Ethernet: the sixteen-bit type of our own, and the head in front of a datagram.
+//! The frame of raw Ethernet: Sheaf's EtherType, and the head in front of a datagram.
 //!
-//! A frame is the Ethernet header, the port's head and one datagram. Short frames are filled up on the wire, so the head
-//! says how long the datagram is. `docs/reference/ethernet.md` has the same as a table.
+//! A frame is the Ethernet header, the port's head and one datagram. Short frames are padded on the wire, so the head
+//! contains the length of the datagram. `docs/reference/ethernet.md` has the same as a table.
 
 mod mac;
 #[cfg(test)]
@@ -36,7 +36,7 @@ pub const FLAG_ANSWER: u8 = 0x80;
 pub enum FrameKind {
     /// Carries a datagram.
     Datagram = 1,
-    /// Carries nothing: says where its sender is.
+    /// No content: announces the sender's address.
     Address = 2,
 }
 
@@ -78,7 +78,8 @@ layout! {
         run: U16,
         /// Offset 24: how many bytes the datagram has.
         length: U16,
-        /// Offset 26: the CRC-32C of the run (4 bytes), then from offset 14 to the end of the datagram, with zeros here.
+        /// Offset 26: the CRC-32C of the run (4 bytes), then from offset 14 to the end of the datagram, with zeros
+        /// here.
         checksum: U32,
     }
 }
@@ -92,13 +93,13 @@ pub const FRAME_HEAD_BYTES: usize = size_of::<FrameHeadBytes>();
 /// The part of [`FRAME_HEAD_BYTES`] that counts for an interface's MTU.
 pub const PORT_HEAD_BYTES: usize = FRAME_HEAD_BYTES - ETHERNET_HEADER_BYTES;
 
-/// Where the checksum stands.
+/// Offset of the checksum.
 const CHECKSUM_AT: usize = std::mem::offset_of!(FrameHeadBytes, checksum);
 
 /// Overhead of a frame on the wire beyond its bytes in memory: check sequence (4), preamble and start (8), gap (12).
 pub const WIRE_BYTES: usize = 24;
 
-/// Who sends a frame to whom.
+/// Sender and receiver of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameHead {
     /// The receiver's address, or [`MacAddress::BROADCAST`].
@@ -113,13 +114,13 @@ pub struct FrameHead {
     pub rail: u8,
     /// The run.
     pub run: RunNumber,
-    /// Who sent it.
+    /// Sender.
     pub from: NodeId,
-    /// Whom it is for; `None`: everybody.
+    /// Receiver; `None`: all nodes.
     pub to: Option<NodeId>,
 }
 
-/// Why a frame is not one of ours, or cannot be used.
+/// Reason why a frame is not one of ours, or cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// Of another type, or without the magic.
@@ -132,7 +133,7 @@ pub enum FrameError {
         /// Byte in the place of the magic.
         magic: u8,
     },
-    /// Shorter than its head, or than its head says.
+    /// Shorter than its head, or than the length in its head.
     #[error("the frame has {bytes} bytes, and {needed} are needed")]
     Truncated {
         /// Number of bytes found.
@@ -261,8 +262,9 @@ pub fn seal_frame(run: RunNumber, frame: &mut [u8]) {
     head[CHECKSUM_AT..].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// The checksum of a frame: the Ethernet header is not in it (switches may change it), the field itself counts as zeros. The
-/// whole number of the run is, so that a run with the same lowest bits is told from this one.
+/// Returns the checksum of a frame: the Ethernet header is not included (switches may change it), the field itself
+/// counts as zeros. The whole run number is included, so that a run with the same lowest bits is distinguished from
+/// this one.
 fn checksum(run: RunNumber, head: &[u8], datagram: &[u8]) -> u32 {
     let before = crc32c_append(crc32c(&run.0.to_le_bytes()), &head[ETHERNET_HEADER_BYTES..CHECKSUM_AT]);
     crc32c_append(crc32c_append(before, &[0; size_of::<u32>()]), datagram)

@@ -1,10 +1,10 @@
-//! The event file: built events on disk. `docs/reference/event-file.md` tells how to read and write one; here is its
-//! byte layout.
+//! The byte layout of the event file: built events on disk. `docs/reference/event-file.md` describes how to read and
+//! write one.
 //!
-//! A file is a [`FileHeaderBytes`], the metadata (a JSON object, opaque here), the events, and, where the writer
-//! closed it, an index and a [`FooterBytes`]. An event is an [`EventHeaderBytes`], its fragment entries
-//! ([`FragmentBytes`]), its missing sources ([`MissingBytes`]), the filter's payload, and the payloads of the fragments
-//! in the order of the entries.
+//! A file is a [`FileHeaderBytes`], the metadata (a JSON object, opaque here), the events, and, if the writer closed
+//! it, an index and a [`FooterBytes`]. An event is an [`EventHeaderBytes`], its fragment entries ([`FragmentBytes`]),
+//! its missing sources ([`MissingBytes`]), the filter's payload, and the payloads of the fragments in the order of the
+//! entries.
 
 use crate::checksum::{crc32c, crc32c_append};
 pub use crate::file::{FileFormatError, MAX_METADATA_BYTES, MAX_PAYLOAD_BYTES};
@@ -118,7 +118,7 @@ layout! {
 }
 
 layout! {
-    /// Where one event is, 16 bytes.
+    /// Position of one event, 16 bytes.
     IndexEntryBytes[16] {
         /// Offset 0: event id.
         event: U64,
@@ -182,10 +182,11 @@ impl FileHeader {
         Ok([header.as_bytes(), metadata.as_bytes()].concat())
     }
 
-    /// Checks the first [`FILE_HEADER_BYTES`] of a file as far as they go and says how many bytes of metadata follow.
+    /// Checks the first [`FILE_HEADER_BYTES`] of a file as far as possible and returns the number of bytes of metadata
+    /// that follow.
     ///
     /// # Errors
-    /// A [`FileFormatError`] where the bytes are not the start of an event file of this version.
+    /// A [`FileFormatError`] if the bytes are not the start of an event file of this version.
     pub fn metadata_bytes(bytes: &[u8]) -> Result<usize, FileFormatError> {
         let (header, _) = view::<FileHeaderBytes>("file header", bytes)?;
         if header.magic != MAGIC {
@@ -202,7 +203,7 @@ impl FileHeader {
     /// Reads the file header and the metadata from the first bytes of a file.
     ///
     /// # Errors
-    /// A [`FileFormatError`] that says what is wrong with them.
+    /// A [`FileFormatError`] with the defect.
     pub fn parse(bytes: &[u8]) -> Result<(Self, &str), FileFormatError> {
         let length = Self::metadata_bytes(bytes)?;
         let (header, rest) = view::<FileHeaderBytes>("file header", bytes)?;
@@ -254,12 +255,12 @@ pub struct StoredEvent<P> {
     pub sequence: u64,
 }
 
-/// Appends an event's header, entries and verdict to `head` and returns how many payload bytes belong behind them. The
-/// checksum of a fragment that brings none is computed: the one time that a payload is read here.
+/// Appends an event's header, entries and verdict to `head` and returns the number of payload bytes that must follow. A
+/// missing checksum of a fragment is computed: the only time that a payload is read here.
 ///
 /// # Errors
 /// [`FileFormatError::TooLarge`] for a fragment beyond [`MAX_PAYLOAD_BYTES`] or a filter's payload beyond
-/// [`MAX_VERDICT_PAYLOAD_BYTES`]; `head` is then as it was.
+/// [`MAX_VERDICT_PAYLOAD_BYTES`]; `head` is then unchanged.
 pub fn emit_event<P: Payload + AsRef<[u8]>>(
     event: &Event<P>,
     verdict: &Verdict,
@@ -351,7 +352,7 @@ impl EventHeader {
     /// Reads the first [`EVENT_HEADER_BYTES`] of `bytes`.
     ///
     /// # Errors
-    /// A [`FileFormatError`] that says why they are not an event's header: the reader then looks for the next one.
+    /// A [`FileFormatError`] if they are not an event's header: the reader then searches for the next one.
     pub fn parse(bytes: &[u8]) -> Result<Self, FileFormatError> {
         let (header, _) = view::<EventHeaderBytes>("event header", bytes)?;
         if header.marker.get() != EVENT_MARKER {
@@ -384,8 +385,8 @@ impl EventHeader {
         })
     }
 
-    /// Bytes of what follows the header and is covered by [`EventHeader::body_checksum`]: entries and the filter's
-    /// payload.
+    /// Returns the number of bytes that follow the header and are covered by [`EventHeader::body_checksum`]: entries
+    /// and the filter's payload.
     #[must_use]
     pub fn body_bytes(&self) -> u64 {
         u64::from(self.fragments) * size_of::<FragmentBytes>() as u64
@@ -399,11 +400,11 @@ impl EventHeader {
         (EVENT_HEADER_BYTES as u64 + self.body_bytes()).saturating_add(self.payload_bytes)
     }
 
-    /// Reads the event from its body and its payload. Payload checksums are not checked here: each is in
+    /// Reads the event from its body and its payload. Payload checksums are not verified here: each is in
     /// [`crate::Fragment::checksum`] of its fragment.
     ///
     /// # Errors
-    /// A [`FileFormatError`] where the body is damaged or disagrees with the header or the payload.
+    /// A [`FileFormatError`] if the body is damaged or disagrees with the header or the payload.
     pub fn parse_event<P: Payload>(
         &self,
         body: &Bytes,
@@ -498,7 +499,7 @@ pub fn emit_index(entries: &[IndexEntryBytes], index_offset: u64) -> (IndexHeade
     (header, footer)
 }
 
-/// Where the index of a closed file is.
+/// Position of the index of a closed file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Footer {
     /// Offset of the index header: the end of the events.
@@ -575,8 +576,8 @@ fn footer_checksum(footer: &FooterBytes) -> u32 {
     crc32c(&footer.as_bytes()[..offset_of!(FooterBytes, footer_checksum)])
 }
 
-/// Whether `bytes`, at the place where an event might start, are an index whose end is at most `remaining` bytes
-/// away: the end of the events of a file that was being closed when its writer died, or that lost its footer.
+/// Returns whether `bytes`, at a position where an event might start, are an index that ends at most `remaining` bytes
+/// later: the end of the events of a file that was being closed when its writer died, or that lost its footer.
 #[must_use]
 pub fn is_index_start(bytes: &[u8], remaining: u64) -> bool {
     let Ok((header, _)) = view::<IndexHeaderBytes>("index", bytes) else {

@@ -1,18 +1,20 @@
 //! Messages between a dispatcher and its processors, as records.
 //!
-//! A record of an event has no payload: it says of each fragment where its payload lies, in a segment of memory that the
-//! processor has mapped, or, over a network, [behind the record](BEHIND_RECORD). Records go between programs of one host, or
-//! over a link whose two ends have greeted each other with the same version; so they carry no magic and no checksum.
-//! Everything in them is checked. `docs/reference/farm.md` has it all for those who write a processor without this library.
+//! A record of an event has no payload: for each fragment it contains the location of its payload, in a segment of
+//! memory that the processor has mapped, or, over a network, [behind the record](BEHIND_RECORD). Records are exchanged
+//! between programs of one host, or over a link whose two ends have greeted each other with the same version; so they
+//! have no magic and no checksum. Everything in them is checked. `docs/reference/farm.md` has all details for authors
+//! of processors without this library.
 //!
 //! | kind | from | record |
 //! |---|---|---|
 //! | 1 | dispatcher | [`EventBytes`], n x [`PlacedFragmentBytes`], m x [`MissingBytes`] |
 //! | 2 | dispatcher | one byte: no more verdicts are needed |
-//! | 3 to 8 | processor | [`WordBytes`], and what it says follows |
+//! | 3 to 8 | processor | [`WordBytes`], and its content |
 //!
-//! Over a network a record of a dispatcher is the head of a frame, whose payload is that of the event; a frame of a processor has
-//! any number of [its records](split_words), and no payload. The first frame each way is a [`Welcome`] and a [`Hello`].
+//! Over a network a record of a dispatcher is the head of a frame, whose payload is that of the event; a frame of a
+//! processor has any number of [its records](split_words), and no payload. The first frame each way is a [`Welcome`]
+//! and a [`Hello`].
 
 use crate::message::layout::{
     FRAGMENT_HAS_CHECKSUM, FRAGMENT_IS_PROCESSED, FragmentBytes, MissingBytes, layout,
@@ -96,8 +98,9 @@ layout! {
 layout! {
     /// Message of a processor, 24 bytes; `bytes` bytes follow.
     WordBytes[24] {
-        /// Offset 0: 3 (asks for `bytes` events; nothing follows), 4 (verdict; its payload follows), 5 (failed; why, as
-        /// UTF-8), 6 (leaves), 7 (a part of the next verdict's payload, before what comes with that), 8 ([`TimesBytes`]).
+        /// Offset 0: 3 (asks for `bytes` events; nothing follows), 4 (verdict; its payload follows), 5 (failed; reason,
+        /// as UTF-8), 6 (leaves), 7 (a part of the next verdict's payload, before the part that comes with that), 8
+        /// ([`TimesBytes`]).
         kind: u8,
         /// Offset 1: 1 where a verdict accepts the event, else 0.
         accepted: u8,
@@ -249,12 +252,12 @@ impl Welcome {
     }
 }
 
-/// Where a payload lies.
+/// Location of a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PayloadPlace {
     /// The segment, in the dispatcher's numbering.
     pub segment: u32,
-    /// Where in it the payload begins, in bytes.
+    /// Offset of the payload in it, in bytes.
     pub offset: u64,
 }
 
@@ -269,10 +272,10 @@ pub fn event_record_bytes(fragments: usize, missing: usize) -> usize {
         + missing * size_of::<MissingBytes>()
 }
 
-/// Writes an event's record to `record`, in place of what is there. `place` tells where each payload lies.
+/// Writes an event's record to `record`, replacing its content. `place` returns the location of each payload.
 ///
 /// # Errors
-/// Those of `place`; then the record is not whole.
+/// Those of `place`; then the record is incomplete.
 pub fn encode_event<P: Payload, E>(
     record: &mut Vec<u8>,
     ticket: u64,
@@ -322,21 +325,22 @@ pub enum FromDispatcher<P> {
     Close,
 }
 
-/// Why an event's record was not understood.
+/// Reason why an event's record was not decoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError<E> {
-    /// It is not what it should be.
+    /// It is invalid.
     #[error(transparent)]
     Record(#[from] DecodeError),
-    /// A payload is not where the record says.
+    /// A payload is not at the location in the record.
     #[error("payload: {0}")]
     Payload(E),
 }
 
-/// Reads a record of a dispatcher. `fetch` takes a payload of so many bytes from its place; `spare` is an empty vector to use
-/// again.
+/// Decodes a record of a dispatcher. `fetch` takes a payload of a given number of bytes from its location; `spare` is
+/// an empty vector to be reused.
 ///
 /// # Errors
+/// The problem with the record, or the error of `fetch`.
 /// The problem with the record, or what `fetch` says.
 pub fn decode_from_dispatcher<P, E>(
     record: &[u8],
@@ -394,7 +398,7 @@ pub fn decode_from_dispatcher<P, E>(
 /// Message of a processor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FromProcessor {
-    /// It takes so many events more.
+    /// Asks for this number of further events.
     Ask(u32),
     /// Its verdict on an event.
     Verdict(u64, Verdict),
@@ -420,8 +424,8 @@ pub struct Times {
 }
 
 impl FromProcessor {
-    /// Hands the records of this word to `push`, each in two parts that belong one behind the other. Records that `push` does
-    /// not take are handed to it again and again.
+    /// Passes the records of this message to `push`, each in two consecutive parts. A record that `push` does not take
+    /// is passed to it again.
     pub fn emit(&self, mut push: impl FnMut(&[u8], &[u8])) {
         let word = |kind| WordBytes {
             kind,
@@ -479,7 +483,7 @@ pub struct WordReader {
 }
 
 impl WordReader {
-    /// Reads a record; `None` if the word is not whole with it.
+    /// Reads a record; returns `None` if the message continues in the next one.
     ///
     /// # Errors
     /// The problem with the record.
@@ -533,10 +537,10 @@ impl WordReader {
     }
 }
 
-/// Takes the first record off a frame of a processor: the record, and what follows it.
+/// Splits the first record off a processor's frame: returns the record, and the rest.
 ///
 /// # Errors
-/// If there is no whole record.
+/// If there is no complete record.
 pub fn split_words(frame: &[u8]) -> Result<(&[u8], &[u8]), DecodeError> {
     let (head, content) = split::<WordBytes>(frame)?;
     let content_bytes = if head.kind == ASK { 0 } else { head.bytes.get() as usize };

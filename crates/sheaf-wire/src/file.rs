@@ -5,13 +5,13 @@ use crate::checksum::{crc32c, crc32c_append};
 use crate::message::DecodeError;
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-/// The metadata of a file is never longer: what claims to be is refused before anything is allocated.
+/// Maximum size of a file's metadata: a larger length is refused before anything is allocated.
 pub const MAX_METADATA_BYTES: u32 = 16 << 20;
 
 /// The payload of one fragment is never longer.
 pub const MAX_PAYLOAD_BYTES: u32 = 1 << 30;
 
-/// Why bytes are not a part of a fragment stream or of an event file, or cannot become one.
+/// Reason why bytes are not a part of a fragment stream or of an event file, or cannot become one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FileFormatError {
     /// Fewer bytes than the layout needs.
@@ -127,7 +127,7 @@ pub(crate) fn check(what: &'static str, declared: u32, computed: u32) -> Result<
     }
 }
 
-/// Refuses what is larger than `limit`.
+/// Refuses a size above `limit`.
 pub(crate) fn check_size(what: &'static str, bytes: u64, limit: u64) -> Result<(), FileFormatError> {
     if bytes <= limit { Ok(()) } else { Err(FileFormatError::TooLarge { what, bytes, limit }) }
 }

@@ -1,20 +1,20 @@
 //! A fragment, generic over the handle that carries its payload.
 //!
-//! Roles pass payload as handles and never look inside. On real nodes the handle is [`bytes::Bytes`], a counted
-//! reference into a pooled buffer; under simulation it is a few numbers that stand for the bytes.
+//! Roles pass payload as handles and never access its bytes. On real nodes the handle is [`bytes::Bytes`], a counted
+//! reference into a pooled buffer; in simulation it is a few numbers that represent the bytes.
 
 use crate::{EventId, MissingReason, SourceId, Timestamp, TriggerType};
 
 /// A handle to a fragment's payload. Cloning it must be cheap and must not copy the bytes.
 pub trait Payload: Clone {
-    /// Whether somebody else counts which payloads are in use, and must be told of each that is let go. Handles that
-    /// count for themselves are just dropped.
+    /// Whether other code counts which payloads are in use, and must be told of each that is released. Handles that
+    /// count themselves are just dropped.
     const IS_COUNTED_ELSEWHERE: bool = false;
 
     /// The payload's size in bytes.
     fn len(&self) -> usize;
 
-    /// Whether the payload has no bytes. A zero-length fragment is a fragment: the source has answered.
+    /// Returns whether the payload has no bytes. A zero-length fragment is a fragment: the source has answered.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -26,14 +26,14 @@ impl Payload for bytes::Bytes {
     }
 }
 
-/// A payload as a place in a parcel: a piece of memory that holds the payloads of many fragments, one after another,
-/// and that whoever reads the source keeps and counts. A span is a few numbers, so that handling a fragment touches no
+/// A payload as a range of a parcel: a piece of memory that holds the payloads of many fragments, one after another,
+/// and that the reader of the source keeps and counts. A span is a few numbers, so that handling a fragment touches no
 /// counter that other processors touch as well.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
     /// Which parcel, in its keeper's numbering.
     pub parcel: u32,
-    /// Where the payload begins in it, in bytes.
+    /// Offset of the payload in it, in bytes.
     pub offset: u32,
     /// Size of the payload, in bytes.
     pub length: u32,
@@ -52,14 +52,13 @@ impl Payload for Span {
 pub struct Fragment<P> {
     /// The event that this is a fragment of.
     pub event: EventId,
-    /// Who saw it.
+    /// Its source.
     pub source: SourceId,
     /// The source's own time of the event, nanoseconds in the source's time base; zero where it has none.
     pub time: Timestamp,
     /// CRC-32C of the payload, as the source computed it if it did; of a processed payload as the readout unit did.
     pub checksum: Option<u32>,
-    /// Whether the readout unit has processed the payload: then it is what its preprocessor made of what the source
-    /// sent.
+    /// Whether the payload is the output of the readout unit's preprocessor, instead of the source's data.
     pub processed: bool,
     /// The bytes.
     pub payload: P,
@@ -70,7 +69,7 @@ pub struct Fragment<P> {
 pub struct MissingSource {
     /// Which source.
     pub source: SourceId,
-    /// Why there is nothing from it.
+    /// Reason why it has no fragment.
     pub reason: MissingReason,
 }
 
@@ -94,7 +93,7 @@ pub struct SuperFragment {
 }
 
 impl SuperFragment {
-    /// Whether nothing follows.
+    /// Returns whether nothing follows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.fragments == 0 && self.missing == 0
@@ -127,7 +126,7 @@ pub struct Event<P> {
 }
 
 impl<P> Event<P> {
-    /// Takes out what the event holds: an event without fragments and missing sources is left.
+    /// Takes the content out of the event, which is left without fragments and missing sources.
     #[must_use]
     pub fn take(&mut self) -> Self {
         let (fragments, missing) = (std::mem::take(&mut self.fragments), std::mem::take(&mut self.missing));

@@ -1,7 +1,7 @@
 //! Bodies and helpers of the fuzz targets for byte layouts.
 //!
-//! A fuzzer does not guess checksums. The `seal_` functions make them right in any bytes, wherever a layout would be
-//! read, so that what lies behind the checksums is tried as well.
+//! A fuzzer does not guess checksums. The `seal_` functions correct them in any bytes, wherever a layout would be read,
+//! so that the code behind the checksums is tested as well.
 
 use crate::checksum::{crc32c, crc32c_append};
 use crate::ethernet::{ETHERTYPE, FRAME_HEAD_BYTES, FrameHead, FrameKind, MacAddress, seal_frame};
@@ -17,11 +17,11 @@ use zerocopy::{FromBytes, IntoBytes};
 /// A payload checksum of this value is left wrong, so that damaged payloads are tried too.
 const LEFT_WRONG: u32 = u32::MAX;
 
-/// Decodes `bytes` as a message: as many as its header says are the head, the others are the payload. A message that
-/// is understood must be the same after encoding, also with its payload in pieces.
+/// Decodes `bytes` as a message: the header gives the size of the head, the rest is the payload. A decoded message must
+/// be the same after encoding, even with its payload in pieces.
 ///
 /// # Panics
-/// Where the codec does not keep its promises.
+/// If the codec violates its contract.
 pub fn fuzz_message(bytes: &[u8]) {
     let declared =
         HeaderBytes::ref_from_prefix(bytes).map_or(0, |(header, _)| header.head_bytes.get() as usize);
@@ -47,11 +47,11 @@ pub fn fuzz_message(bytes: &[u8]) {
 /// The run that frames of raw Ethernet are read in.
 const RUN: RunNumber = RunNumber(7);
 
-/// Parses `bytes` as a frame of raw Ethernet, whose checksum is made right first where the last byte is odd. A frame that is
-/// understood is written the same again, up to the filling behind the datagram.
+/// Parses `bytes` as a frame of raw Ethernet, whose checksum is corrected first if the last byte is odd. A parsed frame
+/// must be the same after encoding, up to the padding after the datagram.
 ///
 /// # Panics
-/// Where the parser does not keep its promises.
+/// If the parser violates its contract.
 pub fn fuzz_ethernet_frame(bytes: &[u8]) {
     let mut frame = bytes.to_vec();
     if frame.len() >= FRAME_HEAD_BYTES && frame.last().is_some_and(|last| last % 2 == 1) {
@@ -101,7 +101,7 @@ pub fn ethernet_frame_seeds() -> Vec<(String, Vec<u8>)> {
 /// As [`fuzz_message`], after [`seal_message`].
 ///
 /// # Panics
-/// Where the codec does not keep its promises.
+/// If the codec violates its contract.
 pub fn fuzz_sealed_message(bytes: &[u8]) {
     let mut bytes = bytes.to_vec();
     seal_message(&mut bytes);
@@ -181,7 +181,7 @@ pub fn seal_event_file(bytes: &mut [u8]) {
     }
 }
 
-/// Seals the event at the start of `bytes` and returns where to look for the next.
+/// Seals the event at the start of `bytes` and returns the offset at which to look for the next.
 fn seal_event(bytes: &mut [u8]) -> usize {
     use event_file::EventHeaderBytes;
     let Ok((header, body)) = EventHeaderBytes::mut_from_prefix(bytes) else {
@@ -203,7 +203,7 @@ fn seal_event(bytes: &mut [u8]) -> usize {
     sealed
 }
 
-/// Seals the fragment entries whose payload is there, and returns how many bytes of it they describe.
+/// Seals the fragment entries whose payload is present, and returns the number of its bytes that they describe.
 fn seal_payload(entries: &mut [u8], payload: &[u8]) -> usize {
     let mut rest = payload;
     for entry in entries.chunks_exact_mut(size_of::<FragmentBytes>()) {
@@ -221,7 +221,7 @@ fn seal_payload(entries: &mut [u8], payload: &[u8]) -> usize {
     payload.len() - rest.len()
 }
 
-/// Seals the footer at the end of `bytes`, if one is there, and the index that it points to.
+/// Seals the footer at the end of `bytes`, if there is one, and the index to which it points.
 fn seal_footer(bytes: &mut [u8]) {
     use event_file::{FOOTER_BYTES, FOOTER_MAGIC, FooterBytes};
     let Some(at) = bytes.len().checked_sub(FOOTER_BYTES) else {
@@ -240,7 +240,7 @@ fn seal_footer(bytes: &mut [u8]) {
     footer.footer_checksum = U32::new(crc32c(&footer.as_bytes()[..covered]));
 }
 
-/// Where the first of the markers is.
+/// Returns the offset of the first of the markers.
 fn find(bytes: &[u8], markers: &[[u8; 4]]) -> Option<usize> {
     bytes.windows(4).position(|window| markers.iter().any(|marker| window == marker))
 }

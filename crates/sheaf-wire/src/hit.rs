@@ -1,5 +1,5 @@
-//! Fragment that is one source's part of a time slice: hits, one after another, in order of time.
-//! `docs/reference/time-slice.md` describes the same for those who read it elsewhere.
+//! A fragment that is one source's part of a time slice: hits, one after another, in order of time.
+//! `docs/reference/time-slice.md` describes the same for other readers.
 
 use crate::message::layout::layout;
 use std::mem::size_of;
@@ -16,7 +16,7 @@ layout! {
         time_ps: U64,
         /// Offset 8: channel, in the detector's numbering.
         channel: U32,
-        /// Offset 12: what was measured, mostly a charge.
+        /// Offset 12: the measured value, mostly a charge.
         value: U16,
         /// Offset 14: whatever else the decoder keeps of a hit.
         extra: U16,

@@ -1,25 +1,25 @@
-//! The vocabulary of Sheaf: what things are called, how they are counted, and how they look as bytes.
+//! The vocabulary of Sheaf: identifiers, units, messages, and byte layouts.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`ids`] | run, event, source, node and session numbers |
 //! | [`units`] | instants, durations and sizes, each a type of its own |
-//! | [`reason`] | why a fragment or an event was dropped, why a source is missing: the names in every ledger |
-//! | [`fragment`] | a fragment, a super-fragment and an event, generic over what carries the payload |
+//! | [`reason`] | reasons for dropped fragments and events, and for missing sources: the names in every ledger |
+//! | [`fragment`] | a fragment, a super-fragment and an event, generic over the payload handle |
 //! | [`message`] | the messages between readout units, builder units and the event manager |
 //! | [`datagram`] | the datagrams of links that recover from loss |
-//! | [`file`](mod@file) | what the two file formats share: errors, limits, the header's checksum |
+//! | [`file`](mod@file) | common parts of the two file formats: errors, limits, the header's checksum |
 //! | [`stream_file`] | the fragment stream: one file per source, for replay and import |
 //! | [`event_file`] | the event file: built events on disk |
-//! | [`verdict`] | what a filter says of an event: accepted or not, tags, a payload |
-//! | [`tap`] | between a builder's door and the consumers that look on |
-//! | [`trigger`] | which types emulated triggers have |
-//! | [`hit`] | what a fragment holds that is part of a time slice |
+//! | [`verdict`] | verdict of a filter on an event: accepted or not, tags, a payload |
+//! | [`tap`] | messages between a builder's door and consumers |
+//! | [`trigger`] | types of emulated triggers |
+//! | [`hit`] | content of a fragment of a time slice |
 //! | [`ethernet`] | the frame of raw Ethernet |
 //! | [`checksum`] | CRC-32C |
-//! | [`machine`] | who a sans-IO machine is, and when it wants to be called |
+//! | [`machine`] | identity and deadline of a sans-IO machine |
 //! | [`mix`] | deterministic mixing of numbers |
-//! | [`times`] | counts in log lines about what may happen without end |
+//! | [`times`] | rate of log lines about events that may repeat without end |
 //!
 //! Only this crate knows byte layouts. Every layout is declared once, as a `#[repr(C)]` struct of little-endian
 //! fields whose documentation is the field table; parsing borrows, checks lengths and checksums once, and returns

@@ -1,9 +1,9 @@
-//! Types that all sans-IO machines share: who a machine is, and when it wants to be called.
+//! Types common to all sans-IO machines: identity and deadline.
 
 use crate::message::{Body, Header, Message};
 use crate::{NodeId, RunNumber, SessionId, Timestamp};
 
-/// Who a machine is.
+/// Identity of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// Its role and index.
@@ -30,7 +30,8 @@ impl Identity {
     }
 }
 
-/// When a machine wants `handle_timeout` to be called at the latest, and what for. Each kind of machine has reasons `W` of its own.
+/// Latest time at which a machine needs a call of `handle_timeout`, and the reason. Each kind of machine has reasons
+/// `W` of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadline<W> {
     /// The instant.

@@ -4,10 +4,10 @@
 //! [`Body::Delivery`] only, a *payload*: the fragments' bytes one after another, in the order of their entries.
 //! Transports carry the two as opaque bytes and keep them apart, so that payload is never copied to make a message.
 //!
-//! [`Message::encode`] writes the head and hands out the payload handles in order; [`Message::decode`] checks the
-//! head completely (magic, version, lengths, checksum, every code) before it takes the first payload byte, so that a
-//! message is either understood as a whole or refused with a [`DecodeError`]. The field tables are on the structs in
-//! [`layout`]; `docs/reference/protocol.md` tells the same with the state diagrams.
+//! [`Message::encode`] writes the head and returns the payload handles in order; [`Message::decode`] checks the head
+//! completely (magic, version, lengths, checksum, every code) before it takes the first payload byte, so that a message
+//! is either decoded as a whole or refused with a [`DecodeError`]. The field tables are on the structs in [`layout`];
+//! `docs/reference/protocol.md` describes the same with the state diagrams.
 
 mod codec;
 mod delivery;
@@ -22,7 +22,7 @@ use crate::{
     SuperFragment, Timestamp, TriggerType,
 };
 
-/// Who sends, in which run and life, and the place in the ordered channel to the receiver.
+/// Sender, with its run and session, and the sequence number in the ordered channel to the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The run that the message belongs to.
@@ -43,7 +43,7 @@ pub struct Header {
 /// One message, with payload handles of type `P`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message<P> {
-    /// Who, when, and the place in the channel.
+    /// Sender, session, and sequence number in the channel.
     pub header: Header,
     /// Content of the message.
     pub body: Body<P>,
@@ -60,11 +60,11 @@ pub enum Body<P> {
     Assign(Vec<Assignment>),
     /// Event manager to readout unit: events that ended; their fragments may go.
     Release(Vec<Release>),
-    /// Builder to readout unit: send what you have of these events.
+    /// Builder to readout unit: requests its fragments of these events.
     FragmentRequest(Vec<EventRange>),
     /// Readout unit to builder: super-fragments of requested events. A message with payload.
     SuperFragments(SuperFragments<P>),
-    /// Readout unit to event manager: that it is there, and what its buffers and sources are like.
+    /// Readout unit to event manager: announces it, with the state of its buffers and sources.
     ReadoutStatus(ReadoutStatus),
     /// Event manager to any node: the run's course.
     Command(Command),
@@ -78,11 +78,11 @@ pub enum Body<P> {
     Dispatch(Vec<Destination>),
     /// Event manager to readout units and builders: how traffic is shaped from now on.
     Shape(Shape),
-    /// Builder to readout unit: send what you have of some of your sources.
+    /// Builder to readout unit: requests the fragments of some of its sources.
     PartRequest(PartRequest),
     /// Builder to output node: store these events. A message with payload.
     Delivery(Delivery<P>),
-    /// Output node to builder: what became of its events, and how many more are taken.
+    /// Output node to builder: the outcome of its events, and the new window.
     Receipt(Receipt),
 }
 
@@ -102,24 +102,24 @@ pub struct Request {
     pub slots: u32,
     /// Number of further bytes of events that the builder takes.
     pub bytes: ByteCount,
-    /// The events that ended here since the last request, in the order in which they ended.
+    /// Events that ended at this builder since the last request, in the order in which they ended.
     pub finished: Vec<Finished>,
     /// For finished events built without an answer of a readout unit: which, so that the readout unit can book the
     /// fragments that it still holds as not built.
     pub absent: Vec<AbsentReadout>,
-    /// Where output nodes store: which of their events are the stored ones among `finished`.
+    /// With output nodes: which of their events are the stored ones among `finished`.
     pub kept: Vec<Kept>,
     /// Whether its output holds it up: it fails, or events that wait for it have half of the builder's slots or more.
-    /// Where triggers are refused for lack of credit, this tells whose fault it is.
+    /// If triggers are refused for lack of credit, this identifies the responsible builder.
     pub output_behind: bool,
-    /// Work under way on events that are built here.
+    /// Work in progress on events of this builder.
     pub work: Work,
 }
 
 /// Work of a builder unit on events that it has built. It may take any time, and the end of a run waits for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Work {
-    /// None: events are still being gathered, or what would have to work on them fails or is absent.
+    /// None: events are still being gathered, or the worker that would process them has failed or is absent.
     #[default]
     None,
     /// The filter judges events.
@@ -144,8 +144,8 @@ impl Work {
     }
 }
 
-/// Stands for the number of parts in [`AbsentReadout::parts`] and [`Release::parts`]: the builder that ended the event
-/// has not asked this readout unit for anything, whatever another one did before.
+/// Number of parts in [`AbsentReadout::parts`] and [`Release::parts`] with the meaning that the builder that ended the
+/// event has not requested anything from this readout unit, whatever another one did before.
 pub const PARTS_NOT_ASKED: u16 = u16::MAX;
 
 /// A readout unit that had no part in a finished event, or only in the first parts of it.
@@ -169,8 +169,8 @@ pub struct Finished {
     pub attempt: u16,
     /// Outcome of the event.
     pub outcome: Outcome,
-    /// Why, where the outcome is [`Outcome::Dropped`]. Where it is [`Outcome::GivenBack`], nothing if the event only
-    /// made way for others: it was not too much for the builder.
+    /// Reason, if the outcome is [`Outcome::Dropped`]. If it is [`Outcome::GivenBack`], `None` if the event only made
+    /// way for others: it was not too large for the builder.
     pub reason: Option<DropReason>,
     /// The event's payload bytes.
     pub bytes: ByteCount,
@@ -178,7 +178,7 @@ pub struct Finished {
     pub fragments: u32,
     /// Number of its missing sources, required or not.
     pub missing: u32,
-    /// Whether a required source is missing in it.
+    /// Whether a required source is missing.
     pub incomplete: bool,
 }
 
@@ -206,7 +206,7 @@ pub struct Release {
     pub count: u32,
     /// Outcome of the events; never [`Outcome::GivenBack`].
     pub outcome: Outcome,
-    /// Why, where they were dropped.
+    /// Reason, if they were dropped.
     pub reason: Option<DropReason>,
     /// Number of their parts that contain this readout unit's answer; 0 if all that was requested is in them, and
     /// [`PARTS_NOT_ASKED`] if nothing was requested of it in the attempt that ended them.
@@ -270,11 +270,12 @@ pub struct Destination {
 /// now and then, outside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Whether the barrel shifter turns. Where it stands, builders keep to their credit and readout units to no slots.
+    /// Whether the barrel shifter is running. While it is stopped, builders keep to their credit and readout units use
+    /// no slots.
     pub turning: bool,
     /// From when the slots are counted, on the event manager's clock.
     pub epoch: Timestamp,
-    /// The event manager's clock when it said this.
+    /// The event manager's clock when it sent this.
     pub clock: Timestamp,
 }
 
@@ -282,7 +283,7 @@ pub struct Shape {
 /// other in the two other lists. Flat lists cost an allocation a message, not one a super-fragment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SuperFragments<P> {
-    /// One per event, or per run of events that have alike much to say.
+    /// One per event, or per range of consecutive events with entries of equal size.
     pub entries: Vec<SuperFragment>,
     /// All fragments, in the order of the entries.
     pub fragments: Vec<Fragment<P>>,
@@ -319,16 +320,16 @@ impl<P> SuperFragments<P> {
 pub struct ReadoutStatus {
     /// Number of sources that it reads.
     pub sources: u32,
-    /// Number of these that have ended. When all have, and all ids are announced, this unit adds no more events.
+    /// Number of these that have ended. When all have, and all ids are announced, this unit announces no more events.
     pub sources_ended: u32,
     /// Events that it holds fragments of.
     pub buffered_events: u32,
     /// Payload bytes that it holds.
     pub buffered: ByteCount,
-    /// Whether its sources are held back by a full buffer.
+    /// Whether a full buffer holds its sources back.
     pub busy: bool,
-    /// Whether it processes fragments that builder units asked for. That may take any time, and the end of a run waits
-    /// for it.
+    /// Whether it is processing fragments that builder units requested. That may take any time, and the end of a run
+    /// waits for it.
     pub processing: bool,
 }
 
@@ -336,12 +337,12 @@ pub struct ReadoutStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Command {
-    /// Every expected node is there: sources may send.
+    /// Every expected node is connected: sources may send.
     Start = 1,
     /// Every trigger has ended: sources stop, the node reports its books and closes.
     Close = 2,
-    /// To a readout unit that comes, or comes back, while the run is under way: sources may send; of earlier events
-    /// nothing more is to be awaited than what comes.
+    /// To a readout unit that joins, or rejoins, during the run: sources may send; missing fragments of earlier events
+    /// are not to be awaited.
     Join = 3,
     /// To a builder: an older event waits for a place. It gives back the youngest event that it has under construction,
     /// if it has one.

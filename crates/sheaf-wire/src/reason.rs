@@ -1,4 +1,4 @@
-//! The names in every ledger: how an event ended, why something was dropped, why a source is missing.
+//! The names in every ledger: outcomes of events, and reasons for drops and missing sources.
 //!
 //! Codes are stable: they are in messages and files. Names are what JSON, tables and documents print.
 
@@ -52,7 +52,7 @@ coded_enum! {
         Stored = 1, "stored";
         /// Rejected by the filter.
         Rejected = 2, "rejected";
-        /// Given up, for the [`DropReason`] that stands beside it.
+        /// Given up, for the [`DropReason`] next to it.
         Dropped = 3, "dropped";
         /// Returned to the event manager unbuilt, to be assigned again; not a final outcome.
         GivenBack = 4, "given_back";
@@ -60,7 +60,7 @@ coded_enum! {
 }
 
 coded_enum! {
-    /// Why a fragment or an event was dropped. The first group counts fragments at a readout unit, the second
+    /// Reason why a fragment or an event was dropped. The first group counts fragments at a readout unit, the second
     /// counts events at the event manager.
     DropReason {
         /// Fragment: this source had already delivered this event id.
@@ -77,11 +77,11 @@ coded_enum! {
         Corrupt = 6, "corrupt";
         /// Fragment: still buffered when the run closed, its event never triggered.
         NeverTriggered = 7, "never_triggered";
-        /// Fragment: its event was dropped; the event's own reason says why.
+        /// Fragment: its event was dropped, for the event's own reason.
         EventDropped = 8, "event_dropped";
         /// Fragment: not sent with its event, which was built without it.
         NotBuilt = 9, "not_built";
-        /// Fragment: its event ended without anybody having asked for it: it was rejected on, or accepted with, other sources.
+        /// Fragment: its event ended without a request for it: it was rejected or accepted with other sources.
         NotRequested = 10, "not_requested";
 
         /// Event: required sources were missing when its time ran out, and the policy is to drop.
@@ -99,10 +99,10 @@ coded_enum! {
     }
 }
 
-/// Responsibility for a drop: whether somebody asked for it. It decides the exit status of a run.
+/// Responsibility for a drop: whether the configuration asked for it. It decides the exit status of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Account {
-    /// Data of an accepted trigger are gone, and nobody asked for that.
+    /// Data of an accepted trigger were lost against the configuration.
     Loss,
     /// The configuration asks for it.
     Chosen,
@@ -126,7 +126,7 @@ impl Account {
 }
 
 impl DropReason {
-    /// Whether a drop for this reason is a loss, or what else it is: the one place that decides.
+    /// Returns whether a drop for this reason is a loss, or what it counts as: the only place that decides.
     #[must_use]
     pub const fn account(self) -> Account {
         match self {
@@ -149,7 +149,7 @@ impl DropReason {
 }
 
 coded_enum! {
-    /// Why a source has no fragment in an event.
+    /// Reason why a source has no fragment in an event.
     MissingReason {
         /// The source had sent nothing for this event when its time ran out.
         SourceSilent = 1, "source_silent";
@@ -161,7 +161,7 @@ coded_enum! {
         ReadoutSilent = 4, "readout_silent";
         /// The source's readout unit was not connected.
         ReadoutLost = 5, "readout_lost";
-        /// The source's readout unit restarted and lost what it held, or joined the run late.
+        /// The source's readout unit restarted and lost its fragments, or joined the run late.
         ReadoutRestarted = 6, "readout_restarted";
     }
 }

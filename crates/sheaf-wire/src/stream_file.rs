@@ -1,5 +1,5 @@
-//! The fragment stream: one file per source, for replay and import. `docs/reference/fragment-stream.md` tells how to
-//! read and write one; here is its byte layout.
+//! The byte layout of the fragment stream: one file per source, for replay and import.
+//! `docs/reference/fragment-stream.md` describes how to read and write one.
 //!
 //! A file is a [`FileHeaderBytes`], the metadata (a JSON object, opaque here), then per fragment a [`RecordBytes`] and
 //! the payload, and at the end a [`RecordBytes`] as trailer.
@@ -109,10 +109,11 @@ impl StreamHeader {
         Ok([header.as_bytes(), metadata.as_bytes()].concat())
     }
 
-    /// Checks the first [`FILE_HEADER_BYTES`] of a file as far as they go and says how many bytes of metadata follow.
+    /// Checks the first [`FILE_HEADER_BYTES`] of a file as far as possible and returns the number of bytes of metadata
+    /// that follow.
     ///
     /// # Errors
-    /// A [`FileFormatError`] where the bytes are not the start of a fragment stream of this version.
+    /// A [`FileFormatError`] if the bytes are not the start of a fragment stream of this version.
     pub fn metadata_bytes(bytes: &[u8]) -> Result<usize, FileFormatError> {
         let (header, _) = view::<FileHeaderBytes>("file header", bytes)?;
         if header.magic != MAGIC {
@@ -129,7 +130,7 @@ impl StreamHeader {
     /// Reads the file header and the metadata from the first bytes of a file.
     ///
     /// # Errors
-    /// A [`FileFormatError`] that says what is wrong with them.
+    /// A [`FileFormatError`] with the defect.
     pub fn parse(bytes: &[u8]) -> Result<(Self, &str), FileFormatError> {
         let length = Self::metadata_bytes(bytes)?;
         let (header, rest) = view::<FileHeaderBytes>("file header", bytes)?;
@@ -219,7 +220,7 @@ impl RecordHeader {
     /// Reads the first [`RECORD_HEADER_BYTES`] of `bytes`.
     ///
     /// # Errors
-    /// A [`FileFormatError`] that says why they are not a record's header: the reader then looks for the next one.
+    /// A [`FileFormatError`] if they are not a record's header: the reader then searches for the next one.
     pub fn parse(bytes: &[u8]) -> Result<Self, FileFormatError> {
         let (record, _) = view::<RecordBytes>("record header", bytes)?;
         let marker = record.marker.get();

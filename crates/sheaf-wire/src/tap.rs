@@ -1,8 +1,8 @@
-//! Between a builder's door and the consumers that look on: the byte layout. `docs/reference/consumers.md` tells who
-//! says what when.
+//! The byte layout of messages between a builder's door and its consumers. `docs/reference/consumers.md` describes the
+//! sequence of messages.
 //!
-//! A frame is a [`FrameBytes`] and a body. A [`Kind::Welcome`] has what an event file of the builder's session begins
-//! with, a [`Kind::Event`] an event as it is in such a file: whoever reads event files knows both.
+//! A frame is a [`FrameBytes`] and a body. A [`Kind::Welcome`] has the header and metadata of an event file of the
+//! builder's session, a [`Kind::Event`] an event as in such a file: a reader of event files can parse both.
 
 #[doc(hidden)]
 pub mod fuzz;
@@ -28,14 +28,14 @@ pub const VERSION: u8 = 1;
 pub const FRAME_BYTES: usize = size_of::<FrameBytes>();
 /// The largest event that goes to a consumer, in bytes as in a file: 256 MiB.
 pub const MAX_EVENT_BYTES: u32 = 256 << 20;
-/// The longest name of a consumer, in bytes; what is longer is cut.
+/// Maximum length of a consumer's name, in bytes; longer names are truncated.
 pub const MAX_NAME_BYTES: usize = 40;
 
-/// The kinds of frame, and who sends them.
+/// The kinds of frame, and their senders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
-    /// Door to consumer, first: what an event file begins with, header and metadata.
+    /// Door to consumer, first: header and metadata of an event file.
     Welcome = 1,
     /// Consumer to door, once: [`SubscribeBytes`].
     Subscribe = 2,
@@ -108,13 +108,13 @@ layout! {
     SubscribeBytes[64] {
         /// Offset 0: events with at least one of these tags; 0: all.
         tags: U64,
-        /// Offset 8: one in so many ns on average; 0: no limit of its own.
+        /// Offset 8: mean interval between events in ns; 0: no limit of its own.
         interval: U64,
-        /// Offset 16: one of so many; 0 is taken as 1.
+        /// Offset 16: keep one event in this number; 0 means 1.
         prescale: U32,
         /// Offset 20: zero.
         reserved: U32,
-        /// Offset 24: who asks, UTF-8, filled up with zeros.
+        /// Offset 24: name of the consumer, UTF-8, padded with zeros.
         name: [u8; 40],
     }
 }
@@ -176,7 +176,7 @@ pub struct Wish {
     pub tags: Tags,
     /// Prescale N: one in N of those; 0 means 1.
     pub prescale: u32,
-    /// One in such a time of what is left, on average; zero: no limit of its own.
+    /// Mean interval between the remaining events; zero: no limit of its own.
     pub interval: Nanos,
 }
 
@@ -214,13 +214,13 @@ impl Counts {
     }
 }
 
-/// Why a door says no more.
+/// Reason why a door sends no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum EndReason {
     /// The builder has ended its part of the run.
     BuilderEnded = 1,
-    /// As many consumers as are allowed look on already.
+    /// The door has its maximum number of consumers.
     Full = 2,
     /// The consumer did not prove that it has the key of the run.
     WrongKey = 3,
@@ -237,7 +237,7 @@ impl EndReason {
     }
 }
 
-/// Why bytes are not a frame. Whoever receives them closes the connection.
+/// Reason why bytes are not a frame. The receiver closes the connection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TapError {
     /// Not a frame.
@@ -254,7 +254,7 @@ pub enum TapError {
         /// The version in the frame.
         found: u8,
     },
-    /// A field holds what has no meaning.
+    /// A field has an undefined value.
     #[error("field `{field}` of a frame has the invalid value {value}")]
     BadValue {
         /// Which field.
@@ -302,7 +302,7 @@ pub enum TapError {
 /// A frame, understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Frame {
-    /// Whose door this is, and what it has: the metadata is a JSON object.
+    /// The door's node and its metadata, a JSON object.
     Welcome(FileHeader, String),
     /// Subscription of a consumer, with its name.
     Subscribe(Wish, String),
@@ -310,7 +310,7 @@ pub enum Frame {
     Event(StoredEvent<Bytes>),
     /// The outcome of the events so far.
     Status(Counts),
-    /// The outcome of all events, and why there are no more.
+    /// The outcome of all events, and the reason for the end.
     End(EndReason, Counts),
     /// The door's nonce: it asks for the key.
     Challenge([u8; 32]),
@@ -331,10 +331,10 @@ pub struct FrameHead {
 }
 
 impl FrameHead {
-    /// Reads the first [`FRAME_BYTES`] of a frame.
+    /// Parses the first [`FRAME_BYTES`] of a frame.
     ///
     /// # Errors
-    /// A [`TapError`] that says why they are none.
+    /// A [`TapError`] if they are not a frame's head.
     pub fn parse(bytes: &[u8; FRAME_BYTES]) -> Result<Self, TapError> {
         let head = FrameBytes::read_from_bytes(bytes).unwrap_or_else(|_| unreachable!("the sizes are equal"));
         if head.magic != MAGIC {
@@ -359,10 +359,10 @@ impl FrameHead {
         Ok(parsed)
     }
 
-    /// Reads the body, which has [`FrameHead::body_bytes`] bytes. Payload stays where it is.
+    /// Parses the body, which has [`FrameHead::body_bytes`] bytes. Payload stays in place.
     ///
     /// # Errors
-    /// A [`TapError`] that says what is wrong with it.
+    /// A [`TapError`] with the defect.
     pub fn parse_body(&self, body: &Bytes) -> Result<Frame, TapError> {
         let (least, most) = (self.body_bytes, self.body_bytes);
         let bytes = u32::try_from(body.len()).unwrap_or(u32::MAX);
@@ -443,7 +443,7 @@ fn parse_event(body: &Bytes) -> Result<StoredEvent<Bytes>, TapError> {
         let need = header.total_bytes();
         return Err(FileFormatError::Truncated { what: "event", need, have }.into());
     }
-    // The sum of both is the length of what is there.
+    // The sum of both is the length of the body.
     let entries_end = EVENT_HEADER_BYTES + header.body_bytes() as usize;
     let stored =
         header.parse_event(&body.slice(EVENT_HEADER_BYTES..entries_end), &mut body.slice(entries_end..))?;
@@ -506,7 +506,7 @@ impl StatusBytes {
     }
 }
 
-/// A welcome: what an event file of the session begins with.
+/// Returns a welcome: header and metadata of an event file of the session.
 ///
 /// # Errors
 /// [`FileFormatError::TooLarge`] for metadata beyond [`MAX_METADATA_BYTES`].
@@ -535,7 +535,7 @@ pub fn emit_status(counts: &Counts) -> Vec<u8> {
     frame(Kind::Status, StatusBytes::new(counts, 0).as_bytes())
 }
 
-/// The outcome of all events, and why there are no more.
+/// Returns the final frame: the outcome of all events, and the reason for the end.
 #[must_use]
 pub fn emit_end(reason: EndReason, counts: &Counts) -> Vec<u8> {
     frame(Kind::End, StatusBytes::new(counts, reason as u32).as_bytes())

@@ -1,7 +1,7 @@
-//! Counts in log lines about what may happen without end.
+//! Rate of log lines about events that may repeat without end.
 //!
-//! Whoever is refused tries again at once. The log has a line for the first time, the tenth, the hundredth and so on, so that a million
-//! attempts make seven lines.
+//! A refused peer tries again at once. The log has a line for the first time, the tenth, the hundredth and so on, so
+//! that a million attempts make seven lines.
 
 use std::fmt;
 

@@ -3,9 +3,9 @@
 use crate::mix::splitmix64;
 use crate::{EventId, TriggerType};
 
-/// A mix of trigger types. The type of an event is a function of its id and the seed, so that whoever knows both knows the
-/// type: the event manager, which triggers, and the emulated sources, which answer or do not. Where triggers come at random
-/// times with a mean rate, the triggers of each type do so, too, with its share of the rate.
+/// A mix of trigger types. The type of an event is a function of its id and the seed, so that every node with both
+/// knows the type: the event manager, which triggers, and the emulated sources, which answer or do not. If triggers
+/// come at random times with a mean rate, so do the triggers of each type, with its share of the rate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TriggerMix {
     seed: u64,

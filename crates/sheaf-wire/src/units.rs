@@ -9,7 +9,7 @@ use std::ops::{Add, AddAssign, Sub, SubAssign};
 pub struct Nanos(pub u64);
 
 impl Nanos {
-    /// No time at all.
+    /// A duration of zero.
     pub const ZERO: Self = Self(0);
     /// Longer than any run.
     pub const MAX: Self = Self(u64::MAX);

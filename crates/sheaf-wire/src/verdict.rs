@@ -19,8 +19,8 @@ impl Tags {
     pub const NONE: Self = Self(0);
     /// Every tag.
     pub const ALL: Self = Self(u64::MAX);
-    /// The filter gave no verdict (it crashed, ran out of time or returned nonsense): the event is stored as it was
-    /// built, to be looked at.
+    /// The filter gave no verdict (it crashed, ran out of time or returned an invalid result): the event is stored as
+    /// it was built, for later inspection.
     pub const QUARANTINED: Self = Self(1 << 63);
     /// The name of [`Tags::QUARANTINED`]. The configuration gives it to no other tag.
     pub const QUARANTINED_NAME: &str = "quarantined";
@@ -42,19 +42,19 @@ impl Tags {
         names.iter().position(|other| other.as_ref() == name).and_then(Self::named)
     }
 
-    /// Whether there is no tag.
+    /// Returns whether there is no tag.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether all tags of `other` are in `self`.
+    /// Returns whether all tags of `other` are in `self`.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Whether one tag at least is in both.
+    /// Returns whether the two have a tag in common.
     #[must_use]
     pub const fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
@@ -116,7 +116,7 @@ impl fmt::Display for TagName<'_> {
 pub struct Verdict {
     /// Whether the event is to be stored.
     pub accepted: bool,
-    /// Why, and where to.
+    /// Reasons and destinations.
     pub tags: Tags,
     /// Payload of the filter, at most [`MAX_VERDICT_PAYLOAD_BYTES`]. It is stored with the event.
     pub payload: Bytes,

@@ -10,7 +10,7 @@ use std::mem::offset_of;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// Why bytes are not a datagram. The receiver counts it and drops the datagram; what it carried is sent again.
+/// Reason why bytes are not a datagram. The receiver counts it and drops the datagram; its content is retransmitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DatagramError {
     /// Fewer bytes than the layout needs.
@@ -48,7 +48,7 @@ pub enum DatagramError {
 pub struct Key(pub u64);
 
 impl Key {
-    /// That of questions and answers, which are for whoever hears them.
+    /// The key of questions and answers, which any node may receive.
     pub const OPEN: Self = Self(0);
 
     fn token(self) -> u16 {
@@ -74,7 +74,7 @@ pub struct Part {
     pub message: u16,
     /// Bytes of the whole message.
     pub total: u32,
-    /// Where the part begins.
+    /// Offset of the part.
     pub offset: u32,
     /// Bytes of the part.
     pub bytes: u16,
@@ -87,7 +87,7 @@ pub struct Part {
 pub struct Report {
     /// Up to which position new messages may begin.
     pub granted: u64,
-    /// Time that the youngest of the reported datagrams had waited, to a microsecond.
+    /// Time that the youngest of the reported datagrams had waited, in whole microseconds.
     pub waited: Nanos,
     /// By rail.
     pub rails: Vec<RailReport>,
@@ -176,8 +176,8 @@ impl Report {
 /// Writes the length of the heads and the checksum into a datagram whose heads are complete; the body may follow.
 ///
 /// # Panics
-/// If the heads have more than [`MAX_HEADS_BYTES`], which is the sender's to know: the receiver could not tell them from the
-/// body.
+/// If the heads have more than [`MAX_HEADS_BYTES`]: the sender must check, since the receiver could not distinguish
+/// them from the body.
 pub fn seal(buffer: &mut [u8], key: Key) {
     let bytes = buffer.len() - HEAD_BYTES;
     debug_assert!(bytes.is_multiple_of(HEADS_UNIT), "every head is a multiple of the unit");
@@ -192,7 +192,7 @@ fn put(buffer: &mut [u8], at: usize, value: impl IntoBytes + Immutable) {
     buffer[at..at + value.as_bytes().len()].copy_from_slice(value.as_bytes());
 }
 
-/// A datagram whose head was looked at. What follows is believed after [`View::is_sealed_with`].
+/// A datagram whose head was decoded. The rest is trusted only after [`View::is_sealed_with`].
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     head: &'a HeadBytes,
@@ -202,10 +202,10 @@ pub struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// Looks at the head of a datagram.
+    /// Decodes the head of a datagram.
     ///
     /// # Errors
-    /// If it is too short for what it says, of another version, or of no known kind.
+    /// If it is shorter than its fields require, of another version, or of an unknown kind.
     pub fn new(bytes: &'a [u8]) -> Result<Self, DatagramError> {
         let (head, rest) = HeadBytes::ref_from_prefix(bytes)
             .map_err(|_| DatagramError::Truncated { need: HEAD_BYTES, have: bytes.len() })?;
@@ -228,13 +228,13 @@ impl<'a> View<'a> {
         Head { kind: self.kind, number: number.get(), behind: behind.get() }
     }
 
-    /// Whether it says that it belongs to the life of a link with this key.
+    /// Returns whether it claims to belong to the link with this key.
     #[must_use]
     pub fn belongs_to(&self, key: Key) -> bool {
         self.head.token.get() == key.token()
     }
 
-    /// Whether it does, and its heads are as they were sent.
+    /// Returns whether it belongs to that link, and its heads are unchanged.
     #[must_use]
     pub fn is_sealed_with(&self, key: Key) -> bool {
         let head = HeadBytes { checksum: U32::ZERO, ..*self.head };
@@ -310,7 +310,7 @@ fn check(bytes: &PartBytes) -> Result<Part, DatagramError> {
         return Err(DatagramError::BadValue { field: "total", value: total.into() });
     }
     let is_first = bytes.total.get() & FLAG_FIRST != 0;
-    // The first part says where the head ends, the others where they begin: neither is beyond the message.
+    // The first part ends at the end of the head, the others begin at an offset: neither is beyond the message.
     if place > total {
         return Err(DatagramError::BadValue { field: "place", value: place.into() });
     }

@@ -4,10 +4,11 @@ use super::layout::{HEADS_UNIT, HeadBytes, Kind};
 use super::{Credentials, Greeting, HEAD_BYTES, Key, View, append_part, begin, seal};
 use zerocopy::FromBytes;
 
-/// Reads `bytes` as a datagram, as they are and with a right checksum. What is understood must be the same after encoding.
+/// Decodes `bytes` as a datagram, unchanged and with a correct checksum. A decoded datagram must be the same after
+/// encoding.
 ///
 /// # Panics
-/// Where the codec does not keep its promises.
+/// If the codec violates its contract.
 pub fn fuzz_datagram(bytes: &[u8]) {
     read(bytes, Key::OPEN);
     let mut sealed = bytes.to_vec();
@@ -15,7 +16,7 @@ pub fn fuzz_datagram(bytes: &[u8]) {
     read(&sealed, Key(7));
 }
 
-/// Makes token and checksum of a datagram right, if it is long enough for what it says of its heads.
+/// Corrects token and checksum of a datagram, if it is as long as its heads require.
 pub fn reseal(bytes: &mut [u8], key: Key) {
     let Ok((head, _)) = HeadBytes::read_from_prefix(bytes) else { return };
     if let Some(heads) = bytes.get_mut(..HEAD_BYTES + usize::from(head.heads) * HEADS_UNIT) {

@@ -26,11 +26,11 @@ pub enum Kind {
     Report = 2,
     /// [`GreetingBytes`], then padding: are you there, and do datagrams of this size reach you?
     Question = 3,
-    /// [`GreetingBytes`]: I am, and so many bytes of the question did.
+    /// [`GreetingBytes`]: the sender's identity, and the number of bytes of the question that arrived.
     Answer = 4,
     /// Nothing more comes: all that was sent is reported received.
     Farewell = 5,
-    /// The farewell was heard.
+    /// The farewell has arrived.
     FarewellHeard = 6,
 }
 
@@ -59,8 +59,8 @@ layout! {
         heads: u8,
         /// Offset 2: the lowest 16 bits of the link's key; 0 in questions and answers.
         token: U16,
-        /// Offset 4: data: the lower half of its number on the rail that it comes by; a question, and its answer: the question's
-        /// number; a farewell that was heard: 1 if the sender's own is to come, else 0.
+        /// Offset 4: data: the lower half of its number on the rail of its arrival; a question, and its answer: the
+        /// question's number; an acknowledged farewell: 1 if the sender's own is to follow, else 0.
         number: U32,
         /// Offset 8: data: all numbers more than this below `number` are settled, received or repeated elsewhere; else 0.
         behind: U16,
@@ -94,7 +94,8 @@ layout! {
         rails: U16,
         /// Offset 10: zero.
         reserved: U16,
-        /// Offset 12: for how many microseconds the youngest of the reported datagrams had waited for this report.
+        /// Offset 12: number of microseconds for which the youngest of the reported datagrams had waited for this
+        /// report.
         waited: U32,
     }
 }
@@ -125,7 +126,7 @@ layout! {
 }
 
 layout! {
-    /// Who meets whom, 64 bytes.
+    /// Identities of the two nodes, 64 bytes.
     GreetingBytes[64] {
         /// Offset 0: `"SFDG"`.
         magic: [u8; 4],
@@ -163,9 +164,9 @@ layout! {
     ProofBytes[96] {
         /// Offset 0: the sender's nonce, one for each life.
         nonce: [u8; 32],
-        /// Offset 32: the receiver's nonce as the sender heard it last; zeros if it did not. An answer: that of the question.
+        /// Offset 32: the last known nonce of the receiver; zeros if none. An answer: that of the question.
         heard: [u8; 32],
-        /// Offset 64: HMAC-SHA256 of the datagram as far as it stands before this, and of who is to receive it.
+        /// Offset 64: HMAC-SHA256 of the datagram up to here, and of its receiver.
         proof: [u8; 32],
     }
 }

@@ -20,7 +20,7 @@ pub struct Life {
 /// A question or an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Greeting {
-    /// Who says it.
+    /// The sender.
     pub node: NodeId,
     /// The run that the sender takes part in.
     pub run: RunNumber,
@@ -44,7 +44,7 @@ pub struct Greeting {
     pub refusal: Option<GreetingRefusal>,
 }
 
-/// Why a node refuses a link.
+/// Reason why a node refuses a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GreetingRefusal {
     /// Code 1: the other takes part in another run.
@@ -53,7 +53,7 @@ pub enum GreetingRefusal {
     WrongRails,
     /// Code 3: the other's datagrams have another size.
     WrongDatagramBytes,
-    /// Code 4: a later life of the other was heard of.
+    /// Code 4: a later session of the other node is known.
     Stale,
     /// Code 5: the other's session lies too far in the future.
     Future,
@@ -107,14 +107,14 @@ impl GreetingRefusal {
 }
 
 impl Greeting {
-    /// The datagram, in `buffer`, which must be empty. It is an answer if it says to whom.
+    /// Writes the datagram to `buffer`, which must be empty. It is an answer if it has a receiver.
     pub fn encode(&self, buffer: &mut Vec<u8>, number: u32) {
         self.append(buffer, number);
         seal(buffer, Key::OPEN);
     }
 
-    /// The datagram of a node that has a key, in `buffer`, which must be empty: with its own nonce, and the one that it heard
-    /// of the receiver. `prove` is given what the proof covers.
+    /// Writes the datagram of a node with a key to `buffer`, which must be empty: with its own nonce, and the last
+    /// known one of the receiver. `prove` is called with the bytes that the proof covers.
     pub fn encode_proven(
         &self,
         buffer: &mut Vec<u8>,
@@ -214,7 +214,7 @@ pub type Secret = [u8; 32];
 pub struct Unproven {
     /// The sender's.
     pub nonce: Secret,
-    /// The receiver's, as the sender heard it; zeros stand for none.
+    /// The receiver's last known nonce; zeros mean none.
     pub heard: Option<Secret>,
 }
 
@@ -229,7 +229,7 @@ pub struct Credentials<'a> {
 }
 
 impl<'a> Credentials<'a> {
-    /// Returns what stands behind a greeting, if something does.
+    /// Returns the bytes after a greeting, if there are any.
     #[must_use]
     pub fn parse(view: &View<'a>) -> Option<Self> {
         let heads = view.heads();
@@ -244,7 +244,7 @@ impl<'a> Credentials<'a> {
         })
     }
 
-    /// Returns what the proof covers, beside the receiver.
+    /// Returns the bytes that the proof covers, in addition to the receiver.
     #[must_use]
     pub fn covered(&self) -> &[&'a [u8]] {
         &self.said

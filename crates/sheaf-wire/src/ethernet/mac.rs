@@ -11,7 +11,7 @@ impl MacAddress {
     /// Every interface of a network.
     pub const BROADCAST: Self = Self([0xff; 6]);
 
-    /// Whether one interface can have it: not an address of a group, and not zero.
+    /// Returns whether it can be the address of an interface: neither a group address nor zero.
     #[must_use]
     pub const fn is_of_one_interface(self) -> bool {
         self.0[0] & 1 == 0

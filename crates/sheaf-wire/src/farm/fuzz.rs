@@ -1,4 +1,4 @@
-//! The body of the fuzz target for what a dispatcher and its processors send each other.
+//! The body of the fuzz target for messages between a dispatcher and its processors.
 
 use super::{
     BEHIND_RECORD, CLOSE_RECORD, FromDispatcher, FromProcessor, Hello, PayloadPlace, Times, Welcome,
@@ -11,11 +11,11 @@ use crate::{
 };
 use bytes::Bytes;
 
-/// Reads `bytes` as each thing that may come: the first byte says what. What is understood is written the same again, as
-/// far as there is only one way to write it.
+/// Decodes `bytes` as each kind of message: the first byte selects it. A decoded message must be the same after
+/// encoding, as far as its encoding is unique.
 ///
 /// # Panics
-/// Where a parser does not keep its promises.
+/// If a parser violates its contract.
 pub fn fuzz_farm(bytes: &[u8]) {
     let Some((what, bytes)) = bytes.split_first() else { return };
     match what % 4 {

@@ -21,7 +21,7 @@ use std::mem::{offset_of, size_of};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// Why bytes are not a message. The receiver counts it and drops the message; nothing else is lost by it.
+/// Reason why bytes are not a message. The receiver counts it and drops the message; nothing else is affected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// Fewer bytes than the layout needs.
@@ -43,7 +43,7 @@ pub enum DecodeError {
         "message has protocol version {0}, this node speaks {VERSION}; run the same release on all nodes"
     )]
     WrongVersion(u8),
-    /// The head says that it has another size.
+    /// The head contains another size.
     #[error("message head says it has {declared} bytes and has {have}")]
     WrongHeadLength {
         /// The length in the header.
@@ -77,7 +77,7 @@ pub enum DecodeError {
     },
 }
 
-/// Where decoding takes payload handles from, in order.
+/// Source from which decoding takes payload handles, in order.
 pub trait PayloadSource<P> {
     /// Returns the total number of payload bytes.
     fn total(&self) -> u64;
@@ -124,7 +124,7 @@ const REQUEST_KEPT: u32 = 2;
 const REQUEST_WORK: u32 = Work::Judging.flags() | Work::Storing.flags();
 
 impl Kind {
-    /// Whether fragments follow the head.
+    /// Returns whether fragments follow the head.
     const fn has_payload(self) -> bool {
         matches!(self, Self::SuperFragments | Self::Delivery)
     }
@@ -208,10 +208,10 @@ impl<P: Payload> Message<P> {
         finish_header(head, kind, payload_bytes, &self.header);
     }
 
-    /// Reads a message from its head and its payload.
+    /// Decodes a message from its head and its payload.
     ///
     /// # Errors
-    /// A [`DecodeError`] that says what is wrong with the bytes; the message is then to be counted and dropped.
+    /// A [`DecodeError`] with the defect; the message is then to be counted and dropped.
     pub fn decode(head: &[u8], payload: &mut impl PayloadSource<P>) -> Result<Self, DecodeError> {
         let (kind, header, declared_payload) = check_header(head)?;
         let body_bytes = &head[size_of::<HeaderBytes>()..];
@@ -395,7 +395,8 @@ fn emit_all<E: Entry>(head: &mut Vec<u8>, entries: &[E]) {
     emit_each(head, entries, E::emit);
 }
 
-/// Entries are written in pieces of so many bytes: a piece is still in the first-level cache when its zeros are overwritten.
+/// Size of the pieces in which entries are written: a piece is still in the first-level cache when its zeros are
+/// overwritten.
 const PIECE_BYTES: usize = 2_048;
 
 /// Appends entries at their places in a list that is made long enough first, so that no entry asks for room.
@@ -595,7 +596,7 @@ fn emit_reason(reason: Option<DropReason>) -> u8 {
     reason.map_or(0, DropReason::code)
 }
 
-/// A reason stands beside an outcome exactly where the outcome needs one, and may beside one that was given back.
+/// A reason is present exactly if the outcome requires one, and optional for an event that was given back.
 fn parse_reason(outcome: Outcome, code: u8) -> Result<Option<DropReason>, DecodeError> {
     let bad = DecodeError::BadValue { field: "reason", value: u64::from(code) };
     let reason = match code {
@@ -815,7 +816,7 @@ impl Entry for SuperFragment {
             fragments: bytes.fragments.get(),
             missing: bytes.missing.get(),
         };
-        // Events that nothing follows of would cost the receiver time that nobody has paid for with bytes.
+        // Long ranges of events without content would cost the receiver time without a proportional number of bytes.
         let is_too_long = entry.count > 1 && entry.is_empty();
         if is_too_long || entry.event.0.checked_add(u64::from(entry.count) - 1).is_none() {
             return Err(DecodeError::BadValue { field: "count", value: u64::from(entry.count) });

@@ -34,7 +34,7 @@ pub struct Delivered {
     pub trigger_type: TriggerType,
     /// Which attempt to build it this was.
     pub attempt: u16,
-    /// Whether a required source is missing in it.
+    /// Whether a required source is missing.
     pub incomplete: bool,
     /// Tags for which the filter has accepted it.
     pub tags: Tags,
@@ -44,7 +44,7 @@ pub struct Delivered {
     pub fragments: u32,
     /// Number of its missing sources in this message.
     pub missing: u32,
-    /// Whether the next message has more of it, as its first entry.
+    /// Whether the next message continues it, as its first entry.
     pub more: bool,
 }
 
@@ -85,11 +85,11 @@ impl Delivered {
 /// Further events of a builder that an output node takes, and the fates of those that it has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Receipt {
-    /// It takes so many events in all, from the first that was delivered between these two sessions.
+    /// Total number of events that it takes, from the first that was delivered between these two sessions.
     pub events: u64,
-    /// It takes so many bytes of events in all.
+    /// Total number of bytes of events that it takes.
     pub bytes: ByteCount,
-    /// Its disk fails, or is full, or what waits for it is half of what it takes.
+    /// Whether its disk fails or is full, or half of its capacity waits for the disk.
     pub behind: bool,
     /// Fates of events, each named once.
     pub entries: Vec<ReceiptEntry>,

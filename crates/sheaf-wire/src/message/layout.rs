@@ -9,10 +9,10 @@ pub const MAGIC: [u8; 2] = *b"SF";
 /// The version of the messages. A receiver refuses every other.
 pub const VERSION: u8 = 2;
 
-/// A message head is never longer: what claims to be is refused before anything is allocated.
+/// Maximum size of a message head: a larger length is refused before anything is allocated.
 pub const MAX_HEAD_BYTES: usize = 4 << 20;
 
-/// The kinds of message, and who sends them to whom.
+/// The kinds of message, with their senders and receivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -44,8 +44,8 @@ pub enum Kind {
     Shape = 13,
     /// BU to RU, repeatable: [`PartRequestBytes`], m x [`SourceBytes`], n x [`EventRangeBytes`].
     PartRequest = 14,
-    /// BU to output node, in the channel between these two: [`DeliveryBytes`], its three lists, what was said of the events, then
-    /// the payload.
+    /// BU to output node, in the channel between these two: [`DeliveryBytes`], its three lists, the verdicts on the
+    /// events, then the payload.
     Delivery = 15,
     /// Output node to BU, in the channel between these two: [`ReceiptBytes`], n x [`ReceivedBytes`].
     Receipt = 16,
@@ -112,7 +112,7 @@ layout! {
         session: U64,
         /// Offset 32: number in the channel, 0 outside it.
         sequence: U64,
-        /// Offset 40: the receiver's channel is received up to here.
+        /// Offset 40: the receiver's channel has been received up to here.
         acknowledged: U64,
         /// Offset 48: the receiver's session that `acknowledged` speaks of.
         acknowledged_session: U64,
@@ -225,7 +225,8 @@ layout! {
         outcome: u8,
         /// Offset 13: `DropReason`, or 0.
         reason: u8,
-        /// Offset 14: how many parts of the events were built of what this unit was asked for; 0 for all of them.
+        /// Offset 14: number of parts of the events that were built of this unit's requested sources; 0 for all of
+        /// them.
         parts: U16,
     }
 }
@@ -283,7 +284,7 @@ layout! {
     SuperFragmentBytes[24] {
         /// Offset 0: event id, the first.
         event: U64,
-        /// Offset 8: how many consecutive ids, at least 1; no more than that where both counts that follow are 0.
+        /// Offset 8: number of consecutive ids, at least 1; exactly 1 if both counts that follow are 0.
         count: U32,
         /// Offset 12: each event's fragments in the list of fragments.
         fragments: U16,
@@ -309,7 +310,7 @@ layout! {
         time: U64,
         /// Offset 16: CRC-32C of the payload, 0 where bit 0 of the flags is clear.
         checksum: U32,
-        /// Offset 20: bit 0: the checksum is there; bit 1: processed in the readout unit. Other bits are zero.
+        /// Offset 20: bit 0: the checksum is present; bit 1: processed in the readout unit. Other bits are zero.
         flags: U32,
     }
 }
@@ -381,7 +382,7 @@ layout! {
 }
 
 layout! {
-    /// A range of events and who builds them, 16 bytes.
+    /// A range of events and their builder, 16 bytes.
     DestinationBytes[16] {
         /// Offset 0: first event id.
         first: U64,
@@ -409,7 +410,7 @@ layout! {
 }
 
 layout! {
-    /// The sizes of what follows, 16 bytes.
+    /// The sizes of the following lists, 16 bytes.
     DeliveryBytes[16] {
         /// Offset 0: how many [`DeliveredBytes`].
         entries: U32,
@@ -417,7 +418,7 @@ layout! {
         fragments: U32,
         /// Offset 8: how many [`MissingBytes`].
         missing: U32,
-        /// Offset 12: bytes of what was said of the events, behind these lists, in the order of the entries.
+        /// Offset 12: bytes of the verdicts on the events, after these lists, in the order of the entries.
         said: U32,
     }
 }
@@ -435,7 +436,7 @@ layout! {
         fragments: U32,
         /// Offset 28: its missing sources in the list of missing sources.
         missing: U32,
-        /// Offset 32: bytes that were said of it.
+        /// Offset 32: bytes of its verdict.
         said: U32,
         /// Offset 36: trigger type.
         trigger_type: U16,
@@ -451,9 +452,9 @@ layout! {
 layout! {
     /// Further events that an output node takes, 24 bytes; the fates of events follow.
     ReceiptBytes[24] {
-        /// Offset 0: it takes so many events, from the first of this pair of sessions.
+        /// Offset 0: number of events that it takes, from the first of this pair of sessions.
         events: U64,
-        /// Offset 8: it takes so many bytes of events, from the first.
+        /// Offset 8: number of bytes of events that it takes, from the first.
         bytes: U64,
         /// Offset 16: how many [`ReceivedBytes`].
         entries: U32,

@@ -46,14 +46,14 @@ fn finished() -> impl Strategy<Value = Finished> {
     )
 }
 
-/// So many events are in a message at most.
+/// Maximum number of events in a message.
 const MOST_EVENTS: usize = 7;
 
 fn super_fragments() -> impl Strategy<Value = SuperFragments<Bytes>> {
     let fragment =
         (any::<u32>(), any::<u64>(), any::<Option<u32>>(), prop::collection::vec(any::<u8>(), 0..40));
     let missing = (any::<u32>(), prop::sample::select(MissingReason::ALL));
-    // Often consecutive events of one part, which share an entry where they have as much to say.
+    // Often consecutive events of one part, which share an entry if they have as much content.
     let event = prop_oneof![any::<u64>(), 0..3_u64, u64::MAX - 2..=u64::MAX];
     let part = prop_oneof![Just((0, 0)), any::<(u16, u16)>()];
     let one = (
@@ -94,7 +94,7 @@ fn super_fragments() -> impl Strategy<Value = SuperFragments<Bytes>> {
 fn delivery() -> impl Strategy<Value = Delivery<Bytes>> {
     let said = prop::collection::vec(prop::collection::vec(any::<u8>(), 0..9), MOST_EVENTS);
     (super_fragments(), said, any::<bool>()).prop_map(|(parts, said, more)| {
-        // Each event has an entry of its own here.
+        // Each event has an entry of its own in this comparison.
         let events = parts.entries.iter().flat_map(|part| part.events().map(move |event| (event, part)));
         let entry = |((event, part), said): ((EventId, &SuperFragment), Vec<u8>)| Delivered {
             event,

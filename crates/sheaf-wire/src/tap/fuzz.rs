@@ -12,11 +12,11 @@ use crate::{
 use bytes::Bytes;
 use std::mem::offset_of;
 
-/// Reads `bytes` as a frame, whose checksum is made right first where the last byte is odd. A frame that is understood is
-/// written the same again.
+/// Parses `bytes` as a frame, whose checksum is corrected first if the last byte is odd. A parsed frame must be the
+/// same after encoding.
 ///
 /// # Panics
-/// Where the parser does not keep its promises.
+/// If the parser violates its contract.
 pub fn fuzz_tap(bytes: &[u8]) {
     let mut bytes = bytes.to_vec();
     if bytes.last().is_some_and(|last| last % 2 == 1) {

@@ -1,4 +1,4 @@
-//! Deliveries, receipts, and what is kept.
+//! Deliveries, receipts, and lists of kept events.
 
 use super::{
     DecodeError, Entry, PayloadSource, bytes_of, count, emit_all, emit_each, flag, fragment_to_bytes,
