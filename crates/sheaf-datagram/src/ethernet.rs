@@ -5,7 +5,7 @@
 //! two connections between the slots and the driver:
 //!
 //! - **AF_XDP** (`xdp`): a program at the interface diverts frames of our type before the kernel processes them; if the
-//! driver supports it, it puts them into the slots itself ("zero copy").
+//!   driver supports it, it puts them into the slots itself ("zero copy").
 //! - **Packet rings** (`packet`): every driver, every kernel; several nodes may share an interface.
 //!
 //! Nodes of both kinds can communicate: the frames are the same.

@@ -21,9 +21,10 @@
 //! | [`mix`] | deterministic mixing of numbers |
 //! | [`times`] | rate of log lines about events that may repeat without end |
 //!
-//! Only this crate knows byte layouts. Every layout is declared once, as a `#[repr(C)]` struct of little-endian
-//! fields whose documentation is the field table; parsing borrows, checks lengths and checksums once, and returns
-//! a validated value or a typed error. The crate does no I/O, reads no clock and holds no `unsafe`.
+//! This crate defines the bytes of every message between roles and of every file. Every layout is declared once, as a
+//! `#[repr(C)]` struct of little-endian fields whose documentation is the field table; parsing borrows, checks lengths
+//! and checksums once, and returns a validated value or a typed error. The crate does no I/O, reads no clock and holds
+//! no `unsafe`.
 
 #![forbid(unsafe_code)]
 
