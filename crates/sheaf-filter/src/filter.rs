@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use sheaf_wire::{Event, Verdict};
 
-/// Why a filter has no verdict about an event, in words for the operator. The event is not lost by it: it is stored as
-/// it was built and tagged [`Tags::QUARANTINED`](sheaf_wire::Tags::QUARANTINED).
+/// Reason why a filter has no verdict on an event, in words for the operator. The event is not lost: it is stored as it
+/// was built and tagged [`Tags::QUARANTINED`](sheaf_wire::Tags::QUARANTINED).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct FilterFailure(pub String);

@@ -4,18 +4,20 @@
 //! | module | holds |
 //! |---|---|
 //! | [`filter`] | [`Filter`], and two that need no library: [`AcceptAll`], [`Prescale`] |
-//! | [`abi`] | what Sheaf and a filter library share: structs and functions as C has them |
+//! | [`abi`] | the C interface between Sheaf and a filter library: structs and functions |
 //! | [`library`] | [`LibraryFilter`]: a filter from a shared library |
 //! | [`step`] | [`LibraryStep`]: a library's filter for the first steps of events |
-//! | [`preprocess`] | [`Preprocessor`], and [`LibraryPreprocessor`]: what processes fragments before they leave a readout unit |
-//! | [`loading`] | what these libraries have in common: how they are opened, and why that may fail |
-//! | [`plugin`] | how such libraries are written in Rust: a type and [`export_filter!`](crate::export_filter), [`export_step_filter!`](crate::export_step_filter), [`export_preprocessor!`](crate::export_preprocessor) |
-//! | [`text`] | texts that cross the border to C |
-//! | [`view`] | an event as filters see it: fragments where they are, nothing copied |
+//! | [`preprocess`] | [`Preprocessor`], and [`LibraryPreprocessor`]: processing of fragments before they leave a
+//! readout unit |
+//! | [`loading`] | opening of these libraries, and its errors |
+//! | [`plugin`] | such libraries in Rust: a type and [`export_filter!`](crate::export_filter),
+//! [`export_step_filter!`](crate::export_step_filter), [`export_preprocessor!`](crate::export_preprocessor) |
+//! | [`text`] | texts passed to and from C |
+//! | [`view`] | an event as filters see it: fragments in place, nothing copied |
 //!
-//! The crate does not know who asks for a verdict or what becomes of it: builder units and processors call a filter, the
-//! command decides which. It starts no process and no thread. A library is code of the process that loads it: one that
-//! crashes takes the process with it, and is kept from doing so by running it in worker processes.
+//! The crate does not know which code asks for a verdict or what follows from it: builder units and processors call a
+//! filter, the command selects it. It starts no process and no thread. A library is code of the process that loads it:
+//! one that crashes takes the process with it, unless it runs in worker processes.
 
 #![deny(unsafe_op_in_unsafe_fn)]
 

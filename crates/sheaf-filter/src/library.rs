@@ -24,25 +24,26 @@ pub struct LibraryFilter {
 }
 
 impl LibraryFilter {
-    /// Loads the library at `path` and makes a filter of the table that its function `symbol` gives.
+    /// Loads the library at `path` and makes a filter from the table that its function `symbol` returns.
     ///
     /// The library's code runs in this process, with all its rights.
     ///
     /// # Errors
-    /// Why that is not possible, and what would be right.
+    /// Why that is not possible, and the correction.
     pub fn open(path: &Path, symbol: &str, setup: &Setup) -> Result<Self, OpenError> {
         let (table, whose, library) = loading::open::<FilterTable>(path, symbol)?;
         let filter = loading::make(&table, setup, &whose, Some(library))?;
         Self::of(&table, filter, setup, &whose)
     }
 
-    /// Makes a filter of a table of this program.
+    /// Makes a filter from a table of this program.
     ///
     /// # Errors
-    /// Why that is not possible, and what would be right.
+    /// Why that is not possible, and the correction.
     ///
     /// # Safety
-    /// `table` is null, or a table whose functions do what [`FilterTable`] says, for as long as the filter lives.
+    /// `table` is null, or a table whose functions behave as [`FilterTable`] documents, for as long as the filter
+    /// lives.
     pub unsafe fn of_table(table: *const FilterTable, setup: &Setup) -> Result<Self, OpenError> {
         let whose = Whose::Program(Kind::Filter);
         // SAFETY: promised by the caller.
@@ -94,11 +95,11 @@ fn verdict(said: &FilterVerdict, known: Tags) -> Result<Verdict, FilterFailure> 
     if said.payload.is_null() && said.payload_bytes > 0 {
         return nonsense(format!("its payload is null and has {} bytes", said.payload_bytes));
     }
-    // What is rejected is not stored, nor is its payload.
+    // A rejected event is not stored, nor is its payload.
     if !accepted || said.payload_bytes == 0 {
         return Ok(Verdict { accepted, tags, payload: Bytes::new() });
     }
-    // SAFETY: the interface promises so many bytes, until the filter is called again. The number was checked.
+    // SAFETY: the interface guarantees this number of bytes until the filter is called again. The number was checked.
     let payload = unsafe { slice::from_raw_parts(said.payload, said.payload_bytes) };
     Ok(Verdict { accepted, tags, payload: Bytes::copy_from_slice(payload) })
 }

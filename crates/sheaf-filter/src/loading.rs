@@ -103,7 +103,7 @@ impl fmt::Display for Whose {
     }
 }
 
-/// Why a library, or what it is asked for, cannot be opened.
+/// Reason why a library, or its function, cannot be opened.
 #[derive(Debug, Error)]
 pub enum OpenError {
     /// There is no such file, or it is not to be read.
@@ -111,7 +111,7 @@ pub enum OpenError {
     NotThere {
         /// Kind of code that was requested.
         kind: Kind,
-        /// Where it should be.
+        /// The expected path.
         path: PathBuf,
         /// Error of the system.
         error: std::io::Error,
@@ -147,7 +147,7 @@ pub enum OpenError {
         /// Its version.
         found: u32,
     },
-    /// Its table is none.
+    /// Its table is invalid.
     #[error("{whose} has an invalid table: {what}")]
     BadTable {
         /// Whose it is.
@@ -155,7 +155,7 @@ pub enum OpenError {
         /// Error in the table.
         what: String,
     },
-    /// A text of the configuration cannot be told to it.
+    /// A text of the configuration cannot be passed to it.
     #[error("`{key}` has a NUL character, which cannot be passed to a library")]
     Nul {
         /// The key of the configuration.
@@ -217,7 +217,7 @@ pub(crate) struct Loaded {
     _library: Option<Library>,
 }
 
-// SAFETY: the interface promises that what a library makes may be called by any one thread at a time
+// SAFETY: the interface guarantees that an object of a library may be called by any one thread at a time
 // (`abi::FilterTable`).
 unsafe impl Send for Loaded {}
 
@@ -246,28 +246,27 @@ pub(crate) fn open<T: Table>(path: &Path, symbol: &str) -> Result<(T, Whose, Lib
         error,
     })?;
     if !path.is_file() {
-        // The loader would wait for somebody who opens the other end of a named pipe.
+        // The loader would block until the other end of a named pipe is opened.
         let error = std::io::Error::other("it is not a regular file");
         return Err(OpenError::NotThere { kind: T::KIND, path, error });
     }
     let whose = Whose::Library(T::KIND, path.clone());
-    // SAFETY: loading runs the library's constructors. That they may run here is what the operator asks for by naming
-    // the library.
+    // SAFETY: loading runs the library's constructors. The operator permits this by naming the library.
     let library = unsafe { Library::new(&path) }
         .map_err(|error| OpenError::NotALibrary { whose: whose.clone(), error })?;
     // SAFETY: that the function has this type is the interface; it cannot be checked.
     let give = unsafe { library.get::<GiveTable<T>>(symbol) };
     let give = give.map_err(|_| OpenError::NoSymbol { whose: whose.clone(), symbol: symbol.into() })?;
-    // SAFETY: a function without arguments, as the interface has it; what it gives stays as long as the library is
-    // loaded.
+    // SAFETY: a function without arguments, as the interface defines it; the table it returns exists as long as the
+    // library is loaded.
     let table = unsafe { read_table(give(), &whose)? };
     Ok((table, whose, library))
 }
 
-/// A table, checked as far as it can be.
+/// Reads a table, checked as far as possible.
 ///
 /// # Safety
-/// `table` is null, or leads to what some version of the interface has as this table.
+/// `table` is null, or points to a table of some version of the interface.
 pub(crate) unsafe fn read_table<T: Table>(table: *const T, whose: &Whose) -> Result<T, OpenError> {
     if table.is_null() {
         return Err(whose.bad_table("it is null"));
@@ -288,7 +287,7 @@ pub(crate) unsafe fn read_table<T: Table>(table: *const T, whose: &Whose) -> Res
     Ok(unsafe { ptr::read(table) })
 }
 
-/// Makes what the table is of; `library` is where its functions are, if not in this program.
+/// Makes the object of the table; `library` contains its functions, if they are not in this program.
 pub(crate) fn make<T: Table>(
     table: &T,
     setup: &Setup,
@@ -314,7 +313,7 @@ pub(crate) fn make<T: Table>(
     // SAFETY: a function of the interface; all that the setup points to outlives the call.
     let thing = unsafe { create(&raw const setup) };
     let Some(thing) = NonNull::new(thing) else {
-        // SAFETY: `message` is as long as that.
+        // SAFETY: `message` has that length.
         let said = unsafe { text::read(message.as_ptr(), message.len()) };
         let message = said.unwrap_or_else(|| "it gave no reason".into());
         return Err(OpenError::Refused { whose: whose.clone(), message });

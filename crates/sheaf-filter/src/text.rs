@@ -5,10 +5,10 @@
 use std::ffi::c_char;
 use std::{ptr, slice};
 
-/// The text at `first`, up to its NUL or `most` bytes; `None` where there is none, or it is empty.
+/// Returns the text at `first`, up to its NUL or `most` bytes; `None` if there is none, or it is empty.
 ///
 /// # Safety
-/// `first` is null, or a text that ends with a NUL, or `most` bytes long at least.
+/// `first` is null, or a text that ends with a NUL, or has at least `most` bytes.
 #[must_use]
 pub unsafe fn read(first: *const c_char, most: usize) -> Option<String> {
     if first.is_null() {

@@ -18,13 +18,13 @@ use std::time::{Duration, Instant};
 /// Maximum number of frames that one peer may hand over before the next one's turn.
 const FRAMES_PER_TURN: usize = 64;
 
-/// While a node does not sleep, the kernel is asked in one of so many rounds whether somebody has called or died.
+/// While a node does not sleep, it asks the kernel for new connections and dead peers once in this number of rounds.
 const ROUNDS_PER_LOOK: u32 = 64;
 
 /// Number of reads of the completion queue before a sleep.
 const SPINS: u32 = 50;
 
-/// The first and the longest pause between two looks, where the provider has nothing to sleep on.
+/// The first and the longest pause between two polls, if the provider has no descriptor to wait for.
 const PAUSES: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(1));
 
 /// Duration of a sleep while an operation is to be retried: nothing signals that the provider has room, or that the
@@ -50,10 +50,10 @@ pub struct LibfabricEndpoint {
     pub(super) senders: Vec<Option<(usize, u64)>>,
     /// Buffers beyond all windows that are to be posted.
     pub(super) spare_unposted: usize,
-    /// Messages that a peer may have under way here, and this node to a peer.
+    /// Maximum number of messages in flight from a peer, and from this node to a peer.
     pub(super) window: usize,
     pub(super) sends: usize,
-    /// Where the peers meet: greetings, hellos and farewells, and the peers' death.
+    /// The TCP side: greetings, hellos and farewells, and the detection of dead peers.
     pub(super) meeting: TcpEndpoint,
     pub(super) index: PeerIndex,
     pub(super) peers: Vec<Peer>,
@@ -137,7 +137,7 @@ impl LibfabricEndpoint {
         Ok(endpoint)
     }
 
-    /// Changes where a peer that this node calls is looked for, from the next attempt to connect on.
+    /// Changes the addresses of a peer that this node calls, from the next attempt to connect on.
     pub fn set_addresses(&mut self, peer: NodeId, addresses: Vec<String>) {
         self.meeting.set_addresses(peer, addresses);
     }
@@ -158,7 +158,7 @@ impl LibfabricEndpoint {
         }
     }
 
-    /// Asks the TCP side what there is.
+    /// Polls the TCP side.
     pub(super) fn look(&mut self) {
         self.rounds_since_look = 0;
         while let Some(event) = self.meeting.poll() {
@@ -191,7 +191,8 @@ impl LibfabricEndpoint {
         }
     }
 
-    /// Keeps what came for a driver that does not poll while it closes: else no credit would go back for it.
+    /// Keeps received frames for a driver that does not poll while it closes: otherwise no credit would be returned for
+    /// them.
     fn keep_what_came(&mut self) {
         for place in 0..self.peers.len() {
             while let Some(event) = self.peers[place].hand_out() {
@@ -201,7 +202,7 @@ impl LibfabricEndpoint {
         }
     }
 
-    /// Whether there is something to hand out.
+    /// Returns whether there is an event to return.
     fn something_is_there(&self) -> bool {
         self.in_round
             || self.cut_short
@@ -209,7 +210,7 @@ impl LibfabricEndpoint {
             || self.peers.iter().any(|peer| !peer.ready.is_empty())
     }
 
-    /// Whether something is to be tried again of which nothing tells when it will work.
+    /// Returns whether an operation must be retried for which there is no notification.
     fn must_retry(&self) -> bool {
         let unposted = |peer: &Peer| peer.unposted > 0 || peer.again_at.is_some();
         let stuck = |peer: &Peer| {
@@ -285,7 +286,7 @@ impl LibfabricEndpoint {
     }
 }
 
-/// Sleeps on descriptors. A signal ends the sleep early; the looks behind it find nothing then.
+/// Sleeps on descriptors. A signal ends the sleep early; the following polls find nothing.
 fn sleep_on(descriptors: &mut [PollFd<'_>], longest: Duration) {
     let _ = rustix::event::poll(descriptors, Timespec::try_from(longest).ok().as_ref());
 }
@@ -377,7 +378,7 @@ impl Endpoint for LibfabricEndpoint {
             }
             std::hint::spin_loop();
         }
-        // Whatever the TCP side has, the next round looks at it.
+        // The next round polls the TCP side in any case.
         self.rounds_since_look = ROUNDS_PER_LOOK;
         if let Some(longest) = self.meeting.lie_down(timeout) {
             let woken = self.sleep(longest);

@@ -1,4 +1,4 @@
-//! From messages to frames: their order, and frames that come in parts. Nothing here knows libfabric.
+//! From messages to frames: their order, and frames that arrive in parts. Independent of libfabric.
 
 use super::wire::Kind;
 use bytes::{Bytes, BytesMut};
@@ -73,7 +73,7 @@ impl Incoming {
         self.early.len()
     }
 
-    /// The next message, if it is there.
+    /// Returns the next message, if it has arrived.
     pub(super) fn next(&mut self) -> Result<Option<Next>, Violation> {
         let Some(message) = self.early.remove(&self.next) else { return Ok(None) };
         self.next += 1;

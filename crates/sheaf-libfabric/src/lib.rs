@@ -1,8 +1,8 @@
 //! Reliable datagrams of libfabric: the same code over shared memory, TCP, InfiniBand, EFA and Slingshot.
 //!
-//! The bytes of frames go through libfabric, as messages into registered buffers that the receiver has posted. Who is there,
-//! where to send to, and who has died is said over a TCP connection between each two nodes, that of [`sheaf_tcp`] with its
-//! greetings, retries and time-outs: libfabric's datagrams know no connections and do not tell when a peer has gone.
+//! The bytes of frames pass through libfabric, as messages into registered buffers that the receiver has posted.
+//! Identity, addresses and deaths of peers use a TCP connection between each two nodes, that of [`sheaf_tcp`] with its
+//! greetings, retries and time-outs: libfabric's datagrams have no connections and do not report when a peer has gone.
 //!
 //! | module | holds |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | `shim.c`, `sys` | libfabric's interface, most of which is inline, as plain functions |
 //! | `port` | these, made safe: operations own their memory until they are complete |
 //! | `memory` | the region of buffers |
-//! | `wire` | what stands in front of a message; what is said over TCP |
+//! | `wire` | the head of a message; messages over TCP |
 //! | `outgoing`, `incoming` | from frames to messages and back, without libfabric |
 //! | `link` | a peer and its link |
 //! | `traffic` | messages and credit |
@@ -18,10 +18,10 @@
 //! | `endpoint` | the endpoint: rounds, sleep, and the port |
 //!
 //! # Costs
-//! A received frame of more than 1 kB that fits a message is handed out where the provider has put it; a smaller one is
-//! copied out, a larger one comes in several messages and is put together. A sent frame is given to the provider in pieces
-//! where it takes unregistered memory and so many pieces (`tcp;ofi_rxm`, `shm`, `net`), else it is copied once into a
-//! registered buffer. All these copies are counted.
+//! A received frame of more than 1 kB that fits a message is returned where the provider has put it; a smaller one is
+//! copied out, and a larger one arrives in several messages and is reassembled. A sent frame is passed to the provider
+//! in pieces if the provider takes unregistered memory and that number of pieces (`tcp;ofi_rxm`, `shm`, `net`),
+//! otherwise it is copied once into a registered buffer. All these copies are counted.
 
 #![cfg(all(feature = "libfabric", target_os = "linux"))]
 

@@ -15,7 +15,7 @@ use std::time::Instant;
 #[derive(Debug)]
 pub(super) struct Peer {
     pub(super) node: NodeId,
-    /// Whether the connection over which we meet is up.
+    /// Whether the TCP connection is up.
     pub(super) is_met: bool,
     pub(super) link: Option<Link>,
     /// When to begin another link over a connection that outlived one.
@@ -70,7 +70,7 @@ impl Peer {
         })
     }
 
-    /// So many of the messages that were held are held no more.
+    /// Records that a number of held messages were released.
     pub(super) fn give_back(&mut self, messages: usize) {
         self.held -= messages;
         self.unposted += messages;
@@ -82,11 +82,11 @@ impl Peer {
 pub(super) struct Link {
     /// Token that the peer's messages begin with.
     pub(super) token: u64,
-    /// Where messages go; from the peer's hello on.
+    /// Address to which messages are sent; known from the peer's hello on.
     pub(super) remote: Option<Remote>,
-    /// Whether a message has gone there: some providers connect with the first one, and need both sides for that.
+    /// Whether a message was sent there: some providers connect with the first one, and need both sides for that.
     pub(super) is_up: bool,
-    /// Whether the first message is under way.
+    /// Whether the first message is in flight.
     pub(super) probing: bool,
     pub(super) outgoing: Outgoing,
     /// A message that the provider had no room for.
@@ -94,7 +94,7 @@ pub(super) struct Link {
     /// Messages under way.
     pub(super) in_flight: usize,
     pub(super) incoming: Incoming,
-    /// Number of messages that the peer may send in all, and the number that it was told.
+    /// Total number of messages that the peer may send, and the number last announced to it.
     pub(super) granted: u64,
     pub(super) told: u64,
     /// Parts of the frame that is being put together whose credit goes back with the frame.
@@ -124,7 +124,7 @@ pub(super) struct Stuck {
 /// Progress of a link's end.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Farewell {
-    /// We have said that no more will come.
+    /// Whether we have announced that no more follow.
     pub(super) said: bool,
     /// The peer has all that we sent.
     pub(super) thanked: bool,
@@ -132,22 +132,22 @@ pub(super) struct Farewell {
     pub(super) peer_closes: bool,
     /// Number of messages that the peer has sent in all.
     pub(super) messages: Option<u64>,
-    /// We have all that the peer sent, and have said so.
+    /// Whether we have received everything from the peer, and have reported it.
     pub(super) answered: bool,
 }
 
 impl Link {
-    /// Whether both sides have what they are to have.
+    /// Returns whether both sides have everything.
     pub(super) fn is_done(&self) -> bool {
         self.farewell.thanked && (!self.farewell.peer_closes || self.farewell.answered)
     }
 
-    /// Whether nothing waits to be sent, and nothing is under way.
+    /// Returns whether nothing waits to be sent, and nothing is in flight.
     pub(super) fn is_idle(&self) -> bool {
         self.outgoing.frames() == 0 && self.stuck.is_none() && self.in_flight == 0
     }
 
-    /// Whether all that the peer has announced has come.
+    /// Returns whether everything that the peer has announced has arrived.
     pub(super) fn has_all(&self) -> bool {
         self.farewell.messages.is_some_and(|messages| self.incoming.taken() >= messages)
     }
@@ -157,7 +157,7 @@ impl Link {
         self.told.saturating_sub(self.incoming.taken() + self.incoming.early() as u64)
     }
 
-    /// Whether the peer should be told of credit, with a message of its own. See [`super::settings::RESERVE`].
+    /// Returns whether a message of its own should announce credit to the peer. See [`super::settings::RESERVE`].
     pub(super) fn owes_credit(&self, window: usize) -> bool {
         let more = self.granted - self.told;
         more > 0 && (more * 2 >= window as u64 || self.credit_of_peer() == 0)

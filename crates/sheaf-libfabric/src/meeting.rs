@@ -26,13 +26,13 @@ impl LibfabricEndpoint {
             }
             Event::PeerDown { peer, reason } => {
                 if let Some(place) = self.index.place(peer) {
-                    // What came before the end is handed out before it.
+                    // Messages that arrived before the end are returned before it.
                     self.advance();
                     self.answer_farewell(place);
                     let peer = &mut self.peers[place];
                     peer.is_met = false;
                     peer.again_at = None;
-                    // A farewell that was not kept is none.
+                    // A farewell of an incomplete link does not count.
                     let kept = self.closing && peer.link.as_ref().is_some_and(Link::is_done);
                     let closed = reason == DownReason::Closed && !kept;
                     self.end(place, if closed { DownReason::Lost } else { reason });
@@ -77,7 +77,7 @@ impl LibfabricEndpoint {
         }
     }
 
-    /// Begins a link: tells the peer where to send to.
+    /// Begins a link: sends this node's address to the peer.
     fn begin(&mut self, place: usize) {
         self.links_made += 1;
         // Differs from that of any other link to this node, in this life and, but for a chance of 2^-64, in others.
@@ -112,15 +112,16 @@ impl LibfabricEndpoint {
         self.say(place, &Word::Hello(hello));
     }
 
-    /// The queue of a connection that has just come up, or over which only words are said, has room.
+    /// Sends a message over TCP. The queue of a connection that has just come up, or that carries only these messages,
+    /// has room.
     fn say(&mut self, place: usize, word: &Word) {
         let frame = Frame::new(Bytes::from(word.emit()), []);
-        // A connection that is down now will be up again, and then a hello is said anew.
+        // A connection that is down now will come up again, and then a hello is sent anew.
         let _ = self.meeting.send(self.peers[place].node, frame);
         self.meeting.flush();
     }
 
-    /// The peer has said where to send to.
+    /// Handles the peer's address.
     fn greeted(&mut self, place: usize, hello: Hello) {
         if hello.provider != self.provider {
             return self.refuse(place, Refusal::WrongProvider);
@@ -148,7 +149,7 @@ impl LibfabricEndpoint {
         });
     }
 
-    /// The first message has gone: the link is up.
+    /// Handles the completion of the first message: the link is up.
     pub(super) fn bring_up(&mut self, place: usize) {
         let peer = &mut self.peers[place];
         let Some(link) = &mut peer.link else { return };
@@ -196,7 +197,7 @@ impl LibfabricEndpoint {
         }
     }
 
-    /// When all is sent that was accepted, says so.
+    /// Sends a farewell when all accepted frames have been sent.
     pub(super) fn say_farewell(&mut self) {
         for place in 0..self.peers.len() {
             let Some(link) = &mut self.peers[place].link else { continue };
@@ -208,8 +209,8 @@ impl LibfabricEndpoint {
         }
     }
 
-    /// When all has come that a peer had announced with its farewell, says so. A node that does not close too has no link
-    /// then.
+    /// Confirms a farewell when everything that the peer had announced has arrived. Unless this node closes too, its
+    /// link then ends.
     pub(super) fn answer_farewell(&mut self, place: usize) {
         let closing = self.closing;
         let Some(link) = &mut self.peers[place].link else { return };

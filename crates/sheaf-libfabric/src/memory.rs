@@ -7,7 +7,7 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// One buffer, owned: there is one of these for each place of the region at most, so that who has it may write there.
+/// One owned buffer: there is at most one for each place of the region, so that its owner may write there.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Buffer(u32);
 
@@ -27,8 +27,8 @@ pub(super) struct Memory {
     returned: Mutex<Vec<Buffer>>,
 }
 
-// SAFETY: the region belongs to this value alone and is freed with it; who may touch which part of it is ruled by the
-// possession of `Buffer`s, and the list is behind a lock.
+// SAFETY: the region belongs to this value alone and is freed with it; possession of a `Buffer` decides which part of
+// it may be accessed, and the list is behind a lock.
 unsafe impl Send for Memory {}
 // SAFETY: as above: through a shared reference only bytes of an owned `Buffer` are reached, and the list.
 unsafe impl Sync for Memory {}
@@ -67,8 +67,8 @@ impl Memory {
     /// The first `bytes` of a buffer, at most its size.
     pub(super) fn read<'a>(&'a self, buffer: &'a Buffer, bytes: usize) -> &'a [u8] {
         assert!(bytes <= self.buffer_bytes, "a slice lies within its buffer");
-        // SAFETY: within the buffer, which is mapped and was zeroed by the kernel; its owner lends it to us, and neither
-        // the provider nor anybody else writes there while this side owns the `Buffer`.
+        // SAFETY: within the buffer, which is mapped and was zeroed by the kernel; its owner lends it to us, and
+        // neither the provider nor any other code writes there while this side owns the `Buffer`.
         unsafe { std::slice::from_raw_parts(self.start(buffer), bytes) }
     }
 
@@ -78,7 +78,7 @@ impl Memory {
         unsafe { std::slice::from_raw_parts_mut(self.start(buffer), self.buffer_bytes) }
     }
 
-    /// The first `bytes` of a buffer, which comes back by itself when the last slice of them is dropped.
+    /// Lends the first `bytes` of a buffer, which returns automatically when the last slice of them is dropped.
     pub(super) fn lend(self: &Arc<Self>, buffer: Buffer, bytes: usize) -> Bytes {
         assert!(bytes <= self.buffer_bytes, "a slice lies within its buffer");
         Bytes::from_owner(Lent { memory: self.clone(), buffer: Some(buffer), bytes })
@@ -92,8 +92,8 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: this mapping was made in `new` and is unmapped once; no buffer is lent any more, because whoever has
-        // one shares this value, and a port closes its endpoint before it lets go of its share.
+        // SAFETY: this mapping was made in `new` and is unmapped once; no buffer is lent any more, because every
+        // borrower shares this value, and a port closes its endpoint before it drops its share.
         let unmapped = unsafe { munmap(self.base.as_ptr(), self.bytes()) };
         debug_assert!(unmapped.is_ok(), "a mapping of ours can be unmapped");
     }

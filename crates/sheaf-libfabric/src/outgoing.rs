@@ -1,4 +1,4 @@
-//! From frames to messages: what waits to be sent on one link. Nothing here knows libfabric.
+//! From frames to messages: the send queue of one link. Independent of libfabric.
 
 use super::wire::Kind;
 use bytes::{Buf, Bytes};
@@ -18,7 +18,7 @@ pub(super) struct Outgoing {
     pub(super) granted: u64,
 }
 
-/// A frame, or what is left of it.
+/// A frame, or the rest of it.
 #[derive(Debug)]
 struct Waiting {
     head_bytes: usize,
@@ -51,7 +51,7 @@ impl Outgoing {
         self.waiting.len()
     }
 
-    /// Whether there is something to send, and credit for it.
+    /// Returns whether there is something to send, and credit for it.
     pub(super) fn may_send(&self) -> bool {
         !self.waiting.is_empty() && self.next < self.granted
     }

@@ -25,7 +25,7 @@ const COMPLETIONS: usize = 64;
 /// No send has more pieces, whatever the provider allows: more are cheaper copied.
 pub(super) const MAX_PIECES: usize = 16;
 
-/// Why libfabric did not do something.
+/// Error of libfabric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("libfabric: {} (code {})", self.text(), self.0)]
 pub struct Fault(c_int);
@@ -35,7 +35,7 @@ impl Fault {
         if result < 0 { Err(Self(-result)) } else { Ok(result) }
     }
 
-    /// Whether to try again later.
+    /// Returns whether to try again later.
     pub(super) fn is_again(self) -> bool {
         self.0 == sys::AGAIN
     }
@@ -62,7 +62,7 @@ enum Operation {
     Receive {
         buffer: Buffer,
     },
-    /// Data that are sent in place, kept here until they are sent.
+    /// Data that are sent in place, kept until they are sent.
     Send {
         buffer: Buffer,
         _pieces: VecDeque<Bytes>,
@@ -72,7 +72,7 @@ enum Operation {
 /// An operation that is over.
 #[derive(Debug)]
 pub(super) enum Done {
-    /// A message came, of so many bytes.
+    /// A message of `bytes` bytes arrived.
     Received { buffer: Buffer, bytes: usize },
     /// A message was sent, or could not be.
     Sent { buffer: Buffer, result: Result<(), Fault> },
@@ -120,7 +120,8 @@ impl Port {
         &self.facts
     }
 
-    /// Whether payload can be sent from where it lies: a provider that wants memory registered cannot.
+    /// Returns the number of pieces in which payload can be sent in place; a provider that needs registered memory
+    /// allows none.
     pub(super) fn sends_in_place(&self) -> usize {
         if self.facts.registers != 0 { 1 } else { (self.facts.pieces as usize).clamp(1, MAX_PIECES) }
     }
@@ -202,7 +203,7 @@ impl Port {
         let mut descriptors = [self.descriptor; MAX_PIECES];
         let (count, to) = (pieces.len() + 1, to.0);
         let (list, descriptors) = (raw.as_ptr(), descriptors.as_mut_ptr());
-        // SAFETY: lists of `count` entries; what they point to lives in `operations` until the completion.
+        // SAFETY: lists of `count` entries; everything they point to lives in `operations` until the completion.
         let result =
             unsafe { sys::sheaf_port_send(self.raw.as_ptr(), list, descriptors, count, to, context) };
         match Fault::check(result) {
@@ -214,7 +215,7 @@ impl Port {
         }
     }
 
-    /// Makes progress, and takes what is done, a bounded number.
+    /// Makes progress, and returns completed operations, a bounded number.
     pub(super) fn done(&mut self, done: &mut Vec<Done>) -> Result<(), Fault> {
         let empty = RawDone { context: null_mut(), bytes: 0, error: 0, reserved: 0 };
         let mut raw = [empty; COMPLETIONS];

@@ -6,7 +6,7 @@ use sheaf_tcp::{PeerAddress, TcpError, TcpSettings};
 use sheaf_wire::{ByteCount, Nanos, NodeId, RunNumber, SessionId};
 use std::net::TcpListener;
 
-/// Who an endpoint is, whom it talks to, and how.
+/// Identity, peers and settings of an endpoint.
 #[derive(Debug)]
 pub struct LibfabricOptions {
     /// The node.
@@ -15,15 +15,15 @@ pub struct LibfabricOptions {
     pub run: RunNumber,
     /// This life of the node; not zero, and greater than in any earlier life.
     pub session: SessionId,
-    /// Where peers meet this node, over TCP, before they send through the fabric. `None` if it calls all its peers.
+    /// Listener for the peers' TCP connections. `None` if this node calls all its peers.
     pub listener: Option<TcpListener>,
     /// The nodes to talk to.
     pub peers: Vec<PeerAddress>,
     /// The provider of libfabric, as its own tools name it: `shm`, `tcp;ofi_rxm`, `net`, `verbs;ofi_rxm`, `efa`, `cxi`. The
     /// same on all nodes.
     pub provider: String,
-    /// The local address that a provider over IP or InfiniBand sends from and receives at; names its interface. `None`: what
-    /// the provider chooses. Not for `shm`, `efa` and `cxi`.
+    /// Local address for a provider over IP or InfiniBand; selects its interface. `None`: chosen by the provider. Not
+    /// for `shm`, `efa` and `cxi`.
     pub source: Option<String>,
     /// The bounds and times.
     pub settings: LibfabricSettings,
@@ -32,7 +32,8 @@ pub struct LibfabricOptions {
 /// The bounds and times of an endpoint over libfabric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LibfabricSettings {
-    /// The largest frame, head and payload together, at most 1 GiB. A link takes what both of its ends take. Default 16 MiB.
+    /// Maximum size of a frame, head and payload together, at most 1 GiB. A link uses the smaller value of its two
+    /// ends. Default 16 MiB.
     pub max_frame_bytes: ByteCount,
     /// Maximum number of frames that wait to be sent to a peer. Default 1,024.
     pub queue_frames: usize,
@@ -41,12 +42,12 @@ pub struct LibfabricSettings {
     /// The size of a message's buffer, from 4 KiB to 16 MiB; rounded down where the provider takes less. A frame that is larger
     /// travels in several messages and is copied. Default 128 KiB.
     pub message_bytes: ByteCount,
-    /// Number of messages that a peer may send before it is granted more, if the provider has room for so many. Default
+    /// Number of messages that a peer may send before it is granted more, if the provider accepts that many. Default
     /// 64.
     pub window: usize,
-    /// All buffers that messages are received into: the windows of all peers, and what the node holds of received frames. Used
-    /// from the first on, so what is never needed takes no memory. If all are held, no credit is given: the peers feel it as
-    /// back-pressure. Default 256 MiB.
+    /// All buffers for received messages: the windows of all peers, and the received frames that the node holds. Used
+    /// from the first on, so unneeded buffers take no memory. If all are held, no credit is granted, which is
+    /// back-pressure for the peers. Default 256 MiB.
     pub receive_bytes: ByteCount,
     /// Timeout of an attempt to connect, and then of the greeting. Default 5 s.
     pub connect_timeout: Nanos,
@@ -75,13 +76,13 @@ impl Default for LibfabricSettings {
     }
 }
 
-/// Why an endpoint could not be made.
+/// Reason why an endpoint could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum LibfabricError {
     /// The endpoint over which the nodes meet could not be made.
     #[error("the TCP side, over which nodes meet, could not be made")]
     Meeting(#[from] TcpError),
-    /// The provider is not there, or does not do what is needed.
+    /// The provider is not installed, or lacks a required feature.
     #[error(
         "provider \"{provider}\" of libfabric cannot be opened{}; `fi_info -l` lists those of this host, reliable \
          datagrams (FI_EP_RDM) and messages (FI_MSG) are needed",
@@ -112,11 +113,11 @@ pub enum LibfabricError {
     Memory {
         /// Number of bytes requested.
         bytes: ByteCount,
-        /// Why it failed.
+        /// Error of the operating system.
         #[source]
         source: std::io::Error,
     },
-    /// Too little memory, or too few receives at once, for so many peers.
+    /// Too little memory, or too few receives at once, for this number of peers.
     #[error("{have} receive buffers are not enough for {peers} peers; at least {} are needed", .peers * (RESERVE + 1))]
     TooFewBuffers {
         /// Buffers that there would be: by `receive_bytes`, or by the provider's limit.
@@ -139,10 +140,10 @@ pub enum LibfabricError {
     BadText(String),
 }
 
-/// Buffers kept ready for each peer beyond its window: messages of credit come without credit. A peer sends one for each half
-/// window that it took, and one where it has none left to give; only those that this side has not looked at yet can be under
-/// way together, and it cannot send on without looking. So there are never more than four,
-/// and the first message of a link.
+/// Number of buffers kept ready for each peer beyond its window: messages of credit arrive without credit. A peer sends
+/// one for each half window that it took, and one when it has none left to grant; only those that this side has not
+/// read yet can be in flight together, and it cannot send more without reading. So there are at most four, and the
+/// first message of a link.
 pub(super) const RESERVE: usize = 6;
 
 /// Settings larger than that are mistakes.
@@ -169,7 +170,8 @@ impl LibfabricSettings {
         Ok(())
     }
 
-    /// Those of the TCP side: a few small frames for each peer. The rules for what both have in common are checked there.
+    /// Returns the settings of the TCP side: a few small frames for each peer. The constraints on common settings are
+    /// checked there.
     pub(super) fn of_meeting(&self, peers: usize) -> TcpSettings {
         TcpSettings {
             max_frame_bytes: self.max_frame_bytes,
@@ -192,7 +194,7 @@ impl LibfabricSettings {
     }
 }
 
-/// The size of a buffer: a multiple of a cache line, with its header within what the provider takes.
+/// Returns the size of a buffer: a multiple of a cache line, with its header within the provider's limit.
 pub(super) fn buffer_bytes(settings: &LibfabricSettings, max_message_bytes: u64) -> usize {
     let bytes = settings.message_bytes.0.min(max_message_bytes) as usize;
     (bytes / 64 * 64).max(HEADER_BYTES + 64)

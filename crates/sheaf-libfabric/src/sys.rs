@@ -3,7 +3,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-/// An open domain with its endpoint; only the shim looks inside.
+/// An open domain with its endpoint; only the shim accesses its fields.
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct RawPort {
@@ -40,7 +40,7 @@ pub(super) struct RawPiece {
     pub(super) bytes: usize,
 }
 
-/// libfabric's codes that have a meaning here; they are the system's (`rdma/fi_errno.h`).
+/// libfabric's codes that are used here; they are the system's (`rdma/fi_errno.h`).
 pub(super) const AGAIN: c_int = rustix::io::Errno::AGAIN.raw_os_error();
 
 unsafe extern "C" {

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use sheaf_transport::DownReason;
 use std::collections::VecDeque;
 
-/// Messages up to this are copied out of their buffer, so that a small frame which somebody keeps does not hold a large
+/// Maximum size of a message that is copied out of its buffer, so that a small frame that is kept does not hold a large
 /// buffer.
 const COPY_BYTES: usize = 1024;
 
@@ -19,7 +19,7 @@ const COPY_BYTES: usize = 1024;
 const READS_PER_ROUND: usize = 8;
 
 impl LibfabricEndpoint {
-    /// Takes what the provider has finished, a bounded amount, and posts buffers again.
+    /// Handles the operations that the provider has completed, a bounded number, and posts buffers again.
     pub(super) fn advance(&mut self) {
         for _ in 0..READS_PER_ROUND {
             let mut finished = std::mem::take(&mut self.finished);
@@ -41,7 +41,7 @@ impl LibfabricEndpoint {
         self.post();
     }
 
-    /// Gives a buffer that was received into for nobody back to the provider.
+    /// Returns a receive buffer without a peer to the provider.
     fn repost(&mut self, buffer: Buffer) {
         if let Err((buffer, _)) = self.port.receive(buffer) {
             self.free.push(buffer);
@@ -49,7 +49,7 @@ impl LibfabricEndpoint {
         }
     }
 
-    /// Posts what is to be posted, as far as there are buffers, and grants credit for it.
+    /// Posts receives, as far as there are buffers, and grants credit for them.
     pub(super) fn post(&mut self) {
         self.memory.collect(&mut self.free);
         while self.spare_unposted > 0 {
@@ -158,7 +158,7 @@ impl LibfabricEndpoint {
         Ok(())
     }
 
-    /// Takes what came before the link was announced.
+    /// Takes the messages that arrived before the link was announced.
     pub(super) fn take_early(&mut self, place: usize) {
         if self.take_frames(place).is_err() {
             peer_violated(self, place);
@@ -174,7 +174,7 @@ impl LibfabricEndpoint {
         }
     }
 
-    /// Credit of parts that was kept back while much waited for the node.
+    /// Returns credit of parts that was held back while much waited for the node.
     fn give_back_parts(&mut self, place: usize) {
         let peer = &mut self.peers[place];
         let Some(link) = &mut peer.link else { return };
@@ -184,7 +184,7 @@ impl LibfabricEndpoint {
         }
     }
 
-    /// Sends one message of a link. `false` if there is none, or no room for it.
+    /// Sends one message of a link. Returns `false` if there is none, or no room for it.
     fn send_next(&mut self, place: usize) -> bool {
         let peer = &mut self.peers[place];
         let Some(link) = &mut peer.link else { return false };
@@ -242,7 +242,8 @@ impl LibfabricEndpoint {
         }
     }
 
-    /// Tells a peer of credit, where no message goes there anyway; and in any case with the first message of a link.
+    /// Announces credit to a peer, unless a message is sent there anyway; and in any case with the first message of a
+    /// link.
     fn tell_credit(&mut self, place: usize) {
         let window = self.window;
         let Some(link) = &self.peers[place].link else { return };

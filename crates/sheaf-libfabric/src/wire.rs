@@ -16,7 +16,7 @@ pub(super) struct HeaderBytes {
     number: U64,
     /// Number of messages that the receiver may have sent to the sender of this one since the link came up.
     granted: U64,
-    /// 0: credit alone. 1: a frame begins. 2: a frame goes on.
+    /// 0: only credit. 1: a frame begins. 2: a frame continues.
     kind: U32,
     /// Bytes of the frame's head; 0 unless a frame begins.
     head_bytes: U32,
@@ -83,7 +83,7 @@ impl Header {
     }
 }
 
-/// The fixed part of what is said over TCP: 40 bytes. Behind a hello come the provider's name and the endpoint's.
+/// The fixed part of a message over TCP: 40 bytes. In a hello, the provider's name and the endpoint's follow.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub(super) struct WordBytes {
@@ -101,15 +101,15 @@ pub(super) struct WordBytes {
 /// Message over TCP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Word {
-    /// Here is a place to send to.
+    /// The sender's address.
     Hello(Hello),
-    /// So many messages were sent, and no more will come.
+    /// The total number of messages sent; no more follow.
     Farewell { messages: u64 },
-    /// All these messages have come; whether this side has a farewell to say too.
+    /// All these messages have arrived; whether this side will send a farewell too.
     Thanks { closing: bool },
 }
 
-/// Where a link's messages are to be sent, and how many.
+/// Address and number of a link's messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Hello {
     /// Token that messages of this link must begin with.
@@ -126,7 +126,7 @@ pub(super) struct Hello {
     pub(super) name: Vec<u8>,
 }
 
-/// Why a word was not understood.
+/// Reason why a message was not decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WordError {
     Version(u32),

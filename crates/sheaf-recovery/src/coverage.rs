@@ -39,7 +39,7 @@ impl Coverage {
         self.low + self.beyond.iter().map(|(start, end)| end - start).sum::<u32>()
     }
 
-    /// Whether it has the first `total` bytes.
+    /// Returns whether it has the first `total` bytes.
     pub(super) fn is_whole(&self, total: u32) -> bool {
         self.low >= total
     }

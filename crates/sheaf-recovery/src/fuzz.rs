@@ -1,4 +1,4 @@
-//! The body of the fuzz target for links: what a peer, or who knows its key, may send.
+//! The body of the fuzz target for links: datagrams from a peer, or from an attacker with its key.
 
 use super::{Happened, Link, Origin, Prover, Purpose, Settings};
 use sheaf_wire::datagram::fuzz::reseal;
@@ -6,7 +6,7 @@ use sheaf_wire::datagram::{LEAST_DATAGRAM_BYTES, Secret, View};
 use sheaf_wire::machine::Identity;
 use sheaf_wire::{ByteCount, Nanos, NodeId, RunNumber, SessionId, Timestamp};
 
-/// Bytes of a message, and which are there, as a driver keeps them.
+/// The bytes of a message and which of them have arrived, as a driver keeps them.
 type Memory = Vec<u8>;
 
 /// Small bounds, so that a fuzzer meets them.
@@ -43,11 +43,12 @@ impl Prover for NoKey {
     }
 }
 
-/// Lets two ends meet and gives one of them `bytes` as datagrams: a byte of how, a byte of length, and so many bytes. Most
-/// datagrams get the link's key and a right checksum. Once without a key of the run, and once with one.
+/// Connects two ends and passes `bytes` to one of them as datagrams: a control byte, a length byte, and that number of
+/// bytes. Most datagrams get the link's key and a correct checksum. Runs once without a key of the run, and once with
+/// one.
 ///
 /// # Panics
-/// If the link hands out what it should not, holds more than it granted, or does not go on by itself.
+/// If the link delivers wrong data, holds more than it granted, or makes no progress.
 pub fn fuzz_link(bytes: &[u8]) {
     fuzz(bytes, false);
     fuzz(bytes, true);
@@ -111,7 +112,7 @@ fn take(now: Timestamp, rail: usize, datagram: &[u8], link: &mut Link<Memory, Me
     link.handle_datagram(now, Origin::home(rail), datagram, store, drop);
 }
 
-/// Gives each end what the other has to say.
+/// Passes the datagrams of each end to the other.
 fn exchange(now: Timestamp, one: &mut Link<Memory, Memory>, other: &mut Link<Memory, Memory>) {
     for turn in 0..4 {
         let (from, to) = if turn % 2 == 0 { (&mut *one, &mut *other) } else { (&mut *other, &mut *one) };

@@ -1,27 +1,28 @@
-//! Recovery from loss: messages, whole and once, over rails that lose, repeat and reorder datagrams.
+//! Recovery from loss: delivers messages whole and once, over rails that lose, duplicate and reorder datagrams.
 //!
 //! | module | holds |
 //! |---|---|
-//! | this | [`Settings`], [`Counts`], what a [`Link`] tells its driver |
-//! | [`link`](mod@link) | a link to one peer: the verbs, and what belongs to both directions |
-//! | `meeting` | who the peer is, in which life, and which rails reach it |
+//! | this | [`Settings`], [`Counts`], events of a [`Link`] for its driver |
+//! | [`link`](mod@link) | a link to one peer: the verbs, and the state common to both directions |
+//! | `meeting` | identity and session of the peer, and the rails that reach it |
 //! | `proving` | proofs that the peer has the key of the run |
-//! | `sending` | messages that are not all received, and in which datagrams their parts are under way |
-//! | `rail` | what is under way on one rail: settled, given up, probed |
-//! | `receiving` | which datagrams arrived, messages that are being put together, reports |
+//! | `sending` | messages that are not completely received, and the datagrams in flight with their parts |
+//! | `rail` | datagrams in flight on one rail: settled, given up, probed |
+//! | `receiving` | received datagrams, reassembly of messages, reports |
 //! | `numbers`, `coverage` | sets of numbers and of bytes |
 //!
-//! # How
-//! A message is cut into parts, and parts of several messages share a *datagram*. Each datagram has a number on its rail, and no
-//! number is used twice: what was lost is sent again in a new datagram, by any rail. The receiver reports for each rail which
-//! numbers it has; the sender takes a datagram for lost when later ones of the same rail arrived, or when nothing was
-//! heard for some time. Each message is handed out as soon as it is whole, whatever is missing of others.
+//! # Mechanism
+//! A message is cut into parts, and parts of several messages share a *datagram*. Each datagram has a number on its
+//! rail, and no number is used twice: lost content is retransmitted in a new datagram, on any rail. For each rail the
+//! receiver reports the numbers that it has; the sender treats a datagram as lost when later ones of the same rail have
+//! arrived, or after some time without a report. Each message is delivered as soon as it is complete, even if others
+//! are not.
 //!
-//! # What it does not do
-//! It copies nothing: messages to send are handles `M`, of which it says which bytes to send; of messages that arrive it says
-//! which bytes of a datagram belong where, and the driver keeps them in an `A` of its own. It does not decide who is
-//! served next: that is the driver's, with a shaper. It reads no clock, draws no random number and knows no cryptography: whoever
-//! proves the key of the run is a [`Prover`].
+//! # Limits
+//! It copies nothing: messages to be sent are handles `M`, of which it returns the byte ranges to send; for received
+//! messages it returns the destination of each byte range of a datagram, and the driver keeps them in an `A` of its
+//! own. It does not decide which peer is served next: the driver does, with a shaper. It reads no clock, draws no
+//! random number and contains no cryptography: a [`Prover`] proves the key of the run.
 //!
 //! The crate knows nothing of the roles: a link carries any message between two nodes.
 
@@ -49,11 +50,11 @@ use sheaf_wire::{ByteCount, Nanos, RunNumber, SessionId};
 /// Cost of a message in a window beyond its bytes, so that small messages are bounded, too.
 pub const MESSAGE_COST: u64 = 64;
 
-/// No message is begun so far ahead of one that was not received: both ends remember so many. What one of them has for its
-/// first is at most so far from the other's, so that 16 bits of a message's number tell which it is.
+/// Maximum distance between a message that was begun and the oldest one that was not received: both ends remember that
+/// many. The first messages of the two ends differ by at most this, so that 16 bits of a message's number identify it.
 const SPAN: usize = 16_384;
 
-/// A rail has no more datagrams on the way.
+/// Maximum number of datagrams in flight on a rail.
 const MAX_FLIGHT: usize = 16_384;
 
 /// The bounds and times of a link.
@@ -68,7 +69,7 @@ pub struct Settings {
     /// Window of the peer: cost of the messages that it may send before the driver has taken them, each with
     /// [`MESSAGE_COST`]. At least two of the largest message.
     pub window: ByteCount,
-    /// Bytes of datagrams that the peer may have in flight, which wait here until the driver reads them.
+    /// Bytes of datagrams that the peer may have in flight, which wait at this node until the driver reads them.
     pub flight: ByteCount,
     /// Maximum number of messages that wait to be sent or to be received by the peer, up to 16,384.
     pub queue_messages: usize,
@@ -84,8 +85,8 @@ pub struct Settings {
     pub ask_max: Nanos,
     /// A peer that is silent for this time counts as lost.
     pub dead_peer: Nanos,
-    /// A peer that says no word for this time, although it is asked for one, gives way to a later life of itself that comes from
-    /// elsewhere.
+    /// Time after which a peer that does not answer requests gives way to a later session of its node from another
+    /// address.
     pub rival: Nanos,
 }
 
@@ -154,15 +155,15 @@ counts! {
     stale,
     /// Datagrams whose heads are not as they were sent.
     damaged,
-    /// Datagrams that are none, or say what cannot be.
+    /// Invalid datagrams.
     malformed,
-    /// Datagrams beyond what was granted, dropped.
+    /// Datagrams beyond the granted window, dropped.
     beyond_window,
     /// Reports sent.
     reports_sent,
     /// Reports that arrived.
     reports_received,
-    /// Times that a rail was probed because nothing was heard.
+    /// Times that a rail was probed because it was silent.
     probes,
     /// Rails that joined a link that was up, or came back to it.
     rails_up,
@@ -180,7 +181,7 @@ counts! {
     messages_lost,
 }
 
-/// Why a message was not taken.
+/// Reason why a message was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotTaken {
     /// Too many messages, or too many bytes, wait.
@@ -194,7 +195,7 @@ pub enum NotTaken {
     TooLarge(ByteCount),
 }
 
-/// Why a link went down.
+/// Reason why a link went down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Down {
     /// In good order: all that the peer had sent was received.
@@ -205,12 +206,12 @@ pub enum Down {
     Replaced,
 }
 
-/// Why two nodes do not meet.
+/// Reason why two nodes cannot connect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// One of the two refuses the other.
     Greeting {
-        /// Why.
+        /// Reason.
         why: GreetingRefusal,
         /// The run of the peer.
         run: RunNumber,
@@ -226,18 +227,18 @@ pub enum Refused {
     },
 }
 
-/// Why a link wants to be called.
+/// Reason why a link needs to be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
     /// The peer is not met yet by one of the rails.
     Meet,
-    /// The peer waits for a report of what arrived.
+    /// The peer waits for a report of received datagrams.
     Acknowledge,
     /// The peer has not reported a datagram.
     Retransmit,
-    /// The peer is to hear that the link is closed.
+    /// A farewell must be sent.
     Farewell,
-    /// The peer is to hear that this node lives.
+    /// A sign of life must be sent.
     KeepAlive,
     /// The peer counts as lost if it stays silent.
     PeerSilent,
@@ -246,11 +247,11 @@ pub enum Why {
 /// Event on a link, in order.
 #[derive(Debug)]
 pub enum Happened<A> {
-    /// The peer is there.
+    /// The peer is connected.
     Up,
     /// A message is whole.
     Message(Arrived<A>),
-    /// The peer is gone. What was not received is lost.
+    /// The peer has gone. Data that it has not received are lost.
     Down(Down),
     /// A link does not come up. It is tried again.
     Refused(Refused),
@@ -267,44 +268,45 @@ pub struct Arrived<A> {
     pub bytes: usize,
 }
 
-/// Where bytes of a datagram belong.
+/// Destination of bytes of a datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Bytes of the whole message: at most [`Settings::message_bytes`].
     pub total: usize,
-    /// Where in the message they belong.
+    /// Their offset in the message.
     pub offset: usize,
-    /// Where in the datagram's body they are.
+    /// Their range in the datagram's body.
     pub at: std::ops::Range<usize>,
 }
 
-/// Where a datagram came from, as far as the driver knows.
+/// Source of a datagram, as far as the driver knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// By which rail.
     pub rail: usize,
-    /// Whether it came from where datagrams to the peer go.
+    /// Whether it came from the address to which datagrams for the peer are sent.
     pub is_home: bool,
-    /// Whether only one process can send from there, so that a later life there proves that the earlier one is dead.
+    /// Whether only one process can send from that address, so that a later session there proves that the earlier one
+    /// is dead.
     pub ends_earlier: bool,
 }
 
 impl Origin {
-    /// A rail on which everybody has one address, and nobody else's.
+    /// A rail on which every node has exactly one address of its own.
     #[must_use]
     pub const fn home(rail: usize) -> Self {
         Self { rail, is_home: true, ends_earlier: true }
     }
 }
 
-/// Knowledge of who sent a datagram.
+/// Knowledge about the sender of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sender {
-    /// It may be anybody, or changes nothing.
+    /// It may be any node, or changes nothing.
     Unknown,
     /// It may be the peer. It is answered where it is.
     Asks,
-    /// It is the peer, and the peer is there.
+    /// It is the peer, at its present address.
     IsPeer,
 }
 
@@ -313,8 +315,8 @@ pub enum Sender {
 pub struct Control {
     /// By which rail.
     pub rail: usize,
-    /// Whether it goes to where the last one came from of whom [`Link::handle_datagram`] said [`Sender::Asks`], and not to where
-    /// the peer is.
+    /// Whether it goes to the source of the last datagram for which [`Link::handle_datagram`] returned
+    /// [`Sender::Asks`], instead of to the peer's address.
     pub is_aside: bool,
     /// Number of zeros after the head.
     pub padding: usize,

@@ -1,8 +1,9 @@
 //! A link to one peer.
 //!
 //! The verbs of a machine, with datagrams in place of messages: [`Link::handle_datagram`], [`Link::handle_timeout`],
-//! [`Link::poll_control`] and [`Link::poll_datagram`] (what is to be sent), [`Link::poll_event`], [`Link::poll_timeout`].
-//! After every call that changes it the driver drains the polls; datagrams of data only when it is the peer's turn.
+//! [`Link::poll_control`] and [`Link::poll_datagram`] (datagrams to be sent), [`Link::poll_event`],
+//! [`Link::poll_timeout`]. After every call that changes it the driver drains the polls; datagrams of data only when it
+//! is the peer's turn.
 
 use super::meeting::{Heard, Meeting, Met};
 use super::proving::Prover;
@@ -15,7 +16,7 @@ use sheaf_wire::machine::{Deadline, Identity};
 use sheaf_wire::{Nanos, NodeId, SessionId, Timestamp};
 use std::collections::VecDeque;
 
-/// Number of farewells after which the peer has gone, with all that it was sent, if nothing was heard of it meanwhile.
+/// Number of farewells after which a silent peer has gone, with everything that was sent to it.
 const FAREWELLS: u32 = 10;
 
 /// State of the link.
@@ -35,13 +36,13 @@ enum Standing {
 struct Closing {
     /// Number of farewells sent, and the time of the next.
     said: u32,
-    /// Number of farewells sent since the peer was last heard. A peer that still sends has not gone, however many farewells were
-    /// lost: it would lose what it has yet to send.
+    /// Number of farewells sent since the last datagram of the peer. A peer that still sends has not gone, however many
+    /// farewells were lost: otherwise its remaining data would be lost.
     unheard: u32,
     next_at: Option<Timestamp>,
-    /// The peer has heard it, or has had time enough.
+    /// Whether the peer has received it, or has had enough time.
     is_heard: bool,
-    /// The peer's own was heard, or none will come.
+    /// Whether the peer's own has arrived, or none will come.
     is_answered: bool,
 }
 
@@ -58,14 +59,14 @@ pub struct Link<M, A> {
     sending: Sending<M>,
     receiving: Receiving<A>,
     happened: VecDeque<Happened<A>>,
-    /// A farewell was heard: by which rail, with which key, and whether this node's own is to come.
+    /// A farewell to be confirmed: its rail, its key, and whether this node's own is to follow.
     confirm: Option<(usize, Key, bool)>,
-    /// The rail by which the peer was last heard.
+    /// The rail of the peer's last datagram.
     heard_by: usize,
     heard_at: Timestamp,
     sent_at: Timestamp,
     looked_at: Timestamp,
-    /// When a later life of the peer asked for the place of this one, if the peer was not heard since.
+    /// Time when a later session of the peer asked for the place of this one, if the peer has been silent since.
     rival_since: Option<Timestamp>,
     counts: Counts,
 }
@@ -109,8 +110,8 @@ impl<M, A> Link<M, A> {
         }
     }
 
-    /// Demands that the peer proves that it has the key that `prover` knows, and proves it to the peer. `seed` is of 32 bytes that
-    /// nobody can foresee, new for each link.
+    /// Requires the peer to prove that it has the key of `prover`, and proves it to the peer. `seed` must be 32
+    /// unpredictable bytes, new for each link.
     #[must_use]
     pub fn authenticated(mut self, prover: Box<dyn Prover>, seed: Secret) -> Self {
         self.meeting.authenticate(prover, seed);
@@ -139,13 +140,13 @@ impl<M, A> Link<M, A> {
         self.counts
     }
 
-    /// Whether messages can be sent.
+    /// Returns whether messages can be sent.
     #[must_use]
     pub fn is_up(&self) -> bool {
         self.standing == Standing::Up
     }
 
-    /// Whether the link was closed by this side and has ended.
+    /// Returns whether the link was closed by this side and has ended.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.standing == Standing::Over
@@ -160,7 +161,7 @@ impl<M, A> Link<M, A> {
     /// Takes a message of `total` bytes, of which the first `head_bytes` are its head.
     ///
     /// # Errors
-    /// Why it was not taken; it is given back.
+    /// Why it was not taken; it is returned.
     pub fn send(
         &mut self,
         now: Timestamp,
@@ -177,8 +178,9 @@ impl<M, A> Link<M, A> {
         Ok(())
     }
 
-    /// Handles a datagram. Calls `store` with the place of its bytes in a message, and `done` with each message of this node that the
-    /// peer has received. Returns what is known of the sender: the driver sends to the peer at that address.
+    /// Handles a datagram. Calls `store` with the destination of its bytes in a message, and `done` with each message
+    /// of this node that the peer has received. Returns the knowledge about the sender, from which the driver learns
+    /// the peer's address.
     pub fn handle_datagram(
         &mut self,
         now: Timestamp,
@@ -201,7 +203,7 @@ impl<M, A> Link<M, A> {
             }
             Kind::Data | Kind::Report | Kind::Farewell | Kind::FarewellHeard => {
                 self.handle_keyed(now, origin.rail, &view, store, done);
-                // Somebody who has recorded it may send it, too.
+                // Another node may have recorded it and replayed it.
                 Sender::Unknown
             }
         }
@@ -265,7 +267,7 @@ impl<M, A> Link<M, A> {
         self.go_down(
             now,
             match is_newer {
-                // It has heard the farewell: only the confirmation was lost.
+                // It has received the farewell: only the confirmation was lost.
                 _ if self.is_settled() => Down::Closed,
                 true => Down::Replaced,
                 false => Down::Lost,
@@ -278,8 +280,8 @@ impl<M, A> Link<M, A> {
         matches!(self.standing, Standing::Closing(_)) && self.sending.unfinished() == 0
     }
 
-    /// Returns whether the peer's life that this link is with is proven dead: somebody else has asked for its place, it was asked
-    /// for a word since, and said none for [`Settings::rival`]. Asking begins the proof.
+    /// Returns whether the peer's session of this link is proven dead: another session has asked for its place, it was
+    /// asked for a sign of life since, and gave none for [`Settings::rival`]. Asking begins the proof.
     fn gives_way(&mut self, now: Timestamp) -> bool {
         if self.is_settled() {
             return true;
@@ -298,7 +300,7 @@ impl<M, A> Link<M, A> {
         }
     }
 
-    /// The peer is there.
+    /// Handles the connection of the peer.
     fn meet(&mut self, now: Timestamp) {
         if self.standing == Standing::Apart {
             self.standing = Standing::Up;
@@ -397,13 +399,13 @@ impl<M, A> Link<M, A> {
         }
     }
 
-    /// The driver takes no more messages that arrived than it has memory for: nothing is granted beyond what it took, until
-    /// this is called.
+    /// Withholds grants for further messages until this is called, because the driver has no memory for more than it
+    /// took.
     pub fn grant(&mut self, now: Timestamp) {
         self.receiving.open(now);
     }
 
-    /// Whether something that the driver took is not granted anew.
+    /// Returns whether some of the messages that the driver took are not granted anew.
     #[must_use]
     pub fn is_withholding(&self) -> bool {
         self.receiving.is_withholding()
@@ -421,7 +423,7 @@ impl<M, A> Link<M, A> {
         }
     }
 
-    /// Gives up the link at once; what was not received is lost.
+    /// Gives up the link at once; data that were not received are lost.
     pub fn abandon(&mut self, now: Timestamp) {
         self.go_down(now, Down::Lost);
         self.standing = Standing::Over;
@@ -453,7 +455,7 @@ impl<M, A> Link<M, A> {
         self.rival_since = None;
     }
 
-    /// Takes note that time was spent here. After a pause of its own a node knows nothing of its peer's silence.
+    /// Records the time of this call. After a pause of its own, a node knows nothing about its peer's silence.
     fn look(&mut self, now: Timestamp) {
         if now.since(self.looked_at) > Nanos(self.settings.dead_peer.0 / 2) {
             self.heard_at = self.heard_at.max(now);
@@ -461,7 +463,7 @@ impl<M, A> Link<M, A> {
         self.looked_at = now;
     }
 
-    /// Does what is due. To be called after what arrived was taken.
+    /// Runs the due timers. To be called after received datagrams were handled.
     pub fn handle_timeout(&mut self, now: Timestamp) {
         self.look(now);
         if matches!(self.standing, Standing::Apart | Standing::Over) {
@@ -488,7 +490,7 @@ impl<M, A> Link<M, A> {
         self.go_on_closing(now);
     }
 
-    /// After so long without a word the peer is told that this node lives.
+    /// Returns the time of silence after which a sign of life is sent to the peer.
     fn keep_alive(&self) -> Nanos {
         Nanos(self.settings.dead_peer.0 / 8)
     }
@@ -557,7 +559,7 @@ impl<M, A> Link<M, A> {
         self.poll_datagram_within(now, usize::MAX, buffer)
     }
 
-    /// As [`Self::poll_datagram`], of no more than `most` bytes; less than 256 are taken for 256.
+    /// As [`Self::poll_datagram`], limited to `most` bytes, but at least 256.
     pub fn poll_datagram_within(
         &mut self,
         now: Timestamp,

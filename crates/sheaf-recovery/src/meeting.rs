@@ -1,8 +1,8 @@
-//! Who the peer is, in which life, and which rails reach it.
+//! Identity and session of the peer, and the rails that reach it.
 //!
-//! Each end asks on each of its rails, with a question as long as the largest datagram: an answer proves that such datagrams
-//! reach the peer. Now and then a question is short, so that a path that only short ones pass is told from one that none
-//! passes. Both ends know the link's key as soon as each has heard of the other's life.
+//! Each end sends questions on each of its rails, as long as the largest datagram: an answer proves that such datagrams
+//! reach the peer. Now and then a question is short, to distinguish a path that passes only short ones from one that
+//! passes none. Both ends know the link's key as soon as each knows the other's session.
 
 use super::proving::{Ends, Proving, Worth};
 use super::{Counts, Origin, Refused, Settings};
@@ -15,11 +15,11 @@ use std::collections::VecDeque;
 /// Every so manieth question is short.
 const SHORT_EVERY: u32 = 3;
 
-/// So many answers to short questions, and none to a long one of which there are twice as many, mean that long ones do not
-/// pass.
+/// Number of answers to short questions after which, without an answer to twice as many long ones, long datagrams are
+/// known not to pass.
 const SHORT_ANSWERS: u32 = 4;
 
-/// No more answers wait to be sent: further questions come again.
+/// Maximum number of answers that wait to be sent: further questions are repeated by their senders.
 const ANSWERS: usize = 16;
 
 /// Result of a question or an answer.
@@ -27,17 +27,17 @@ const ANSWERS: usize = 16;
 pub(super) enum Met {
     /// Nothing to be done.
     Nothing,
-    /// Somebody asks who may be the peer, and gets an answer.
+    /// A node that may be the peer asks, and gets an answer.
     Asked,
-    /// The peer was heard.
+    /// The peer has sent something.
     Heard,
-    /// The peer is in a later life than was known: what this link was is over.
+    /// The peer has a later session than was known: the link of the earlier one is over.
     Later,
-    /// As [`Met::Later`], but what this link was may live on elsewhere.
+    /// As [`Met::Later`], but the earlier session may still be alive elsewhere.
     Rival,
     /// The peer does not accept this node, or this node the peer.
     Refused(Refused),
-    /// It is nobody who has proven anything.
+    /// The sender has proven nothing.
     Stranger(Refused),
     /// Datagrams of full size reach the peer by this rail.
     Proven(usize),
@@ -69,7 +69,7 @@ pub(super) struct Meeting {
     peer: NodeId,
     settings: Settings,
     life: u32,
-    /// The latest life of the peer that was heard of.
+    /// The latest known session of the peer.
     peer_life: Option<Life>,
     /// Greeting of the peer.
     greeting: Option<Greeting>,
@@ -164,7 +164,8 @@ impl Meeting {
         Some(Key(key.max(1)))
     }
 
-    /// Begins a new life: all rails ask anew, and the peer must be heard of anew. Which lives of it are over stays known.
+    /// Begins a new session of the link: all rails ask anew, and the peer must identify itself anew. Ended sessions
+    /// stay known.
     pub(super) fn begin_anew(&mut self, now: Timestamp) {
         self.life += 1;
         self.greeting = None;
@@ -189,8 +190,8 @@ impl Meeting {
         self.not_before = at;
     }
 
-    /// Takes a question or an answer. `granted` is what this node grants at present; a link that `is_apart` has nothing to
-    /// lose by a later life of the peer.
+    /// Handles a question or an answer. `granted` is the present grant of this node; a link that `is_apart` loses
+    /// nothing by a later session of the peer.
     pub(super) fn handle(
         &mut self,
         now: Timestamp,
@@ -239,7 +240,8 @@ impl Meeting {
         }
     }
 
-    /// Ends with those who do not prove that they have the key, and live now. `None`: whoever greets has done so, or need not.
+    /// Handles senders that do not prove that they have the key now. Returns `None` if the sender has proven it, or
+    /// need not.
     fn unproven(
         &mut self,
         heard: &Heard<'_>,
@@ -255,7 +257,7 @@ impl Meeting {
             (own, _) => {
                 counts.refused += 1;
                 counts.unproven += 1;
-                // Who has a key answers nobody without.
+                // A node with a key does not answer nodes without one.
                 if own.is_none() && head.kind == Kind::Question {
                     self.answer(heard, granted, greeting, Some(GreetingRefusal::KeyOnOneSide));
                 }
@@ -315,7 +317,7 @@ impl Meeting {
         match greeting.to {
             None => {
                 self.answer(heard, granted, greeting, None);
-                // Who asks is there to be asked; but two that ask must not hurry each other for ever.
+                // A node that asks can be asked; but two nodes that ask must not make each other ask faster and faster.
                 if is_news && self.asking[rail].at.is_some_and(|at| at > now) {
                     self.ask(rail, now);
                 }
@@ -329,7 +331,7 @@ impl Meeting {
         }
     }
 
-    /// Tells who asks for the place of a link that lives that it does.
+    /// Tells a node that asks for the place of a live link that the link is alive.
     pub(super) fn keep_place(&mut self, heard: &Heard<'_>, granted: u64) -> Option<Met> {
         let greeting = Greeting::parse(&heard.view).ok()?;
         self.answer(heard, granted, &greeting, Some(GreetingRefusal::InUse));
@@ -363,7 +365,7 @@ impl Meeting {
         refused(greeting, refusal, session)
     }
 
-    /// Why there is no link with whoever says this.
+    /// Returns the reason against a link with the sender of this greeting.
     fn objection(&self, greeting: &Greeting) -> Option<GreetingRefusal> {
         if greeting.run != self.me.run {
             Some(GreetingRefusal::WrongRun)
@@ -378,7 +380,7 @@ impl Meeting {
         }
     }
 
-    /// Answers a question; who has answered needs no answer.
+    /// Answers a question; an answer needs no answer.
     fn answer(
         &mut self,
         heard: &Heard<'_>,

@@ -4,10 +4,10 @@ use super::{expand, low_half};
 use sheaf_wire::datagram::{Gap, RailReport};
 use std::collections::VecDeque;
 
-/// A rail remembers so many gaps. A datagram that would make one more is not taken, and comes again.
+/// Maximum number of gaps per rail. A datagram that would make one more is not taken, and is retransmitted.
 const MAX_GAPS: usize = 4_096;
 
-/// A gap is told at once when so many later datagrams have arrived: till then they may have overtaken it.
+/// Number of later datagrams after which a gap is reported at once: before that they may have overtaken it.
 const OVERTAKEN: u64 = 3;
 
 /// The numbers that arrived by a rail.
@@ -17,7 +17,7 @@ pub(super) struct Numbers {
     end: u64,
     /// Missing numbers below, ascending, as first number and the one after the last.
     missing: VecDeque<(u64, u64)>,
-    /// Gaps that end at or below this were told at once, or need not be.
+    /// Gaps that end at or below this were reported, or need not be.
     told: u64,
 }
 
@@ -33,7 +33,7 @@ pub(super) enum Arrival {
 }
 
 impl Numbers {
-    /// Whether anything has arrived.
+    /// Returns whether nothing has arrived.
     pub(super) fn is_empty(&self) -> bool {
         self.end == 0
     }
@@ -62,7 +62,8 @@ impl Numbers {
         self.missing.get(place).filter(|gap| gap.0 <= number).map(|_| place)
     }
 
-    /// Adds a number that is new; those below `oldest` are not waited for. Whether a gap is to be told at once.
+    /// Adds a new number; numbers below `oldest` are not expected any more. Returns whether a gap is to be reported at
+    /// once.
     pub(super) fn add(&mut self, number: u64, oldest: u64) -> bool {
         if number >= self.end {
             if number > self.end {

@@ -1,9 +1,9 @@
 //! Proofs that a peer has the key of the run, and has it now.
 //!
-//! Each end has a nonce for each of its lives. A greeting has the sender's nonce, the receiver's as it was heard, and a proof of all
-//! that is said. One that has the receiver's present nonce was made in this life of the receiver, and its number tells it from a
-//! repetition. One without it may be a recording: it changes nothing, and is answered with the nonce to ask again with. The
-//! receiver remembers nothing for that answer.
+//! Each end has a nonce for each of its sessions. A greeting has the sender's nonce, the last known nonce of the
+//! receiver, and a proof over the whole greeting. One with the receiver's present nonce was made in this session of the
+//! receiver, and its number distinguishes it from a repetition. One without it may be a recording: it changes nothing,
+//! and is answered with the nonce for the next question. The receiver keeps no state for that answer.
 
 use sheaf_wire::datagram::{Credentials, Greeting, Kind, Life, Secret, Unproven, View};
 use sheaf_wire::{NodeId, RunNumber};
@@ -13,7 +13,7 @@ use sheaf_wire::{NodeId, RunNumber};
 pub enum Purpose {
     /// A greeting is of a node that has the key.
     Greeting,
-    /// The key of a link, which nobody else can tell.
+    /// The secret key of a link.
     Link,
     /// A nonce for a life, out of a seed.
     Nonce,
@@ -28,7 +28,7 @@ pub trait Prover: std::fmt::Debug + Send + Sync {
     fn is_proof(&self, parts: &[&[u8]], proof: &Secret) -> bool;
 }
 
-/// One end of the key's link: what it proves, and what was proven to it.
+/// One end of the key's link: its own proofs, and those of the peer.
 #[derive(Debug)]
 pub(super) struct Proving {
     prover: Box<dyn Prover>,
@@ -45,11 +45,11 @@ pub(super) struct Proving {
 /// Worth of a greeting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Worth {
-    /// Its sender has the key, and said it now.
+    /// Its sender has the key, and made it now.
     Fresh,
-    /// Its sender has the key, or it was recorded of somebody who has.
+    /// Its sender has the key, or it is a recording of a node that has it.
     Unproven,
-    /// It was heard before.
+    /// It arrived before.
     Repeated,
     /// It proves nothing.
     None,
@@ -62,7 +62,7 @@ pub(super) struct Ends {
 }
 
 impl Proving {
-    /// Starts with a seed that nobody can foresee.
+    /// Makes it with an unpredictable seed.
     pub(super) fn new(prover: Box<dyn Prover>, seed: Secret, rails: usize, life: u32) -> Self {
         let mut proving = Self {
             prover,
@@ -76,7 +76,7 @@ impl Proving {
         proving
     }
 
-    /// Begins a life: nothing that was said in the last one is fresh any more.
+    /// Begins a session: nothing from the last one is fresh any more.
     pub(super) fn begin(&mut self, life: u32) {
         self.nonce = self.prover.prove(Purpose::Nonce, &[&self.seed, &life.to_le_bytes()]);
     }
@@ -142,7 +142,7 @@ impl Proving {
         });
     }
 
-    /// Returns the key of a link: 8 bytes that nobody without the run's key can tell.
+    /// Returns the key of a link: 8 bytes that cannot be computed without the run's key.
     pub(super) fn link_key(&self, of: &Ends) -> u64 {
         let mut said = of.run.0.to_le_bytes().to_vec();
         for (node, life, nonce) in &of.ends {
@@ -156,7 +156,7 @@ impl Proving {
     }
 }
 
-/// Returns the parts of a greeting's proof: who is to receive it, and what is said.
+/// Returns the parts of a greeting's proof: its receiver, and its content.
 fn with<'a>(receiver: &'a [u8], said: &[&'a [u8]]) -> Vec<&'a [u8]> {
     std::iter::once(receiver).chain(said.iter().copied()).collect()
 }

@@ -7,10 +7,10 @@ use sheaf_wire::datagram::{Part, Report};
 use sheaf_wire::{Nanos, Timestamp};
 use std::collections::VecDeque;
 
-/// A report is due when so many datagrams have arrived.
+/// Number of received datagrams after which a report is due.
 const REPORT_DATAGRAMS: u32 = 16;
 
-/// A report about gaps has at least so many new datagrams to speak of, so that heavy loss does not make a report for each.
+/// Minimum number of new datagrams for a report about gaps, so that heavy loss does not cause a report for each.
 const REPORT_GAPS_DATAGRAMS: u32 = 2;
 
 /// Which datagram of data it is.
@@ -20,7 +20,7 @@ pub(super) struct Numbered {
     pub(super) rail: usize,
     /// The lower half of its number there.
     pub(super) number: u32,
-    /// Numbers that are more than this below are not waited for.
+    /// Numbers that are lower than the highest by more than this are not expected any more.
     pub(super) behind: u16,
 }
 
@@ -33,7 +33,7 @@ struct Assembly<A> {
     memory: Option<A>,
 }
 
-/// A message, by what is known of it.
+/// A message that has partly arrived.
 #[derive(Debug)]
 enum Slot<A> {
     Unseen,
@@ -49,7 +49,7 @@ pub(super) struct Receiving<A> {
     /// Messages from the first that is not whole on.
     messages: VecDeque<Slot<A>>,
     first: u64,
-    /// Cost of the messages that were begun here, and the parts of it that were taken and granted anew.
+    /// Cost of the messages that were begun, and the parts of it that were taken and granted anew.
     begun: u64,
     taken: u64,
     /// Taken, but not granted anew yet.
@@ -82,8 +82,8 @@ impl<A> Receiving<A> {
         }
     }
 
-    /// Takes a datagram of data. `store` is told where the bytes of each part that is new belong; messages that are whole by it
-    /// are given to `whole`. `false` if it says what cannot be.
+    /// Handles a datagram of data. `store` is called with the destination of the bytes of each new part; messages
+    /// completed by it are passed to `whole`. Returns `false` if it is invalid.
     pub(super) fn handle_data(
         &mut self,
         now: Timestamp,
@@ -136,7 +136,7 @@ impl<A> Receiving<A> {
         true
     }
 
-    /// Takes a part. `Some(false)`: not now. `None`: it contradicts what came before.
+    /// Takes a part. Returns `Some(false)` if it cannot be taken now, and `None` if it contradicts earlier ones.
     fn take(
         &mut self,
         part: &Part,
@@ -212,7 +212,7 @@ impl<A> Receiving<A> {
         }
     }
 
-    /// Whether something was taken and not granted anew.
+    /// Returns whether something was taken and not granted anew.
     pub(super) fn is_withholding(&self) -> bool {
         self.withheld > 0
     }

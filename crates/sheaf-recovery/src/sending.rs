@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 /// A message is not cut for less than this, if it would fit whole into the next datagram.
 const LEAST_CUT_BYTES: usize = 256;
 
-/// A rail is left when it was probed so often without an answer, and another one was heard of since.
+/// Number of unanswered probes after which a rail is abandoned, if another one has received something since.
 const PROBES_TO_LEAVE: u32 = 3;
 
 /// A message that waits, or is under way.
@@ -42,7 +42,7 @@ pub(super) struct Sending<M> {
     messages: VecDeque<Entry<M>>,
     /// The number of the first of them.
     first: u64,
-    /// Of these so many at the front are cut.
+    /// Number of these at the front that are cut.
     cut: usize,
     /// Messages and bytes that are not received.
     live: usize,
@@ -58,7 +58,7 @@ pub(super) struct Sending<M> {
     again: VecDeque<Piece>,
     again_bytes: u64,
     pub(super) rails: Vec<Rail>,
-    /// When the peer is asked what it grants, if nothing is heard of it.
+    /// Time at which the peer is asked for its grant, if it is silent.
     ask_at: Option<Timestamp>,
     /// The pieces of the datagram that was made last.
     pieces: Vec<Piece>,
@@ -86,14 +86,14 @@ impl<M> Sending<M> {
         }
     }
 
-    /// Takes note of what the peer takes.
+    /// Records the limits of the peer.
     pub(super) fn greeted(&mut self, greeting: &Greeting) {
         self.granted = self.granted.max(greeting.granted);
         self.flight = greeting.flight_bytes.into();
         self.message_bytes = self.settings.message_bytes.0.min(greeting.message_bytes.into());
     }
 
-    /// Takes a message of so many bytes.
+    /// Takes a message of `total` bytes.
     pub(super) fn push(&mut self, message: M, head_bytes: usize, total: usize) -> Result<(), (NotTaken, M)> {
         let bytes = total as u64;
         let (Ok(head_bytes), Ok(total)) = (u32::try_from(head_bytes), u32::try_from(total)) else {
@@ -128,14 +128,14 @@ impl<M> Sending<M> {
         self.again_bytes + self.uncut + (self.again.len() + more) as u64
     }
 
-    /// Whether a datagram may leave now.
+    /// Returns whether a datagram may be sent now.
     pub(super) fn may_send(&self) -> bool {
         let in_flight: u64 = self.rails.iter().map(Rail::in_flight).sum();
         let fits = in_flight == 0 || in_flight + self.settings.datagram_bytes as u64 <= self.flight;
         fits && (!self.again.is_empty() || self.may_begin()) && self.rail().is_some()
     }
 
-    /// Whether the next message to be cut is there, and begun or within the window.
+    /// Returns whether there is a message to be cut that was begun or is within the window.
     fn may_begin(&self) -> bool {
         let next = self.messages.get(self.cut);
         next.is_some_and(|entry| entry.is_begun || self.begun + cost(entry.total.into()) <= self.granted)
@@ -204,7 +204,7 @@ impl<M> Sending<M> {
         }
     }
 
-    /// Whether a piece of `bytes` should be cut to fit.
+    /// Returns whether a piece of `bytes` should be cut to fit.
     fn is_worth_it(&self, fits: usize) -> bool {
         self.pieces.is_empty() || fits >= LEAST_CUT_BYTES
     }
@@ -230,7 +230,7 @@ impl<M> Sending<M> {
         Some(piece)
     }
 
-    /// The next piece of what was never sent.
+    /// Returns the next piece that was never sent.
     fn next_new(&mut self, fits: usize) -> Option<Piece> {
         if !self.again.is_empty() || !self.may_begin() {
             return None;
@@ -262,7 +262,7 @@ impl<M> Sending<M> {
         })
     }
 
-    /// Takes note of a report. Messages that were received are given to `done`. `false` if it says what cannot be.
+    /// Handles a report. Received messages are passed to `done`. Returns `false` if it is invalid.
     pub(super) fn handle_report(
         &mut self,
         now: Timestamp,
@@ -342,7 +342,7 @@ impl<M> Sending<M> {
         });
     }
 
-    /// Gives up what is overdue, and probes rails of which nothing was heard; gives those that are left by it.
+    /// Gives up overdue datagrams, and probes silent rails; returns the rails that are abandoned.
     pub(super) fn handle_timeout(&mut self, now: Timestamp, counts: &mut Counts) -> Vec<usize> {
         let mut left = Vec::new();
         for place in 0..self.rails.len() {
@@ -365,8 +365,8 @@ impl<M> Sending<M> {
             counts.probes += 1;
             self.rails[place].probe(now);
             self.give_up_oldest(place, counts);
-            // What is sent again goes by another rail if there is one, and says nothing about this one. Without
-            // anything to send there must be a question, too.
+            // A retransmission uses another rail if there is one, and so does not probe this one. Without anything to
+            // send, a question is needed as well.
             self.rails[place].ping = self.rails.len() > 1 || self.again.is_empty();
         }
         if self.ask_at.is_some_and(|at| at <= now)
@@ -388,8 +388,8 @@ impl<M> Sending<M> {
         self.probe_at(rail).into_iter().chain(self.rails[rail].overdue_at()).min()
     }
 
-    /// Where messages wait for a grant and nothing is on the way, nothing would be heard of a grant that was lost: then the
-    /// peer is asked.
+    /// If messages wait for a grant and nothing is in flight, a lost grant would not be noticed: then the peer is
+    /// asked.
     pub(super) fn note_waiting(&mut self, now: Timestamp) {
         let waits = !self.messages.is_empty() && self.rails.iter().all(Rail::is_idle) && !self.may_send();
         self.ask_at = waits.then(|| self.ask_at.unwrap_or(now + self.settings.probe_min));
@@ -402,7 +402,7 @@ impl<M> Sending<M> {
         }
     }
 
-    /// Whether a rail is to be asked for a report now.
+    /// Returns whether a rail is to be asked for a report now.
     pub(super) fn has_ping(&self) -> bool {
         self.rails.iter().any(|rail| rail.ping && rail.is_proven && rail.has_room())
     }

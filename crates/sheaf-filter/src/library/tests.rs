@@ -6,7 +6,7 @@ use std::process::Command;
 use std::ptr;
 use tempfile::TempDir;
 
-/// Compiles the C library of the tests, which says that it has this version.
+/// Compiles the C library of the tests with this version number.
 fn compile(to: &Path, version: u8) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let output = Command::new("cc")
@@ -85,7 +85,7 @@ fn what_cannot_be_opened_is_told_with_what_would_be_right() {
         (directory.path().join("absent.so"), "sheaf_filter", "cannot find the filter library"),
         (directory.path().to_owned(), "sheaf_filter", "it is not a regular file"),
         (text_file.clone(), "sheaf_filter", "cannot load the filter library"),
-        // The reason of the loader, whatever its words are: they name the file.
+        // The loader's reason, in any words: it names the file.
         (text_file, "sheaf_filter", "notes.so: "),
         (path.clone(), "other_filter", "has no function `other_filter`; a filter exports one"),
         (path.clone(), "null_table", "it is null"),
@@ -124,7 +124,7 @@ fn filters_of_one_library_are_each_their_own_and_are_unmade() {
 fn the_next_run_has_the_version_that_is_on_disk_when_it_starts() {
     let (directory, path) = library();
     let mut running = open(&path);
-    // A new version is installed beside the old one and renamed while a run has the old one.
+    // A new version is installed next to the old one and renamed while a run uses the old one.
     let new = directory.path().join("new.so");
     compile(&new, 2);
     std::fs::rename(&new, &path).unwrap();
@@ -144,7 +144,7 @@ fn a_table_of_the_program_makes_a_filter_without_a_library() {
     assert_eq!(filter.judge(&event(1, &[])), Ok(Verdict::accept().with_tags(Tags(1))));
 }
 
-/// Wants everything, and says so.
+/// Accepts everything.
 struct Everything(Tags);
 
 impl crate::Plugin for Everything {

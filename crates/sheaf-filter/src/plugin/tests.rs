@@ -1,7 +1,7 @@
 use super::*;
 use crate::testing::event;
 
-/// Does what the first byte of an event's first fragment says.
+/// Follows the instruction in the first byte of an event's first fragment.
 struct Obedient {
     calls: u64,
     tag: Tags,

@@ -4,7 +4,7 @@ use crate::{PluginSetup, PreprocessPlugin};
 use proptest::prelude::*;
 use std::ffi::c_void;
 
-/// Leaves out zeros, and does other things where the first byte says so.
+/// Removes zeros, unless the first byte has another instruction.
 struct WithoutZeros;
 
 impl PreprocessPlugin for WithoutZeros {

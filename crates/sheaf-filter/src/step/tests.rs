@@ -5,7 +5,7 @@ use crate::{EventView, PluginSetup, StepPlugin};
 use proptest::prelude::*;
 use sheaf_wire::{MissingReason, MissingSource};
 
-/// Does what the first byte of the first fragment says; the bytes that follow it are sources.
+/// Follows the instruction in the first byte of the first fragment; the bytes that follow are sources.
 struct Obedient;
 
 impl StepPlugin for Obedient {

@@ -64,7 +64,7 @@ proptest! {
     }
 }
 
-/// Bytes repeated for each byte lost, at a loss of so many in a thousand.
+/// Retransmitted bytes for each lost byte, at a loss rate in thousandths.
 fn repeated_over_lost(loss: u64) -> (u64, u64, u64) {
     let settings = Settings {
         datagram_bytes: 8_972,

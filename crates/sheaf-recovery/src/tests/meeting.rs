@@ -1,4 +1,4 @@
-//! Who meets whom, and in which life.
+//! Connections between nodes and their sessions.
 
 use super::small;
 use super::world::{Change, End, Faults, World, messages};
@@ -24,7 +24,7 @@ fn a_later_session_takes_the_link_over_and_nothing_of_the_earlier_one_arrives() 
     world.until("the new life", |world| world.ends.iter().all(|end| end.link.is_up()));
     assert_eq!(world.ends[0].changes, [Change::Up, Change::Down(Down::Replaced), Change::Up]);
     assert!(world.counts()[0].messages_lost > 0);
-    // All that was ever said in the earlier life is said again.
+    // Everything from the earlier session is replayed.
     for (to, rail, bytes) in world.recorded.take().unwrap_or_default() {
         world.inject(to, rail, &bytes);
     }

@@ -1,4 +1,4 @@
-//! The key of a run: who has none, another one, or a recording gets nothing.
+//! The key of a run: a node without it, with another one, or with a recording gets nothing.
 
 use super::small;
 use super::world::{Change, End, Faults, Mixer, World, messages};
@@ -90,7 +90,7 @@ fn what_was_recorded_changes_nothing_in_this_life_or_a_later_one() {
         world.carry(0, &messages(2, 5, 4_000));
         assert!(world.ends[0].link.is_up());
         if life == 0 {
-            // The node that was recorded is gone, and its peer lives anew.
+            // The recorded node has gone, and its peer has a new session.
             let (settings, now) = (world.settings, world.now);
             let anew = End::new(NodeId::readout(0), 7, 300, NodeId::builder(0), &settings, now);
             world.ends[0] = anew.with_key(Mixer(5), 300);
@@ -164,7 +164,7 @@ fn a_live_link_keeps_its_place_until_the_peer_is_proven_dead() {
         let rival = world.rival.as_ref().expect("it asks on");
         assert!(rival.changes.iter().all(in_use) && !rival.changes.is_empty(), "{:?}", rival.changes);
         world.carry(0, &messages(1, 20, 4_000));
-        // The first dies without a word: the second takes its place.
+        // The first dies without a farewell: the second takes its place.
         world.ends[1] = world.rival.take().expect("it asks on");
         let began = world.now;
         world.until("the second", |world| world.ends.iter().all(|end| end.link.is_up()));

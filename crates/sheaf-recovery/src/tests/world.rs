@@ -17,7 +17,7 @@ pub(super) struct Faults {
     pub(super) dead_rails: u64,
     /// Datagrams of more bytes than this are lost, where it is not 0.
     pub(super) narrow: usize,
-    /// The heads of so many in a thousand are changed.
+    /// Number of datagrams in a thousand whose heads are changed.
     pub(super) damage: u64,
 }
 
@@ -37,7 +37,7 @@ impl Dice {
     }
 }
 
-/// One end, with what it has seen.
+/// One end, with everything that it has received.
 #[derive(Debug)]
 pub(super) struct End {
     pub(super) link: Link<Vec<u8>, Vec<u8>>,
@@ -50,7 +50,7 @@ pub(super) struct End {
     pub(super) grants: bool,
     /// The most bytes of messages that it was made to hold in parts.
     pub(super) most_held: usize,
-    /// Whether its datagrams come from where the other does not know it.
+    /// Whether its datagrams come from an address that the other does not know.
     pub(super) is_elsewhere: bool,
     held: usize,
 }
@@ -158,7 +158,7 @@ impl End {
     }
 }
 
-/// A datagram on its way: to whom, by which rail, its bytes.
+/// A datagram in flight: its destination, its rail, its bytes.
 type Flying = (usize, usize, Vec<u8>);
 
 #[derive(Debug)]
@@ -227,7 +227,7 @@ impl World {
             let detour = if self.dice.below(1000) < faults.reorder { self.dice.below(500_000) } else { 0 };
             let mut bytes = bytes.clone();
             if self.dice.below(1000) < faults.damage {
-                // What is behind the heads is for others to protect.
+                // Other layers protect the bytes after the heads.
                 let heads = HEAD_BYTES + if bytes[1] == 0 { 0 } else { PART_BYTES };
                 let place = self.dice.below(bytes.len().min(heads) as u64) as usize;
                 bytes[place] ^= 1 << self.dice.below(8);
@@ -238,7 +238,7 @@ impl World {
         }
     }
 
-    /// Lets an end say what it has to say.
+    /// Sends all datagrams of an end.
     fn drain(&mut self, end: usize) {
         let now = self.now;
         let mut buffer = Vec::new();
@@ -271,7 +271,7 @@ impl World {
         }
     }
 
-    /// Goes on to the next thing that happens, or `most` later.
+    /// Advances to the next event, or by `most`.
     pub(super) fn step(&mut self, most: Nanos) {
         for end in 0..2 {
             self.drain(end);
@@ -293,7 +293,7 @@ impl World {
         }
     }
 
-    /// Lets the rival say to the first end what it has to say.
+    /// Sends all datagrams of the rival to the first end.
     fn drain_rival(&mut self) {
         let (now, mut buffer) = (self.now, Vec::new());
         let Some(rival) = &mut self.rival else { return };
@@ -367,7 +367,7 @@ impl World {
         })
     }
 
-    /// Sends all messages from an end, and goes on until they have arrived; gives what arrived, in order of arrival.
+    /// Sends all messages from an end, and continues until they have arrived; returns them in order of arrival.
     pub(super) fn carry(&mut self, from: usize, messages: &[Message]) {
         let mut next = 0;
         let mut open: Vec<Message> = Vec::new();
@@ -394,7 +394,7 @@ impl World {
     }
 }
 
-/// A message that is told from all others by its content.
+/// A message with unique content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Message {
     pub(super) seed: u64,
