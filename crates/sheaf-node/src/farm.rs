@@ -116,7 +116,7 @@ pub struct FarmReport {
     pub workers: Vec<(Seat, WorkerTimes)>,
     /// Processes that were started again after their end.
     pub restarts: u64,
-    /// Processors that were not let in, at the Unix socket and over the network.
+    /// Number of refused processors, at the Unix socket and over the network.
     pub callers_refused: u64,
     /// Counts of the filters of its threads, each for itself.
     pub filter: Vec<(&'static str, u64)>,
@@ -429,7 +429,7 @@ impl Farm {
         }
     }
 
-    /// A process is gone: what it said before is heard, then its seat is over.
+    /// Handles the end of a process: first its remaining messages, then the end of its seat.
     fn guest_left(&mut self, now: Timestamp, id: GuestId) {
         let Some(place) = self.members.iter().position(|member| member.line.guest_id() == Some(id)) else {
             return;

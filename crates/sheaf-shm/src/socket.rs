@@ -22,8 +22,8 @@ const BACKLOG: i32 = 128;
 /// name.
 pub const MAX_NAME_BYTES: usize = 80;
 
-/// The address of a meeting place: a name in the kernel, which is free again when its socket is closed, however that
-/// comes. It says whose it is; that others cannot take part is checked by [`is_ours`].
+/// Returns the address of a meeting place: a name in the kernel, which is free again when its socket is closed for any
+/// reason. It includes the user; [`is_ours`] checks that other users cannot take part.
 pub(super) fn address(name: &str) -> io::Result<SocketAddrUnix> {
     let user = rustix::process::geteuid().as_raw();
     SocketAddrUnix::new_abstract_name(format!("sheaf/{user}/{name}").as_bytes())

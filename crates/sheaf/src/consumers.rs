@@ -42,8 +42,8 @@ impl Drop for Slot {
 }
 
 impl BuilderDoor {
-    /// Opens the door of a builder, where the configuration wants one. The run takes data also if consumers cannot join: the
-    /// reason is logged.
+    /// Opens the door of a builder if the configuration has one. If it cannot be opened, the reason is logged and the run
+    /// takes data without it.
     pub(crate) fn open(
         plan: &Plan,
         me: &Identity,

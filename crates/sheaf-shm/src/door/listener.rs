@@ -141,13 +141,13 @@ impl Door {
         next
     }
 
-    /// Returns the number of callers that were not let in for this reason.
+    /// Returns the number of callers that were refused for this reason.
     #[must_use]
     pub fn refused(&self, reason: DoorRefusal) -> u64 {
         self.desk.refusals.of(reason)
     }
 
-    /// Announces that the node may sleep after one more look at its guests. `false` if one has rung meanwhile.
+    /// Announces that the node may sleep after one more poll of its guests. Returns `false` if one has rung meanwhile.
     #[must_use]
     pub fn lie_down(&self) -> bool {
         !self.bell.answer() && self.bell.lie_down()
@@ -290,7 +290,7 @@ impl Porter {
             }
         };
         self.refuse(reason);
-        // Where that fails the caller is gone.
+        // On failure the caller has died.
         let _ = socket::send(&caller, WelcomeBytes::refuse(refused).as_bytes(), &[]);
     }
 
