@@ -30,7 +30,7 @@ pub struct Trial {
     pub port_drops: u64,
     /// The most that was seen waiting in an output, in bytes.
     pub port_backlog_bytes: u64,
-    /// Payload built, of what the line can carry.
+    /// Payload built, as a fraction of the line's capacity.
     pub efficiency: f64,
     /// Resource that limited it.
     pub limited_by: Option<LimitedBy>,
@@ -49,14 +49,14 @@ pub struct Found {
     pub lossless_credit_bytes: Option<u64>,
     /// The smallest credit with which packets were lost, in bytes.
     pub lossy_credit_bytes: Option<u64>,
-    /// The buffer of an output, in bytes of packets with their Ethernet heads: what stands in it when all readout units answer
-    /// at once at the credit where loss begins. `None` where no credit lost anything.
+    /// Estimated output buffer, in bytes of packets with their Ethernet heads: its content when all readout units
+    /// answer at once at the credit where loss begins. `None` if no credit caused loss.
     pub estimate_bytes: Option<f64>,
     /// Credit that the scenario configures.
     pub configured_bytes: u64,
 }
 
-/// Reduces a result to what the search needs.
+/// Reduces a result to the values for the search.
 fn trial(credit: u64, result: &PointResult) -> Trial {
     Trial {
         credit_bytes: credit,
@@ -71,7 +71,7 @@ fn trial(credit: u64, result: &PointResult) -> Trial {
 /// Finds the output buffer of a scenario's switch, with the first of its points.
 ///
 /// # Errors
-/// Where a network cannot be made.
+/// If a network cannot be made.
 pub fn find(
     name: &str,
     point: &LabPoint,
@@ -86,7 +86,7 @@ pub fn find(
         point.config.shaping.policy = ShapingPolicy::Paced;
         point.config.shaping.credit = ByteCount(credit);
         let result = one(&point, program, stop)?;
-        // Without what passes a port between packets: the buffer does not hold it.
+        // Without the gaps between packets: the buffer does not hold them.
         let gaps = f64::from(crate::plan::UNCOUNTED_BYTES) / result.evidence.packet_bytes.max(1.0);
         wire_per_payload = result.evidence.wire_bits_per_byte / 8.0 / (1.0 + gaps);
         count += 1;
@@ -175,10 +175,10 @@ impl Display for Found {
 }
 
 impl Found {
-    /// Throughput and loss over the credit. `command` made it, and stands below.
+    /// Plots throughput and loss against the credit. `command` is printed below the plot.
     ///
     /// # Errors
-    /// Where a value has no place on its axis.
+    /// If a value is outside its axis.
     #[expect(clippy::cast_precision_loss, reason = "credits are far below 2^52")]
     pub fn picture(&self, command: &str) -> Result<String, Error> {
         let y = Axis::linear("payload built, of what the line can carry", "").written(Notation::Percent);

@@ -71,7 +71,7 @@ pub(crate) fn processors(root: &Path) -> ProcessorTimes {
     }
 }
 
-/// Packets that the kernel dropped because a processor did not come to take them.
+/// Packets that the kernel dropped because no processor took them in time.
 pub(crate) fn processor_drops(root: &Path) -> u64 {
     let text = std::fs::read_to_string(root.join("proc/net/softnet_stat")).unwrap_or_default();
     let dropped = |line: &str| u64::from_str_radix(line.split_whitespace().nth(1)?, 16).ok();

@@ -1,4 +1,4 @@
-//! Whether the network was the limit of a run, and what says so.
+//! Evidence whether the network was the limit of a run.
 
 use crate::plan::{Network, NetworkKind, Plan, UNCOUNTED_BYTES};
 use crate::sampler::Sample;
@@ -9,8 +9,8 @@ use std::time::Duration;
 
 /// Ports as busy as this are the limit, whatever else is scarce.
 const FULL: f64 = 0.95;
-/// No port is busier than this, which is full and a sample's error: what says so was not sampled in time, because no
-/// processor was there for it.
+/// Utilisation above which a value is impossible (full, plus the error of a sample): such samples were late, because no
+/// processor was free.
 const IMPOSSIBLE: f64 = 1.05;
 /// Ports as busy as this are the limit where nothing else is.
 const BUSY: f64 = 0.85;
@@ -34,7 +34,7 @@ pub enum LimitedBy {
 }
 
 impl LimitedBy {
-    /// The word for it.
+    /// Returns its name.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -57,7 +57,7 @@ pub struct Evidence {
     pub steal_share: f64,
     /// Share of the processors' time that the kernel spent on packets outside of any process.
     pub softirq_share: f64,
-    /// Packets dropped because a processor did not come to take them.
+    /// Packets dropped because no processor took them in time.
     pub processor_drops: u64,
     /// Packets dropped at full output buffers of switches, over the whole run.
     pub port_drops: u64,
@@ -73,8 +73,8 @@ pub struct Evidence {
     pub line_use: f64,
     /// The same of the busiest port.
     pub line_use_peak: f64,
-    /// Mean size of a packet towards builders, with its Ethernet head, in bytes: more than the largest packet and 14
-    /// bytes would be what no cable carries.
+    /// Mean size of a packet towards builders, with its Ethernet head, in bytes: more than the largest packet plus 14
+    /// bytes would be impossible on a cable.
     pub packet_bytes: f64,
     /// Bits on the wire towards builders for each byte that the run has built into events, from the run's start to its
     /// end: the greetings of the nodes come before.
@@ -125,7 +125,7 @@ pub(crate) fn builder_ports(plan: &Plan) -> Vec<Vec<(NetworkKind, String, String
     plan.hosts.iter().enumerate().filter_map(of_host).collect()
 }
 
-/// Bits on the wire of what a port has sent.
+/// Returns the bits on the wire of a port's packets.
 #[expect(clippy::cast_precision_loss, reason = "counts of bytes are far below 2^52")]
 fn wire_bits(sample: &Sample, ports: &[(NetworkKind, String, String)]) -> f64 {
     let of = |port| {
@@ -185,13 +185,13 @@ fn active(ports: &[Vec<(NetworkKind, String, String)>], samples: &[Sample]) -> O
 /// When a run had triggers, on the sampler's clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Span {
-    /// When it began; `None` where the event manager does not tell.
+    /// Its start; `None` if the event manager does not report it.
     pub(crate) start: Option<Duration>,
     /// For how long there were triggers.
     pub(crate) triggered: Duration,
 }
 
-/// The samples at the ends of what counts, from those between which there was traffic.
+/// Returns the samples at the ends of the measured span, from those between which there was traffic.
 fn counting(samples: &[Sample], active: &RangeInclusive<usize>, span: Span) -> (usize, usize) {
     let (first, last) = (*active.start(), *active.end());
     let start = span.start.unwrap_or(samples[first].at);
@@ -206,8 +206,8 @@ fn counting(samples: &[Sample], active: &RangeInclusive<usize>, span: Span) -> (
     }
 }
 
-/// The evidence of a run. `looks` are samples of ports alone, taken at the beginning between others; `payload_bytes` is
-/// what was built into events, `host_drops` what was lost in hosts.
+/// Returns the evidence of a run. `looks` are samples of ports only, taken at the beginning between others;
+/// `payload_bytes` is the payload of built events, `host_drops` the packets lost in hosts.
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
 pub(crate) fn evidence(
     plan: &Plan,
@@ -237,7 +237,7 @@ pub(crate) fn evidence(
     let backlog =
         samples.iter().flat_map(|sample| sample.ports.values()).map(|port| port.backlog_bytes).max();
     let total = |sample: &Sample| ports.iter().map(|ports| wire_bits(sample, ports)).sum::<f64>();
-    // No event was built before the last sample of which that can be said.
+    // No event was built before the last sample for which that is certain.
     let before_start = |start| samples.iter().chain(looks).filter(move |sample| sample.at <= start);
     let greeted = span.start.and_then(|start| before_start(start).max_by_key(|sample| sample.at));
     Evidence {

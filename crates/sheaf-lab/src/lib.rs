@@ -3,22 +3,22 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `plan` | which hosts, switches and cables a scenario means; no I/O |
+//! | `plan` | the hosts, switches and cables of a scenario; no I/O |
 //! | `script` | the same as commands of iproute2; no I/O |
-//! | `tools` | running these commands, and what is missing where they cannot run |
-//! | `owner` | whose a namespace is, and what was left by labs whose process is gone |
+//! | `tools` | runs these commands, and reports missing requirements |
+//! | `owner` | owners of namespaces, and the remains of labs whose process has died |
 //! | `network` | a network that exists, and is removed when it is dropped |
 //! | `nodes` | the configuration of the run on that network, and its processes |
-//! | `counters`, `sampler` | what ports, processors and nodes have done so far |
+//! | `counters`, `sampler` | counters of ports, processors and nodes |
 //! | `evidence` | whether the network was the limit |
 //! | `measure` | one scenario, point by point |
 //! | `result`, `plots` | results as text, JSON and plots |
 //! | `library` | the scenarios that ship |
-//! | `paper` | the documents' figures beside ours |
-//! | `buffer` | how large an output buffer is, found from outside |
+//! | `paper` | the documents' figures compared with ours |
+//! | `buffer` | measurement of an output buffer from outside |
 //!
-//! The crate needs `CAP_NET_ADMIN`, `CAP_SYS_ADMIN` and iproute2, and says so where they are not there. It touches no
-//! interface, route or namespace that it has not made. It does not know what the nodes do: it starts a program, and
+//! The crate needs `CAP_NET_ADMIN`, `CAP_SYS_ADMIN` and iproute2, and reports if they are missing. It changes only
+//! interfaces, routes and namespaces that it has made. It does not know what the nodes do: it starts a program, and
 //! reads the JSON that this prints.
 
 #![forbid(unsafe_code)]

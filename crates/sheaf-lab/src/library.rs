@@ -50,10 +50,10 @@ pub fn nearest(name: &str) -> Option<&'static str> {
 }
 
 impl Shipped {
-    /// The scenario, understood. `change` makes the changes that the command line asks for.
+    /// Parses the scenario. `change` makes the changes from the command line.
     ///
     /// # Errors
-    /// None for those of [`SHIPPED`] as they are, which a test reads; what `change` makes wrong.
+    /// None for those of [`SHIPPED`] unchanged, which a test parses; errors caused by `change`.
     pub fn parse(&self, change: impl Fn(&mut LabPoint)) -> Result<LabFile, ConfigErrors> {
         LabFile::parse(self.text, &format!("scenarios/lab/{}.toml", self.name), self.name, change)
     }

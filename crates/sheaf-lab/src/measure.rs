@@ -22,7 +22,7 @@ const PERIOD: Duration = Duration::from_millis(20);
 /// Time that many processes on few processors may need until all have connected.
 const START_TIMEOUT: Nanos = Nanos::from_secs(60);
 
-/// Why a scenario could not be measured.
+/// Reason why a scenario could not be measured.
 #[derive(Debug, Error)]
 pub enum MeasureError {
     /// The network.
@@ -79,11 +79,11 @@ struct Trouble {
     content_mismatches: u64,
 }
 
-/// Measures all points of a scenario with the command `program`. When `stop` is set, the run that is on ends early and is
-/// the last. `done` is called after each point with how many are done.
+/// Measures all points of a scenario with the command `program`. When `stop` is set, the present run ends early and is
+/// the last. `done` is called after each point with the number of finished points.
 ///
 /// # Errors
-/// Where a network cannot be made at all. What goes wrong with one point is in its result.
+/// If a network cannot be made at all. Errors of one point are in its result.
 pub fn measure(
     file: &LabFile,
     program: &Path,
@@ -136,7 +136,7 @@ pub fn plan(point: &LabPoint) -> Plan {
     Plan::new(&point.lab, &nodes, has_control(point.config.transport.kind))
 }
 
-/// Whether the event manager can be on another network than the data.
+/// Returns whether the event manager can be on another network than the data.
 fn has_control(kind: TransportKind) -> bool {
     kind.uses_tcp()
 }
@@ -144,7 +144,7 @@ fn has_control(kind: TransportKind) -> bool {
 /// Runs a point once.
 ///
 /// # Errors
-/// Where its network cannot be made, or a process cannot be started.
+/// If its network cannot be made, or a process cannot be started.
 pub fn one(point: &LabPoint, program: &Path, stop: &AtomicBool) -> Result<PointResult, MeasureError> {
     let network = Network::make(plan(point))?;
     let mut config = configuration(network.plan(), &point.config)?;
@@ -243,7 +243,7 @@ impl Slow {
     }
 }
 
-/// Number of packets lost in hosts while they waited for their cables.
+/// Returns the number of packets lost in hosts while they waited for their cables.
 fn host_drops(network: &Network) -> Result<u64, ToolError> {
     let mut drops = 0;
     for host in &network.plan().hosts {
@@ -322,7 +322,7 @@ fn result(point: &LabPoint, config: &Config, watched: Watched, host_drops: u64) 
 
 /// The reasons why a run is not whole; none where every event was complete, every checked byte right, and the books balance.
 fn flaws(point: &LabPoint, report: &Report, run: &serde_json::Value) -> Vec<String> {
-    // Of a builder unit without a cable the others take over what it had; nothing else may cost one its session.
+    // The others take over the events of a builder unit without a cable; nothing else may cost one its session.
     let may_lose_sessions = point.measure.slow_builder.is_some() && point.measure.slow_to <= 0.0;
     let trouble = &report.trouble;
     let mut flaws = Vec::new();

@@ -9,7 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use thiserror::Error;
 
-/// Why a network could not be made.
+/// Reason why a network could not be made.
 #[derive(Debug, Error)]
 pub enum NetworkError {
     /// This machine or this process lacks something.
@@ -18,7 +18,7 @@ pub enum NetworkError {
     /// There is a lab of this name.
     #[error("the lab `{0}` already exists; `sheaf lab down {0}` removes it, or choose another name")]
     Exists(String),
-    /// A command was refused. What was made until then is removed.
+    /// A command was refused. Parts made before are removed.
     #[error(transparent)]
     Tool(#[from] ToolError),
 }
@@ -30,16 +30,16 @@ pub struct Network {
     owner: Owner,
     /// Whether it stays when this value is dropped.
     keep: bool,
-    /// A process that removes the network if this one dies without a word.
+    /// A process that removes the network if this one dies.
     watcher: Option<Child>,
 }
 
 impl Network {
-    /// Makes the network of a plan for this process: it goes when the value is dropped, or the process ends in any way.
-    /// Labs of processes that are gone are removed first.
+    /// Makes the network of a plan for this process: it is removed when the value is dropped, or the process ends in
+    /// any way. Labs of dead processes are removed first.
     ///
     /// # Errors
-    /// Where something is missing, or a command is refused; nothing is left then.
+    /// If a requirement is missing, or a command is refused; nothing is left then.
     pub fn make(plan: Plan) -> Result<Self, NetworkError> {
         let mut network = Self::build(plan, Owner::this_process(), false)?;
         network.watch();
@@ -68,7 +68,7 @@ impl Network {
         for dead in owner::reclaim()? {
             log::info!("removed the remains of the lab {dead}");
         }
-        // From here on, dropping it removes what was made.
+        // From here on, dropping it removes everything that was made.
         let network = Self { plan, owner, keep, watcher: None };
         let script = script(&network.plan, |name| network.owner.namespace(name));
         owner::make_namespaces(&script.namespaces)?;
@@ -120,20 +120,20 @@ impl Network {
         command_in(&self.namespace(host), program)
     }
 
-    /// Gives the output of a switch towards a host another line rate.
+    /// Sets another line rate for the output of a switch towards a host.
     ///
     /// # Errors
-    /// Where the command is refused.
+    /// If the command is refused.
     pub fn reshape(&self, network: &PlannedNetwork, host: usize, shape: Shape) -> Result<(), ToolError> {
         let switch = &network.switches[network.leaf_of_host[host]];
         let commands = reshaped(self.plan.mtu_bytes, &self.plan.hosts[host].name, shape);
         batch("tc", Some(&self.namespace(&switch.name)), &commands)
     }
 
-    /// Cuts the cable between a switch and a host, or mends it: both ends see that there is nobody at the other.
+    /// Cuts the cable between a switch and a host, or mends it: both ends see the link go down or up.
     ///
     /// # Errors
-    /// Where the command is refused.
+    /// If the command is refused.
     pub fn cut(&self, network: &PlannedNetwork, host: usize, is_cut: bool) -> Result<(), ToolError> {
         let switch = &network.switches[network.leaf_of_host[host]];
         let state = if is_cut { "down" } else { "up" };

@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// The event manager listens on port 7000, readout units from 8000 on, builder units from 9000 on.
 const FIRST_PORT: u16 = 6_000;
 
-/// Why a run has no result.
+/// Reason why a run has no result.
 #[derive(Debug, Error)]
 pub enum NodesError {
     /// The nodes cannot be placed.
@@ -97,7 +97,7 @@ struct Process {
 /// Output of the nodes at their ends.
 #[derive(Debug, Default)]
 pub(crate) struct Said {
-    /// The event manager's report, with what the others counted added to its counters.
+    /// The event manager's report, with the counters of the other nodes added to its own.
     pub(crate) run: serde_json::Value,
     /// Errors of nodes.
     pub(crate) errors: Vec<String>,
@@ -145,13 +145,13 @@ impl Nodes {
         }
     }
 
-    /// Whether the run is on: until the event manager has ended.
+    /// Returns whether the run is in progress: until the event manager has ended.
     pub(crate) fn is_on(&self) -> bool {
         self.manager_ended.is_none()
     }
 
-    /// Looks who has ended. Gives whether all have. Those that do not end after the event manager are told to, and in the
-    /// end killed.
+    /// Checks which processes have ended; returns whether all have. Those that outlive the event manager are told to
+    /// end, and finally killed.
     pub(crate) fn poll(&mut self) -> Result<bool, NodesError> {
         for process in self.processes.iter_mut().filter(|process| process.ended.is_none()) {
             let waited = process.child.try_wait().map_err(|error| NodesError::Process {
@@ -205,7 +205,7 @@ impl Nodes {
     }
 }
 
-/// Adds what a node counted to the report of the run.
+/// Adds the counters of a node to the report of the run.
 fn add(run: &mut serde_json::Value, report: NodeReport, errors: &mut Vec<String>) {
     errors.extend(report.errors);
     for (name, value) in report.counters {
@@ -221,7 +221,7 @@ impl Process {
     fn signal(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_raw(self.child.id().cast_signed());
         if let Some(pid) = pid.filter(|_| self.ended.is_none()) {
-            // It may be about to end by itself.
+            // It may be about to end on its own.
             let _ = rustix::process::kill_process(pid, signal);
         }
     }

@@ -1,8 +1,8 @@
-//! Whose a namespace is. Its name says it, so that nothing else needs to be remembered, and that a lab whose process was
-//! killed can be told from one that lives.
+//! Owners of namespaces. The owner is in the name of a namespace, so that no other record is needed, and a lab whose
+//! process was killed can be distinguished from a live one.
 //!
-//! The name is `sheaf-lab.OWNER.HOST`. An owner is a process, by its number and its start time (a number that was given to
-//! another process since has another start time), or a word for a lab that stays until it is taken down.
+//! The name is `sheaf-lab.OWNER.HOST`. An owner is a process, by its number and its start time (a reused number has
+//! another start time), or a name for a lab that stays until it is taken down.
 
 use crate::tools::{ToolError, batch};
 use rustix::process::{Pid, Signal, kill_process};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// Prefix of all names of namespaces.
 const PREFIX: &str = "sheaf-lab";
 
-/// Where iproute2 keeps named namespaces.
+/// Directory in which iproute2 keeps named namespaces.
 const NAMESPACES: &str = "/run/netns";
 
 /// Time that killed processes may take to disappear.
@@ -56,7 +56,7 @@ impl FromStr for Owner {
     }
 }
 
-/// Whether a lab may be called so: its name is a part of file names.
+/// Returns whether this is a valid name of a lab: it is a part of file names.
 #[must_use]
 pub fn is_name(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
@@ -77,13 +77,13 @@ impl Owner {
         format!("{PREFIX}.{self}.{host}")
     }
 
-    /// Where this owner's processes find their configuration.
+    /// Returns the directory of the configuration of this owner's processes.
     #[must_use]
     pub fn directory(&self) -> PathBuf {
         std::env::temp_dir().join(format!("{PREFIX}.{self}"))
     }
 
-    /// Whether nobody is there any more who would take this lab down.
+    /// Returns whether the process that would take this lab down has died.
     #[must_use]
     pub fn is_dead(&self) -> bool {
         match self {
@@ -100,8 +100,7 @@ fn parse(namespace: &str) -> Option<(Owner, &str)> {
     Some((owner.parse().ok()?, host))
 }
 
-/// When a process began, in ticks since the machine's start; `None` where there is none, or only what its parent has not
-/// asked for yet.
+/// Returns when a process began, in ticks since the machine's start; `None` if there is none, or only a zombie.
 fn start_time(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The second field is a name in brackets, which may hold anything; the state is the third, the start the 22nd.
@@ -129,11 +128,11 @@ fn labs_in(directory: &Path) -> BTreeMap<Owner, BTreeSet<String>> {
     labs
 }
 
-/// Removes all of an owner's lab: its processes, namespaces (with them the cables) and files. Gives how many namespaces
-/// there were.
+/// Removes an owner's lab: its processes, namespaces (with them the cables) and files. Returns the number of
+/// namespaces.
 ///
 /// # Errors
-/// Where a namespace cannot be removed. The others are.
+/// If a namespace cannot be removed. The others are.
 pub fn remove(owner: &Owner) -> Result<usize, ToolError> {
     let hosts = labs().remove(owner).unwrap_or_default();
     let namespaces: Vec<String> = hosts.iter().map(|host| owner.namespace(host)).collect();
@@ -149,10 +148,10 @@ fn delete(commands: &str) -> Result<(), ToolError> {
     crate::tools::run("ip", &["-force", "-batch", "-"], commands).map(|_| ())
 }
 
-/// Removes the labs whose processes are gone. Gives the owners.
+/// Removes the labs whose processes have died. Returns their owners.
 ///
 /// # Errors
-/// Where a namespace cannot be removed.
+/// If a namespace cannot be removed.
 pub fn reclaim() -> Result<Vec<Owner>, ToolError> {
     let dead: Vec<Owner> = labs().into_keys().filter(Owner::is_dead).collect();
     for owner in &dead {
@@ -161,7 +160,7 @@ pub fn reclaim() -> Result<Vec<Owner>, ToolError> {
     Ok(dead)
 }
 
-/// Kills what runs in these namespaces, which a lab has made and nobody else uses.
+/// Kills the processes in these namespaces, which a lab has made for its own use.
 fn end_processes(namespaces: &[String]) {
     let deadline = Instant::now() + PATIENCE;
     let own: BTreeSet<(u64, u64)> =
@@ -172,7 +171,7 @@ fn end_processes(namespaces: &[String]) {
             return;
         }
         for pid in pids {
-            // It may have ended by itself.
+            // It may have ended on its own.
             let _ = kill_process(pid, Signal::KILL);
         }
         std::thread::sleep(Duration::from_millis(5));
@@ -200,7 +199,7 @@ fn processes_in(namespaces: &BTreeSet<(u64, u64)>) -> Vec<Pid> {
 /// Makes the namespaces of a lab.
 ///
 /// # Errors
-/// Where one cannot be made.
+/// If one cannot be made.
 pub(crate) fn make_namespaces(namespaces: &[String]) -> Result<(), ToolError> {
     let commands: String = namespaces.iter().map(|namespace| format!("netns add {namespace}\n")).collect();
     batch("ip", None, &commands)

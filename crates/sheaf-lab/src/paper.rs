@@ -1,9 +1,9 @@
-//! The documents' measurements beside those of this machine's switch: `sheaf lab paper`.
+//! The documents' measurements compared with those of this machine's switch: `sheaf lab paper`.
 //!
-//! Each case is a scenario that ships, so that what was measured can be read and run alone, and what its points amount to. Figures
-//! are shares of what the line can carry, because the lines here are slower than the documents': in theirs, payload over
-//! 125 MB/s of gigabit Ethernet or the rate of a Myrinet link; in ours, payload over line rate x mtu / (mtu + 38), which
-//! counts heads and gaps of every packet.
+//! Each case is a shipped scenario, which can be read and run alone, and a function from its points to the figure.
+//! Figures are fractions of the line's capacity, because the lines here are slower than the documents': in theirs,
+//! payload over 125 MB/s of gigabit Ethernet or the rate of a Myrinet link; in ours, payload over line rate x mtu /
+//! (mtu + 38), which counts heads and gaps of every packet.
 
 mod cases;
 
@@ -32,7 +32,7 @@ pub struct Figure {
     pub tolerance: f64,
     /// Our value; `None` where it was not measured.
     pub value: Option<f64>,
-    /// Whether it is at least what is asked, and every event was whole.
+    /// Whether it is at least the required value, and every event was complete.
     pub pass: bool,
     /// Resource that limited the runs: the worst of them.
     pub limited_by: Option<LimitedBy>,
@@ -76,11 +76,11 @@ pub fn nearest(name: &str) -> Option<&'static str> {
     sheaf_config::diagnose::nearest(name, CASES.iter().map(|case| case.name))
 }
 
-/// Measures the case called `name`, or none where there is no such case. Cases that look at the same scenario share its
-/// runs: their figures come together. `change` makes the changes that the command line asks for.
+/// Measures the case called `name`, or none if there is no such case. Cases with the same scenario share its runs:
+/// their figures come together. `change` makes the changes from the command line.
 ///
 /// # Errors
-/// Where a network cannot be made at all.
+/// If a network cannot be made at all.
 pub fn run(
     name: &str,
     program: &Path,
@@ -157,7 +157,7 @@ fn figure(case: &Case, result: &LabResult) -> Figure {
     figure
 }
 
-/// The worst of what limited the runs: a machine that was the limit once puts all in doubt.
+/// Returns the worst limit of the runs: a machine that was the limit once puts all in doubt.
 fn worst(result: &LabResult) -> Option<LimitedBy> {
     let limits: Vec<LimitedBy> = result.points.iter().filter_map(|point| point.limited_by).collect();
     [LimitedBy::Cpu, LimitedBy::Undecided, LimitedBy::Network]

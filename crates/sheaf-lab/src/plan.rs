@@ -1,10 +1,10 @@
-//! Which hosts, switches and cables a scenario means. Plain data: nothing is made here.
+//! The hosts, switches and cables of a scenario. Plain data: nothing is created here.
 
 use sheaf_config::{Lab, LabPlacement, NodeConfig};
 use sheaf_wire::{NodeId, Role};
 use std::net::Ipv4Addr;
 
-/// Bytes that a packet takes on the wire beside its own: head 14, checksum 4, preamble 8, gap 12.
+/// Bytes on the wire in addition to those of a packet: head 14, checksum 4, preamble 8, gap 12.
 pub const WIRE_OVERHEAD_BYTES: u32 = 38;
 
 /// Bytes of [`WIRE_OVERHEAD_BYTES`] that the kernel does not count as the packet's: all but the head.
@@ -48,7 +48,7 @@ pub struct Network {
     pub switches: Vec<Switch>,
     /// Number of switches that hosts connect to.
     pub leaves: usize,
-    /// Line rate of the hosts' cables and what an output holds; `None`: as fast as the kernel is, nothing is lost.
+    /// Line rate of the hosts' cables and size of an output buffer; `None`: as fast as the kernel, without loss.
     pub shape: Option<Shape>,
     /// Maximum bytes that wait in a host for its cable.
     pub nic_buffer_bytes: u64,
@@ -81,9 +81,9 @@ pub struct Trunk {
     pub port: String,
     /// The switch at the other end, by its place in the network.
     pub to: usize,
-    /// Its line rate and what this output holds.
+    /// Its line rate and the size of its output buffer.
     pub shape: Option<Shape>,
-    /// Whether packets to all hosts, and to unknown ones, go this way: on one tree only, so that they do not circle.
+    /// Whether packets to all hosts, and to unknown ones, go this way: on one tree only, so that they do not circulate.
     pub floods: bool,
 }
 
@@ -129,7 +129,7 @@ fn octets(host: usize) -> (u8, u8) {
 }
 
 impl Plan {
-    /// The network for these nodes. `with_control` says whether the transport can have a network for control.
+    /// Returns the network for these nodes. `with_control`: whether the transport can have a network for control.
     #[must_use]
     pub fn new(lab: &Lab, nodes: &[NodeConfig], with_control: bool) -> Self {
         let hosts = hosts(lab, nodes);

@@ -7,16 +7,16 @@ use std::collections::BTreeMap;
 /// A picture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Picture {
-    /// Kind of plot, in a word that fits into a file name: `efficiency`, `evolution`.
+    /// Kind of plot, as a part of a file name: `efficiency`, `evolution`.
     pub kind: &'static str,
     /// The picture.
     pub svg: String,
 }
 
-/// The pictures of a result. `command` made it, and stands below.
+/// Plots a result. `command` is printed below the plot.
 ///
 /// # Errors
-/// Where a value has no place on its axis.
+/// If a value is outside its axis.
 pub fn pictures(result: &LabResult, command: &str) -> Result<Vec<Picture>, Error> {
     let mut pictures = Vec::new();
     if let Some(chart) = efficiency(result, command) {

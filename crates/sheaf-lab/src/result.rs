@@ -64,7 +64,7 @@ pub struct PointResult {
     pub seconds: f64,
     /// Events that were built.
     pub events_built: u64,
-    /// Whether every event was complete, every byte that was checked right, and the books balance.
+    /// Whether every event was complete, every checked byte correct, and the ledger balanced.
     pub is_whole: bool,
     /// The reasons why it is not whole.
     pub flaws: Vec<String>,
@@ -85,7 +85,8 @@ pub struct PointResult {
 }
 
 impl PointResult {
-    /// Whether it can be shown as what a network does: whole, without errors, and not limited by this machine.
+    /// Returns whether it can be shown as the performance of a network: complete, without errors, and not limited by
+    /// this machine.
     #[must_use]
     pub fn is_of_a_network(&self) -> bool {
         self.errors.is_empty() && self.limited_by.is_some_and(|limit| limit != LimitedBy::Cpu)
@@ -105,7 +106,7 @@ impl PointResult {
 }
 
 impl LabResult {
-    /// Whether all points gave what can be believed: no errors, whole events, balanced books.
+    /// Returns whether all points are valid: no errors, complete events, balanced ledgers.
     #[must_use]
     pub fn is_good(&self) -> bool {
         self.points.iter().all(|point| point.errors.is_empty() && point.is_whole)

@@ -1,4 +1,4 @@
-//! Looks at ports, processors and nodes again and again while a run is on.
+//! Samples ports, processors and nodes repeatedly during a run.
 
 use crate::counters::{self, PortCounters, ProcessCounters, ProcessorTimes};
 use crate::network::Network;
@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 /// A port of a switch: network, switch and port.
 pub(crate) type PortName = (NetworkKind, String, String);
 
-/// For this time from the beginning, ports are also sampled in between: nodes that find each other send as much as a
-/// run does in a part of a second, and what was theirs is to be known.
+/// Time from the beginning during which ports are sampled more often: connecting nodes send as much as a run does in a
+/// fraction of a second, and their share must be known.
 const CLOSE_LOOKS: Duration = Duration::from_secs(20);
 
 /// Number of polls in the time of a sample.
@@ -41,7 +41,7 @@ pub(crate) struct Sampler {
     pub(crate) samples: Vec<Sample>,
     /// Of the beginning: samples of ports alone.
     pub(crate) looks: Vec<Sample>,
-    /// The last that was known of each process: it may be gone at the end.
+    /// The last known counters of each process, which may have ended before the run does.
     processes: BTreeMap<u32, ProcessCounters>,
 }
 

@@ -93,7 +93,7 @@ fn cables(plan: &Plan, network: &Network, switch: usize, namespace: &impl Fn(&st
     text
 }
 
-/// Who is reached by which port of a switch.
+/// Returns the commands that assign hosts to the ports of a switch.
 fn forwarding(plan: &Plan, network: &Network, switch: usize) -> String {
     let mut text = String::new();
     for (_, host) in hosts_of(plan, network, switch) {

@@ -1,11 +1,11 @@
-//! Running iproute2, and what is missing where it cannot run.
+//! Runs iproute2, and reports missing requirements.
 
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use thiserror::Error;
 
-/// Why a command of iproute2 did not do its work.
+/// Error of a command of iproute2.
 #[derive(Debug, Error)]
 pub enum ToolError {
     /// It cannot be started.
@@ -29,7 +29,7 @@ pub enum ToolError {
     Format {
         /// The command line.
         command: String,
-        /// Where it is not.
+        /// Error of the parser.
         error: serde_json::Error,
     },
 }
@@ -47,10 +47,10 @@ fn hint(said: &str) -> &'static str {
     }
 }
 
-/// Runs `program` with `arguments`, and `input` on its standard input. Gives what it printed.
+/// Runs `program` with `arguments`, and `input` on its standard input. Returns its output.
 ///
 /// # Errors
-/// Where it cannot be started or ends with an error.
+/// If it cannot be started or ends with an error.
 pub fn run(program: &str, arguments: &[&str], input: &str) -> Result<String, ToolError> {
     let command = || format!("{program} {}", arguments.join(" "));
     let start = |error| ToolError::Start { command: command(), error };
@@ -62,7 +62,7 @@ pub fn run(program: &str, arguments: &[&str], input: &str) -> Result<String, Too
         .spawn()
         .map_err(start)?;
     if let Some(mut pipe) = child.stdin.take() {
-        // A program that ends before it has read all says why on its own.
+        // A program that ends before it has read everything reports the reason itself.
         let _ = pipe.write_all(input.as_bytes());
     }
     let Output { status, stdout, stderr } = child.wait_with_output().map_err(start)?;

@@ -1,4 +1,4 @@
-//! Calibration: what a measured small system says about its hosts, for the simulation of a large one.
+//! Calibration: properties of hosts from measurements of a small system, for the simulation of a large one.
 //!
 //! The model of a measurement: a node needs `overhead + size / rate` for a fragment, nodes work at the same time, but a
 //! share of the work is done one after the other because nodes share processors and memory:
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Every so many-th point is held out of the fit.
+/// One in this number of points is held out of the fit.
 const HELD_OUT: usize = 3;
 
 /// Half of the widest interval, in logarithms: a factor of 5 x 10^21.
@@ -31,7 +31,7 @@ pub struct Calibration {
     /// Bytes per second beyond that.
     pub rate_bytes_per_second: Interval,
     /// The share of the work that nodes of the measured system do one after the other; `None`: all points have the same
-    /// number of ports, so that it cannot be told from the rest.
+    /// number of ports, so that it cannot be determined.
     pub sharing: Option<Interval>,
     /// The points, those of the fit and those held out.
     pub points: Vec<Residual>,
@@ -62,7 +62,7 @@ impl Interval {
     }
 }
 
-/// A point and what the model says of it.
+/// A point and the model's value for it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Residual {
     /// Mean fragment size in bytes.
@@ -77,11 +77,11 @@ pub struct Residual {
     pub model_bytes_per_second: f64,
     /// Model over measurement, less one.
     pub relative_error: f64,
-    /// Whether the fit did not see it.
+    /// Whether it was held out of the fit.
     pub held_out: bool,
 }
 
-/// Why there is no calibration.
+/// Reason why a calibration is not possible.
 #[derive(Debug, Error)]
 pub enum CalibrateError {
     /// Too few points.
@@ -97,7 +97,7 @@ pub enum CalibrateError {
     /// All of one size.
     #[error("all measured points have fragments of {size_bytes} bytes; overhead and rate need several sizes")]
     OneSize {
-        /// That size.
+        /// The size.
         size_bytes: f64,
     },
     /// The file of a calibration cannot be read.
@@ -149,7 +149,7 @@ impl Model {
         point.size_bytes / (time * ((1.0 - self.sharing) / point.parallel() + self.sharing))
     }
 
-    /// Logarithms of model over measurement: relative errors count alike at all sizes.
+    /// Logarithms of model over measurement: relative errors have equal weight at all sizes.
     fn residuals(&self, points: &[Measurement]) -> Vec<f64> {
         points.iter().map(|point| (self.bytes_per_second(point) / point.bytes_per_second).ln()).collect()
     }
@@ -162,7 +162,7 @@ fn logistic(x: f64) -> f64 {
 /// Fits the model to all points but every third, by size.
 ///
 /// # Errors
-/// Where the points do not determine the parameters.
+/// If the points do not determine the parameters.
 pub fn calibrate(measurements: &[Measurement]) -> Result<Calibration, CalibrateError> {
     let mut points = measurements.to_vec();
     points.sort_by(|a, b| {
@@ -199,7 +199,7 @@ pub fn calibrate(measurements: &[Measurement]) -> Result<Calibration, CalibrateE
     };
     let factor = student(fitted.len().saturating_sub(parameters.len()));
     let interval = |index: usize, back: fn(f64) -> f64| {
-        // What the points do not determine has an interval that says so, and is still a number in JSON.
+        // An undetermined parameter has a very wide interval, which is still a number in JSON.
         let half = (factor * errors[index]).min(WIDEST);
         Interval {
             value: back(parameters[index]),
@@ -229,7 +229,7 @@ pub fn calibrate(measurements: &[Measurement]) -> Result<Calibration, CalibrateE
     })
 }
 
-/// Where the fit begins: overhead from the smallest size, rate from the largest, as logarithms.
+/// Start values of the fit: overhead from the smallest size, rate from the largest, as logarithms.
 fn start(points: &[Measurement]) -> (f64, f64) {
     let per_port = |point: &Measurement| point.bytes_per_second / point.parallel();
     let by_size = |a: &&Measurement, b: &&Measurement| a.size_bytes.total_cmp(&b.size_bytes);
@@ -252,10 +252,10 @@ fn residual(model: &Model, point: &Measurement, held_out: bool) -> Residual {
 }
 
 impl Calibration {
-    /// Reads what [`calibrate`] gave and the command wrote.
+    /// Reads a calibration that [`calibrate`] made and the command wrote.
     ///
     /// # Errors
-    /// Where the file cannot be read or is no calibration.
+    /// If the file cannot be read or is not a calibration.
     pub fn load(path: &Path) -> Result<Self, CalibrateError> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| CalibrateError::Io { path: path.to_owned(), error })?;

@@ -10,7 +10,7 @@ pub(crate) struct Fit<const N: usize> {
     pub(crate) errors: [f64; N],
 }
 
-/// After so many steps a fit has converged or never will.
+/// Number of steps after which a fit has converged or never will.
 const STEPS: usize = 200;
 
 /// Minimises the sum of the squares of `residuals`, beginning at `start`.

@@ -8,13 +8,13 @@
 //! | `scenario` | the file format: keys, errors with line and key, sweeps |
 //! | `library` | the scenarios that ship |
 //! | `sweep` | all points on all processors, results in a fixed order |
-//! | `result` | what a sweep gave: averaged over seeds, and as JSON |
-//! | `table` | the same as text |
-//! | `plots` | the same as pictures |
-//! | `measurements`, `calibrate`, `fit` | what a measured small system says about its hosts |
+//! | `result` | results of a sweep: averaged over seeds, and as JSON |
+//! | `table` | results as text |
+//! | `plots` | results as plots |
+//! | `measurements`, `calibrate`, `fit` | properties of hosts from measurements of a small system |
 //! | `model` | the paper model: ports, messages and bytes of a described detector |
-//! | `paper` | the figures of theory and documents beside ours |
-//! | `predict` | what such hosts would do in a large system, as a band |
+//! | `paper` | published figures compared with simulated ones |
+//! | `predict` | prediction of a large system with such hosts, as a band |
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Measurements of a small system, as `sheaf bench` writes them or as a person does.
+//! Measurements of a small system, written by `sheaf bench` or by hand.
 //!
 //! Reader of measurements: an object with `curves`, as `sheaf bench --json` prints it, each of which has `points` and
 //! may have `readouts` and `builders`; or one such curve, as `sheaf lab run --json` prints it; or a list of points.
@@ -32,7 +32,7 @@ impl Measurement {
     }
 }
 
-/// Why measurements cannot be used.
+/// Reason why measurements cannot be used.
 #[derive(Debug, Error)]
 pub enum MeasurementsError {
     /// The file cannot be read.
@@ -81,7 +81,7 @@ struct Curve {
 }
 
 impl Curve {
-    /// Its points, each with what the curve says of all.
+    /// Returns its points, each with the values common to the curve.
     fn into_entries(self) -> impl Iterator<Item = Entry> {
         let Self { points, readouts, builders } = self;
         points.into_iter().map(move |entry| Entry {
@@ -103,7 +103,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// Whether a lab says of it that the machine was the limit, and not its network.
+    /// Returns whether a lab reports that the machine was the limit instead of its network.
     fn is_of_the_machine(&self) -> bool {
         self.limited_by.as_deref() == Some("cpu")
     }
@@ -112,7 +112,7 @@ impl Entry {
 /// Reads a file of measurements.
 ///
 /// # Errors
-/// Where it cannot be read, has another shape, or a point is impossible.
+/// If it cannot be read, has another format, or a point is impossible.
 pub fn load(path: &Path) -> Result<Vec<Measurement>, MeasurementsError> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| MeasurementsError::Io { path: path.to_owned(), error })?;

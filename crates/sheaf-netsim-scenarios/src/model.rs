@@ -1,14 +1,14 @@
-//! The paper model: what a trigger asks of readout buffers, counted with pencil and paper.
+//! The paper model: the load of a trigger on readout buffers, calculated without simulation.
 //!
-//! Nothing is simulated: rates are multiplied by means. For a described detector and its rates of requests it says how many
-//! ports the network needs, how many messages pass it and how many bytes, where every readout buffer has a port of its own
-//! (*alone*), and where several share one behind a station that collects and compacts (*grouped*).
-//! `docs/concepts/paper-model.md` tells how to use it.
+//! Nothing is simulated: rates are multiplied by means. For a described detector and its rates of requests it computes
+//! how many ports the network needs, and how many messages and bytes pass it, if every readout buffer has a port of its
+//! own (*alone*), and if several share one behind a station that collects and compacts (*grouped*).
+//! `docs/concepts/paper-model.md` describes its use.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `file` | descriptions as TOML files, errors with line and key |
-//! | `touched` | how many groups a region of buffers lies in |
+//! | `touched` | number of groups that contain a region of buffers |
 //! | `text` | the result as a table |
 //!
 //! The formulas are this module's own; the question, and two results to compare with, are those of R. Bock et al., "The Use
@@ -21,7 +21,7 @@ mod touched;
 use serde::Serialize;
 use touched::Parts;
 
-/// A detector, what is asked of it, and how its buffers are grouped.
+/// A detector, the requests to it, and the grouping of its buffers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Description {
     /// Its name.
@@ -30,7 +30,7 @@ pub struct Description {
     pub about: String,
     /// Composition of messages.
     pub messages: Messages,
-    /// Messages that tell every port about every event.
+    /// Messages that report every event to every port.
     pub decisions: Decisions,
     /// Whole events, collected from every port, per second.
     pub building_hz: f64,
@@ -51,12 +51,12 @@ pub struct Messages {
     pub head_bytes: f64,
 }
 
-/// Decisions that are told to every port.
+/// Decisions that are sent to every port.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Decisions {
     /// Events that are decided on, per second.
     pub rate_hz: f64,
-    /// So many decisions share a message.
+    /// Number of decisions per message.
     pub per_message: f64,
 }
 
@@ -78,9 +78,9 @@ pub struct Detector {
     pub buffers: u32,
     /// Groups do not reach over the borders of its parts, such as the ends of a barrel; 1 to `buffers`.
     pub parts: u32,
-    /// At most so many of its buffers share a port.
+    /// Maximum number of its buffers that share a port.
     pub group: u32,
-    /// Mean size of what one buffer holds of an event.
+    /// Mean size of the data of an event in one buffer.
     pub fragment_bytes: f64,
 }
 
@@ -99,12 +99,12 @@ pub struct Request {
     pub kept: f64,
 }
 
-/// Which buffers of a detector have what a request asks for.
+/// Buffers of a detector that have the requested data.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Region {
-    /// So many neighbours of one part (a mean), anywhere in it.
+    /// A mean number of neighbours within one part.
     Neighbours(f64),
-    /// So many, spread at random over the detector.
+    /// A mean number, spread at random over the detector.
     Scattered(f64),
     /// All of the detector.
     All,
@@ -185,7 +185,7 @@ pub struct DetectorReport {
 }
 
 impl DetectorReport {
-    /// Whether a group's port stays within `limits`: for the trigger, and with whole events on top.
+    /// Returns whether a group's port stays within `limits`: for the trigger, and with whole events on top.
     #[must_use]
     pub fn within(&self, limits: Limits) -> (bool, bool) {
         let trigger = self.port_rate_hz <= limits.port_rate_hz

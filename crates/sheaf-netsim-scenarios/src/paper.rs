@@ -1,8 +1,7 @@
-//! The figures of theory and of the documents beside those of this simulator: `sheaf sim paper`.
+//! Figures of theory and of documents, compared with this simulator: `sheaf sim paper`.
 //!
-//! Each case is the text of a scenario, so that what was simulated can be read, and copied into a file. A figure that a
-//! document gives with assumptions that it does not tell (event building at 15 % and 30 %) is compared with the range
-//! that those assumptions span.
+//! Each case is the text of a scenario, which can be read, and copied into a file. A figure that a document gives
+//! without its assumptions (event building at 15 % and 30 %) is compared with the range that those assumptions span.
 
 mod cases;
 
@@ -29,7 +28,7 @@ pub struct Figure {
     pub tolerance: f64,
     /// Our value; the median where assumptions span a range. `None` where it could not be simulated.
     pub value: Option<f64>,
-    /// Whether it agrees. Where assumptions span a range: whether their value is in it.
+    /// Whether it agrees. If assumptions span a range: whether the published value is in it.
     pub pass: bool,
     /// Our smallest value, where assumptions span a range.
     pub low: Option<f64>,
@@ -150,10 +149,10 @@ fn range(figure: &mut Figure, values: &[(&Point, Value)]) {
     figure.note = format!("{} of {} assumptions are below; {}", below, sorted.len(), figure.note);
 }
 
-/// One idle gap after each message that makes both demonstrators what was measured: least squares between simulated
-/// gaps. `wanted` is which of the two this figure shows.
+/// The idle gap after each message with which both demonstrators reach the measured values: least squares between
+/// simulated gaps. `wanted` selects which of the two this figure shows.
 fn gap(figure: &mut Figure, values: &[(&Point, Value)], wanted: &str) {
-    // Efficiency of what the senders could do at most, by stages and gap.
+    // Efficiency relative to the maximum of the senders, by stages and gap.
     let curve = |stages: &str| {
         let mut points: Vec<(f64, f64)> = Vec::new();
         for (point, value) in values {

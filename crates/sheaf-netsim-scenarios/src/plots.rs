@@ -1,4 +1,4 @@
-//! Pictures of a sweep: efficiency against what was swept, latency tails, evolution in time, buffers, ports.
+//! Plots of a sweep: efficiency against the swept key, latency tails, evolution in time, buffers, ports.
 
 use crate::result::{DistributionResult, PointResult, ReportResult, SweepResult, nanos};
 use sheaf_netsim::scenario::Scenario;
@@ -15,13 +15,13 @@ pub struct Plot {
     pub svg: String,
 }
 
-/// More curves in one picture cannot be told apart.
+/// Maximum number of curves in one plot; more could not be distinguished.
 const MAX_CURVES: usize = 8;
 
-/// Every picture that this result has the data for.
+/// Returns every plot for which this result has the data.
 ///
 /// # Errors
-/// Where a picture cannot be drawn.
+/// If a plot cannot be drawn.
 pub fn plots(result: &SweepResult) -> Result<Vec<Plot>, Error> {
     let sweep = numeric_axis(result);
     let charts = [
@@ -98,7 +98,7 @@ fn curves<'a>(result: &'a SweepResult, key: &str) -> Vec<(String, Vec<(f64, &'a 
     curves
 }
 
-/// A chart with what all have in common.
+/// Makes a chart with the common settings.
 fn chart(result: &SweepResult, title: &str, x: Axis, y: Axis) -> Chart {
     let mut chart = Chart::new(title, x, y);
     chart.subtitle.clone_from(&result.about);

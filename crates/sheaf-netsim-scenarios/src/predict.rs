@@ -1,8 +1,8 @@
-//! Prediction: what hosts like the measured ones would do in a large system, as a band.
+//! Prediction of a large system with hosts like the measured ones, as a band.
 //!
-//! Nobody knows the arbiters of a switch that is not yet bought, nor which host will be plugged in where. So the large
-//! system is simulated under all combinations of seed, arbiter, assignment of events and numbering of hosts, and the
-//! result is a band. Then every unknown is varied alone, and those that move the result most are told first.
+//! The arbiters of a switch that is not yet bought, and the placement of its hosts, are unknown. So the large system is
+//! simulated under all combinations of seed, arbiter, assignment of events and numbering of hosts, and the result is a
+//! band. Then every unknown is varied alone, and those with the largest effect are listed first.
 
 use crate::calibrate::{Calibration, Interval};
 use crate::scenario::MAX_ENDPOINTS;
@@ -23,7 +23,7 @@ use thiserror::Error;
 /// Traffic shape of the events' paths to their builders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// Sources send what they have.
+    /// Sources send without requests.
     Push,
     /// Builders ask for it.
     Pull,
@@ -66,7 +66,7 @@ pub struct Plan {
     pub messages_per_sender: u64,
 }
 
-/// Why there is no prediction.
+/// Reason why a prediction is not possible.
 #[derive(Debug, Error)]
 pub enum PredictError {
     /// The hosts do not fit the network.
@@ -95,7 +95,7 @@ const ASSIGNMENTS: [(&str, Assignment); 2] =
 const NUMBERINGS: [(&str, Numbering); 2] =
     [("identity", Numbering::Identity), ("shuffled", Numbering::Shuffled(1))];
 
-/// One run of a prediction: what was chosen, and the scenario.
+/// One run of a prediction: its choices, and the scenario.
 #[derive(Clone, Debug)]
 struct Run {
     /// By name of the unknown.
@@ -112,7 +112,7 @@ pub struct Prediction {
     pub builders: u32,
     /// Delivered bytes per second and builder.
     pub bytes_per_second_per_builder: Band,
-    /// Delivered bytes over what the builders' links carry.
+    /// Delivered bytes over the capacity of the builders' links.
     pub efficiency: Band,
     /// Events per second of the whole system.
     pub events_per_second: Band,
@@ -212,7 +212,8 @@ impl Plan {
         }
     }
 
-    /// The time a host spends on a message beyond that of the link, so that both together are what was measured.
+    /// Returns the time of a host per message in addition to that of the link, so that both together equal the
+    /// measurement.
     fn overhead(&self, overhead_ns: f64, rate: f64) -> Picos {
         let size = f64::from(self.size_bytes);
         let beyond = size / rate - size / self.link.bytes_per_second();
@@ -283,7 +284,7 @@ impl Plan {
         })
     }
 
-    /// Every combination of what nobody knows.
+    /// Returns every combination of the unknowns.
     fn band(&self, middle: &Scenario) -> Vec<Run> {
         let mut runs = Vec::new();
         // A barrel shifter gives events to builders in turn, whatever one would like.

@@ -18,7 +18,7 @@ use ureq::{Agent, Body};
 /// Time for which a signature is valid. The request itself may take longer: its beginning counts.
 const SIGNED_FOR: Duration = Duration::from_secs(600);
 
-/// More of an answer is not looked at.
+/// Maximum number of bytes of an answer that are read.
 const MOST_ANSWER_BYTES: u64 = 256 << 10;
 
 const CHECKSUM: &str = "x-amz-checksum-crc32c";
@@ -42,10 +42,10 @@ pub struct Head {
 }
 
 impl Client {
-    /// A client. Nothing is sent yet.
+    /// Makes a client. Nothing is sent yet.
     ///
     /// # Errors
-    /// An [`ObjectError`] for an address that is none, or certificates that cannot be read.
+    /// An [`ObjectError`] for an invalid address, or certificates that cannot be read.
     pub fn new(settings: Settings, secrets: Secrets) -> Result<Self, ObjectError> {
         let wrong = |error: String| ObjectError::Endpoint { endpoint: settings.endpoint.clone(), error };
         let url = settings.endpoint.parse().map_err(|error| wrong(format!("{error}")))?;
@@ -89,10 +89,10 @@ impl Client {
         format!("s3://{}/{key}", self.settings.bucket)
     }
 
-    /// Sends an object in one request. The store compares the checksum of what it gets.
+    /// Sends an object in one request. The store verifies the checksum of the data.
     ///
     /// # Errors
-    /// An [`ObjectError`]; whether the object is there is then not known.
+    /// An [`ObjectError`]; it is then unknown whether the object exists.
     pub fn put(&self, key: &str, bytes: &[u8], crc32c: u32) -> Result<(), ObjectError> {
         let action = PutObject::new(&self.bucket, Some(&self.credentials), key);
         self.send(action, &[(CHECKSUM, &base64(crc32c))], bytes).map(drop)
@@ -111,7 +111,7 @@ impl Client {
             .map_err(|_| ObjectError::Answer { request: answer.request, missing: "number of an upload" })
     }
 
-    /// Sends a part, numbered from 1, and gives what the store calls it.
+    /// Sends a part, numbered from 1, and returns the store's name for it.
     ///
     /// # Errors
     /// An [`ObjectError`]; the part may be sent again.
@@ -128,10 +128,10 @@ impl Client {
         answer.header("etag").ok_or(ObjectError::Answer { request: answer.request, missing: "ETag" })
     }
 
-    /// Makes an object of its parts. The store compares the checksum of the whole, if it can.
+    /// Makes an object from its parts. The store verifies the checksum of the whole, if it can.
     ///
     /// # Errors
-    /// An [`ObjectError`]; whether the object is there is then not known.
+    /// An [`ObjectError`]; it is then unknown whether the object exists.
     pub fn complete(
         &self,
         key: &str,
@@ -144,7 +144,7 @@ impl Client {
         let body = action.clone().body();
         let headers = [(CHECKSUM, &*base64(crc32c)), ("x-amz-checksum-type", "FULL_OBJECT")];
         let answer = self.send(action, &headers, body.as_bytes())?;
-        // A store may say 200 before it knows, and the error behind it.
+        // A store may send status 200 before it knows the result, followed by the error.
         match answer.error() {
             None => Ok(()),
             Some((code, message)) => {
@@ -162,7 +162,7 @@ impl Client {
         self.send(action, &[], &[]).map(drop)
     }
 
-    /// Size and checksum of an object; `None` where there is none.
+    /// Returns size and checksum of an object; `None` if it does not exist.
     ///
     /// # Errors
     /// An [`ObjectError`].
@@ -203,7 +203,7 @@ impl Client {
         }
     }
 
-    /// Removes an object. It is no error if there is none.
+    /// Removes an object. A missing object is not an error.
     ///
     /// # Errors
     /// An [`ObjectError`].
@@ -233,7 +233,7 @@ impl Client {
         Ok(Answer { request, headers: response.headers().clone(), body })
     }
 
-    /// Signs and sends a request; with what errors call it.
+    /// Signs and sends a request; also returns its name in errors.
     fn exchange<'a, A: S3Action<'a>>(
         &self,
         mut action: A,
@@ -292,12 +292,12 @@ impl Answer {
     }
 }
 
-/// Where the query of an address begins.
+/// Returns the offset of the query in an address.
 fn query_start(url: &str) -> usize {
     url.find('?').unwrap_or(url.len())
 }
 
-/// An error for an answer that says no.
+/// Returns an error for an answer with an error status.
 fn refuse(request: &str, mut response: Response<Body>) -> Result<Response<Body>, ObjectError> {
     let status = response.status();
     if status.is_success() {
@@ -308,7 +308,7 @@ fn refuse(request: &str, mut response: Response<Body>) -> Result<Response<Body>,
     Err(ObjectError::Refused { request: request.to_owned(), status: status.as_u16(), code, message })
 }
 
-/// Code and message of an answer in XML, without control characters and not long, whoever wrote them.
+/// Returns code and message of an answer in XML, without control characters and truncated.
 fn said(body: &str) -> (String, String) {
     let element = |name: &str| {
         let (_, rest) = body.split_once(&format!("<{name}>"))?;

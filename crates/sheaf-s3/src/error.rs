@@ -4,10 +4,10 @@ use sheaf_wire::ByteCount;
 use std::io;
 use std::path::PathBuf;
 
-/// Why something is not in the object store. No text has a signature in it.
+/// Error of the object store. No text contains a signature.
 #[derive(Debug, thiserror::Error)]
 pub enum ObjectError {
-    /// The environment does not say who asks.
+    /// The environment lacks the credentials.
     #[error("the environment variable {variable} is not set, which the object store needs")]
     Credentials {
         /// Its name.
@@ -32,7 +32,7 @@ pub enum ObjectError {
         #[source]
         error: io::Error,
     },
-    /// A file is not what was written.
+    /// A file differs from what was written.
     #[error("{path} differs from what was written: its CRC-32C is {found:08x}, it was {expected:08x}")]
     Changed {
         /// The file.
@@ -50,19 +50,19 @@ pub enum ObjectError {
         /// Error of the client.
         error: String,
     },
-    /// The store says no.
+    /// The store returned an error.
     #[error("{request}: the object store says {status} {code}: {message}")]
     Refused {
         /// Method and address.
         request: String,
         /// The status of HTTP.
         status: u16,
-        /// The store's own word for it.
+        /// The store's own error code.
         code: String,
         /// And its explanation.
         message: String,
     },
-    /// The store says something else than it should.
+    /// The store's answer is incomplete.
     #[error("{request}: the object store's answer has no {missing}")]
     Answer {
         /// Method and address.
@@ -70,7 +70,7 @@ pub enum ObjectError {
         /// Element that is missing.
         missing: &'static str,
     },
-    /// The object is not what was sent.
+    /// The object differs from the data that were sent.
     #[error("object {key} differs from the data sent: it has {found}, expected {expected}")]
     Different {
         /// The object.
@@ -105,8 +105,8 @@ pub enum ObjectError {
 }
 
 impl ObjectError {
-    /// Whether this passes by itself, as far as can be known: a network or a store that is down or busy. The rest waits for
-    /// somebody to do something.
+    /// Returns whether this error may be temporary, as far as known: a network or a store that is down or busy. Other
+    /// errors need a correction.
     #[must_use]
     pub fn is_passing(&self) -> bool {
         match self {

@@ -2,14 +2,15 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`settings`] | which store, which bucket, how |
+//! | [`settings`] | store, bucket and options |
 //! | [`client`] | one request each: put, parts, head, get, delete |
-//! | [`transfer`] | a file to an object: in one request or in parts, and verified |
-//! | [`uploader`] | threads that do so for a run, and try again for as long as it takes |
-//! | [`error`] | what may go wrong, and whether it is worth trying again soon |
+//! | [`transfer`] | uploads a file to an object, in one request or in parts, and verifies it |
+//! | [`uploader`] | threads that upload the files of a run, and retry without limit |
+//! | [`error`] | errors, and whether a retry may soon succeed |
 //!
-//! Requests are signed by `rusty-s3` and sent by `ureq`; nothing else here knows HTTP. The crate does not know runs, streams or
-//! what is in a file; which file goes where is said by the command, and when an event counts as stored by `sheaf-store`.
+//! Requests are signed by `rusty-s3` and sent by `ureq`; nothing else here knows HTTP. The crate does not know runs,
+//! streams or the content of files; the command selects the destination of each file, and `sheaf-store` decides when an
+//! event counts as stored.
 
 #![forbid(unsafe_code)]
 

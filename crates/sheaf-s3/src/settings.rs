@@ -8,17 +8,17 @@ use std::path::PathBuf;
 /// Method of verifying that an object equals the uploaded data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verification {
-    /// The store is asked for the size and the CRC-32C of the object, which it keeps beside it.
+    /// The store is asked for the size and the CRC-32C of the object, which it keeps as metadata.
     #[default]
     Checksum,
-    /// The object is read back and its CRC-32C is computed here: for stores that keep no such checksum.
+    /// The object is read back and its CRC-32C is computed here: for stores that do not keep this checksum.
     Read,
 }
 
 /// Which object store, and how it is used.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where the store is, like `https://s3.example.org:9000`.
+    /// URL of the store, such as `https://s3.example.org:9000`.
     pub endpoint: String,
     /// The bucket, which exists.
     pub bucket: String,
@@ -26,11 +26,11 @@ pub struct Settings {
     pub prefix: String,
     /// The region that requests are signed for.
     pub region: String,
-    /// Whether the bucket is a part of the path, and not of the name of the host.
+    /// Whether the bucket is a part of the path instead of the host name.
     pub path_style: bool,
     /// A larger file is sent in parts of this size. Each connection has one in memory.
     pub part: ByteCount,
-    /// So many files are on their way at a time.
+    /// Number of files that are uploaded at a time.
     pub connections: usize,
     /// Timeout of a request.
     pub timeout: Nanos,
@@ -40,7 +40,7 @@ pub struct Settings {
     pub authorities: Option<PathBuf>,
 }
 
-/// Who asks. Printed without the secret.
+/// Credentials. Printed without the secret.
 #[derive(Clone)]
 pub struct Secrets {
     pub(crate) key: String,
@@ -49,7 +49,7 @@ pub struct Secrets {
 }
 
 impl Secrets {
-    /// An access key and what belongs to it.
+    /// Makes credentials from an access key and its secret.
     pub fn new(key: impl Into<String>, secret: impl Into<String>) -> Self {
         Self { key: key.into(), secret: secret.into(), token: None }
     }

@@ -1,5 +1,5 @@
-//! A small object store in this process: enough of the S3 protocol for puts, parts, heads, gets and deletes, with faults on
-//! demand. The bucket is `bucket`. It looks whether a request is signed, and not whether rightly.
+//! A small object store in this process: enough of the S3 protocol for puts, parts, heads, gets and deletes, with
+//! faults on demand. The bucket is `bucket`. It checks that a request is signed, but not the signature.
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "for tests, which may stop where they cannot go on")]
 
@@ -10,7 +10,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Who is let in.
+/// The accepted access key.
 pub const ACCESS_KEY: &str = "AKTEST";
 
 /// Injected fault of one request.
@@ -20,11 +20,11 @@ pub enum Fault {
     Status(u16, &'static str),
     /// The connection ends without an answer.
     Cut,
-    /// No answer comes, for as long as the other side waits.
+    /// No answer is sent before the other side's timeout.
     Silence,
     /// The stored object has a wrong byte, and the store does not notice.
     Damage,
-    /// A success with an error in its body, as a store says it that knows too late.
+    /// A success with an error in its body, as a store sends it that notices the error late.
     LateError,
 }
 
@@ -32,13 +32,13 @@ pub enum Fault {
 pub struct State {
     pub objects: BTreeMap<String, Vec<u8>>,
     pub open: BTreeMap<String, BTreeMap<u16, Vec<u8>>>,
-    /// For one of the next requests: behind so many that are served.
+    /// For one of the next requests: the number of requests served before it.
     fault: Option<(usize, Fault)>,
     /// Whether it keeps checksums of objects.
     pub keeps_checksums: bool,
-    /// Whether it lets anybody in.
+    /// Whether it refuses all requests.
     pub is_locked: bool,
-    /// Whether it takes objects and tells nobody that it has them.
+    /// Whether it accepts objects without confirming them.
     pub is_silent: bool,
     /// Number of times that it has reported the object as present.
     pub told_of: u64,
@@ -75,7 +75,7 @@ impl Server {
         self.state.lock().unwrap()
     }
 
-    /// Has a request fail, behind so many that are served.
+    /// Makes a request fail after `served` further ones.
     pub fn fail_at(&self, served: usize, fault: Fault) {
         self.state().fault = Some((served, fault));
     }
@@ -182,7 +182,7 @@ fn answer(state: &mut State, request: &Request, damage: bool) -> Reply {
     if let Some(given) = request.headers.get("x-amz-checksum-crc32c")
         && request.method == "PUT"
     {
-        // Headers that are not signed may have been put there by anybody.
+        // Headers that are not signed may have been added by a third party.
         assert!(query("X-Amz-SignedHeaders").unwrap().contains("x-amz-checksum-crc32c"));
         if *given != base64(crc32c(&body)) {
             return error(400, "BadDigest");

@@ -52,7 +52,7 @@ impl Place {
         path
     }
 
-    /// A closed file of this name and size, which is there.
+    /// An existing closed file of this name and size.
     fn closed(&self, name: &str, bytes: usize) -> ClosedFile {
         self.file(name, bytes);
         let crc32c = Some(crc32c(&content(bytes)));

@@ -26,11 +26,11 @@ pub struct Sent {
     pub parts: u64,
 }
 
-/// Sends the file at `path` to the object `key`, and makes sure that the object is what was read. `expected` is the CRC-32C
-/// that the file should have, where it is known. `is_ended` is asked between two parts.
+/// Uploads the file at `path` to the object `key`, and verifies that the object equals the data that were read.
+/// `expected` is the CRC-32C of the file, if known. `is_ended` is called between two parts.
 ///
 /// # Errors
-/// An [`ObjectError`]: the object must then be taken as not there, and can be sent again.
+/// An [`ObjectError`]: the object must then count as missing, and can be sent again.
 pub fn upload(
     client: &Client,
     path: &Path,
@@ -132,7 +132,7 @@ fn compare(path: &Path, expected: Option<u32>, found: u32) -> Result<(), ObjectE
     }
 }
 
-/// Makes sure that the object is what was sent.
+/// Verifies that the object equals the data that were sent.
 fn verify(client: &Client, key: &str, whole: &Whole) -> Result<(), ObjectError> {
     let different = |found: String, expected: String| {
         Err(ObjectError::Different { key: key.to_owned(), found, expected })

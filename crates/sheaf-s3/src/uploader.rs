@@ -55,7 +55,7 @@ impl Uploader {
     /// Starts the threads. Files are taken from `directory` and become objects named `below/FILE`.
     ///
     /// # Errors
-    /// Returns the operating system's error if it starts no more threads.
+    /// The operating system's error if it cannot start a thread.
     pub fn start(client: Client, directory: &Path, below: &str) -> io::Result<Self> {
         let connections = client.settings().connections.max(1);
         let shared = Arc::new(Shared {
@@ -119,8 +119,8 @@ impl Uploads for Uploader {
         ]
     }
 
-    /// Ends the work at once: a request that is under way has its time to end. Whoever needs a file in the store waits for it
-    /// before: at the end of a run, every event that counts is there.
+    /// Ends the work at once: a request in progress may finish. Callers that need a file in the store wait for it
+    /// before: at the end of a run, every event that counts has been uploaded.
     fn finish(&mut self) -> Result<(), String> {
         self.end();
         let state = self.shared.state();
@@ -144,7 +144,7 @@ impl Uploads for Uploader {
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
-        // What is behind the lock is whole after every statement.
+        // The state is consistent after every statement.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -175,7 +175,7 @@ impl Shared {
         }
     }
 
-    /// Tries until the file is there, or the work ends: then it stays under way.
+    /// Tries until the file is uploaded, or the work ends: then it counts as in progress.
     fn bring(&self, number: usize, mut file: ClosedFile) -> bool {
         let key = format!("{}{}", self.below, file.file);
         let path = self.directory.join(&file.file);

@@ -1,20 +1,20 @@
-//! The barrel shifter, as one of its senders sees it.
+//! The barrel shifter, from the view of one of its senders.
 //!
-//! In slot *t* source *i* serves builder *(i + t) mod n*, so that no two sources send to one builder at once, and no output
-//! of the switch is ever asked for more than it can carry. *n* is the number of builders, or of sources where there are
-//! more of these; a source without a builder in a slot is idle in it.
+//! In slot *t* source *i* serves builder *(i + t) mod n*, so that no two sources send to one builder at once, and no
+//! output of the switch is overloaded. *n* is the number of builders, or of sources if there are more; a source without
+//! a builder in a slot is idle in it.
 //!
-//! A slot carries a *block*: so many bytes of what waits for its builder, wherever that begins and ends within a fragment. A
-//! block that is partly empty is as long as a full one where the line's rate is known, so that sources stay in step.
+//! A slot carries a *block*: a number of bytes from the queue of its builder, regardless of fragment boundaries. A
+//! block that is partly empty takes as long as a full one if the line's rate is known, so that sources stay in step.
 //!
-//! - **Free-running**: the next slot begins when the block has gone and its time is over; where the line has no rate, when the
-//!   block has gone or nothing waits. Pieces do not divide a block: one of which at least half fits is sent, and what it
-//!   goes beyond is taken from the next block; what is left for less than half a piece is added to that. So a line
-//!   carries all that the blocks amount to. Slots begin where the source's clock has them, after a pause too. A builder's link
-//!   that takes nothing holds its slot, and so delays the source: that is how sources that have come into the same slot
-//!   are sorted again by the network. It holds no longer than `patience`.
-//! - **Synchronised**: slot *t* begins *t* times (a block's time plus the guard) after the epoch. What would not be gone when
-//!   the guard begins waits for the next turn; a user that cuts pieces fills the slot with a shorter one.
+//! - **Free-running**: the next slot begins when the block has been sent and its time is over; if the line has no rate,
+//!   when the block has been sent or nothing waits. Pieces do not divide a block: a piece of which at least half fits
+//!   is sent, and the excess is taken from the next block; a rest of less than half a piece is added to that. So a line
+//!   carries its blocks on average. Slots begin by the source's clock, even after a pause. A builder's link that takes
+//!   nothing holds its slot, and so delays the source: in this way the network separates sources that share a slot. It
+//!   holds for at most `patience`.
+//! - **Synchronised**: slot *t* begins *t* times (a block's time plus the guard) after the epoch. Data that could not
+//!   be sent before the guard begins wait for the next turn; a user that cuts pieces fills the slot with a shorter one.
 
 use super::block_time;
 use sheaf_wire::{ByteCount, ByteRate, Nanos, Timestamp};
@@ -60,7 +60,7 @@ pub struct Waiting {
 pub struct Barrel {
     config: BarrelConfig,
     unit: u64,
-    /// Synchronised: a piece is cut to what is left of its slot, unless that is less than this; a unit if pieces are whole.
+    /// Synchronised: a piece is cut to the rest of its slot, unless that is less than this; a unit if pieces are whole.
     least: u64,
     block: u64,
     me: u64,
@@ -112,7 +112,7 @@ impl Barrel {
         }
     }
 
-    /// Pieces are cut to what is left of a synchronised slot, but not below `least` bytes.
+    /// Pieces are cut to the rest of a synchronised slot, but not below `least` bytes.
     pub fn cut_from(&mut self, least: u64) {
         self.least = least.clamp(1, self.unit);
     }
@@ -159,13 +159,13 @@ impl Barrel {
         self.open_time().map(|open| open + self.config.guard)
     }
 
-    /// The builder of a slot; nobody where there are more sources than builders.
+    /// Returns the builder of a slot; `None` if there are more sources than builders and the slot has none.
     fn builder_in(&self, slot: u64) -> Option<usize> {
         let place = usize::try_from((self.me + slot) % self.turn).ok()?;
         (place < self.config.builders).then_some(place)
     }
 
-    /// Nothing waited until now: the slots that have passed meanwhile were empty.
+    /// Skips the slots that have passed while nothing waited: they were empty.
     pub fn catch_up(&mut self, now: Timestamp) {
         if self.config.slots == SlotSchedule::FreeRunning
             && let Some(slot_time) = self.slot_time()
@@ -178,7 +178,7 @@ impl Barrel {
         }
     }
 
-    /// Who is served now, and how many bytes of its block are left; or when somebody may be.
+    /// Returns the peer that is served now, and the number of bytes left in its block; or when a peer may be served.
     ///
     /// # Errors
     /// When to ask again, if nothing changes before; `None`: not without a change.
@@ -278,11 +278,11 @@ impl Barrel {
         Ok((builder, left))
     }
 
-    /// The block has gone.
+    /// Ends a slot whose block has been sent.
     fn pass_full(&mut self, now: Timestamp) {
         let begins = match self.slot_time() {
-            // Late by the thread's own doing is made good, up to a slot; late by the network's is not: that is what sorts
-            // sources that have come into one slot.
+            // A delay of the thread itself is made up for, by up to a slot; a delay of the network is not: it separates
+            // sources that share a slot.
             Some(slot_time) if !self.was_pressed => {
                 (self.begins + slot_time).max(Timestamp(now.0.saturating_sub(slot_time.0)))
             }
@@ -291,7 +291,7 @@ impl Barrel {
         self.go_to(self.slot + 1, begins, self.left);
     }
 
-    /// Goes on to a later slot, whose block has `more` bytes than others, or fewer.
+    /// Advances to a later slot, whose block has `more` bytes than others, or fewer.
     fn go_to(&mut self, slot: u64, begins: Timestamp, more: i64) {
         self.passed += slot.saturating_sub(self.slot);
         let skipped = slot.saturating_sub(self.slot + 1);

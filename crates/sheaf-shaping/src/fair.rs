@@ -1,8 +1,8 @@
 //! Fair shares of bytes: deficit round robin.
 //!
-//! Peers for whom something waits stand in a queue. The first is given a quantum on top of what it has left, sends, and goes
-//! to the end of the queue when the next piece would not fit any more; a piece that went beyond is taken from its next
-//! quantum. So peers get equal shares of bytes, whatever the sizes of their pieces, at a constant cost for each turn.
+//! Peers with waiting data stand in a queue. The first is given a quantum in addition to its remainder, sends, and goes
+//! to the end of the queue when the next piece does not fit any more; the excess of a piece is taken from its next
+//! quantum. So peers get equal shares of bytes, whatever the sizes of their pieces, at a constant cost per turn.
 
 use std::collections::VecDeque;
 
@@ -14,7 +14,7 @@ const QUANTUM_BYTES: u64 = 16 << 10;
 pub struct Fair {
     unit: u64,
     quantum: u64,
-    /// Peers for whom something waits, or waited when they came to the end of the queue.
+    /// Peers with waiting data, or that had some when they came to the end of the queue.
     queue: VecDeque<usize>,
     is_queued: Vec<bool>,
     /// Bytes that each peer may send before it goes to the end of the queue; below zero if it exceeded them.
@@ -22,7 +22,7 @@ pub struct Fair {
 }
 
 impl Fair {
-    /// Nobody waits. `unit`: the largest piece in bytes.
+    /// Starts without waiting peers. `unit`: the largest piece in bytes.
     #[must_use]
     pub fn new(peers: usize, unit: u64) -> Self {
         Self {
@@ -42,8 +42,8 @@ impl Fair {
         }
     }
 
-    /// Who is served now, and how many bytes of its share are left. `waiting` tells what waits for a peer that can be served;
-    /// 0 for others.
+    /// Returns the peer that is served now, and the rest of its share in bytes. `waiting` returns the waiting bytes of
+    /// a peer that can be served, and 0 for others.
     pub fn choose(&mut self, waiting: impl Fn(usize) -> u64) -> Option<(usize, u64)> {
         while let Some(&peer) = self.queue.front() {
             let waits = waiting(peer);

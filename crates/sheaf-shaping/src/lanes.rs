@@ -1,13 +1,13 @@
-//! Whole pieces that wait for their turn: a queue for each peer, and a [`Shaper`] that says which of them is next.
+//! Whole pieces that wait for their turn: a queue for each peer, and a [`Shaper`] that selects the next.
 //!
-//! For senders that do not cut what they send: messages over a transport that takes them whole. A sender that cuts asks the
-//! shaper itself.
+//! For senders that do not cut: messages over a transport that takes them whole. A sender that cuts uses the shaper
+//! itself.
 
 use super::{Shaper, ShaperConfig};
 use sheaf_wire::{ByteCount, Timestamp};
 use std::collections::VecDeque;
 
-/// See the [module](self). Bounds are the user's: it knows how much it has to say.
+/// See the [module](self). The user must bound the queues: it knows its data.
 #[derive(Clone, Debug)]
 pub struct Lanes<T> {
     shaper: Shaper,
@@ -29,7 +29,7 @@ impl<T> Lanes<T> {
         self.waiting
     }
 
-    /// Whether nothing waits.
+    /// Returns whether nothing waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.waiting == 0
@@ -48,7 +48,8 @@ impl<T> Lanes<T> {
         self.offer(now, peer);
     }
 
-    /// The next piece that may go, with its bytes. The user says what became of it: [`Self::sent`] or [`Self::put_back`].
+    /// Returns the next piece that may be sent, with its bytes. The user reports the outcome: [`Self::sent`] or
+    /// [`Self::put_back`].
     pub fn pop(&mut self, now: Timestamp) -> Option<(usize, T, ByteCount)> {
         let peer = self.shaper.turn(now)?.peer;
         let (piece, wire) = self.lanes[peer].pop_front()?;
@@ -57,7 +58,7 @@ impl<T> Lanes<T> {
         Some((peer, piece, ByteCount(wire)))
     }
 
-    /// A piece that was popped has gone.
+    /// Records that a popped piece was sent.
     pub fn sent(&mut self, now: Timestamp, peer: usize, wire: ByteCount) {
         self.shaper.spent(now, peer, wire);
     }
@@ -86,12 +87,12 @@ impl<T> Lanes<T> {
     pub fn take(&mut self, peer: usize) -> impl ExactSizeIterator<Item = T> + use<T> {
         let pieces = std::mem::take(&mut self.lanes[peer]);
         self.waiting -= pieces.len();
-        // That nothing waits any more has no time: only what begins to wait has.
+        // The end of waiting needs no time; only its beginning does.
         self.shaper.offer(Timestamp::ZERO, peer, ByteCount::ZERO);
         pieces.into_iter().map(|(piece, _)| piece)
     }
 
-    /// The shaper, to be told how traffic is to be shaped.
+    /// Returns the shaper, to change its settings.
     pub fn shaper(&mut self) -> &mut Shaper {
         &mut self.shaper
     }

@@ -1,17 +1,17 @@
-//! Traffic shaping at a sender: to whom the next bytes go, and when ([`Shaper`]).
+//! Traffic shaping at a sender: destination and time of the next bytes ([`Shaper`]).
 //!
 //! | module | holds |
 //! |---|---|
 //! | this | [`Shaper`], which a sender asks, and its configuration |
-//! | [`pace`] | a line's rate, kept by whoever sends: a bucket of bytes |
-//! | [`fair`] | senders without slots: every peer that waits gets its share of bytes in turn |
-//! | [`slot_clock`] | the event manager's clock, by which synchronised slots begin |
+//! | [`pace`] | a line's rate: a token bucket of bytes |
+//! | [`fair`] | senders without slots: waiting peers get equal shares of bytes in turn |
+//! | [`slot_clock`] | the event manager's clock, which defines synchronised slots |
 //! | [`lanes`] | whole messages that wait for their turn |
 //! | [`barrel`] | the barrel shifter: in slot *t* source *i* serves builder *(i + t) mod n* |
 //!
-//! A shaper has no input or output of its own. It is told what waits for whom ([`Shaper::offer`]), answers who may send
-//! how much now ([`Shaper::turn`]), and is told what went ([`Shaper::spent`]). It counts bytes as they occupy the wire,
-//! and does not care whether its user sends datagrams or whole messages.
+//! A shaper does no I/O. It is told how much waits for each peer ([`Shaper::offer`]), returns which peer may be sent
+//! how much now ([`Shaper::turn`]), and is told what was sent ([`Shaper::spent`]). It counts bytes on the wire, and
+//! works for datagrams and whole messages alike.
 //!
 //! ```
 //! # use sheaf_shaping::{Policy, Shaper, ShaperConfig};
@@ -35,7 +35,8 @@
 //! assert_eq!(shaper.poll_timeout(), None);
 //! ```
 //!
-//! Deliberately not part of this crate: who shapes what in a run, which is decided by the roles' options and their driver.
+//! Deliberately not part of this crate: the shaping policy of a run, which is set by the roles' options and their
+//! driver.
 
 #![forbid(unsafe_code)]
 
@@ -63,11 +64,11 @@ pub struct ShaperConfig {
     /// The largest piece that the user sends, on the wire: a datagram, or a message. A turn is not given before the whole
     /// of it may go, unless less waits.
     pub unit: ByteCount,
-    /// Who is served.
+    /// Order in which peers are served.
     pub policy: Policy,
 }
 
-/// Who of those for whom something waits is served next.
+/// Order in which waiting peers are served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
     /// All in turn, in fair shares of bytes.
@@ -76,12 +77,12 @@ pub enum Policy {
     Barrel(BarrelConfig),
 }
 
-/// Who may send now.
+/// Permission to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
     /// The peer, as numbered by the user.
     pub peer: usize,
-    /// Bytes on the wire that may go to it. The sender sends pieces as long as they fit, and the first in any case, so
+    /// Bytes on the wire that may be sent to it. The sender sends pieces while they fit, and the first in any case, so
     /// that a turn always makes progress; an excess is taken from later turns.
     pub bytes: ByteCount,
     /// The largest piece that may go: a unit, or less where what is left of a slot must not be exceeded and the sender cuts
@@ -144,8 +145,9 @@ impl Shaper {
         }
     }
 
-    /// A shaper for a user that cuts its pieces to what is left of a synchronised slot, down to pieces of `least` bytes on the
-    /// wire. Without, what does not fit as a whole waits for the next turn, and the rest of the slot is lost.
+    /// Makes a shaper for a user that cuts its pieces to the rest of a synchronised slot, down to pieces of `least`
+    /// bytes on the wire. Otherwise a piece that does not fit as a whole waits for the next turn, and the rest of the
+    /// slot is unused.
     #[must_use]
     pub fn cutting_from(mut self, least: ByteCount) -> Self {
         if let Some(barrel) = &mut self.barrel {
@@ -154,9 +156,8 @@ impl Shaper {
         self
     }
 
-    /// Takes note that `waiting` bytes wait for `peer` now, in place of what was said before: to be called whenever that
-    /// changes, with 0 when nothing is left. Counted with or without overhead: it matters only whether it is less than
-    /// a unit.
+    /// Sets the number of bytes that wait for `peer`, replacing the earlier value: to be called whenever it changes,
+    /// with 0 when nothing is left. With or without overhead: it matters only whether it is less than a unit.
     pub fn offer(&mut self, now: Timestamp, peer: usize, waiting: ByteCount) {
         self.update(now, peer, |state| state.waiting = waiting.0);
     }
@@ -171,13 +172,13 @@ impl Shaper {
         self.update(now, peer, |state| state.is_lost = true);
     }
 
-    /// Takes note that `peer` is there again.
+    /// Records that `peer` has returned.
     pub fn peer_back(&mut self, now: Timestamp, peer: usize) {
         self.update(now, peer, |state| state.is_lost = false);
     }
 
-    /// Lets the barrel turn, or stops it: then all are served in fair shares, and what keeps a switch from overflowing is the
-    /// builders' credit. Without effect where the policy is not the barrel.
+    /// Starts or stops the barrel shifter: while it is stopped, all peers are served in fair shares, and the builders'
+    /// credit protects the switch. Has no effect unless the policy is the barrel.
     pub fn turn_barrel(&mut self, now: Timestamp, turning: bool) {
         if let Some(barrel) = &mut self.barrel
             && self.is_turning != turning
@@ -188,20 +189,21 @@ impl Shaper {
         }
     }
 
-    /// Where the barrel is synchronised: from when its slots are counted, on this node's clock.
+    /// Sets the start of a synchronised barrel's slots, on this node's clock.
     pub fn set_epoch(&mut self, epoch: Timestamp) {
         if let Some(barrel) = &mut self.barrel {
             barrel.set_epoch(epoch);
         }
     }
 
-    /// Whether a barrel turns here now.
+    /// Returns whether a barrel shifter is running here.
     #[must_use]
     pub fn is_turning(&self) -> bool {
         self.is_turning
     }
 
-    /// Who may send now, and how much. `None`: nobody before [`Self::poll_timeout`], or the next call that changes something.
+    /// Returns which peer may be sent how much now. `None`: none before [`Self::poll_timeout`], or the next call that
+    /// changes something.
     pub fn turn(&mut self, now: Timestamp) -> Option<Turn> {
         self.wake_at = None;
         if self.served == 0 {
@@ -260,8 +262,8 @@ impl Shaper {
         (at > now).then_some(at)
     }
 
-    /// Takes note of what was sent to `peer`, in bytes on the wire. What goes without a turn, an acknowledgement, is noted
-    /// too: it takes from the line.
+    /// Records the bytes that were sent to `peer`, on the wire. Data sent without a turn, such as acknowledgements,
+    /// count too: they use the line.
     pub fn spent(&mut self, now: Timestamp, peer: usize, wire: ByteCount) {
         if let Some(pace) = &mut self.pace {
             pace.take(now, wire);
@@ -272,7 +274,8 @@ impl Shaper {
         }
     }
 
-    /// When [`Self::turn`] will have somebody, if it had nobody and nothing changes. `None`: not without a change.
+    /// Returns when [`Self::turn`] will return a peer, if it returned none and nothing changes. `None`: not without a
+    /// change.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Timestamp> {
         self.wake_at
@@ -306,7 +309,7 @@ impl Shaper {
     }
 }
 
-/// The time that a slot is open for a block: what the block takes at the rate.
+/// Returns the duration of a slot: the time of a block at the rate.
 fn block_time(rate: ByteRate, block: u64) -> Nanos {
     rate.time_for(ByteCount(block))
 }

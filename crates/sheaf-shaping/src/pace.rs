@@ -1,8 +1,8 @@
-//! A line's rate, kept by whoever sends.
+//! A line's rate, kept by the sender.
 //!
-//! A bucket of bytes that fills at the line's rate. It is kept as the instant at which the line will have carried all
-//! that was given to it, had it been given at the rate: one number, exact (fractions of a nanosecond are carried on), and
-//! nothing happens while nobody looks.
+//! A token bucket of bytes that fills at the line's rate. It is stored as the instant at which the line will have
+//! carried all bytes at that rate: one number, exact (fractions of a nanosecond are carried over), and nothing needs to
+//! happen in between.
 
 use sheaf_wire::{ByteCount, ByteRate, Nanos, Timestamp};
 
@@ -43,7 +43,7 @@ impl Pace {
         Timestamp((self.through.0 + u64::from(self.rest > 0)).saturating_sub(spare))
     }
 
-    /// Takes note that `bytes` leave at `now`. More than there is room for makes the line busy for so much longer.
+    /// Records that `bytes` are sent at `now`. An excess makes the line busy for correspondingly longer.
     pub fn take(&mut self, now: Timestamp, bytes: ByteCount) {
         if self.through < now {
             (self.through, self.rest) = (now, 0);

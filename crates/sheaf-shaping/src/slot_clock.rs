@@ -1,24 +1,23 @@
-//! The event manager's clock, as a readout unit knows it from ticks.
+//! The event manager's clock, as estimated by a readout unit from ticks.
 //!
-//! A tick says what time it was at the event manager when it was sent. What this clock shows beyond that when it comes is the
-//! difference of the two clocks and the time that the tick was under way. Of the last ticks the one that was under way
-//! shortest counts. What is left of its way is about the same for all readout units, so that their slots begin together.
-//! The estimate follows slowly: a source whose slots jump would meet others in theirs.
+//! A tick contains the time at which the event manager sent it. When it arrives, this clock is ahead of that by the
+//! difference of the two clocks and the transit time. Of the last ticks, the one with the shortest transit is used. Its
+//! remaining transit time is about equal for all readout units, so that their slots begin together. The estimate
+//! changes slowly: slots that jump would collide with those of other sources.
 
 use sheaf_wire::{Nanos, Timestamp};
 use std::collections::VecDeque;
 
-/// The shortest of so many ticks counts.
+/// Number of ticks of which the one with the shortest transit is used.
 const TICKS: usize = 16;
 
-/// The estimate changes by at most one part in so many of the time that has passed: 1000 ppm, ten times what clocks go
-/// wrong.
+/// Inverse of the maximum relative rate of change of the estimate: 1000 ppm, ten times the error of clocks.
 const SLOWNESS: u64 = 1_000;
 
-/// A difference this far from the estimate is no drift: the tick was held up, or somebody has set a clock.
+/// A larger difference from the estimate is not drift: the tick was delayed, or a clock was set.
 const JUMP: u64 = 100_000_000;
 
-/// So many such ticks in a row are a clock that was set.
+/// Number of such ticks in a row that show a clock that was set.
 const STRANGE_TICKS: usize = 4;
 
 /// See the [module](self).
@@ -28,7 +27,7 @@ pub struct SlotClock {
     shown: VecDeque<i64>,
     estimate: Option<i64>,
     heard_at: Timestamp,
-    /// So many ticks in a row showed something else altogether.
+    /// Number of such ticks in a row so far.
     strange: usize,
 }
 

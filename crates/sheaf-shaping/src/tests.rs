@@ -1,4 +1,4 @@
-//! The promises of a shaper, whatever waits for whom.
+//! Guarantees of a shaper, whatever waits for which peer.
 
 mod slot_clock;
 
@@ -28,12 +28,12 @@ fn a_line_has_room_for_a_unit_when_it_is_through_with_what_went_before() {
     assert_eq!(free.line_has_room_at(Timestamp(0)), None, "a line without a rate");
 }
 
-/// A user of a shaper that sends pieces of at most a unit, and notes what went when.
+/// A user of a shaper that sends pieces of at most a unit, and records them with their times.
 struct Sender {
     shaper: Shaper,
     waiting: Vec<u64>,
     now: Timestamp,
-    /// When, to whom, how much.
+    /// Time, peer and size.
     sent: Vec<(Timestamp, usize, u64)>,
 }
 

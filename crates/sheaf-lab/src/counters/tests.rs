@@ -41,7 +41,7 @@ fn processes_that_share_a_host_do_not_count_its_losses_twice() {
         retransmitted,
         socket_drops,
     };
-    // The second was looked at a little later than the first.
+    // The second was sampled a little later than the first.
     let processes = [on("net:[1]", 4, 2), on("net:[1]", 5, 2), on("net:[2]", 1, 0)];
     assert_eq!(of_hosts(processes.iter()), (6, 2));
 }

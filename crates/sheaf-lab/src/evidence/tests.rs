@@ -2,7 +2,7 @@ use super::*;
 use crate::counters::{PortCounters, ProcessorTimes};
 use sheaf_config::LabFile;
 
-/// The runs here do not say when they began; they had triggers for four seconds.
+/// The runs here have no start time; they had triggers for four seconds.
 const RUN: Span = Span { start: None, triggered: Duration::from_secs(4) };
 
 /// One readout unit and one builder unit behind ports of 8 Mbit/s: 1000 bytes a millisecond.
@@ -12,8 +12,8 @@ fn plan() -> Plan {
     crate::measure::plan(&file.points[0])
 }
 
-/// Samples each second, of a port that has sent so many packets of 976 bytes (1000 on the wire) until then, while the
-/// processors had so many idle ticks of 100.
+/// Samples each second, of a port that has sent `packets` packets of 976 bytes (1000 on the wire) up to then, while the
+/// processors had `idle` idle ticks of 100.
 fn samples(packets: &[u64], idle: u64) -> Vec<Sample> {
     let port = (NetworkKind::Rail(0), "r0".to_owned(), "bu0".to_owned());
     let sample = |(second, packets): (u64, &u64)| Sample {
@@ -98,7 +98,7 @@ fn what_nodes_said_before_the_run_is_not_counted_as_its_heads() {
     let span = Span { start: Some(Duration::from_millis(1200)), triggered: Duration::from_secs(4) };
     let evidence = evidence(&plan(), &seen, &[], 5 * 976_000, 0, span);
     assert!((evidence.wire_bits_per_byte - 8.0 * 1000.0 / 976.0).abs() < 1e-9, "{evidence:?}");
-    // Who looks closer sees that half a thousand more were theirs.
+    // Closer sampling shows that half a thousand more belong to them.
     let port = seen[0].ports.keys().next().expect("it has one").clone();
     let looked = PortCounters { bytes: 1500 * 976, packets: 1500, ..PortCounters::default() };
     let look =

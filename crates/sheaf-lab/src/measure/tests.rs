@@ -34,7 +34,7 @@ fn a_run_is_placed_among_the_samples_by_when_it_began() {
     let eight = Some(Nanos::from_secs(8));
     let placed = span(eight, &report(Some(1_003_000_000_000)), began);
     assert_eq!((placed.start, placed.triggered), (Some(Duration::from_secs(3)), Duration::from_secs(8)));
-    // Without an end of its own a run has triggers to the end; one that began before anybody looked is not placed.
+    // Without an end of its own a run has triggers to the end; one that began before the first sample is not placed.
     let open = span(None, &report(Some(999_000_000_000)), began);
     assert_eq!((open.start, open.triggered), (None, Duration::from_millis(9_500)));
 }

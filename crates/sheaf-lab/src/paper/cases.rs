@@ -1,4 +1,4 @@
-//! The documents' measurements: the scenario that repeats each, and what its points amount to.
+//! The documents' measurements: the scenario that repeats each, and how its points are reduced.
 
 use crate::result::PointResult;
 
@@ -14,9 +14,9 @@ pub(super) struct Case {
     pub(super) scenario: &'static str,
     /// Meaning of the figure.
     pub(super) about: &'static str,
-    /// From the points to the figure, and what there is to say of it.
+    /// Reduces the points to the figure and a comment.
     pub(super) value: fn(&[PointResult]) -> (Option<f64>, String),
-    /// Whether it runs unless it is asked for by name: what takes minutes does not.
+    /// Whether it runs without being named: cases that take minutes do not.
     pub(super) by_default: bool,
 }
 

@@ -12,7 +12,7 @@ use toml::Spanned;
 /// No description is larger: 1 MiB.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// A detector has no more buffers, and its parts no more than buffers.
+/// Maximum number of buffers of a detector, and of its parts.
 const MAX_BUFFERS: f64 = 1e6;
 
 /// Rates and sizes beyond this are mistakes.
@@ -159,7 +159,7 @@ impl Shipped {
     }
 }
 
-/// Values with their places, and what is wrong with them.
+/// Values with their positions, and errors.
 struct Reader<'a> {
     text: Text<'a>,
     errors: Vec<ConfigError>,
@@ -190,7 +190,7 @@ impl Reader<'_> {
         }
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most MAX_BUFFERS")]
         let whole = number.clamp(1.0, MAX_BUFFERS) as u32;
-        // What is not a number becomes 0.
+        // NaN becomes 0.
         whole.max(1)
     }
 
@@ -277,7 +277,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Neighbours are in one part, so that there are no more of them than the smallest part has.
+    /// Neighbours are in one part, so that there are at most as many as the smallest part has.
     fn region(&mut self, table: &RequestTable, detector: &Detector) -> Region {
         let word = *table.region.get_ref();
         match (&table.buffers, word) {

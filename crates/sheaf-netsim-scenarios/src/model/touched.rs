@@ -6,7 +6,7 @@ use super::{Detector, Region};
 pub(super) struct Parts {
     buffers: u32,
     parts: u32,
-    /// At most so many buffers in a group.
+    /// Maximum number of buffers in a group.
     group: u32,
 }
 
@@ -40,8 +40,8 @@ impl Parts {
         weighted.sum::<f64>() / f64::from(self.buffers)
     }
 
-    /// A group is left out with the probability that a draw without replacement misses all of its buffers. A mean that is
-    /// no whole number is taken for a mixture of the two beside it.
+    /// A group is not touched with the probability that a draw without replacement misses all of its buffers. A mean
+    /// that is not an integer counts as a mixture of its two neighbours.
     fn scattered(&self, buffers: f64) -> f64 {
         let (below, share) = (buffers.floor(), buffers.fract());
         let mean = |drawn: f64| {

@@ -20,7 +20,7 @@ pub(super) enum Measure {
     Efficiency,
     /// Lost over offered messages.
     Loss,
-    /// Whether the efficiencies of all runs span the figure.
+    /// Whether the efficiencies of all runs include the figure.
     Range,
     /// Efficiency of the senders' best, with the one idle gap that fits both demonstrators; for these stages.
     Gap(&'static str),
@@ -73,7 +73,7 @@ macro_rules! slotted {
     };
 }
 
-/// The idle gaps between which one is looked for: 0, 2, ... 12 % of a message.
+/// The idle gaps in which the fit searches: 0, 2, ... 12 % of a message.
 const GAPS: &str = wormhole!(
     "kind = \"delta\"\nradix = 4\nstages = [1, 2]",
     "[traffic]\nbytes = 16384\n[endpoint]\noverhead_ns = [0, 2048, 4096, 6144, 8192, 10240, 12288]\n[run]\nmessages_per_sender = 40000\n"
