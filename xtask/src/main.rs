@@ -5,6 +5,7 @@
 //! | `layers` | `check-layers`: who may depend on whom |
 //! | `tidy` | `tidy`: what neither the compiler nor clippy looks at |
 //! | `verify` | `check`, `test`, `docs`, `swarm`, `ci`, `nightly`: other tools, in order |
+//! | `testing` | the tests, built and run at the same time |
 //! | `documents` | `docs-test`: the commands of the documents, run |
 //! | `smoke` | `smoke`: a short run of the released command, its output verified |
 //! | `mutants` | `mutants`: bugs planted on purpose, for the swarm to find |
@@ -37,6 +38,7 @@ mod root;
 mod rust_source;
 mod shell;
 mod smoke;
+mod testing;
 mod tidy;
 mod torture;
 mod verify;
@@ -62,8 +64,8 @@ enum Verb {
     CheckLayers,
     /// Sizes of files and functions, left-overs, module documentation, links, machine-specific paths, white space.
     Tidy,
-    /// All tests: `cargo test --workspace`, with the optional parts whose libraries are here.
-    Test,
+    /// Builds and runs all tests of the workspace, with the optional parts whose libraries are here.
+    Test(verify::TestArguments),
     /// Simulated clusters under random faults, each decided by its seed.
     Swarm(verify::SwarmArguments),
     /// Builds the Python package with pip and runs its tests; says why where that cannot be.
@@ -115,7 +117,7 @@ fn run(verb: Verb) -> Result<()> {
         Verb::Check => verify::check(),
         Verb::CheckLayers => layers::command(),
         Verb::Tidy => tidy::command(),
-        Verb::Test => verify::test(),
+        Verb::Test(arguments) => verify::test(&arguments),
         Verb::Swarm(arguments) => verify::swarm(&arguments),
         Verb::Python => python::package_tests(),
         Verb::Smoke => smoke::command(),

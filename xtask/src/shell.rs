@@ -28,7 +28,7 @@ pub(crate) fn forget_this_package(command: &mut Command) {
 }
 
 /// The command as it would be typed at the root of the repository.
-fn typed(command: &Command) -> String {
+pub(crate) fn typed(command: &Command) -> String {
     let root = format!("{}/", root().display());
     let mut words: Vec<String> = command
         .get_envs()

@@ -7,9 +7,11 @@ use crate::mutants::{self, MutantsArguments};
 use crate::optional::{tests, with_optional_parts};
 use crate::shell::{self, Steps, cargo};
 use crate::torture::{self, TortureArguments};
-use crate::{fuzz, layers, python, smoke, tidy, workspace};
-use anyhow::Result;
-use std::process::Command;
+use crate::{fuzz, layers, python, smoke, testing, tidy, workspace};
+use anyhow::{Context as _, Result, ensure};
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
 
 /// Simulated runs for every change: as many as pass in a minute or two on two cores.
 const SIMULATED_RUNS: u64 = 10_000;
@@ -70,10 +72,29 @@ pub(crate) struct NightlyArguments {
 }
 
 #[derive(Debug, clap::Args)]
+pub(crate) struct TestArguments {
+    /// Only the tests of this package, without optional parts; repeated for several.
+    #[arg(long, short, value_name = "PACKAGE")]
+    package: Vec<String>,
+}
+
+#[derive(Debug, clap::Args)]
 pub(crate) struct CiArguments {
     /// Leave out the steps of `cargo xtask check`, which has passed.
     #[arg(long)]
     checked: bool,
+    /// Only the steps with programs of this profile.
+    #[arg(long, value_name = "PROFILE")]
+    only: Option<Half>,
+}
+
+/// The two halves of the steps after those of `check`. They share no build, so that one waits while the other computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Half {
+    /// Tests, and what uses programs that are built with them.
+    Dev,
+    /// What uses the released programs.
+    Release,
 }
 
 /// `cargo xtask check`.
@@ -104,8 +125,12 @@ fn check_steps(steps: &mut Steps) -> Result<()> {
 }
 
 /// `cargo xtask test`.
-pub(crate) fn test() -> Result<()> {
-    shell::run(&mut tests())
+pub(crate) fn test(arguments: &TestArguments) -> Result<()> {
+    if arguments.package.is_empty() {
+        return testing::run(&mut tests());
+    }
+    let packages = arguments.package.iter().flat_map(|package| ["--package", package]);
+    testing::run(cargo(&["test", "--no-fail-fast"]).args(packages))
 }
 
 /// Tests that write generated pages: package, target, and the name of the test.
@@ -175,18 +200,70 @@ pub(crate) fn ci(arguments: &CiArguments) -> Result<()> {
     if !arguments.checked {
         check_steps(&mut steps)?;
     }
-    steps.step("tests", || shell::run(tests().env("PROPTEST_RNG_SEED", PROPERTY_SEED)))?;
+    match arguments.only {
+        Some(Half::Dev) => dev_steps(&mut steps)?,
+        Some(Half::Release) => release_steps(&mut steps)?,
+        None => {
+            let release = ReleaseSteps::start()?;
+            let dev = dev_steps(&mut steps);
+            // A failure does not hide others.
+            let released = steps.step("steps with the released programs", || release.end());
+            dev.and(released)?;
+        }
+    }
+    steps.finish();
+    Ok(())
+}
+
+fn dev_steps(steps: &mut Steps) -> Result<()> {
+    steps.step("tests", || testing::run(tests().env("PROPTEST_RNG_SEED", PROPERTY_SEED)))?;
     steps.step("tests of the Python importers", python_tests)?;
     steps.step("Python package", python::package_tests)?;
+    steps.step("commands of the documents", || documents::command(&DocsTestArguments::default()))
+}
+
+fn release_steps(steps: &mut Steps) -> Result<()> {
     steps.step("release build", || build::sheaf(Profile::Release).map(drop))?;
-    steps.step("commands of the documents", || documents::command(&DocsTestArguments::default()))?;
     steps.step("simulation", || simulate(SIMULATED_RUNS, 0))?;
     steps.step("simulation of the drivers", || simulate_drivers(DRIVER_RUNS, 0))?;
     steps.step("instructions", || instructions::command(&InstructionsArguments::default()))?;
     steps.step("smoke", smoke::command)?;
-    steps.step("torture", || torture::command(&TortureArguments::for_every_change()))?;
-    steps.finish();
-    Ok(())
+    steps.step("torture", || torture::command(&TortureArguments::for_every_change()))
+}
+
+/// The steps of [`Half::Release`] in a process of their own, whose output is printed when it has ended.
+struct ReleaseSteps {
+    process: Child,
+    log: PathBuf,
+}
+
+impl ReleaseSteps {
+    fn start() -> Result<Self> {
+        let log = workspace::target_directory()?.join("ci-release.log");
+        let file = File::create(&log).with_context(|| log.display().to_string())?;
+        let errors = file.try_clone().with_context(|| log.display().to_string())?;
+        let program = std::env::current_exe().context("cannot determine the path of this program")?;
+        let mut command = Command::new(program);
+        command
+            .args(["ci", "--checked", "--only", "release"])
+            .stdin(Stdio::null())
+            .stdout(file)
+            .stderr(errors);
+        println!("in the meantime, output in {}: cargo xtask ci --checked --only release", log.display());
+        Ok(Self {
+            process: command.spawn().context("cannot start the steps with the released programs")?,
+            log,
+        })
+    }
+
+    /// Waits for its end and prints what it printed.
+    fn end(mut self) -> Result<()> {
+        let status = self.process.wait().context("cannot wait for the steps with the released programs")?;
+        let printed = std::fs::read(&self.log).with_context(|| self.log.display().to_string())?;
+        println!("{}", String::from_utf8_lossy(&printed));
+        ensure!(status.success(), "cargo xtask ci --checked --only release ended with {status}");
+        Ok(())
+    }
 }
 
 fn python_tests() -> Result<()> {
@@ -201,12 +278,19 @@ fn python_tests() -> Result<()> {
     shell::run(&mut pytest)
 }
 
+/// Tests with many inputs of each property, and amounts that take too long for every change.
+fn nightly_tests() -> Command {
+    let mut tests = tests();
+    tests.arg("--release").env("PROPTEST_CASES", NIGHTLY_CASES).env("SHEAF_NIGHTLY", "1");
+    tests
+}
+
 /// `cargo xtask nightly`.
 pub(crate) fn nightly(arguments: &NightlyArguments) -> Result<()> {
     let mut steps = Steps::default();
     steps.step("simulation", || simulate(arguments.runs, arguments.start))?;
     steps.step("simulation of the drivers", || simulate_drivers(NIGHTLY_DRIVER_RUNS, arguments.start))?;
-    steps.step("properties", || shell::run(tests().arg("--release").env("PROPTEST_CASES", NIGHTLY_CASES)))?;
+    steps.step("tests, with more of everything", || testing::run(&mut nightly_tests()))?;
     steps.step("planted bugs", || mutants::command(&MutantsArguments::for_a_night()))?;
     let torture = TortureArguments::for_a_night(arguments.torture_minutes, arguments.start);
     steps.step("torture", || torture::command(&torture))?;
