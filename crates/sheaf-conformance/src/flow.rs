@@ -2,7 +2,7 @@
 
 use super::pattern::{Arrivals, Place, check, frame, sizes};
 use super::world::World;
-use super::{Lab, Limits};
+use super::{Lab, Limits, amount};
 use bytes::Bytes;
 use sheaf_transport::{Endpoint, Event, Frame, LinkStats, SendError};
 use sheaf_wire::{ByteCount, NodeId};
@@ -33,21 +33,21 @@ fn take<L: Lab>(world: &mut World<L>, receiver: usize, arrivals: &mut [Arrivals]
 
 /// Frames of all sizes arrive as they were sent; in order, where the transport keeps it.
 pub fn frames_arrive_in_order_whole_and_once<L: Lab>() {
-    const FRAMES: u64 = 3000;
+    let frames = amount(1_000, 3_000);
     let mut world = World::<L>::pair(Limits::default());
     let (from, to) = (world.actors[0].node(), world.actors[1].node());
     let mut arrivals = [Arrivals::new(from, to, 0)];
-    for number in 0..FRAMES {
+    for number in 0..frames {
         send(&mut world, 0, Place { from, to, number });
         take(&mut world, 1, &mut arrivals);
     }
     world.until("every frame", |world| {
         take(world, 1, &mut arrivals);
-        world.actors[1].endpoint.stats().frames_received == FRAMES
+        world.actors[1].endpoint.stats().frames_received == frames
     });
     world.step();
     take(&mut world, 1, &mut arrivals);
-    assert_eq!(arrivals[0].taken(), FRAMES);
+    assert_eq!(arrivals[0].taken(), frames);
 }
 
 /// However many pieces a payload has, each can be taken in one.
@@ -150,7 +150,7 @@ pub fn a_full_queue_refuses_and_nothing_is_lost<L: Lab>() {
 
 /// Several senders and receivers at once; each link keeps its own order.
 pub fn many_to_many_traffic_stays_in_order_on_every_link<L: Lab>() {
-    const FRAMES: u64 = 300;
+    let frames = amount(100, 300);
     let nodes = [
         NodeId::readout(0),
         NodeId::readout(1),
@@ -168,7 +168,7 @@ pub fn many_to_many_traffic_stays_in_order_on_every_link<L: Lab>() {
         }
         arrivals.iter().flatten().map(Arrivals::taken).sum::<u64>()
     };
-    for number in 0..FRAMES {
+    for number in 0..frames {
         for (sender, from) in nodes.into_iter().enumerate() {
             for to in nodes.into_iter().filter(|to| *to != from) {
                 send(&mut world, sender, Place { from, to, number });
@@ -176,11 +176,11 @@ pub fn many_to_many_traffic_stays_in_order_on_every_link<L: Lab>() {
         }
         drain(&mut world);
     }
-    let all = FRAMES * (nodes.len() * (nodes.len() - 1)) as u64;
+    let all = frames * (nodes.len() * (nodes.len() - 1)) as u64;
     world.until("every frame of every link", |world| drain(world) == all);
     for (receiver, arrivals) in arrivals.iter().enumerate() {
         for (sender, arrivals) in arrivals.iter().enumerate() {
-            assert_eq!(arrivals.taken(), if sender == receiver { 0 } else { FRAMES });
+            assert_eq!(arrivals.taken(), if sender == receiver { 0 } else { frames });
         }
     }
 }

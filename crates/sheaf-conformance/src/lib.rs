@@ -27,6 +27,14 @@ use std::time::Duration;
 /// A condition that has not come true by then never will. Minutes: a machine that does much else makes a test slow, never red.
 pub const WATCHDOG: Duration = Duration::from_secs(300);
 
+/// Environment variable that `cargo xtask nightly` sets: tests that try an amount of something try the larger one.
+const NIGHTLY: &str = "SHEAF_NIGHTLY";
+
+/// Returns how many of something a test tries: always, and at night.
+fn amount(always: u64, nightly: u64) -> u64 {
+    if std::env::var_os(NIGHTLY).is_some() { nightly } else { always }
+}
+
 /// Factory of a transport's networks.
 pub trait Lab {
     /// Its endpoints.

@@ -3,7 +3,7 @@
 //! A missed wake-up shows as a test that does not end: the sleeps here have no limit of their own.
 
 use super::world::{Actor, World};
-use super::{Lab, Limits};
+use super::{Lab, Limits, amount};
 use bytes::Bytes;
 use sheaf_transport::{Endpoint, Frame, SendError};
 use sheaf_wire::Nanos;
@@ -73,13 +73,13 @@ pub fn a_wait_ends_by_the_waker_before_and_during_it<L: Lab>() {
 
 /// A sender that was refused sleeps; room ends its sleep.
 pub fn a_wait_ends_when_a_queue_that_refused_has_room<L: Lab>() {
-    const FRAMES: usize = 3000;
+    let frames_sent = amount(600, 3_000) as usize;
     let limits = Limits { queue_frames: 4, ..Limits::default() };
     let (_lab, mut sender, mut receiver) = World::<L>::pair(limits).two();
     let to = receiver.node();
     let piece = Bytes::from(vec![9; 20_000]);
     let sleeper = thread::spawn(move || {
-        for _ in 0..FRAMES {
+        for _ in 0..frames_sent {
             let mut frame = Frame::new(Bytes::new(), [piece.clone()]);
             while let Err(error) = sender.endpoint.send(to, frame) {
                 assert!(matches!(error, SendError::Full(_)), "{error}");
@@ -99,7 +99,7 @@ pub fn a_wait_ends_when_a_queue_that_refused_has_room<L: Lab>() {
         if let Some(sender) = &mut finished {
             Actor::step(sender);
         }
-        frames == FRAMES || sleeper.is_finished() && finished.is_none()
+        frames == frames_sent || sleeper.is_finished() && finished.is_none()
     });
     if finished.is_none() {
         let mut sender = sleeper.join().expect("the sender ends");
@@ -108,21 +108,21 @@ pub fn a_wait_ends_when_a_queue_that_refused_has_room<L: Lab>() {
         receiver.until("the rest", |receiver| {
             frames += receiver.received.drain(..).count();
             finished.iter_mut().for_each(Actor::step);
-            frames == FRAMES
+            frames == frames_sent
         });
     }
 }
 
 /// Two threads, each asleep whenever it has nothing to do, hand a frame to and fro.
 pub fn no_wake_up_is_missed_in_a_ping_pong_of_sleepers<L: Lab>() {
-    const ROUNDS: usize = 2000;
+    let rounds = amount(500, 2_000);
     let (_lab, first, second) = World::<L>::pair(Limits::default()).two();
     let nodes = [first.node(), second.node()];
     let playing = Arc::new(AtomicUsize::new(2));
     let play = |mut actor: Actor<L::Endpoint>, to, begins: bool| {
         let playing = Arc::clone(&playing);
         thread::spawn(move || {
-            for _ in 0..ROUNDS {
+            for _ in 0..rounds {
                 if begins {
                     actor.send_patiently(to, Frame::default());
                 }
@@ -145,6 +145,6 @@ pub fn no_wake_up_is_missed_in_a_ping_pong_of_sleepers<L: Lab>() {
     // Both must live until both have ended: the death of one ends the other's link.
     let actors = players.map(|player| player.join().expect("the game ends"));
     for actor in &actors {
-        assert_eq!(actor.endpoint.stats().frames_received, ROUNDS as u64);
+        assert_eq!(actor.endpoint.stats().frames_received, rounds);
     }
 }

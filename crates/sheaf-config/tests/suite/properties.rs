@@ -157,8 +157,6 @@ fn the_file_to_be_mutated_is_valid() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
-
     #[test]
     fn a_mutated_file_is_a_configuration_or_a_list_of_errors_within_it(
         mutations in prop::collection::vec(mutation(), 1..6),
