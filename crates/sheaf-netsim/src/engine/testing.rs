@@ -8,6 +8,21 @@ use crate::topology;
 use crate::traffic::{Message, Next, Traffic, Wake};
 use crate::units::{Picos, Rate};
 
+/// Whether `cargo xtask nightly` runs the tests: simulations then have their whole length.
+fn is_nightly() -> bool {
+    std::env::var_os("SHEAF_NIGHTLY").is_some()
+}
+
+/// Returns the length of a simulation: a quarter of the whole for every change, the whole at night.
+pub(crate) fn shortened(whole: u64) -> u64 {
+    if is_nightly() { whole } else { whole / 4 }
+}
+
+/// Returns the tolerance of a figure of a [`shortened`] simulation: a quarter of the length doubles statistical errors.
+pub(crate) fn loosened(tolerance: f64) -> f64 {
+    if is_nightly() { tolerance } else { tolerance * 2.0 }
+}
+
 /// One byte takes a nanosecond.
 pub(crate) const RATE: Rate = Rate(8_000_000_000);
 

@@ -1,6 +1,6 @@
 //! Runs of a few messages, whose times are known to the cycle.
 
-use super::{Case, Kind, case, near, saturated, simulate};
+use super::{Case, Kind, case, near, saturated_throughout, simulate};
 use crate::engine::testing::{crossbar, delta, network};
 use crate::network::{EndpointId, LinkId, Place, SwitchId};
 use crate::scenario::{SizeModel, TableLink, TableTopology, Topology};
@@ -104,7 +104,7 @@ fn a_buffer_smaller_than_the_credit_loop_starves_the_link() {
         let case = case(Kind::Wormhole, buffer, 20_000).with(|options| options.credit_cycles = credit_cycles);
         // Number of flits that leave in the time in which the room of the first returns.
         let expected = (f64::from(buffer) / f64::from(credit_cycles + 1)).min(1.0);
-        near(saturated(&crossbar(1), case, SizeModel::Fixed(50)), expected, 0.004);
+        near(saturated_throughout(&crossbar(1), case, SizeModel::Fixed(50)), expected, 0.004);
     }
 }
 
@@ -113,7 +113,7 @@ fn a_slower_link_takes_several_cycles_for_a_flit() {
     for rate in [2_000_000_000, 3_000_000_000, 7_500_000_000] {
         let mut slow = network(&LINE);
         slow.links[1].rate = Rate(rate);
-        let value = saturated(&slow, case(Kind::Wormhole, 4, 20_000), SizeModel::Fixed(50));
+        let value = saturated_throughout(&slow, case(Kind::Wormhole, 4, 20_000), SizeModel::Fixed(50));
         near(value, rate as f64 / 8e9, 0.003);
     }
 }

@@ -176,8 +176,6 @@ fn is_lossless(scenario: &Scenario) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
-
     #[test]
     fn every_message_arrives_or_is_lost_or_stands_in_a_deadlock_that_is_named(
         scenario in scenarios(),
