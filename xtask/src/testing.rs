@@ -130,7 +130,7 @@ fn build(tests: &Command, queue: &Queue) -> Result<()> {
     Ok(())
 }
 
-/// What programs of tests are run with.
+/// Settings that programs of tests are run with.
 #[derive(Debug)]
 struct Runner {
     logs: PathBuf,

@@ -91,9 +91,9 @@ pub(crate) struct CiArguments {
 /// The two halves of the steps after those of `check`. They share no build, so that one waits while the other computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Half {
-    /// Tests, and what uses programs that are built with them.
+    /// Tests, and steps that use programs which are built with them.
     Dev,
-    /// What uses the released programs.
+    /// Steps that use the released programs.
     Release,
 }
 
