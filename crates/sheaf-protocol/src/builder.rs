@@ -1,19 +1,23 @@
-//! The builder unit: asks the event manager for events, gathers one super-fragment of every readout unit, hands the
+//! The builder unit: requests events from the event manager, gathers a super-fragment of every readout unit, passes the
 //! built event to its driver, and returns it when the driver has stored or rejected it.
 //!
 //! | what happens | what the builder does |
 //! |---|---|
 //! | all readout units have answered | the event is built |
-//! | some have not, and live | it waits: a slow answer is an answer |
-//! | those that have not are given up ([`crate::liveness`]) | by policy: waits on, builds with what is there, or drops |
-//! | a readout unit has not answered for a while | asks again, each time after twice the wait; the answer may come twice without harm |
-//! | a super-fragment of an event that is not (any more) built here | ignored, counted `stale_super_fragments` |
+//! | some have not, and are alive | it waits: a slow answer is an answer |
+//! | those that have not are given up ([`crate::liveness`]) | by policy: waits on, builds with the available ones, or
+//! drops |
+//! | a readout unit has not answered for a while | repeats the request, each time after twice the wait; a second answer
+//! does no harm |
+//! | a super-fragment of an event that is not (or no longer) built here | ignored, counted `stale_super_fragments` |
 //! | a second super-fragment of the same unit | ignored, counted `duplicate_super_fragments` |
-//! | the events would exceed the memory bound | the youngest goes back to the event manager; one that is too large by itself, as `builder_out_of_memory` |
+//! | the events would exceed the memory bound | the youngest goes back to the event manager; one that exceeds it alone,
+//! as `builder_out_of_memory` |
 //! | an older event waits for a place somewhere | the youngest goes back to the event manager |
-//! | events are built in steps, and a part has all answers | the driver judges it: reject, enough, or more ([`Scope`]) |
-//! | requests would bring more than the credit | they wait ([`Asking`]) |
-//! | a super-fragment comes unasked, before its event is assigned | kept, within a bound |
+//! | events are built in steps, and a part has all answers | the driver filters it: reject, enough, or more ([`Scope`])
+//! |
+//! | requests would exceed the credit | they wait ([`Asking`]) |
+//! | a super-fragment arrives unrequested, before its event is assigned | kept, within a bound |
 //! | the event manager has given this session up | everything is forgotten; the driver starts a new session |
 
 mod answered;
@@ -66,10 +70,10 @@ pub enum Decision {
 /// Event for the driver of a builder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BuilderEvent<P> {
-    /// All nodes are there.
+    /// All nodes are connected.
     Started,
-    /// An event is built. The driver looks at it at once ([`BuilderUnit::lend`]) or takes it ([`BuilderUnit::take`]), and answers
-    /// with [`BuilderUnit::handle_decision`], events in any order.
+    /// An event is built. The driver reads it at once ([`BuilderUnit::lend`]) or takes it ([`BuilderUnit::take`]), and
+    /// answers with [`BuilderUnit::handle_decision`], events in any order.
     Built(Built),
     /// A part of an event is built, where the [`Scope`] has a first step. The driver gives it back with
     /// [`BuilderUnit::handle_part_decision`], in any order.
@@ -164,7 +168,7 @@ impl<P: Payload> BuilderUnit<P> {
         }
     }
 
-    /// Who this is.
+    /// Returns the identity of this builder unit.
     #[must_use]
     pub fn identity(&self) -> &Identity {
         &self.me
@@ -541,7 +545,8 @@ impl<P: Payload> BuilderUnit<P> {
         while self.held > self.config.memory {
             let youngest =
                 self.assemblies.youngest(|assembly| assembly.bytes > ByteCount::ZERO).unwrap_or(key);
-            // What is too large by itself has its chances counted, whoever else is here: or it would come again without end.
+            // Events that exceed the memory limit on their own are tried a bounded number of times, even if others
+            // could make way: otherwise they would return without end.
             let is_too_large = self.assemblies[youngest].bytes > self.config.memory;
             let reason = is_too_large.then_some(DropReason::BuilderOutOfMemory);
             let charged = ByteCount(u64::from(self.assemblies[youngest].charged));
@@ -713,7 +718,7 @@ pub(crate) fn to_ranges(assignments: &[Assignment]) -> Vec<EventRange> {
     ranges
 }
 
-/// Adds a range behind others, as part of the last one where it goes on with that.
+/// Adds a range after others, as part of the last one if it continues that.
 #[inline]
 fn append(ranges: &mut Vec<EventRange>, next: EventRange) {
     if !ranges.last_mut().is_some_and(|last| last.join(next)) {

@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, VecDeque};
 /// whose number is bounded by credit, for one larger message later.
 pub const WINDOW: usize = 256;
 
-/// The wait before a repetition grows up to so many times [`ChannelTimes::retransmit`].
+/// Maximum wait before a repetition, as a multiple of [`ChannelTimes::retransmit`].
 const LONGEST_WAIT: u64 = 16;
 
 /// A receiver acknowledges at the latest after this many messages.

@@ -1,31 +1,31 @@
-//! The filter farm: a dispatcher beside a builder unit gives built events to processors, and takes their verdicts.
+//! The filter farm: the dispatcher of a builder unit gives built events to processors, and takes their verdicts.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`dispatcher`] | [`Dispatcher`]: holds built events until their verdict, gives them to whoever asks |
-//! | [`processor`] | [`Processor`]: asks for events ahead of its need, answers each |
-//! | [`counts`] | what a dispatcher counts |
+//! | [`dispatcher`] | [`Dispatcher`]: holds built events until their verdict, gives them to processors on request |
+//! | [`processor`] | [`Processor`]: requests events ahead of its need, answers each |
+//! | [`counts`] | counters of a dispatcher |
 //!
-//! Processors *join* and *leave* at run time; nobody lists them. Each has a [`Seat`] at one dispatcher. The way between the
-//! two is ordered and whole, or it ends: rings in shared memory, a socket, the queues of a thread. When it ends, the seat is
-//! over, and whatever the processor says later belongs to nobody: a processor that comes back has a new seat. So nothing is
-//! ever repeated on this way, and no session numbers travel.
+//! Processors *join* and *leave* at run time; they are not in the configuration. Each has a [`Seat`] at one dispatcher.
+//! The connection between the two is ordered and reliable, or it ends: rings in shared memory, a socket, the queues of
+//! a thread. When it ends, so does the seat, and later messages of the processor are ignored: a processor that returns
+//! has a new seat. So nothing is ever retransmitted on this connection, and no session numbers are sent.
 //!
-//! # What becomes of an event
+//! # Fate of an event
 //! | what happens | what the dispatcher does |
 //! |---|---|
 //! | a processor accepts or rejects it | hands the verdict to its driver |
-//! | a processor fails with it, and says so | tries it once more, elsewhere if there is another processor |
-//! | its processor dies, or talks nonsense | tries it once more, elsewhere, *alone* |
-//! | its processor gives no verdict in time | the same, and has the driver end that processor |
-//! | a processor has nothing, and asks for nothing | has the driver end it after the same time |
-//! | that was the last of its tries | hands it out as quarantined: it is to be stored raw, and counted |
+//! | a processor reports a failure with it | retries it, with another processor if there is one |
+//! | its processor dies, or sends invalid records | retries it, with another processor, *alone* |
+//! | its processor gives no verdict in time | the same, and makes the driver end that processor |
+//! | a processor has no events, and requests none | makes the driver end it after the same time |
+//! | that was its last retry | returns it as quarantined: it is to be stored raw, and counted |
 //! | there has been no processor for a while | the same |
-//! | its processor leaves in good order | gives it to another; nobody is to blame |
+//! | its processor leaves in good order | gives it to another, without counting a failure |
 //!
-//! *Alone*: when a processor dies with several events, one of them may be what killed it. On its second try an event is
-//! given to a processor that has no other, and gets none until it has answered. So an event that kills its filter takes
-//! no other event with it into quarantine.
+//! *Alone*: when a processor dies with several events, any of them may have killed it. For its second attempt an event
+//! is given to a processor without other events, which gets no other until it has answered. So an event that kills its
+//! filter takes no other event into quarantine with it.
 
 pub mod counts;
 pub mod dispatcher;
@@ -66,7 +66,7 @@ impl fmt::Display for Ticket {
 /// Message of a processor to its dispatcher.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Word<V> {
-    /// It takes so many events more.
+    /// Requests this number of further events.
     Ask(u32),
     /// Its verdict on an event.
     Verdict(Ticket, V),

@@ -10,7 +10,7 @@ pub enum Gathering {
     /// Builders ask every readout unit at once for all that they are given.
     #[default]
     Pull,
-    /// Builders ask readout units in turn, for so many bytes in flight at most.
+    /// Builders request from readout units in turn, with at most this number of bytes in flight.
     Paced {
         /// Bytes in flight to one builder.
         credit: ByteCount,

@@ -1,15 +1,16 @@
-//! Whether a peer lives, judged by signs of life and never by work done.
+//! Liveness of a peer, judged by signs of life and never by its progress.
 //!
-//! There are two kinds of signs. A **word** of the peer, heartbeats included, says that it lives and runs. Its **link** says what
-//! the kernel or the transport knows: while it is up, the peer's process exists, even if it is stopped, swapped out or starved
-//! of processor time; when it goes down, the process has ended or cannot be reached. A driver reports links
-//! ([`LinkStatus`]); where none does, only words count.
+//! There are two kinds of signs. A **message** of the peer, heartbeats included, shows that it lives and runs. Its
+//! **link** shows the knowledge of the kernel or the transport: while it is up, the peer's process exists, even if it
+//! is stopped, swapped out or starved of processor time; when it goes down, the process has ended or cannot be reached.
+//! A driver reports links ([`LinkStatus`]); without such reports, only messages count.
 //!
 //! | link | the peer is given up |
 //! |---|---|
-//! | down | after [`Patience::absence`]: it may come back, but nothing says that it will |
-//! | up | when nothing was heard of it for [`Patience::silence`]: a process that was stopped for that long does not come back by itself |
-//! | unknown | as with a link that is up; a peer that was never heard of, as with one that is down |
+//! | down | after [`Patience::absence`]: it may return, but nothing indicates that it will |
+//! | up | after silence for [`Patience::silence`]: a process that was stopped for that long does not return without
+//! help |
+//! | unknown | as with a link that is up; a peer that has never sent a message, as with one that is down |
 
 use sheaf_wire::{Nanos, Timestamp};
 

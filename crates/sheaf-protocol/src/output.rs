@@ -1,4 +1,4 @@
-//! Output nodes: who stores accepted events, where builder units do not do it themselves.
+//! Output nodes: nodes that store accepted events in place of the builder units.
 //!
 //! | module | holds |
 //! |---|---|

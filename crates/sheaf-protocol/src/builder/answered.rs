@@ -21,7 +21,7 @@ const fn absent(begin: usize, readouts: usize) -> u64 {
 }
 
 impl Answered {
-    /// Nobody has answered, of so many.
+    /// Starts without answers, for a number of readout units.
     pub(super) fn new(readouts: usize) -> Self {
         let words = readouts.div_ceil(WORD).saturating_sub(1);
         let more = (words > 0).then(|| Box::new(More(vec![0; words])));
@@ -54,7 +54,7 @@ impl Answered {
         is_new
     }
 
-    /// Nobody has answered, of so many as there always were.
+    /// Clears all answers, for the same number of readout units.
     #[inline]
     pub(super) fn clear(&mut self, readouts: usize) {
         self.first = absent(0, readouts);

@@ -134,7 +134,7 @@ impl Asks {
         }
     }
 
-    /// Takes note that nobody waits for what is in flight of an event.
+    /// Records that the data in flight of an event are no longer needed.
     #[inline]
     pub(super) fn give_up_all<P: Payload>(&mut self, assembly: &mut Assembly<P>) {
         if let Some(pull) = &mut self.pull {

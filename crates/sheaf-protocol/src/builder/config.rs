@@ -23,7 +23,7 @@ pub enum Asking {
     /// It asks every readout unit at once for all that it is assigned.
     #[default]
     AtOnce,
-    /// It asks readout units in turn, for so many bytes in flight at most.
+    /// It requests from readout units in turn, with at most this number of bytes in flight.
     Paced(ByteCount),
     /// Readout units send in their slots: it asks at once as long as the barrel shifter turns. While that stands it asks for so
     /// many bytes in flight at most.

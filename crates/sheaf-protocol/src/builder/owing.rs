@@ -3,8 +3,8 @@
 use crate::liveness::{Liveness, Patience};
 use sheaf_wire::Timestamp;
 
-/// A readout unit's life, as far as a builder sees it. A readout unit speaks when it is asked: so its silence counts from when
-/// it was asked in vain, not from its last answer.
+/// State of a readout unit from a builder's view. A readout unit only sends on request: so its silence counts from an
+/// unanswered request, not from its last answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Owing {
     pub(super) liveness: Liveness,

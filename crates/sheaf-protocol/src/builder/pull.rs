@@ -1,20 +1,20 @@
-//! Paced pull: readout units are asked in turn, for no more bytes than the credit at a time.
+//! Paced pull: requests to readout units in turn, for at most the credit in bytes at a time.
 //!
 //! A request is charged to the credit with the expected size of the answer, a running mean of its readout unit. The
-//! charge ends when the answer arrives, or when nobody waits for it any more. Requests beyond the credit wait in the
-//! unit's queue. The charge of a repeated request ends first, and the request then waits like any other: repetition
-//! does not exceed the credit either.
+//! charge ends when the answer arrives, or when it is no longer needed. Requests beyond the credit wait in the unit's
+//! queue. The charge of a repeated request ends first, and the request then waits like any other: repetition does not
+//! exceed the credit either.
 //!
 //! - **In turn**: builders begin at different readout units, so that they do not all ask the same one at once.
 //! - **Small batches**: a request is for an eighth of the credit, so that about eight readout units answer at a time,
 //!   and an answer that is late holds up no more than its part.
 //! - **A silent readout unit** holds at most a quarter of the credit (or its fair part, if that is more): the others
 //!   go on.
-//! - **At least one event**: where nothing is in flight one may be asked for that is larger than the credit.
-//! - **The oldest event never waits for credit**: what is asked for may not be there yet, because readout units are full of
-//!   older events. If credit were held by such requests alone, and an older event waited for credit, nothing would
-//!   ever move. So where the oldest event under construction is owed no answer, it is asked for beyond the credit, of one
-//!   readout unit at a time.
+//! - **At least one event**: if nothing is in flight, one event larger than the credit may be requested.
+//! - **The oldest event never waits for credit**: its fragments may not have arrived yet, because readout units are
+//!   full of older events. If such requests held all credit, and an older event waited for credit, the system would
+//!   deadlock. So if no answer for the oldest event under construction is pending, it is requested beyond the credit,
+//!   from one readout unit at a time.
 
 use super::append;
 use super::assembly::{Assemblies, NOT_ASKED};
@@ -26,13 +26,13 @@ use std::collections::VecDeque;
 /// Size of a super-fragment of one fragment beside its payload, with its part of the message's and the frame's heads.
 const HEAD_BYTES: u64 = 64;
 
-/// A request is for one so many-th of the credit.
+/// Inverse of the part of the credit that one request may use.
 const PARTS: u64 = 8;
 
-/// One readout unit may hold one so many-th of the credit.
+/// Inverse of the part of the credit that one readout unit may hold.
 const HOLDERS: u64 = 4;
 
-/// The running mean of sizes counts a new one as one part in so many.
+/// Inverse of the weight of a new value in the running mean of sizes.
 const MEAN_PARTS: u64 = 16;
 
 /// See the [module](self).

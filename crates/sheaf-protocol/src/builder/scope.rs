@@ -16,14 +16,14 @@ pub struct ReadoutSources {
 /// Composition of events. The default is every source, at once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
-    /// The sources of the first step. If there are any, the driver judges an event when these have answered, and says what
-    /// more of it is wanted. If there are none, events are built at once.
+    /// The sources of the first step. If there are any, the driver filters an event when these have answered, and
+    /// returns which further sources are requested. If there are none, events are built at once.
     pub first_step: BTreeSet<SourceId>,
     /// The readout units that answer triggers of a type, by index; all of them answer types that are not named. An event is
     /// complete without the others.
     pub answering: BTreeMap<TriggerType, BTreeSet<u16>>,
-    /// Whether readout units are told also of events of which nothing is asked for. They must be where they would take such an
-    /// event for one that never triggers, and drop it.
+    /// Whether events without any request are also announced to readout units. Needed if these would otherwise drop
+    /// such an event as never triggered.
     pub tells_all: bool,
 }
 

@@ -19,7 +19,7 @@ pub struct DispatcherConfig {
     pub time_limit: Option<Nanos>,
     /// Number of retries of an event.
     pub retries: u16,
-    /// For how long events wait where there is no processor at all. `None`: without limit.
+    /// Time for which events wait while there is no processor. `None`: without limit.
     pub patience: Option<Nanos>,
 }
 
@@ -72,7 +72,7 @@ impl std::fmt::Display for Departure {
 /// An event for a processor. The event itself is [`Dispatcher::event`] of the ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Give {
-    /// Who gets it.
+    /// Seat of the processor that gets it.
     pub seat: Seat,
     /// Under which number it is to answer.
     pub ticket: Ticket,
@@ -122,7 +122,7 @@ struct Held<E> {
     failures: u16,
     /// The processor that failed with it last.
     not_at: Option<Seat>,
-    /// Who has it.
+    /// Seat of the processor that has it.
     at: Option<Seat>,
 }
 
@@ -133,7 +133,7 @@ struct HeldEvent<E> {
     held: Option<Held<E>>,
 }
 
-/// A processor that is there.
+/// A processor that has joined.
 #[derive(Clone, Debug)]
 struct Member {
     seat: Seat,
@@ -184,7 +184,7 @@ pub struct Dispatcher<E, V> {
     ready: VecDeque<u16>,
     /// The place that is given nothing, so that a suspect finds it empty.
     reserved: Option<u16>,
-    /// Since when nobody is there.
+    /// Time since when there is no processor.
     nobody_since: Timestamp,
     events: VecDeque<DispatcherEvent<E, V>>,
     counts: FarmCounts,
@@ -232,7 +232,7 @@ impl<E, V> Dispatcher<E, V> {
         (held, held - self.waiting.len() - self.suspects.len())
     }
 
-    /// Processors that are there.
+    /// Returns the number of processors that have joined.
     #[must_use]
     pub fn present(&self) -> usize {
         self.present
@@ -244,7 +244,7 @@ impl<E, V> Dispatcher<E, V> {
         self.slots.len() - self.free.len() < self.config.events as usize
     }
 
-    /// The event that was given under this ticket, as long as it is there.
+    /// Returns the event that was given under this ticket, while it is held.
     #[must_use]
     pub fn event(&self, ticket: Ticket) -> Option<&E> {
         let slot = self.slots.get(ticket.slot())?;

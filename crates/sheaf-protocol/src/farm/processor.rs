@@ -12,10 +12,10 @@ pub enum ProcessorEvent<E> {
     Closed,
 }
 
-/// A processor, without its filter. It has no deadlines: whoever waits for it has one.
+/// A processor, without its filter. It has no deadlines: the code that waits for it has one.
 ///
-/// Half of the events that it may have are always on their way to it; it asks for more when as many have been judged, so
-/// that a question is for several events.
+/// Half of the events that it may have are always in flight to it; it requests more when as many have been filtered, so
+/// that a request is for several events.
 #[derive(Clone, Debug)]
 pub struct Processor<E, V> {
     ahead: u32,
@@ -69,7 +69,7 @@ impl<E, V> Processor<E, V> {
         }
     }
 
-    /// Takes the filter's answer: a verdict, or why there is none.
+    /// Takes the filter's answer: a verdict, or the reason for its failure.
     pub fn handle_answer(&mut self, ticket: Ticket, answer: Result<V, String>) {
         if self.closed {
             return;

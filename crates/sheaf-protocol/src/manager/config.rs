@@ -21,7 +21,7 @@ pub enum Shaping {
     /// Builders ask them.
     #[default]
     Pull,
-    /// They are told with each assignment who builds the event, and send unasked.
+    /// Each assignment is announced to them with the builder of the event, and they send unrequested.
     Push,
     /// Builders ask them, and they send in the slots of a barrel shifter: the event manager says from when the slots are
     /// counted, and stops the barrel while a node is missing.
@@ -71,7 +71,7 @@ pub struct ManagerConfig {
     pub patience: Patience,
     /// Every node hears of the event manager at least in every second of these intervals, whatever the course of the run.
     pub heartbeat: Nanos,
-    /// Ended events are told to the readout units in batches; a batch is closed after this time.
+    /// Ended events are announced to the readout units in batches; a batch is closed after this time.
     pub batch_time: Nanos,
     /// Shaping of the readout units' traffic.
     pub shaping: Shaping,

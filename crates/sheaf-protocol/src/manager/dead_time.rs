@@ -12,7 +12,7 @@ use std::fmt;
 /// Reason why triggers are not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DeadTimeCause {
-    /// No builder is there.
+    /// No builder is connected.
     NoBuilder,
     /// A readout unit has never been heard of, so that no event can be built whole.
     NoReadout,
@@ -71,8 +71,8 @@ pub struct DeadTime {
     pub vetoed: BTreeMap<DeadTimeCause, u64>,
     /// Time in which triggers were not taken, by cause. Causes that did not occur are absent.
     pub time: BTreeMap<DeadTimeCause, Nanos>,
-    /// Part of that time in which one node alone was the reason. Where several were, as when all builders are out of credit, it is
-    /// nobody's.
+    /// Part of that time in which one node alone was the reason. If there were several, as when all builders are out of
+    /// credit, the time has no culprit.
     pub culprits: BTreeMap<(DeadTimeCause, NodeId), Nanos>,
     /// Time in which triggers were taken.
     pub live: Nanos,

@@ -1,7 +1,7 @@
-//! The end of a run that no builder unit, or no readout unit, is left for.
+//! The end of a run without any builder unit, or without any readout unit.
 //!
-//! Such a run takes no data, and nobody may be there to see it. It stays in dead time, which is counted, for some time
-//! ([`ManagerConfig::desertion_timeout`]): nodes that are started again meanwhile go on with it. Then it ends.
+//! Such a run takes no data, perhaps unattended. It stays in dead time, which is counted, for some time
+//! ([`ManagerConfig::desertion_timeout`]): nodes that are restarted meanwhile continue it. Then it ends.
 
 use super::{ManagerConfig, ManagerEvent};
 use sheaf_wire::{Nanos, Role, Timestamp};
@@ -30,8 +30,8 @@ impl Desertion {
         Self { limit: config.desertion_timeout, absence: config.patience.absence, deserted: None }
     }
 
-    /// Takes note of the role that nobody is left of, if there is one. Returns news if it is so since now, or for so long that the
-    /// run ends ([`ManagerEvent::GivenUp`]).
+    /// Records the role without any node left, if there is one. Returns an event if that began now, or has lasted so
+    /// long that the run ends ([`ManagerEvent::GivenUp`]).
     pub(super) fn look(&mut self, now: Timestamp, role: Option<Role>) -> Option<ManagerEvent> {
         let Some(role) = role else {
             self.deserted = None;

@@ -1,9 +1,10 @@
-//! The end of a run: events in flight finish, as long as they move or somebody works on them.
+//! The end of a run: events in flight finish, as long as there is progress or a node works on them.
 //!
-//! An event that was accepted is not given up for the slowness of a filter or a disk. So the limit
-//! ([`ManagerConfig::stop_timeout`](super::ManagerConfig::stop_timeout)) runs only while no event ends *and* no living builder
-//! unit that has events reports work on them ([`Work`]), nor a living readout unit that it processes fragments. A call that never
-//! returns is no concern of this rule: farms and preprocessing have limits of their own for those, and a second stop cuts the run.
+//! An accepted event is not given up because a filter or a disk is slow. So the limit
+//! ([`ManagerConfig::stop_timeout`](super::ManagerConfig::stop_timeout)) runs only while no event ends *and* no living
+//! builder unit with events reports work on them ([`Work`]), nor a living readout unit that it is processing fragments.
+//! Calls that never return are not covered by this rule: farms and preprocessing have limits of their own, and a second
+//! stop cuts the run.
 //!
 //! The limit counts only time in which the event manager was awake: a driver reports the rest
 //! ([`handle_stall`](EventManager::handle_stall)).
@@ -12,7 +13,7 @@ use super::{EventManager, Phase};
 use sheaf_wire::message::{Body, Command, Work};
 use sheaf_wire::{DropReason, Nanos, NodeId, Timestamp};
 
-/// A node that lives and runs is not silent for so many heartbeats.
+/// Number of heartbeats within which a node that lives and runs sends something.
 const QUIET_HEARTBEATS: u64 = 4;
 
 /// A node that the end of the run waits for.
@@ -48,10 +49,10 @@ impl<P: Clone> EventManager<P> {
         self.phase.leave_out(stall);
     }
 
-    /// Goes on with the end of the run, which is limited to `until` unless events end or somebody works on them.
+    /// Continues with the end of the run, which is limited to `until` unless events end or a node works on them.
     pub(super) fn drain(&mut self, now: Timestamp, until: Timestamp) {
         if until <= now {
-            // Events of a builder that is lost only now have the time to be built elsewhere, or by itself when it is back.
+            // Events of a builder that is lost only now have time to be built elsewhere, or there when it has returned.
             let goes_on = !self.phase.is_cut()
                 && (self.give_up_lost_builders(now)
                     || self.somebody_works(now)

@@ -6,7 +6,7 @@ use sheaf_wire::{EventId, Timestamp, TriggerType};
 /// See the [module](self).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
-    /// The event's time, in the time base of whoever triggered it.
+    /// The event's time, in the time base of its trigger.
     pub(super) time: Timestamp,
     /// When it became an event, on the clock of this machine.
     pub(super) began: Timestamp,

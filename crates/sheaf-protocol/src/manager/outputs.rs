@@ -1,5 +1,5 @@
-//! Output nodes, as the event manager knows them: that they are there, and which events of theirs count. Whether one has died is
-//! for builders to find out; nothing is decided here.
+//! Output nodes, from the event manager's view: that they are connected, and which of their events count. Builders find
+//! out whether one has died; nothing is decided here.
 
 use super::index_u16;
 use crate::output::Places;
@@ -61,7 +61,7 @@ impl Outputs {
         &self.kept
     }
 
-    /// The nodes that are there and were not told to close, as far as they are `open` to it. They count as told.
+    /// Returns the connected nodes that were not told to close, as far as they are `open` to it. They count as told.
     pub(super) fn close(&mut self, open: impl Fn(NodeId) -> bool) -> Vec<NodeId> {
         let mut told = Vec::new();
         for (index, output) in self.nodes.iter_mut().enumerate() {

@@ -27,7 +27,7 @@ pub(super) enum Phase {
 pub(super) struct RunPhase {
     phase: Phase,
     stop_asked: bool,
-    /// Asked to stop twice: what is in flight is dropped, whoever works on it.
+    /// Whether a second stop was requested: events in flight are dropped, even if a node works on them.
     is_cut: bool,
     stop_timeout: Nanos,
     /// Time that a node which has spoken may take for its next message, when the run closes.
@@ -57,7 +57,7 @@ impl RunPhase {
         self.phase == Phase::Closed
     }
 
-    /// Whether events are built: the run goes on, or drains.
+    /// Returns whether events are built: the run is in progress, or drains.
     pub(super) fn builds(self) -> bool {
         matches!(self.phase, Phase::Running | Phase::Draining { .. })
     }
@@ -87,7 +87,7 @@ impl RunPhase {
         self.phase = Phase::Running;
     }
 
-    /// Ends a run that cannot begin, or that nobody is left for: what is in flight has no time to finish.
+    /// Ends a run that cannot begin, or has lost all nodes of a role: events in flight have no time to finish.
     pub(super) fn give_up(&mut self, now: Timestamp) {
         self.phase = Phase::Draining { until: now };
     }
@@ -131,12 +131,12 @@ impl RunPhase {
         }
     }
 
-    /// Takes note that somebody asks to stop the run.
+    /// Records a request to stop the run.
     pub(super) fn stop(&mut self, now: Timestamp) {
         let again = std::mem::replace(&mut self.stop_asked, true);
         match self.phase {
             Phase::Waiting { .. } | Phase::Running => self.drain(now),
-            // A run that is ending by itself is not cut short by the first stop.
+            // A run that is already ending is not cut short by the first stop.
             Phase::Draining { .. } | Phase::Closing { .. } if !again => {}
             Phase::Draining { .. } => {
                 self.is_cut = true;

@@ -1,7 +1,7 @@
-//! The oldest event goes first: it never waits for a place that younger ones hold.
+//! Precedence of the oldest event: it never waits for a place that younger ones hold.
 //!
-//! A readout unit that is full takes nothing more until an event has ended. So the event with the lowest id can be what
-//! all others wait for, and if it waits for a builder while these hold every place, nothing moves. Then the builder with
+//! A full readout unit takes nothing more until an event has ended. So all others may wait for the event with the
+//! lowest id, and if it waits for a builder while these hold every place, the system deadlocks. Then the builder with
 //! the youngest event is told to give that back.
 
 use super::entry::Entry;
@@ -15,7 +15,7 @@ pub(super) struct Precedence {
     youngest: Option<EventId>,
     /// No assigned event is older, as long as this one is assigned.
     oldest: Option<EventId>,
-    /// A builder that was told to give way and has not spoken since.
+    /// A builder that was told to give way and has not answered since.
     told: Option<u16>,
 }
 

@@ -19,8 +19,9 @@ const IN_FLIGHT_PART: usize = 4;
 /// One message tells of at most this many ranges.
 const RANGES_A_MESSAGE: usize = 2048;
 
-/// A readout unit that does not listen is kept this many ranges. Then they are forgotten, and it is told the history
-/// instead when it listens again: its fragments are then booked as `late`, whatever became of their events.
+/// Maximum number of ranges kept for a readout unit that does not acknowledge. Then they are dropped, and it gets the
+/// history instead when it acknowledges again: its fragments are then booked as `late`, whatever the fate of their
+/// events.
 const MAX_PENDING_RANGES: usize = 65_536;
 
 #[derive(Debug)]

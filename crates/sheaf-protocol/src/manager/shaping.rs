@@ -7,10 +7,11 @@ use sheaf_wire::message::{Assignment, Destination, Shape};
 use sheaf_wire::{Nanos, Timestamp};
 use std::collections::VecDeque;
 
-/// A readout unit is told of at most so many events in one message, and takes no more.
+/// Maximum number of events announced to a readout unit in one message.
 pub(crate) const DISPATCH_EVENTS: u64 = 4_096;
 
-/// Assignments that readout units have not been told, where they send unasked. Bounded by the events in flight.
+/// Assignments that were not announced to readout units yet, if these send unrequested. Bounded by the events in
+/// flight.
 #[derive(Debug)]
 pub(super) struct Dispatches {
     readouts: Vec<VecDeque<Destination>>,
