@@ -5,23 +5,36 @@ use crate::filters::compile;
 use crate::output::{assert_books_match_files, field, number, verify};
 
 /// Every event takes so long that those which a builder unit has at a time take longer than a silent node is waited for.
+fn assert_takes_its_time(how: &str) {
+    let place = Place::new();
+    compile("crates/sheaf/tests/command/slow_filter.c", &place.join("libslow.so"));
+    let config = place.file(
+        "slow.toml",
+        "[run]\nevents = 80\n[filter]\nkind = \"library\"\npath = \"libslow.so\"\nparameters = \"100\"\n\
+         [readout]\ncount = 2\n[builder]\ncount = 2\n[source.emulated]\nmean_bytes = 500\nrms_bytes = 0\n",
+    );
+    let summary = place.sheaf(&format!("run {} --json {how}", config.display())).exits(0).json();
+    assert_books_match_files(&place, &summary);
+    assert_eq!(number(&summary, "ledger.stored"), 80, "{how}");
+    assert_eq!(number(&summary, "events_incomplete"), 0, "{how}");
+    assert_eq!(number(&summary, "trouble.lost_builder_sessions"), 0, "{how}");
+    assert_eq!(field(&summary, "kept.all"), true, "{how}");
+    assert_eq!(number(&summary, "counters.farm_judged"), 80, "a worker judges without being asked for");
+}
+
 #[test]
-fn a_filter_that_takes_its_time_loses_no_event() {
-    for how in ["", "--processes", "--processes --transport shm"] {
-        let place = Place::new();
-        let config = place.file(
-            "slow.toml",
-            "[run]\nevents = 80\n[filter]\nkind = \"busy\"\nbusy_us = 100000\n\
-             [readout]\ncount = 2\n[builder]\ncount = 2\n[source.emulated]\nmean_bytes = 500\nrms_bytes = 0\n",
-        );
-        let summary = place.sheaf(&format!("run {} --json {how}", config.display())).exits(0).json();
-        assert_books_match_files(&place, &summary);
-        assert_eq!(number(&summary, "ledger.stored"), 80, "{how}");
-        assert_eq!(number(&summary, "events_incomplete"), 0, "{how}");
-        assert_eq!(number(&summary, "trouble.lost_builder_sessions"), 0, "{how}");
-        assert_eq!(field(&summary, "kept.all"), true, "{how}");
-        assert_eq!(number(&summary, "counters.farm_judged"), 80, "a worker judges without being asked for");
-    }
+fn a_filter_that_takes_its_time_loses_no_event_in_one_process() {
+    assert_takes_its_time("");
+}
+
+#[test]
+fn a_filter_that_takes_its_time_loses_no_event_in_many_processes() {
+    assert_takes_its_time("--processes");
+}
+
+#[test]
+fn a_filter_that_takes_its_time_loses_no_event_in_shared_memory() {
+    assert_takes_its_time("--processes --transport shm");
 }
 
 /// Starts a run of ten events whose filter does not return from one call before the file `go` is there. Nobody would wait for it
@@ -92,13 +105,13 @@ fn a_filter_on_the_builder_units_own_thread_may_be_slow() {
     let place = Place::new();
     let config = place.file(
         "own.toml",
-        "[run]\nevents = 400\n[filter]\nkind = \"busy\"\nbusy_us = 20000\nworkers = 0\n\
-         [readout]\ncount = 2\n[builder]\ncount = 2\nevent_timeout_ms = 60000\n\
+        "[run]\nevents = 160\n[filter]\nkind = \"busy\"\nbusy_us = 20000\nworkers = 0\n\
+         [readout]\ncount = 2\n[builder]\ncount = 1\nevent_timeout_ms = 60000\n\
          [source.emulated]\nmean_bytes = 500\nrms_bytes = 0\n",
     );
     let summary = place.sheaf(&format!("run {} --json --processes", config.display())).exits(0).json();
     assert_books_match_files(&place, &summary);
-    assert_eq!(number(&summary, "ledger.stored"), 400);
+    assert_eq!(number(&summary, "ledger.stored"), 160);
     assert_eq!(number(&summary, "trouble.lost_builder_sessions"), 0);
     assert_eq!(summary["counters"].get("farm_judged"), None, "no worker judges");
     let each = field(&summary, "inline_judging_us").as_f64().unwrap();
