@@ -2,6 +2,7 @@
 //! and without.
 
 use crate::certificates::{Authority, LOOPBACK};
+use crate::nodes::MINUTES;
 use sheaf_conformance::{Lab, Limits};
 use sheaf_tcp::{PeerAddress, TcpEndpoint, TcpOptions, TcpSettings, Tls};
 use sheaf_wire::{ByteCount, Nanos, NodeId, RunNumber, SessionId};
@@ -42,6 +43,8 @@ impl TcpLab {
                 block_bytes: ByteCount::kib(64),
                 blocks: 8192,
                 rails,
+                connect_timeout: MINUTES,
+                greeting_timeout: MINUTES,
                 retry_min: Nanos::from_millis(1),
                 retry_max: Nanos::from_millis(20),
                 ..TcpSettings::default()

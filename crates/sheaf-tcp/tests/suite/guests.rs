@@ -1,6 +1,7 @@
 //! Guests join a host over TCP and leave it; other callers are refused or cut.
 
 use crate::certificates::{Authority, LOOPBACK, Wish};
+use crate::nodes::MINUTES;
 use bytes::Bytes;
 use sheaf_conformance::WATCHDOG;
 use sheaf_key::RunKey;
@@ -26,16 +27,28 @@ fn settings() -> TcpSettings {
         queue_bytes: ByteCount::kib(256),
         block_bytes: ByteCount::kib(16),
         blocks: 8,
-        greeting_timeout: Nanos::from_millis(500),
+        connect_timeout: MINUTES,
+        greeting_timeout: MINUTES,
         ..TcpSettings::default()
     }
 }
 
-fn host(host: &str, max_guests: u16, tls: Option<Tls>) -> (TcpHost, String) {
-    host_with(host, max_guests, tls, None)
+/// Settings for tests in which somebody says nothing.
+fn impatient() -> TcpSettings {
+    TcpSettings { greeting_timeout: Nanos::from_millis(500), ..settings() }
 }
 
-fn host_with(host: &str, max_guests: u16, tls: Option<Tls>, key: Option<RunKey>) -> (TcpHost, String) {
+fn host(host: &str, max_guests: u16, tls: Option<Tls>) -> (TcpHost, String) {
+    host_with(host, max_guests, tls, None, settings())
+}
+
+fn host_with(
+    host: &str,
+    max_guests: u16,
+    tls: Option<Tls>,
+    key: Option<RunKey>,
+    settings: TcpSettings,
+) -> (TcpHost, String) {
     let listener = TcpListener::bind((host, 0)).unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let (node, run, session) = (NodeId::builder(3), RunNumber(7), SessionId(1));
@@ -45,7 +58,7 @@ fn host_with(host: &str, max_guests: u16, tls: Option<Tls>, key: Option<RunKey>)
         session,
         listener,
         max_guests,
-        settings: settings(),
+        settings,
         tls,
         names: vec!["processor".to_owned()],
         key,
@@ -203,7 +216,7 @@ fn the_end_of_the_host_is_an_end_in_good_order_for_its_guests() {
 
 /// A raw caller that sends `bytes`: returns the host's refusal, and its answer.
 fn says(bytes: &[u8]) -> (Refusal, Vec<u8>) {
-    let (mut host, address) = host("127.0.0.1", 1, None);
+    let (mut host, address) = host_with("127.0.0.1", 1, None, None, impatient());
     let mut stranger = TcpStream::connect(address).unwrap();
     stranger.write_all(bytes).unwrap();
     let HostEvent::Refused(reason) = next(&mut host) else { panic!("it is refused") };
@@ -275,7 +288,10 @@ fn a_guest_at_a_wrong_address_is_told_what_is_there() {
     assert_eq!(node.join().unwrap(), Some(Refusal::WrongRun(RunNumber(0))));
     // A listener that never answers.
     let mute = TcpListener::bind("127.0.0.1:0").unwrap();
-    let error = TcpGuest::meet(&mute.local_addr().unwrap().to_string(), options(None));
+    let error = TcpGuest::meet(
+        &mute.local_addr().unwrap().to_string(),
+        GuestOptions { settings: impatient(), ..options(None) },
+    );
     assert_eq!(refused(error), Refusal::NoGreeting);
 }
 
@@ -305,7 +321,7 @@ fn with_certificates_guests_prove_to_be_of_the_system() {
 
 #[test]
 fn a_guest_without_the_key_of_the_run_is_not_let_in() {
-    let (mut host, address) = host_with("127.0.0.1", 4, None, Some(RunKey::new(&[1; 32])));
+    let (mut host, address) = host_with("127.0.0.1", 4, None, Some(RunKey::new(&[1; 32])), settings());
     let mut meet = |key: Option<[u8; 32]>| {
         let address = address.clone();
         let key = key.map(|secret| RunKey::new(&secret));

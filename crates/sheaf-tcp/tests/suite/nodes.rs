@@ -8,11 +8,15 @@ use sheaf_wire::{Nanos, NodeId, RunNumber};
 use std::time::Instant;
 
 pub(crate) const RU: NodeId = NodeId::readout(0);
+/// Limit that no slow machine reaches.
+pub(crate) const MINUTES: Nanos = Nanos::from_secs(300);
 pub(crate) const BU: NodeId = NodeId::builder(0);
 
-/// Settings with attempts in quick succession.
+/// Settings with attempts in quick succession. A slow machine is given minutes for a greeting.
 pub(crate) fn eager() -> TcpSettings {
     TcpSettings {
+        connect_timeout: MINUTES,
+        greeting_timeout: MINUTES,
         retry_min: Nanos::from_millis(1),
         retry_max: Nanos::from_millis(10),
         ..TcpSettings::default()

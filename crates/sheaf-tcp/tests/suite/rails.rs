@@ -1,6 +1,6 @@
 //! Links of several rails, of which some die: relays stand between the nodes, and are cut while frames pass.
 
-use crate::nodes::{BU, RU, expects};
+use crate::nodes::{BU, MINUTES, RU, expects};
 use bytes::Bytes;
 use sheaf_conformance::WATCHDOG;
 use sheaf_tcp::{PeerAddress, TcpEndpoint, TcpError, TcpOptions, TcpSettings};
@@ -80,6 +80,8 @@ fn settings(rails: usize) -> TcpSettings {
         block_bytes: ByteCount::kib(64),
         blocks: 16,
         rails,
+        connect_timeout: MINUTES,
+        greeting_timeout: MINUTES,
         retry_min: Nanos::from_millis(1),
         retry_max: Nanos::from_millis(20),
         ..TcpSettings::default()
