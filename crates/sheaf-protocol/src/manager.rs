@@ -165,6 +165,12 @@ impl<P: Clone> EventManager<P> {
         self.steering.is_turning()
     }
 
+    /// Returns the slots and bytes that a living builder unit has granted and that no event has taken.
+    #[must_use]
+    pub fn credit(&self, builder: u16) -> Option<(u64, ByteCount)> {
+        self.flow.builders().credit(builder)
+    }
+
     /// Live time and dead time by cause, up to `now` or the end of triggers.
     #[must_use]
     pub fn dead_time(&self, now: Timestamp) -> DeadTime {

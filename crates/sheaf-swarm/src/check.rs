@@ -7,7 +7,9 @@
 //! | every ledger balances and nothing is in flight | [`books`] |
 //! | the disks hold every stored event exactly once, each right in itself | [`outputs`] |
 //! | the books of readout units, event manager and disks agree on fragments | [`books`] |
+//! | readout units count what went in and out of them | [`readouts`] |
 //! | live time and dead time are the time of the run, each booked when it was | [`live_time`] |
+//! | nodes are given up when their signs of life say so | [`lives`] |
 //! | every drop and every missing source has a cause that was injected | [`causes`] |
 //! | and it was injected there, and before | [`blame`] |
 
@@ -16,7 +18,9 @@ pub mod books;
 pub mod causes;
 pub mod farms;
 pub mod live_time;
+pub mod lives;
 pub mod outputs;
+pub mod readouts;
 pub mod watch;
 
 use crate::disk::Disks;
@@ -200,6 +204,7 @@ pub fn at_the_end(evidence: &Evidence<'_>) -> Result<Report, Box<Failure>> {
     // What broke on the way makes the state at the end meaningless.
     if violations.is_empty() {
         books::check(evidence, &mut violations);
+        readouts::check(evidence, &mut violations);
         live_time::check(evidence, &mut violations);
         outputs::check(evidence, &mut violations);
         causes::check(evidence, &mut violations);

@@ -590,6 +590,13 @@ impl Options {
         self.system.readouts * self.system.sources_per_readout
     }
 
+    /// The readout unit of a source.
+    #[must_use]
+    pub fn readout_of(&self, source: SourceId) -> NodeId {
+        let index = source.0 / u32::from(self.system.sources_per_readout);
+        NodeId::readout(u16::try_from(index).unwrap_or(u16::MAX))
+    }
+
     /// The mean time between two fragments of a source, or its latency.
     #[must_use]
     pub fn source_period(&self, source: SourceId) -> Nanos {

@@ -226,6 +226,12 @@ impl Builders {
         Some(EndedSession { session, committed })
     }
 
+    /// Slots and bytes that a living builder has granted and that no event has taken.
+    pub(super) fn credit(&self, builder: u16) -> Option<(u64, ByteCount)> {
+        let state = self.states.get(usize::from(builder)).filter(|state| state.lives())?;
+        Some(state.credit.rest())
+    }
+
     /// Number of events of each session that are booked as stored, living sessions included.
     pub(super) fn committed(&self) -> BTreeMap<(NodeId, SessionId), u64> {
         let mut sessions = self.past.clone();

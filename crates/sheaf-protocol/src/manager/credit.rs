@@ -16,6 +16,11 @@ impl Credit {
         self.bytes = self.bytes.saturating_add(bytes.0);
     }
 
+    /// Slots and bytes that no event has taken.
+    pub(super) fn rest(&self) -> (u64, ByteCount) {
+        (self.slots, ByteCount(self.bytes))
+    }
+
     /// Returns the charge for the next event, or `None` if there is no credit for it. An event larger than all credit
     /// is given to a builder that has nothing else to do, where it may fit.
     pub(super) fn offer(&self, mean_event: Option<u64>, outstanding: usize) -> Option<u32> {

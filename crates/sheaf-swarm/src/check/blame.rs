@@ -136,8 +136,7 @@ pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
 
 impl Blame<'_> {
     fn readout_of(&self, source: SourceId) -> NodeId {
-        let index = source.0 / u32::from(self.evidence.options.system.sources_per_readout);
-        NodeId::readout(u16::try_from(index).unwrap_or(u16::MAX))
+        self.evidence.options.readout_of(source)
     }
 
     fn link(&self, one: NodeId, other: NodeId, at: Timestamp) -> bool {

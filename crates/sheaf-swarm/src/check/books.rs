@@ -13,6 +13,8 @@ pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     bytes(evidence, violations);
     sent(evidence, violations);
     readouts(evidence, violations);
+    outputs(evidence, violations);
+    credit(evidence, violations);
     if evidence.watch.faults.readout_crashes == 0 {
         fragments(evidence, violations);
     }
@@ -115,6 +117,31 @@ fn readouts(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
         }
         if !evidence.watch.reported.contains_key(&node) {
             violations.push(format!("{node} has finished, and its books are not with the event manager"));
+        }
+    }
+}
+
+/// Each output node has reported.
+fn outputs(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
+    let nodes = evidence.outputs.iter().flatten().map(|unit| unit.identity().node);
+    for node in nodes.filter(|node| !evidence.watch.reported.contains_key(node)) {
+        violations.push(format!("{node} has finished, and its books are not with the event manager"));
+    }
+}
+
+/// When all events have ended, a builder's credit is all of its room.
+fn credit(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
+    let bounds = &evidence.options.bounds;
+    for unit in evidence.builders.iter().flatten() {
+        let node = unit.identity().node;
+        let Some((slots, bytes)) = evidence.manager.credit(node.index) else { continue };
+        // What went back for lack of memory is granted when another event ends.
+        let is_whole = slots == u64::from(bounds.slots);
+        if slots > u64::from(bounds.slots) || bytes > bounds.memory || (is_whole && bytes != bounds.memory) {
+            violations.push(format!(
+                "{node} has {} slots and {}; the event manager has credit for {slots} events and {bytes}",
+                bounds.slots, bounds.memory
+            ));
         }
     }
 }

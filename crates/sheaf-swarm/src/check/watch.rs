@@ -2,7 +2,9 @@
 
 use crate::check::blame::{MissingRecord, NodeFaults};
 use crate::check::live_time::Onlooker;
+use crate::check::lives::Lives;
 use crate::check::outputs::{check_event, check_part};
+use crate::check::readouts::{ReadoutLife, ReadoutLives};
 use crate::options::{Options, TriggerOptions};
 use crate::payload::SimPayload;
 use crate::source::Planned;
@@ -89,6 +91,10 @@ pub struct Watch {
     pub vetoes: u64,
     /// Events whose ids sources announced to readout units.
     pub announced: BTreeSet<EventId>,
+    /// The signs of life that nodes have had of one another.
+    pub lives: Lives,
+    /// The present life of each readout unit.
+    pub readout_lives: ReadoutLives,
     /// Live and dead time, seen from outside.
     pub live_time: Onlooker,
     /// Builder sessions begun.
@@ -129,7 +135,15 @@ impl Watch {
         self.violation.get_or_insert(text);
     }
 
-    pub(crate) fn see_fragment(&mut self, options: &Options, planned: &Planned) {
+    /// The present life of a readout unit, seen from outside.
+    pub(crate) fn readout_life(&mut self, node: NodeId) -> &mut ReadoutLife {
+        self.readout_lives.entry(node).or_default()
+    }
+
+    /// A readout unit has taken a fragment, and holds it from now on or has dropped it.
+    pub(crate) fn see_fragment(&mut self, options: &Options, node: NodeId, planned: &Planned, is_held: bool) {
+        let has_ended = self.ended.contains_key(&planned.event);
+        self.readout_life(node).see_fragment(options, planned, is_held, has_ended);
         self.taken += 1;
         let is_stranger = planned.source.0 >= u32::from(options.source_count());
         self.strangers += u64::from(is_stranger);
@@ -154,6 +168,15 @@ impl Watch {
         }
         for MissingSource { source, reason } in event.missing.iter().copied() {
             *self.missing.entry(reason).or_default() += 1;
+            let readout = options.readout_of(source);
+            if reason == MissingReason::ReadoutSilent
+                && !self.lives.may_be_lost(now, options, builder, readout)
+            {
+                self.fail(format!(
+                    "{builder} has given up {readout} for event {} at {now}, and was not to judge it",
+                    event.id
+                ));
+            }
             self.missing_at.push(MissingRecord { at: now, builder, event: event.id, source, reason });
         }
     }

@@ -90,6 +90,7 @@ impl Cluster {
     /// Begins a life of a node, the first or another.
     pub(super) fn begin_node(&mut self, node: NodeId) {
         let index = usize::from(node.index);
+        self.watch.lives.begin(self.post.now, node);
         let me = self.host_mut(node).begin();
         match node.role {
             Role::Manager => {}
@@ -120,7 +121,15 @@ impl Cluster {
         if let Some(sender) = self.sender_for(from, to) {
             sender.handle_input(now, message);
             self.settle_sender(usize::from(to.index));
-        } else if let Some(machine) = self.machine(to) {
+            return;
+        }
+        if !lost {
+            self.watch.lives.see_word(now, &self.options, (to, from), message.header.session);
+        }
+        if to.role == Role::Readout {
+            self.watch.readout_life(to).see_message(now, &message);
+        }
+        if let Some(machine) = self.machine(to) {
             machine.handle_input(now, message);
             self.offer_again(to);
             self.settle(to);
@@ -145,6 +154,11 @@ impl Cluster {
     pub(super) fn wake(&mut self, node: NodeId, planned: Timestamp) {
         if !Post::is_awaited(self.host_mut(node), planned) {
             return;
+        }
+        if node == NodeId::MANAGER
+            && self.manager.machine.poll_timeout().is_some_and(|deadline| deadline.at <= self.post.now)
+        {
+            self.watch.lives.see_look(self.post.now, &self.options);
         }
         let (post, machine) = self.post_and_machine(node);
         let due = machine.is_some_and(|machine| post.let_do(node, machine));

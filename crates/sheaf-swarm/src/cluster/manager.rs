@@ -9,7 +9,7 @@ use crate::source::FIRST_EVENT;
 use sheaf_protocol::Identity;
 use sheaf_protocol::channel::ChannelTimes;
 use sheaf_protocol::manager::{EventManager, ManagerConfig, ManagerEvent, Triggers, Veto};
-use sheaf_wire::{Nanos, NodeId, SessionId, Timestamp, TriggerType};
+use sheaf_wire::{DropReason, Nanos, NodeId, SessionId, Timestamp, TriggerType};
 
 /// The event manager and its driver.
 #[derive(Debug)]
@@ -33,6 +33,11 @@ impl ManagerNode {
             has_started: false,
             triggers_end: false,
         }
+    }
+
+    /// Whether the run has begun.
+    pub(super) fn has_started(&self) -> bool {
+        self.has_started
     }
 }
 
@@ -76,10 +81,17 @@ impl Options {
 impl Cluster {
     /// Drains the event manager, as its contract demands.
     pub(super) fn settle_manager(&mut self) {
-        let Self { post, manager, watch, .. } = self;
+        let Self { post, manager, watch, options, .. } = self;
         post.carry_all(&mut manager.machine);
         while let Some(event) = manager.machine.poll_event() {
             watch.see_manager_event(post.now, &event);
+            if let ManagerEvent::BuilderLost { builder, session, .. } = &event
+                && let Err(what) = watch.lives.see_given_up(post.now, options, *builder, *session)
+                // When the time of a run is over, builders are given up with the events that they have.
+                && !manager.machine.ledger().dropped.contains_key(&DropReason::Stopped)
+            {
+                watch.fail(what);
+            }
             match event {
                 ManagerEvent::Started { .. } => manager.has_started = true,
                 ManagerEvent::Ended(ended) => {

@@ -3,6 +3,7 @@
 use super::post::{Happening, Host, Post, payload_bytes};
 use super::preprocessing::Preprocessing;
 use super::{Cluster, index_u16};
+use crate::check::readouts::ReadoutLife;
 use crate::log::{FragmentFate, Line, Turn};
 use crate::options::{Options, TriggerOptions};
 use crate::payload::SimPayload;
@@ -140,6 +141,8 @@ impl Cluster {
         node.lanes = self.options.shaper().map(|config| Lanes::new(config, builders, place));
         node.preprocessing = self.options.preprocessing.map(Preprocessing::new);
         node.sent = 0;
+        let life = ReadoutLife::new(self.manager.has_started());
+        self.watch.readout_lives.insert(me.node, life);
     }
 
     /// Drains the unit, as its contract demands.
@@ -150,6 +153,11 @@ impl Cluster {
             let (events, most) = (answered_events(&transmit), options.bounds.message_events);
             if events > most {
                 watch.fail(format!("{} answers {events} events at once, {most} at most", node.host.node));
+            }
+            if let Body::SuperFragments(answer) = &transmit.message.body
+                && let Err(what) = watch.readout_life(node.host.node).see_answer(options, answer)
+            {
+                watch.fail(format!("{}: {what}", node.host.node));
             }
             node.send(post, transmit);
         }
@@ -274,6 +282,7 @@ impl Cluster {
         let (id, readout) = (source.id, source.readout);
         if ends && let Some(unit) = &mut self.readouts[readout].unit {
             unit.handle_source_end(self.post.now, id);
+            self.watch.readout_life(NodeId::readout(index_u16(readout))).see_end(self.post.now, id);
             self.settle_readout(readout);
         }
     }
@@ -327,11 +336,13 @@ impl Cluster {
             trigger: 0,
             pause: Nanos::ZERO,
         };
+        let (node, held) = (unit.identity().node, unit.held().0);
         if let Err(fragment) = unit.handle_fragment(self.post.now, fragment) {
             self.sources[index].held_back = Some(fragment);
             return false;
         }
-        self.watch.see_fragment(&self.options, &planned);
+        let is_held = unit.held().0 > held;
+        self.watch.see_fragment(&self.options, node, &planned, is_held);
         self.note_fragment(index, &planned, FragmentFate::Taken);
         self.schedule_source(index);
         true

@@ -1,0 +1,192 @@
+//! Who may be judged, and when: the signs of life that each node has had of its peers, seen from outside.
+//!
+//! The rules are those of [`sheaf_protocol::liveness`]; links are not reported here. A builder's session is not given up before the
+//! event manager has had no sign of it for as long as is configured. A readout unit is given up by a builder only when that hears others.
+
+use crate::options::Options;
+use sheaf_protocol::liveness::Patience;
+use sheaf_wire::{Nanos, NodeId, Role, SessionId, Timestamp};
+use std::collections::BTreeMap;
+
+/// The signs of life that a node has had of a peer.
+#[derive(Clone, Copy, Debug, Default)]
+struct Signs {
+    /// The latest session that spoke, and the latest that is over.
+    session: SessionId,
+    over: SessionId,
+    last: Option<Timestamp>,
+    /// It was lost, as far as its own signs say, while others were heard.
+    was_lost: bool,
+}
+
+impl Signs {
+    fn quiet_since(&self, born: Timestamp) -> Timestamp {
+        self.last.unwrap_or(born)
+    }
+
+    fn lost_at(&self, born: Timestamp, patience: Patience) -> Timestamp {
+        self.quiet_since(born) + if self.last.is_some() { patience.silence } else { patience.absence }
+    }
+}
+
+/// All nodes, as their peers see them.
+#[derive(Clone, Debug, Default)]
+pub struct Lives {
+    /// By observer and peer.
+    signs: BTreeMap<(NodeId, NodeId), Signs>,
+    /// When the present life of each observer began.
+    born: BTreeMap<NodeId, Timestamp>,
+    /// When the event manager looks again who is lost.
+    look_at: Option<Timestamp>,
+}
+
+/// Time between two looks of the event manager.
+fn between_looks(options: &Options) -> Nanos {
+    Nanos(options.times.patience().absence.0 / 4)
+}
+
+impl Lives {
+    /// A node begins a life.
+    pub(crate) fn begin(&mut self, now: Timestamp, node: NodeId) {
+        self.signs.retain(|(observer, _), _| *observer != node);
+        self.born.insert(node, now);
+    }
+
+    /// A message arrives.
+    pub(crate) fn see_word(
+        &mut self,
+        now: Timestamp,
+        options: &Options,
+        (observer, peer): (NodeId, NodeId),
+        session: SessionId,
+    ) {
+        self.note_loss(now, options, observer, peer);
+        let signs = self.signs.entry((observer, peer)).or_default();
+        if session >= signs.session && session > signs.over {
+            (signs.session, signs.last) = (session, Some(now));
+        }
+    }
+
+    /// The event manager looks who is lost. Time in which it was held up itself is nobody's silence.
+    pub(crate) fn see_look(&mut self, now: Timestamp, options: &Options) {
+        let between = between_looks(options);
+        let look_at = self.look_at.unwrap_or(Timestamp::ZERO + between);
+        if look_at > now {
+            return;
+        }
+        if now.since(look_at) >= between {
+            let of_manager = self.signs.range_mut((NodeId::MANAGER, NodeId::MANAGER)..);
+            for (_, signs) in of_manager.take_while(|((observer, _), _)| *observer == NodeId::MANAGER) {
+                signs.last = signs.last.map(|last| last.max(now));
+            }
+        }
+        self.look_at = Some(now + between);
+    }
+
+    /// The event manager gives up a session of a builder, which is neither for a later one nor because the time of the run is over.
+    ///
+    /// # Errors
+    /// It is too early for that.
+    pub(crate) fn see_given_up(
+        &mut self,
+        now: Timestamp,
+        options: &Options,
+        builder: NodeId,
+        session: SessionId,
+    ) -> Result<(), String> {
+        let signs = self.signs.entry((NodeId::MANAGER, builder)).or_default();
+        signs.over = signs.over.max(session);
+        if signs.session > session {
+            return Ok(());
+        }
+        let lost_at = signs.lost_at(Timestamp::ZERO, options.times.patience());
+        if now < lost_at {
+            let last = signs.last;
+            return Err(format!(
+                "{builder}/{session} is given up at {now}, too early: the last sign of it was at {last:?}"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether a builder may have given up a readout unit in its present life.
+    pub(crate) fn may_be_lost(
+        &self,
+        now: Timestamp,
+        options: &Options,
+        builder: NodeId,
+        readout: NodeId,
+    ) -> bool {
+        let was_lost = self.signs.get(&(builder, readout)).is_some_and(|signs| signs.was_lost);
+        was_lost || self.is_lost(now, options, builder, readout)
+    }
+
+    /// Before there is a sign of a readout unit: takes note whether it was lost until now.
+    fn note_loss(&mut self, now: Timestamp, options: &Options, observer: NodeId, peer: NodeId) {
+        if (observer.role, peer.role) == (Role::Builder, Role::Readout)
+            && self.is_lost(now, options, observer, peer)
+        {
+            self.signs.entry((observer, peer)).or_default().was_lost = true;
+        }
+    }
+
+    fn is_lost(&self, now: Timestamp, options: &Options, builder: NodeId, readout: NodeId) -> bool {
+        let born = self.born.get(&builder).copied().unwrap_or_default();
+        let of = |peer| self.signs.get(&(builder, peer)).copied().unwrap_or_default();
+        let signs = of(readout);
+        let hears_others = of(NodeId::MANAGER).last >= Some(signs.quiet_since(born));
+        hears_others && signs.lost_at(born, options.times.patience()) <= now
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BUILDER: NodeId = NodeId::builder(0);
+    const READOUT: NodeId = NodeId::readout(0);
+
+    fn at(milliseconds: u64) -> Timestamp {
+        Timestamp(milliseconds * 1_000_000)
+    }
+
+    /// Whether a builder may be given up then, where a silent node is waited for 50 ms.
+    fn is_right(lives: &Lives, time: u64) -> bool {
+        lives.clone().see_given_up(at(time), &Options::default(), BUILDER, SessionId(1)).is_ok()
+    }
+
+    #[test]
+    fn a_builder_is_not_given_up_before_its_time_is_over() {
+        let (mut lives, options) = (Lives::default(), Options::default());
+        lives.see_word(at(100), &options, (NodeId::MANAGER, BUILDER), SessionId(1));
+        assert!(!is_right(&lives, 149) && is_right(&lives, 150));
+        // A later session says that the one before is over.
+        lives.see_word(at(110), &options, (NodeId::MANAGER, BUILDER), SessionId(2));
+        assert!(is_right(&lives, 110));
+    }
+
+    #[test]
+    fn nobody_is_silent_while_the_event_manager_is_held_up() {
+        let (mut lives, options) = (Lives::default(), Options::default());
+        lives.see_word(at(1), &options, (NodeId::MANAGER, BUILDER), SessionId(1));
+        lives.see_look(at(13), &options);
+        assert!(is_right(&lives, 51));
+        lives.see_look(at(150), &options);
+        assert!(!is_right(&lives, 199) && is_right(&lives, 200));
+    }
+
+    #[test]
+    fn a_builder_that_is_cut_off_itself_may_not_judge_a_readout_unit() {
+        let (mut lives, options) = (Lives::default(), Options::default());
+        lives.begin(at(0), BUILDER);
+        lives.see_word(at(10), &options, (BUILDER, NodeId::MANAGER), SessionId(1));
+        lives.see_word(at(11), &options, (BUILDER, READOUT), SessionId(1));
+        let may = |lives: &Lives, time| lives.may_be_lost(at(time), &options, BUILDER, READOUT);
+        assert!(!may(&lives, 2_000));
+        lives.see_word(at(12), &options, (BUILDER, NodeId::MANAGER), SessionId(1));
+        assert!(!may(&lives, 60) && may(&lives, 61));
+        // An event may have been given up before the unit was heard again.
+        lives.see_word(at(500), &options, (BUILDER, READOUT), SessionId(1));
+        assert!(may(&lives, 501));
+    }
+}

@@ -1,0 +1,227 @@
+//! Readout units, seen from outside: what goes in and out of each says what it must have counted, and which reasons it may give.
+
+use super::Evidence;
+use crate::options::Options;
+use crate::payload::SimPayload;
+use crate::source::Planned;
+use sheaf_protocol::ledger::Counter;
+use sheaf_wire::message::{Body, EventRange, Message, SuperFragments};
+use sheaf_wire::{DropReason, EventId, MissingReason, MissingSource, NodeId, SourceId, Timestamp};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The present life of a readout unit.
+#[derive(Clone, Debug, Default)]
+pub struct ReadoutLife {
+    /// The run was under way when it began: what its sources had sent before is gone.
+    joins_late: bool,
+    /// The highest event that each source has given.
+    highest: BTreeMap<SourceId, EventId>,
+    /// Fragments that came after one of a higher event.
+    out_of_order: u64,
+    /// Fragments that it held when they came. Kept where sources repeat fragments.
+    held: BTreeSet<(SourceId, EventId)>,
+    /// Fragments that it certainly held already when they came once more.
+    duplicates: u64,
+    /// When each event was first asked for, at the earliest.
+    asked: BTreeMap<EventId, Timestamp>,
+    /// Events answered, with attempt and part where they are built in parts.
+    answered: BTreeSet<(EventId, u16, u16)>,
+    /// Answers given before.
+    repeated: u64,
+    /// Sources that have ended, and when.
+    ended: BTreeMap<SourceId, Timestamp>,
+}
+
+impl ReadoutLife {
+    pub(crate) fn new(joins_late: bool) -> Self {
+        Self { joins_late, ..Self::default() }
+    }
+
+    /// A fragment was taken, and is held from now on or was dropped. `has_ended` where its event has.
+    pub(crate) fn see_fragment(
+        &mut self,
+        options: &Options,
+        planned: &Planned,
+        is_held: bool,
+        has_ended: bool,
+    ) {
+        let Planned { event, source, .. } = *planned;
+        if source.0 >= u32::from(options.source_count()) {
+            return;
+        }
+        let highest = self.highest.entry(source).or_insert(event);
+        self.out_of_order += u64::from(event < *highest);
+        *highest = event.max(*highest);
+        if !options.sources.duplicate.is_possible() {
+            return;
+        }
+        if is_held {
+            self.held.insert((source, event));
+        } else if !has_ended && self.held.contains(&(source, event)) {
+            self.duplicates += 1;
+        }
+    }
+
+    pub(crate) fn see_end(&mut self, now: Timestamp, source: SourceId) {
+        self.ended.entry(source).or_insert(now);
+    }
+
+    /// A message has arrived. Those of the event manager may be taken later, when one before them has come.
+    pub(crate) fn see_message(&mut self, now: Timestamp, message: &Message<SimPayload>) {
+        match &message.body {
+            Body::FragmentRequest(ranges) => ranges.iter().for_each(|range| self.see_asked(now, range)),
+            Body::PartRequest(request) => {
+                request.ranges.iter().for_each(|range| self.see_asked(now, range));
+            }
+            Body::Dispatch(destinations) => {
+                destinations.iter().for_each(|to| self.see_asked(now, &to.events));
+            }
+            _ => {}
+        }
+    }
+
+    fn see_asked(&mut self, now: Timestamp, range: &EventRange) {
+        for number in 0..u64::from(range.count) {
+            self.asked.entry(EventId(range.first.0.saturating_add(number))).or_insert(now);
+        }
+    }
+
+    /// Super-fragments leave.
+    ///
+    /// # Errors
+    /// The rule that they break.
+    pub(crate) fn see_answer(
+        &mut self,
+        options: &Options,
+        answer: &SuperFragments<SimPayload>,
+    ) -> Result<(), String> {
+        let mut missing = answer.missing.iter();
+        for entry in &answer.entries {
+            for event in entry.events() {
+                self.repeated += u64::from(!self.answered.insert((event, entry.attempt, entry.part)));
+                for missing in missing.by_ref().take(usize::from(entry.missing)) {
+                    self.check_missing(options, event, missing)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_missing(
+        &self,
+        options: &Options,
+        event: EventId,
+        missing: &MissingSource,
+    ) -> Result<(), String> {
+        let MissingSource { source, reason } = *missing;
+        if reason != MissingReason::SourceSilent {
+            return Ok(());
+        }
+        let is_optional = u16::try_from(source.0).is_ok_and(|number| options.is_optional(number));
+        if self.joins_late && !is_optional {
+            return Err(format!(
+                "source {source} misses in event {event} as {reason}, and the unit was started again"
+            ));
+        }
+        // Nobody is silent before the time for silent sources is over, and who has ended is awaited no more.
+        if let (Some(asked), Some(ended)) = (self.asked.get(&event), self.ended.get(&source))
+            && *asked + options.times.merge > *ended
+        {
+            return Err(format!(
+                "source {source} misses in event {event} as {reason}; it ended at {ended}, the event was asked for at {asked}"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// What each readout unit has counted is what went in and out of it.
+pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
+    for unit in evidence.readouts.iter().flatten() {
+        let (node, books) = (unit.identity().node, unit.books());
+        let Some(life) = evidence.watch.readout_lives.get(&node) else { continue };
+        let counted = |counter| books.counters.get(&counter).copied().unwrap_or_default();
+        let out_of_order = counted(Counter::OutOfOrder);
+        if out_of_order != life.out_of_order {
+            let given = life.out_of_order;
+            violations
+                .push(format!("{node} was given {given} fragments out of order, {out_of_order} are booked"));
+        }
+        let resent = counted(Counter::Resent);
+        if resent < life.repeated {
+            let repeated = life.repeated;
+            violations.push(format!("{node} has repeated {repeated} answers, {resent} are booked as resent"));
+        }
+        let dropped = |reason| books.fragments.dropped.get(&reason).copied().unwrap_or_default();
+        let duplicates = dropped(DropReason::Duplicate);
+        // One that was dropped because nothing asked for it is not held when it comes once more.
+        if dropped(DropReason::UnknownEvent) == 0 && duplicates < life.duplicates {
+            let given = life.duplicates;
+            violations.push(format!("{node} was given {given} duplicates, {duplicates} are booked"));
+        }
+    }
+}
+
+/// The lives of all readout units.
+pub type ReadoutLives = BTreeMap<NodeId, ReadoutLife>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sheaf_wire::{Nanos, SuperFragment};
+
+    fn planned(event: u64) -> Planned {
+        Planned { event: EventId(event), source: SourceId(0), bytes: 10, trigger: 0, pause: Nanos::ZERO }
+    }
+
+    /// An answer to event 5 that misses source 0.
+    fn answer(reason: MissingReason) -> SuperFragments<SimPayload> {
+        SuperFragments {
+            entries: vec![SuperFragment {
+                event: EventId(5),
+                count: 1,
+                attempt: 0,
+                part: 0,
+                fragments: 0,
+                missing: 1,
+            }],
+            fragments: Vec::new(),
+            missing: vec![MissingSource { source: SourceId(0), reason }],
+        }
+    }
+
+    #[test]
+    fn fragments_that_come_twice_or_late_are_counted() {
+        let mut options = Options::default();
+        options.sources.duplicate = crate::dice::Ratio::percent(1);
+        let mut life = ReadoutLife::new(false);
+        for (event, is_held, has_ended) in
+            [(1, true, false), (3, true, false), (2, true, false), (3, false, false), (1, false, true)]
+        {
+            life.see_fragment(&options, &planned(event), is_held, has_ended);
+        }
+        assert_eq!((life.out_of_order, life.duplicates), (2, 1));
+    }
+
+    #[test]
+    fn a_source_is_not_silent_that_ended_before_its_time_was_over() {
+        let options = Options::default();
+        let range = EventRange::one(EventId(5), 0);
+        for (end, is_right) in [(0, false), (options.times.merge.0 - 1, false), (options.times.merge.0, true)]
+        {
+            let mut life = ReadoutLife::new(false);
+            life.see_asked(Timestamp::ZERO, &range);
+            life.see_end(Timestamp(end), SourceId(0));
+            let answer = answer(MissingReason::SourceSilent);
+            assert_eq!(life.see_answer(&options, &answer).is_ok(), is_right, "ended at {end}");
+        }
+    }
+
+    #[test]
+    fn what_a_unit_that_was_started_again_lacks_is_not_silence() {
+        let (options, mut life) = (Options::default(), ReadoutLife::new(true));
+        assert!(life.see_answer(&options, &answer(MissingReason::ReadoutRestarted)).is_ok());
+        assert!(life.see_answer(&options, &answer(MissingReason::SourceSilent)).is_err());
+        assert_eq!(life.repeated, 1);
+    }
+}
