@@ -31,7 +31,7 @@ impl Signs {
 
 /// All nodes, as their peers see them.
 #[derive(Clone, Debug, Default)]
-pub struct Lives {
+pub struct LifeRecord {
     /// By observer and peer.
     signs: BTreeMap<(NodeId, NodeId), Signs>,
     /// When the present life of each observer began.
@@ -45,7 +45,7 @@ fn between_looks(options: &Options) -> Nanos {
     Nanos(options.times.patience().absence.0 / 4)
 }
 
-impl Lives {
+impl LifeRecord {
     /// A node begins a life.
     pub(crate) fn begin(&mut self, now: Timestamp, node: NodeId) {
         self.signs.retain(|(observer, _), _| *observer != node);
@@ -151,13 +151,13 @@ mod tests {
     }
 
     /// Whether a builder may be given up then, where a silent node is waited for 50 ms.
-    fn is_right(lives: &Lives, time: u64) -> bool {
+    fn is_right(lives: &LifeRecord, time: u64) -> bool {
         lives.clone().see_given_up(at(time), &Options::default(), BUILDER, SessionId(1)).is_ok()
     }
 
     #[test]
     fn a_builder_is_not_given_up_before_its_time_is_over() {
-        let (mut lives, options) = (Lives::default(), Options::default());
+        let (mut lives, options) = (LifeRecord::default(), Options::default());
         lives.see_word(at(100), &options, (NodeId::MANAGER, BUILDER), SessionId(1));
         assert!(!is_right(&lives, 149) && is_right(&lives, 150));
         // A later session says that the one before is over.
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn nobody_is_silent_while_the_event_manager_is_held_up() {
-        let (mut lives, options) = (Lives::default(), Options::default());
+        let (mut lives, options) = (LifeRecord::default(), Options::default());
         lives.see_word(at(1), &options, (NodeId::MANAGER, BUILDER), SessionId(1));
         lives.see_look(at(13), &options);
         assert!(is_right(&lives, 51));
@@ -177,11 +177,11 @@ mod tests {
 
     #[test]
     fn a_builder_that_is_cut_off_itself_may_not_judge_a_readout_unit() {
-        let (mut lives, options) = (Lives::default(), Options::default());
+        let (mut lives, options) = (LifeRecord::default(), Options::default());
         lives.begin(at(0), BUILDER);
         lives.see_word(at(10), &options, (BUILDER, NodeId::MANAGER), SessionId(1));
         lives.see_word(at(11), &options, (BUILDER, READOUT), SessionId(1));
-        let may = |lives: &Lives, time| lives.may_be_lost(at(time), &options, BUILDER, READOUT);
+        let may = |lives: &LifeRecord, time| lives.may_be_lost(at(time), &options, BUILDER, READOUT);
         assert!(!may(&lives, 2_000));
         lives.see_word(at(12), &options, (BUILDER, NodeId::MANAGER), SessionId(1));
         assert!(!may(&lives, 60) && may(&lives, 61));

@@ -135,7 +135,7 @@ impl ReadoutLife {
     }
 }
 
-/// What each readout unit has counted is what went in and out of it.
+/// Compares the counts of each readout unit with what entered and left it.
 pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     for unit in evidence.readouts.iter().flatten() {
         let (node, books) = (unit.identity().node, unit.books());
@@ -163,7 +163,7 @@ pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
 }
 
 /// The lives of all readout units.
-pub type ReadoutLives = BTreeMap<NodeId, ReadoutLife>;
+pub type ReadoutRecords = BTreeMap<NodeId, ReadoutLife>;
 
 #[cfg(test)]
 mod tests {

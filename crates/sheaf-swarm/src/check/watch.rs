@@ -2,9 +2,9 @@
 
 use crate::check::blame::{MissingRecord, NodeFaults};
 use crate::check::live_time::Onlooker;
-use crate::check::lives::Lives;
+use crate::check::lives::LifeRecord;
 use crate::check::outputs::{check_event, check_part};
-use crate::check::readouts::{ReadoutLife, ReadoutLives};
+use crate::check::readouts::{ReadoutLife, ReadoutRecords};
 use crate::options::{Options, TriggerOptions};
 use crate::payload::SimPayload;
 use crate::source::Planned;
@@ -92,9 +92,9 @@ pub struct Watch {
     /// Events whose ids sources announced to readout units.
     pub announced: BTreeSet<EventId>,
     /// The signs of life that nodes have had of one another.
-    pub lives: Lives,
+    pub lives: LifeRecord,
     /// The present life of each readout unit.
-    pub readout_lives: ReadoutLives,
+    pub readout_lives: ReadoutRecords,
     /// Live and dead time, seen from outside.
     pub live_time: Onlooker,
     /// Builder sessions begun.
