@@ -83,7 +83,7 @@ pub enum BuilderEvent<P> {
     /// The event manager has given this session up: what was built and not yet returned is built elsewhere. The driver
     /// ends this machine and starts a new one with a greater session.
     Fenced,
-    /// The event manager lives anew; it knows nothing of this run any more.
+    /// The event manager has restarted and has lost the state of this run.
     ManagerRestarted,
 }
 
@@ -99,7 +99,7 @@ impl Built {
     }
 }
 
-/// News for the driver. Events, whole or in part, stay in their assemblies until they are taken.
+/// Event queued for the driver. Built events and parts stay in their assemblies until the driver takes them.
 #[derive(Debug)]
 enum News<P> {
     Built(AssemblyKey),
@@ -126,7 +126,7 @@ pub struct BuilderUnit<P> {
     readouts: Vec<Owing>,
     waits: Waits,
     books: NodeBooks,
-    /// News for the driver.
+    /// Events queued for the driver.
     news: VecDeque<News<P>>,
     closed: bool,
     fenced: bool,
@@ -210,7 +210,7 @@ impl<P: Payload> BuilderUnit<P> {
         (self.assemblies.len(), self.assemblies.built(), self.held)
     }
 
-    /// Bytes asked for and not answered, as far as they are counted: where there is a bound.
+    /// Requested bytes that have not been answered. Counted only if a bound is configured.
     #[must_use]
     pub fn in_flight(&self) -> ByteCount {
         self.asks.in_flight()
@@ -237,7 +237,7 @@ impl<P: Payload> BuilderUnit<P> {
             readout.note_word(now);
         }
         match (header.sender.role, message.body) {
-            // It was asked again, and has not what it was asked for.
+            // The request was repeated; the readout unit is alive but does not have the fragments yet.
             (Role::Readout, Body::Acknowledge) => {}
             (Role::Readout, Body::SuperFragments(parts)) => {
                 self.handle_super_fragments(now, header.sender.index, parts);
@@ -268,21 +268,23 @@ impl<P: Payload> BuilderUnit<P> {
         2 * self.held.0 >= self.config.memory.0
     }
 
-    /// Takes note of whether the output holds the builder up, so that the event manager can name the cause of dead time.
-    /// The node knows: it sees the output fail, and how many events wait for it.
+    /// Records whether the output delays the builder, so that the event manager can name the cause of dead
+    /// time. The node decides this: it sees output errors and the number of events that wait for output.
     pub fn handle_output(&mut self, now: Timestamp, behind: bool) {
         self.returns.note_output(now, behind);
     }
 
-    /// Takes note of the work that is under way on built events. The event manager hears of it with the next request, at the
-    /// latest with a heartbeat: it matters to the end of a run alone, which waits for that long at least.
+    /// Records the work in progress on built events. It is sent to the event manager with the next request,
+    /// at the latest with the next heartbeat. Only the end of a run depends on it, and the end waits for at
+    /// least that long.
     pub fn handle_work(&mut self, work: Work) {
         self.returns.note_work(work);
     }
 
-    /// Takes the decision about a built event that has none. Events are decided in any order, but [`Decision::Stored`] is
-    /// said in the order in which events stand in this session's output: their number tells which part of it counts.
-    /// [`Decision::StoredAt`] says so itself, and comes in any order.
+    /// Records the decision on a built event. Events may be decided in any order. [`Decision::Stored`] must
+    /// be given in the order of the events in this session's output, because the event manager derives the
+    /// valid part of the output from their number. [`Decision::StoredAt`] carries its place and may be given
+    /// in any order.
     ///
     /// # Panics
     /// If `event` is not built here, or is decided already.
@@ -320,7 +322,8 @@ impl<P: Payload> BuilderUnit<P> {
         }
     }
 
-    /// Takes note that the node was held up itself, and has not spoken for longer than this machine's time says.
+    /// Records that the node itself was stalled and has been silent for longer than this machine's time
+    /// shows.
     pub fn handle_stall(&mut self, now: Timestamp) {
         self.returns.speak_at_once(now);
     }
@@ -352,7 +355,7 @@ impl<P: Payload> BuilderUnit<P> {
         Some(Transmit { to: NodeId::MANAGER, message })
     }
 
-    /// The next thing for the driver to know.
+    /// Returns the next event for the driver.
     #[inline]
     pub fn poll_event(&mut self) -> Option<BuilderEvent<P>> {
         Some(match self.news.pop_front()? {
@@ -385,7 +388,8 @@ impl<P: Payload> BuilderUnit<P> {
             return None;
         }
         let [event, retry] = self.waits.deadlines(&self.assemblies);
-        // While the channel is full nothing can be said: the acknowledgement that opens it is the next chance.
+        // Nothing can be sent while the channel is full. The acknowledgement that opens it triggers the next
+        // attempt.
         let [batch, heartbeat] = self.returns.due_at().map(|at| at.filter(|_| self.channel.is_open()));
         let batch = batch.map(|at| Deadline { at, why: Why::Batch });
         let heartbeat = heartbeat.map(|at| Deadline { at, why: Why::Heartbeat });
@@ -448,7 +452,7 @@ impl<P: Payload> BuilderUnit<P> {
         }
     }
 
-    /// Ends an event that the driver does not get, or no more of.
+    /// Ends an event that is not passed to the driver, or not passed on again.
     fn finish(
         &mut self,
         now: Timestamp,
@@ -539,8 +543,8 @@ impl<P: Payload> BuilderUnit<P> {
         }
     }
 
-    /// Frees memory when an event has grown beyond it. Younger events make way, the youngest first; if there are none,
-    /// the event itself is given back.
+    /// Frees memory when an event has grown beyond the limit. The youngest events are given back first. If
+    /// there are no younger ones, the event itself is given back.
     fn make_room(&mut self, now: Timestamp, key: AssemblyKey) {
         while self.held > self.config.memory {
             let youngest =
@@ -633,8 +637,8 @@ impl<P: Payload> BuilderUnit<P> {
 
     // Silence.
 
-    /// Whether a readout unit is given up. A builder that has heard nothing of the event manager meanwhile may be cut off itself,
-    /// and has no opinion.
+    /// Returns whether a readout unit is given up. If the builder has received nothing from the event manager
+    /// in the meantime either, the builder itself may be disconnected, and the readout unit is not given up.
     fn is_lost(&self, now: Timestamp, readout: u16) -> bool {
         let Some(readout) = self.readouts.get(usize::from(readout)) else {
             return true;

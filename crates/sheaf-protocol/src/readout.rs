@@ -54,7 +54,7 @@ pub enum ReadoutEvent {
     Started,
     /// The run closes: stop the sources.
     Closed,
-    /// The event manager lives anew; it knows nothing of this run any more.
+    /// The event manager has restarted and has lost the state of this run.
     ManagerRestarted,
     /// Traffic is shaped so from now on. Where there is a barrel shifter this comes again and again, as the clocks of the two
     /// nodes drift apart.
@@ -214,18 +214,18 @@ impl<P: Payload> ReadoutUnit<P> {
         Some(Transmit { to: NodeId::MANAGER, message })
     }
 
-    /// Takes note of whether its driver processes fragments before they leave. The event manager hears of it with the next status:
-    /// it matters to the end of a run alone, which waits for that.
+    /// Records whether the driver processes fragments before they are sent. It is sent to the event manager
+    /// with the next status. Only the end of a run depends on it.
     pub fn handle_processing(&mut self, processing: bool) {
         self.processing = processing;
     }
 
-    /// Takes note that so many bytes less than were composed left the unit, because its driver has processed them.
+    /// Records the bytes by which the driver's processing has reduced the data sent.
     pub fn note_saved(&mut self, bytes: u64) {
         self.merger.books_mut().save(bytes);
     }
 
-    /// Takes note that so many bytes more than were composed left the unit, because its driver has processed them.
+    /// Records the bytes by which the driver's processing has increased the data sent.
     pub fn note_added(&mut self, bytes: u64) {
         self.merger.books_mut().send(bytes);
     }
@@ -245,7 +245,7 @@ impl<P: Payload> ReadoutUnit<P> {
         None
     }
 
-    /// The next thing for the driver to know.
+    /// Returns the next event for the driver.
     pub fn poll_event(&mut self) -> Option<ReadoutEvent> {
         self.events.pop_front()
     }
@@ -258,7 +258,8 @@ impl<P: Payload> ReadoutUnit<P> {
 
     /// When to call [`Self::handle_timeout`] and [`Self::poll_transmit`] at the latest.
     pub fn poll_timeout(&mut self) -> Option<Deadline> {
-        // While the channel is full nothing can be said: the acknowledgement that opens it is the next chance.
+        // Nothing can be sent while the channel is full. The acknowledgement that opens it triggers the next
+        // attempt.
         let heartbeat = self.reports.due_at().filter(|_| self.channel.is_open());
         let heartbeat = heartbeat.map(|at| Deadline { at, why: Why::Heartbeat });
         let [merge, orphan] = self.merger.deadlines();
@@ -298,7 +299,8 @@ impl<P: Payload> ReadoutUnit<P> {
         }
     }
 
-    /// Events that go to a builder unasked: as if it had asked, and at most as many as the event manager says at a time.
+    /// Sends events to a builder without a request, as if it had requested them. The event manager limits
+    /// their number.
     fn handle_dispatch(&mut self, now: Timestamp, destinations: &[Destination]) {
         let mut left = DISPATCH_EVENTS;
         for Destination { events, builder } in destinations {

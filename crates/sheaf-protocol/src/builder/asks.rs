@@ -44,12 +44,13 @@ impl Asks {
         self.pull.is_some()
     }
 
-    /// Bytes asked for and not answered, as far as they are counted: where there is a bound.
+    /// Returns the requested bytes that have not been answered. Counted only if a bound is configured.
     pub(super) fn in_flight(&self) -> ByteCount {
         self.pull.as_ref().map_or(ByteCount::ZERO, Pull::in_flight)
     }
 
-    /// Takes note that the barrel shifter turns or stands: what may be in flight is what is asked for, or the credit.
+    /// Records whether the barrel shifter is running. While it runs, all requests may be in flight; otherwise
+    /// the credit limits them.
     pub(super) fn note_shape(&mut self, shape: Shape) {
         if shape.clock < self.shaped_at {
             return;
@@ -86,7 +87,7 @@ impl Asks {
         }
     }
 
-    /// Asks a readout unit once more for what it was asked for of an event.
+    /// Repeats the request to a readout unit for an event.
     pub(super) fn ask_again<P: Payload>(&mut self, readout: u16, assembly: &mut Assembly<P>) {
         let range = EventRange::one(assembly.event, assembly.attempt);
         let (ask, charge) = (assembly.ask(usize::from(readout)), assembly.uncharge(readout));

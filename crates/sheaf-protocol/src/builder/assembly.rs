@@ -23,7 +23,7 @@ const SPREAD: usize = 64;
 /// Fewer events in the order of their age are never swept.
 const BY_AGE_FLOOR: usize = 64;
 
-/// A readout unit that has not been asked for an event yet, in place of what was charged.
+/// Marks a readout unit without a request for an event, in place of its charge.
 pub(super) const NOT_ASKED: u32 = u32::MAX;
 
 /// Names an assembly. Event, attempt and part are in the key, so that one that outlived its assembly, or its part, is
@@ -123,8 +123,8 @@ impl<P: Payload> Assembly<P> {
         AssemblyKey::new(self.event, place, self.attempt, self.part)
     }
 
-    /// Whether a super-fragment answers what was asked for. The whole of an event is the same in every attempt, its parts are
-    /// not.
+    /// Returns whether a super-fragment answers the current request. A whole event is the same in every
+    /// attempt; its parts are not.
     #[inline]
     pub(super) fn takes(&self, entry: &SuperFragment) -> bool {
         entry.part == self.part && (self.part == 0 || entry.attempt == self.attempt)
@@ -138,7 +138,7 @@ impl<P: Payload> Assembly<P> {
         is_new
     }
 
-    /// Begins a part: the readout units that `is_asked` says are awaited.
+    /// Begins a part, and awaits the readout units for which `is_asked` returns true.
     pub(super) fn begin_part(&mut self, part: u16, is_asked: impl Fn(usize) -> bool) {
         (self.part, self.silences) = (part, 0);
         self.awaited = 0;
@@ -186,15 +186,16 @@ impl<P: Payload> Assembly<P> {
         }
     }
 
-    /// Takes note that the time for an answer has passed. Whether it is to be asked for again: after once, twice, four times this
-    /// time and so on, and then every [`LONGEST_PATIENCE`] times. Answers that are slow, and not lost, are slow because much is
-    /// on its way already: who asks for all of it again and again at the same pace makes it more without end.
+    /// Records that the time for an answer has passed, and returns whether to repeat the request. Requests
+    /// are repeated after 1, 2, 4, ... times this time, and then every [`LONGEST_PATIENCE`] times. The
+    /// interval doubles because slow answers are usually caused by load: repeating at a constant rate would
+    /// increase the load without limit.
     pub(super) fn loses_patience(&mut self) -> bool {
         self.silences = self.silences.saturating_add(1);
         self.silences.is_power_of_two() || self.silences.is_multiple_of(LONGEST_PATIENCE)
     }
 
-    /// The sources that have been asked for in the parts that have ended.
+    /// Returns the sources that were requested in completed parts.
     pub(super) fn named_sources(&self) -> impl Iterator<Item = SourceId> {
         let here = self.fragments.iter().map(|fragment| fragment.source);
         here.chain(self.missing.iter().map(|missing| missing.source))
@@ -226,7 +227,8 @@ impl<P: Payload> Assembly<P> {
         charge
     }
 
-    /// The first readout unit that has not answered and was not asked, where none that was asked still owes an answer.
+    /// Returns the first readout unit that has no request and has not answered, if all requests so far are
+    /// answered.
     pub(super) fn stands_at(&self) -> Option<usize> {
         let not_asked = |readout: &usize| self.charges[*readout] == NOT_ASKED && self.is_awaited(*readout);
         let stands = self.charged_readouts == 0 && self.awaited > 0;
@@ -260,7 +262,7 @@ impl<P: Payload> Assembly<P> {
             self.fragments.push(fragment);
         }
         self.bytes += bytes;
-        // Not `extend`: most often there is none, and nothing of the list is looked at.
+        // Not `extend`: the iterator is usually empty, and then the list is not touched.
         for missing in missing {
             self.missing.push(missing);
         }
@@ -330,8 +332,8 @@ fn no_event<P>() -> Event<P> {
     }
 }
 
-/// All assemblies, found by event in constant time. They stay where they are, until their event is decided, and are used again
-/// with their vectors. The index is only asked for single events.
+/// All assemblies, found by event in constant time. An assembly keeps its place until its event is decided,
+/// and is then reused with its vectors. The index is used only to look up single events.
 #[derive(Debug)]
 pub(super) struct Assemblies<P> {
     readouts: u16,
@@ -519,7 +521,7 @@ impl<P: Payload> Assemblies<P> {
         assembly
     }
 
-    /// The assembly of an event, if this is its attempt, and the part that it has come to.
+    /// Returns the assembly of an event if its attempt and current part match.
     pub(super) fn of_attempt(&mut self, event: EventId, attempt: u16, part: u16) -> Option<&mut Assembly<P>> {
         let index = building(&self.by_event, &self.assemblies, event)?;
         let assembly = &mut self.assemblies[index as usize];

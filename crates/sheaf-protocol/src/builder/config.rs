@@ -28,8 +28,8 @@ pub enum Asking {
     /// Readout units send in their slots: it asks at once as long as the barrel shifter turns. While that stands it asks for so
     /// many bytes in flight at most.
     Barrel(ByteCount),
-    /// The event manager tells the readout units, which send unasked. It asks only for what has not come after
-    /// `request_retry`.
+    /// The event manager sends destinations to the readout units, which send without a request. The builder
+    /// requests only super-fragments that have not arrived after `request_retry`.
     Unasked,
 }
 
@@ -69,7 +69,7 @@ pub struct BuilderConfig {
     pub batch_events: usize,
     /// See `batch_events`.
     pub batch_time: Nanos,
-    /// The event manager hears of this node at least this often.
+    /// Maximum interval between messages to the event manager.
     pub heartbeat: Nanos,
     /// Times of the channel to the event manager.
     pub channel: ChannelTimes,

@@ -56,7 +56,7 @@ impl<P: Payload> Early<P> {
         self.over.insert(EventIdRange::one(event));
     }
 
-    /// Keeps a part; says how many parts were given up for it.
+    /// Keeps a part. Returns the number of parts that were discarded for it.
     pub(super) fn keep(&mut self, event: EventId, part: Part<P>) -> u64 {
         self.held += part.bytes();
         self.count += 1;

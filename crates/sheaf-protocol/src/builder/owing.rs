@@ -1,4 +1,4 @@
-//! State of a readout unit that owes a builder answers.
+//! State of a readout unit with unanswered requests.
 
 use crate::liveness::{Liveness, Patience};
 use sheaf_wire::Timestamp;

@@ -1,4 +1,4 @@
-//! Events that are not asked for as a whole: parts of them are built, judged by the driver, and built on.
+//! Events that are built in parts: the driver filters each part and decides whether to request more.
 
 use super::assembly::AssemblyKey;
 use super::scope::{Ask, Plan, Selection};
@@ -45,7 +45,7 @@ impl<P: Payload> BuilderUnit<P> {
         self.end_part(now, key, outcome, reason);
     }
 
-    /// Ends an event of which no more is asked for.
+    /// Ends an event without requesting more of it.
     pub(super) fn end_part(
         &mut self,
         now: Timestamp,
@@ -58,7 +58,7 @@ impl<P: Payload> BuilderUnit<P> {
         self.finish(now, key, outcome, reason, incomplete);
     }
 
-    /// Begins events of which not everything is asked for at once.
+    /// Begins events that are requested in parts.
     pub(super) fn begin_in_parts(&mut self, now: Timestamp, assignments: &[Assignment]) {
         for assignment in assignments {
             let Some(key) = self.assemblies.find(assignment.event) else {
@@ -75,7 +75,7 @@ impl<P: Payload> BuilderUnit<P> {
             self.waits.begin(now, key, &self.assemblies);
             self.ask_for_part(key, &plan);
             if self.assemblies[key].awaited == 0 {
-                // Nobody answers triggers of this type.
+                // No source answers triggers of this type.
                 self.complete(now, key);
             }
         }
@@ -123,7 +123,7 @@ impl<P: Payload> BuilderUnit<P> {
         true
     }
 
-    /// Asks for more of an event. False if there is no more of what is wanted.
+    /// Requests more of an event. Returns false if none of the wanted sources is left.
     fn build_on(&mut self, now: Timestamp, key: AssemblyKey, more: &More) -> bool {
         let plan = self.plans.of(self.assemblies[key].trigger_type).clone();
         let Some(selection) = self.select(key, &plan, more) else {
@@ -153,7 +153,8 @@ impl<P: Payload> BuilderUnit<P> {
         true
     }
 
-    /// The sources that are wanted, answer the trigger, and have not been asked for; nothing if there are none.
+    /// Returns the sources that are wanted, answer the trigger, and have not been requested. Returns `None`
+    /// if there are none.
     fn select(&self, key: AssemblyKey, plan: &Plan, more: &More) -> Option<Arc<Selection>> {
         let assembly = &self.assemblies[key];
         let rest = plan.steps.as_ref().map(|(_, rest)| rest);
@@ -175,8 +176,8 @@ impl<P: Payload> BuilderUnit<P> {
         (!selection.is_empty()).then_some(selection)
     }
 
-    /// An event that another builder had before may have been asked for by that one where it was not asked for here. Readout
-    /// units then book by what they were asked for last, so they are told.
+    /// Sends empty requests to readout units that have no request for this attempt. A previous builder may
+    /// have requested the event from them, and readout units book fragments by the latest request.
     pub(super) fn name_unasked(&mut self, key: AssemblyKey) {
         let assembly = &mut self.assemblies[key];
         if assembly.attempt <= 1 {

@@ -96,12 +96,12 @@ impl Pull {
         self.credit = credit.0;
     }
 
-    /// Bytes asked for and not answered.
+    /// Returns the requested bytes that have not been answered.
     pub(super) fn in_flight(&self) -> ByteCount {
         ByteCount(self.in_flight)
     }
 
-    /// Takes events that all readout units are to be asked for. `expected` is the size to be expected of one.
+    /// Adds events to request from all readout units. `expected` is the expected size of an event.
     pub(super) fn add(&mut self, ranges: &[EventRange], expected: u64) {
         let events: u64 = ranges.iter().map(|range| u64::from(range.count)).sum();
         self.expect(expected);
@@ -120,7 +120,7 @@ impl Pull {
         }
     }
 
-    /// Takes an event, or a part of one, that one readout unit is to be asked for.
+    /// Adds an event, or a part of one, to request from one readout unit.
     pub(super) fn add_one(&mut self, readout: u16, ask: Ask, range: EventRange) {
         let asked = &mut self.readouts[usize::from(readout)];
         asked.queued += u64::from(range.count);
@@ -147,7 +147,7 @@ impl Pull {
         }
     }
 
-    /// Learns the size of a super-fragment.
+    /// Updates the expected size of a super-fragment.
     pub(super) fn learn(&mut self, readout: u16, part: u16, bytes: u64) {
         if let Some(asked) = self.readouts.get_mut(usize::from(readout)) {
             let known = &mut asked.means[mean_of(part)];
@@ -221,7 +221,8 @@ impl Pull {
         if fits || self.in_flight == 0 { Some((wanted.min(free) / expected).max(1)) } else { None }
     }
 
-    /// Takes up to `events` events that still miss the readout unit's part out of its queue, as far as the same is asked for.
+    /// Removes up to `events` events from the queue that still lack the readout unit's part, as long as the
+    /// requests are of the same kind.
     fn take<P: Payload>(
         &mut self,
         now: Timestamp,

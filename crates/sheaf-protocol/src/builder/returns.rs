@@ -20,7 +20,7 @@ pub(super) struct Returns {
     /// Next request under construction.
     request: Request,
     request_at: Option<Timestamp>,
-    /// When the event manager hears of this node in any case; never after the run has closed.
+    /// Time of the next heartbeat. `None` after the run has closed.
     heartbeat_at: Option<Timestamp>,
     /// Room of events that went back for lack of memory: granted anew when another event here has ended, so that what did not
     /// fit is not tried again and again meanwhile.
@@ -76,7 +76,8 @@ impl Returns {
         let event = assembly.event;
         request.slots += 1;
         request.bytes += ByteCount(u64::from(assembly.charged));
-        // Named in the same message as the event's end, not before: the event manager tells readout units when it hears of the end.
+        // Sent in the same message as the end of the event, not before: the event manager informs readout
+        // units when it receives the end.
         if !assembly.absent.is_empty() {
             let absent = |(readout, parts)| AbsentReadout { event, readout, parts };
             request.absent.extend(assembly.absent.drain(..).map(absent));
@@ -116,7 +117,7 @@ impl Returns {
         self.request_at = Some(now);
     }
 
-    /// Ends the heartbeats. What is still to be said is.
+    /// Ends the heartbeats. Returns that are pending are still sent.
     pub(super) fn close(&mut self) {
         self.heartbeat_at = None;
     }
@@ -126,7 +127,7 @@ impl Returns {
         [self.request_at, self.heartbeat_at]
     }
 
-    /// Whether the next request is due for what it says.
+    /// Returns whether the next request is due because it carries new information.
     fn has_news(&self, now: Timestamp, idle: bool) -> bool {
         let finished = self.request.finished.len();
         let is_full = finished >= self.batch_events || (idle && finished > 0);
@@ -137,17 +138,17 @@ impl Returns {
         self.heartbeat_at.is_some_and(|at| at <= now)
     }
 
-    /// Whether the next request is due only because the event manager is to hear of this node.
+    /// Returns whether the next request is due only as a heartbeat.
     pub(super) fn is_mere_heartbeat(&self, now: Timestamp, idle: bool) -> bool {
         self.is_heartbeat_due(now) && !self.has_news(now, idle)
     }
 
-    /// Has the event manager hear of this node in another way.
+    /// Skips the next heartbeat because another message replaces it.
     pub(super) fn skip_heartbeat(&mut self, now: Timestamp) {
         self.heartbeat_at = self.heartbeat_at.map(|_| now + self.heartbeat);
     }
 
-    /// Has the event manager hear of this node at once.
+    /// Makes the next heartbeat due at once.
     pub(super) fn speak_at_once(&mut self, now: Timestamp) {
         self.heartbeat_at = self.heartbeat_at.map(|at| at.min(now));
     }

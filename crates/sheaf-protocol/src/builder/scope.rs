@@ -6,7 +6,7 @@ use sheaf_wire::{SourceId, TriggerType};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The sources of one readout unit, as every builder knows them.
+/// Sources of one readout unit. Every builder has the same list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadoutSources {
     /// All its sources.
@@ -16,8 +16,8 @@ pub struct ReadoutSources {
 /// Composition of events. The default is every source, at once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
-    /// The sources of the first step. If there are any, the driver filters an event when these have answered, and
-    /// returns which further sources are requested. If there are none, events are built at once.
+    /// Sources of the first step. If not empty, the driver filters an event when these have answered, and
+    /// returns which further sources are requested. If empty, events are built in one step.
     pub first_step: BTreeSet<SourceId>,
     /// The readout units that answer triggers of a type, by index; all of them answer types that are not named. An event is
     /// complete without the others.
@@ -47,13 +47,13 @@ pub enum More {
 /// Decision of the driver on a part of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PartDecision {
-    /// The event is rejected. Nothing more of it is asked for.
+    /// The event is rejected. No further sources are requested.
     Rejected,
     /// The event must not be stored, for this reason.
     Dropped(sheaf_wire::DropReason),
     /// The event is built: it needs no more sources.
     Enough,
-    /// More sources are to be asked for.
+    /// Further sources are requested.
     More(More),
 }
 
@@ -67,7 +67,8 @@ pub(super) struct Ask {
 }
 
 impl Ask {
-    /// Returns whether the readout unit owes an answer. Where it must hear of every event, it also gets requests for no source.
+    /// Returns whether the request requires an answer. Readout units that must be informed of every event
+    /// also receive requests for no source.
     pub(super) fn wants_answer(&self) -> bool {
         self.sources.as_ref().is_none_or(|sources| !sources.is_empty())
     }
@@ -82,7 +83,7 @@ impl Ask {
     }
 }
 
-/// A message to a readout unit: what it is asked for, and of which events.
+/// Message to a readout unit: the requested sources and events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Question {
     pub(super) readout: u16,

@@ -76,7 +76,7 @@ impl Places {
         self.ranges.range(..=number).next_back().is_some_and(|(_, end)| number <= *end)
     }
 
-    /// One more than the largest number; 0 where there is none.
+    /// Returns one more than the largest number, or 0 if the set is empty.
     #[must_use]
     pub fn end(&self) -> u64 {
         self.ranges.last_key_value().map_or(0, |(_, end)| end.saturating_add(1))
@@ -97,7 +97,7 @@ impl Places {
         self.ranges.iter().map(|(first, last)| (last - first).saturating_add(1)).fold(0, u64::saturating_add)
     }
 
-    /// Whether there is none.
+    /// Returns whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()

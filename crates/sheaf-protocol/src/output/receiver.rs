@@ -1,4 +1,5 @@
-//! The side of the output node: takes events, says which are stored and where, and bounds what it takes.
+//! The output node's side: receives events, reports which are stored and where, and bounds the number it
+//! accepts.
 
 use crate::channel::{Channel, ChannelTimes, Received};
 use crate::ledger::{Counter, NodeBooks};
@@ -18,7 +19,7 @@ pub struct OutputConfig {
     pub window_events: u32,
     /// Their bytes. One event more than this is taken, so that none is too large.
     pub window: ByteCount,
-    /// Event manager and builders hear of this node at least this often.
+    /// Maximum interval between messages to the event manager and to each builder.
     pub heartbeat: Nanos,
     /// Times of the channels.
     pub channel: ChannelTimes,
@@ -34,7 +35,7 @@ pub enum OutputEvent<P> {
     Store(Ticket, Event<P>, Verdict),
     /// The run closes: nothing more will come.
     Closed,
-    /// The event manager lives anew; it knows nothing of this run any more.
+    /// The event manager has restarted and has lost the state of this run.
     ManagerRestarted,
 }
 
@@ -291,7 +292,7 @@ impl<P: Payload> OutputUnit<P> {
         }
     }
 
-    /// An event needs no memory any more. Its builder hears of it, if it lives.
+    /// Releases the memory of an event, and notifies its builder if that session is still alive.
     fn end(&mut self, ticket: &Ticket, place: Option<u64>) {
         self.storing.0 -= 1;
         self.storing.1 -= ByteCount(ticket.bytes);
@@ -308,7 +309,8 @@ impl<P: Payload> OutputUnit<P> {
         }
     }
 
-    /// Takes note that the node was held up itself, and has not spoken for longer than this machine's time says.
+    /// Records that the node itself was stalled and has been silent for longer than this machine's time
+    /// shows.
     pub fn handle_stall(&mut self, now: Timestamp) {
         self.manager_beat_at = self.manager_beat_at.min(now);
         self.lanes.iter_mut().for_each(|lane| lane.beat_at = lane.beat_at.min(now));
@@ -334,7 +336,7 @@ impl<P: Payload> OutputUnit<P> {
         }
         for (index, lane) in self.lanes.iter_mut().enumerate() {
             let is_met = lane.channel.peer_session().is_some();
-            // What is said to nobody in particular could reach a later session than it was meant for.
+            // A message without a known session could reach a later session than the one it is meant for.
             if is_met && lane.channel.is_open() && std::mem::take(&mut lane.is_news) {
                 lane.channel.push(Body::Receipt(Receipt {
                     events: lane.done_events + u64::from(self.config.window_events),
@@ -350,7 +352,8 @@ impl<P: Payload> OutputUnit<P> {
         None
     }
 
-    /// The next thing for the driver to know. Events of builder sessions that are over are left out: nobody would count them.
+    /// Returns the next event for the driver. Skips events of builder sessions that have ended: their places
+    /// would never be counted.
     pub fn poll_event(&mut self) -> Option<OutputEvent<P>> {
         while let Some(event) = self.events.pop_front() {
             if let OutputEvent::Store(ticket, ..) = &event {

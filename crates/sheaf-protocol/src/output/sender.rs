@@ -22,7 +22,7 @@ pub struct SenderConfig {
     pub message: ByteCount,
     /// An output node that is silent for so long loses its events to the others.
     pub peer_timeout: Nanos,
-    /// Output nodes hear of this builder at least this often.
+    /// Maximum interval between messages to an output node.
     pub heartbeat: Nanos,
     /// Times of the channels.
     pub channel: ChannelTimes,
@@ -54,13 +54,13 @@ struct Lane<P> {
     /// The number of the first of these.
     first: u64,
     sent_bytes: u64,
-    /// It takes so many events and bytes in all.
+    /// Number of events that the output node accepts in total.
     room_events: u64,
     room_bytes: u64,
     behind: bool,
-    /// It has not been heard of for too long.
+    /// Whether nothing was received from the output node for the timeout.
     silent: bool,
-    /// From when on its silence counts, before it was heard of.
+    /// Start of the silence timeout before the first message is received.
     since: Timestamp,
     beat_at: Timestamp,
 }
@@ -115,7 +115,7 @@ impl<P: Payload> Lane<P> {
     }
 }
 
-/// A number that was not given, or whose place was told before.
+/// Error: the number was not assigned, or its place was already reported.
 struct NotDelivered;
 
 /// See the [module](super) and the contract in the [crate documentation](crate).
@@ -133,7 +133,7 @@ pub struct Sender<P> {
 }
 
 impl<P: Payload> Sender<P> {
-    /// A sender that has met nobody.
+    /// Creates a sender without any connection.
     #[must_use]
     pub fn new(me: Identity, config: SenderConfig, now: Timestamp) -> Self {
         assert!(config.outputs > 0, "{}: there is no output node", me.node);
@@ -156,7 +156,7 @@ impl<P: Payload> Sender<P> {
         self.held
     }
 
-    /// Whether no output node is there, or those that are there say that their disks hold them up.
+    /// Returns whether no output node is connected, or all connected ones report that their disks are behind.
     #[must_use]
     pub fn is_held_up(&self) -> bool {
         self.lanes.iter().all(|lane| !lane.is_there() || lane.behind)
@@ -271,7 +271,8 @@ impl<P: Payload> Sender<P> {
         }
     }
 
-    /// Takes note that the node was held up itself, and has not spoken for longer than this machine's time says.
+    /// Records that the node itself was stalled and has been silent for longer than this machine's time
+    /// shows.
     pub fn handle_stall(&mut self, now: Timestamp) {
         self.lanes.iter_mut().for_each(|lane| lane.beat_at = lane.beat_at.min(now));
     }
@@ -299,7 +300,7 @@ impl<P: Payload> Sender<P> {
         None
     }
 
-    /// The next thing for the driver to know.
+    /// Returns the next event for the driver.
     pub fn poll_event(&mut self) -> Option<SenderEvent<P>> {
         self.events.pop_front()
     }
@@ -317,7 +318,7 @@ impl<P: Payload> Sender<P> {
         self.lanes.iter().enumerate().map(of_lane).fold(None, Deadline::earliest)
     }
 
-    /// Gives what waits to whoever has most room, a message at a time.
+    /// Assigns queued events to the output node with the most room, one message at a time.
     fn share_out(&mut self) {
         while !self.queue.is_empty() {
             // Of those with equal room the first: the roles draw no random numbers.

@@ -75,15 +75,15 @@ impl Books {
         self.sent_bytes = self.sent_bytes.saturating_sub(bytes);
     }
 
-    /// Fragments of so many bytes together that nobody asked for before their events ended.
+    /// Books fragments that were not requested before their events ended. `bytes` is their total size.
     pub(super) fn pass_by(&mut self, fragments: u64, bytes: u64) {
         self.drop_many(DropReason::NotRequested, fragments);
         self.not_requested_bytes += bytes;
     }
 
-    /// Books held fragments under their events' outcome. `part` is the one in which they were asked for, if they were. A
-    /// fragment's own reason is kept where the event was never built with it; otherwise the event's ledger says why, and
-    /// here it is `event_dropped`.
+    /// Books held fragments under the outcome of their events. `part` is the part in which they were
+    /// requested, if any. A fragment's own drop reason is kept if no event was built with it. Otherwise the
+    /// ledger of the event has the reason, and the fragment is booked as `event_dropped`.
     pub(super) fn end(&mut self, ending: Ending, part: Option<u16>, fragments: Fragments) {
         let Fragments { count, bytes } = fragments;
         if count == 0 {

@@ -12,7 +12,7 @@ pub struct SourceConfig {
     pub optional: bool,
 }
 
-/// Which new event ids a readout unit tells the event manager.
+/// Which new event ids a readout unit announces to the event manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Announce {
     /// None: triggers come from elsewhere.
@@ -29,9 +29,9 @@ pub enum Announce {
 pub struct ReadoutConfig {
     /// The sources that it reads.
     pub sources: Vec<SourceConfig>,
-    /// Payload that it holds at most, shared out evenly to the sources; twice that with events that are asked for.
+    /// Maximum payload held, divided evenly among the sources. Twice that including requested events.
     pub buffer: ByteCount,
-    /// Fragments that it holds at most of one source; twice that with events that are asked for.
+    /// Maximum number of fragments held of one source. Twice that including requested events.
     pub buffer_events: usize,
     /// The largest fragment that it takes.
     pub max_fragment: ByteCount,

@@ -30,7 +30,7 @@ pub(super) struct Delay {
 }
 
 impl Delay {
-    /// An event is asked for that the source has not given.
+    /// Records the request of an event that the source has not sent.
     #[inline]
     pub(super) fn note_request(&mut self, own: Timestamp, event: EventId) {
         if self.awaited.is_none() {
@@ -49,7 +49,8 @@ impl Delay {
         self.note_run(own, event, |wanted| wanted == event);
     }
 
-    /// The source gives events in ascending order, up to `last`; `has` tells whether an event is among them.
+    /// Records that the source has sent events in ascending order, up to `last`. `has` returns whether an
+    /// event is among them.
     pub(super) fn note_run(&mut self, own: Timestamp, last: EventId, has: impl Fn(EventId) -> bool) {
         for sample in [&mut self.given_up, &mut self.awaited] {
             let Some(Sample { event: wanted, since }) = sample.take_if(|sample| sample.event <= last) else {
@@ -62,7 +63,8 @@ impl Delay {
         }
     }
 
-    /// An event is answered without the source, which has said nothing: the next one is followed, and not waited for as long.
+    /// Records that an event is answered without the source, which has sent nothing. The next event is
+    /// observed, with a shorter wait.
     pub(super) fn note_given_up(&mut self, event: EventId) {
         if let Some(sample) = self.awaited.take_if(|sample| sample.event <= event) {
             self.given_up = Some(sample);
@@ -88,7 +90,8 @@ mod tests {
     const FLOOR: Nanos = Nanos(500);
     const MOST: Nanos = Nanos(60_000);
 
-    /// A source that gives each event so long after it was asked for; the limit after each.
+    /// Simulates a source that sends each event with the given delay after its request. Returns the limit
+    /// after each event.
     fn limits(delays: &[u64]) -> Vec<u64> {
         let mut delay = Delay::default();
         let give = |(event, after): (u64, &u64)| {

@@ -16,9 +16,9 @@ pub(super) struct Inputs {
     last: usize,
     /// Whether some source has ended.
     some_ended: bool,
-    /// Payload that is held of one source at most, where no builder has asked for it.
+    /// Maximum payload held of one source for events that are not requested.
     share: u64,
-    /// Fragments that are held of one source at most, where no builder has asked for them.
+    /// Maximum number of fragments held of one source for events that are not requested.
     share_events: usize,
     /// Time for which a silent source is awaited, and time to which that grows with measured delays.
     merge_timeout: Nanos,
@@ -34,7 +34,7 @@ struct Input {
     optional: bool,
     /// Whether its events are announced.
     announced: bool,
-    /// Whether its end says something about the triggers.
+    /// Whether the end of this source implies the end of triggers.
     makes_events: bool,
     ended: bool,
     held_events: usize,
@@ -104,7 +104,7 @@ impl Inputs {
         self.inputs[index].has_room(bytes, self.share, self.share_events)
     }
 
-    /// Whether there is room for the next fragment of a source where a builder has asked for it.
+    /// Returns whether there is room for the next fragment of a source if its event is requested.
     pub(super) fn has_room_if_asked(&self, index: usize, bytes: usize) -> bool {
         let (share, events) = (self.share.saturating_mul(2), self.share_events.saturating_mul(2));
         self.inputs[index].has_room(bytes, share, events)
@@ -184,7 +184,7 @@ impl Inputs {
         ByteCount(self.inputs.iter().map(|input| input.held.0).sum())
     }
 
-    /// Takes note that a source will send nothing more. Returns its index if that is news.
+    /// Records the end of a source. Returns its index unless the end was recorded before.
     pub(super) fn end(&mut self, source: SourceId) -> Option<usize> {
         let index = self.index_of(source)?;
         if std::mem::replace(&mut self.inputs[index].ended, true) {
@@ -228,7 +228,8 @@ impl Inputs {
         self.inputs.iter().any(|input| input.is_held_back_before(event))
     }
 
-    /// The state to report, where so many `events` are held. Fragments that are refused from now on are for the next report.
+    /// Returns the status to report, with `events` events held. Resets the record of refused fragments, which
+    /// is per report.
     pub(super) fn take_status(&mut self, events: usize, processing: bool) -> ReadoutStatus {
         let count = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
         let makes_events = |input: &&Input| input.makes_events;
@@ -253,8 +254,8 @@ impl Input {
                 Announce::All => true,
                 Announce::Source(id) => id == source.id,
             },
-            // Where one source makes the triggers, the end of the others says nothing: they may be held back for ever by
-            // fragments that nothing will ask for.
+            // If one source makes the triggers, the end of the others is irrelevant: fragments that are never
+            // requested may block them forever.
             makes_events: match announce {
                 Announce::Never | Announce::All => true,
                 Announce::Source(reference) => reference == source.id,
@@ -274,7 +275,7 @@ impl Input {
         !self.ended && self.held_back.is_some_and(|next| next <= event)
     }
 
-    /// Whether a fragment of so many bytes fits where `most` bytes and `most_events` fragments may be held.
+    /// Returns whether a fragment of `bytes` fits the limits of `most` bytes and `most_events` fragments.
     #[inline]
     fn has_room(&self, bytes: usize, most: u64, most_events: usize) -> bool {
         // The first fragment always fits, or a share smaller than a fragment would stop the source for ever.

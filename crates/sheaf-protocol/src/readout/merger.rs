@@ -1,8 +1,8 @@
-//! Merging of fragments into one super-fragment an event. They are held until their event is released, and builders are
-//! answered from them.
+//! Merging of the fragments of an event into one super-fragment. Fragments are held until their event is
+//! released, and requests are answered from them.
 //!
-//! It sees sources, events and builders by number. It knows no message of the event manager and no channel: those are the
-//! [readout unit's](super::ReadoutUnit), which says what builders ask for and which events have ended.
+//! The merger identifies sources, events and builders by number. It handles no messages of the event manager
+//! and no channel. The [readout unit](super::ReadoutUnit) handles these, and passes on requests and releases.
 
 mod releases;
 mod requests;
@@ -37,10 +37,10 @@ pub(super) struct Merger<P> {
     /// Super-fragments ready to go.
     ready: Ready,
     own_time: OwnTime,
-    /// Waits for silent sources, by the part of the event that is asked for.
+    /// Deadlines of the waits for silent sources, by the requested part of the event.
     merge_deadlines: EventDeadlines<u16>,
     books: Books,
-    /// Payloads let go, where somebody else counts them.
+    /// Payloads released here that another component counts.
     discarded: Vec<P>,
     /// Sources send: the run has begun.
     has_begun: bool,
@@ -200,7 +200,7 @@ impl<P: Payload> Merger<P> {
         taken
     }
 
-    /// Notes that a source will send nothing more. Returns whether that is news.
+    /// Records the end of a source. Returns false if it was recorded before.
     pub(super) fn handle_source_end(&mut self, source: SourceId) -> bool {
         let Some(index) = self.inputs.end(source) else {
             return false;
@@ -220,9 +220,9 @@ impl<P: Payload> Merger<P> {
         }
     }
 
-    /// Whether a fragment that does not fit its source's share is taken all the same: one that a builder waits for must not wait
-    /// for room that fragments take up which nobody asks for. Still there is a bound: events that are answered stay until they
-    /// are released, and that news may be slow.
+    /// Returns whether to accept a fragment that exceeds its source's share. A fragment that a builder waits
+    /// for must not be blocked by fragments that are not requested. The number of these is bounded too:
+    /// events that are answered are held until they are released, and releases may be slow.
     fn makes_way(&mut self, now: Timestamp, index: usize, bytes: usize, known: Option<SlotKey>) -> bool {
         if !known.is_some_and(|key| self.slots.found(key).is_asked()) {
             return false;
@@ -238,8 +238,8 @@ impl<P: Payload> Merger<P> {
         }
     }
 
-    /// Takes fragments as long as they are as nearly all are: of the source that gave the last one, in order, with room for
-    /// each and nothing to be said against it. Returns how many.
+    /// Takes fragments as long as they are regular: of the same source as the last one, in order, with room
+    /// for each, and valid. Returns the number taken.
     fn take_regular(&mut self, now: Timestamp, fragments: &[Fragment<P>], reports: &mut Reports) -> usize {
         let (mut taken, mut bytes) = (0, 0);
         let Some((index, source)) = self.inputs.last().filter(|_| !self.closed) else {
@@ -301,7 +301,8 @@ impl<P: Payload> Merger<P> {
         self.drop_fragment(fragment, reason);
     }
 
-    /// A fragment of an event that was released. What nobody wanted of an event that has ended cannot be too late for it.
+    /// Drops a fragment of an event that was released. If the event ended without a request for it, the
+    /// fragment is not counted as late.
     #[cold]
     fn drop_released(&mut self, fragment: Fragment<P>) {
         if self.released.is_passed_by(fragment.event) {
@@ -326,7 +327,7 @@ impl<P: Payload> Merger<P> {
 
     // Answers out.
 
-    /// The next builder that is to be told that it was heard.
+    /// Returns the next builder that is to receive an acknowledgement.
     pub(super) fn next_heard(&mut self) -> Option<u16> {
         self.ready.next_heard()
     }

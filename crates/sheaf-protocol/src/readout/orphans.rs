@@ -1,7 +1,8 @@
-//! Events that a fragment opened and nobody asks for.
+//! Events with fragments but without a request.
 //!
-//! Each event has an age, its place in the order in which first fragments came. When an event is asked for, older ones that are
-//! not are passed over, and from then on their time runs: it does not where nothing is asked for, so back-pressure loses nothing.
+//! Each event has an age: its position in the order of first fragments. When an event is requested, older
+//! events without a request are passed over, and their time limit begins. Without any request no time limit
+//! begins, so that back-pressure loses nothing.
 
 use super::slots::{EventSlots, SlotKey};
 use crate::event_range::EventIdRange;
@@ -14,7 +15,7 @@ use std::collections::VecDeque;
 /// without limit.
 const EXPIRED_RANGES: usize = 4096;
 
-/// A shorter queue of events that nobody has asked for is never swept.
+/// Minimum length of the queue of events without a request before it is swept.
 const SWEEP_FLOOR: usize = 64;
 
 /// See the [module](self).
@@ -22,14 +23,14 @@ const SWEEP_FLOOR: usize = 64;
 pub(super) struct Orphans {
     /// Time for which a fragment is held that was passed over; no limit if `None`.
     timeout: Option<Nanos>,
-    /// Events that nobody has asked for, in the order of their age.
+    /// Events without a request, in the order of their age.
     unasked: VecDeque<EventIdRange>,
     next_age: u64,
-    /// Events younger than this have been asked for: older ones that were not are passed over.
+    /// Age of the youngest requested event. Older events without a request are passed over.
     passed: u64,
     /// Events passed over.
     deadlines: EventDeadlines<()>,
-    /// Events of which fragments were dropped because nothing asked for them in time.
+    /// Events with fragments that were dropped because no request arrived in time.
     expired: EventSet,
 }
 
@@ -60,7 +61,7 @@ impl Orphans {
         key
     }
 
-    /// Forgets events at the heads of ranges that have been asked for or have ended.
+    /// Removes events from the heads of ranges that have been requested or have ended.
     fn sweep<P: Payload>(&mut self, slots: &EventSlots<P>) {
         self.unasked.retain_mut(|range| {
             range.take(slots.count_no_orphans(*range));
@@ -99,7 +100,7 @@ impl Orphans {
         }
     }
 
-    /// Lets the time of all events run that nobody has asked for.
+    /// Begins the time limit of all events without a request.
     pub(super) fn pass_over_all<P: Payload>(&mut self, own: Timestamp, slots: &EventSlots<P>) {
         self.pass_over(own, self.next_age, EventIdRange::default(), slots);
     }
@@ -117,7 +118,7 @@ impl Orphans {
         Some((at, event))
     }
 
-    /// Whether fragments of an event were dropped because nothing asked for them in time.
+    /// Returns whether fragments of an event were dropped because no request arrived in time.
     pub(super) fn is_expired(&self, event: EventId) -> bool {
         self.expired.contains(event)
     }

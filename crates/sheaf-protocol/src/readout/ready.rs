@@ -3,7 +3,7 @@
 use crate::event_range::EventIdRange;
 use std::collections::VecDeque;
 
-/// One queue for each builder that has asked for something. Builders are served in turn.
+/// One queue for each builder with requests. Builders are served in turn.
 #[derive(Debug, Default)]
 pub(super) struct Ready {
     queues: Vec<VecDeque<EventIdRange>>,
@@ -33,14 +33,14 @@ impl Ready {
         self.ranges += 1;
     }
 
-    /// Has a builder told that it was heard.
+    /// Queues an acknowledgement for a builder.
     pub(super) fn note_heard(&mut self, builder: u16) {
         if !self.heard.contains(&builder) {
             self.heard.push_back(builder);
         }
     }
 
-    /// The next builder to be told that it was heard.
+    /// Returns the next builder that is to receive an acknowledgement.
     pub(super) fn next_heard(&mut self) -> Option<u16> {
         self.heard.pop_front()
     }

@@ -13,7 +13,7 @@ pub(super) struct Released {
     all: EventSet,
     /// The highest of them. Nearly all events that come are above.
     highest: Option<EventId>,
-    /// Those of which not all was asked for.
+    /// Released events that were not requested completely.
     passed_by: EventSet,
 }
 
@@ -32,7 +32,7 @@ impl Released {
         Some(event) > self.highest
     }
 
-    /// Whether an event was released without all of it having been asked for.
+    /// Returns whether an event was released without being requested completely.
     pub(super) fn is_passed_by(&self, event: EventId) -> bool {
         self.passed_by.contains(event)
     }
@@ -42,7 +42,7 @@ impl Released {
         self.highest = self.highest.max(events.last());
     }
 
-    /// Notes that not all was asked for of events that are released.
+    /// Records that released events were not requested completely.
     pub(super) fn pass_by(&mut self, events: EventIdRange) {
         self.passed_by.insert(events);
     }

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Reports {
     announcements: VecDeque<Announcement>,
-    /// At most so many events are announced in one message.
+    /// Maximum number of events announced in one message.
     message_events: usize,
     /// When the state is due; never after the run has closed.
     status_at: Option<Timestamp>,
@@ -46,7 +46,7 @@ impl Reports {
         self.status_at.filter(|_| self.announcements.is_empty())
     }
 
-    /// Whether the state is due, and nothing else.
+    /// Returns whether only the status is due.
     pub(super) fn is_status_due(&self, now: Timestamp) -> bool {
         self.due_at().is_some_and(|at| at <= now)
     }

@@ -1,4 +1,4 @@
-//! The event manager's clock, by which it says when traffic is shaped.
+//! The event manager's clock, to which the times of traffic shaping refer.
 
 use super::ReadoutEvent;
 use sheaf_shaping::SlotClock;
@@ -13,7 +13,8 @@ pub(super) struct ShapeClock {
 }
 
 impl ShapeClock {
-    /// Takes a word on shaping. Returns what the driver is to know, if the word is not older than one before.
+    /// Handles a shaping message. Returns an event for the driver unless the message is older than one
+    /// before.
     pub(super) fn note(&mut self, now: Timestamp, shape: Shape) -> Option<ReadoutEvent> {
         self.slots.note(now, shape.clock);
         // What is repeated in the channel may be older than a tick that came outside it.

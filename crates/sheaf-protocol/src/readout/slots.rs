@@ -1,4 +1,4 @@
-//! The events that a readout unit holds fragments of, or is asked for.
+//! Events with fragments or requests at a readout unit.
 
 mod regular;
 
@@ -30,7 +30,8 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Whether this came to be known before the other could: an earlier attempt, or an earlier part of the same.
+    /// Returns whether this request precedes the other: it has an earlier attempt, or an earlier part of the
+    /// same attempt.
     pub(super) fn is_before(self, other: Self) -> bool {
         (self.attempt, self.part) < (other.attempt, other.part)
     }
@@ -54,7 +55,7 @@ pub(super) enum Cell<P> {
     Missing(MissingReason),
 }
 
-/// A fragment that is here, without its event and its source: where it lies says them.
+/// A fragment without its event and source, which follow from its position.
 #[derive(Clone, Debug)]
 pub(super) struct Held<P> {
     time: Timestamp,
@@ -85,7 +86,7 @@ pub(super) struct EventSlot {
 }
 
 impl EventSlot {
-    /// The slot of an event of which so many cells wait.
+    /// Creates the slot of an event with `unsettled` cells to wait for.
     #[inline]
     fn new(age: u64, unsettled: u32) -> Self {
         Self {
@@ -104,12 +105,12 @@ impl EventSlot {
         self.asked.is_some()
     }
 
-    /// The part that is asked for, where one is; 0 for the whole, and for nothing.
+    /// Returns the requested part; 0 for the whole event and for no request.
     pub(super) fn part(&self) -> u16 {
         self.asked.map_or(0, |asked| asked.part)
     }
 
-    /// Whether no cell waits of what is asked for.
+    /// Returns whether all requested cells are settled.
     fn is_settled(&self) -> bool {
         self.has_all_of(self.part())
     }
@@ -119,12 +120,13 @@ impl EventSlot {
         if part == 0 { self.unsettled == 0 } else { self.wanted == 0 }
     }
 
-    /// Makes the event ready to go, if it is to be answered and waits for nothing. Returns to whom it is to go.
+    /// Marks the event as ready if it has a request and all cells are settled. Returns the builder to send it
+    /// to.
     pub(super) fn get_ready(&mut self) -> Option<u16> {
         self.get_ready_as(self.asked?)
     }
 
-    /// The same where it is known what is asked for.
+    /// Does the same if the request is known.
     pub(super) fn get_ready_as(&mut self, asked: Asked) -> Option<u16> {
         let is_ready = self.state == SlotState::Merging && self.has_all_of(asked.part);
         is_ready.then(|| {
@@ -133,7 +135,7 @@ impl EventSlot {
         })
     }
 
-    /// Whether a part is asked for, and sources are awaited for it; the whole is part 0.
+    /// Returns whether a part is requested and its sources are awaited. The whole event is part 0.
     #[inline]
     fn is_merging(&self, part: u16) -> bool {
         self.asked.is_some_and(|asked| asked.part == part)
@@ -145,7 +147,7 @@ impl EventSlot {
 /// Whether a source was awaited, and is not any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Filled {
-    /// It was; and to whom the event is to go, if it is ready by that.
+    /// The cell was awaited. Contains the builder to send the event to, if this makes it ready.
     Now(Option<u16>),
     /// It was not.
     Before,
@@ -154,7 +156,7 @@ pub(super) enum Filled {
 /// Result of answering an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// So many bytes of payload were appended.
+    /// Number of payload bytes appended.
     Given(u64),
     /// It has more payload than there is room for.
     TooLarge,
@@ -165,7 +167,7 @@ pub(super) enum Answer {
 /// An event that has ended here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ended {
-    /// Whether every source was asked for.
+    /// Whether every source was requested.
     pub(super) is_all_asked: bool,
 }
 
@@ -180,7 +182,8 @@ pub(super) struct EventSlots<P> {
     slots: EventWindow<EventSlot>,
     /// One for each source, for each place.
     cells: Vec<Cell<P>>,
-    /// Beside each cell the part in which it was asked for, 0 for none. Empty as long as events are asked for as a whole.
+    /// Part in which each cell was requested, 0 for none. Empty as long as all events are requested as a
+    /// whole.
     parts: Vec<u16>,
 }
 
@@ -247,8 +250,8 @@ impl<P: Payload> EventSlots<P> {
         }
     }
 
-    /// Closes the slot of an event, if it has one. The payloads that it holds are given away, with the index of their source, and
-    /// the part in which they were asked for: 0 if the whole was, `None` if it was not.
+    /// Closes the slot of an event, if it has one. Returns each payload with the index of its source and the
+    /// part in which it was requested: 0 for the whole event, `None` if it was not requested.
     #[inline]
     pub(super) fn end(
         &mut self,
@@ -304,14 +307,14 @@ impl<P: Payload> EventSlots<P> {
         self.found_mut(key).wanted = waiting;
     }
 
-    /// Whether a source is among those that are asked for.
+    /// Returns whether a source is requested.
     pub(super) fn is_wanted(&self, key: SlotKey, source: usize) -> bool {
         let part = self.found(key).part();
         part == 0 || self.parts[key.first_cell(self.sources.len()) + source] == part
     }
 
-    /// Answers an event: appends what is here of what is asked for, if it is to go to this builder and has at most `room` bytes.
-    /// Events with consecutive ids that have as much to say share an entry.
+    /// Answers an event: appends the requested fragments that are present, if the event is for this builder
+    /// and fits in `room` bytes. Events with consecutive ids and equal numbers of fragments share an entry.
     #[inline]
     pub(super) fn answer(
         &mut self,
@@ -383,7 +386,7 @@ impl<P: Payload> EventSlots<P> {
         Filled::Now(self.settle(key, place, 0))
     }
 
-    /// A cell waits no more. Returns to whom the event is to go, if it is ready by that.
+    /// Settles a cell. Returns the builder to send the event to, if this makes it ready.
     #[inline]
     fn settle(&mut self, key: SlotKey, cell: usize, bytes: u64) -> Option<u16> {
         let slot = self.slots.at_mut(key.place);
@@ -396,7 +399,8 @@ impl<P: Payload> EventSlots<P> {
         slot.get_ready_as(asked)
     }
 
-    /// Whether this part of an event is asked for, and sources are awaited for it; the whole is part 0.
+    /// Returns whether a part of an event is requested and its sources are awaited. The whole event is part
+    /// 0.
     pub(super) fn is_merging(&self, event: EventId, part: u16) -> bool {
         self.slots.get(event).is_some_and(|slot| slot.is_merging(part))
     }
@@ -406,12 +410,12 @@ impl<P: Payload> EventSlots<P> {
         self.slots.count_until(events, |slot| slot.is_merging(part))
     }
 
-    /// Returns the number of events, from the first one on, that are asked for or not here.
+    /// Returns the number of events, from the first one, that are requested or have no slot.
     pub(super) fn count_no_orphans(&self, events: EventIdRange) -> u64 {
         self.slots.count_until(events, |slot| !slot.is_asked())
     }
 
-    /// The slot of an event that nobody has asked for, if there is one.
+    /// Returns the slot of an event without a request, if it exists.
     pub(super) fn orphan(&self, event: EventId) -> Option<&EventSlot> {
         self.slots.get(event).filter(|slot| !slot.is_asked())
     }

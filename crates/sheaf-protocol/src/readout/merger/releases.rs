@@ -87,7 +87,8 @@ impl<P: Payload> Merger<P> {
         })
     }
 
-    /// The same for the first of these events, as long as they were asked for as a whole. Returns how many.
+    /// Does the same for the first of these events, as long as they were requested as a whole. Returns their
+    /// number.
     #[inline]
     fn forget_asked(&mut self, events: EventIdRange, asked: &mut Fragments) -> u64 {
         let Self { slots, inputs, discarded, .. } = self;
@@ -107,8 +108,8 @@ impl<P: Payload> Merger<P> {
     }
 }
 
-/// Fragments of events that ended alike, which are booked together: those of events that were asked for as a whole, and those
-/// that nobody asked for.
+/// Fragments of events with the same outcome, which are booked together: those requested as a whole, and
+/// those not requested.
 #[derive(Default)]
 struct Alike {
     asked: Fragments,

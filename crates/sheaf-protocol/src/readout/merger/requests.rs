@@ -1,8 +1,8 @@
-//! Requests of builders, and the time for which sources are awaited for them.
+//! Requests of builders, and the time limit for their sources.
 //!
-//! A request is taken in three steps: the events that were never asked for are marked a range at a time, as nearly all are; each
-//! other is compared with what was asked for before, of which the latest attempt and part counts; and where sources are still
-//! awaited, a limit of time begins.
+//! A request is handled in three steps. Events without an earlier request, which are nearly all, are marked a
+//! range at a time. Any other event is compared with its earlier request; the latest attempt and part wins.
+//! If sources are still missing, a time limit begins.
 
 use super::Merger;
 use crate::event_range::EventIdRange;
@@ -65,7 +65,7 @@ impl<P: Payload> Merger<P> {
         while let Some(event) = rest.first() {
             let mut taken = Taken::default();
             if asked.part == 0 && !self.inputs.some_ended() {
-                // As nearly every time: of events that nobody asked for, the whole.
+                // The usual case: whole events without an earlier request.
                 let are_new = self.released.is_above_all(event) && !self.closed;
                 taken = self.slots.ask(rest, asked, are_new);
             }
@@ -87,7 +87,8 @@ impl<P: Payload> Merger<P> {
         }
     }
 
-    /// Takes the request of a builder for one event. Returns the age of the event, if it was not asked for before.
+    /// Handles the request of a builder for one event. Returns the age of the event if this is its first
+    /// request.
     fn handle_request(
         &mut self,
         now: Timestamp,
@@ -117,7 +118,7 @@ impl<P: Payload> Merger<P> {
         before.is_none().then_some(age)
     }
 
-    /// Notes what a builder wants of an event, beside what was asked for `before`.
+    /// Records a builder's request for an event. `before` is the earlier request, if any.
     fn take_request(
         &mut self,
         now: Timestamp,
@@ -129,7 +130,7 @@ impl<P: Payload> Merger<P> {
         let state = self.slots.found(key).state;
         let is_first = before.is_none();
         let has_attempt = before.is_some_and(|before| before.attempt == asked.attempt);
-        // A part that was not asked for in this attempt before.
+        // A part that was not requested in this attempt before.
         let is_new_part = asked.part > 0 && !(has_attempt && before.is_some_and(|it| it.part == asked.part));
         if let (true, Wanted::Part(part, inputs)) = (is_new_part, wanted) {
             self.slots.want(key, part, !has_attempt, inputs);
@@ -152,7 +153,7 @@ impl<P: Payload> Merger<P> {
         }
     }
 
-    /// Has an event answered as soon as what is asked for is there.
+    /// Answers an event as soon as all requested fragments are present.
     fn merge(&mut self, key: SlotKey) {
         self.slots.found_mut(key).state = SlotState::Merging;
         if self.inputs.some_ended() {
@@ -225,8 +226,8 @@ impl<P: Payload> Merger<P> {
         }
         if some_on_their_way {
             if self.inputs.some_held_back_before(event) {
-                // What fills the source's share came earlier than this event, and the builders are further on. If nobody ever asks
-                // for it, the source never gets as far as here.
+                // The fragments that fill the source's share are older than this event, and the builders have
+                // moved on. Unless these are requested or dropped, the source never reaches this event.
                 self.orphans.pass_over_all(own, &self.slots);
             }
             self.wait_for_sources(now, event, part);
@@ -252,7 +253,7 @@ impl Wanted<'_> {
         }
     }
 
-    /// Whether the request only says that the event is under construction.
+    /// Returns whether the request only announces that the event is under construction.
     fn is_nothing(self) -> bool {
         matches!(self, Self::Part(_, []))
     }

@@ -1,9 +1,8 @@
 //! Handling of consecutive events together.
 //!
-//! Mostly events come, are asked for, answered and released one after another, with nothing special about any of them. Here
-//! is what is done to such events, a range at a time: their slots lie side by side, and so do their cells, so that nothing
-//! is looked up. Each function goes as far as events are regular, says how far that was, and leaves the next event to what
-//! deals with single events of any kind.
+//! Usually events arrive, are requested, answered and released in order. This module handles such events a
+//! range at a time. Their slots and cells are adjacent, so no lookup is needed. Each function stops at the
+//! first irregular event, returns how far it got, and leaves the rest to the functions for single events.
 
 use super::{Asked, Cell, EventSlot, EventSlots, SlotState};
 use crate::event_range::EventIdRange;
@@ -11,7 +10,7 @@ use crate::event_window::Entry;
 use sheaf_wire::message::SuperFragments;
 use sheaf_wire::{EventId, Payload, SourceId, SuperFragment};
 
-/// Events, from the first one on, that were asked for.
+/// Requested events, from the first one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::readout) struct Taken {
     /// Number of events.
@@ -52,8 +51,9 @@ impl<P: Payload> EventSlots<P> {
         (places, &self.sources)
     }
 
-    /// A builder asks for whole events that nobody has asked for, until one is ready while others before it wait, or the other
-    /// way round. Those that have no slot are opened if the caller says that this `may_open` them.
+    /// Records the request of a builder for whole events without an earlier request. Stops where a ready
+    /// event follows events that wait, or the reverse. Creates slots for events without one if `may_open` is
+    /// set.
     pub(in crate::readout) fn ask(&mut self, events: EventIdRange, asked: Asked, may_open: bool) -> Taken {
         let may_open = may_open && self.slots.is_regular();
         let unsettled = self.unsettled();
@@ -118,8 +118,8 @@ impl<P: Payload> EventSlots<P> {
         answered
     }
 
-    /// Closes the slots of events that were asked for as a whole. The payloads that they hold are given away, with the index of
-    /// their source. Returns how many events that were.
+    /// Closes the slots of events that were requested as a whole. Returns their number, and passes on each
+    /// payload with the index of its source.
     #[inline]
     pub(in crate::readout) fn end_asked(
         &mut self,
