@@ -110,19 +110,24 @@ fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from) * THREADS_PER_PROCESSOR
 }
 
-/// Builds the programs and puts each into the queue when it is there.
+/// Builds the programs and puts each into the queue when all that it runs is built.
 fn build(tests: &Command, queue: &Queue) -> Result<()> {
     let mut build = again(tests, &["--no-run", "--message-format", "json-render-diagnostics"]);
     println!("$ {}", shell::typed(&build));
     let mut cargo = build.stdout(Stdio::piped()).spawn().context("cannot start cargo")?;
+    let mut waiting = Vec::new();
     let messages = cargo.stdout.take().context("standard output of cargo is a pipe")?;
     for line in BufReader::new(messages).lines() {
         let line = line.context("cannot read what cargo says")?;
         // Build scripts and compilers may print lines of their own.
         if let Some(program) = serde_json::from_str(&line).ok().as_ref().and_then(Program::of_message) {
-            queue.push(program);
+            match program.starts_commands() {
+                true => waiting.push(program),
+                false => queue.push(program),
+            }
         }
     }
+    waiting.into_iter().for_each(|program| queue.push(program));
     let status = cargo.wait().context("cannot wait for cargo")?;
     if !status.success() {
         bail!("the tests do not build: cargo ended with {status}");

@@ -54,6 +54,11 @@ impl Program {
         })
     }
 
+    /// Returns whether it starts commands of its package, or loads libraries of others, which cargo may build after it.
+    pub(super) fn starts_commands(&self) -> bool {
+        self.target[0] == "--test" && self.folder.join("src/main.rs").is_file()
+    }
+
     /// The command that runs it alone.
     pub(super) fn again(&self) -> String {
         format!("cargo test --package {} {}", self.package, self.target.join(" "))
@@ -143,6 +148,21 @@ impl fmt::Display for Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tests_of_the_command_wait_for_it() {
+        let folder = crate::workspace::root().join("crates/sheaf");
+        let program = |target: &[&str], folder: &Path| Program {
+            executable: PathBuf::new(),
+            package: String::new(),
+            target: target.iter().map(|word| (*word).to_owned()).collect(),
+            folder: folder.to_owned(),
+        };
+        assert!(program(&["--test", "command"], &folder).starts_commands());
+        assert!(!program(&["--bin", "sheaf"], &folder).starts_commands());
+        let library = crate::workspace::root().join("crates/sheaf-wire");
+        assert!(!program(&["--test", "pages"], &library).starts_commands());
+    }
     use serde_json::json;
 
     fn message(kind: &str, id: &str) -> Value {
