@@ -54,14 +54,14 @@ impl Placement {
     }
 }
 
-/// Returns the processors that this process may use, by number; empty where the system does not say.
+/// Returns the numbers of the processors that this process may use; empty if the system does not report them.
 #[must_use]
 pub fn usable() -> Vec<usize> {
     current_cpus().map(|cpus| cpus.iter().collect()).unwrap_or_default()
 }
 
-/// The second-level cache of a processor that this process may use, in bytes: the last one that is a core's own. 1 MiB
-/// where the system does not tell.
+/// Returns the size in bytes of the second-level cache of a processor that this process may use. This is the last level
+/// that is private to a core. 1 MiB if the system does not report it.
 #[must_use]
 pub fn core_cache_bytes() -> u64 {
     const UNKNOWN: u64 = 1 << 20;
@@ -105,7 +105,7 @@ pub fn thread_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
-/// Package and core of a processor, as far as the system tells.
+/// Returns package and core of a processor, if the system reports them.
 fn core_of(cpu: usize) -> (Option<String>, Option<String>) {
     let read =
         |name: &str| fs::read_to_string(format!("/sys/devices/system/cpu/cpu{cpu}/topology/{name}")).ok();

@@ -8,7 +8,7 @@ use std::sync::Barrier;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::time::{Duration, Instant};
 
-/// Blocks are handed over in chunks of about this size: what is said about a chunk is little beside what is in it.
+/// Approximate size of the chunks in which blocks are handed over. Metadata of a chunk are small compared to it.
 const CHUNK_BYTES: usize = 32 << 10;
 
 /// Bytes per second of `pairs` pairs of threads together. Each pair passes `working_set` bytes back and forth, with blocks
@@ -83,7 +83,7 @@ fn read_all(full: &Receiver<Vec<u8>>, empty: &SyncSender<Vec<u8>>, block: usize)
                     black_box(word_sum(block));
                 });
                 bytes += chunk.len();
-                // There is room for all chunks; at the end nobody wants them.
+                // There is room for all chunks; at the end the receiver is gone.
                 let _ = empty.send(chunk);
             }
             Err(TryRecvError::Empty) => spin_loop(),

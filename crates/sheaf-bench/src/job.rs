@@ -101,7 +101,7 @@ pub struct Measurement {
     pub cpu_seconds: f64,
     /// Messages from the first to the last, also while nothing counted.
     pub sent: u64,
-    /// Of these, messages that arrived: all of them, or the measurement is none.
+    /// Number of these messages that arrived. The measurement is valid only if all arrived.
     pub received: u64,
     /// Times of round trips or exchanges.
     pub times: Option<Times>,

@@ -1,27 +1,27 @@
-//! The test programs: streams, round trips, the machine's limits, and what is made of their figures.
+//! The test programs: streams, round trips, the machine's limits, and the evaluation of the results.
 //!
-//! Every transport is measured through its port, [`Endpoint`](sheaf_transport::Endpoint), by the same code: what differs
-//! between two curves is the transport. Nodes of a measurement run on threads of one process, or each in a process of
-//! its own, started by the command.
+//! The same code measures every transport through its port, [`Endpoint`](sheaf_transport::Endpoint), so that two curves
+//! differ only in the transport. Nodes of a measurement run on threads of one process, or in separate processes that the
+//! command starts.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`job`] | what the nodes of a measurement do, and what they find |
-//! | [`wiring`] | the endpoints of a measurement, over each transport: the only place that knows which there are |
+//! | [`job`] | tasks and results of the nodes of a measurement |
+//! | [`wiring`] | the endpoints of a measurement, over each transport: the only module with the list of transports |
 //! | [`node`] | a sender, a receiver, the two sides of a round trip |
 //! | [`local`] | a whole measurement on threads of this process |
-//! | [`memory`] | what the processors do with memory: copy, read, fill, gather |
-//! | [`handover`] | what they can hand each other through memory |
-//! | [`store`] | accepted events to a disk, by the writer that a run has, beside plain writes |
+//! | [`memory`] | memory bandwidth of the processors: copy, read, fill, gather |
+//! | [`handover`] | throughput between two processors through memory |
+//! | [`store`] | accepted events to a disk, with the writer of a run and with plain writes |
 //! | [`transport`] | the transports that can be measured |
-//! | [`plain`] | a vectored stream over a loopback socket, with nothing around it |
-//! | [`cpu`] | which processors there are, how they belong together, and staying on one |
+//! | [`plain`] | a vectored stream over a plain loopback socket |
+//! | [`cpu`] | the processors, their topology, and pinning |
 //! | [`fit`] | `time = offset + size / speed`, with a plateau below |
 //! | [`statistics`] | median and spread of repetitions |
 //! | [`payload`] | payload that is written and read, or not touched |
 //!
-//! The crate starts no process, reads no command line and prints nothing; and it does not know the protocol: the event
-//! builder's own test program runs what `sheaf run` runs, and is in the command.
+//! The crate starts no process, reads no command line and prints nothing. It does not know the protocol: the test program
+//! of the event builder is part of the command, and runs the same code as `sheaf run`.
 
 #![forbid(unsafe_code)]
 

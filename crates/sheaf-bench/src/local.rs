@@ -102,7 +102,7 @@ mod tests {
                 Job { seconds: 0.2, spins: 0, rate_hz: Some(100.0), ..job(Task::RoundTrip, transport, 1, 1) };
             let measured = run(&paced);
             assert!(measured.times.is_some(), "{transport}");
-            // Those of the warm-up, too; and a busy machine may take longer than it was told to.
+            // Includes messages of the warm-up. A busy machine may also exceed the configured duration.
             assert!(measured.sent <= 2 * 21, "{transport}: {}", measured.sent);
         }
     }

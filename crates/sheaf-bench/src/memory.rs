@@ -175,7 +175,7 @@ mod tests {
                 Operation::Fill => 3,
                 Operation::Read => continue,
             };
-            // A batch is as large as this working set, apart from what is no whole block of it.
+            // A batch is as large as this working set, rounded down to whole blocks.
             assert!(field.to.iter().all(|byte| *byte == expected), "{operation:?}");
         }
     }

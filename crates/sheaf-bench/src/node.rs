@@ -123,7 +123,7 @@ impl Driver<'_> {
     fn poll(&mut self) -> Result<Option<News>, BenchError> {
         let Some(event) = self.endpoint.poll() else { return Ok(None) };
         self.idle = 0;
-        // Memory links all nodes with one another; senders have nothing to say to senders.
+        // The memory transport links all nodes with one another; senders do not use their links to other senders.
         let role = self.node().role;
         let other_kind = |peer: NodeId| peer.role != role;
         match event {
@@ -422,7 +422,7 @@ impl Window {
         Self { opens: start + job.warm_up(), span: job.span(), open: None, closed: None, last: None }
     }
 
-    /// To be called in every round, with what was counted so far.
+    /// Updates the state; called in every round with the current counts.
     fn look(&mut self, count: u64) {
         self.look_at(Instant::now(), count);
     }

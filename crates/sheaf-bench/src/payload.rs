@@ -107,7 +107,7 @@ impl Writer {
     }
 }
 
-/// Uses payload as a receiver does. The compiler cannot know that nobody wants the sum.
+/// Reads payload as a receiver does. The compiler cannot optimize the unused sum away.
 pub fn take(payload: &[u8], used: Use) {
     if used == Use::WriteRead {
         std::hint::black_box(word_sum(payload));

@@ -14,7 +14,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of these values; `None` where there are none.
+    /// Computes the statistics of these values; `None` if there are none.
     #[must_use]
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.into_iter().collect();

@@ -131,7 +131,7 @@ pub struct Stored {
     pub bytes_per_second: f64,
     /// As many bytes a second, plainly.
     pub plain_bytes_per_second: f64,
-    /// Bytes a second of `dd`, by its own account; `None` where there is none that gives one.
+    /// Bytes per second as reported by `dd`; `None` if `dd` is missing or does not report it.
     pub dd_bytes_per_second: Option<f64>,
     /// Bytes of the file a second that were read back, with every checksum compared.
     pub read_bytes_per_second: f64,

@@ -1,7 +1,7 @@
 //! Checks across several knobs: values that need each other, times in the right order, bounds that are large enough.
 //!
-//! A check names the keys that it looks at. Where the file has one of them wrong already, the check is left out: what it
-//! would say depends on a value that nobody wrote.
+//! Each check names the keys that it reads. A check is skipped if one of its keys was already refused: the result would
+//! depend on a value that is not in the file.
 
 use crate::error::{ConfigError, ErrorKind};
 use crate::knob::Section;
@@ -14,10 +14,10 @@ use crate::{Config, Purpose};
 use sheaf_wire::verdict::MAX_VERDICT_PAYLOAD_BYTES;
 use sheaf_wire::{ByteCount, Nanos};
 
-/// The overlaps of a time slice are together at most so many slices: `sheaf_time::slices::MOST_LENGTHS`.
+/// Maximum sum of the overlaps of a time slice, in slice lengths: `sheaf_time::slices::MOST_LENGTHS`.
 const MOST_SLICE_LENGTHS: u64 = 16;
 
-/// Collects what is wrong with a configuration.
+/// Collects the problems of a configuration.
 pub(crate) struct Checker<'a> {
     pub(crate) config: &'a Config,
     pub(crate) origins: &'a Origins<'a>,
@@ -465,7 +465,7 @@ impl Checker<'_> {
     /// An output node receives what builder units may have under way to it, also while an event of each is not whole.
     fn output_memory(&mut self) {
         let Config { builder, output, transport, protocol, .. } = self.config;
-        // What a filter says of an event travels in the head of a message.
+        // The filter's result for an event travels in the header of a message.
         let said = MAX_VERDICT_PAYLOAD_BYTES as u64;
         let what = "a message of `protocol.message_bytes` with the largest payload of a verdict";
         let key = &["protocol.message_bytes", "output.nodes"];

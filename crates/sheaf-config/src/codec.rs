@@ -1,7 +1,7 @@
 //! Text of a knob's value in the file: parsing, limits, writing, and their description.
 //!
-//! A codec only says *that* it refuses a value and why in principle; the caller, who knows file, line and key, makes the
-//! message of it.
+//! A codec only reports *that* it refuses a value, and the reason. The caller knows file, line and key, and writes the
+//! message.
 
 mod list;
 mod number;
@@ -37,7 +37,7 @@ pub(crate) trait Codec {
     type Value;
     /// The kind of value, for the reference page.
     fn type_name(&self) -> String;
-    /// The limits alone, for the reference page; empty where the type says it all.
+    /// Limits alone, for the reference page; empty if the type implies them.
     fn limits(&self) -> String;
     /// Describes the accepted values; the words finish the sentence "this should be ...".
     fn expected(&self) -> String;
@@ -49,7 +49,7 @@ pub(crate) trait Codec {
     fn write(&self, value: &Self::Value) -> Option<String>;
 }
 
-/// `codec`, told for which type it is, so that definitions need not say it twice.
+/// Returns `codec` with its type fixed, so that definitions need not repeat the type.
 pub(crate) fn of<T, C: Codec<Value = T>>(codec: C) -> C {
     codec
 }

@@ -1,7 +1,7 @@
 //! From the text of a file to a [`Config`]: every key known, every value of the right type and within its limits.
 //!
-//! The TOML parser recovers from errors, so that one mistake does not hide the others; what was read before the first
-//! error of syntax is trusted.
+//! The TOML parser recovers from errors, so that one mistake does not hide the others. Entries before the first syntax
+//! error are trusted.
 
 use crate::error::{ConfigError, ErrorKind};
 use crate::knob::{Knob, Section};
@@ -23,7 +23,7 @@ pub(crate) struct Document<'a> {
     pub(crate) errors: Vec<ConfigError>,
     /// Number of further errors.
     pub(crate) more: usize,
-    /// Whether the text is TOML. If not, the configuration is only a part of what was meant.
+    /// Whether the text is TOML. If not, the configuration is incomplete.
     pub(crate) is_toml: bool,
     /// Tables beside the configuration, where the file is a scenario of the lab.
     pub(crate) lab: Option<LabTables>,
@@ -78,7 +78,7 @@ fn read_with<'a>(text: &'a str, file: &str, lab: Option<LabTables>) -> Document<
     }
 }
 
-/// Whether the text is well-formed but says something twice. What follows is read as it was meant.
+/// Returns whether the text is well-formed apart from a duplicate key. Entries after a duplicate key are still valid.
 fn is_duplicate(error: &toml::de::Error) -> bool {
     error.message().starts_with("duplicate key")
 }
@@ -91,7 +91,7 @@ struct Reader<'a> {
     errors: Vec<ConfigError>,
     /// Errors beyond [`MAX_ERRORS`].
     more: usize,
-    /// Where the first error of syntax is. What ends before it is what was meant.
+    /// Position of the first syntax error. Entries that end before it are trusted.
     trusted: Option<usize>,
 }
 
@@ -107,7 +107,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether an entry is what was meant: it ends before the first error of syntax.
+    /// Returns whether an entry can be trusted: it ends before the first syntax error.
     fn is_trusted(&self, (key, value): Entry<'_, '_>) -> bool {
         let end = key.span().end.max(value.span().end);
         self.trusted.is_none_or(|start| end < start)
@@ -389,7 +389,7 @@ impl Reader<'_> {
         };
         let (right, meant) = self.meaning(path, name);
         if let Some(meant) = meant {
-            // What was meant for this knob is not known; its default must not be held against the file.
+            // The intended value of this knob is unknown; its default must not cause further errors.
             self.origins.set_broken(if path == NODE { NODE.to_owned() } else { meant });
         }
         let full = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };

@@ -115,7 +115,7 @@ impl fmt::Display for ConfigError {
 }
 
 impl fmt::Display for Place {
-    /// Where it is, and the line with what is meant underlined.
+    /// Writes the position of the error, and the line with the relevant part underlined.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { file, line, column, width, text, skipped } = self;
         let margin = line.to_string().len().max(2);
@@ -140,7 +140,7 @@ pub struct ConfigErrors {
 const MAX_ERRORS: usize = 50;
 
 impl ConfigErrors {
-    /// `Err` with all `errors`, or `Ok(value)` if there are none.
+    /// Returns `Err` with all `errors`, or `Ok(value)` if there are none.
     ///
     /// # Errors
     /// `errors`, in the order of the file.

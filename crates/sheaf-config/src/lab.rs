@@ -122,7 +122,7 @@ impl LabFile {
     }
 }
 
-/// Point number `index`, and what is wrong with it.
+/// Returns point number `index` and its problems.
 fn point(
     text: &str,
     file: &str,
@@ -169,7 +169,7 @@ fn follow(config: &mut Config, lab: &Lab, origins: &Origins<'_>) {
         config.transport.mtu = lab.mtu;
     }
     if config.transport.kind.sends_datagrams() && !origins.is_in_file("shaping.line_rate_bits") {
-        // Decimal places of a bit per second are nobody's line rate.
+        // No line rate has fractions of a bit per second.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range was checked")]
         let bits = (lab.rate_mbps * 1e6).round() as u64;
         config.shaping.line_rate = ByteRate::from_bits(bits);

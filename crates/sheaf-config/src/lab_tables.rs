@@ -11,7 +11,7 @@ pub(crate) struct LabTables {
     pub(crate) head: LabHead,
     pub(crate) lab: Lab,
     pub(crate) measure: Measure,
-    /// The index of the value that is taken of each swept key: the first, where nothing is said.
+    /// Index of the selected value of each swept key; the first value by default.
     pub(crate) choice: BTreeMap<String, usize>,
     /// The lists that were found.
     pub(crate) sweeps: Vec<Sweep>,

@@ -1,28 +1,28 @@
 //! The configuration of a run: a TOML file, validated completely before anything starts.
 //!
-//! One file serves a laptop (`sheaf run`, all roles in one process) and a cluster (`sheaf node CONFIG ru0`). Nothing,
-//! or an empty file, is the embedded default, [`Config::default`].
+//! One file serves a laptop (`sheaf run`, all roles in one process) and a cluster (`sheaf node CONFIG ru0`). Without a
+//! file, or with an empty one, the embedded default applies: [`Config::default`].
 //!
 //! | module | holds |
 //! |---|---|
-//! | `settings` | the tables of the file as structs; each knob is defined once, with type, default, unit, limits, meaning |
+//! | `settings` | the tables of the file as structs; each knob is defined once, with type, default, unit, limits, description |
 //! | `knob` | the macros that make struct, default, parser, range check and reference page of one definition |
-//! | `codec` | how values look in the file: integers, times, sizes, words, lists |
-//! | `tables` | which tables there are |
+//! | `codec` | formats of values in the file: integers, times, sizes, words, lists |
+//! | `tables` | the list of tables |
 //! | `text`, `document` | from text to values, with lines and columns |
-//! | `origins` | where each value comes from: file, flag, default |
-//! | `building` | which steps and types of triggers can be |
-//! | `check` | what two knobs must have in common |
-//! | `lab` | scenarios of the virtual switch lab: a network and what is measured, beside a configuration |
-//! | `streams` | which tags and streams go together |
-//! | `nodes` | which nodes there are and which sources each reads |
-//! | `error`, `suggest` | what is wrong, where, and what would be right |
+//! | `origins` | origin of each value: file, flag, default |
+//! | `building` | valid building steps and trigger types |
+//! | `check` | constraints across knobs |
+//! | `lab` | scenarios of the virtual switch lab: a network and its measurements, added to a configuration |
+//! | `streams` | assignment of tags to streams |
+//! | `nodes` | the nodes and the sources of each |
+//! | `error`, `suggest` | errors with position and suggested correction |
 //! | `reference` | the reference page, generated |
 //!
 //! ```
 //! use sheaf_config::Config;
 //!
-//! // What the command line says goes on top of the file, before anything is checked.
+//! // Flags of the command line override the file before anything is checked.
 //! let config = Config::parse_with("[readout]\ncount = 2\n", "run.toml", |config| config.builder.count = 3)?;
 //! let names: Vec<String> = config.nodes()?.into_iter().map(|node| node.name).collect();
 //! assert_eq!(names, ["evm", "ru0", "ru1", "bu0", "bu1", "bu2"]);
@@ -33,8 +33,8 @@
 //! # Ok::<(), sheaf_config::ConfigErrors>(())
 //! ```
 //!
-//! Only this crate knows the file format. It opens no socket and creates no directory; whether a replay directory or
-//! an output directory is there is found by those who use it.
+//! Only this crate knows the file format. It opens no socket and creates no directory. The users of the replay and output
+//! directories check that they exist.
 
 #![forbid(unsafe_code)]
 
@@ -87,7 +87,7 @@ use std::path::{Path, PathBuf};
 use text::Text;
 use thiserror::Error;
 
-/// The configuration of a run: what a file says, and defaults for what it does not say.
+/// The configuration of a run: the values of a file, and defaults for all others.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
     /// Name, directory and end of the run.
@@ -132,7 +132,7 @@ pub struct Config {
     pub clocks: BTreeMap<String, CardClock>,
     /// Settings of tags, by their names.
     pub tags: BTreeMap<String, Tag>,
-    /// The nodes, where they are listed one by one; empty: as many as `readout.count`, `builder.count` and `output.nodes` say.
+    /// Nodes listed one by one. If empty, they are generated from `readout.count`, `builder.count` and `output.nodes`.
     pub node: Vec<Node>,
 }
 
@@ -298,7 +298,7 @@ impl Config {
             key: String::new(),
             found: format!("byte {start} of the file, {:#04x}, is not UTF-8", bytes[start]),
             right: "save the file as UTF-8".into(),
-            // What is before the byte is unchanged by the conversion.
+            // The conversion does not change the text before this byte.
             origin: Text::new(file, &text).origin(&(start..start)),
         }];
         ConfigErrors::or(errors, Self::default())
@@ -316,14 +316,14 @@ impl Config {
         let before = config.clone();
         change(&mut config);
         before.find_changes(&config, &mut origins);
-        // Of a text that is not TOML a part is missing; what is said about the whole would be wrong.
+        // A text that is not TOML is read only in part; checks of the whole would report wrong errors.
         if is_toml {
             errors.extend(check::check(&config, &origins, purpose));
         }
         ConfigErrors::or_more(errors, more, config)
     }
 
-    /// Gives knobs that the file leaves out the values that follow from what it says.
+    /// Derives the values of omitted knobs from the knobs in the file.
     fn follow(&mut self, origins: &Origins<'_>) {
         let listed = |role| self.node.iter().filter(|node| node.role == role).count();
         let (readouts, builders) = (listed(Role::Readout), listed(Role::Builder));
@@ -349,7 +349,7 @@ impl Config {
         }
     }
 
-    /// Tells `origins` which knobs of `changed` are not as here.
+    /// Records in `origins` the knobs of `changed` that differ from this configuration.
     fn find_changes(&self, changed: &Self, origins: &mut Origins<'_>) {
         for (old, new) in self.sections().zip(changed.sections()) {
             for knob in old.knobs().iter().filter(|knob| old.write(knob.key) != new.write(knob.key)) {

@@ -16,7 +16,7 @@ pub struct NodeConfig {
     pub id: NodeId,
     /// The name by which it is started.
     pub name: String,
-    /// Where it listens, `host:port`, if the configuration says so.
+    /// Listening address, `host:port`, if it is configured.
     pub address: Option<String>,
     /// Where it listens, too: for further rails.
     pub more_addresses: Vec<String>,
@@ -51,9 +51,9 @@ impl Config {
         }
     }
 
-    /// As [`Config::nodes`], with the sources that the caller found in the replay directory.
+    /// Returns the nodes as [`Config::nodes`] does, with the sources that the caller found in the replay directory.
     ///
-    /// Generated readout units are never more than there are sources, whatever `readout.count` says.
+    /// The number of generated readout units is at most the number of sources, even if `readout.count` is larger.
     ///
     /// # Errors
     /// If there are no sources; if a source is not in exactly one list of the nodes; if a listed, reference or optional
@@ -98,7 +98,7 @@ impl Config {
         self.listed_sources().unwrap_or_else(|| (0..count).map(SourceId).collect())
     }
 
-    /// The ids of the sources, as far as the configuration alone can tell.
+    /// Returns the ids of the sources, if the configuration alone determines them.
     fn known_sources(&self) -> Option<Vec<SourceId>> {
         match self.source.kind {
             SourceKind::Emulated => Some(self.emulated_sources()),
@@ -335,7 +335,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Every source of `sources` on exactly one readout unit, and nothing said about other sources.
+    /// Checks that every source of `sources` is on exactly one readout unit, and that no other source is mentioned.
     fn sources(&mut self, sources: &[SourceId]) {
         let existing: BTreeSet<SourceId> = sources.iter().copied().collect();
         if self.config.listed_sources().is_some() {
@@ -361,7 +361,7 @@ impl Checker<'_> {
         for (index, node) in config.node.iter().enumerate() {
             let key = format!("node[{index}].sources");
             let list = node.sources.as_deref().unwrap_or_default();
-            // One message a list: the others would say the same.
+            // One message per list: further ones would repeat it.
             if let Some((id, other)) = list.iter().find_map(|id| Some((id, *reader.get(id)?))) {
                 let found = format!("source {id} is read by \"{other}\" and by \"{}\"", node.name);
                 self.fail(
@@ -445,7 +445,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Sources that only the data tell.
+    /// Sources that are known only from the data.
     fn unlisted_sources(&mut self) {
         self.fail(
             ErrorKind::Sources,

@@ -10,7 +10,7 @@ pub(crate) struct Origins<'a> {
     text: Option<Text<'a>>,
     spans: BTreeMap<String, Range<usize>>,
     flags: BTreeMap<String, Origin>,
-    /// Keys whose value was refused: what they stand for is not known, so nothing else is said about it.
+    /// Keys whose value was refused. Their intended value is unknown, so no further errors are reported for them.
     broken: BTreeSet<String>,
 }
 

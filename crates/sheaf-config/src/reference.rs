@@ -47,7 +47,7 @@ is `lab.rails`, `transport.mtu_bytes` is `lab.mtu_bytes`, `shaping.line_rate_bit
 Any value may be a list of values: a sweep. Several lists give all combinations; the last list in the file changes fastest. The whole file is checked before anything is created.
 ";
 
-/// The page `docs/reference/lab-scenario.md`: what a scenario of the lab says beside a configuration.
+/// Returns the page `docs/reference/lab-scenario.md`: the keys of a lab scenario that a configuration does not have.
 #[must_use]
 pub fn lab_reference_page() -> String {
     let mut page = LAB_HEAD.to_owned();
@@ -78,7 +78,7 @@ fn table(page: &mut String, section: &dyn Section, header: &str, required: &[&st
     }
 }
 
-/// A default as it is written in the file, sizes also as people say them.
+/// Formats a default as it is written in the file; sizes also with binary units.
 fn shown_default(key: &str, value: &str) -> String {
     let human = value.parse().ok().filter(|_| key.ends_with("_bytes")).map(crate::codec::show_bytes);
     match human.as_deref().and_then(|text| text.split_once(' ')) {

@@ -66,7 +66,7 @@ pub(crate) const TRIGGERS: &str = "triggers";
 /// The name of the table of tables that has the clocks of self-triggered cards by name.
 pub(crate) const CLOCKS: &str = "clocks";
 
-/// The name of the table of tables that says more about tags, by their names.
+/// Name of the table of tables with the settings of tags, by name.
 pub(crate) const TAGS: &str = "tags";
 
 /// All tables of tables: their name, what one of their tables is called in messages, and how it looks in the file.

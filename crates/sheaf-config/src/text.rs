@@ -32,7 +32,7 @@ impl<'a> Text<'a> {
         let mut index = self.lines.partition_point(|line| *line <= start) - 1;
         let is_past_the_last_line = index > 0 && self.lines[index] == self.text.len();
         if is_past_the_last_line {
-            // The text ends with a newline; what is missing there is shown behind the last line.
+            // The text ends with a newline; errors at its end are shown after the last line.
             index -= 1;
         }
         let line_start = self.lines[index];

@@ -5,11 +5,11 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
-/// Seconds that `dd` says it took to write `bytes` into a file at `path`, with what it wrote; `None` where there is no `dd`, or
-/// one that does not say. It writes whole blocks of the size of a batch.
+/// Writes `bytes` to a file at `path` with `dd`, and returns the bytes written and the seconds that it reports.
+/// Returns `None` if `dd` is missing or reports no time. `dd` writes whole blocks of the size of a batch.
 ///
 /// # Errors
-/// That it failed, and in which words.
+/// If `dd` fails, with its message.
 pub(super) fn run(path: &Path, policy: Policy, bytes: u64) -> io::Result<Option<(u64, f64)>> {
     let blocks = bytes.div_ceil(BATCH_BYTES);
     let mut command = Command::new("dd");

@@ -70,7 +70,7 @@ pub(crate) fn bit_rate(minimum: u64, maximum: u64) -> Whole<ByteRate> {
     whole(minimum, maximum)
 }
 
-/// `8388608 (8 MiB)`: a size as it is written in the file, and as people say it.
+/// Formats a size as it is written in the file, with binary units in parentheses: `8388608 (8 MiB)`.
 pub(crate) fn show_bytes(number: u64) -> String {
     let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
     let whole = units.iter().find(|(shift, _)| number >= 1 << shift && number.is_multiple_of(1 << shift));

@@ -49,7 +49,7 @@ impl Codec for PathText {
     }
 }
 
-/// A text that `accepts` accepts; `expected` says what that is.
+/// Text for which `accepts` returns true; `expected` describes the valid values.
 pub(crate) struct Text {
     pub(super) limits: &'static str,
     pub(super) accepts: fn(&str) -> bool,

@@ -20,8 +20,8 @@ pub(crate) fn microseconds(minimum: Nanos, maximum: Nanos) -> Time {
     Time { minimum, maximum, digits: 3 }
 }
 
-/// See [`seconds`], [`milliseconds`] and [`microseconds`]. What is written in plain decimal digits is taken to the
-/// nanosecond: a 64-bit floating-point number would lose the last ones of a run of 30 days.
+/// Codec of [`seconds`], [`milliseconds`] and [`microseconds`]. Plain decimal digits are read exactly, to the nanosecond:
+/// a 64-bit floating-point number would lose the last nanoseconds of a run of 30 days.
 pub(crate) struct Time {
     minimum: Nanos,
     maximum: Nanos,
@@ -39,7 +39,7 @@ impl Time {
 }
 
 impl Time {
-    /// The time that plain decimal digits mean, to the nanosecond; `None` for what is written in another way or finer.
+    /// Parses plain decimal digits, to the nanosecond; `None` for other notations and for finer values.
     fn exact(&self, text: &str) -> Option<u64> {
         let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
         let is_plain = |digits: &str| digits.bytes().all(|digit| digit.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! The virtual switch lab: what a scenario says beside the configuration of the run.
+//! The virtual switch lab: the keys of a scenario in addition to the configuration of the run.
 
 use super::{GIB, KIB, MIB, TIB};
 use crate::choice::choice;

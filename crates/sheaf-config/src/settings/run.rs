@@ -193,10 +193,10 @@ section! {
 }
 
 impl Filter {
-    /// Number of workers that each builder unit starts: as configured, or as many as the kind of filter needs.
+    /// Returns the number of workers of each builder unit: the configured number, or the default of the kind of filter.
     ///
-    /// A filter that is not known to be quick never judges on a builder unit's own thread unless the configuration says
-    /// so: that thread also answers the event manager and asks for fragments.
+    /// A filter that is not known to be fast runs on a builder unit's main thread only if it is configured to: that thread
+    /// also answers the event manager and requests fragments.
     #[must_use]
     pub fn started_workers(&self) -> u16 {
         let joined = self.door || self.listen.is_some();

@@ -1,4 +1,4 @@
-//! Whatever the file says, it is understood or refused with a reason; whatever is written reads as the same.
+//! Any file is accepted, or refused with a reason. A written configuration reads back unchanged.
 
 use proptest::prelude::*;
 use sheaf_config::{
