@@ -137,6 +137,8 @@ impl Side {
                 }
                 Event::PeerDown { reason, .. } => self.downs.push(reason),
                 Event::PeerUp { .. } => {}
+                // The caller is back before the other side has noticed the loss: it calls again.
+                Event::Refused { reason: Refusal::InUse, .. } => {}
                 Event::Refused { reason, .. } => panic!("refused: {reason}"),
             }
         }
