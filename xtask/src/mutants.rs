@@ -13,6 +13,7 @@ mod copy;
 mod hunt;
 mod planting;
 
+use crate::problem::Problem;
 use crate::workspace::{self, Packages};
 use anyhow::{Result, ensure};
 use catalogue::Mutant;
@@ -54,6 +55,11 @@ enum Fate {
     OutOfReach,
     /// Message of the compiler.
     DoesNotCompile(String),
+}
+
+/// Returns a problem for each bug of the list that has no place in the code: it would try nothing.
+pub(crate) fn problems() -> Result<Vec<Problem>> {
+    Ok(planting::problems(workspace::root(), &catalogue::read(workspace::root())?))
 }
 
 /// `cargo xtask mutants`.

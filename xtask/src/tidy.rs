@@ -9,6 +9,8 @@
 //! | `types` | names of public types |
 //! | `openings` | openings of documentation lines |
 //! | `machine` | what belongs to one machine: absolute paths, package registries |
+//!
+//! Planted bugs whose text a change has removed are found here too, with the code of `mutants`.
 
 mod decisions;
 mod links;
@@ -18,6 +20,7 @@ mod openings;
 mod rust;
 mod types;
 
+use crate::mutants;
 use crate::problem::{Problem, report};
 use crate::workspace;
 use anyhow::{Context as _, Result};
@@ -59,6 +62,7 @@ pub(crate) fn command() -> Result<()> {
     problems.extend(declared.check(&architecture));
     problems.extend(records.check());
     problems.extend(rust::idle_exceptions());
+    problems.extend(mutants::problems()?);
     report("tidy", problems)
 }
 

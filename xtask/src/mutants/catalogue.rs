@@ -26,11 +26,13 @@ pub(super) struct Mutant {
 impl Mutant {
     /// Where it is in the file's text.
     pub(super) fn place(&self, text: &str) -> Result<Range<usize>> {
-        let mut places = text.match_indices(&self.find).map(|(at, found)| at..at + found.len());
-        match (places.next(), places.next()) {
-            (Some(place), None) => Ok(place),
-            (None, _) => bail!("{}: `find` is not in {}", self.name, self.file),
-            _ => bail!("{}: `find` is more than once in {}", self.name, self.file),
+        let places: Vec<_> = text.match_indices(&self.find).map(|(at, found)| at..at + found.len()).collect();
+        match places.as_slice() {
+            [place] => Ok(place.clone()),
+            others => {
+                let count = others.len();
+                bail!("{}: `find` must be in {} once, and is in it {count} times", self.name, self.file)
+            }
         }
     }
 }
@@ -85,8 +87,9 @@ mod tests {
         let text = "[[mutant]]\nname = \"n\"\nfile = \"f\"\nbug = \"b\"\nfind = \"x\"\nreplace = \"y\"\n";
         let mutants = parse(text).expect("it is right");
         assert_eq!(mutants[0].place("a x b").expect("it is there once"), 2..3);
-        assert!(mutants[0].place("x x").is_err());
-        assert!(mutants[0].place("").is_err());
+        let refused = |text| mutants[0].place(text).expect_err("it is not there once").to_string();
+        assert_eq!(refused("x x"), "n: `find` must be in f once, and is in it 2 times");
+        assert_eq!(refused(""), "n: `find` must be in f once, and is in it 0 times");
         assert!(parse(&text.replace("bug", "bog")).is_err());
     }
 }

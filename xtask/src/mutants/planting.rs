@@ -7,11 +7,13 @@
 //! }                             }
 //! ```
 
-use super::catalogue::Mutant;
+use super::catalogue::{self, Mutant};
+use crate::problem::Problem;
 use crate::rust_source::{block_end, code_only, find_word, line_of};
 use anyhow::{Context as _, Result, ensure};
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::path::Path;
 
 /// The environment variable that has the number of the bug.
 pub(super) const NUMBER: &str = "SHEAF_PLANTED_BUG";
@@ -35,6 +37,18 @@ pub(super) struct Planted {
     pub(super) text: String,
     /// The lines, from 1, of the body that has the bug with this number.
     pub(super) lines: Vec<(u32, Range<usize>)>,
+}
+
+/// Returns a problem for each bug that cannot be planted in the checkout at `root`: its file is not there, or its text is
+/// not in the file once, or outside of functions.
+pub(super) fn problems(root: &Path, mutants: &[Mutant]) -> Vec<Problem> {
+    let attempt = |mutant: &Mutant| {
+        let text = std::fs::read_to_string(root.join(&mutant.file))
+            .with_context(|| format!("{}: cannot read {}", mutant.name, mutant.file))?;
+        plant("", &text, &[(1, mutant)])
+    };
+    let failed = mutants.iter().filter_map(|mutant| attempt(mutant).err());
+    failed.map(|error| Problem::new(catalogue::FOLDER, format!("{error:#}"))).collect()
 }
 
 /// Plants bugs, which have numbers, in a file that is part of the crate `package`.
@@ -124,15 +138,40 @@ mod tests {
     fn every_planted_bug_of_the_list_has_its_place_in_the_code() {
         let mutants = catalogue::read(workspace::root()).expect("the list can be read");
         assert!(mutants.len() >= 60, "there are {} planted bugs", mutants.len());
-        let problems: Vec<String> = mutants
-            .iter()
-            .filter_map(|mutant| {
-                let text = std::fs::read_to_string(workspace::root().join(&mutant.file));
-                let text = text.unwrap_or_default();
-                let planted = plant("sheaf-node", &text, &[(1, mutant)]);
-                planted.err().map(|error| format!("{error:#}"))
-            })
-            .collect();
-        assert!(problems.is_empty(), "in {}:\n{}", catalogue::FOLDER, problems.join("\n"));
+        let problems: Vec<String> =
+            problems(workspace::root(), &mutants).iter().map(Problem::to_string).collect();
+        assert!(problems.is_empty(), "{}", problems.join("\n"));
+    }
+
+    #[test]
+    fn a_bug_without_its_one_place_is_a_problem_that_names_bug_file_and_count() {
+        let folder = std::env::temp_dir().join(format!("sheaf-mutants-test-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a temporary folder");
+        std::fs::write(folder.join("file.rs"), "fn f() { a(); b(); b(); }\n").expect("a file");
+        let named = |name: &str, file: &str, find: &str| Mutant {
+            name: name.into(),
+            file: file.into(),
+            ..mutant(find, "c()")
+        };
+        let mutants = [
+            named("good", "file.rs", "a()"),
+            named("twice", "file.rs", "b()"),
+            named("gone", "file.rs", "d()"),
+            named("moved", "no-such-file.rs", "a()"),
+        ];
+        let problems: Vec<String> = problems(&folder, &mutants).iter().map(Problem::to_string).collect();
+        std::fs::remove_dir_all(&folder).expect("it can be removed");
+        assert_eq!(problems.len(), 3, "{problems:?}");
+        assert_eq!(
+            problems[..2],
+            [
+                "xtask/mutants: twice: `find` must be in file.rs once, and is in it 2 times",
+                "xtask/mutants: gone: `find` must be in file.rs once, and is in it 0 times",
+            ]
+        );
+        assert!(
+            problems[2].starts_with("xtask/mutants: moved: cannot read no-such-file.rs: "),
+            "{problems:?}"
+        );
     }
 }
