@@ -99,7 +99,7 @@ section! {
         /// Time for which the event manager waits at the start for all nodes to connect. Then the run begins without
         /// the missing nodes, or fails if there is no readout unit or no builder unit. The missing nodes are named in
         /// both cases.
-        start_timeout: Nanos = Nanos::from_secs(10), "start_timeout_ms", milliseconds(SHORTEST, HOUR);
+        start_timeout: Nanos = Nanos::from_secs(60), "start_timeout_ms", milliseconds(SHORTEST, HOUR);
         /// Time to wait, after the last trigger, for the next event to end. The end of the run waits as long as events
         /// end, or a builder unit judges or writes events; then the remaining events are dropped and counted as
         /// `stopped`.
