@@ -343,9 +343,14 @@ impl<P: Payload> BuilderUnit<P> {
         if self.fenced {
             return None;
         }
-        if let Some(Question { readout, ask, ranges }) = self.asks.next(now, &mut self.assemblies) {
+        if let Some(Question { readout, ask, is_repeat, ranges }) = self.asks.next(now, &mut self.assemblies)
+        {
             if ask.wants_answer() {
                 self.readouts[usize::from(readout)].note_asked(now);
+            }
+            if is_repeat {
+                // Not before: a repeated request that waits for credit has nothing that could be answered.
+                self.readouts[usize::from(readout)].note_asked_again(now);
             }
             let message = self.me.plain(ask.into_body(ranges));
             return Some(Transmit { to: NodeId::readout(readout), message });
@@ -695,7 +700,6 @@ impl<P: Payload> BuilderUnit<P> {
             assembly.awaited_readouts().filter(|readout| assembly.was_asked(*readout)).collect();
         self.books.count(Counter::RetriedRequests, silent.len() as u64);
         for readout in silent {
-            self.readouts[usize::from(readout)].note_asked_again(now);
             self.asks.ask_again(readout, &mut self.assemblies[key]);
         }
     }

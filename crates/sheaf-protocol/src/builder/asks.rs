@@ -75,7 +75,12 @@ impl Asks {
             return;
         }
         for readout in 0..self.readouts {
-            self.ready.push_back(Question { readout, ask: Ask::default(), ranges: ranges.to_vec() });
+            self.ready.push_back(Question {
+                readout,
+                ask: Ask::default(),
+                is_repeat: false,
+                ranges: ranges.to_vec(),
+            });
         }
     }
 
@@ -90,27 +95,32 @@ impl Asks {
     /// Repeats the request to a readout unit for an event.
     pub(super) fn ask_again<P: Payload>(&mut self, readout: u16, assembly: &mut Assembly<P>) {
         let range = EventRange::one(assembly.event, assembly.attempt);
-        let (ask, charge) = (assembly.ask(usize::from(readout)), assembly.uncharge(readout));
+        let (ask, charge) = (assembly.ask(usize::from(readout)), assembly.uncharge_to_repeat(readout));
         match &mut self.pull {
             Some(pull) => {
                 pull.settle(usize::from(readout), charge);
                 pull.add_again(readout, ask, range);
             }
             // One message for each readout unit and round: events that are retried together share it.
-            None => self.tell(readout, ask, range),
+            None => self.put(readout, ask, range, true),
         }
     }
 
     /// Asks without regard to any credit. Events that want the same share a message.
     pub(super) fn tell(&mut self, readout: u16, ask: Ask, range: EventRange) {
+        self.put(readout, ask, range, false);
+    }
+
+    fn put(&mut self, readout: u16, ask: Ask, range: EventRange, repeat: bool) {
         let events = |ranges: &[EventRange]| ranges.iter().map(|range| u64::from(range.count)).sum::<u64>();
         let same = self.ready.iter_mut().rev().find(|question| {
             question.readout == readout && question.ask == ask && events(&question.ranges) < MESSAGE_EVENTS
         });
-        let Some(Question { ranges, .. }) = same else {
-            self.ready.push_back(Question { readout, ask, ranges: vec![range] });
+        let Some(Question { ranges, is_repeat, .. }) = same else {
+            self.ready.push_back(Question { readout, ask, is_repeat: repeat, ranges: vec![range] });
             return;
         };
+        *is_repeat |= repeat;
         append(ranges, range);
     }
 

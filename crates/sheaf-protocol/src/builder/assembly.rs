@@ -26,6 +26,9 @@ const BY_AGE_FLOOR: usize = 64;
 /// Marks a readout unit without a request for an event, in place of its charge.
 pub(super) const NOT_ASKED: u32 = u32::MAX;
 
+/// A readout unit whose repeated request waits for credit, in place of what was charged. All charges are less.
+pub(super) const TO_REPEAT: u32 = NOT_ASKED - 1;
+
 /// Names an assembly. Event, attempt and part are in the key, so that one that outlived its assembly, or its part, is
 /// recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +108,8 @@ pub(super) struct Assembly<P> {
     /// Of an event that is over here: whether a required source is missing.
     pub(super) incomplete: bool,
 
-    /// Paced pull: what is charged for each readout unit's part, [`NOT_ASKED`] where it was not asked. Else empty.
+    /// Paced pull: what is charged for each readout unit's part, [`NOT_ASKED`] where it was not asked,
+    /// [`TO_REPEAT`] where the repeated request waits. Else empty.
     charges: Vec<u32>,
     /// Paced pull: how many readout units are charged.
     charged_readouts: usize,
@@ -203,34 +207,40 @@ impl<P: Payload> Assembly<P> {
 
     /// Whether a readout unit that has not answered was asked; true where that is not kept.
     pub(super) fn was_asked(&self, readout: u16) -> bool {
-        self.charges.get(usize::from(readout)).is_none_or(|charge| *charge != NOT_ASKED)
+        self.charges.get(usize::from(readout)).is_none_or(|charge| *charge < TO_REPEAT)
     }
 
-    /// Takes note that a readout unit is asked at `now`. False if it need not be.
-    pub(super) fn charge(&mut self, readout: usize, bytes: u32, now: Timestamp) -> bool {
+    /// Takes note that a readout unit is asked at `now`, and returns what stood in place of the charge; none if it need not be
+    /// asked.
+    pub(super) fn charge(&mut self, readout: usize, bytes: u32, now: Timestamp) -> Option<u32> {
         let is_awaited = self.is_awaited(readout);
-        let Some(charge) = self.charges.get_mut(readout).filter(|charge| is_awaited && **charge == NOT_ASKED)
-        else {
-            return false;
-        };
-        *charge = bytes;
+        let charge = self.charges.get_mut(readout).filter(|charge| is_awaited && **charge >= TO_REPEAT)?;
         self.charged_readouts += 1;
         self.asked_at = now;
-        true
+        Some(std::mem::replace(charge, bytes))
     }
 
     /// Removes the charge for a readout unit and returns it.
     pub(super) fn uncharge(&mut self, readout: u16) -> u32 {
         let charge = self.charges.get_mut(usize::from(readout));
         let charge = charge.map_or(NOT_ASKED, |charge| std::mem::replace(charge, NOT_ASKED));
-        self.charged_readouts -= usize::from(charge != NOT_ASKED);
+        self.charged_readouts -= usize::from(charge < TO_REPEAT);
+        charge
+    }
+
+    /// Removes the charge for a readout unit that is to be asked again, and returns it.
+    pub(super) fn uncharge_to_repeat(&mut self, readout: u16) -> u32 {
+        let charge = self.uncharge(readout);
+        if let Some(place) = self.charges.get_mut(usize::from(readout)) {
+            *place = TO_REPEAT;
+        }
         charge
     }
 
     /// Returns the first readout unit that has no request and has not answered, if all requests so far are
     /// answered.
     pub(super) fn stands_at(&self) -> Option<usize> {
-        let not_asked = |readout: &usize| self.charges[*readout] == NOT_ASKED && self.is_awaited(*readout);
+        let not_asked = |readout: &usize| self.charges[*readout] >= TO_REPEAT && self.is_awaited(*readout);
         let stands = self.charged_readouts == 0 && self.awaited > 0;
         stands.then(|| (0..self.charges.len()).find(not_asked)).flatten()
     }
@@ -239,7 +249,7 @@ impl<P: Payload> Assembly<P> {
     pub(super) fn take_charges(&mut self) -> impl Iterator<Item = (usize, u32)> {
         self.charged_readouts = 0;
         let charges = self.charges.iter_mut().map(|charge| std::mem::replace(charge, NOT_ASKED));
-        charges.enumerate().filter(|(_, charge)| *charge != NOT_ASKED)
+        charges.enumerate().filter(|(_, charge)| *charge < TO_REPEAT)
     }
 
     /// The readout units that have not answered, ascending.

@@ -32,7 +32,7 @@ impl Owing {
         self.first_asked_at.get_or_insert(now);
     }
 
-    /// Takes note of a question that is put to it once more.
+    /// Takes note of a repeated question that leaves.
     pub(super) fn note_asked_again(&mut self, now: Timestamp) {
         self.asked_again_at.get_or_insert(now);
     }

@@ -17,7 +17,7 @@
 //!   from one readout unit at a time.
 
 use super::append;
-use super::assembly::{Assemblies, NOT_ASKED};
+use super::assembly::{Assemblies, TO_REPEAT};
 use super::scope::{Ask, Question};
 use sheaf_wire::message::EventRange;
 use sheaf_wire::{ByteCount, EventId, Payload, Timestamp};
@@ -75,7 +75,7 @@ impl Asked {
     }
 
     fn charge_of(&self, part: u16) -> u32 {
-        u32::try_from(self.size_of(part)).unwrap_or(NOT_ASKED - 1)
+        u32::try_from(self.size_of(part)).unwrap_or(TO_REPEAT - 1)
     }
 }
 
@@ -141,7 +141,7 @@ impl Pull {
 
     /// Ends the charge for an event of a readout unit.
     pub(super) fn settle(&mut self, readout: usize, charge: u32) {
-        if charge != NOT_ASKED {
+        if charge < TO_REPEAT {
             self.readouts[readout].in_flight -= u64::from(charge);
             self.in_flight -= u64::from(charge);
         }
@@ -174,10 +174,10 @@ impl Pull {
             let Some(events) = self.allowed(readout) else {
                 continue;
             };
-            let (ask, ranges) = self.take(now, readout, events, assemblies);
-            if !ranges.is_empty() {
+            let question = self.take(now, readout, events, assemblies);
+            if question.as_ref().is_some_and(|question| !question.ranges.is_empty()) {
                 self.turn = (readout + 1) % readouts;
-                return Some(Question { readout: u16::try_from(readout).ok()?, ask, ranges });
+                return question;
             }
         }
         self.ask_for_oldest(now, assemblies)
@@ -193,13 +193,14 @@ impl Pull {
         let readout = oldest.stands_at()?;
         let asked = &mut self.readouts[readout];
         let charge = asked.charge_of(oldest.part);
-        oldest.charge(readout, charge, now);
+        let is_repeat = oldest.charge(readout, charge, now) == Some(TO_REPEAT);
         asked.in_flight += u64::from(charge);
         self.in_flight += u64::from(charge);
         let range = EventRange::one(oldest.event, oldest.attempt);
         Some(Question {
             readout: u16::try_from(readout).ok()?,
             ask: oldest.ask(readout),
+            is_repeat,
             ranges: vec![range],
         })
     }
@@ -229,14 +230,13 @@ impl Pull {
         readout: usize,
         events: u64,
         assemblies: &mut Assemblies<P>,
-    ) -> (Ask, Vec<EventRange>) {
+    ) -> Option<Question> {
         let asked = &mut self.readouts[readout];
-        let charge = u32::try_from(asked.expected()).unwrap_or(NOT_ASKED - 1);
+        let charge = u32::try_from(asked.expected()).unwrap_or(TO_REPEAT - 1);
         let mut ranges: Vec<EventRange> = Vec::new();
         let mut left = events;
-        let Some((wanted, _)) = asked.queue.front().cloned() else {
-            return (Ask::default(), ranges);
-        };
+        let (wanted, _) = asked.queue.front().cloned()?;
+        let mut is_repeat = false;
         while left > 0 {
             let Some((_, range)) = asked.queue.front_mut().filter(|(ask, _)| *ask == wanted) else {
                 break;
@@ -253,14 +253,15 @@ impl Pull {
             let Some(assembly) = assemblies.of_attempt(event, attempt, wanted.part) else {
                 continue;
             };
-            if !assembly.charge(readout, charge, now) {
+            let Some(before) = assembly.charge(readout, charge, now) else {
                 continue;
-            }
+            };
+            is_repeat |= before == TO_REPEAT;
             asked.in_flight += u64::from(charge);
             self.in_flight += u64::from(charge);
             left -= 1;
             append(&mut ranges, EventRange::one(event, attempt));
         }
-        (wanted, ranges)
+        Some(Question { readout: u16::try_from(readout).ok()?, ask: wanted, is_repeat, ranges })
     }
 }

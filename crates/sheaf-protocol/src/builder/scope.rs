@@ -88,6 +88,8 @@ impl Ask {
 pub(super) struct Question {
     pub(super) readout: u16,
     pub(super) ask: Ask,
+    /// Whether the readout unit was asked for one of the events before.
+    pub(super) is_repeat: bool,
     pub(super) ranges: Vec<EventRange>,
 }
 

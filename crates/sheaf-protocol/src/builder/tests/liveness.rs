@@ -88,3 +88,37 @@ fn a_unit_that_is_given_up_holds_no_credit() {
     }
     assert_eq!(builder.in_flight(), ByteCount::ZERO);
 }
+
+/// The repeated request waits for credit that slow readout units hold. Until it is sent there is nothing that the unit could
+/// answer, and its silence says nothing.
+#[test]
+fn one_whose_repeated_request_waits_for_credit_is_not_given_up() {
+    let mut builder = builder(|config| {
+        let sources = |readout: u32| vec![SourceId(2 * readout), SourceId(2 * readout + 1)];
+        config.readouts = (0..8).map(|readout| ReadoutSources { sources: sources(readout) }).collect();
+        // Four readout units may be asked at a time, each for one event.
+        config.asking = Asking::Paced(ByteCount(4 * 70));
+    });
+    for readout in 0..8 {
+        builder.handle_link(START, NodeId::readout(readout), LinkStatus::Up);
+    }
+    assign(&mut builder, 5, 2, 1);
+    assert_eq!(asked(&mut builder, START), [(0, 5, 1), (1, 5, 1), (2, 5, 1), (3, 5, 1)]);
+    let manager = Identity { node: NodeId::MANAGER, run: RunNumber(1), session: SessionId(1) };
+    builder.handle_input(LATER, manager.plain(Body::Acknowledge));
+    builder.handle_timeout(LATER);
+    assert_eq!(asked(&mut builder, LATER), [(4, 5, 1), (5, 5, 1), (6, 5, 1), (7, 5, 1)], "the others wait");
+    let second = Timestamp(2 * LATER.0);
+    builder.handle_timeout(second);
+    let repeats = asked(&mut builder, second);
+    assert_eq!(repeats, [(0, 5, 1), (1, 5, 1), (2, 5, 1), (3, 5, 1)], "nobody is given up");
+    // From here on they were asked again in vain, as far as they were.
+    builder.handle_input(second, manager.plain(Body::Acknowledge));
+    builder.handle_timeout(Timestamp(second.0 + TIMEOUT.0));
+    for readout in 4..8 {
+        answer(&mut builder, readout, 5, &[u32::from(2 * readout), u32::from(2 * readout + 1)], &[]);
+    }
+    let missing: Vec<u32> =
+        built(&mut builder).unwrap().missing.iter().map(|missing| missing.source.0).collect();
+    assert_eq!(missing, (0..8).collect::<Vec<_>>());
+}
