@@ -106,7 +106,7 @@ impl<P: Clone> Channel<P> {
         }
     }
 
-    /// The peer's session, once it was heard of.
+    /// Returns the peer's session, or `None` before its first message.
     #[must_use]
     pub fn peer_session(&self) -> Option<SessionId> {
         self.peer_session
@@ -169,7 +169,8 @@ impl<P: Clone> Channel<P> {
         self.queued.push_back(body);
     }
 
-    /// Forgets what was said: what was said to the peer is void, what it will say starts anew.
+    /// Resets the channel: discards unacknowledged messages, and starts the numbering of received messages
+    /// anew.
     pub fn reset(&mut self) {
         let (peer, times, repeats, liveness) = (self.peer, self.times, self.repeats, self.liveness);
         *self = Self { repeats, liveness, ..Self::new(peer, times) };

@@ -363,7 +363,7 @@ impl<T> EventWindow<T> {
                 let entries = self.side_by_side(rest);
                 let mut ahead = rest;
                 let checked = ahead.take(entries.len() as u64);
-                // Of these events just one has its place where it is: there is no need to know which.
+                // Exactly one of these events has its place in the window. It does not matter which.
                 let is_it = |entry: &Entry<T>| {
                     entry.get().is_some_and(|(event, it)| checked.has(event) && wanted(it))
                 };

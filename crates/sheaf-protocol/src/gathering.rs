@@ -15,7 +15,8 @@ pub enum Gathering {
         /// Bytes in flight to one builder.
         credit: ByteCount,
     },
-    /// Readout units learn from the event manager which builder unit builds each event, and send without a request.
+    /// The event manager informs readout units which builder unit builds each event, and they send without a
+    /// request.
     Push,
     /// Readout units send in the slots of a barrel shifter.
     Barrel {

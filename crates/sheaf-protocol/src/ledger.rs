@@ -101,7 +101,7 @@ pub enum Counter {
     JudgedParts = 19,
     /// Builder: events rejected on a part of them.
     RejectedParts = 20,
-    /// Builder: events of which more was asked for after a part of them had been judged.
+    /// Builder: events of which more was requested after a part had been filtered.
     ContinuedEvents = 21,
     /// Builder: events given to an output node, also for another time.
     ForwardedEvents = 32,

@@ -43,13 +43,13 @@ enum LinkState {
 /// Signs of life of a peer. See the [module](self).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Liveness {
-    /// The last sign of life: a word, or a link that came up.
+    /// Time of the last sign of life: a message, or a link that came up.
     sign_at: Option<Timestamp>,
     link: LinkState,
 }
 
 impl Liveness {
-    /// Takes note of a word of the peer.
+    /// Records a message of the peer.
     #[inline]
     pub fn note_word(&mut self, now: Timestamp) {
         self.sign_at = Some(now);

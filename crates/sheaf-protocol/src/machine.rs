@@ -40,7 +40,7 @@ pub enum Why {
     Acknowledge(NodeId),
     /// A peer has not acknowledged a message.
     Retransmit(NodeId),
-    /// The event manager is to hear that this node lives, or all nodes that the event manager does.
+    /// A heartbeat to the event manager is due, or of the event manager to all nodes.
     Heartbeat,
     /// A batch is closed although it is not full.
     Batch,
@@ -58,11 +58,11 @@ pub enum Why {
     Start,
     /// The time to finish the run is limited.
     Drain,
-    /// Readout units are told the time, by which their slots begin.
+    /// The time is sent to readout units, whose slots depend on it.
     Tick,
     /// Something waits for its time slot, or for the line.
     Slot,
-    /// A peer is to hear that this node lives.
+    /// A keep-alive to a peer is due.
     KeepAlive(NodeId),
     /// A peer that stays silent counts as lost.
     PeerSilent(NodeId),
@@ -169,7 +169,7 @@ impl<T: Copy + PartialEq> EventDeadlines<T> {
         now: Timestamp,
         count_over: impl Fn(EventIdRange, T) -> u64,
     ) -> Option<(EventId, T)> {
-        // Mostly nothing is due: whether the first wait matters is then nobody's business.
+        // Usually nothing is due, and the first wait need not be checked.
         if self.queue.front().is_none_or(|waiting| waiting.at > now) {
             return None;
         }

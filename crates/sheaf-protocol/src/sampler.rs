@@ -72,7 +72,7 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// A sampler that nobody has joined.
+    /// Creates a sampler without consumers.
     #[must_use]
     pub fn new(bounds: Bounds) -> Self {
         Self { bounds, consumers: Vec::new(), budget: Pace::default(), chosen: Vec::new() }

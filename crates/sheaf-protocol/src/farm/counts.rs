@@ -12,7 +12,7 @@ pub struct FarmCounts {
     pub given: u64,
     /// Events that left with a processor's verdict.
     pub judged: u64,
-    /// Answers that said that the filter could not judge.
+    /// Answers that report a failure of the filter.
     pub failed: u64,
     /// Givings without an answer: the processor died, was silent for too long, or talked nonsense.
     pub abandoned: u64,
@@ -30,11 +30,11 @@ pub struct FarmCounts {
     pub refused: u64,
     /// Processors that left in good order.
     pub left: u64,
-    /// Processors whose connection ended without a word.
+    /// Processors whose connection ended without a message.
     pub died: u64,
     /// Processors that were silent for the time limit although a verdict or a question was due, and were ended.
     pub silent: u64,
-    /// Processors that said what cannot be, and were ended.
+    /// Processors that were ended because of an invalid message.
     pub nonsense: u64,
     /// Words of processors whose seat was over.
     pub stale_words: u64,

@@ -26,7 +26,7 @@ pub struct DispatcherConfig {
 /// Why an event has no verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Quarantine {
-    /// The filter failed with it in every try; what it said at last.
+    /// The filter failed in every attempt. Contains the last error.
     Failed(String),
     /// The last processor that had it ended in this way.
     Abandoned(Departure),
@@ -51,10 +51,10 @@ pub enum Departure {
     Left,
     /// Its connection ended.
     Died,
-    /// It said nothing for the time limit although a word was due: it had events and gave no verdict, or had none and asked
-    /// for none.
+    /// It sent nothing within the time limit although a message was due: it had events and sent no verdict,
+    /// or had no events and sent no request.
     Silent,
-    /// It said what cannot be.
+    /// It sent an invalid message.
     Nonsense,
 }
 
@@ -145,13 +145,14 @@ struct Member {
     alone: bool,
     /// It is in `ready`.
     queued: bool,
-    /// Since when a word of it is due, where one is.
+    /// Time from which a message of the processor is due.
     since: Timestamp,
 }
 
 impl Member {
-    /// Returns the message that the processor owes, if any: with events a verdict; without events, and without a
-    /// pending request, a request. A processor with a pending request may be silent until it is given an event.
+    /// Returns the message that is due from the processor, if any: with events a verdict; without events, and
+    /// without a pending request, a request. A processor with a pending request may be silent until it is
+    /// given an event.
     fn owes(&self) -> Option<Why> {
         if self.has > 0 {
             return Some(Why::Verdict(self.seat));
@@ -300,7 +301,7 @@ impl<E, V> Dispatcher<E, V> {
         }
     }
 
-    /// Takes what a processor says.
+    /// Handles a message of a processor.
     pub fn handle_input(&mut self, now: Timestamp, seat: Seat, word: Word<V>) {
         if self.member(seat).is_none() {
             self.counts.stale_words += 1;
@@ -388,7 +389,7 @@ impl<E, V> Dispatcher<E, V> {
         None
     }
 
-    /// The next thing for the driver to know.
+    /// Returns the next event for the driver.
     pub fn poll_event(&mut self) -> Option<DispatcherEvent<E, V>> {
         self.events.pop_front()
     }
@@ -480,7 +481,7 @@ impl<E, V> Dispatcher<E, V> {
         self.free.push(ticket.slot() as u32);
     }
 
-    /// A try of an event came to nothing.
+    /// Records a failed attempt of an event.
     #[expect(clippy::cast_possible_truncation, reason = "slots are counted by a u32")]
     fn fail(&mut self, ticket: Ticket, mut held: Held<E>, not_at: Option<Seat>, why: Quarantine) {
         held.failures = held.failures.saturating_add(1);

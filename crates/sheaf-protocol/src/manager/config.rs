@@ -26,7 +26,7 @@ pub enum Shaping {
     /// Builders ask them, and they send in the slots of a barrel shifter: the event manager says from when the slots are
     /// counted, and stops the barrel while a node is missing.
     Barrel {
-        /// Readout units are told the time, and it is looked who is missing, this often.
+        /// Interval at which the time is sent to readout units, and missing nodes are detected.
         tick: Nanos,
     },
 }
@@ -62,8 +62,8 @@ pub struct ManagerConfig {
     pub expected_event: Option<ByteCount>,
     /// Time for which the event manager waits for missing nodes.
     pub start_timeout: Nanos,
-    /// After the last trigger: how long to wait for the next event to end while no builder unit says that it works on any. Events
-    /// that have not ended then are dropped.
+    /// After the last trigger: time to wait for the next event to end while no builder unit reports work in
+    /// progress. The remaining events are then dropped.
     pub stop_timeout: Nanos,
     /// Time after which a run without any builder, or without any readout unit, ends.
     pub desertion_timeout: Nanos,

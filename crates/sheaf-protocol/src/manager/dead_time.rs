@@ -14,7 +14,7 @@ use std::fmt;
 pub enum DeadTimeCause {
     /// No builder is connected.
     NoBuilder,
-    /// A readout unit has never been heard of, so that no event can be built whole.
+    /// A readout unit has never connected, so that no event can be built completely.
     NoReadout,
     /// Builders have no credit left: building or filtering is slower than the trigger.
     BuilderCredit,
@@ -140,8 +140,8 @@ impl DeadTime {
         }
     }
 
-    /// Shuts the gate for a cause, or opens it. What is booked already stays: a change that is told late, behind a later one, is
-    /// booked at the time of that.
+    /// Closes the gate for a cause, or opens it. Time that is booked stays booked: a change that is reported
+    /// after a later one is booked at the time of the later one.
     pub(super) fn turn(&mut self, at: Timestamp, to: Option<Shut>) {
         if self.shut() != to {
             self.book(at);

@@ -6,7 +6,7 @@
 use super::{ManagerConfig, ManagerEvent};
 use sheaf_wire::{Nanos, Role, Timestamp};
 
-/// Nobody of a role is left.
+/// No node of a role is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Deserted {
     role: Role,

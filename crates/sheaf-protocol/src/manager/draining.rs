@@ -70,16 +70,16 @@ impl<P: Clone> EventManager<P> {
         }
     }
 
-    /// Whether a living builder unit that has events works on them, or a living readout unit on their fragments, as far as they
-    /// said.
+    /// Returns whether a living builder unit with events reports that it processes them, or a living readout
+    /// unit reports that it processes fragments.
     fn somebody_works(&self, now: Timestamp) -> bool {
         let mut builders = self.flow.builders().iter();
         builders.any(|(_, state)| state.lives() && state.outstanding() > 0 && state.work() != Work::None)
             || self.readouts.some_process(|node| self.peers.is_lost(node, now))
     }
 
-    /// Whether a node that events may wait for says nothing, and is not given up: it may be frozen. Its silence is no sign that the
-    /// events do not move, and has a limit of its own.
+    /// Returns whether a node that events may wait for is silent and is not given up. It may be frozen. Its
+    /// silence does not mean that the events are stuck, and has a limit of its own.
     fn somebody_is_quiet(&self, now: Timestamp) -> bool {
         let quiet = Nanos(self.config.heartbeat.0.saturating_mul(QUIET_HEARTBEATS));
         let is_quiet =

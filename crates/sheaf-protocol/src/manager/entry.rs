@@ -1,4 +1,4 @@
-//! An event that has not ended, as the event manager knows it.
+//! State of an event that has not ended, at the event manager.
 
 use sheaf_wire::message::Assignment;
 use sheaf_wire::{EventId, Timestamp, TriggerType};
@@ -34,7 +34,7 @@ impl Entry {
         self.assigned && self.builder == Some(builder) && self.attempt == attempt
     }
 
-    /// Gives it to a builder; what that is told.
+    /// Assigns the event to a builder. Returns the assignment to send.
     pub(super) fn assign_to(&mut self, builder: u16, event: EventId, charged: u32) -> Assignment {
         self.attempt += 1;
         self.builder = Some(builder);

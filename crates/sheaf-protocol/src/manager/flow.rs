@@ -26,7 +26,7 @@ const ENDED_RANGES: usize = 65_536;
 /// The window of events may have more than this many places for each event: builders differ in pace.
 const SPREAD: usize = 2;
 
-/// News for the driver, in their order.
+/// Events for the driver, in order.
 pub(super) type News = VecDeque<ManagerEvent>;
 
 /// The events of a session that has ended.
@@ -251,7 +251,7 @@ impl EventFlow {
         cause
     }
 
-    // Readout units are told of ends.
+    // Releases for readout units.
 
     /// When the next batch of ends is due.
     pub(super) fn releases_due_at(&self) -> Option<Timestamp> {
@@ -266,22 +266,22 @@ impl EventFlow {
         self.releases.close_batch(now);
     }
 
-    /// Has everything told at once that is to be told.
+    /// Makes all pending releases due at once.
     pub(super) fn flush_releases(&mut self) {
         self.releases.flush();
     }
 
-    /// Whether a readout unit is to be told of ends.
+    /// Returns whether there are releases to send to a readout unit.
     pub(super) fn has_releases(&self, readout: usize) -> bool {
         self.releases.has_pending(readout)
     }
 
-    /// Returns the next ends that a readout unit is to be told of.
+    /// Returns the next releases to send to a readout unit.
     pub(super) fn take_releases(&mut self, readout: usize) -> Vec<Release> {
         self.releases.take(readout, &self.ended)
     }
 
-    /// Has a readout unit that lives anew told of all that has ended.
+    /// Queues the releases of all ended events for a readout unit that has restarted.
     pub(super) fn tell_history(&mut self, readout: usize) {
         self.releases.replace_with_history(readout, &self.ended);
     }

@@ -58,7 +58,8 @@ pub enum ManagerEvent {
     Reported {
         /// The node.
         node: NodeId,
-        /// Its books; in a box, because other news are small and there may be one for each event.
+        /// The node's books. Boxed because other events are small, and there may be one for each physics
+        /// event.
         books: Box<NodeBooks>,
     },
     /// The run is closed.

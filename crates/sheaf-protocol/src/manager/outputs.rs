@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 #[derive(Debug, Default)]
 struct OutputState {
-    /// It has been heard of.
+    /// Whether a message of the node has been received.
     is_met: bool,
     told_to_close: bool,
     reported: bool,
@@ -61,7 +61,8 @@ impl Outputs {
         &self.kept
     }
 
-    /// Returns the connected nodes that were not told to close, as far as they are `open` to it. They count as told.
+    /// Returns the connected nodes that are `open` and have not been sent the close command. Marks them as
+    /// sent.
     pub(super) fn close(&mut self, open: impl Fn(NodeId) -> bool) -> Vec<NodeId> {
         let mut told = Vec::new();
         for (index, output) in self.nodes.iter_mut().enumerate() {

@@ -32,7 +32,7 @@ pub(super) struct Peers<P> {
     heartbeat: Nanos,
     /// Time of the next check for lost peers.
     look_at: Timestamp,
-    /// When all peers hear of this node again.
+    /// Time of the next heartbeat to all peers.
     beat_at: Timestamp,
 }
 
@@ -85,19 +85,19 @@ impl<P: Clone> Peers<P> {
         }
     }
 
-    /// Whether a node takes another message. One that has not been heard of takes none: a message for no session in
-    /// particular could reach a later session than it was meant for.
+    /// Returns whether a node can be sent another message. A node that has not connected yet cannot: a
+    /// message without a known session could reach a later session than the one it is meant for.
     pub(super) fn is_open(&self, node: NodeId) -> bool {
         let channel = self.peers.get(&node).map(|peer| &peer.channel);
         channel.is_some_and(|channel| channel.is_open() && channel.peer_session().is_some())
     }
 
-    /// Nodes that have been heard of.
+    /// Returns the nodes that have connected.
     pub(super) fn present(&self) -> Vec<NodeId> {
         self.nodes(|channel| channel.peer_session().is_some())
     }
 
-    /// Nodes that have not been heard of.
+    /// Returns the nodes that have not connected.
     pub(super) fn absent(&self) -> Vec<NodeId> {
         self.nodes(|channel| channel.peer_session().is_none())
     }
@@ -113,13 +113,13 @@ impl<P: Clone> Peers<P> {
         }
     }
 
-    /// Whether a node has not been heard of for `timeout`, or ever.
+    /// Returns whether nothing was received from a node for `timeout`, or ever.
     pub(super) fn is_silent(&self, node: NodeId, now: Timestamp, timeout: Nanos) -> bool {
         let sign = self.heard_of(node).and_then(Liveness::sign_at);
         sign.is_none_or(|at| now.since(at) >= timeout)
     }
 
-    /// Whether a node was never heard of, or is given up.
+    /// Returns whether a node has never connected, or is given up.
     pub(super) fn is_lost(&self, node: NodeId, now: Timestamp) -> bool {
         self.heard_of(node).is_none_or(|liveness| liveness.lost_at(now, self.patience) <= now)
     }
@@ -154,7 +154,7 @@ impl<P: Clone> Peers<P> {
         true
     }
 
-    /// Has peers hear that this node lives, if that is due.
+    /// Sends heartbeats if they are due.
     pub(super) fn beat(&mut self, now: Timestamp) {
         if self.beat_at <= now {
             self.beat_at = now + self.heartbeat;
@@ -179,7 +179,7 @@ impl<P: Clone> Peers<P> {
         self.peers.values().map(|peer| peer.channel.repeats()).sum()
     }
 
-    /// Lets every peer know at once what was received of it.
+    /// Acknowledges all received messages at once.
     pub(super) fn acknowledge_all(&mut self) {
         for node in self.present() {
             if let Some(channel) = self.touch(node) {
@@ -188,8 +188,8 @@ impl<P: Clone> Peers<P> {
         }
     }
 
-    /// Has every node that was sent nothing for `interval` hear that this one lives: one that only waits, as an output node
-    /// does, would otherwise take an event manager that has nothing to say for a dead one.
+    /// Sends a keep-alive to every node that was sent nothing for `interval`. Without it, a node that only
+    /// waits, such as an output node, would assume that an idle event manager is dead.
     fn keep_alive(&mut self, now: Timestamp, interval: Nanos) {
         for node in self.nodes(|channel| {
             channel.peer_session().is_some() && channel.sent_at().is_none_or(|at| now.since(at) >= interval)

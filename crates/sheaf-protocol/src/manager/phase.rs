@@ -113,7 +113,7 @@ impl RunPhase {
         }
     }
 
-    /// Leaves out time for which this node was held up itself: nobody could tell it that something moves.
+    /// Excludes time for which this node itself was stalled: progress could not be reported to it.
     pub(super) fn leave_out(&mut self, stall: Nanos) {
         if let Phase::Draining { until } | Phase::Closing { until } = &mut self.phase
             && !self.is_cut
@@ -122,7 +122,8 @@ impl RunPhase {
         }
     }
 
-    /// Lets a run that closes wait for the next report, unless its time is over: a node that says anything new lives.
+    /// Extends the wait of a closing run for the next report, unless its time is over. A node that sends new
+    /// messages is alive.
     pub(super) fn prolong_closing(&mut self, now: Timestamp) {
         if let Phase::Closing { until } = &mut self.phase
             && *until > now

@@ -1,8 +1,8 @@
 //! Precedence of the oldest event: it never waits for a place that younger ones hold.
 //!
-//! A full readout unit takes nothing more until an event has ended. So all others may wait for the event with the
-//! lowest id, and if it waits for a builder while these hold every place, the system deadlocks. Then the builder with
-//! the youngest event is told to give that back.
+//! A full readout unit accepts nothing more until an event has ended. So all others may wait for the event
+//! with the lowest id. If that event waits for a builder while the others hold every place, the system
+//! deadlocks. Then the builder with the youngest event is requested to give it back.
 
 use super::entry::Entry;
 use crate::event_window::EventWindow;
@@ -15,7 +15,7 @@ pub(super) struct Precedence {
     youngest: Option<EventId>,
     /// No assigned event is older, as long as this one is assigned.
     oldest: Option<EventId>,
-    /// A builder that was told to give way and has not answered since.
+    /// Builder that was requested to give way and has not answered since.
     told: Option<u16>,
 }
 
@@ -31,7 +31,8 @@ impl Precedence {
         self.told = self.told.filter(|told| *told != builder);
     }
 
-    /// Whether an event that waits may be older than one that is assigned, and no builder was told to give way.
+    /// Returns whether an event that waits may be older than an assigned one, and no builder has been
+    /// requested to give way.
     pub(super) fn may_be_overtaken(&self, waiting: EventId) -> bool {
         Some(waiting) <= self.youngest && self.told.is_none()
     }
@@ -46,7 +47,7 @@ impl Precedence {
         self.oldest
     }
 
-    /// Returns the builder that is to give back the youngest of the events that are assigned. It counts as told.
+    /// Returns the builder that is to give back the youngest assigned event, and marks it as requested.
     pub(super) fn tell_youngest(&mut self, table: &EventWindow<Entry>) -> Option<u16> {
         let assigned = table.iter().filter(|(_, entry)| entry.assigned);
         let (_, youngest) = assigned.max_by_key(|(event, _)| *event)?;

@@ -1,4 +1,4 @@
-//! Readout units as the event manager knows them: what they last said, and whether they are done.
+//! State of the readout units at the event manager: their last status, and whether they are done.
 
 use super::{readout_node, the_only};
 use sheaf_wire::message::ReadoutStatus;
@@ -7,7 +7,7 @@ use sheaf_wire::{ByteCount, NodeId};
 #[derive(Debug, Default)]
 struct ReadoutState {
     status: Option<ReadoutStatus>,
-    /// It was told to close, after everything that it was to release.
+    /// Whether the close command was sent, after all releases.
     told_to_close: bool,
     reported: bool,
 }
@@ -56,33 +56,33 @@ impl Readouts {
         self.states[usize::from(readout)].reported = true;
     }
 
-    /// Takes note that one is told to close. Returns false if it was told before.
+    /// Marks the close command as sent. Returns false if it was sent before.
     pub(super) fn tell_to_close(&mut self, index: usize) -> bool {
         !std::mem::replace(&mut self.states[index].told_to_close, true)
     }
 
-    /// Whether one has said its state in its present life.
+    /// Returns whether a readout unit has sent its status in its present session.
     pub(super) fn is_present(&self, index: usize) -> bool {
         self.states[index].status.is_some()
     }
 
-    /// Whether all have said their state in their present lives.
+    /// Returns whether all readout units have sent their status in their present sessions.
     pub(super) fn are_present(&self) -> bool {
         self.states.iter().all(|state| state.status.is_some())
     }
 
-    /// The only one that has not said its state, if there is just one.
+    /// Returns the only readout unit without a status, if there is exactly one.
     pub(super) fn the_only_absent(&self) -> Option<NodeId> {
         the_only(&self.states, |state| state.status.is_none()).map(readout_node)
     }
 
-    /// Payload bytes that they hold, as they last said.
+    /// Returns the payload bytes that the readout units hold, by their last status.
     pub(super) fn buffered(&self) -> ByteCount {
         let status = |readout: &ReadoutState| readout.status.map_or(0, |status| status.buffered.0);
         ByteCount(self.states.iter().map(status).sum())
     }
 
-    /// Whether one that is not `lost` processes fragments, as far as they said.
+    /// Returns whether a readout unit that is not `lost` processes fragments, by its last status.
     pub(super) fn some_process(&self, lost: impl Fn(NodeId) -> bool) -> bool {
         self.iter().any(|(node, state)| state.status.is_some_and(|status| status.processing) && !lost(node))
     }
@@ -92,7 +92,8 @@ impl Readouts {
         self.iter().all(|(node, state)| state.reported || lost(node))
     }
 
-    /// Whether the sources of all that are not `gone` have ended. That none is left says nothing about sources.
+    /// Returns whether the sources of all readout units that are not `gone` have ended. Returns false if no
+    /// sources have ended at all.
     pub(super) fn have_ended(&self, gone: impl Fn(NodeId) -> bool) -> bool {
         self.states.iter().any(ReadoutState::has_ended)
             && self.iter().all(|(node, state)| state.has_ended() || gone(node))

@@ -16,7 +16,7 @@ const FEWEST_BATCH_EVENTS: usize = 16;
 /// for a batch that small systems never fill.
 const IN_FLIGHT_PART: usize = 4;
 
-/// One message tells of at most this many ranges.
+/// Maximum number of ranges in one message.
 const RANGES_A_MESSAGE: usize = 2048;
 
 /// Maximum number of ranges kept for a readout unit that does not acknowledge. Then they are dropped, and it gets the

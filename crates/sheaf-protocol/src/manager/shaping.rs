@@ -38,17 +38,18 @@ impl Dispatches {
         }
     }
 
-    /// Number of readout units that are told; none where they are asked.
+    /// Returns the number of readout units that send without a request; 0 if builders request fragments.
     pub(super) fn readouts(&self) -> usize {
         self.readouts.len()
     }
 
-    /// Forgets what a readout unit was to be told. It is not there, or lives anew: builders will ask it when they have waited.
+    /// Discards the destinations for a readout unit that has disconnected or restarted. Builders request
+    /// these events after their retry time.
     pub(super) fn forget(&mut self, readout: usize) {
         self.readouts[readout].clear();
     }
 
-    /// Whether there is something to tell a readout unit.
+    /// Returns whether there are destinations to send to a readout unit.
     pub(super) fn has_some(&self, readout: usize) -> bool {
         !self.readouts[readout].is_empty()
     }
@@ -69,14 +70,14 @@ impl Dispatches {
 /// Whether a barrel shifter turns, and since when; nothing where traffic is shaped otherwise.
 #[derive(Debug)]
 pub(super) struct Steering {
-    /// Where there is a barrel shifter: readout units are told the time so often.
+    /// Interval at which the time is sent to readout units. `None` without a barrel shifter.
     tick: Option<Nanos>,
     turning: bool,
     epoch: Timestamp,
     due_at: Timestamp,
 }
 
-/// News of the barrel shifter for other nodes.
+/// Message about the barrel shifter to other nodes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turn {
     pub(super) shape: Shape,
@@ -99,12 +100,12 @@ impl Steering {
         self.tick.map(|_| self.due_at)
     }
 
-    /// Has it looked at once who is missing: somebody came or went.
+    /// Checks at once for missing nodes, because a node connected or disconnected.
     pub(super) fn look_again(&mut self) {
         self.due_at = Timestamp::ZERO;
     }
 
-    /// News for a node that comes, where there is a barrel shifter.
+    /// Returns the state of the barrel shifter for a node that connects. `None` without a barrel shifter.
     pub(super) fn shape(&self, now: Timestamp) -> Option<Shape> {
         self.tick.map(|_| self.shape_at(now))
     }

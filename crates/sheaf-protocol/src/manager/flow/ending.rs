@@ -167,7 +167,7 @@ impl EventFlow {
         true
     }
 
-    /// Tells the driver of events that have ended, and adds up what is stored.
+    /// Reports ended events to the driver, and adds up the stored bytes.
     fn tell(&mut self, ended: Ended, news: &mut News) {
         self.totals.add_stored(&ended);
         news.push_back(ManagerEvent::Ended(ended));
