@@ -176,8 +176,9 @@ impl<P: Payload> BuilderUnit<P> {
         (!selection.is_empty()).then_some(selection)
     }
 
-    /// Sends empty requests to readout units that have no request for this attempt. A previous builder may
-    /// have requested the event from them, and readout units book fragments by the latest request.
+    /// Lists the readout units without a request in this attempt, for the report to the event manager. A
+    /// previous builder may have requested the event from them, and readout units book fragments by the latest
+    /// request that they received.
     pub(super) fn name_unasked(&mut self, key: AssemblyKey) {
         let assembly = &mut self.assemblies[key];
         if assembly.attempt <= 1 {

@@ -221,8 +221,8 @@ impl<P: Payload> Merger<P> {
     }
 
     /// Returns whether to accept a fragment that exceeds its source's share. A fragment that a builder waits
-    /// for must not be blocked by fragments that are not requested. The number of these is bounded too:
-    /// events that are answered are held until they are released, and releases may be slow.
+    /// for must not be blocked by fragments that are not requested. Requested fragments have a bound
+    /// too: they are held until their events are released, and releases may be slow.
     fn makes_way(&mut self, now: Timestamp, index: usize, bytes: usize, known: Option<SlotKey>) -> bool {
         if !known.is_some_and(|key| self.slots.found(key).is_asked()) {
             return false;
