@@ -93,7 +93,7 @@ pub struct FilterVerdict {
     pub failure: *const c_char,
 }
 
-/// As a filter finds it when it is called: nothing is said yet.
+/// Returns the initial value, which a filter finds when it is called: no result yet.
 impl Default for FilterVerdict {
     fn default() -> Self {
         Self {
@@ -191,7 +191,7 @@ pub struct StepVerdict {
     pub failure: *const c_char,
 }
 
-/// As a step filter finds it when it is called: nothing is said yet.
+/// Returns the initial value, which a step filter finds when it is called: no result yet.
 impl Default for StepVerdict {
     fn default() -> Self {
         Self { decision: 0, reserved: 0, sources: ptr::null(), source_count: 0, failure: ptr::null() }

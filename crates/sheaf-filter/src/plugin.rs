@@ -126,7 +126,7 @@ impl<P: Plugin> Exported<P> {
 
 /// Calls `work`; a panic becomes a failure.
 fn guarded<T>(work: impl FnOnce() -> Result<T, FilterFailure>) -> Result<T, FilterFailure> {
-    // What a panic leaves behind is the plugin's own, and it is told in the trait's documentation what follows.
+    // The state after a panic belongs to the plugin; the trait's documentation describes the consequences.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(FilterFailure(describe(&*panic))))
 }
 
@@ -162,13 +162,13 @@ unsafe fn create_with<T>(
             let found = setup.abi;
             return Err(FilterFailure(format!("it has version {FILTER_ABI} of the interface, not {found}")));
         }
-        // SAFETY: of this version, so that its texts are as `FilterSetup` says.
+        // SAFETY: the version was checked, so the texts are as documented for `FilterSetup`.
         make(&unsafe { read_setup(setup)? })
     });
     match made {
         Ok(thing) => Box::into_raw(Box::new(thing)).cast(),
         Err(failure) => {
-            // SAFETY: the caller has so many bytes there.
+            // SAFETY: the caller provides this number of bytes.
             unsafe { text::write(&failure.0, setup.message, setup.message_bytes) };
             ptr::null_mut()
         }
@@ -176,7 +176,7 @@ unsafe fn create_with<T>(
 }
 
 /// # Safety
-/// `setup` is as [`FilterSetup`] says, for as long as `'a`.
+/// `setup` must be valid as documented for [`FilterSetup`], for the lifetime `'a`.
 unsafe fn read_setup<'a>(setup: &'a FilterSetup) -> Result<PluginSetup<'a>, FilterFailure> {
     let text = |first: *const c_char| {
         // SAFETY: texts of a setup end with a NUL and are valid as long as it.
@@ -186,7 +186,7 @@ unsafe fn read_setup<'a>(setup: &'a FilterSetup) -> Result<PluginSetup<'a>, Filt
     let tags = if setup.tag_count == 0 {
         &[]
     } else {
-        // SAFETY: a setup has so many tags.
+        // SAFETY: a setup has this number of tags.
         unsafe { slice::from_raw_parts(setup.tags, setup.tag_count) }
     };
     Ok(PluginSetup {
@@ -236,7 +236,7 @@ fn c_failure(failure: &FilterFailure) -> CString {
 unsafe extern "C" fn destroy<T>(thing: *mut c_void) {
     // SAFETY: made with `Box::into_raw`, and not used again.
     let thing = unsafe { Box::from_raw(thing.cast::<T>()) };
-    // A panic of the plugin's own drop has nobody to be told to, and must not pass into C.
+    // A panic in the plugin's `drop` cannot be reported, and must not unwind into C.
     let _ = catch_unwind(AssertUnwindSafe(move || drop(thing)));
 }
 

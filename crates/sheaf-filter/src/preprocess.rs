@@ -73,11 +73,11 @@ impl LibraryPreprocessor {
     /// Makes a preprocessor of a table of this program.
     ///
     /// # Errors
-    /// Why that is not possible, and what would be right.
+    /// If the table is not valid, with the reason and the valid values.
     ///
     /// # Safety
-    /// `table` is null, or a table whose functions do what [`PreprocessorTable`] says, for as long as the preprocessor
-    /// lives.
+    /// `table` must be null, or a table whose functions behave as documented for [`PreprocessorTable`] as long as the
+    /// preprocessor lives.
     pub unsafe fn of_table(table: *const PreprocessorTable, setup: &Setup) -> Result<Self, OpenError> {
         let whose = Whose::Program(Kind::Preprocessor);
         // SAFETY: promised by the caller.

@@ -52,10 +52,11 @@ impl LibraryStep {
     /// Makes a step filter of a table of this program.
     ///
     /// # Errors
-    /// Why that is not possible, and what would be right.
+    /// If the table is not valid, with the reason and the valid values.
     ///
     /// # Safety
-    /// `table` is null, or a table whose functions do what [`StepTable`] says, for as long as the step filter lives.
+    /// `table` must be null, or a table whose functions behave as documented for [`StepTable`] as long as the step filter
+    /// lives.
     pub unsafe fn of_table(table: *const StepTable, setup: &Setup) -> Result<Self, OpenError> {
         let whose = Whose::Program(Kind::StepFilter);
         // SAFETY: promised by the caller.
@@ -69,11 +70,11 @@ impl LibraryStep {
         Ok(Self { filter, judge, scratch: Scratch::default() })
     }
 
-    /// Judges what is here of an event. Sources that are here or missing already are not in the answer; where nothing is left
-    /// of a list, the part is enough.
+    /// Judges the fragments of an event that have arrived. The answer omits sources that have arrived or are known to be
+    /// missing. If no source remains in the answer, the fragments so far are sufficient.
     ///
     /// # Errors
-    /// A [`FilterFailure`] where there is no verdict.
+    /// Returns a [`FilterFailure`] if the filter gives no verdict.
     pub fn judge(&mut self, part: &Event<Bytes>) -> Result<Step, FilterFailure> {
         let mut said = StepVerdict::default();
         let borrowed = self.scratch.event(part);
@@ -108,7 +109,8 @@ fn decision(said: &StepVerdict, part: &Event<Bytes>) -> Result<Step, FilterFailu
             let listed: &[u32] = if said.source_count == 0 {
                 &[]
             } else {
-                // SAFETY: the interface promises so many sources, until the step filter is called again. The number was checked.
+                // SAFETY: the interface guarantees this number of sources until the next call of the step filter. The number was
+                // checked.
                 unsafe { slice::from_raw_parts(said.sources, said.source_count) }
             };
             Ok(wanted(listed, part))

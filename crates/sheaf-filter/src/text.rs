@@ -5,7 +5,7 @@
 use std::ffi::c_char;
 use std::{ptr, slice};
 
-/// Returns the text at `first`, up to its NUL or `most` bytes; `None` if there is none, or it is empty.
+/// Returns the text at `first`, up to its NUL or `most` bytes; `None` if `first` is null or the text is empty.
 ///
 /// # Safety
 /// `first` is null, or a text that ends with a NUL, or has at least `most` bytes.
@@ -19,7 +19,7 @@ pub unsafe fn read(first: *const c_char, most: usize) -> Option<String> {
     while length < most && unsafe { *first.add(length) } != 0 {
         length += 1;
     }
-    // SAFETY: so many bytes were just read.
+    // SAFETY: this number of bytes was just read.
     let bytes = unsafe { slice::from_raw_parts(first.cast::<u8>(), length) };
     (length > 0).then(|| String::from_utf8_lossy(bytes).into_owned())
 }

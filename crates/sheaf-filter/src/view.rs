@@ -26,7 +26,8 @@ pub struct FragmentView<'a> {
 
 impl<'a> EventView<'a> {
     /// # Safety
-    /// For as long as `'a`, `event` and what it points to are as [`abi::Event`] says, and nobody writes there.
+    /// For the lifetime `'a`, `event` and the memory behind its pointers must be valid as documented for [`abi::Event`], and
+    /// must not be written to.
     pub(crate) unsafe fn new(event: &'a abi::Event) -> Self {
         Self { event }
     }
@@ -58,7 +59,7 @@ impl<'a> EventView<'a> {
 
     /// The fragments, in ascending order of source.
     pub fn fragments(&self) -> impl ExactSizeIterator<Item = FragmentView<'a>> + use<'a> {
-        // SAFETY: `new` promises so many fragments there for 'a; an empty list may have any pointer.
+        // SAFETY: `new` guarantees this number of fragments for 'a; an empty list may have any pointer.
         let fragments: &'a [abi::Fragment] = unsafe { list(self.event.fragments, self.event.fragment_count) };
         fragments.iter().map(|fragment| FragmentView { fragment })
     }
@@ -95,13 +96,14 @@ impl<'a> FragmentView<'a> {
     /// The bytes.
     #[must_use]
     pub fn payload(&self) -> &'a [u8] {
-        // SAFETY: `EventView::new` promises so many bytes there for 'a.
+        // SAFETY: `EventView::new` guarantees this number of bytes for 'a.
         unsafe { list(self.fragment.data, self.fragment.bytes) }
     }
 }
 
 /// # Safety
-/// For as long as `'a`, `count` values are at `first` and nobody writes there; with `count` 0, `first` may be anything.
+/// For the lifetime `'a`, `first` must point to `count` values that are not written to. If `count` is 0, `first` may be
+/// any pointer.
 unsafe fn list<'a, T>(first: *const T, count: usize) -> &'a [T] {
     if count == 0 {
         return &[];
@@ -118,7 +120,7 @@ pub struct Scratch {
 }
 
 // SAFETY: the pointers in the lists are read only through the value that `event` returns, which borrows the event that
-// they point into; what is left in the lists afterwards is never read.
+// they point into. Pointers that remain in the lists afterwards are never read.
 unsafe impl Send for Scratch {}
 
 /// An event's structs; what they point into is borrowed.
@@ -176,7 +178,7 @@ impl Borrowed<'_> {
     /// As Rust reads it.
     #[must_use]
     pub fn view(&self) -> EventView<'_> {
-        // SAFETY: made by `Scratch::event` of what is borrowed for as long as `self`.
+        // SAFETY: `Scratch::event` made the pointers from values that are borrowed as long as `self`.
         unsafe { EventView::new(&self.event) }
     }
 }

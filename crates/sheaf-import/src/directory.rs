@@ -110,7 +110,7 @@ impl StreamDirectory {
 
 impl Drop for StreamDirectory {
     fn drop(&mut self) {
-        // Nothing can be done here about a failure, and the error that led here says more.
+        // A failure here cannot be handled, and the original error is more informative.
         let _ = fs::remove_dir_all(&self.staging);
         if self.made {
             let _ = fs::remove_dir(&self.path);
@@ -118,7 +118,7 @@ impl Drop for StreamDirectory {
     }
 }
 
-/// Makes the output directory fit to write to; says whether it had to be made.
+/// Prepares the output directory for writing. Returns whether it was created.
 fn prepare(path: &Path, force: bool) -> Result<bool, ImportError> {
     match fs::read_dir(path) {
         Ok(mut entries) => {

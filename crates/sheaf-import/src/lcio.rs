@@ -13,8 +13,8 @@
 //! | parameters | three maps, to lists of i32, f32 and strings: n u32, n times (name, m u32, m values) |
 //! | collection of `LCGenericObject` | flags u32 (bit 31: all objects have the same size), parameters, [the three counts], n u32, n times ([counts of i32, f32 and f64, u32 each], the values, pointer tag u32) |
 //!
-//! [`sio`] reads records and blocks, [`event`] what is in them. Lengths are believed only as far as there are bytes:
-//! memory is bounded by the file and by [`sio::MAX_RECORD_BYTES`], whatever a damaged file claims.
+//! [`sio`] reads records and blocks; [`event`] reads their contents. Lengths are checked against the bytes available:
+//! memory is bounded by the file and by [`sio::MAX_RECORD_BYTES`], even for damaged files.
 
 pub mod cursor;
 pub mod error;

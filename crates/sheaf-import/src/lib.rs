@@ -83,11 +83,11 @@ pub fn progress_to_stderr(line: &str) {
 
 /// Turns `files`, which are of one run, into fragment streams in `directory`, one per source.
 ///
-/// The directory is made if it is not there, and must be empty unless [`ImportOptions::force`]. Where the import
-/// fails, it is left as it was.
+/// Creates the directory if it does not exist. An existing directory must be empty unless [`ImportOptions::force`] is
+/// set. If the import fails, the directory is restored.
 ///
 /// # Errors
-/// An [`ImportError`] that says what was wrong with which file, or what has to be installed.
+/// An [`ImportError`] with the file and its problem, or with the package that has to be installed.
 pub fn import(
     format: Format,
     files: &[PathBuf],

@@ -23,7 +23,7 @@
 //! | 14, 15 | | super-fragments of the event; which of them this is |
 //! | 23 | | upper half: `b0` and DIF id, the beginning of the DIF's frame |
 //!
-//! In 2012 the block number only says where in its super-fragment a DIF came, so the DIF's own id is taken.
+//! In 2012 the block number is only the position of a DIF in its super-fragment, so the id of the DIF is used.
 
 use crate::directory::StreamDirectory;
 use crate::lcio::{EventReader, GenericObject, LcioEvent, SlcioError};
@@ -154,7 +154,7 @@ fn time_of(stamp: i64) -> Timestamp {
     Timestamp(if stamp < SECONDS_BELOW { stamp.saturating_mul(1_000_000_000) } else { stamp })
 }
 
-/// Address and payload of an object, or what is wrong with it.
+/// Returns address and payload of an object, or its problem.
 fn fragment_of(object: &GenericObject<'_>) -> Result<(Address, Vec<u8>), String> {
     if !object.floats.is_empty() || !object.doubles.is_empty() {
         return Err("holds floating-point numbers: SDHCAL's objects hold only integers".to_owned());

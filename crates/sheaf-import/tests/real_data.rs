@@ -1,5 +1,5 @@
-//! Imports the real detector data and compares every fragment with the truth that came with them: none missing, none
-//! extra, size and content equal. Skips, and says why, where the data or a Python package are absent.
+//! Imports the real detector data and compares every fragment with the reference that is shipped with them: none
+//! missing, none extra, equal size and content. Skips with a reason if the data or a Python package are absent.
 //!
 //! The data are in `../shared/data` beside the workspace, or where `SHEAF_DATA` points.
 

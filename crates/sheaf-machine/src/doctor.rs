@@ -1,17 +1,17 @@
-//! Reads a host and says what of it costs an event builder something, how much, and which command would change it.
+//! Inspects a host. Reports the settings that slow an event builder down, their cost, and the command to change each.
 //!
 //! | module | looks at |
 //! |---|---|
-//! | [`finding`] | what a finding is |
-//! | [`wanted`] | what a configuration wants of the host |
-//! | `processors` | who may run where: quotas, governors, siblings, stolen time, priorities |
+//! | [`finding`] | the type of a finding |
+//! | [`wanted`] | requirements of a configuration on the host |
+//! | `processors` | processors and scheduling: quotas, governors, siblings, stolen time, priorities |
 //! | `memory` | NUMA, huge pages, swap, locked memory, shared memory |
 //! | `sockets` | limits and queues of the kernel's network |
-//! | `interfaces`, `interrupts`, `routes` | each network interface, who serves it, and which one leads to an address |
-//! | `ethernet` | what a run over raw Ethernet needs |
-//! | `storage` | where events are written |
+//! | `interfaces`, `interrupts`, `routes` | each network interface, the processors that serve it, and the route to an address |
+//! | `ethernet` | requirements of a run over raw Ethernet |
+//! | `storage` | the file system that events are written to |
 //! | `clock` | the clock and its discipline |
-//! | `features` | what later transports need of the kernel |
+//! | `features` | kernel features for future transports |
 //!
 //! All probes read below a [`Root`]; none changes anything, and none fails: missing values are *unknown*.
 
@@ -132,7 +132,7 @@ impl Doctor<'_> {
 /// The limits of this process, which one that it starts inherits.
 const LIMITS: &str = "/proc/self/limits";
 
-/// A number of bytes as people say it.
+/// Formats a number of bytes with a binary unit.
 fn size(bytes: u64) -> String {
     const UNITS: [(&str, u32); 4] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
     let unit = UNITS.iter().find(|(_, shift)| bytes >> shift > 0);

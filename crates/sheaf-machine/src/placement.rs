@@ -96,9 +96,8 @@ impl Placement {
         *self == Self::default()
     }
 
-    /// Brings the calling thread to its place, as far as that is possible; gives what was not. What cannot be had of
-    /// one kind is no reason to leave out the others. Threads that it starts later inherit processors and memory, not
-    /// the priority.
+    /// Applies the placement to the calling thread, and returns the parts that failed. A failure of one part does not
+    /// prevent the others. Threads that it starts later inherit processors and memory, but not the priority.
     #[must_use]
     pub fn apply(&self) -> Vec<PlacementError> {
         let steps = [self.apply_cpus(), self.apply_memory(), self.apply_priority()];
@@ -126,7 +125,7 @@ impl Placement {
                 false => PlacementError::OutsideCpuset { refused, allowed },
             });
         }
-        // The kernel takes those that are in the cpuset and says nothing of the others.
+        // The kernel silently ignores processors outside the cpuset.
         let allowed = current_cpus().map_err(failed)?;
         let refused = self.cpus.without(&allowed);
         if refused.is_empty() { Ok(()) } else { Err(PlacementError::OutsideCpuset { refused, allowed }) }

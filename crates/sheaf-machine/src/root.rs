@@ -25,7 +25,7 @@ impl Root {
         Self(path.into())
     }
 
-    /// Whether this is the machine itself: only then calls that are no files say something about it.
+    /// Returns whether this is the root of the running machine. Results of system calls apply only to that one.
     #[must_use]
     pub fn is_system(&self) -> bool {
         self.0 == Path::new("/")

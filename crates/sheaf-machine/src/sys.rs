@@ -114,7 +114,7 @@ pub(crate) fn memory_policy() -> io::Result<(i32, crate::CpuList)> {
 pub struct ClockState {
     /// Whether something keeps it in step with a reference.
     pub synchronised: bool,
-    /// The greatest error that whoever keeps it admits, in microseconds.
+    /// Maximum error that the clock's synchronization daemon reports, in microseconds.
     pub max_error_us: u64,
     /// The error that is estimated, in microseconds.
     pub estimated_error_us: u64,

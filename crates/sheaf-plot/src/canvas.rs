@@ -52,7 +52,7 @@ pub(crate) fn picture(
         paint(&canvas).map_err(fail)?;
         canvas.area.present().map_err(said).map_err(fail)?;
     }
-    // The back end's own opening tag has its units as size; ours has pixels, and says what is in the picture.
+    // The opening tag of the back end has its units as size; this one has pixels, and a description of the picture.
     let (_, body) = drawn.split_once('>').unwrap_or_default();
     let (wide, high) = (units(width), units(height));
     Ok(format!(

@@ -164,7 +164,7 @@ pub enum Error {
         /// The remedy.
         remedy: &'static str,
     },
-    /// A range that is none.
+    /// An empty or invalid range.
     #[error(
         "axis \"{axis}\": from {from} to {to} is not a range for this scale; the first value must be below the second"
     )]
@@ -260,7 +260,7 @@ impl Axis {
 }
 
 impl Series {
-    /// A series drawn as `draw` says.
+    /// Returns a series that is drawn as `draw`.
     #[must_use]
     pub fn new(name: impl Into<String>, draw: Draw, points: impl IntoIterator<Item = Point>) -> Self {
         Self { name: name.into(), points: points.into_iter().collect(), draw, colour: None }

@@ -167,7 +167,7 @@ impl Drawing<'_, '_> {
         Ok(())
     }
 
-    /// The line of a series before it is cut to the frame; of points alone there is none.
+    /// Returns the line of a series before clipping to the frame; empty for a series of points only.
     fn curve(&self, series: &Series) -> Vec<Place> {
         let places = series.points.iter().map(|point| self.place(point.x, point.y));
         match series.draw {

@@ -7,12 +7,12 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `chart` | what a chart is made of |
-//! | `scale` | from values to places, and round values to mark on an axis |
-//! | `number` | how values are written beside an axis |
+//! | `chart` | the parts of a chart |
+//! | `scale` | from values to positions, and round values for the ticks of an axis |
+//! | `number` | formats of the values beside an axis |
 //! | `style` | colours, markers, sizes |
 //! | `canvas` | lines, polygons and text on `plotters`' SVG back end |
-//! | `layout` | where title, legend, plot and caption go |
+//! | `layout` | positions of title, legend, plot and caption |
 //! | `draw` | the drawing itself |
 //!
 //! The crate does not know what its numbers mean, reads no file and writes none. It draws no bars, no heat maps and no

@@ -31,7 +31,7 @@ fn prefixed(value: f64, base: f64, prefixes: &[&str], one: i32) -> String {
     if prefix.is_empty() { number } else { format!("{number} {prefix}") }
 }
 
-/// At most six digits, without zeros that say nothing; a power of ten where that would be long.
+/// Formats with at most six digits, without trailing zeros; as a power of ten if that would be long.
 fn digits(value: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();

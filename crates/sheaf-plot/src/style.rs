@@ -58,8 +58,8 @@ pub(crate) const fn marker(number: usize) -> Marker {
 /// Ratio of the width of letters in DejaVu Sans to that in Helvetica, since some readers have only the former.
 const WIDER: f64 = 1.12;
 
-/// About how wide `text` is, in pixels. Nobody knows which font a reader has; these are the widths of Helvetica in
-/// three classes, made wider.
+/// Estimates the width of `text`, in pixels. The font of the reader is unknown. The estimate uses the widths of Helvetica
+/// in three classes, with a margin.
 pub(crate) fn text_width(text: &str, size: f64) -> f64 {
     let em: f64 = text
         .chars()

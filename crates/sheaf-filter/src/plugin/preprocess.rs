@@ -13,7 +13,7 @@ use std::{mem, slice};
 /// ```
 /// use sheaf_filter::{FilterFailure, PluginSetup, PreprocessPlugin, Processed, RawFragment};
 ///
-/// /// Leaves out what is after the last byte that is not zero.
+/// /// Removes trailing zero bytes.
 /// struct Trim;
 ///
 /// impl PreprocessPlugin for Trim {
@@ -103,7 +103,7 @@ unsafe extern "C" fn process<P: PreprocessPlugin>(
     // SAFETY: a thing that `create::<P>` made, called by one thread at a time; both structs are valid during the call.
     let (exported, raw, made) =
         unsafe { (&mut *preprocessor.cast::<Exported<P>>(), &*fragment, &mut *processed) };
-    // SAFETY: neither is null, so many bytes are there during the call, and the room is the callee's alone.
+    // SAFETY: neither pointer is null, both lengths are valid during the call, and only the callee accesses the room.
     let (payload, room) = unsafe {
         (slice::from_raw_parts(raw.data, raw.bytes), slice::from_raw_parts_mut(made.data, made.room))
     };

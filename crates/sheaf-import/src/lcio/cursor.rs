@@ -21,10 +21,10 @@ impl<'a> Cursor<'a> {
         self.rest.len() as u64
     }
 
-    /// The next `count` bytes; `what` names them in the error.
+    /// Returns the next `count` bytes; `what` names them in the error.
     ///
     /// # Errors
-    /// [`SlcioProblem::Truncated`] where there are not so many.
+    /// [`SlcioProblem::Truncated`] if fewer bytes remain.
     pub fn take(&mut self, what: &'static str, count: u64) -> Parsed<&'a [u8]> {
         let split = usize::try_from(count).ok().and_then(|count| self.rest.split_at_checked(count));
         let Some((taken, rest)) = split else {

@@ -136,7 +136,7 @@ impl<R: Read> RecordReader<R> {
         String::from_utf8(name).map_err(|_| SlcioProblem::NotText { what: "record name" })
     }
 
-    /// At most `count` bytes: fewer at the end of the file. The memory grows with what is there, not with the claim.
+    /// Reads at most `count` bytes; fewer at the end of the file. Memory grows with the bytes read, not with `count`.
     fn read(&mut self, count: u64) -> Parsed<Vec<u8>> {
         let mut bytes = Vec::new();
         let read = self.input.by_ref().take(count).read_to_end(&mut bytes);
@@ -196,10 +196,10 @@ impl Record {
         Blocks { cursor: Cursor::new(&self.data) }
     }
 
-    /// The block `name`.
+    /// Returns the block `name`.
     ///
     /// # Errors
-    /// [`SlcioProblem::MissingBlock`], or what is wrong with the blocks before it.
+    /// [`SlcioProblem::MissingBlock`], or the error of a block before it.
     pub fn block(&self, name: &str) -> Parsed<Block<'_>> {
         for block in self.blocks() {
             let block = block?;

@@ -145,7 +145,7 @@ fn damaged_compression_is_called_so() {
     let mut bytes = sample(true);
     let start = bytes.windows(2).position(|pair| pair == [0x78, 0x9c]).unwrap();
     bytes[start + 10..start + 20].fill(0xff);
-    // The first record is an index, which nobody unpacks: damage the next one.
+    // The first record is an index, which is never unpacked: damage the next one.
     let start = start + 40 + bytes[start + 40..].windows(2).position(|pair| pair == [0x78, 0x9c]).unwrap();
     bytes[start + 10..start + 20].fill(0xff);
     let found = problem(&bytes);

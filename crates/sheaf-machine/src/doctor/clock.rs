@@ -43,7 +43,7 @@ fn discipline(doctor: &mut Doctor<'_>) {
             "the kernel does not report whether the clock is synchronised",
         );
     };
-    // Of a clock that nobody keeps, the kernel's errors are placeholders.
+    // If the clock is not synchronized, the kernel's error estimates are placeholders.
     let value = match state.synchronised {
         true => format!(
             "synchronised; error {} us estimated, {} us at most",

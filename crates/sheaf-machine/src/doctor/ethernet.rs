@@ -16,7 +16,7 @@ const CAPABILITIES: [(&str, u32); 4] =
 
 pub(super) fn probe(doctor: &mut Doctor<'_>) {
     let Some(wanted) = doctor.wanted.ethernet.clone() else { return };
-    // A configuration lists the interfaces of all hosts; which of them this one is, it does not say.
+    // A configuration lists the interfaces of all hosts, but not which host is this one.
     let here: Vec<&String> =
         wanted.interfaces.iter().filter(|name| doctor.root.exists(&format!("{NET}/{name}"))).collect();
     if here.is_empty() {

@@ -14,9 +14,9 @@ pub struct Finding {
     pub severity: Severity,
     /// Value that was read, in words.
     pub value: String,
-    /// The file or call that said it.
+    /// File or system call that the value comes from.
     pub source: String,
-    /// Cost for an event builder, or further information; empty if there is none.
+    /// Cost for an event builder, or further information. May be empty.
     pub cost: String,
     /// Remedy, if there is one.
     pub remedy: Option<Remedy>,

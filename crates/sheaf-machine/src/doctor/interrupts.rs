@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Interrupt {
     pub(super) number: u32,
-    /// The processors that may serve it, or that do, where the kernel says so.
+    /// Processors that may serve it, or those that do if the kernel reports them.
     pub(super) cpus: CpuList,
 }
 
-/// The interrupts of an interface; empty where its device does not tell.
+/// Returns the interrupts of an interface; empty if its device does not list them.
 pub(super) fn of_interface(root: &Root, interface: &str) -> Vec<Interrupt> {
     let device = format!("/sys/class/net/{interface}/device");
     // A virtual device's interrupts belong to the one that carries it.

@@ -10,7 +10,7 @@ const ADDRESSES_6: &str = "/proc/net/if_inet6";
 /// A route's flag: it is there to refuse.
 const REJECT: u32 = 0x0200;
 
-/// The interface that has `address`, or that leads to it; `None` where the tables do not tell.
+/// Returns the interface that has `address`, or the route to it; `None` if the tables do not contain it.
 pub(super) fn interface_of(root: &Root, address: IpAddr) -> Option<String> {
     match address {
         _ if address.is_loopback() => Some("lo".to_owned()),

@@ -19,7 +19,7 @@ const BACKLOG: i64 = 10_000;
 /// Sockets and files beside those of peers: standard streams, epoll, wakers, listeners, event files and their index.
 const OTHER_FILES: u64 = 64;
 
-/// Segments that were sent again, in so many thousandths of all, cost noticeably.
+/// Threshold of noticeable TCP retransmits, in thousandths of all segments.
 const RETRANSMITTED_PER_MILLE: u64 = 1;
 
 pub(super) fn probe(doctor: &mut Doctor<'_>) {

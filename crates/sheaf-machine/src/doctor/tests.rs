@@ -213,7 +213,7 @@ fn each_thing_that_keeps_frames_from_a_host_is_a_problem_with_its_remedy() {
     let elsewhere = problems(&over_ethernet("eth7", 1500, EthernetWay::Packet));
     let keys: Vec<&str> = elsewhere.iter().map(|(key, _)| key.as_str()).collect();
     assert_eq!(keys, ["ethernet.interfaces", "ethernet.capabilities"]);
-    // What packet rings need is enough where nobody insists on more.
+    // The requirements of packet rings suffice unless the configuration demands more.
     host.file("/proc/self/status", "CapEff:\t0000000000002000\n");
     assert_eq!(problems(&over_ethernet("eth0", 1500, EthernetWay::Auto)).len(), 1, "it is not Ethernet");
     let findings = examine(&host.root(), &over_ethernet("eth0", 1500, EthernetWay::Auto));

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 pub(super) struct Host(TempDir);
 
 impl Host {
-    /// One that tells nothing.
+    /// A host without any readable files.
     pub(super) fn new() -> Self {
         Self(TempDir::new().unwrap())
     }
