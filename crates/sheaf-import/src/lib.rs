@@ -84,7 +84,7 @@ pub fn progress_to_stderr(line: &str) {
 /// Turns `files`, which are of one run, into fragment streams in `directory`, one per source.
 ///
 /// Creates the directory if it does not exist. An existing directory must be empty unless [`ImportOptions::force`] is
-/// set. If the import fails, the directory is restored.
+/// set. If the import fails, its previous contents are kept.
 ///
 /// # Errors
 /// An [`ImportError`] with the file and its problem, or with the package that has to be installed.
