@@ -121,5 +121,5 @@ def test_a_processor_that_stays_waits_for_a_run_no_longer_than_it_is_told(
 ) -> None:
     assert processor.main(["--join", str(tmp_path), "--stay", "--wait", "0.3", "even.py"]) == 1
     assert "has no socket for processors" in capsys.readouterr().err
-    with pytest.raises(sheaf.NobodyThereError, match="no door"):
+    with pytest.raises(sheaf.NobodyThereError, match="has no socket for processors"):
         sheaf.Processor(tmp_path)

@@ -126,6 +126,8 @@ pub struct SourceOptions {
     pub end: bool,
     /// A fragment is never sent.
     pub silent: Ratio,
+    /// A fragment of an optional source is never sent. Adds to `silent`.
+    pub optional_silent: Ratio,
     /// A fragment is sent again, after up to 8 others.
     pub duplicate: Ratio,
     /// A fragment is sent after up to `disorder` later ones.
@@ -485,6 +487,7 @@ impl Default for SourceOptions {
             surplus: 0,
             end: false,
             silent: Ratio::NEVER,
+            optional_silent: Ratio::NEVER,
             duplicate: Ratio::NEVER,
             out_of_order: Ratio::NEVER,
             disorder: 1,
@@ -714,6 +717,7 @@ impl Options {
         let (sources, network) = (&self.sources, &self.network);
         let ratios = [
             sources.silent,
+            sources.optional_silent,
             sources.duplicate,
             sources.out_of_order,
             sources.oversize,

@@ -147,7 +147,9 @@ fn plan_script(
         let trigger = index.min(options.events.saturating_sub(1));
         let mut planned = Planned { event, source: id, bytes, trigger, pause: Nanos::ZERO };
         let mut place = index;
-        if dice.chance(sources.silent) || seen.is_some_and(|seen| !seen.contains(&index)) {
+        let is_silent = dice.chance(sources.silent)
+            || (options.is_optional(number) && dice.chance(sources.optional_silent));
+        if is_silent || seen.is_some_and(|seen| !seen.contains(&index)) {
             counts.silent += 1;
             continue;
         }

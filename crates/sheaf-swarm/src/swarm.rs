@@ -54,6 +54,7 @@ impl Swarm {
         self.outputs();
         self.farm();
         self.late_bounds();
+        self.optional_sources();
         self.around();
         self.pace();
         self.converge();

@@ -113,7 +113,7 @@ pub(super) fn at_the_end(evidence: &DriverEvidence<'_>) -> Result<DriverReport, 
     check_losses(evidence, report, &mut violations);
     check_triggers(evidence, report, &mut violations);
     check_errors(evidence, &mut violations);
-    check_dropped_frames(evidence, &mut violations);
+    check_dropped_frames(evidence, report, &mut violations);
     let (bad, forged) = (report.outbox.bad_messages, evidence.net.forged(NodeId::MANAGER));
     if bad > forged {
         violations.push(format!("the event manager could not read {bad} messages, {forged} were forged"));
@@ -317,13 +317,14 @@ fn check_corrupt(evidence: &DriverEvidence<'_>, report: &RunReport, violations: 
 }
 
 /// Frames that waited for a peer which went are booked.
-fn check_dropped_frames(evidence: &DriverEvidence<'_>, violations: &mut Vec<String>) {
-    for node in (0..evidence.options.builders).map(NodeId::builder) {
+fn check_dropped_frames(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &mut Vec<String>) {
+    let of_builder = |node| {
         let reports = evidence.reports.iter().filter(|report| report.node == node);
-        let (booked, least): (u64, u64) = (
-            reports.map(|report| report.outbox.dropped_frames).sum(),
-            evidence.net.order_of_frames.least_dropped(node),
-        );
+        (node, reports.map(|report| report.outbox.dropped_frames).sum())
+    };
+    let builders = (0..evidence.options.builders).map(NodeId::builder).map(of_builder);
+    for (node, booked) in builders.chain([(NodeId::MANAGER, report.outbox.dropped_frames)]) {
+        let least = evidence.net.order_of_frames.least_dropped(node);
         if booked < least {
             violations.push(format!(
                 "{node} has booked {booked} dropped frames, {least} links went down with some"

@@ -333,9 +333,10 @@ impl DriverOptions {
             }
             options.draw_loss_for_good(&mut dice, busy);
         }
-        options.draw_quick_triggers(&mut dice);
-        if dice.below(12) == 0 {
-            options.draw_full_system(&mut dice);
+        match dice.below(12) {
+            0 => options.draw_full_system(&mut dice),
+            1 => options.draw_quick_triggers(&mut dice),
+            _ => {}
         }
         let faults: u64 = options.faults.iter().map(|fault| fault.kind.lasts().0).sum();
         options.within = Nanos(10 * busy.0 + 4 * faults) + options.hanging_time() + Nanos::from_secs(300);
@@ -464,12 +465,12 @@ impl DriverOptions {
         self.within = Nanos(4 * lasts.0) + Nanos::from_secs(400);
     }
 
-    /// Triggers at up to a megahertz, nearly all of them vetoed, where the run is short.
+    /// Triggers at up to a megahertz, nearly all of them vetoed, in a short run of a system that nothing happens to.
     fn draw_quick_triggers(&mut self, dice: &mut Dice) {
-        let is_short = self.faults.is_empty() && self.busy_time() < Nanos::from_secs(2);
-        if self.trigger_period.is_some() && is_short && dice.below(2) == 0 {
-            self.trigger_period = Some(dice.time_between(Nanos::from_micros(1), Nanos::from_micros(5)));
-        }
+        (self.announce, self.steps.first, self.pace) = (Announce::Never, 0, Nanos::from_micros(50));
+        self.trigger_period = Some(dice.time_between(Nanos::from_micros(1), Nanos::from_micros(5)));
+        (self.filter, self.disk) = (Self::default().filter, Self::default().disk);
+        self.faults.clear();
     }
 
     /// Whom a fault may hit: not the event manager where it would end the run, nor a readout unit where it alone has what would be

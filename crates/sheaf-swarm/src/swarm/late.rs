@@ -6,6 +6,7 @@ use crate::dice::{Dice, Ratio};
 use crate::options::{
     FarmOptions, Fault, FaultKind, RecoveryOptions, SlotOptions, StepOptions, TriggerOptions,
 };
+use sheaf_protocol::builder::IncompletePolicy;
 use sheaf_protocol::gathering::Gathering;
 use sheaf_wire::{ByteCount, ByteRate, Nanos, NodeId, Timestamp};
 
@@ -164,6 +165,15 @@ impl Swarm {
             && !repeats_replace
             && !sources.out_of_order.is_possible()
             && !sources.unknown_event.is_possible()
+    }
+
+    /// Makes optional sources silent where required ones are awaited without limit.
+    pub(super) fn optional_sources(&mut self) {
+        let mut dice = Dice::new(self.options.seed, 16);
+        if self.options.policy == IncompletePolicy::Wait && !self.is_calm && dice.below(2) == 0 {
+            let parts = dice.pick(&[5_000, 50_000, 200_000]);
+            self.options.sources.optional_silent = Ratio::per_million(parts);
+        }
     }
 
     /// A source that is slower than the others, and times at which all nodes stand still together. Runs in which nothing goes

@@ -182,6 +182,7 @@ pub const ROWS: &[Row] = rows! {
     "stalls of other nodes" [] |o| stalls(o, |node| node != NodeId::MANAGER);
     "freezes of all nodes" [] |o| faults(o, |kind| matches!(kind, FaultKind::Freeze { .. }));
     "silent sources" [] |o| ratio(o.sources.silent);
+    "silent optional sources" [] |o| ratio(o.sources.optional_silent);
     "duplicates" [] |o| ratio(o.sources.duplicate);
     "fragments out of order" [] |o| ratio(o.sources.out_of_order);
     "fragments too large" [] |o| ratio(o.sources.oversize);
