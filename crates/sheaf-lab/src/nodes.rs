@@ -150,8 +150,8 @@ impl Nodes {
         self.manager_ended.is_none()
     }
 
-    /// Checks which processes have ended; returns whether all have. Those that outlive the event manager are told to
-    /// end, and finally killed.
+    /// Checks which processes have ended; returns whether all have. Signals processes that outlive the event manager
+    /// to end, and finally kills them.
     pub(crate) fn poll(&mut self) -> Result<bool, NodesError> {
         for process in self.processes.iter_mut().filter(|process| process.ended.is_none()) {
             let waited = process.child.try_wait().map_err(|error| NodesError::Process {

@@ -416,16 +416,20 @@ impl Farm {
 
     /// Counts callers that the Unix socket has refused since the last time.
     fn note_refused_at_door(&mut self) {
-        let Some(door) = &self.door else { return };
         for reason in DoorRefusal::ALL {
-            let noted = &mut self.refused_at_door[reason as usize];
-            while *noted < door.refused(reason) {
-                *noted += 1;
-                self.report.callers_refused += 1;
-                if let Some(times) = self.refused.note(reason.to_string()) {
-                    log::warn!("{}: a processor was refused: {reason}{times}", self.node);
-                }
+            let refused = self.door.as_ref().map_or(0, |door| door.refused(reason));
+            while self.refused_at_door[reason as usize] < refused {
+                self.refused_at_door[reason as usize] += 1;
+                self.note_refused(reason.to_string());
             }
+        }
+    }
+
+    /// Counts a processor that was not let in, and logs the reason.
+    fn note_refused(&mut self, why: String) {
+        self.report.callers_refused += 1;
+        if let Some(times) = self.refused.note(why.clone()) {
+            log::warn!("{}: a processor was refused: {why}{times}", self.node);
         }
     }
 

@@ -531,7 +531,7 @@ impl<P: Clone> EventManager<P> {
         self.outputs.keep(&request.kept);
     }
 
-    // Nodes are told.
+    // Messages to nodes.
 
     /// Gives what waits to builders that have credit, in turn, a batch at a time.
     fn assign(&mut self, now: Timestamp) {

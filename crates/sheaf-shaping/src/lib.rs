@@ -9,8 +9,8 @@
 //! | [`lanes`] | whole messages that wait for their turn |
 //! | [`barrel`] | the barrel shifter: in slot *t* source *i* serves builder *(i + t) mod n* |
 //!
-//! A shaper does no I/O. It is told how much waits for each peer ([`Shaper::offer`]), returns which peer may be sent
-//! how much now ([`Shaper::turn`]), and is told what was sent ([`Shaper::spent`]). It counts bytes on the wire, and
+//! A shaper does no I/O. Its caller states how much waits for each peer ([`Shaper::offer`]), asks which peer may be sent
+//! how much now ([`Shaper::turn`]), and reports what it sent ([`Shaper::spent`]). It counts bytes on the wire, and
 //! works for datagrams and whole messages alike.
 //!
 //! ```

@@ -20,7 +20,7 @@ use std::sync::atomic::{Ordering, fence};
 /// Payload up to this size is copied by the receiver: giving a slot back costs more.
 const SMALL_PAYLOAD: usize = 256;
 
-/// Number of free slots at and below which receivers are told to copy.
+/// Number of free slots at and below which the sender requests receivers to copy.
 const FEW_SLOTS: u32 = SLOTS / 8;
 
 /// Largest part of the ring that a record may take; a larger record is reduced by copying its payload.

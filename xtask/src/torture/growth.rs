@@ -1,6 +1,7 @@
 //! Memory and descriptors of the processes of a run over time: what grows for as long as a run lasts is a leak.
 
 use super::process;
+use crate::bench::median;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -103,21 +104,13 @@ fn growth(process: String, samples: &[Sample], begin: f64) -> Option<Growth> {
     Some(Growth {
         process,
         bytes_an_hour: slope(&judged) * 3600.0,
-        bytes: median(last.iter().map(|sample| sample.bytes)),
+        bytes: median(last.iter().map(|sample| sample.bytes).collect()),
         descriptors: (descriptors(first), descriptors(last)),
     })
 }
 
 fn descriptors(window: &[Sample]) -> usize {
-    let mut counts: Vec<usize> = window.iter().map(|sample| sample.descriptors).collect();
-    counts.sort_unstable();
-    counts[counts.len() / 2]
-}
-
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_unstable_by(f64::total_cmp);
-    values[values.len() / 2]
+    median(window.iter().map(|sample| sample.descriptors as f64).collect()) as usize
 }
 
 /// Slope of the memory in bytes a second, by least squares; 0 for a single sample.

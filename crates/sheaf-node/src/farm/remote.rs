@@ -250,12 +250,7 @@ impl Farm {
                 News::Entered(guest, hello, address) => self.remote_entered(now, guest, hello, address),
                 News::Said(guest, frame) => self.remote_said(now, guest, &frame),
                 News::Left(guest) => self.remote_left(now, guest),
-                News::Refused(why) => {
-                    self.report.callers_refused += 1;
-                    if let Some(times) = self.refused.note(why.clone()) {
-                        log::warn!("{}: a processor was refused: {why}{times}", self.node);
-                    }
-                }
+                News::Refused(why) => self.note_refused(why),
             }
         }
         busy

@@ -95,7 +95,7 @@ impl Steering {
         Self { tick, turning: false, epoch: now, due_at: now }
     }
 
-    /// When it is looked next who is missing.
+    /// Returns the time of the next check for missing nodes.
     pub(super) fn due_at(&self) -> Option<Timestamp> {
         self.tick.map(|_| self.due_at)
     }
@@ -119,7 +119,7 @@ impl Steering {
         self.turning
     }
 
-    /// Lets the barrel turn, if it is due, while all nodes are there. Returns what they are told.
+    /// Turns the barrel if that is due and all nodes are connected. Returns the message for them.
     pub(super) fn turn(&mut self, now: Timestamp, is_whole: impl FnOnce() -> bool) -> Option<Turn> {
         let tick = self.tick.filter(|_| self.due_at <= now)?;
         let was_turning = std::mem::replace(&mut self.turning, is_whole());

@@ -205,7 +205,7 @@ impl Visitor {
                     self.said.extend_from_slice(&buffer[..bytes]);
                     match self.understand() {
                         Ok(()) => {}
-                        // A visitor without the key that sends anything else is told what is missing.
+                        // A visitor without the key that sends anything else receives the reason.
                         Err(_) if self.is_unproven() => return Some(Ended::WrongKey),
                         Err(nonsense) => return Some(Ended::Nonsense(nonsense)),
                     }

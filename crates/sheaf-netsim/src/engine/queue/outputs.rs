@@ -2,8 +2,8 @@
 //! fit are lost, or wait at their input while its sender is paused.
 //!
 //! Pause is that of Ethernet: it stops a link, not a destination. A frame that finds its queue full stays at the input;
-//! the sender is told to stop, which takes the delay of the link, and to continue when nothing waits at the input any
-//! more. Frames sent before the sender knew stay at the input as well: the room for them ("headroom") is as large as
+//! a pause frame stops the sender after the delay of the link, and another lets it continue when nothing waits at the
+//! input any more. Frames sent before the sender knew stay at the input as well: the room for them ("headroom") is as large as
 //! needed, and the report contains its size.
 
 use super::causes::LossKind;
