@@ -369,13 +369,13 @@ impl BuilderNode {
         }
     }
 
-    /// Returns whether the output fails, or half of the slots wait for it.
+    /// Returns whether the output fails, or the builder unit is out of room because of events that wait for it.
     fn is_output_behind(&self) -> bool {
         let (in_trouble, waiting) = match &self.pipeline.outlet {
             Outlet::Here(storing) => (storing.is_in_trouble(), storing.waiting()),
             Outlet::There(forwarding) => (forwarding.is_held_up(), forwarding.waiting()),
         };
-        in_trouble || 2 * waiting >= self.role.slots() as usize
+        in_trouble || self.role.is_filled_by(waiting)
     }
 
     /// The work on built events that is under way, for which the end of the run waits.

@@ -256,16 +256,19 @@ impl<P: Payload> BuilderUnit<P> {
         }
     }
 
-    /// Returns the maximum number of events that it takes at a time.
-    #[must_use]
-    pub fn slots(&self) -> u32 {
-        self.config.slots
-    }
-
     /// Whether events under construction and events that wait for their decision hold half of the memory for payload.
     #[must_use]
     pub fn is_half_full(&self) -> bool {
         2 * self.held.0 >= self.config.memory.0
+    }
+
+    /// Whether the builder is out of room because of this many of its events: they have half of the slots, or they are half of the
+    /// events here and these have the memory.
+    #[must_use]
+    pub fn is_filled_by(&self, events: usize) -> bool {
+        let is_memory_used = 2 * self.returns.taken().0 >= self.config.memory.0;
+        let here = self.assemblies.len() + self.assemblies.built();
+        2 * events >= self.config.slots as usize || (is_memory_used && events > 0 && 2 * events >= here)
     }
 
     /// Records whether the output delays the builder, so that the event manager can name the cause of dead
@@ -421,7 +424,9 @@ impl<P: Payload> BuilderUnit<P> {
 
     fn handle_assignments(&mut self, now: Timestamp, assignments: &[Assignment]) {
         for assignment in assignments {
-            if self.assemblies.open(assignment).is_none() {
+            if self.assemblies.open(assignment).is_some() {
+                self.returns.charge(assignment.charged);
+            } else {
                 // Assigned twice: the event manager never does that within a session.
                 self.books.count(Counter::UnexpectedMessages, 1);
             }

@@ -25,6 +25,8 @@ pub(super) struct Returns {
     /// Room of events that went back for lack of memory: granted anew when another event here has ended, so that what did not
     /// fit is not tried again and again meanwhile.
     withheld: Room,
+    /// Credit that the events here have taken, in bytes.
+    charged: ByteCount,
     batch_events: usize,
     batch_time: Nanos,
     heartbeat: Nanos,
@@ -38,6 +40,7 @@ impl Returns {
             request_at: Some(now),
             heartbeat_at: Some(now),
             withheld: Room::default(),
+            charged: ByteCount::ZERO,
             batch_events: config.batch_events,
             batch_time: config.batch_time,
             heartbeat: config.heartbeat,
@@ -74,8 +77,10 @@ impl Returns {
     ) -> ByteCount {
         let request = &mut self.request;
         let event = assembly.event;
+        let charged = ByteCount(u64::from(assembly.charged));
         request.slots += 1;
-        request.bytes += ByteCount(u64::from(assembly.charged));
+        request.bytes += charged;
+        self.charged -= charged;
         // Sent in the same message as the end of the event, not before: the event manager informs readout
         // units when it receives the end.
         if !assembly.absent.is_empty() {
@@ -98,6 +103,17 @@ impl Returns {
         }
         self.request_at.get_or_insert(now + self.batch_time);
         assembly.bytes
+    }
+
+    /// Takes note of an event that was assigned, and of what the event manager has charged for it.
+    #[inline]
+    pub(super) fn charge(&mut self, charged: u32) {
+        self.charged += ByteCount(u64::from(charged));
+    }
+
+    /// Memory for which the event manager has no credit: it is charged for events here, or withheld.
+    pub(super) fn taken(&self) -> ByteCount {
+        self.charged + self.withheld.bytes
     }
 
     /// Room that is withheld for lack of memory.

@@ -206,6 +206,25 @@ fn beyond_the_memory_the_youngest_event_makes_way_whichever_was_answered() {
 }
 
 #[test]
+fn a_builder_is_filled_by_half_of_the_slots_or_by_half_of_the_events_that_have_its_memory() {
+    let mut builder = builder(|config| (config.memory, config.slots) = (ByteCount(200), 8));
+    assign(&mut builder, 5, 1, 1);
+    assert_eq!([1, 3, 4].map(|events| builder.is_filled_by(events)), [false, false, true]);
+    // Each is charged a quarter of the memory.
+    assign(&mut builder, 6, 1, 1);
+    assert_eq!([0, 1].map(|events| builder.is_filled_by(events)), [false, true]);
+    assign(&mut builder, 7, 2, 1);
+    assert_eq!([1, 2].map(|events| builder.is_filled_by(events)), [false, true]);
+    answer(&mut builder, 0, 5, &[0, 1], &[]);
+    answer(&mut builder, 1, 5, &[2, 3], &[]);
+    assert!(built(&mut builder).is_some() && builder.is_filled_by(2));
+    builder.handle_decision(LATER, EventId(5), Decision::Stored);
+    from_manager(&mut builder, Body::Command(Command::GiveWay));
+    from_manager(&mut builder, Body::Command(Command::GiveWay));
+    assert!(!builder.is_filled_by(1), "one event is left, with a quarter");
+}
+
+#[test]
 fn an_event_that_is_too_large_by_itself_is_out_of_memory_whoever_else_is_there() {
     let mut builder = builder(|config| config.memory = ByteCount(35));
     let _ = requests(&mut builder, START);

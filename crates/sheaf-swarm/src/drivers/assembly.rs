@@ -161,9 +161,9 @@ impl Assembly {
         let sources = self.sources_of(node.index);
         let config = ReadoutConfig {
             sources: sources.iter().map(|id| SourceConfig { id: *id, optional: false }).collect(),
-            buffer: ByteCount::mib(8),
+            buffer: self.options.buffer,
             buffer_events: 16_384,
-            max_fragment: ByteCount::mib(7),
+            max_fragment: self.options.largest,
             announce: self.options.announce,
             merge_timeout: Nanos::from_millis(500),
             longest_merge: Nanos::from_secs(60),
@@ -194,7 +194,7 @@ impl Assembly {
                 .collect(),
             optional: BTreeSet::new(),
             slots: options.slots,
-            memory: ByteCount::mib(256),
+            memory: options.memory,
             incomplete: IncompletePolicy::Store,
             event_timeout: Nanos::from_secs(5),
             patience: PATIENCE,

@@ -337,9 +337,11 @@ fn check_dropped_frames(evidence: &DriverEvidence<'_>, report: &RunReport, viola
 fn check_dead_time(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &mut Vec<String>) {
     let options = evidence.options;
     let Some(period) = options.trigger_period.filter(|_| options.disk.is_beside) else { return };
-    let room = u64::from(options.slots) * u64::from(options.builders) + options.queue_events as u64;
+    let room = options.room() * u64::from(options.builders) + options.queue_events as u64;
     for fault in evidence.happened {
-        let DriverFaultKind::DiskHangs { lasts } = fault.kind else { continue };
+        let (DriverFaultKind::DiskHangs { lasts } | DriverFaultKind::DiskFails { lasts }) = fault.kind else {
+            continue;
+        };
         let is_only = match fault.node.role {
             Role::Output => options.outputs == 1,
             _ => options.builders == 1,

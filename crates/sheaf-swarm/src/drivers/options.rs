@@ -35,6 +35,10 @@ pub struct DriverOptions {
     pub corrupt: Ratio,
     /// Events that a builder builds at a time.
     pub slots: u32,
+    /// Payload that a builder holds at a time.
+    pub memory: ByteCount,
+    /// Payload that a readout unit holds at a time.
+    pub buffer: ByteCount,
     /// Events given to a builder at a time.
     pub batch_events: usize,
     /// Triggers that wait for a builder.
@@ -225,6 +229,8 @@ impl Default for DriverOptions {
             largest: ByteCount(400),
             corrupt: Ratio::NEVER,
             slots: 64,
+            memory: ByteCount::mib(256),
+            buffer: ByteCount::mib(8),
             batch_events: 8,
             queue_events: 64,
             gathering: Gathering::Pull,
@@ -334,7 +340,7 @@ impl DriverOptions {
             options.draw_loss_for_good(&mut dice, busy);
         }
         match dice.below(12) {
-            0 => options.draw_full_system(&mut dice),
+            0 => options.draw_full_system(&mut dice, family),
             1 => options.draw_quick_triggers(&mut dice),
             _ => {}
         }
@@ -378,6 +384,18 @@ impl DriverOptions {
             self.steps.reject = Ratio::percent(dice.pick(&[0, 30, 80]));
             self.steps.enough = Ratio::percent(dice.pick(&[0, 30]));
         }
+    }
+
+    /// The largest event.
+    #[must_use]
+    pub fn largest_event(&self) -> ByteCount {
+        ByteCount(u64::from(self.readouts) * u64::from(self.sources_per_readout) * self.largest.0)
+    }
+
+    /// Maximum number of events that a builder holds, where they are not unusually small.
+    #[must_use]
+    pub fn room(&self) -> u64 {
+        u64::from(self.slots).min(4 * self.memory.0 / self.largest_event().0)
     }
 
     /// The shaper of a readout unit, where there is a barrel shifter.
@@ -447,21 +465,30 @@ impl DriverOptions {
     }
 
     /// The only disk hangs, and triggers go on until there is room for none.
-    fn draw_full_system(&mut self, dice: &mut Dice) {
+    fn draw_full_system(&mut self, dice: &mut Dice, family: Family) {
         (self.outputs, self.builders) = dice.pick(&[(0, 1), (1, 1), (1, 2)]);
         (self.slots, self.batch_events, self.queue_events) = (4, 2, 8);
         (self.announce, self.steps.first) = (Announce::Never, 0);
         self.trigger_period = Some(dice.time_between(Nanos::from_millis(1), Nanos::from_millis(20)));
         self.events = 150;
         (self.filter.time, self.filter.long) = (Nanos::from_micros(10), None);
-        self.filter.reject = Ratio::NEVER;
+        (self.filter.reject, self.filter.dies, self.filter.hangs) =
+            (Ratio::NEVER, Ratio::NEVER, Ratio::NEVER);
         self.disk = DiskOptions { is_beside: true, ..Self::default().disk };
         self.corrupt = Ratio::NEVER;
         self.faults.clear();
         let node = if self.outputs > 0 { NodeId::output(0) } else { NodeId::builder(0) };
         let lasts = dice.time_between(Nanos::from_secs(5), Nanos::from_secs(30));
         let at = Timestamp(START.0 + dice.between(100_000_000, 300_000_000));
-        self.faults.push(DriverFault { at, node, kind: DriverFaultKind::DiskHangs { lasts } });
+        self.pace = Nanos::from_micros(50);
+        if dice.below(2) == 0 {
+            (self.slots, self.memory) = (64, ByteCount(dice.between(1, 4) * self.largest_event().0));
+            self.buffer = ByteCount(dice.pick(&[8, 64]) * self.largest_event().0);
+        }
+        let fails = family == Family::Faults && dice.below(2) == 0;
+        let kind =
+            if fails { DriverFaultKind::DiskFails { lasts } } else { DriverFaultKind::DiskHangs { lasts } };
+        self.faults.push(DriverFault { at, node, kind });
         self.within = Nanos(4 * lasts.0) + Nanos::from_secs(400);
     }
 

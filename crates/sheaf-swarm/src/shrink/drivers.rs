@@ -34,6 +34,8 @@ impl Simplify for DriverOptions {
         |options, plain| options.line_rate = plain.line_rate,
         |options, plain| options.pace = plain.pace,
         |options, plain| (options.slots, options.batch_events) = (plain.slots, plain.batch_events),
+        |options, plain| options.memory = plain.memory,
+        |options, plain| options.buffer = plain.buffer,
         |options, plain| options.queue_events = plain.queue_events,
     ];
 

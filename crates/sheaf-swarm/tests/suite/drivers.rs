@@ -65,6 +65,25 @@ fn a_disk_that_is_full_for_a_while_holds_the_run_up_and_costs_nothing() {
     assert!(report.end.since(START) > Nanos::from_secs(4));
 }
 
+/// Events that wait for the disk have the memory, long before they have the slots.
+#[test]
+fn where_memory_binds_dead_time_names_the_disk_that_holds_the_run_up() {
+    let lasts = Nanos::from_secs(10);
+    for kind in [DriverFaultKind::DiskHangs { lasts }, DriverFaultKind::DiskFails { lasts }] {
+        for outputs in [0, 1] {
+            let mut options =
+                DriverOptions { builders: 1, outputs, queue_events: 8, ..DriverOptions::default() };
+            options.trigger_period = Some(Nanos::from_millis(5));
+            options.memory = ByteCount(3 * options.largest_event().0);
+            options.disk.is_beside = true;
+            let node = if outputs > 0 { NodeId::output(0) } else { NodeId::builder(0) };
+            options.faults = vec![fault(Nanos::from_millis(200), node, kind)];
+            let report = good(&options);
+            assert!(report.stored == 200 && report.vetoed > 1_000, "{report:?}");
+        }
+    }
+}
+
 /// The filter of a farm judges beside its builder unit, for as long as it takes.
 #[test]
 fn an_event_that_takes_a_minute_holds_nobody_up_but_its_worker() {
