@@ -3,11 +3,7 @@
 use bytes::Bytes;
 use sheaf_wire::{Event, Verdict};
 
-/// Reason why a filter has no verdict on an event, in words for the operator. The event is not lost: it is stored as it
-/// was built and tagged [`Tags::QUARANTINED`](sheaf_wire::Tags::QUARANTINED).
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct FilterFailure(pub String);
+pub use sheaf_wire::FilterFailure;
 
 /// Judges built events.
 pub trait Filter: Send {

@@ -6,6 +6,7 @@
 
 use sheaf_store::event_file::ClosedFile;
 use std::collections::VecDeque;
+use std::error::Error;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
@@ -23,9 +24,23 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 /// Time for which the end of an output waits for its last files: less than processes are given to exit.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Converts a closed file and describes the result, or the error, for the operator. It stops, with any error, soon
-/// after the given function returns that the work has ended.
-pub type Convert = Box<dyn FnMut(&ClosedFile, &dyn Fn() -> bool) -> Result<ClosedFile, String> + Send>;
+/// Converts a closed file and describes the result. It stops, with any error, soon after the given function returns that
+/// the work has ended.
+pub type Convert =
+    Box<dyn FnMut(&ClosedFile, &dyn Fn() -> bool) -> Result<ClosedFile, ConversionError> + Send>;
+
+/// Reason why a closed file could not be converted. The kind of the error depends on the format.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct ConversionError(Arc<dyn Error + Send + Sync>);
+
+impl ConversionError {
+    /// Wraps an error of the format.
+    #[must_use]
+    pub fn new(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self(error.into().into())
+    }
+}
 
 /// Closed files on their way to another format.
 #[derive(Debug)]
@@ -45,7 +60,7 @@ struct State {
     queue: VecDeque<ClosedFile>,
     under_way: bool,
     done: VecDeque<ClosedFile>,
-    trouble: Option<String>,
+    trouble: Option<ConversionError>,
     /// Whether no more files follow: failures are not repeated.
     closing: bool,
     /// The conversion under way is abandoned.
@@ -97,9 +112,9 @@ impl Converter {
         self.shared.state().waiting() < MOST_WAITING
     }
 
-    /// Describes the present error to the operator; the work is retried meanwhile.
+    /// Returns the present error; the work is retried meanwhile.
     #[must_use]
-    pub fn trouble(&self) -> Option<String> {
+    pub fn trouble(&self) -> Option<ConversionError> {
         self.shared.state().trouble.clone()
     }
 
@@ -119,11 +134,11 @@ impl Converter {
     ///
     /// # Errors
     /// The failure of a conversion. Running out of time is not an error.
-    pub fn finish(&mut self) -> Result<(), String> {
+    pub fn finish(&mut self) -> Result<(), ConversionError> {
         self.finish_within(PATIENCE)
     }
 
-    fn finish_within(&mut self, patience: Duration) -> Result<(), String> {
+    fn finish_within(&mut self, patience: Duration) -> Result<(), ConversionError> {
         let mut state = self.shared.state();
         state.closing = true;
         self.shared.changed.notify_all();

@@ -6,6 +6,7 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | `give` | reasons why a worker cannot have an event |
 //! | `line` | the connection to one worker |
 //! | `thread` | workers that are threads |
 //! | `made` | workers made by the caller |
@@ -16,6 +17,7 @@
 //! The farm is part of its builder unit's duty cycle. The door has a separate thread, which only admits processes and
 //! wakes the builder unit.
 
+mod give;
 mod launcher;
 mod line;
 mod made;
@@ -30,6 +32,7 @@ pub use placing::PlacingOptions;
 pub use remote::{ListenError, ListenSetup};
 pub use thread::FilterMaker;
 
+use crate::filter::FilterFailure;
 use crate::judging::WorkerTimes;
 use crate::repeats::Repeats;
 use bytes::Bytes;
@@ -101,7 +104,7 @@ pub enum FarmError {
     Memory(#[source] std::io::Error),
     /// A filter.
     #[error("the filter cannot be made: {0}")]
-    Filter(String),
+    Filter(FilterFailure),
     /// A thread.
     #[error("a worker cannot be started")]
     Thread(#[source] std::io::Error),
@@ -556,7 +559,11 @@ impl Farm {
                 (line, _) => line.give(give.ticket, event, self.placing.as_mut()),
             };
             if let Err(why) = given {
-                self.dispatcher.handle_input(now, give.seat, Word::Failed(give.ticket, why));
+                self.dispatcher.handle_input(
+                    now,
+                    give.seat,
+                    Word::Failed(give.ticket, FilterFailure::new(why)),
+                );
             }
         }
         for member in &mut self.members {

@@ -27,7 +27,7 @@ use crate::parcels::Parcels;
 use crate::stall::StallFree;
 use bytes::Bytes;
 use made::Made;
-use sheaf_filter::Preprocessor;
+use sheaf_filter::{FilterFailure, Preprocessor};
 use sheaf_protocol::Transmit;
 use sheaf_wire::message::{Body, Header, Message, SuperFragments};
 use sheaf_wire::{EventId, Fragment, MissingSource, Nanos, NodeId, SourceId, Span, SuperFragment, Timestamp};
@@ -48,7 +48,7 @@ const JOIN_PATIENCE: Duration = Duration::from_millis(500);
 const FAILURES_LOGGED: u64 = 10;
 
 /// Makes a preprocessor for a worker; called again for one that takes the place of another.
-pub type PreprocessorMaker = Box<dyn FnMut() -> Result<Box<dyn Preprocessor>, String> + Send>;
+pub type PreprocessorMaker = Box<dyn FnMut() -> Result<Box<dyn Preprocessor>, FilterFailure> + Send>;
 
 /// Setup of the processing of fragments in a readout unit.
 pub struct PreprocessingSetup {
@@ -78,7 +78,7 @@ pub enum PreprocessingError {
         /// The readout unit.
         node: NodeId,
         /// Description of the error.
-        what: String,
+        what: FilterFailure,
     },
     /// A thread cannot be started.
     #[error("{node} cannot start a worker for its preprocessor: {what}")]

@@ -240,7 +240,7 @@ impl Processor {
         if self.spare.len() < SPARE_LISTS {
             self.spare.push(fragments);
         }
-        self.role.handle_answer(ticket, answer.map_err(|failure| failure.0));
+        self.role.handle_answer(ticket, answer);
         self.say()
     }
 
@@ -265,7 +265,7 @@ impl Processor {
             let word = match word {
                 Word::Ask(events) => FromProcessor::Ask(events),
                 Word::Verdict(ticket, verdict) => FromProcessor::Verdict(ticket.0, verdict),
-                Word::Failed(ticket, why) => FromProcessor::Failed(ticket.0, why),
+                Word::Failed(ticket, why) => FromProcessor::Failed(ticket.0, why.0),
                 Word::Leave => FromProcessor::Leave,
             };
             self.way.say(&word);

@@ -1,10 +1,10 @@
 //! Sinks: destinations of accepted events.
 
-use crate::converting::Converter;
+use crate::converting::{ConversionError, Converter};
 use bytes::Bytes;
 use sheaf_store::event_file::{EventWriteError, WriterOptions};
 use sheaf_store::streams::{Routing, StreamRule, StreamsWriter};
-use sheaf_store::upload::Uploads;
+use sheaf_store::upload::{UploadError, Uploads};
 use sheaf_wire::{Event, Nanos, Timestamp, Verdict};
 use std::fmt;
 use std::path::Path;
@@ -70,12 +70,12 @@ pub enum SinkError {
     /// An event file could not be written.
     #[error(transparent)]
     Files(Arc<EventWriteError>),
-    /// A closed file could not be made into another format, for this reason. It stays as it is.
-    #[error("{0}")]
-    Conversion(String),
-    /// A closed file could not be uploaded, for this reason.
-    #[error("{0}")]
-    Upload(String),
+    /// A closed file could not be made into another format. It stays as it is.
+    #[error(transparent)]
+    Conversion(#[from] ConversionError),
+    /// Closed files could not be uploaded.
+    #[error(transparent)]
+    Upload(#[from] UploadError),
     /// The files were not closed in time.
     #[error("the output's files could not be closed: a system call has not returned for {seconds} s")]
     NotClosed {
@@ -201,7 +201,7 @@ impl FileSink {
     fn finish_converter(&mut self) -> Result<(), SinkError> {
         let Some(converter) = &mut self.converter else { return Ok(()) };
         self.writer.take_replaceable().into_iter().for_each(|file| converter.submit(file));
-        let ended = converter.finish().map_err(SinkError::Conversion);
+        let ended = converter.finish().map_err(SinkError::from);
         while let Some(file) = converter.poll() {
             self.writer.replaced(&file);
         }
@@ -222,7 +222,7 @@ impl FileSink {
             while let Some(file) = converter.poll() {
                 self.writer.replaced(&file);
             }
-            converter.trouble().map_or(Ok(()), |trouble| Err(SinkError::Conversion(trouble)))
+            converter.trouble().map_or(Ok(()), |trouble| Err(trouble.into()))
         });
         converted.and(self.exchange_uploads())
     }
@@ -235,7 +235,7 @@ impl FileSink {
         while let Some(file) = uploads.poll() {
             self.writer.confirm(&file);
         }
-        uploads.trouble().map_or(Ok(()), |trouble| Err(SinkError::Upload(trouble)))
+        uploads.trouble().map_or(Ok(()), |trouble| Err(UploadError::Store(trouble).into()))
     }
 }
 
@@ -281,7 +281,7 @@ impl EventSink for FileSink {
         let finished = finished.and(self.finish_converter());
         // Files closed only now have no event that counts: the run has not waited for them.
         let Some(uploads) = &mut self.uploads else { return finished };
-        let ended = uploads.finish().map_err(SinkError::Upload);
+        let ended = uploads.finish().map_err(SinkError::from);
         while let Some(file) = uploads.poll() {
             self.writer.confirm(&file);
         }

@@ -36,6 +36,7 @@ pub use counts::FarmCounts;
 pub use dispatcher::{Departure, Dispatcher, DispatcherConfig, DispatcherEvent, Give, Quarantine};
 pub use processor::{Processor, ProcessorEvent};
 
+use sheaf_wire::FilterFailure;
 use std::fmt;
 
 /// One giving of one event. An event that is given a second time has another ticket.
@@ -70,8 +71,8 @@ pub enum Word<V> {
     Ask(u32),
     /// Its verdict on an event.
     Verdict(Ticket, V),
-    /// Its filter could not judge the event: why, in words for the operator.
-    Failed(Ticket, String),
+    /// Its filter could not judge the event.
+    Failed(Ticket, FilterFailure),
     /// It leaves in good order. What it holds was not begun.
     Leave,
 }

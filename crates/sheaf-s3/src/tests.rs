@@ -188,7 +188,7 @@ fn every_fault_of_the_store_is_survived_and_counted_and_nothing_is_left_open() {
         let failed = counter(&uploader, "uploads_failed");
         assert_eq!(counter(&uploader, "uploaded_files"), 5);
         assert!(failed >= 4, "{fault:?}: {failed}");
-        assert_eq!(uploader.trouble(), None);
+        assert!(uploader.trouble().is_none());
         uploader.finish().unwrap();
     }
 }
@@ -200,12 +200,12 @@ fn a_store_that_lets_nobody_in_is_trouble_until_it_does() {
     let place = Place::new();
     let mut uploader = Uploader::start(client(settings(&server)), place.0.path(), "run").unwrap();
     uploader.submit(place.closed("a.sheaf", 10));
-    let trouble = wait_for(|| uploader.trouble());
+    let trouble = wait_for(|| uploader.trouble()).to_string();
     assert!(trouble.contains("403 AccessDenied"), "{trouble}");
     assert!(uploader.poll().is_none() && uploader.waiting() == 1);
     server.state().is_locked = false;
     wait_for(|| uploader.poll());
-    assert_eq!((uploader.trouble(), uploader.waiting()), (None, 0));
+    assert!(uploader.trouble().is_none() && uploader.waiting() == 0);
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn the_end_does_not_wait_for_a_store_that_is_away_and_names_what_is_not_there() 
         uploader.submit(place.closed(name, 10));
     }
     wait_for(|| uploader.trouble());
-    let left = uploader.finish().unwrap_err();
+    let left = uploader.finish().unwrap_err().to_string();
     assert!(left.starts_with("3 files are not in the object store: PUT http://127.0.0.1:1/"), "{left}");
 }
 

@@ -4,7 +4,7 @@ use crate::client::Client;
 use crate::error::ObjectError;
 use crate::transfer;
 use sheaf_store::event_file::ClosedFile;
-use sheaf_store::upload::Uploads;
+use sheaf_store::upload::{StoreError, UploadError, Uploads};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -44,7 +44,7 @@ struct State {
     /// Files that a thread has, by thread.
     under_way: BTreeMap<usize, String>,
     done: VecDeque<ClosedFile>,
-    trouble: BTreeMap<usize, String>,
+    trouble: BTreeMap<usize, StoreError>,
     ended: bool,
     files: u64,
     bytes: u64,
@@ -106,7 +106,7 @@ impl Uploads for Uploader {
         state.queue.len() + state.under_way.len() + state.done.len()
     }
 
-    fn trouble(&self) -> Option<String> {
+    fn trouble(&self) -> Option<StoreError> {
         self.shared.state().trouble.values().next().cloned()
     }
 
@@ -121,24 +121,16 @@ impl Uploads for Uploader {
 
     /// Ends the work at once: a request in progress may finish. Callers that need a file in the store wait for it
     /// before: at the end of a run, every event that counts has been uploaded.
-    fn finish(&mut self) -> Result<(), String> {
+    fn finish(&mut self) -> Result<(), UploadError> {
         self.end();
         let state = self.shared.state();
-        let left: Vec<&str> = state
-            .under_way
-            .values()
-            .map(String::as_str)
-            .chain(state.queue.iter().map(|file| file.file.as_str()))
-            .collect();
-        match (left.first(), state.trouble.values().next()) {
-            (None, _) => Ok(()),
-            (Some(file), None) => {
-                Err(format!("{} files are not in the object store: {file}, ...", left.len()))
-            }
-            (Some(_), Some(trouble)) => {
-                Err(format!("{} files are not in the object store: {trouble}", left.len()))
-            }
-        }
+        let files = state.under_way.len() + state.queue.len();
+        let mut left = state.under_way.values().chain(state.queue.iter().map(|file| &file.file));
+        let Some(first) = left.next() else { return Ok(()) };
+        Err(match state.trouble.values().next() {
+            None => UploadError::Unfinished { files, first: first.clone() },
+            Some(error) => UploadError::Failed { files, error: error.clone() },
+        })
     }
 }
 
@@ -197,7 +189,7 @@ impl Shared {
                 Err(ObjectError::Ended { .. }) => return false,
                 Err(error) => {
                     failures += 1;
-                    self.note_failure(number, failures, &error);
+                    self.note_failure(number, failures, error);
                 }
             }
             if !self.rest(pause) {
@@ -207,12 +199,12 @@ impl Shared {
         }
     }
 
-    fn note_failure(&self, number: usize, failures: u32, error: &ObjectError) {
+    fn note_failure(&self, number: usize, failures: u32, error: ObjectError) {
         log::debug!("attempt {failures}: {error}");
         let mut state = self.state();
         state.attempts_failed += 1;
         if failures >= FAILURES_BEFORE_TROUBLE || !error.is_passing() {
-            state.trouble.insert(number, error.to_string());
+            state.trouble.insert(number, Arc::new(error));
         }
     }
 

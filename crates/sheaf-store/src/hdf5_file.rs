@@ -10,6 +10,8 @@ mod writer;
 pub(crate) use reader::Reader;
 pub(crate) use writer::{About, Writer};
 
+use sheaf_wire::{EventId, SourceId};
+use std::io;
 use std::path::PathBuf;
 
 type Result5<T> = hdf5_metno::Result<T>;
@@ -51,6 +53,27 @@ pub(crate) const ZSTD_FILTER: i32 = 32015;
 #[error("cannot read HDF5 file {path}: {error}")]
 pub(crate) struct ReadError {
     pub(crate) path: PathBuf,
-    /// The message of libhdf5, or the difference from the layout.
-    pub(crate) error: String,
+    pub(crate) error: ReadFault,
+}
+
+/// Error of libhdf5, or difference from the layout.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReadFault {
+    #[error(transparent)]
+    Hdf5(#[from] hdf5_metno::Error),
+    /// The path cannot be opened, or is no regular file.
+    #[error(transparent)]
+    Open(#[from] io::Error),
+    #[error("it is not `{FORMAT}` version {VERSION}")]
+    Format,
+    #[error("{column} ends at {len}, before {end}")]
+    Short { column: String, len: u64, end: u64 },
+    #[error("{column} has offsets that decrease or lie beyond the end")]
+    Offsets { column: String },
+    #[error("event {event}: {code} is not a reason for a missing source")]
+    Reason { event: EventId, code: u8 },
+    #[error(
+        "event {event}, source {source_id}: the payload's checksum is {stored:08x}, its bytes have {computed:08x}"
+    )]
+    Checksum { event: EventId, source_id: SourceId, stored: u32, computed: u32 },
 }

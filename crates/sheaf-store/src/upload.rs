@@ -2,6 +2,8 @@
 //! and tested without a network.
 
 use crate::event_file::ClosedFile;
+use std::error::Error;
+use std::sync::Arc;
 
 /// Brings closed files to an object store, in the background. No call blocks but [`Uploads::finish`].
 ///
@@ -17,8 +19,8 @@ pub trait Uploads: Send {
     /// Files that were taken on and not returned.
     fn waiting(&self) -> usize;
 
-    /// Returns the present problem, in words for the operator; the upload is retried meanwhile.
-    fn trouble(&self) -> Option<String>;
+    /// Returns the present error of the store; the upload is retried meanwhile.
+    fn trouble(&self) -> Option<StoreError>;
 
     /// Returns its counters by name.
     fn counters(&self) -> Vec<(&'static str, u64)>;
@@ -26,6 +28,53 @@ pub trait Uploads: Send {
     /// Waits until all files are in the store, but not for ever; then nothing more is begun.
     ///
     /// # Errors
-    /// Which files are not there, and why.
-    fn finish(&mut self) -> Result<(), String>;
+    /// The number of files that are not there, and the reason.
+    fn finish(&mut self) -> Result<(), UploadError>;
+}
+
+/// An error of an object store. Its kind depends on the uploader.
+pub type StoreError = Arc<dyn Error + Send + Sync>;
+
+/// Reason why closed files are not in an object store.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum UploadError {
+    /// The store refuses a file or does not answer. The upload is retried.
+    #[error(transparent)]
+    Store(StoreError),
+    /// The work ended while the store refused files or did not answer.
+    #[error("{} not in the object store: {error}", files_are(*files))]
+    Failed {
+        /// Number of files that are not there.
+        files: usize,
+        /// The last error.
+        error: StoreError,
+    },
+    /// The work ended before all files were uploaded.
+    #[error("{} not in the object store: {first}{}", files_are(*files), if *files > 1 { ", ..." } else { "" })]
+    Unfinished {
+        /// Number of files that are not there.
+        files: usize,
+        /// Name of the first of them.
+        first: String,
+    },
+}
+
+/// The number of files, as the subject of a sentence.
+fn files_are(files: usize) -> String {
+    if files == 1 { "1 file is".to_owned() } else { format!("{files} files are") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_error_counts_the_files_and_names_the_first_or_the_reason() {
+        let unfinished = |files| UploadError::Unfinished { files, first: "a.sheaf".into() }.to_string();
+        assert_eq!(unfinished(1), "1 file is not in the object store: a.sheaf");
+        assert_eq!(unfinished(3), "3 files are not in the object store: a.sheaf, ...");
+        let error: Box<dyn Error + Send + Sync> = "it is locked".into();
+        let failed = UploadError::Failed { files: 2, error: error.into() };
+        assert_eq!(failed.to_string(), "2 files are not in the object store: it is locked");
+    }
 }

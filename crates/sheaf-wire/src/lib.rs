@@ -56,4 +56,4 @@ pub use ids::{EventId, NodeId, Role, RunNumber, SessionId, SourceId, TriggerType
 pub use reason::{Account, DropReason, MissingReason, Outcome};
 pub use trigger::TriggerMix;
 pub use units::{ByteCount, ByteRate, Nanos, Timestamp};
-pub use verdict::{Tags, Verdict};
+pub use verdict::{FilterFailure, Tags, Verdict};

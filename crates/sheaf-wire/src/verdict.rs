@@ -155,5 +155,19 @@ impl Verdict {
     }
 }
 
+/// Reason why a filter has no verdict on an event, or cannot be made, in words for the operator. An event without a
+/// verdict is not lost: it is stored as it was built and tagged [`Tags::QUARANTINED`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct FilterFailure(pub String);
+
+impl FilterFailure {
+    /// A failure for this reason.
+    #[must_use]
+    pub fn new(reason: impl fmt::Display) -> Self {
+        Self(reason.to_string())
+    }
+}
+
 #[cfg(test)]
 mod tests;

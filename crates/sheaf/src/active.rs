@@ -7,7 +7,7 @@ use crate::{Verdict, describe};
 use anyhow::Context;
 use rustix::process::Signal;
 use sheaf_config::{Config, NodeConfig};
-use sheaf_filter::{LibraryPreprocessor, Preprocessor, Setup};
+use sheaf_filter::{FilterFailure, LibraryPreprocessor, Preprocessor, Setup};
 use sheaf_node::preprocessing::isolated::{self, Isolated, LaunchWorker, WorkerProcess};
 use sheaf_node::preprocessing::{
     Growth, MOST_LEFT_BEHIND, MemoryMaker, PreprocessingSetup, PreprocessorMaker,
@@ -34,9 +34,9 @@ struct Library {
 }
 
 impl Library {
-    fn open(&self) -> Result<Box<dyn Preprocessor>, String> {
+    fn open(&self) -> Result<Box<dyn Preprocessor>, FilterFailure> {
         let opened = LibraryPreprocessor::open(&self.path, &self.symbol, &self.setup);
-        Ok(Box::new(opened.map_err(|error| describe(&anyhow::Error::new(error)))?))
+        Ok(Box::new(opened.map_err(|error| FilterFailure(describe(&anyhow::Error::new(error))))?))
     }
 
     /// Returns the peer that starts processes of this program with the library.
@@ -72,7 +72,7 @@ fn library(config: &Config, run: RunNumber) -> Option<Library> {
 
 /// The preprocessor of a configuration, where it has one.
 pub(crate) fn preprocessor(config: &Config, run: RunNumber) -> anyhow::Result<Option<Box<dyn Preprocessor>>> {
-    library(config, run).map(|library| library.open().map_err(anyhow::Error::msg)).transpose()
+    library(config, run).map(|library| library.open().map_err(anyhow::Error::from)).transpose()
 }
 
 /// `sheaf preprocessor`: processes fragments for a worker of a readout unit, which is at the other end of standard input.
@@ -102,7 +102,9 @@ impl Plan {
         let preprocessing = &self.config.preprocessing;
         let limit = preprocessing.time_limit;
         let make: PreprocessorMaker = if preprocessing.processes {
-            Box::new(move || Ok(Box::new(Isolated::start(library.clone().launcher(), limit)?)))
+            Box::new(move || {
+                Ok(Box::new(Isolated::start(library.clone().launcher(), limit).map_err(FilterFailure::new)?))
+            })
         } else {
             Box::new(move || library.open())
         };

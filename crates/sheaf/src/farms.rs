@@ -13,7 +13,7 @@ use sheaf_shm::Arena;
 use sheaf_tcp::{HostOptions, TcpSettings};
 use sheaf_wire::farm::event_record_bytes;
 use sheaf_wire::verdict::MAX_VERDICT_PAYLOAD_BYTES;
-use sheaf_wire::{ByteCount, NodeId, Role};
+use sheaf_wire::{ByteCount, FilterFailure, NodeId, Role};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
@@ -56,8 +56,9 @@ impl Plan {
         };
         let (config, run) = (self.loading(), me.run);
         let launch = crate::processor::launcher(&config.filter);
-        let make: FilterMaker =
-            Box::new(move || filters::open(&config, run).map_err(|error| crate::describe(&error)));
+        let make: FilterMaker = Box::new(move || {
+            filters::open(&config, run).map_err(|error| FilterFailure(crate::describe(&error)))
+        });
         let threads = (workers > 0 && !filter.processes).then_some((workers, make));
         let door = filter.has_door().then(|| DoorSetup {
             path: door_path(me, directory),

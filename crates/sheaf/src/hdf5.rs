@@ -46,6 +46,7 @@ mod built {
     use super::{Config, Converter, Path, RunNumber, SessionRecord, is_hdf5};
     use anyhow::Context;
     use sheaf_config::OutputCompression;
+    use sheaf_node::converting::ConversionError;
     use sheaf_store::event_file::{FileName, SessionName, StreamName};
     use sheaf_store::hdf5::{Compression, replace, settle as settle_session};
 
@@ -65,9 +66,10 @@ mod built {
     pub(super) fn converter(config: &Config, directory: &Path) -> anyhow::Result<Converter> {
         let (directory, compression) = (directory.to_owned(), compression(config));
         let convert = move |file: &sheaf_store::event_file::ClosedFile, is_ended: &dyn Fn() -> bool| {
-            let name = FileName::parse(&file.file)
-                .ok_or_else(|| format!("`{}` is not the name of an event file", file.file))?;
-            replace(&directory, &name, compression, is_ended).map_err(|error| error.to_string())
+            let name = FileName::parse(&file.file).ok_or_else(|| {
+                ConversionError::new(format!("`{}` is not the name of an event file", file.file))
+            })?;
+            replace(&directory, &name, compression, is_ended).map_err(ConversionError::new)
         };
         Converter::start(Box::new(convert)).context("cannot start the thread that converts files to HDF5")
     }

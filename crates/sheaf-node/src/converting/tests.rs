@@ -48,14 +48,14 @@ fn what_fails_is_told_and_tried_again_until_it_works() {
     let left = Arc::clone(&failures);
     let mut converter = Converter::start(Box::new(move |file, _| {
         match left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)) {
-            Ok(_) => Err("no room".to_owned()),
+            Ok(_) => Err(ConversionError::new("no room")),
             Err(_) => Ok(made(file)),
         }
     }))
     .unwrap();
     converter.submit(closed(3));
     wait_until("trouble", || converter.trouble().is_some());
-    assert_eq!(converter.trouble().as_deref(), Some("no room"));
+    assert_eq!(converter.trouble().unwrap().to_string(), "no room");
     wait_until("the end of the trouble", || converter.trouble().is_none());
     assert_eq!(converter.poll(), Some(made(&closed(3))));
     assert_eq!(converter.counters()[2], ("conversions_failed", 2));
@@ -66,7 +66,7 @@ fn what_fails_is_told_and_tried_again_until_it_works() {
 fn an_output_that_closes_files_faster_than_they_are_converted_has_no_room() {
     let (release, wait) = std::sync::mpsc::channel::<()>();
     let mut converter = Converter::start(Box::new(move |file, _| {
-        wait.recv().map_err(|error| error.to_string())?;
+        wait.recv().map_err(ConversionError::new)?;
         Ok(made(file))
     }))
     .unwrap();
@@ -87,7 +87,7 @@ fn the_end_does_not_wait_for_ever_and_leaves_what_is_under_way() {
         while !is_ended() {
             std::thread::sleep(Duration::from_millis(1));
         }
-        Err("ended".to_owned())
+        Err(ConversionError::new("ended"))
     }))
     .unwrap();
     (0..3).for_each(|part| converter.submit(closed(part)));
@@ -97,7 +97,8 @@ fn the_end_does_not_wait_for_ever_and_leaves_what_is_under_way() {
 
 #[test]
 fn at_the_end_a_file_that_fails_is_not_tried_for_ever() {
-    let mut converter = Converter::start(Box::new(|_, _| Err("the disk is full".to_owned()))).unwrap();
+    let mut converter =
+        Converter::start(Box::new(|_, _| Err(ConversionError::new("the disk is full")))).unwrap();
     (0..3).for_each(|part| converter.submit(closed(part)));
-    assert_eq!(converter.finish(), Err("the disk is full".to_owned()));
+    assert_eq!(converter.finish().unwrap_err().to_string(), "the disk is full");
 }

@@ -1,5 +1,6 @@
 //! The way to one worker.
 
+use super::give::GiveError;
 use super::made::Worker;
 use super::placing::Placing;
 use super::remote::RemoteLine;
@@ -88,7 +89,7 @@ impl Line {
         ticket: Ticket,
         event: &Arc<Event<Bytes>>,
         placing: Option<&mut Placing>,
-    ) -> Result<(), String> {
+    ) -> Result<(), GiveError> {
         match (self, placing) {
             (Self::Thread(line), _) => line.give(ticket, event),
             (Self::Made(worker), _) => {
@@ -96,8 +97,8 @@ impl Line {
                 Ok(())
             }
             (Self::Guest(line), Some(placing)) => line.give(ticket, event, placing),
-            (Self::Guest(_), None) => Err("the farm has no memory to share".into()),
-            (Self::Remote(_), _) => Err("it receives events in another way".into()),
+            (Self::Guest(_), None) => Err(GiveError::NoMemory),
+            (Self::Remote(_), _) => Err(GiveError::Gone),
         }
     }
 
@@ -168,11 +169,11 @@ impl GuestLine {
         }
     }
 
-    fn give(&mut self, ticket: Ticket, event: &Event<Bytes>, placing: &mut Placing) -> Result<(), String> {
+    fn give(&mut self, ticket: Ticket, event: &Event<Bytes>, placing: &mut Placing) -> Result<(), GiveError> {
         let guest = &mut self.guest;
         encode_event(&mut self.record, ticket.0, event, |payload| placing.find(payload, guest))?;
         if self.record.len() > guest.longest() {
-            return Err("the event has more fragments than the ring to its processor has room for".into());
+            return Err(GiveError::TooManyFragments);
         }
         if !self.backlog.is_empty() || !guest.push(&[&self.record]) {
             self.backlog.push_back(std::mem::take(&mut self.record));

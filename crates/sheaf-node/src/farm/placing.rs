@@ -3,6 +3,7 @@
 //! Data that sources of this process wrote into an arena, or that came from readout units through shared memory, are in
 //! place already. Data that came over a network are on the heap: they are copied, once, into an arena of the farm.
 
+use super::give::GiveError;
 use bytes::Bytes;
 use sheaf_buffer::{Block, Pool};
 use sheaf_shm::door::Guest;
@@ -75,19 +76,17 @@ impl Placing {
     ///
     /// # Errors
     /// Why the process cannot read it.
-    pub(super) fn find(&mut self, payload: &Bytes, guest: &mut Guest) -> Result<PayloadPlace, String> {
+    pub(super) fn find(&mut self, payload: &Bytes, guest: &mut Guest) -> Result<PayloadPlace, GiveError> {
         if payload.is_empty() {
             return Ok(PayloadPlace { segment: 0, offset: 0 });
         }
         let Some((segment, at)) = self.memory.locate(payload) else {
-            return Err("the payload lies in memory that no other process can read".into());
+            return Err(GiveError::Unreadable);
         };
         let place = PayloadPlace { segment: segment.id, offset: at as u64 };
         if !guest.has(segment.id) {
             let segment = segment.clone();
-            guest
-                .share(&segment, &mut self.memory)
-                .map_err(|error| format!("cannot share memory: {error}"))?;
+            guest.share(&segment, &mut self.memory).map_err(GiveError::Share)?;
         }
         Ok(place)
     }

@@ -6,6 +6,7 @@
 //! The dispatcher bounds the data in flight to a worker (`filter.ahead` events); the receive blocks of the link bound
 //! those in flight from it. While the ring to the builder unit is full, nothing is read.
 
+use super::give::GiveError;
 use super::said::{Said, said};
 use super::{Farm, Line, Member};
 use crate::judging::WorkerTimes;
@@ -176,14 +177,10 @@ impl Remote {
         line: &RemoteLine,
         ticket: Ticket,
         event: &Event<Bytes>,
-    ) -> Result<(), String> {
+    ) -> Result<(), GiveError> {
         let frame = frame_of(ticket.0, event, &mut self.record, &mut self.heads);
         if frame.bytes() > self.max_frame.as_usize() {
-            return Err(format!(
-                "the event takes {} bytes on its way to a processor; at most {} are sent",
-                frame.bytes(),
-                self.max_frame
-            ));
+            return Err(GiveError::TooLarge { bytes: frame.bytes().into(), limit: self.max_frame });
         }
         self.order(Order::Send(line.guest, frame));
         Ok(())

@@ -2,8 +2,8 @@
 
 use crate::judging::WorkerTimes;
 use sheaf_protocol::farm::{Ticket, Word};
-use sheaf_wire::Verdict;
 use sheaf_wire::farm::{FromProcessor, Times};
+use sheaf_wire::{FilterFailure, Verdict};
 
 /// A message of a processor.
 pub(super) enum Said {
@@ -18,7 +18,7 @@ pub(super) fn said(word: FromProcessor) -> Said {
     Said::Word(match word {
         FromProcessor::Ask(events) => Word::Ask(events),
         FromProcessor::Verdict(ticket, verdict) => Word::Verdict(Ticket(ticket), verdict),
-        FromProcessor::Failed(ticket, why) => Word::Failed(Ticket(ticket), why),
+        FromProcessor::Failed(ticket, why) => Word::Failed(Ticket(ticket), FilterFailure(why)),
         FromProcessor::Leave => Word::Leave,
         FromProcessor::Times(Times { judged, filter, worker, idle }) => {
             return Said::Times(WorkerTimes { judged, filter, worker, idle });

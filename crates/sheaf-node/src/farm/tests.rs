@@ -321,7 +321,7 @@ fn a_processor_says_what_is_wrong_with_its_address() {
 
 #[test]
 fn a_filter_that_cannot_be_made_is_told_at_once() {
-    let threads: FilterMaker = Box::new(|| Err("no such file".into()));
+    let threads: FilterMaker = Box::new(|| Err(FilterFailure::new("no such file")));
     let setup = FarmSetup { dispatcher: dispatcher(), threads: Some((1, threads)), door: None, listen: None };
     let error =
         Farm::new(setup, NodeId::builder(0), Waker::noop().clone(), Timestamp(1)).expect_err("no filter");

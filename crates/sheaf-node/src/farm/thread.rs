@@ -1,5 +1,6 @@
 //! Workers that are threads: events go to them by reference, through rings without locks.
 
+use super::give::GiveError;
 use crate::filter::{Filter, FilterFailure};
 use crate::judging::{self, EventExchange, SharedTimes, WorkerTimes};
 use bytes::Bytes;
@@ -14,7 +15,7 @@ use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 /// Makes a filter for each worker; called again for one that takes the place of another.
-pub type FilterMaker = Box<dyn FnMut() -> Result<Box<dyn Filter>, String> + Send>;
+pub type FilterMaker = Box<dyn FnMut() -> Result<Box<dyn Filter>, FilterFailure> + Send>;
 
 type Handle = Arc<Event<Bytes>>;
 
@@ -92,10 +93,10 @@ impl ThreadLine {
         }
     }
 
-    pub(super) fn give(&mut self, ticket: Ticket, event: &Handle) -> Result<(), String> {
-        let to = self.to.as_mut().ok_or("the worker is gone")?;
+    pub(super) fn give(&mut self, ticket: Ticket, event: &Handle) -> Result<(), GiveError> {
+        let to = self.to.as_mut().ok_or(GiveError::Gone)?;
         // It is given at most as many events as it asked for, and the ring has room for them.
-        to.push((ticket, event.clone())).map_err(|_| "the worker's ring is full".to_owned())?;
+        to.push((ticket, event.clone())).map_err(|_| GiveError::Full)?;
         self.gave = true;
         Ok(())
     }
@@ -204,7 +205,7 @@ impl EventExchange for ThreadExchange {
         event: Handle,
         answer: Result<Verdict, FilterFailure>,
     ) -> Result<(), Infallible> {
-        self.role.handle_answer(ticket, answer.map_err(|failure| failure.0));
+        self.role.handle_answer(ticket, answer);
         if let Some(word) = self.role.poll_transmit() {
             self.push(word, Some(event));
         }

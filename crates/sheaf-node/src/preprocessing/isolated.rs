@@ -4,8 +4,11 @@
 //! exits, is silent for too long, or violates the format), it is killed, the fragment is sent unchanged, and another
 //! process is started for the next fragment.
 
+mod error;
 #[doc(hidden)]
 pub mod fuzz;
+
+pub use error::{IsolatedError, WorkerStreamError};
 
 use sheaf_filter::{FilterFailure, Preprocessor, Processed, RawFragment};
 use sheaf_wire::{EventId, Nanos, SourceId, Timestamp};
@@ -60,55 +63,38 @@ impl Isolated {
     /// Starts a process and waits until it is ready. A process without an answer for `time_limit` counts as hanging.
     ///
     /// # Errors
-    /// Why it did not start, in words for the operator.
-    pub fn start(launch: LaunchWorker, time_limit: Option<Nanos>) -> Result<Self, String> {
+    /// Reason why it did not start.
+    pub fn start(launch: LaunchWorker, time_limit: Option<Nanos>) -> Result<Self, IsolatedError> {
         let mut isolated =
             Self { launch, time_limit, peer: None, pause: PAUSE.0, next_at: None, restarts: 0 };
         isolated.peer = Some((isolated.meet()?, Instant::now()));
         Ok(isolated)
     }
 
-    fn meet(&mut self) -> Result<WorkerProcess, String> {
-        let mut peer = (self.launch)().map_err(|error| format!("cannot start its process: {error}"))?;
+    fn meet(&mut self) -> Result<WorkerProcess, IsolatedError> {
+        let mut peer = (self.launch)().map_err(IsolatedError::Launch)?;
         let limit = self.time_limit.map(Nanos::to_std);
-        let ready = peer
-            .stream
-            .set_read_timeout(Some(TIME_TO_START))
-            .and_then(|()| peer.stream.set_write_timeout(limit))
-            .and_then(|()| read_answer(&mut peer.stream, &mut []))
-            .and_then(|ready| peer.stream.set_read_timeout(limit).map(|()| ready));
-        match ready {
-            Ok(Ok(_)) => Ok(peer),
-            Ok(Err(refusal)) => {
-                (peer.end)();
-                Err(refusal.0)
-            }
+        let ready = wait_until_ready(&mut peer.stream, limit).map_err(IsolatedError::NotReady);
+        match ready.and_then(|made| made.map_err(IsolatedError::Refused)) {
+            Ok(()) => Ok(peer),
             Err(error) => {
                 (peer.end)();
-                Err(format!("its process did not become ready: {}", said(&error)))
+                Err(error)
             }
         }
     }
 
     /// The process, where there is one or one may be started.
-    fn peer(&mut self) -> Result<&mut WorkerProcess, FilterFailure> {
-        if self.peer.is_none() {
-            if self.next_at.is_some_and(|at| at > Instant::now()) {
-                return Err(FilterFailure("its process has ended, and another is started soon".into()));
+    fn peer(&mut self) -> Result<&mut WorkerProcess, IsolatedError> {
+        let running = match self.peer.take() {
+            Some(running) => running,
+            None if self.next_at.is_some_and(|at| at > Instant::now()) => return Err(IsolatedError::Pausing),
+            None => {
+                self.restarts += 1;
+                (self.meet().inspect_err(|_| self.wait_longer())?, Instant::now())
             }
-            self.restarts += 1;
-            match self.meet() {
-                Ok(peer) => self.peer = Some((peer, Instant::now())),
-                Err(why) => {
-                    self.wait_longer();
-                    return Err(FilterFailure(why));
-                }
-            }
-        }
-        match &mut self.peer {
-            Some((peer, _)) => Ok(peer),
-            None => Err(FilterFailure("it has no process".into())),
-        }
+        };
+        Ok(&mut self.peer.insert(running).0)
     }
 
     fn wait_longer(&mut self) {
@@ -128,11 +114,11 @@ impl Isolated {
 
 impl Preprocessor for Isolated {
     fn process(&mut self, fragment: &RawFragment<'_>, room: &mut [u8]) -> Result<Processed, FilterFailure> {
-        let stream = &mut self.peer()?.stream;
-        let answer = write_request(stream, fragment, room.len()).and_then(|()| read_answer(stream, room));
-        answer.unwrap_or_else(|error| {
+        let stream = &mut self.peer().map_err(FilterFailure::new)?.stream;
+        let asked = write_request(stream, fragment, room.len()).map_err(WorkerStreamError::from);
+        asked.and_then(|()| read_answer(stream, room)).unwrap_or_else(|error| {
             self.end();
-            Err(FilterFailure(format!("its process was ended: {}", said(&error))))
+            Err(FilterFailure::new(IsolatedError::Ended(error)))
         })
     }
 
@@ -147,20 +133,21 @@ impl Drop for Isolated {
     }
 }
 
-/// Describes an error of the stream as the other side's.
-fn said(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => "it did not answer in time".into(),
-        io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => {
-            "it has died".into()
-        }
-        _ => error.to_string(),
-    }
+/// Waits until the process has made its preprocessor, and sets the time limits of the stream.
+fn wait_until_ready(
+    stream: &mut UnixStream,
+    limit: Option<Duration>,
+) -> Result<Result<(), FilterFailure>, WorkerStreamError> {
+    stream.set_read_timeout(Some(TIME_TO_START))?;
+    stream.set_write_timeout(limit)?;
+    let made = read_answer(stream, &mut [])?;
+    stream.set_read_timeout(limit)?;
+    Ok(made.map(drop))
 }
 
 fn write_request(stream: &mut impl Write, fragment: &RawFragment<'_>, room: usize) -> io::Result<()> {
     // The configuration has no fragments of 4 GiB.
-    let number = |bytes: usize| u32::try_from(bytes).map_err(io::Error::other);
+    let number = |bytes: usize| u32::try_from(bytes).map_err(|_| io::ErrorKind::FileTooLarge);
     let (length, room) = (number(fragment.payload.len())?, number(room)?);
     let mut request = [0; REQUEST_BYTES];
     request[..8].copy_from_slice(&fragment.event.0.to_le_bytes());
@@ -176,7 +163,10 @@ fn write_request(stream: &mut impl Write, fragment: &RawFragment<'_>, room: usiz
 ///
 /// # Errors
 /// Error of the stream, or that the data are not an answer: then nothing that follows can be trusted.
-pub fn read_answer(stream: &mut impl Read, room: &mut [u8]) -> io::Result<Result<Processed, FilterFailure>> {
+pub fn read_answer(
+    stream: &mut impl Read,
+    room: &mut [u8],
+) -> Result<Result<Processed, FilterFailure>, WorkerStreamError> {
     let (mut status, mut length) = ([0; 4], [0; 4]);
     stream.read_exact(&mut status)?;
     stream.read_exact(&mut length)?;
@@ -192,12 +182,12 @@ pub fn read_answer(stream: &mut impl Read, room: &mut [u8]) -> io::Result<Result
             stream.read_exact(&mut text[..length])?;
             Ok(Err(FilterFailure(String::from_utf8_lossy(&text[..length]).into_owned())))
         }
-        _ => Err(io::Error::other(format!("it sent an invalid answer: {status}, {length} bytes"))),
+        _ => Err(WorkerStreamError::InvalidAnswer { status, bytes: length }),
     }
 }
 
 fn write_answer(stream: &mut impl Write, status: u32, bytes: &[u8]) -> io::Result<()> {
-    let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
+    let length = u32::try_from(bytes.len()).map_err(|_| io::ErrorKind::FileTooLarge)?;
     let mut head = [0; ANSWER_BYTES];
     head[..4].copy_from_slice(&status.to_le_bytes());
     head[4..].copy_from_slice(&length.to_le_bytes());
@@ -217,11 +207,11 @@ fn write_failure(stream: &mut impl Write, text: &str) -> io::Result<()> {
 pub fn serve<S: Read + Write>(
     mut stream: S,
     largest: usize,
-    make: impl FnOnce() -> Result<Box<dyn Preprocessor>, String>,
-) -> io::Result<()> {
+    make: impl FnOnce() -> Result<Box<dyn Preprocessor>, FilterFailure>,
+) -> Result<(), WorkerStreamError> {
     match make() {
         Ok(preprocessor) => process_all(&mut stream, largest, preprocessor),
-        Err(why) => write_failure(&mut stream, &why),
+        Err(failure) => Ok(write_failure(&mut stream, &failure.0)?),
     }
 }
 
@@ -235,14 +225,12 @@ fn process_all(
     mut stream: &mut dyn Duplex,
     largest: usize,
     mut preprocessor: Box<dyn Preprocessor>,
-) -> io::Result<()> {
+) -> Result<(), WorkerStreamError> {
     write_answer(&mut stream, NEW, &[])?;
     let (mut payload, mut room) = (Vec::new(), Vec::new());
     while let Some(Request { event, time, source, length, most }) = read_request(&mut stream)? {
         if length.max(most) > largest {
-            return Err(io::Error::other(format!(
-                "a fragment of {length} bytes with room for {most}; at most {largest} are allowed"
-            )));
+            return Err(WorkerStreamError::FragmentTooLarge { fragment: length, room: most, largest });
         }
         read_payload(&mut stream, length, &mut payload)?;
         room.resize(most, 0);

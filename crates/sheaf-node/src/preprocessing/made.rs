@@ -1,6 +1,7 @@
 //! The outcome of preprocessing a fragment.
 
 use bytes::Bytes;
+use sheaf_filter::FilterFailure;
 
 /// The outcome for a fragment.
 pub(super) enum Made {
@@ -13,7 +14,7 @@ pub(super) enum Made {
     /// No result: the results of its event exceeded the size of a frame.
     TooLarge,
     /// Nothing, and why.
-    Failed(String),
+    Failed(FilterFailure),
     /// A new payload.
     New { payload: Bytes, checksum: Option<u32> },
 }

@@ -5,7 +5,7 @@ use super::made::Made;
 use super::outputs::OutputMemory;
 use bytes::Bytes;
 use rtrb::{Consumer, Producer, RingBuffer};
-use sheaf_filter::{Preprocessor, Processed, RawFragment};
+use sheaf_filter::{FilterFailure, Preprocessor, Processed, RawFragment};
 use sheaf_wire::checksum::crc32c;
 use sheaf_wire::{Fragment, Nanos, SourceId, Timestamp};
 use std::collections::BTreeSet;
@@ -235,11 +235,11 @@ impl WorkerContext {
             Ok(Processed::Written(bytes)) if bytes <= most => &room[..bytes],
             Ok(Processed::Written(bytes)) => {
                 let raw = fragment.payload.len();
-                return Made::Failed(format!(
+                return Made::Failed(FilterFailure(format!(
                     "the result has {bytes} bytes for a fragment of {raw}; at most {most} fit"
-                ));
+                )));
             }
-            Err(failure) => return Made::Failed(failure.0),
+            Err(failure) => return Made::Failed(failure),
         };
         match self.outputs.keep(written) {
             None => Made::NoMemory,

@@ -2,7 +2,7 @@
 
 use super::{FarmCounts, Seat, Ticket, Word};
 use crate::machine::{Deadline, Why};
-use sheaf_wire::{EventId, Nanos, Timestamp};
+use sheaf_wire::{EventId, FilterFailure, Nanos, Timestamp};
 use std::collections::VecDeque;
 
 /// Configuration of a dispatcher. Memory: a slot of some 100 bytes for each of `events`, beside the events themselves.
@@ -27,7 +27,7 @@ pub struct DispatcherConfig {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Quarantine {
     /// The filter failed in every attempt. Contains the last error.
-    Failed(String),
+    Failed(FilterFailure),
     /// The last processor that had it ended in this way.
     Abandoned(Departure),
     /// There was no processor.

@@ -1,6 +1,7 @@
 //! The processor: events in, verdicts out, and a few events ahead, so that it never waits for the way.
 
 use super::{Ticket, Word};
+use sheaf_wire::FilterFailure;
 use std::collections::VecDeque;
 
 /// Event for the driver of a processor.
@@ -70,7 +71,7 @@ impl<E, V> Processor<E, V> {
     }
 
     /// Takes the filter's answer: a verdict, or the reason for its failure.
-    pub fn handle_answer(&mut self, ticket: Ticket, answer: Result<V, String>) {
+    pub fn handle_answer(&mut self, ticket: Ticket, answer: Result<V, FilterFailure>) {
         if self.closed {
             return;
         }

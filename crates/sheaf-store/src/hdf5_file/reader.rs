@@ -1,6 +1,6 @@
 //! Reads events back out of columns: a few of each at a time, so that memory is bounded by a block and the largest event.
 
-use super::{FORMAT, ReadError, Result5, VERSION};
+use super::{FORMAT, ReadError, ReadFault, Result5, VERSION};
 use crate::event_file::{FileHeader, StoredEvent, parse_node};
 use bytes::Bytes;
 use hdf5_metno::types::VarLenUnicode;
@@ -32,25 +32,24 @@ impl Column {
         Ok(Self { dataset, len })
     }
 
-    fn read<T: H5Type + Copy>(&self, range: Range<u64>) -> Result<Vec<T>, String> {
+    fn read<T: H5Type + Copy>(&self, range: Range<u64>) -> Result<Vec<T>, ReadFault> {
         if range.is_empty() {
             return Ok(Vec::new());
         }
         if range.end > self.len {
-            return Err(format!("{} ends at {}, before {}", self.dataset.name(), self.len, range.end));
+            return Err(ReadFault::Short { column: self.dataset.name(), len: self.len, end: range.end });
         }
         let range = range.start as usize..range.end as usize;
-        let read = self.dataset.read_slice_1d::<T, _>(range).map_err(|error| error.to_string())?;
-        Ok(read.to_vec())
+        Ok(self.dataset.read_slice_1d::<T, _>(range)?.to_vec())
     }
 
     /// The offsets of the things in `range`, with the end of the last: they must ascend and stay below `limit`.
-    fn offsets(&self, range: Range<u64>, limit: u64) -> Result<Vec<u64>, String> {
+    fn offsets(&self, range: Range<u64>, limit: u64) -> Result<Vec<u64>, ReadFault> {
         let offsets: Vec<u64> = self.read(range.start..range.end + 1)?;
         if offsets.is_sorted() && offsets.last().is_none_or(|last| *last <= limit) {
             Ok(offsets)
         } else {
-            Err(format!("{} has offsets that decrease or lie beyond the end", self.dataset.name()))
+            Err(ReadFault::Offsets { column: self.dataset.name() })
         }
     }
 }
@@ -136,7 +135,7 @@ fn span(offsets: &[u64]) -> Range<u64> {
 }
 
 impl Block {
-    fn read(columns: &Columns, events: Range<u64>) -> Result<Self, String> {
+    fn read(columns: &Columns, events: Range<u64>) -> Result<Self, ReadFault> {
         let range = || events.clone();
         let fragment_offsets = columns.fragment_offsets.offsets(range(), columns.source.len)?;
         let missing_offsets = columns.missing_offsets.offsets(range(), columns.missing_source.len)?;
@@ -203,16 +202,18 @@ impl std::fmt::Debug for Reader {
 impl Reader {
     /// Opens the file at `path`.
     pub(crate) fn open(path: &Path) -> Result<Self, ReadError> {
-        let wrong = |error: String| ReadError { path: path.to_owned(), error };
-        let failed = |error: hdf5_metno::Error| wrong(error.to_string());
-        crate::regular::open(path).map_err(|error| wrong(error.to_string()))?;
-        let file = File::open(path).map_err(failed)?;
+        Self::open_columns(path).map_err(|error| ReadError { path: path.to_owned(), error })
+    }
+
+    fn open_columns(path: &Path) -> Result<Self, ReadFault> {
+        crate::regular::open(path)?;
+        let file = File::open(path)?;
         let format = text(&file, "format");
         let version = file.attr("version").and_then(|attribute| attribute.read_scalar::<u32>());
         if format.as_deref() != Some(FORMAT) || version.as_ref().ok() != Some(&VERSION) {
-            return Err(wrong(format!("it is not `{FORMAT}` version {VERSION}")));
+            return Err(ReadFault::Format);
         }
-        let columns = Columns::open(&file).map_err(failed)?;
+        let columns = Columns::open(&file)?;
         Ok(Self {
             path: path.to_owned(),
             header: header(&file),
@@ -250,12 +251,12 @@ impl Reader {
         self.check_payloads = check;
     }
 
-    fn wrong(&self, error: String) -> ReadError {
+    fn wrong(&self, error: ReadFault) -> ReadError {
         ReadError { path: self.path.clone(), error }
     }
 
     /// Reads the next event, whose place in the block is `at`.
-    fn read(&mut self, at: usize) -> Result<StoredEvent<Bytes>, String> {
+    fn read(&mut self, at: usize) -> Result<StoredEvent<Bytes>, ReadFault> {
         let span = self.block.payload_of(at);
         let (start, window) = &self.payload;
         if span.start < *start || span.end > start + window.len() as u64 {
@@ -271,9 +272,8 @@ impl Reader {
         let fragments = fragments.map(|place| self.fragment(id, place)).collect::<Result<_, _>>()?;
         let missing = Block::of(&block.missing_offsets, at).map(|place| {
             let code = block.missing_reason[place];
-            let reason = MissingReason::from_code(code)
-                .ok_or_else(|| format!("event {id}: {code} is not a reason for a missing source"))?;
-            Ok::<_, String>(MissingSource { source: SourceId(block.missing_source[place]), reason })
+            let reason = MissingReason::from_code(code).ok_or(ReadFault::Reason { event: id, code })?;
+            Ok::<_, ReadFault>(MissingSource { source: SourceId(block.missing_source[place]), reason })
         });
         let event = Event {
             id,
@@ -289,7 +289,7 @@ impl Reader {
         Ok(StoredEvent { event, verdict, sequence: block.sequence[at] })
     }
 
-    fn fragment(&self, event: EventId, place: usize) -> Result<Fragment<Bytes>, String> {
+    fn fragment(&self, event: EventId, place: usize) -> Result<Fragment<Bytes>, ReadFault> {
         let block = &self.block;
         let (start, window) = &self.payload;
         let from = (block.payload_offsets[place] - start) as usize;
@@ -299,9 +299,7 @@ impl Reader {
         if self.check_payloads {
             let computed = crc32c(&payload);
             if computed != checksum {
-                return Err(format!(
-                    "event {event}, source {source}: the payload's checksum is {checksum:08x}, its bytes have {computed:08x}"
-                ));
+                return Err(ReadFault::Checksum { event, source_id: source, stored: checksum, computed });
             }
         }
         Ok(Fragment {

@@ -41,7 +41,7 @@ pub enum RunReadError {
         /// The file.
         path: PathBuf,
         /// Error of libhdf5, or of the contents.
-        error: String,
+        error: Box<dyn std::error::Error + Send + Sync>,
     },
     /// There is an HDF5 file.
     #[error(
@@ -56,6 +56,6 @@ pub enum RunReadError {
 #[cfg(feature = "hdf5")]
 impl From<crate::hdf5_file::ReadError> for RunReadError {
     fn from(crate::hdf5_file::ReadError { path, error }: crate::hdf5_file::ReadError) -> Self {
-        Self::Hdf5 { path, error }
+        Self::Hdf5 { path, error: Box::new(error) }
     }
 }

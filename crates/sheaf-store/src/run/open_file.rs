@@ -42,7 +42,7 @@ impl OpenFile {
     fn open_hdf5(path: &Path) -> Result<Self, RunReadError> {
         let bytes = path.metadata().map(|metadata| metadata.len());
         let bytes =
-            bytes.map_err(|error| RunReadError::Hdf5 { path: path.to_owned(), error: error.to_string() })?;
+            bytes.map_err(|error| RunReadError::Hdf5 { path: path.to_owned(), error: Box::new(error) })?;
         Ok(Self::Hdf5(Box::new(crate::hdf5_file::Reader::open(path)?), bytes))
     }
 

@@ -13,7 +13,7 @@ use sheaf_protocol::farm::{
     Departure, Dispatcher, DispatcherConfig, DispatcherEvent, FarmCounts, Processor, ProcessorEvent, Seat,
     Ticket, Word,
 };
-use sheaf_wire::{Event, EventId, NodeId, SessionId, Timestamp};
+use sheaf_wire::{Event, EventId, FilterFailure, NodeId, SessionId, Timestamp};
 
 /// A farm.
 #[derive(Debug)]
@@ -201,7 +201,9 @@ impl Cluster {
                         Conduct::Dies => {
                             farm.kill(place, &mut ways);
                         }
-                        Conduct::Fails => alive.role.handle_answer(ticket, Err("as planned".into())),
+                        Conduct::Fails => {
+                            alive.role.handle_answer(ticket, Err(FilterFailure::new("as planned")))
+                        }
                         Conduct::Judges | Conduct::Hangs => {
                             alive.role.handle_answer(ticket, Ok(decide(options, event)));
                         }
@@ -210,7 +212,7 @@ impl Cluster {
                             alive.role.handle_stop();
                         }
                         Conduct::Contradicts => {
-                            alive.role.handle_answer(ticket, Err("as planned".into()));
+                            alive.role.handle_answer(ticket, Err(FilterFailure::new("as planned")));
                             let seat = alive.seat;
                             farm.drive(place, &mut ways);
                             let verdict = Word::Verdict(ticket, decide(options, event));

@@ -167,13 +167,15 @@ fn another_process_is_started_when_one_dies_hangs_or_says_nonsense() {
 
 #[test]
 fn a_preprocessor_that_cannot_be_made_says_why() {
-    let refuses = |stream: UnixStream| serve(stream, FRAGMENT_BYTES, || Err("no threshold".into())).unwrap();
+    let refuses = |stream: UnixStream| {
+        serve(stream, FRAGMENT_BYTES, || Err(FilterFailure::new("no threshold"))).unwrap()
+    };
     let started = Arc::default();
-    let error = Isolated::start(launch(&started, refuses), None).err();
-    assert_eq!(error.as_deref(), Some("no threshold"));
+    let error = Isolated::start(launch(&started, refuses), None).err().unwrap();
+    assert_eq!(error.to_string(), "no threshold");
     let error = Isolated::start(launch(&started, drop), None).err().unwrap();
-    assert_eq!(error, "its process did not become ready: it has died");
+    assert_eq!(error.to_string(), "its process did not become ready: it has died");
     let absent: LaunchWorker = Box::new(|| Err(io::Error::other("no such program")));
     let error = Isolated::start(absent, None).err().unwrap();
-    assert_eq!(error, "cannot start its process: no such program");
+    assert_eq!(error.to_string(), "cannot start its process: no such program");
 }

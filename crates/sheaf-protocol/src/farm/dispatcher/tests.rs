@@ -217,13 +217,13 @@ fn an_event_that_a_filter_fails_with_is_tried_elsewhere_then_quarantined_with_it
     let seats = [join(&mut farm, 1), join(&mut farm, 1)];
     offer(&mut farm, 0..1);
     let first = gives(&mut farm, START)[0];
-    farm.handle_input(START, first.seat, Word::Failed(first.ticket, "no calibration".into()));
+    farm.handle_input(START, first.seat, Word::Failed(first.ticket, FilterFailure::new("no calibration")));
     farm.handle_input(START, first.seat, Word::Ask(1));
     let second = gives(&mut farm, START)[0];
     assert_ne!(first.seat, second.seat, "another processor may do better");
     assert!(seats.contains(&second.seat));
-    farm.handle_input(START, second.seat, Word::Failed(second.ticket, "still none".into()));
-    assert_eq!(news(&mut farm), [quarantined(0, Quarantine::Failed("still none".into()))]);
+    farm.handle_input(START, second.seat, Word::Failed(second.ticket, FilterFailure::new("still none")));
+    assert_eq!(news(&mut farm), [quarantined(0, Quarantine::Failed(FilterFailure::new("still none")))]);
     assert_eq!(farm.present(), 2, "who fails in good order stays");
 }
 
@@ -233,7 +233,7 @@ fn the_only_processor_tries_its_own_failure_again() {
     let seat = join(&mut farm, 1);
     offer(&mut farm, 0..1);
     let first = gives(&mut farm, START)[0];
-    farm.handle_input(START, seat, Word::Failed(first.ticket, "once".into()));
+    farm.handle_input(START, seat, Word::Failed(first.ticket, FilterFailure::new("once")));
     farm.handle_input(START, seat, Word::Ask(1));
     assert_eq!(gives(&mut farm, START).len(), 1);
 }
@@ -305,8 +305,8 @@ fn a_processor_asks_for_half_of_what_it_may_have_at_a_time() {
     assert!(!processor.handle_input(Ticket(9), 7), "nobody asked for this one");
     processor.handle_answer(Ticket(0), Ok(true));
     assert_eq!(words(&mut processor), [Word::Verdict(Ticket(0), true)]);
-    processor.handle_answer(Ticket(1), Err("broken".into()));
-    assert_eq!(words(&mut processor), [Word::Failed(Ticket(1), "broken".into()), Word::Ask(2)]);
+    processor.handle_answer(Ticket(1), Err(FilterFailure::new("broken")));
+    assert_eq!(words(&mut processor), [Word::Failed(Ticket(1), FilterFailure::new("broken")), Word::Ask(2)]);
 }
 
 #[test]
@@ -380,7 +380,7 @@ impl Model {
                 self.says(who, |has| Some(Word::Verdict(take(has, which)?, says)));
             }
             Happening::Fail(who, which) => {
-                self.says(who, |has| Some(Word::Failed(take(has, which)?, "broken".into())));
+                self.says(who, |has| Some(Word::Failed(take(has, which)?, FilterFailure::new("broken"))));
             }
             Happening::Leave(who) => self.says(who, |_| Some(Word::Leave)),
             Happening::Lie(who, what) => self.says(who, |_| Some(Word::Verdict(Ticket(what), true))),
