@@ -24,6 +24,7 @@ mod answered;
 mod asks;
 mod assembly;
 mod config;
+mod driver;
 mod early;
 mod owing;
 mod parts;
@@ -33,19 +34,21 @@ mod scope;
 mod waits;
 
 pub use config::{Asking, BuilderConfig, IncompletePolicy};
+pub use driver::{BuilderEvent, Built, Decision};
 pub use scope::{More, PartDecision, ReadoutSources, Scope};
 
 use crate::channel::{Channel, Received};
 use crate::ledger::{Counter, NodeBooks};
 use crate::liveness::{LinkStatus, Liveness};
 use crate::machine::{Deadline, Identity, Transmit, Why};
-use crate::output::StoragePlace;
 use asks::Asks;
 use assembly::{Assemblies, AssemblyKey};
+use driver::News;
 use early::{Early, Part};
 use owing::Owing;
+use parts::{Parts, name_unasked};
 use returns::{Returns, Room};
-use scope::{Plans, Question};
+use scope::Question;
 use sheaf_wire::message::{Assignment, Body, Command, EventRange, Message, SuperFragments, Work};
 use sheaf_wire::{
     ByteCount, DropReason, Event, EventId, Fragment, MissingReason, MissingSource, NodeId, Outcome, Payload,
@@ -53,60 +56,6 @@ use sheaf_wire::{
 };
 use std::collections::VecDeque;
 use waits::Waits;
-
-/// Decision of the driver on a built event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
-    /// It is stored, durably as configured.
-    Stored,
-    /// The same, by an output node at this place.
-    StoredAt(StoragePlace),
-    /// The filter does not want it.
-    Rejected,
-    /// It could not be stored or must not be: `content_mismatch` or `storage_failed`.
-    Dropped(DropReason),
-}
-
-/// Event for the driver of a builder.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum BuilderEvent<P> {
-    /// All nodes are connected.
-    Started,
-    /// An event is built. The driver reads it at once ([`BuilderUnit::lend`]) or takes it ([`BuilderUnit::take`]), and
-    /// answers with [`BuilderUnit::handle_decision`], events in any order.
-    Built(Built),
-    /// A part of an event is built, where the [`Scope`] has a first step. The driver gives it back with
-    /// [`BuilderUnit::handle_part_decision`], in any order.
-    Part(Event<P>),
-    /// The run closes.
-    Closed,
-    /// The event manager has given this session up: what was built and not yet returned is built elsewhere. The driver
-    /// ends this machine and starts a new one with a greater session.
-    Fenced,
-    /// The event manager has restarted and has lost the state of this run.
-    ManagerRestarted,
-}
-
-/// A built event, which is with the builder unit until it is taken or decided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Built(AssemblyKey);
-
-impl Built {
-    /// Which event it is.
-    #[must_use]
-    pub fn event(self) -> EventId {
-        self.0.event
-    }
-}
-
-/// Event queued for the driver. Built events and parts stay in their assemblies until the driver takes them.
-#[derive(Debug)]
-enum News<P> {
-    Built(AssemblyKey),
-    Part(AssemblyKey),
-    /// Rare, and large where it is not boxed.
-    Other(Box<BuilderEvent<P>>),
-}
 
 /// See the [module](self) and the contract in the [crate documentation](crate).
 #[derive(Debug)]
@@ -119,7 +68,7 @@ pub struct BuilderUnit<P> {
     held: ByteCount,
     returns: Returns,
     asks: Asks,
-    plans: Plans,
+    parts: Parts,
     /// Where readout units send unasked: what came before its assignment.
     early: Option<Early<P>>,
     /// Whether the readout units live, as far as can be known.
@@ -153,7 +102,7 @@ impl<P: Payload> BuilderUnit<P> {
             held: ByteCount::ZERO,
             returns: Returns::new(&config, now),
             asks: Asks::new(&config, me.node.index),
-            plans: Plans::new(&config.scope, &config.readouts),
+            parts: Parts::new(&config),
             early: (config.asking == Asking::Unasked).then(|| {
                 let parts = (config.slots as usize).saturating_mul(config.readouts.len());
                 Early::new(config.memory.0 / 4, parts)
@@ -304,6 +253,43 @@ impl<P: Payload> BuilderUnit<P> {
         let assembly = self.assemblies.decide(event).expect("a decision follows a built event");
         self.held -= self.returns.finish(now, assembly, outcome, reason);
         assembly.clear_event();
+    }
+
+    /// Takes the decision about a part of an event, together with the part: [`BuilderEvent::Part`] has given it. Decisions
+    /// about parts come in any order, and need not wait for those about whole events.
+    ///
+    /// An event that is built on keeps what it has. Of a readout unit that was silent in an earlier part nothing is asked
+    /// any more: its sources are missing.
+    ///
+    /// # Panics
+    /// If no such part was given out.
+    pub fn handle_part_decision(&mut self, now: Timestamp, part: Event<P>, decision: PartDecision) {
+        if self.fenced {
+            return;
+        }
+        let key = self.assemblies.find(part.id).expect("a decision follows a part");
+        let assembly = &mut self.assemblies[key];
+        assert!(assembly.at_driver && assembly.attempt == part.attempt, "event {}: no part is out", part.id);
+        assembly.at_driver = false;
+        (assembly.fragments, assembly.missing) = (part.fragments, part.missing);
+        self.books.count(Counter::JudgedParts, 1);
+        let (outcome, reason) = match decision {
+            PartDecision::Rejected => {
+                self.books.count(Counter::RejectedParts, 1);
+                (Outcome::Rejected, None)
+            }
+            PartDecision::Dropped(reason) => (Outcome::Dropped, Some(reason)),
+            PartDecision::More(more) if self.build_on(now, key, &more) => return,
+            PartDecision::Enough | PartDecision::More(_) => {
+                self.assemblies[key].is_last = true;
+                self.complete(now, key);
+                return;
+            }
+        };
+        let assembly = &mut self.assemblies[key];
+        let incomplete = assembly.is_incomplete(&self.config.optional);
+        name_unasked(assembly, &self.config.readouts);
+        self.finish(now, key, outcome, reason, incomplete);
     }
 
     /// Takes back the vectors of an event that was taken, so that the next one needs no new ones.
@@ -627,7 +613,7 @@ impl<P: Payload> BuilderUnit<P> {
             if self.hand_over_part(key) {
                 return;
             }
-            self.name_unasked(key);
+            name_unasked(&mut self.assemblies[key], &self.config.readouts);
         }
         if let Some(early) = &mut self.early {
             early.end(key.event);
@@ -643,6 +629,57 @@ impl<P: Payload> BuilderUnit<P> {
         assembly.sum_up(incomplete);
         self.assemblies.hand_over(key);
         self.news.push_back(News::Built(key));
+    }
+
+    // Events in parts.
+
+    fn begin_in_parts(&mut self, now: Timestamp, assignments: &[Assignment]) {
+        for assignment in assignments {
+            if let Some(key) = self.assemblies.find(assignment.event) {
+                self.parts.begin(&mut self.assemblies[key]);
+                self.await_part(now, assignment.event);
+            }
+        }
+    }
+
+    /// Requests more of an event. Returns `false` if none of the wanted sources is left.
+    fn build_on(&mut self, now: Timestamp, key: AssemblyKey, more: &More) -> bool {
+        if !self.parts.begin_next(&mut self.assemblies[key], more, &self.config.readouts) {
+            return false;
+        }
+        self.books.count(Counter::ContinuedEvents, 1);
+        self.await_part(now, key.event);
+        true
+    }
+
+    /// Requests the part of an event that has begun, and completes the part if nothing is awaited for it.
+    fn await_part(&mut self, now: Timestamp, event: EventId) {
+        let Some(key) = self.assemblies.find(event) else {
+            return;
+        };
+        let assembly = &self.assemblies[key];
+        self.parts.ask(assembly, self.config.readouts.len(), &mut self.asks);
+        if assembly.awaited == 0 {
+            // No source answers triggers of this type, or all that are left were silent before.
+            self.complete(now, key);
+        } else {
+            self.waits.begin(now, key, &self.assemblies);
+        }
+    }
+
+    /// Gives a part to the driver. Returns `false` if the event is at its end instead.
+    fn hand_over_part(&mut self, key: AssemblyKey) -> bool {
+        let assembly = &mut self.assemblies[key];
+        let incomplete = assembly.is_incomplete(&self.config.optional);
+        if assembly.is_last || (incomplete && self.config.incomplete == IncompletePolicy::Drop) {
+            return false;
+        }
+        self.asks.give_up_all(assembly);
+        assembly.sort();
+        assembly.sum_up(incomplete);
+        assembly.at_driver = true;
+        self.news.push_back(News::Part(key));
+        true
     }
 
     // Silence.
