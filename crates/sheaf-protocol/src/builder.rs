@@ -334,9 +334,6 @@ impl<P: Payload> BuilderUnit<P> {
         }
         if let Some(Question { readout, ask, is_repeat, ranges }) = self.asks.next(now, &mut self.assemblies)
         {
-            if ask.wants_answer() {
-                self.readouts[usize::from(readout)].note_asked(now);
-            }
             if is_repeat {
                 // Not before: a repeated request that waits for credit has nothing that could be answered.
                 self.readouts[usize::from(readout)].note_asked_again(now);

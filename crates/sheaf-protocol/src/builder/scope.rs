@@ -67,12 +67,6 @@ pub(super) struct Ask {
 }
 
 impl Ask {
-    /// Returns whether the request requires an answer. Readout units that must be informed of every event
-    /// also receive requests for no source.
-    pub(super) fn wants_answer(&self) -> bool {
-        self.sources.as_ref().is_none_or(|sources| !sources.is_empty())
-    }
-
     pub(super) fn into_body<P>(self, ranges: Vec<EventRange>) -> Body<P> {
         match self.sources {
             None => Body::FragmentRequest(ranges),

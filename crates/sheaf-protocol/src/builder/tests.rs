@@ -91,7 +91,7 @@ fn a_silent_readout_unit_is_missing_by_policy() {
         assign(&mut builder, 5, 1, 1);
         let _ = requests(&mut builder, START);
         answer(&mut builder, 0, 5, &[0, 1], &[]);
-        builder.handle_timeout(LATER);
+        let end = ask_again_in_vain(&mut builder, LATER);
         let event = built(&mut builder);
         assert_eq!(event.is_some(), stored);
         if let Some(event) = event {
@@ -99,9 +99,9 @@ fn a_silent_readout_unit_is_missing_by_policy() {
             let missing =
                 |source| MissingSource { source: SourceId(source), reason: MissingReason::ReadoutSilent };
             assert_eq!(event.missing, [missing(2), missing(3)]);
-            builder.handle_decision(LATER, EventId(5), Decision::Stored);
+            builder.handle_decision(end, EventId(5), Decision::Stored);
         }
-        let request = requests(&mut builder, LATER).remove(0);
+        let request = requests(&mut builder, end + TIMEOUT).remove(0);
         assert_eq!(request.absent, [AbsentReadout { event: EventId(5), readout: 1, parts: 0 }]);
         assert!(request.finished[0].incomplete);
         let reason = (!stored).then_some(DropReason::Incomplete);
@@ -113,15 +113,21 @@ fn a_silent_readout_unit_is_missing_by_policy() {
 }
 
 #[test]
-fn a_readout_unit_that_nobody_has_asked_yet_is_not_given_up() {
-    let mut builder = builder(|_| {});
+fn a_readout_unit_that_was_never_heard_of_is_given_up_only_after_it_was_asked_again() {
+    let mut builder = builder(|config| config.request_retry = Nanos(5 * TIMEOUT.0));
     assign(&mut builder, 5, 1, 1);
+    let _ = requests(&mut builder, START);
     answer(&mut builder, 0, 5, &[0, 1], &[]);
-    builder.handle_timeout(LATER);
-    assert_eq!(built(&mut builder), None, "the question waits");
-    let _ = requests(&mut builder, LATER);
-    builder.handle_timeout(Timestamp(2 * LATER.0));
-    assert_eq!(built(&mut builder).map(|event| event.missing.len()), Some(2));
+    let again = Timestamp(5 * LATER.0);
+    let mut now = START;
+    while now < again + TIMEOUT {
+        now += Nanos(TIMEOUT.0 / 2);
+        builder.handle_timeout(now);
+        let is_asked = asked(&mut builder, now) == [(1, 5, 1)];
+        assert_eq!(is_asked, now == again);
+        let is_given_up = built(&mut builder).is_some();
+        assert_eq!(is_given_up, now == again + TIMEOUT, "at {now}: it may have had nothing to say before");
+    }
 }
 
 #[test]
@@ -130,7 +136,7 @@ fn an_absent_readout_unit_is_named_with_the_end_of_its_event_not_before() {
     assign(&mut builder, 5, 2, 1);
     let _ = requests(&mut builder, START);
     answer(&mut builder, 0, 5, &[0, 1], &[]);
-    builder.handle_timeout(LATER);
+    ask_again_in_vain(&mut builder, LATER);
     assert_eq!(built(&mut builder).map(|event| event.missing.len()), Some(2));
     // While the events are being stored, a heartbeat goes out.
     let heartbeat = Timestamp(20_000_000_000);
@@ -334,6 +340,14 @@ fn builder(adjust: impl FnOnce(&mut BuilderConfig)) -> BuilderUnit<Size> {
     BuilderUnit::new(me, config, START)
 }
 
+/// Has the builder ask again at `now`, and look who has answered after its patience is over; returns that instant.
+fn ask_again_in_vain(builder: &mut BuilderUnit<Size>, now: Timestamp) -> Timestamp {
+    builder.handle_timeout(now);
+    assert!(!readouts_asked(builder, now).is_empty(), "nobody is asked again");
+    builder.handle_timeout(now + TIMEOUT);
+    now + TIMEOUT
+}
+
 fn from_manager(builder: &mut BuilderUnit<Size>, body: Body<Size>) {
     let manager = Identity { node: NodeId::MANAGER, run: RunNumber(1), session: SessionId(1) };
     builder.handle_input(START, manager.plain(body));
@@ -400,6 +414,12 @@ fn requests(builder: &mut BuilderUnit<Size>, now: Timestamp) -> Vec<Request> {
         _ => None,
     };
     bodies(builder, now).into_iter().filter_map(request).collect()
+}
+
+/// The readout units that are asked for fragments of events, or of parts of them.
+fn readouts_asked(builder: &mut BuilderUnit<Size>, now: Timestamp) -> Vec<NodeId> {
+    let asks = |body: &Body<Size>| matches!(body, Body::FragmentRequest(_) | Body::PartRequest(_));
+    bodies(builder, now).into_iter().filter(|(_, body)| asks(body)).map(|(to, _)| to).collect()
 }
 
 /// Requests for fragments as readout unit, first event, count.

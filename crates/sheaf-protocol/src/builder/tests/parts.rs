@@ -169,15 +169,15 @@ fn a_unit_that_was_silent_in_a_step_is_not_waited_for_again() {
     assign(&mut builder, 5, 1, 1);
     let _ = requests(&mut builder, START);
     answer_part(&mut builder, 0, 5, (1, 1), &[0]);
-    builder.handle_timeout(LATER);
+    let now = ask_again_in_vain(&mut builder, LATER);
     let silent = |source| MissingSource { source: SourceId(source), reason: MissingReason::ReadoutSilent };
     let first = part(&mut builder).unwrap();
     assert_eq!((first.missing.clone(), first.incomplete), (vec![silent(2)], true));
-    builder.handle_part_decision(LATER, first, PartDecision::More(More::All));
-    assert_eq!(asked_parts(&mut builder, LATER), [(0, 2, vec![1], 5, 1)]);
+    builder.handle_part_decision(now, first, PartDecision::More(More::All));
+    assert_eq!(asked_parts(&mut builder, now), [(0, 2, vec![1], 5, 1)]);
     // Now the other one is gone, too, and has a part in the event all the same.
     builder.handle_link(START, NodeId::readout(0), LinkStatus::Down);
-    let end = LATER + TIMEOUT;
+    let end = now + TIMEOUT;
     builder.handle_timeout(end);
     let event = built(&mut builder).unwrap();
     assert_eq!((ids(&event), event.missing.clone()), (vec![0], vec![silent(1), silent(2), silent(3)]));
@@ -192,9 +192,9 @@ fn the_policy_to_drop_does_not_wait_for_the_second_step() {
     let mut builder = stepped(|config| config.incomplete = IncompletePolicy::Drop);
     assign(&mut builder, 5, 1, 1);
     let _ = requests(&mut builder, START);
-    builder.handle_timeout(LATER);
+    let end = ask_again_in_vain(&mut builder, LATER);
     assert_eq!(part(&mut builder), None);
-    let finished = requests(&mut builder, LATER).remove(0).finished;
+    let finished = requests(&mut builder, end).remove(0).finished;
     assert_eq!(finished[0].reason, Some(DropReason::Incomplete));
 }
 
