@@ -56,7 +56,7 @@ use phase::{Phase, RunPhase};
 use readouts::Readouts;
 pub(crate) use shaping::DISPATCH_EVENTS;
 use shaping::{Dispatches, Steering, Turn};
-use sheaf_wire::message::{Announcement, Body, Command, Message, Request};
+use sheaf_wire::message::{Announcement, Body, Command, Message, Request, Work};
 use sheaf_wire::{ByteCount, EventId, NodeId, Role, SessionId, Timestamp, TriggerType};
 use std::collections::BTreeMap;
 
@@ -495,7 +495,9 @@ impl<P: Clone> EventManager<P> {
         match (from.role, body) {
             (Role::Readout, Body::Announce(announcements)) => self.handle_announcements(now, &announcements),
             (Role::Readout, Body::ReadoutStatus(status)) => {
-                self.readouts.note_status(from.index, status);
+                if self.readouts.note_status(from.index, status) {
+                    self.phase.prolong_draining(now);
+                }
             }
             (Role::Builder, Body::Request(request)) => self.handle_request(now, from.index, &request),
             (_, Body::Report(counts)) => {
@@ -520,9 +522,12 @@ impl<P: Clone> EventManager<P> {
     }
 
     fn handle_request(&mut self, now: Timestamp, builder: u16, request: &Request) {
+        let state = self.flow.builders().get(builder);
+        let works = [state.work(), request.work].into_iter().any(|work| work != Work::None);
+        let has_worked = works && state.outstanding() > 0;
         let returned = self.flow.handle_request(now, builder, request, &mut self.events);
-        if returned.some_ended {
-            // As long as events end, the others may yet.
+        if has_worked || returned.some_ended {
+            // As long as somebody works, or until now, or events end, the others may yet.
             self.phase.prolong_draining(now);
         }
         if returned.stale > 0 {

@@ -48,8 +48,10 @@ impl Readouts {
         std::mem::take(&mut self.states[usize::from(readout)]).status.is_some()
     }
 
-    pub(super) fn note_status(&mut self, readout: u16, status: ReadoutStatus) {
-        self.states[usize::from(readout)].status = Some(status);
+    /// Takes note of a status. Returns whether the readout unit processes fragments, or has done so until now.
+    pub(super) fn note_status(&mut self, readout: u16, status: ReadoutStatus) -> bool {
+        let before = self.states[usize::from(readout)].status.replace(status);
+        status.processing || before.is_some_and(|before| before.processing)
     }
 
     pub(super) fn note_report(&mut self, readout: u16) {

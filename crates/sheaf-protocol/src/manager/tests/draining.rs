@@ -64,6 +64,21 @@ fn events_whose_fragments_are_processed_are_waited_for_without_limit() {
     assert_eq!(world.manager.ledger().dropped, BTreeMap::from([(DropReason::Stopped, 2)]));
 }
 
+/// The node that has processed the fragments is done just before the time to finish would be over, had it run meanwhile; the builder
+/// unit has not said yet what it does with them.
+#[test]
+fn the_time_to_finish_runs_from_the_last_work() {
+    let mut world = draining();
+    pass_processing(&mut world, 9, 1, true);
+    pass_processing(&mut world, 9, 1, false);
+    assert_eq!(world.manager.ledger().in_flight, 2, "fragments were processed 9 s ago");
+    pass(&mut world, 9, [Work::Judging, Work::None]);
+    pass(&mut world, 9, [Work::None, Work::None]);
+    assert_eq!(world.manager.ledger().in_flight, 2, "events were judged 9 s ago");
+    pass(&mut world, 2, [Work::None, Work::None]);
+    assert_eq!(world.manager.ledger().dropped, BTreeMap::from([(DropReason::Stopped, 2)]));
+}
+
 #[test]
 fn a_lost_readout_unit_processes_nothing() {
     let mut world = draining();
