@@ -259,6 +259,12 @@ pub struct StorageOptions {
     pub write: Nanos,
     /// From written to reported: a crash in between leaves an event on disk that does not count.
     pub report: Nanos,
+    /// Events that an output takes until the first of them is durable; where it is none, any number.
+    pub queue_events: Option<usize>,
+    /// A write takes `late_time` longer.
+    pub late: Ratio,
+    /// See `late`.
+    pub late_time: Nanos,
     /// This builder is so many times slower than the others.
     pub slow_builder: Option<(u16, u64)>,
     /// Events that the filter rejects.
@@ -267,6 +273,14 @@ pub struct StorageOptions {
     pub fail: Ratio,
     /// Events that the content check refuses.
     pub mismatch: Ratio,
+}
+
+impl StorageOptions {
+    /// Whether an output that has taken so many events takes another.
+    #[must_use]
+    pub fn has_room(&self, events: usize) -> bool {
+        self.queue_events.is_none_or(|most| events < most)
+    }
 }
 
 /// The network. Without loss, duplication and reordering, each link keeps its messages in order.
@@ -455,6 +469,9 @@ impl Default for Options {
             storage: StorageOptions {
                 write: Nanos::from_micros(20),
                 report: Nanos::from_micros(5),
+                queue_events: None,
+                late: Ratio::NEVER,
+                late_time: Nanos::ZERO,
                 slow_builder: None,
                 reject: Ratio::NEVER,
                 fail: Ratio::NEVER,

@@ -55,6 +55,7 @@ impl Swarm {
         self.farm();
         self.late_bounds();
         self.optional_sources();
+        self.lagging_outputs();
         self.around();
         self.pace();
         self.converge();

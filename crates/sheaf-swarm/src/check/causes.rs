@@ -207,7 +207,13 @@ impl Options {
         let farm = self.farm.map_or(0, |farm| farm.turn().0 * (slots + 2));
         let judge = 9 * self.steps.judge.0 + farm + 4 * self.processing_of_one().0;
         let uploads = self.uploads.map_or(0, |setup| setup.quiet.min(setup.rotate).0 + 100 * setup.time.0);
-        let disk = (self.storage.write.0 * slowness + self.storage.report.0) * slots + uploads;
+        let late = if self.storage.late.is_possible() { self.storage.late_time.0 } else { 0 };
+        let write = self.storage.write.0 * slowness + self.storage.report.0 + late;
+        let disk = match self.storage.queue_events {
+            None => write * slots + uploads,
+            // Each event waits for all before it to be durable, at an output node for those of all builders.
+            Some(_) => (write + uploads) * slots * u64::from(self.system.builders),
+        };
         Nanos(self.gathering_time().0 + 2 * (judge + disk))
     }
 

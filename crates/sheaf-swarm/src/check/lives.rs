@@ -67,6 +67,11 @@ impl LifeRecord {
         }
     }
 
+    /// Returns the latest session of a peer that an observer has heard in its present life.
+    pub(crate) fn latest_session(&self, observer: NodeId, peer: NodeId) -> SessionId {
+        self.signs.get(&(observer, peer)).copied().unwrap_or_default().session
+    }
+
     /// The event manager looks who is lost. Time in which it was held up itself is nobody's silence.
     pub(crate) fn see_look(&mut self, now: Timestamp, options: &Options) {
         let between = between_looks(options);

@@ -228,6 +228,18 @@ impl Watch {
         }
     }
 
+    /// An output node begins to write an event: not that of a builder session of which it knows that it is over, whose place
+    /// would count nowhere.
+    pub(crate) fn see_taken_up(&mut self, output: NodeId, from: (NodeId, SessionId), event: EventId) {
+        let (builder, session) = from;
+        let latest = self.lives.latest_session(output, builder);
+        if latest > session {
+            self.fail(format!(
+                "{output} writes event {event} of {builder}/{session}, and {builder}/{latest} has spoken to it"
+            ));
+        }
+    }
+
     /// An output node stores the events of a builder in the order in which that gave them: always where there is one output node,
     /// for what an output node of several had when it was given up goes to others.
     pub(crate) fn see_order(

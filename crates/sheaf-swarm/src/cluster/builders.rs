@@ -28,6 +28,8 @@ pub(super) struct BuilderNode {
     pub(super) unit: Option<BuilderUnit<SimPayload>>,
     /// Parts of events that are judged.
     judging: BTreeMap<EventId, Event<SimPayload>>,
+    /// Judged, and not taken by the output yet.
+    waiting: VecDeque<(Event<SimPayload>, Decision)>,
     /// Built, on their way through the filter to the disk.
     writing: VecDeque<(Event<SimPayload>, Decision)>,
     /// Decided, on their way back.
@@ -49,6 +51,7 @@ impl BuilderNode {
             host: Host::new(NodeId::builder(index)),
             unit: None,
             judging: BTreeMap::new(),
+            waiting: VecDeque::new(),
             writing: VecDeque::new(),
             reporting: VecDeque::new(),
             disk_free_at: Timestamp::ZERO,
@@ -75,6 +78,7 @@ impl BuilderNode {
     fn forget_events(&mut self) {
         (self.farm, self.sender, self.shelf, self.door) = (None, None, None, None);
         self.judging.clear();
+        self.waiting.clear();
         self.writing.clear();
         self.reporting.clear();
     }
@@ -93,8 +97,17 @@ impl BuilderNode {
 
     /// Events between built and reported.
     pub(super) fn undecided(&self) -> usize {
-        let files = self.shelf.as_ref().map_or(0, Shelf::held);
-        self.writing.len() + self.reporting.len() + files + self.sender.as_ref().map_or(0, Sender::held)
+        self.waiting.len() + self.at_output() + self.sender.as_ref().map_or(0, Sender::held)
+    }
+
+    /// Events that the builder's own output has taken and that are not reported.
+    fn at_output(&self) -> usize {
+        self.writing.len() + self.reporting.len() + self.shelf.as_ref().map_or(0, Shelf::held)
+    }
+
+    /// Whether the output holds the builder up.
+    fn is_output_behind(&self) -> bool {
+        self.sender.as_ref().map_or(!self.waiting.is_empty(), Sender::is_held_up)
     }
 }
 
@@ -204,12 +217,16 @@ impl Cluster {
         self.note_work(index);
     }
 
-    /// Tells a builder what is done with its events, as a node does in every round.
-    pub(super) fn note_work(&mut self, index: usize) {
-        let node = &mut self.builders[index];
-        let work = node.work();
+    /// Tells a builder what is done with its events, and whether its output is behind, as a node does in every round.
+    fn note_work(&mut self, index: usize) {
+        let Self { post, builders, .. } = self;
+        let node = &mut builders[index];
+        let (work, is_behind) = (node.work(), node.is_output_behind());
         if let Some(unit) = &mut node.unit {
             unit.handle_work(work);
+            unit.handle_output(post.now, is_behind);
+            let deadline = unit.poll_timeout();
+            post.arm(&mut node.host, deadline);
         }
     }
 
@@ -220,23 +237,35 @@ impl Cluster {
         if decision == Decision::Stored && !is_left_out {
             self.show(index, &event);
         }
-        let Self { post, builders, options, watch, .. } = self;
-        let node = &mut builders[index];
+        let node = &mut self.builders[index];
         if let Some(sender) = &mut node.sender
             && let Some(verdict) = outputs::verdict_for(&event, decision, tags)
         {
-            watch.handed.entry((node.host.node, node.host.session)).or_default().push(event.id);
+            self.watch.handed.entry((node.host.node, node.host.session)).or_default().push(event.id);
             sender.handle_event(event, verdict);
             self.settle_sender(index);
             return;
         }
         let decision =
             if decision == Decision::Stored && is_left_out { Decision::Rejected } else { decision };
+        node.waiting.push_back((event, decision));
+        self.feed_output(index);
+    }
+
+    /// Gives the output what it has room for.
+    fn feed_output(&mut self, index: usize) {
+        let Self { post, builders, options, .. } = self;
+        let node = &mut builders[index];
         let slowness = options.storage.slow_builder.filter(|(slow, _)| *slow == node.host.node.index);
         let factor = slowness.map_or(1, |(_, factor)| factor);
-        node.disk_free_at = node.disk_free_at.max(post.now) + Nanos(options.storage.write.0 * factor);
-        post.plan(node.disk_free_at, Happening::Written(index, node.host.session));
-        node.writing.push_back((event, decision));
+        while options.storage.has_room(node.at_output())
+            && let Some(judged) = node.waiting.pop_front()
+        {
+            let write = Nanos(options.storage.write.0 * factor) + post.lateness(&options.storage);
+            node.disk_free_at = node.disk_free_at.max(post.now) + write;
+            post.plan(node.disk_free_at, Happening::Written(index, node.host.session));
+            node.writing.push_back(judged);
+        }
     }
 
     pub(super) fn happen_judged(&mut self, index: usize, session: SessionId, event: EventId) {
@@ -326,6 +355,7 @@ impl Cluster {
         if let Some(unit) = &mut node.unit {
             unit.handle_decision(now, event.id, decision);
             unit.recycle(event);
+            self.feed_output(index);
             self.settle_builder(index);
         }
     }

@@ -49,6 +49,11 @@ impl OutputSide {
         }
     }
 
+    /// Events that the disk has taken and that are not durable.
+    fn at_disk(&self) -> usize {
+        self.writing.len() + self.syncing.len() + self.shelf.as_ref().map_or(0, Shelf::held)
+    }
+
     pub(super) fn is_over(&self) -> bool {
         self.unit.as_ref().map_or(self.host.is_gone, OutputUnit::is_finished)
     }
@@ -112,15 +117,16 @@ impl Cluster {
     pub(super) fn settle_output(&mut self, index: usize) {
         let Self { post, outputs, watch, options, .. } = self;
         let node = &mut outputs[index];
-        let Some(unit) = &mut node.unit else {
-            return;
-        };
         let session = node.host.session;
-        post.carry_all(unit);
-        while let Some(event) = unit.poll_event() {
+        // What the disk has no room for stays with the machine.
+        while options.storage.has_room(node.at_disk())
+            && let Some(event) = node.unit.as_mut().and_then(OutputUnit::poll_event)
+        {
             let what = match event {
                 OutputEvent::Store(ticket, event, verdict) => {
-                    node.disk_free_at = node.disk_free_at.max(post.now) + options.storage.write;
+                    watch.see_taken_up(node.host.node, ticket.builder(), event.id);
+                    let write = options.storage.write + post.lateness(&options.storage);
+                    node.disk_free_at = node.disk_free_at.max(post.now) + write;
                     post.plan(node.disk_free_at, Happening::OutputWritten(index, session));
                     node.writing.push_back((ticket, event, verdict));
                     continue;
@@ -131,6 +137,12 @@ impl Cluster {
             };
             post.turn(&node.host, what);
         }
+        let is_behind = !options.storage.has_room(node.at_disk());
+        let Some(unit) = &mut node.unit else {
+            return;
+        };
+        unit.handle_trouble(is_behind);
+        post.carry_all(unit);
         // Each session of a builder sends up to its window, and one event whatever its size. What an earlier session sent may still be
         // written.
         let largest = options.sources.largest.0 * u64::from(options.source_count());

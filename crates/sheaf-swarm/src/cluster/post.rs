@@ -6,7 +6,7 @@ use super::{RUN, Sabotage};
 use crate::dice::Dice;
 use crate::log::{Line, Note, RunLog};
 use crate::network::{Fate, Network};
-use crate::options::Options;
+use crate::options::{Options, StorageOptions};
 use crate::payload::{PayloadQueue, SimPayload};
 pub(super) use links::Datagram;
 use links::Links;
@@ -277,6 +277,11 @@ impl Post {
             _ => return,
         }
         self.sabotage = None;
+    }
+
+    /// Returns the time by which an output is late with a write.
+    pub(super) fn lateness(&mut self, storage: &StorageOptions) -> Nanos {
+        if self.dice.chance(storage.late) { storage.late_time } else { Nanos::ZERO }
     }
 
     /// Sees to it that a node is woken at its deadline.

@@ -56,6 +56,8 @@ impl Simplify for Options {
         |options, plain| options.storage.fail = plain.storage.fail,
         |options, plain| options.storage.mismatch = plain.storage.mismatch,
         |options, plain| options.storage.slow_builder = plain.storage.slow_builder,
+        |options, plain| options.storage.queue_events = plain.storage.queue_events,
+        |options, plain| options.storage.late = plain.storage.late,
     ];
 
     fn plain(&self) -> Self {

@@ -176,6 +176,15 @@ impl Swarm {
         }
     }
 
+    /// Outputs that take few events at a time, and are late with some.
+    pub(super) fn lagging_outputs(&mut self) {
+        let mut dice = Dice::new(self.options.seed, 17);
+        let storage = &mut self.options.storage;
+        storage.queue_events = dice.pick(&[None, None, Some(1), Some(4)]);
+        storage.late = dice.pick(&[Ratio::NEVER, Ratio::NEVER, Ratio::percent(1), Ratio::percent(10)]);
+        storage.late_time = dice.time_between(Nanos::ZERO, Nanos::from_millis(20));
+    }
+
     /// A source that is slower than the others, and times at which all nodes stand still together. Runs in which nothing goes
     /// wrong have times that are just long enough.
     pub(super) fn pace(&mut self) {

@@ -105,6 +105,8 @@ pub const ROWS: &[Row] = rows! {
     "output window, bytes" ["output.window_bytes"] |o| text(o.bounds.window);
     "time of a write" [] |o| text(o.storage.write);
     "time until durable" ["output.sync", "output.sync_interval_ms", "streams.sync", "streams.sync_interval_ms"] |o| text(o.storage.report);
+    "events an output takes" [] |o| text(o.storage.queue_events);
+    "late writes" [] |o| ratio(o.storage.late);
     "slow builder" ["filter.busy_us"] |o| text(o.storage.slow_builder.map(|(_, factor)| factor));
     "share rejected" ["filter.kind", "filter.prescale"] |o| ratio(o.storage.reject);
     "failed writes" [] |o| ratio(o.storage.fail);
