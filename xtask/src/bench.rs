@@ -13,12 +13,12 @@ use std::process::Command;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct BenchArguments {
-    /// Measure only these (see `--list`).
+    /// Benchmarks to run (see `--list`). Default: all.
     names: Vec<String>,
-    /// Say which there are.
+    /// List the benchmarks.
     #[arg(long)]
     list: bool,
-    /// Number of measurements of each; the figure is the median.
+    /// Number of measurements of each figure. The median is reported.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
     /// Duration of each run.
@@ -32,7 +32,7 @@ pub(crate) struct BenchArguments {
     crates: bool,
 }
 
-/// One figure: a way to call `sheaf run`.
+/// One figure: a call of `sheaf run`.
 struct Case {
     name: &'static str,
     about: &'static str,
@@ -107,12 +107,12 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Case>> {
     let find = |name: &String| {
         let known: Vec<_> = CASES.iter().map(|case| case.name).collect();
         let case = CASES.iter().find(|case| case.name == name);
-        case.with_context(|| format!("there is no benchmark {name}; there are {}", known.join(", ")))
+        case.with_context(|| format!("there is no benchmark {name}; the benchmarks are {}", known.join(", ")))
     };
     names.iter().map(find).collect()
 }
 
-/// Runs one case as often as asked for, prints every run, and returns it all.
+/// Runs one case the requested number of times, prints every run, and returns all results.
 fn measure(case: &Case, sheaf: &Path, arguments: &BenchArguments) -> Result<Value> {
     let scratch = workspace::target_directory()?.join("bench");
     let seconds = arguments.seconds.to_string();
@@ -160,7 +160,7 @@ fn remove(scratch: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Figures of a run that are shown.
+/// Figures of a run that are printed.
 struct Figures {
     fragments_per_second: f64,
     events_per_second: f64,
@@ -198,7 +198,7 @@ impl std::fmt::Display for Figures {
     }
 }
 
-/// The middle value; of an even number of values, the mean of the two in the middle.
+/// Returns the median; for an even number of values, the mean of the two middle ones.
 pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
@@ -211,7 +211,7 @@ fn bench_crates(names: &[String]) -> Result<()> {
     for name in names {
         if !known.iter().any(|(_, benchmark)| benchmark == name) {
             let all: Vec<_> = known.iter().map(|(_, benchmark)| benchmark.as_str()).collect();
-            bail!("no crate has a benchmark {name}; there are {}", all.join(", "));
+            bail!("no crate has a benchmark {name}; the benchmarks are {}", all.join(", "));
         }
     }
     println!("machine: {}\ncommit:  {}", Machine::here(), workspace::commit().unwrap_or_default());

@@ -1,27 +1,26 @@
-//! The commands of the documents, run as a reader runs them.
+//! Runs the commands of the documents as a reader would.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | `page` | a page's code blocks and what the comments before them say |
+//! | `page` | the code blocks of a page and the comments before them |
 //! | `script` | the shell script of a page |
-//! | `needs` | what a block needs and this machine may lack |
-//! | `output` | whether a command printed what its page shows |
+//! | `needs` | requirements of a block that this machine may lack |
+//! | `output` | comparison of the output of a command with the page |
 //!
-//! Every page of `PAGES` gets an empty directory in which `sheaf` is on the path and the repository's `examples` are
-//! there. Its blocks run in their order, in one shell, so that `cd`, `export` and `&` mean what they mean to a reader.
-//! Blocks in `sh`, `console` and `python` run; configurations in `toml` are checked. A comment before a block changes
-//! that:
+//! Every page of `PAGES` gets its own directory with a copy of the repository's `examples`, and `sheaf` on the search path. The
+//! blocks of a page run in order in one shell, so that `cd`, `export` and `&` have the same effect as for a reader. Blocks in
+//! `sh`, `console` and `python` run; configurations in `toml` are checked. A comment before a block changes that:
 //!
 //! | comment | meaning |
 //! |---|---|
-//! | `<!-- docs-test: needs openssl, python:numpy -->` | skip the block, with a printed reason, where one of these is missing |
+//! | `<!-- docs-test: needs openssl, python:numpy -->` | skip the block and print the reason if one of these is missing |
 //! | `<!-- docs-test: skip REASON -->` | never run the block |
 //! | `<!-- docs-test: file NAME -->` | write the block to a file |
 //! | `<!-- docs-test: output -->` | the block shows what the block before it printed, or the commands of its own `run` |
 //! | `<!-- docs-test: status N -->` | the last command of the block ends with this exit status |
-//! | `<!-- docs-test: run COMMANDS -->` | run these first: what the page takes for granted |
+//! | `<!-- docs-test: run COMMANDS -->` | run these commands first, to prepare for the block |
 //!
-//! A run in the documents ends by an amount (`--events`), so that a slow machine takes longer and fails nothing.
+//! A run in the documents ends after an amount (`--events`), so that the test takes longer on a slow machine but does not fail.
 
 mod needs;
 mod output;
@@ -41,15 +40,15 @@ const PAGES: [&str; 2] = ["README.md", "docs/"];
 
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct DocsTestArguments {
-    /// Only pages whose path contains one of these texts.
+    /// Text that the path of a page must contain. May be repeated. Default: all pages.
     #[arg(value_name = "PAGE")]
     pages: Vec<String>,
-    /// Use this `sheaf` instead of building one.
+    /// Path of a `sheaf` to use instead of building one.
     #[arg(long, value_name = "FILE")]
     command: Option<PathBuf>,
 }
 
-/// Number of blocks by what became of them.
+/// Numbers of blocks by outcome.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     run: usize,
@@ -58,7 +57,7 @@ struct Counts {
 
 /// `cargo xtask docs-test`.
 pub(crate) fn command(arguments: &DocsTestArguments) -> Result<()> {
-    // Of a command that was built elsewhere nobody knows which optional parts it has.
+    // The optional parts of a command that was built elsewhere are unknown.
     let (sheaf, features) = match &arguments.command {
         Some(path) => (path.canonicalize().with_context(|| path.display().to_string())?, Vec::new()),
         None => (built_sheaf()?, buildable_features()),
@@ -83,13 +82,13 @@ pub(crate) fn command(arguments: &DocsTestArguments) -> Result<()> {
     Ok(())
 }
 
-/// The command as the tests have it, which are built by now in most cases.
+/// Builds the command as for the tests, which is usually built already.
 fn built_sheaf() -> Result<PathBuf> {
     shell::run(tests().args(["--quiet", "--no-run", "--test", "command"]))?;
     Ok(workspace::target_directory()?.join("debug/sheaf"))
 }
 
-/// The pages with blocks that run or are skipped, in the order of their paths.
+/// Returns the pages with blocks that run or are skipped, in the order of their paths.
 fn pages(wanted: &[String]) -> Result<Vec<Page>> {
     let is_page =
         |path: &String| path.ends_with(".md") && PAGES.iter().any(|folder| path.starts_with(folder));
@@ -130,8 +129,8 @@ fn report(page: &Page, outcome: &Outcome) {
     }
 }
 
-/// Prepares a directory like that of a reader who has cloned the repository and built the command: copies of files
-/// beside which commands write, links to the rest.
+/// Prepares a directory like that of a reader who has cloned the repository and built the command. Files in whose folders commands
+/// write are copied, the others are linked.
 fn furnish(directory: &Path, sheaf: &Path) -> Result<()> {
     let link = |target: &Path, name: &str| {
         let link = directory.join(name);

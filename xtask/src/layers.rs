@@ -1,6 +1,6 @@
-//! The direction of dependencies: every package of the workspace against the [`table`], the pure packages against a
-//! list of everything they may link, their sources against names that would be a way around both, and the [`modules`] of each package
-//! against one another.
+//! The direction of dependencies. Compares every package of the workspace with the [`table`], the pure packages with a list of
+//! everything they may link, and their sources with names that would circumvent both. Finds cycles between the [`modules`] of each
+//! package.
 
 mod house;
 mod modules;
@@ -18,7 +18,7 @@ pub(crate) fn command() -> Result<()> {
     report("check-layers", problems()?)
 }
 
-/// All problems of this workspace.
+/// Returns all problems of this workspace.
 fn problems() -> Result<Vec<Problem>> {
     let packages = Packages::read()?;
     let mut problems = check_direction(&packages);
@@ -37,7 +37,7 @@ fn problems() -> Result<Vec<Problem>> {
     Ok(problems)
 }
 
-/// Writes the picture and the table of packages. `cargo xtask docs` does.
+/// Writes the diagram and the table of packages. Called by `cargo xtask docs`.
 pub(crate) fn draw() -> Result<()> {
     house::write()
 }
@@ -46,13 +46,13 @@ fn layer_of(package: &str) -> Option<&'static Layer> {
     LAYERS.iter().find(|layer| layer.package == package)
 }
 
-/// Whether every package knows only what the table says, and the table nothing that is not there.
+/// Checks that every package depends only on packages that the table permits, and that every entry of the table exists.
 fn check_direction(packages: &Packages) -> Vec<Problem> {
     let mut problems = Vec::new();
     for member in &packages.members {
         let Some(layer) = layer_of(member) else {
             let text =
-                "has no line in xtask/src/layers/table.rs; decide what it may know, and write it there";
+                "has no entry in xtask/src/layers/table.rs; decide its permitted dependencies and add one";
             problems.push(Problem::new(member, text));
             continue;
         };
@@ -67,7 +67,7 @@ fn check_direction(packages: &Packages) -> Vec<Problem> {
         }
         for allowed in layer.may_know.iter().chain(layer.may_use) {
             if !knows.contains(*allowed) {
-                let text = format!("does not depend on {allowed}; take that out of the table");
+                let text = format!("does not depend on {allowed}; remove it from the table");
                 problems.push(Problem::new(member, text));
             }
         }
@@ -81,11 +81,11 @@ fn check_direction(packages: &Packages) -> Vec<Problem> {
     }
     let missing = LAYERS.iter().filter(|layer| !packages.members.contains(layer.package));
     problems
-        .extend(missing.map(|layer| Problem::new(layer.package, "is in the table and not in the workspace")));
+        .extend(missing.map(|layer| Problem::new(layer.package, "is in the table but not in the workspace")));
     problems
 }
 
-/// Packages that know one of a higher floor.
+/// Returns a problem for each package that depends on one of a higher floor.
 fn check_floors(layers: &[Layer]) -> Vec<Problem> {
     let floor_of =
         |package: &str| layers.iter().find(|layer| layer.package == package).map(|layer| layer.floor);
@@ -95,19 +95,19 @@ fn check_floors(layers: &[Layer]) -> Vec<Problem> {
         .filter_map(|(layer, known)| {
             let floor = higher(layer, known)?.name();
             let text =
-                format!("is on the floor \"{}\", and knows {known} of \"{floor}\"", layer.floor.name());
+                format!("is on the floor \"{}\", but depends on {known} of \"{floor}\"", layer.floor.name());
             Some(Problem::new(layer.package, text))
         })
         .collect()
 }
 
-/// Tests may use what stands earlier in the table, and the packages that nothing depends on may use anything.
+/// Returns whether tests may use a package: one that is earlier in the table, or any if no package depends on theirs.
 fn may_test_with(layer: &Layer, needed: &str) -> bool {
     let place = |package: &str| LAYERS.iter().position(|layer| layer.package == package);
     place(needed) < place(layer.package)
 }
 
-/// Whether the pure packages link only what is known to do no I/O.
+/// Checks that the pure packages link only packages that are known to do no I/O.
 fn check_purity(packages: &Packages) -> Vec<Problem> {
     let allowed: BTreeSet<&str> = PURE_MAY_LINK.iter().chain(PURE).copied().collect();
     let mut problems = Vec::new();
@@ -133,10 +133,10 @@ fn is_source_of_pure(path: &str) -> bool {
         && !path.contains("/tests/")
 }
 
-/// Whether a source of a pure package names something that reads the world.
+/// Checks that a source file of a pure package uses no name that gives access to the outside world.
 fn check_names(path: &str, source: &str) -> Vec<Problem> {
     let code = without_tests(&code_only(source));
-    // Grouped imports hide names from a plain search; `use` trees are spelt out first.
+    // Grouped imports hide names from a plain search, so `use` trees are expanded first.
     let (spelt_out, lines) = spell_out_imports(&code);
     let mut problems = Vec::new();
     for (name, why) in PURE_NEVER_NAMES {
@@ -150,7 +150,7 @@ fn check_names(path: &str, source: &str) -> Vec<Problem> {
     problems
 }
 
-/// Every `use` as one full path a line, and the line on which each `use` begins.
+/// Returns the imports with one full path per line, and the line on which each `use` begins.
 fn spell_out_imports(code: &str) -> (String, Vec<usize>) {
     let (mut paths, mut lines) = (String::new(), Vec::new());
     for begin in find_word(code, "use") {

@@ -1,12 +1,12 @@
-//! Bugs planted on purpose, one at a time: does the swarm find them? A simulation that passes says something only if it fails when
-//! it should.
+//! Deliberately planted bugs, one at a time, that the swarm must find. A simulation that passes is evidence only if it fails when it
+//! should.
 //!
-//! | module | has |
+//! | module | contents |
 //! |---|---|
 //! | `catalogue` | the list of bugs in `xtask/mutants` |
-//! | `planting` | how they come into one program, of which each run has one |
-//! | `copy` | the copy of the workspace that they are planted in |
-//! | `hunt` | the swarm, and what it finds |
+//! | `planting` | building all bugs into one program, in which each run selects one |
+//! | `copy` | the copy of the workspace in which they are planted |
+//! | `hunt` | runs of the swarm and their findings |
 
 mod catalogue;
 mod copy;
@@ -21,27 +21,27 @@ use copy::Copy;
 use hunt::{Found, Hunter};
 use std::time::Instant;
 
-/// Percentage of the bugs that must be found.
+/// Minimum percentage of the bugs that must be found.
 const FOUND_PERCENT: usize = 95;
 
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct MutantsArguments {
-    /// Number of seeds that are tried against each bug.
+    /// Number of seeds to try against each bug.
     #[arg(long, value_name = "K", default_value_t = 10_000)]
     seeds: u64,
-    /// Only bugs whose names begin so; repeated for several.
+    /// Prefix of the names of bugs to plant. May be repeated.
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
-    /// So many of them, evenly over the list.
+    /// Number of bugs to plant, spread evenly over the list.
     #[arg(long, value_name = "N")]
     sample: Option<usize>,
-    /// Lists the bugs.
+    /// List the bugs.
     #[arg(long)]
     list: bool,
 }
 
 impl MutantsArguments {
-    /// All of them, with all seeds.
+    /// Returns the arguments for all bugs with all seeds.
     pub(crate) fn for_a_night() -> Self {
         Self { seeds: 10_000, only: Vec::new(), sample: None, list: false }
     }
@@ -57,7 +57,7 @@ enum Fate {
     DoesNotCompile(String),
 }
 
-/// Returns a problem for each bug of the list that has no place in the code: it would try nothing.
+/// Returns a problem for each bug whose text is not in the code: planting it would have no effect.
 pub(crate) fn problems() -> Result<Vec<Problem>> {
     Ok(planting::problems(workspace::root(), &catalogue::read(workspace::root())?))
 }
@@ -77,7 +77,7 @@ pub(crate) fn command(arguments: &MutantsArguments) -> Result<()> {
     let (swarm, refused) = Copy::new(&directory).build(&planted)?;
     let hunter = Hunter::new(swarm, arguments.seeds)?;
     for (count, found) in hunter.excused() {
-        println!("without any bug {count} seeds fail and are left out, the first {}", where_and_how(found));
+        println!("excluded {count} seeds that fail without any bug; the first is {}", where_and_how(found));
     }
     let mut fates = Vec::with_capacity(mutants.len());
     for (number, mutant) in numbered {
@@ -98,7 +98,7 @@ pub(crate) fn command(arguments: &MutantsArguments) -> Result<()> {
 fn chosen(mut mutants: Vec<Mutant>, arguments: &MutantsArguments) -> Result<Vec<Mutant>> {
     if !arguments.only.is_empty() {
         mutants.retain(|mutant| arguments.only.iter().any(|name| mutant.name.starts_with(name)));
-        ensure!(!mutants.is_empty(), "no planted bug is called {}", arguments.only.join(", "));
+        ensure!(!mutants.is_empty(), "no planted bug has the name {}", arguments.only.join(", "));
     }
     let count = mutants.len();
     if let Some(sample) = arguments.sample.filter(|sample| (1..count).contains(sample)) {
@@ -133,7 +133,7 @@ fn report(mutants: &[Mutant], fates: &[Fate]) -> Result<()> {
         println!("{}: {}\n  {}\n  {}", mutant.name, said(fate), mutant.bug, mutant.file);
     }
     println!("\n{} planted bugs: {found} found, {survived} survived, {broken} do not compile", fates.len());
-    ensure!(broken == 0, "{broken} planted bugs do not compile: mend them in {}", catalogue::FOLDER);
+    ensure!(broken == 0, "{broken} planted bugs do not compile: fix them in {}", catalogue::FOLDER);
     ensure!(
         found * 100 >= fates.len() * FOUND_PERCENT,
         "the swarm found {found} of {} planted bugs, less than {FOUND_PERCENT} %",

@@ -1,7 +1,7 @@
-//! Measures the tables and pictures of `docs/performance.md` again.
+//! Measures the tables and plots of `docs/performance.md` again.
 //!
-//! The page has, for each figure, a block between `<!-- measured NAME -->` and `<!-- end -->`. This verb runs the released
-//! command for each, and puts a table there; the picture goes to `docs/performance/NAME.svg`.
+//! The page contains a block between `<!-- measured NAME -->` and `<!-- end -->` for each figure. For each, the released command
+//! is run and a table is written to the block; the plot goes to `docs/performance/NAME.svg`.
 
 mod path;
 
@@ -19,28 +19,28 @@ const PICTURES: &str = "docs/performance";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct PerformanceArguments {
-    /// Measure only these; without any, all.
+    /// Figures to measure. Default: all.
     names: Vec<String>,
     /// Number of measurements of each point.
     #[arg(long, value_name = "N", default_value_t = 5)]
     repeat: u32,
-    /// Default duration of each repetition, in seconds.
+    /// Duration of each measurement, in seconds. Default: that of `sheaf bench`.
     #[arg(long, value_name = "S")]
     seconds: Option<f64>,
-    /// Measure with this command, built before, instead of building one.
+    /// Path of a command built before, to measure instead of building one.
     #[arg(long, value_name = "FILE")]
     sheaf: Option<PathBuf>,
-    /// The commit that it was built from.
+    /// Commit that the given command was built from.
     #[arg(long, value_name = "ID", requires = "sheaf")]
     commit: Option<String>,
 }
 
-/// A table and a picture.
+/// A table and a plot.
 struct Figure {
     name: &'static str,
     /// Arguments of `sheaf bench`.
     arguments: &'static str,
-    /// Columns: path in a point, header, divisor, decimals.
+    /// Columns: JSON pointer in a point, header, divisor, decimals.
     columns: &'static [Column],
 }
 
@@ -54,7 +54,7 @@ const BUILT: &[Column] = &[
     ("/latency_ns/p50", "p50 latency, us", 1e3, 0),
     ("/peak_rss_bytes", "memory of all processes, MB", 1e6, 0),
 ];
-/// As [`BUILT`], of one process: its memory is also that of what was measured before in it.
+/// Columns as [`BUILT`], without the memory: the peak of a single process includes earlier measurements.
 const BUILT_IN_ONE: &[Column] = match BUILT.split_last() {
     Some((_memory, others)) => others,
     None => BUILT,
@@ -131,7 +131,7 @@ pub(crate) fn command(arguments: &PerformanceArguments) -> Result<()> {
         known
             .contains(&name.as_str())
             .then_some(())
-            .with_context(|| format!("there is no figure {name}; there are {}", known.join(", ")))?;
+            .with_context(|| format!("there is no figure {name}; the figures are {}", known.join(", ")))?;
     }
     let is_wanted = |name: &str| arguments.names.is_empty() || arguments.names.iter().any(|it| it == name);
     let sheaf = arguments.sheaf.clone().map_or_else(|| build::sheaf(Profile::Dist), Ok)?;
@@ -142,7 +142,7 @@ pub(crate) fn command(arguments: &PerformanceArguments) -> Result<()> {
     let commit = arguments.commit.clone().or_else(workspace::commit).unwrap_or_else(|| "unknown".to_owned());
     let path = workspace::root().join(PAGE);
     let put = |name: &str, block: &str| -> Result<()> {
-        // Read again each time: what is measured is kept where a later measurement fails.
+        // The page is read and written for each figure, so that results are kept if a later measurement fails.
         let page = std::fs::read_to_string(&path).context(PAGE)?;
         std::fs::write(&path, replaced(&page, name, block)?).context(PAGE)
     };
@@ -172,7 +172,7 @@ impl Figure {
         serde_json::from_str(&shell::output(&mut command)?).context("the command printed no JSON")
     }
 
-    /// Returns the text between the marks: command, conditions, picture, table.
+    /// Returns the text between the marks: command, conditions, plot, table.
     fn block(&self, report: &Value, conditions: &str) -> String {
         let mut text = format!("```sh\nsheaf bench {}\n```\n\n", self.arguments);
         let _ = writeln!(text, "![{0}](performance/{0}.svg)\n\nMeasured on {conditions}.\n", self.name);
@@ -198,7 +198,7 @@ impl Figure {
     }
 }
 
-/// The page with a new block.
+/// Returns the page with a new block.
 fn replaced(page: &str, name: &str, block: &str) -> Result<String> {
     let begin = format!("<!-- measured {name} -->\n");
     let (before, rest) =

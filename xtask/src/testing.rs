@@ -1,7 +1,8 @@
-//! Builds the tests of the workspace and runs each program of tests as soon as it is built, beside the build of the others.
+//! Builds the tests of the workspace and runs each test program as soon as it is built, while the others are being built.
 //!
-//! `cargo test` runs one program after the other. Most tests of Sheaf wait: for a socket, a time limit, a process. So several programs
-//! run at a time, each with more threads than there are processors. The output of each goes to a file, and is shown if a test fails.
+//! `cargo test` runs one program after the other. Most tests of Sheaf wait for a socket, a time limit or a process. So several
+//! programs run at a time, each with more threads than there are processors. The output of each goes to a file and is shown if a
+//! test fails.
 
 mod program;
 
@@ -15,10 +16,10 @@ use std::process::{Command, Stdio};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// Test threads of each program for each processor: most tests wait.
+/// Number of test threads of each program per processor: most tests wait.
 const THREADS_PER_PROCESSOR: usize = 3;
 
-/// Number of programs that run at the same time. One that ends with a single long test leaves the processors to the other.
+/// Number of programs that run at the same time. While one finishes its last long test, the other uses the processors.
 const PROGRAMS_AT_ONCE: usize = 2;
 
 /// Programs that are built and have not run yet.
@@ -44,13 +45,13 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// No other program will come.
+    /// Marks the queue as complete: no other program follows.
     fn complete(&self) {
         self.state().is_complete = true;
         self.changed.notify_all();
     }
 
-    /// Waits for the next program; `None` if there is none left.
+    /// Waits for the next program; `None` if none is left.
     fn next(&self) -> Option<Program> {
         let mut state = self.state();
         loop {
@@ -65,8 +66,8 @@ impl Queue {
     }
 }
 
-/// Builds and runs all tests. `tests` is a call of `cargo test` for the workspace; its environment is that of the tests, too.
-/// A failure does not hide those after it.
+/// Builds and runs all tests. `tests` is a call of `cargo test` for the workspace; the tests run with its environment.
+/// A failing test does not hide those after it.
 pub(crate) fn run(tests: &mut Command) -> Result<()> {
     let began = Instant::now();
     let environment: Vec<_> =
@@ -89,11 +90,11 @@ pub(crate) fn run(tests: &mut Command) -> Result<()> {
     });
     let failed = report(&outcomes, began);
     built?;
-    ensure!(!outcomes.is_empty(), "cargo has built no program of tests");
+    ensure!(!outcomes.is_empty(), "cargo has built no test program");
     failed
 }
 
-/// The same call of cargo with other arguments at its end.
+/// Returns the same call of cargo with additional arguments.
 fn again(tests: &Command, arguments: &[&str]) -> Command {
     let mut command = shell::cargo(&[]);
     command.args(tests.get_args()).args(arguments);
@@ -110,7 +111,7 @@ fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from) * THREADS_PER_PROCESSOR
 }
 
-/// Builds the programs and puts each into the queue when all that it runs is built.
+/// Builds the programs and queues each when all programs that it starts are built.
 fn build(tests: &Command, queue: &Queue) -> Result<()> {
     let mut build = again(tests, &["--no-run", "--message-format", "json-render-diagnostics"]);
     println!("$ {}", shell::typed(&build));
@@ -118,7 +119,7 @@ fn build(tests: &Command, queue: &Queue) -> Result<()> {
     let mut waiting = Vec::new();
     let messages = cargo.stdout.take().context("standard output of cargo is a pipe")?;
     for line in BufReader::new(messages).lines() {
-        let line = line.context("cannot read what cargo says")?;
+        let line = line.context("cannot read cargo's output")?;
         // Build scripts and compilers may print lines of their own.
         if let Some(program) = serde_json::from_str(&line).ok().as_ref().and_then(Program::of_message) {
             match program.starts_commands() {
@@ -135,7 +136,7 @@ fn build(tests: &Command, queue: &Queue) -> Result<()> {
     Ok(())
 }
 
-/// Settings that programs of tests are run with.
+/// Settings for running test programs.
 #[derive(Debug)]
 struct Runner {
     logs: PathBuf,
@@ -151,7 +152,7 @@ impl Runner {
                 command.envs(self.environment.iter().cloned());
                 command.env("RUST_TEST_THREADS", self.threads.to_string());
             });
-            // One call of println for all of it: another thread prints as well.
+            // A single call of println: another thread prints as well.
             println!("{outcome}");
             outcomes.push(outcome);
         }
@@ -159,7 +160,7 @@ impl Runner {
     }
 }
 
-/// Prints the totals, and what failed.
+/// Prints the totals and the failed tests.
 fn report(outcomes: &[Outcome], began: Instant) -> Result<()> {
     let passed: u64 = outcomes.iter().map(|outcome| outcome.passed).sum();
     let seconds = began.elapsed().as_secs_f64();
@@ -181,7 +182,7 @@ fn failure(outcome: &Outcome) -> String {
 mod tests {
     use super::*;
 
-    /// A line of documentation that begins an example which rustdoc runs; it is text, JSON or the like otherwise.
+    /// Returns whether a documentation line begins an example that rustdoc runs, and not text, JSON or the like.
     fn begins_example(line: &str) -> bool {
         let documentation = line.trim_start().strip_prefix("///").or(line.trim_start().strip_prefix("//!"));
         let language = documentation.and_then(|text| text.trim_start().strip_prefix("```"));
@@ -190,7 +191,7 @@ mod tests {
         })
     }
 
-    /// Number of examples in a Rust file: each of the fences without a language ends one, or is a pair of its own.
+    /// Returns whether a Rust file has examples: a fence without a language closes a block or opens an example.
     fn has_examples(text: &str) -> bool {
         let fence = |line: &str| line.trim_start().trim_start_matches(['/', '!']).trim() == "```";
         let others = |line: &str| {
@@ -201,7 +202,7 @@ mod tests {
         text.lines().any(begins_example) || plain > text.lines().filter(|line| others(line)).count()
     }
 
-    /// rustdoc takes a second or two for each library, also where there is nothing to run.
+    /// rustdoc takes a second or two for each library, even if it has no examples.
     #[test]
     fn examples_in_the_documentation_run_and_rustdoc_is_not_called_for_nothing() {
         let files = workspace::files().expect("git lists them");

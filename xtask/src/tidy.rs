@@ -1,16 +1,16 @@
 //! Rules that neither the compiler nor clippy checks. Each rule is a function from a file's path and text to problems.
 //!
-//! | module | looks at |
+//! | module | checks |
 //! |---|---|
-//! | `rust` | sizes of Rust files and functions, module documentation, left-overs |
+//! | `rust` | sizes of Rust files and functions, module documentation, leftovers |
 //! | `links` | links between pages |
 //! | `decisions` | number, status and date of decision records |
 //! | `names` | names in ARCHITECTURE.md |
 //! | `types` | names of public types |
 //! | `openings` | openings of documentation lines |
-//! | `machine` | what belongs to one machine: absolute paths, package registries |
+//! | `machine` | traces of one machine: absolute paths, package registries |
 //!
-//! Planted bugs whose text a change has removed are found here too, with the code of `mutants`.
+//! Planted bugs whose text has been removed by a change are found here too, with the code of `mutants`.
 
 mod decisions;
 mod links;
@@ -36,7 +36,7 @@ pub(crate) fn command() -> Result<()> {
     let vocabulary = types::Vocabulary::new(&std::fs::read_to_string(glossary).context(types::GLOSSARY)?);
     for path in workspace::files()? {
         let bytes = std::fs::read(workspace::root().join(&path)).context(path.clone())?;
-        // Fuzz inputs and other data are no text to keep tidy.
+        // Fuzz inputs and other binary data are not checked.
         let Ok(text) = String::from_utf8(bytes) else {
             continue;
         };
@@ -66,12 +66,12 @@ pub(crate) fn command() -> Result<()> {
     report("tidy", problems)
 }
 
-/// Files whose bytes mean something: inputs of tests, and what proptest remembers.
+/// Returns whether a file is data that must not be reformatted: inputs of tests, and regressions recorded by proptest.
 fn is_data(path: &str) -> bool {
     path.starts_with("fuzz/corpus/") || path.contains("/proptest-regressions/")
 }
 
-/// Tabs, blanks at the end of a line, line ends of other systems, and a missing last line end.
+/// Finds tabs, trailing white space, foreign line ends, and a missing line end at the end of the file.
 fn white_space(path: &str, text: &str) -> Vec<Problem> {
     let mut problems = Vec::new();
     let may_have_tabs = path.ends_with("Makefile") || path.ends_with(".mk") || path.starts_with("LICENSE");

@@ -1,19 +1,19 @@
-//! Real faults on this machine against real runs of the released command. The simulated clusters decide everything by a seed; here
-//! the operating system has its say: processes are killed and frozen, processors taken away, disks fill up or hang, strangers call.
+//! Injects faults into real runs of the released command on this machine. In simulated clusters a seed determines everything; here
+//! the operating system takes part: processes are killed and frozen, processors taken away, disks fill up or hang, strangers connect.
 //!
-//! Each case is a run with a fixed amount of work, in a directory of its own. Faults come at shares of the work, not at instants, so
-//! that a slow machine sees the same faults. What is checked afterwards is what the documentation promises for that fault: the exit
-//! status, ids stored against ids triggered, the ledger against the files, no event twice, `sheaf verify`, no process or file left.
-//! A directory of a case that failed is kept.
+//! Each case is a run with a fixed amount of work in its own directory. Faults occur at fractions of the work, not at instants, so
+//! that a slow machine sees the same faults. Afterwards the promises of the documentation for that fault are checked: the exit
+//! status, stored ids against triggered ids, the ledger against the files, no event twice, `sheaf verify`, no process or file left.
+//! The directory of a failed case is kept.
 //!
-//! | module | has |
+//! | module | contents |
 //! |---|---|
 //! | `cases` | the cases, by family |
 //! | `trial` | one case under way |
-//! | `system`, `run` | the configuration of its run; the run, followed by what it writes |
-//! | `books` | what is promised, and what is compared with it |
+//! | `system`, `run` | the configuration of its run; the run, monitored by its output |
+//! | `books` | promises, and their comparison with the results |
 //! | `machine`, `clients`, `process` | disks and processors to take away; strangers; processes and signals |
-//! | `dice` | choices that the seed decides |
+//! | `dice` | random choices determined by the seed |
 //! | `tally` | counts over all cases |
 //! | `growth` | memory and descriptors of processes over time |
 
@@ -39,48 +39,48 @@ use std::time::{Duration, Instant};
 use tally::Tally;
 use trial::{Scale, Trial};
 
-/// The seed for every change: a change is refused for what it did, not for what was drawn.
+/// Fixed seed for CI, so that a change fails only for its own faults, not for an unlucky draw.
 const SEED: u64 = 1;
 
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct TortureArguments {
-    /// Goes through all cases with new seeds until this time is over, with faults of up to a minute. Without it, those of every
-    /// change once, with faults of seconds.
+    /// Duration of a nightly run: all cases are repeated with new seeds and faults of up to a minute. Default: the cases for
+    /// every change, once, with faults of seconds.
     #[arg(long, value_name = "N")]
     minutes: Option<u64>,
-    /// Repeats cases that kill or freeze processes, in an order that the seed decides, until so many were killed or frozen; with
-    /// `--minutes` for no longer than that. Faults of seconds, unless `--full` is given.
+    /// Number of kills and freezes: cases that kill or freeze processes are repeated in an order determined by the seed, at
+    /// most for `--minutes` if given. Faults last seconds, unless `--full` is given.
     #[arg(long, value_name = "N")]
     faults: Option<u64>,
-    /// Repeats the chosen cases, in an order that the seed decides, until there were this many runs. Faults of seconds, unless
-    /// `--full` is given.
+    /// Number of runs: the chosen cases are repeated in an order determined by the seed. Faults last seconds, unless `--full`
+    /// is given.
     #[arg(long, value_name = "N", conflicts_with_all = ["minutes", "faults"])]
     runs: Option<u64>,
-    /// The first seed. Each round through the cases takes the next.
+    /// First seed. Each round through the cases uses the next one.
     #[arg(long, value_name = "S", default_value_t = SEED)]
     seed: u64,
-    /// Only this case; repeated for several.
+    /// Run only this case. May be repeated.
     #[arg(long, value_name = "CASE")]
     only: Vec<String>,
-    /// All cases of this family.
+    /// Run only the cases of this family.
     #[arg(long, value_name = "FAMILY", conflicts_with = "only")]
     family: Option<String>,
-    /// Faults of up to a minute, as with `--minutes`, in one round.
+    /// Run one round with faults of up to a minute, as with `--minutes`.
     #[arg(long)]
     full: bool,
-    /// Only the case `soak`, with this many minutes of triggers at 10 kHz; an hour or more for figures that say something.
+    /// Run only the case `soak`, with this many minutes of triggers at 10 kHz. Meaningful figures need an hour or more.
     #[arg(long, value_name = "MINUTES", conflicts_with_all = ["minutes", "faults", "only", "full"])]
     soak: Option<u64>,
-    /// Another command than `target/release/sheaf`, which is built where this is not given.
+    /// Path of the command to test. Default: `target/release/sheaf`, which is built.
     #[arg(long, value_name = "PATH")]
     sheaf: Option<PathBuf>,
-    /// Lists the cases.
+    /// List the cases.
     #[arg(long)]
     list: bool,
 }
 
 impl TortureArguments {
-    /// Cases for every change.
+    /// Returns the arguments for the cases of every change.
     pub(crate) fn for_every_change() -> Self {
         Self {
             minutes: None,
@@ -101,12 +101,12 @@ impl TortureArguments {
         Self { minutes: Some(minutes), seed, ..Self::for_every_change() }
     }
 
-    /// A number of kills and freezes.
+    /// Returns the arguments for this many kills and freezes.
     pub(crate) fn for_faults(faults: u64, seed: u64) -> Self {
         Self { faults: Some(faults), seed, ..Self::for_every_change() }
     }
 
-    /// Returns the arguments for this many runs in which everybody lives and something is slow.
+    /// Returns the arguments for this many runs in which no process dies and something is slow.
     pub(crate) fn for_slowness(runs: u64, seed: u64) -> Self {
         let family = Some("slowness".to_owned());
         Self { runs: Some(runs), family, seed, ..Self::for_every_change() }
@@ -191,12 +191,12 @@ fn chosen(arguments: &TortureArguments) -> Result<Vec<(&'static str, &'static Ca
     let all = || FAMILIES.iter().flat_map(|(family, cases)| cases.iter().map(move |case| (*family, case)));
     if let Some(unknown) = arguments.only.iter().find(|name| all().all(|(_, case)| case.name != **name)) {
         let known: Vec<_> = all().map(|(_, case)| case.name).collect();
-        bail!("there is no case {unknown}; there are {}", known.join(", "));
+        bail!("there is no case {unknown}; the cases are {}", known.join(", "));
     }
     if let Some(unknown) = arguments.family.as_ref().filter(|name| all().all(|(family, _)| family != **name))
     {
         let known: Vec<_> = FAMILIES.iter().map(|(family, _)| *family).collect();
-        bail!("there is no family {unknown}; there are {}", known.join(", "));
+        bail!("there is no family {unknown}; the families are {}", known.join(", "));
     }
     let is_wanted = |family: &str, case: &Case| match arguments.only.is_empty() {
         true if arguments.family.is_some() => arguments.family.as_deref() == Some(family),
@@ -208,7 +208,7 @@ fn chosen(arguments: &TortureArguments) -> Result<Vec<(&'static str, &'static Ca
     Ok(all().filter(|(family, case)| is_wanted(family, case)).collect())
 }
 
-/// Tries one case in a directory of its own, which is removed if all is well.
+/// Tries one case in its own directory, which is removed if the case passes.
 fn try_case(
     family: &'static str,
     case: &Case,
@@ -234,7 +234,7 @@ fn try_case(
     };
     let began = Instant::now();
     let outcome = (case.work)(&mut trial);
-    // Also after an error nothing is left for the next case.
+    // Also after an error, so that nothing disturbs the next case.
     trial.collect_processes();
     let (seconds, tally) = (began.elapsed().as_secs_f64(), trial.tally);
     let verdict = match outcome {
@@ -263,7 +263,7 @@ fn try_case(
     Ok(Tried { family, name: case.name, seed, seconds, tally, verdict })
 }
 
-/// A line for each case, over all its seeds, and their sum; then each failure with the command that repeats it.
+/// Prints a line for each case over all its seeds, their sum, and each failure with the command that repeats it.
 fn report(tried: &[Tried], scale: Scale) -> Result<()> {
     println!(
         "\n{:<11}{:<28}{:>6}{:>6}{:>8}{:>7}{:>9}{:>6}{:>7}{:>9}",
@@ -284,16 +284,16 @@ fn report(tried: &[Tried], scale: Scale) -> Result<()> {
     for Tried { family, name, seed, verdict, .. } in tried {
         let Verdict::Failed(problems, directory) = verdict else { continue };
         failures += 1;
-        println!("\n{family}: {name} failed; its run is in {}", directory.display());
+        println!("\n{family}: {name} failed; its directory is {}", directory.display());
         problems.iter().for_each(|problem| println!("  {problem}"));
         println!("  again: cargo xtask torture --only {name} --seed {seed}{full}");
     }
     println!("\n{} runs, {failures} failed, {skipped} skipped", tried.len());
-    ensure!(failures == 0, "{failures} of {} runs did not end as the documentation says", tried.len());
+    ensure!(failures == 0, "{failures} of {} runs did not end as documented", tried.len());
     Ok(())
 }
 
-/// One line of the table.
+/// Prints one line of the table.
 fn print_row(family: &str, name: &str, tried: &[&Tried]) {
     let good = tried.iter().filter(|tried| matches!(tried.verdict, Verdict::Good)).count();
     let failed = tried.iter().filter(|tried| matches!(tried.verdict, Verdict::Failed(..))).count();
@@ -313,12 +313,12 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn every_case_has_a_name_of_its_own_and_is_on_the_page() {
+    fn every_case_has_a_unique_name_and_is_on_the_page() {
         let page = workspace::root().join("docs/concepts/simulation-testing.md");
         let page = std::fs::read_to_string(page).expect("there is the page");
         let mut names = BTreeSet::new();
         for case in FAMILIES.iter().flat_map(|(_, cases)| cases.iter()) {
-            assert!(names.insert(case.name), "{} is there twice", case.name);
+            assert!(names.insert(case.name), "{} occurs twice", case.name);
             assert!(page.contains(&format!("`{}`", case.name)), "{} is not on the page", case.name);
         }
     }

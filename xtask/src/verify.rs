@@ -1,4 +1,4 @@
-//! Verbs that call other tools, and the two lists of steps: for every change, and for every night.
+//! Tasks that call other tools, and the lists of steps for every change and for every night.
 
 use crate::build::{self, Profile};
 use crate::documents::{self, DocsTestArguments};
@@ -13,18 +13,18 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-/// Simulated runs for every change: as many as pass in a minute or two on two cores.
+/// Number of simulated runs for every change: a minute or two on two cores.
 const SIMULATED_RUNS: u64 = 10_000;
 
-/// Simulated runs of the drivers for every change, of each family: less than a minute on two cores. And every night.
+/// Numbers of simulated runs of the drivers, of each family: for every change (less than a minute on two cores), and every night.
 const DRIVER_RUNS: u64 = 250;
 const NIGHTLY_DRIVER_RUNS: u64 = 10_000;
 
-/// The seed of the properties' inputs for every change: a change is refused for what it did, not for what a property
-/// happened to draw. Other inputs are drawn by `cargo xtask test`, and many of them every night.
+/// Fixed seed for the inputs of property tests in CI, so that a change fails only for its own faults, not for an input drawn at
+/// random. `cargo xtask test` draws other inputs, and `cargo xtask nightly` many of them.
 const PROPERTY_SEED: &str = "20000";
 
-/// Inputs that every property is tried with at night.
+/// Number of inputs for each property test at night.
 const NIGHTLY_CASES: &str = "4096";
 
 #[derive(Debug, clap::Args)]
@@ -32,16 +32,16 @@ pub(crate) struct SwarmArguments {
     /// Number of seeds to run.
     #[arg(long, value_name = "N", default_value_t = SIMULATED_RUNS)]
     runs: u64,
-    /// The first of them.
+    /// First seed.
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     start: u64,
-    /// Run this seed alone and print its log: what a failed run asks for.
+    /// Run only this seed and print its log, to investigate a failed run.
     #[arg(long, value_name = "S", conflicts_with_all = ["runs", "start"])]
     seed: Option<u64>,
     /// Run the drivers instead of the roles: `slowness` or `faults`.
     #[arg(long, value_name = "FAMILY")]
     drivers: Option<String>,
-    /// Print which options 10,000 seeds draw how often, and run none.
+    /// Print how often 10,000 seeds draw each option, without running them.
     #[arg(long, conflicts_with_all = ["runs", "start", "seed"])]
     table: bool,
 }
@@ -51,49 +51,49 @@ pub(crate) struct NightlyArguments {
     /// Number of seeds to run.
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     runs: u64,
-    /// The first of them; another one every night covers more.
+    /// First seed. A different one every night covers more.
     #[arg(long, value_name = "SEED", default_value_t = SIMULATED_RUNS)]
     start: u64,
-    /// Duration of the fuzzing of each target.
+    /// Duration of fuzzing for each target.
     #[arg(long, value_name = "N", default_value_t = 600)]
     seconds: u64,
-    /// Duration of real faults in real runs.
+    /// Duration of fault injection into real runs.
     #[arg(long, value_name = "N", default_value_t = 60)]
     torture_minutes: u64,
-    /// Number of processes of real runs that are killed or frozen.
+    /// Number of kills and freezes of processes of real runs.
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     faults: u64,
     /// Number of real runs with slow filters, disks and machines.
     #[arg(long, value_name = "N", default_value_t = 500)]
     slow_runs: u64,
-    /// Duration of a real run in which a process is killed every ten seconds.
+    /// Duration of the soak: a real run in which a process is killed every ten seconds.
     #[arg(long, value_name = "N", default_value_t = 60)]
     soak_minutes: u64,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct TestArguments {
-    /// Only the tests of this package, without optional parts; repeated for several.
+    /// Run only the tests of this package, without optional parts. May be repeated.
     #[arg(long, short, value_name = "PACKAGE")]
     package: Vec<String>,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct CiArguments {
-    /// Leave out the steps of `cargo xtask check`, which has passed.
+    /// Skip the steps of `cargo xtask check`, which has passed already.
     #[arg(long)]
     checked: bool,
-    /// Only the steps with programs of this profile.
+    /// Run only the steps with programs of this profile.
     #[arg(long, value_name = "PROFILE")]
     only: Option<Half>,
 }
 
-/// The two halves of the steps after those of `check`. They share no build, so that one waits while the other computes.
+/// Two halves of the steps that follow those of `check`. They share no build and run at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Half {
-    /// Tests, and steps that use programs which are built with them.
+    /// Tests, and steps with programs of the same build.
     Dev,
-    /// Steps that use the released programs.
+    /// Steps with programs of the release build.
     Release,
 }
 
@@ -133,7 +133,7 @@ pub(crate) fn test(arguments: &TestArguments) -> Result<()> {
     testing::run(cargo(&["test", "--no-fail-fast"]).args(packages))
 }
 
-/// Tests that write generated pages: package, target, and the name of the test.
+/// Tests that write generated pages: package, target, and name of the test.
 const GENERATED: &[&[&str]] = &[
     &["sheaf-config", "--test", "suite", "page"],
     &["sheaf-netsim-scenarios", "--lib", "page"],
@@ -141,15 +141,15 @@ const GENERATED: &[&[&str]] = &[
     &["sheaf-swarm", "--test", "suite", "the_table"],
 ];
 
-/// `cargo xtask docs`. Every generated page has a test that compares it with what the code says, and that writes it
-/// where this variable is set.
+/// `cargo xtask docs`. Every generated page has a test that compares it with the code, and that writes the page if a certain
+/// environment variable is set.
 pub(crate) fn docs() -> Result<()> {
     layers::draw()?;
     for tests in GENERATED {
         let arguments = [&["test", "--quiet", "--package"], *tests].concat();
         shell::run(cargo(&arguments).env("UPDATE_DOCS", "1"))?;
     }
-    println!("what changed, if anything:");
+    println!("changed files, if any:");
     let mut git = Command::new("git");
     shell::run(
         git.args(["status", "--short", "docs", "ARCHITECTURE.md", "crates/sheaf-capi/include"])
@@ -180,7 +180,7 @@ fn simulate_drivers(runs: u64, start: u64) -> Result<()> {
     Ok(())
 }
 
-/// The arguments for so many seeds.
+/// Returns the arguments for a range of seeds.
 fn range(runs: u64, start: u64) -> Vec<String> {
     vec!["--runs".to_owned(), runs.to_string(), "--start".to_owned(), start.to_string()]
 }
@@ -207,7 +207,7 @@ pub(crate) fn ci(arguments: &CiArguments) -> Result<()> {
             let release = ReleaseSteps::start()?;
             let dev = dev_steps(&mut steps);
             // A failure does not hide others.
-            let released = steps.step("steps with the released programs", || release.end());
+            let released = steps.step("steps with the release build", || release.end());
             dev.and(released)?;
         }
     }
@@ -231,7 +231,7 @@ fn release_steps(steps: &mut Steps) -> Result<()> {
     steps.step("torture", || torture::command(&TortureArguments::for_every_change()))
 }
 
-/// The steps of [`Half::Release`] in a process of their own, whose output is printed when it has ended.
+/// The steps of [`Half::Release`] in a separate process, whose output is printed when it has ended.
 struct ReleaseSteps {
     process: Child,
     log: PathBuf,
@@ -249,16 +249,16 @@ impl ReleaseSteps {
             .stdin(Stdio::null())
             .stdout(file)
             .stderr(errors);
-        println!("in the meantime, output in {}: cargo xtask ci --checked --only release", log.display());
-        Ok(Self {
-            process: command.spawn().context("cannot start the steps with the released programs")?,
-            log,
-        })
+        println!(
+            "running at the same time, with output in {}: cargo xtask ci --checked --only release",
+            log.display()
+        );
+        Ok(Self { process: command.spawn().context("cannot start the steps with the release build")?, log })
     }
 
-    /// Waits for its end and prints what it printed.
+    /// Waits for the process to end and prints its output.
     fn end(mut self) -> Result<()> {
-        let status = self.process.wait().context("cannot wait for the steps with the released programs")?;
+        let status = self.process.wait().context("cannot wait for the steps with the release build")?;
         let printed = std::fs::read(&self.log).with_context(|| self.log.display().to_string())?;
         println!("{}", String::from_utf8_lossy(&printed));
         ensure!(status.success(), "cargo xtask ci --checked --only release ended with {status}");
@@ -278,7 +278,7 @@ fn python_tests() -> Result<()> {
     shell::run(&mut pytest)
 }
 
-/// Tests with many inputs of each property, and amounts that take too long for every change.
+/// Returns the call for tests with many inputs of each property, and with amounts that take too long for every change.
 fn nightly_tests() -> Command {
     let mut tests = tests();
     tests.arg("--release").env("PROPTEST_CASES", NIGHTLY_CASES).env("SHEAF_NIGHTLY", "1");
@@ -290,7 +290,7 @@ pub(crate) fn nightly(arguments: &NightlyArguments) -> Result<()> {
     let mut steps = Steps::default();
     steps.step("simulation", || simulate(arguments.runs, arguments.start))?;
     steps.step("simulation of the drivers", || simulate_drivers(NIGHTLY_DRIVER_RUNS, arguments.start))?;
-    steps.step("tests, with more of everything", || testing::run(&mut nightly_tests()))?;
+    steps.step("tests with larger amounts", || testing::run(&mut nightly_tests()))?;
     steps.step("planted bugs", || mutants::command(&MutantsArguments::for_a_night()))?;
     let torture = TortureArguments::for_a_night(arguments.torture_minutes, arguments.start);
     steps.step("torture", || torture::command(&torture))?;
@@ -309,7 +309,7 @@ pub(crate) fn nightly(arguments: &NightlyArguments) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// The README's test command is the one that CI runs.
+    /// README.md names the test command that CI runs.
     #[test]
     fn the_readme_has_the_command_that_ci_runs() {
         let readme =

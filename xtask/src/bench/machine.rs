@@ -1,4 +1,4 @@
-//! The machine that measures.
+//! The machine on which figures are measured.
 
 use serde_json::{Value, json};
 use std::fmt;
@@ -15,7 +15,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// This machine, as far as Linux tells; elsewhere some of it stays unknown.
+    /// Returns the properties of this machine. Those that only Linux provides stay unknown elsewhere.
     pub(crate) fn here() -> Self {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         let unknown = || "unknown".to_owned();
@@ -31,11 +31,11 @@ impl Machine {
         }
     }
 
-    /// Why the figures may be worse than the machine.
+    /// Returns a reason why the figures may be worse than on an idle machine.
     pub(crate) fn warning(&self) -> Option<String> {
         let load = self.load.filter(|load| *load > 0.5)?;
         Some(format!(
-            "{load} other programs wanted to run in the last minute: the figures are of a busy machine"
+            "the load average of the last minute is {load}: the figures are those of a busy machine"
         ))
     }
 
@@ -57,7 +57,7 @@ impl fmt::Display for Machine {
     }
 }
 
-/// The value of the first `name : value`.
+/// Returns the value of the first line `name : value`.
 fn field(text: &str, name: &str) -> Option<String> {
     let (_, value) =
         text.lines().filter_map(|line| line.split_once(':')).find(|(found, _)| found.trim() == name)?;

@@ -1,6 +1,6 @@
 //! Requirements of a block that this machine may lack.
 //!
-//! | need | is there when |
+//! | need | satisfied if |
 //! |---|---|
 //! | `root` | this process is root |
 //! | `data:PATH` | the directory with detector data has such a file |
@@ -15,22 +15,22 @@ use std::path::{Path, PathBuf};
 /// The environment variable that names the directory with detector data.
 const DATA_VARIABLE: &str = "SHEAF_DATA";
 
-/// This machine, as far as blocks ask for it.
+/// Properties of this machine that blocks may require.
 #[derive(Debug)]
 pub(super) struct Machine {
-    /// Where pages get their directories.
+    /// Parent of the directories of pages.
     pub(super) directory: PathBuf,
     /// The command under test.
     pub(super) sheaf: PathBuf,
     /// The interpreter of the Python package.
     pub(super) python: OsString,
-    /// Detector data, where there are some.
+    /// Directory with detector data, which may be missing.
     pub(super) data: PathBuf,
     features: Vec<String>,
 }
 
 impl Machine {
-    /// `features` are the optional parts that the command is built with, as `package/feature`.
+    /// Inspects the machine. `features` are the optional parts of the command, as `package/feature`.
     pub(super) fn new(directory: PathBuf, sheaf: PathBuf, features: Vec<String>) -> Self {
         let data = std::env::var_os(DATA_VARIABLE);
         Self {
@@ -42,7 +42,7 @@ impl Machine {
         }
     }
 
-    /// Why a block cannot run here; `None` where it can.
+    /// Returns the reason why a block cannot run here; `None` if it can.
     pub(super) fn lacks(&self, needs: &[String]) -> Option<String> {
         needs.iter().find_map(|need| self.lacks_one(need))
     }
@@ -52,7 +52,7 @@ impl Machine {
         let (is_there, reason) = match kind {
             "data" => {
                 let path = self.data.join(name);
-                (path.exists(), format!("{} is not there; set {DATA_VARIABLE}", path.display()))
+                (path.exists(), format!("{} does not exist; set {DATA_VARIABLE}", path.display()))
             }
             "python" => {
                 let python = self.python.display();
@@ -85,13 +85,13 @@ fn is_on_path(program: &str) -> bool {
     find(program.as_ref()).is_some()
 }
 
-/// The file of a program on the search path.
+/// Returns the file of a program on the search path.
 fn find(program: &Path) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
-/// A program by its file: the pages' own search path begins with a program that calls this one by the same name.
+/// Returns a program by its full path. The search path of the pages begins with a program of the same name, which calls this one.
 fn absolute(program: OsString) -> OsString {
     let is_name = Path::new(&program).components().count() == 1;
     is_name.then(|| find(program.as_ref())).flatten().map_or(program, PathBuf::into_os_string)

@@ -1,9 +1,9 @@
-//! Whether a command printed what its page shows.
+//! Comparison of the output of a command with its page.
 //!
-//! Numbers differ from run to run and machine to machine, so only words are compared: each line of the page must have its
-//! words, in their order, in one line that was printed. A line `...` stands for any number of lines.
+//! Numbers differ between runs and machines, so only words are compared: the words of each line of the page must occur, in their
+//! order, in one printed line. A line `...` stands for any number of lines.
 
-/// The first line of the page that nothing printed agrees with.
+/// Returns the first line of the page that matches no printed line.
 pub(super) fn first_missing<'a>(shown: &'a str, printed: &str) -> Option<&'a str> {
     shown.lines().find(|line| {
         let words: Vec<&str> = words(line).collect();
@@ -11,7 +11,7 @@ pub(super) fn first_missing<'a>(shown: &'a str, printed: &str) -> Option<&'a str
     })
 }
 
-/// The words of a line that no run changes: those without digits.
+/// Returns the words of a line without digits, which are the same in every run.
 fn words(line: &str) -> impl Iterator<Item = &str> {
     let is_stable = |word: &&str| !word.contains(|c: char| c.is_ascii_digit());
     line.split_whitespace().filter(is_stable).filter(|word| *word != "...")

@@ -1,14 +1,14 @@
-//! The code blocks of a page, and what the comments before them say.
+//! The code blocks of a page, and the comments before them.
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-/// Opens a comment that says something about the next block.
+/// Opening of a comment that controls the next block.
 const COMMENT: &str = "<!-- docs-test:";
 
-/// A page with the blocks that a test can do something with.
+/// A page with the blocks that can be tested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Page {
-    /// From the root of the repository.
+    /// Path from the root of the repository.
     pub(super) path: String,
     pub(super) blocks: Vec<Block>,
 }
@@ -16,7 +16,7 @@ pub(super) struct Page {
 /// A block, or an expectation about the one before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Block {
-    /// The line of its opening fence, from 1.
+    /// Line of the opening fence, from 1.
     pub(super) line: usize,
     pub(super) action: Action,
     /// Commands that run first.
@@ -28,7 +28,7 @@ pub(super) struct Block {
 /// Treatment of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Action {
-    /// Run these commands; the last one ends with this status.
+    /// Run these commands; the last one must end with this status.
     Shell { commands: String, status: u8 },
     /// Run this program.
     Python(String),
@@ -36,9 +36,9 @@ pub(super) enum Action {
     Configuration(String),
     /// Write a file.
     File { name: String, text: String },
-    /// The block before printed this.
+    /// Compare the output of the previous block with this.
     Output(String),
-    /// Nothing, for this reason.
+    /// Skip the block for this reason.
     Skip(String),
 }
 
@@ -64,7 +64,7 @@ impl Page {
                 let mut said = said.to_owned();
                 while !said.contains("-->") {
                     let (_, more) =
-                        lines.next().with_context(|| format!("{}: no end of comment", place()))?;
+                        lines.next().with_context(|| format!("{}: the comment has no end", place()))?;
                     said.push('\n');
                     said.push_str(more);
                 }
@@ -98,11 +98,11 @@ impl Comments {
             "skip" => self.skip = Some(rest.to_owned()),
             "file" => self.file = Some(rest.to_owned()),
             "output" => self.is_output = true,
-            "status" => self.status = Some(rest.parse().context("a status is a number")?),
+            "status" => self.status = Some(rest.parse().context("a status must be a number")?),
             "run" => self.before = format!("{rest}\n"),
-            _ => bail!("`{word}` is none of needs, skip, file, output, status, run"),
+            _ => bail!("unknown word `{word}`; use needs, skip, file, output, status or run"),
         }
-        ensure!(rest.is_empty() == (word == "output"), "`{word}` has too little or too much behind it");
+        ensure!(rest.is_empty() == (word == "output"), "`{word}` is followed by too little or too much");
         Ok(())
     }
 
@@ -116,7 +116,7 @@ impl Comments {
             && before.is_empty()
     }
 
-    /// The block in this language; several where it shows commands with their output.
+    /// Returns the blocks of a fence in this language: several if it shows commands with their output.
     fn block(self, line: usize, language: &str, body: String) -> Result<Vec<Block>> {
         let status = self.status.unwrap_or(0);
         let block = |action| Block { line, action, before: self.before.clone(), needs: self.needs.clone() };
@@ -142,7 +142,7 @@ impl Comments {
             "python" => Action::Python(body),
             "toml" => Action::Configuration(body),
             _ => {
-                ensure!(self.is_empty(), "a block in `{language}` can only be skipped, a file or output");
+                ensure!(self.is_empty(), "a block in `{language}` can only have `skip`, `file` or `output`");
                 return Ok(Vec::new());
             }
         };
@@ -150,7 +150,7 @@ impl Comments {
     }
 }
 
-/// Divides what a terminal shows: commands stand behind `$ `.
+/// Splits a terminal session into commands, which follow `$ `, and output.
 fn typed_and_printed(body: &str) -> (String, String) {
     let (mut typed, mut printed) = (String::new(), String::new());
     for line in body.lines() {

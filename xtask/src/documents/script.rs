@@ -1,6 +1,6 @@
-//! The shell script of a page, and what became of it.
+//! The shell script of a page, and its results.
 //!
-//! One shell runs all blocks of a page. It tells on a file of its own where it is, so that a failure names its line.
+//! One shell runs all blocks of a page. It writes its progress to a separate file, so that a failure names its line.
 
 use super::needs::Machine;
 use super::output;
@@ -12,14 +12,14 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// A page that takes so long waits for something that does not come.
+/// Time after which a page is considered to hang.
 const WATCHDOG: Duration = Duration::from_secs(600);
 
-/// The folder with what the harness itself writes, in a page's directory.
+/// Folder in a page's directory for the files of the harness.
 const OWN: &str = ".docs-test";
 
-/// Opening of a script. A failure in any command ends it, and its text goes to the progress. Commands in the background are noted
-/// when the next command begins: the shell's own list forgets those that have ended.
+/// Opening of a script. A failing command ends the script and is written to the progress. Background commands are recorded when
+/// the next command begins, because the shell's own list forgets those that have ended.
 const PROLOGUE: &str = r#"set -eE -o pipefail
 own=$PWD/.docs-test
 exec 3>>"$own/progress"
@@ -28,8 +28,8 @@ last_job= jobs_begun=()
 trap '[ "${!:-}" = "$last_job" ] || { last_job=$!; jobs_begun+=("$last_job"); }' DEBUG
 "#;
 
-/// End of a script: commands that were left in the background are asked to end, as a reader does with Ctrl-C, and must end well. The
-/// shell has no status of those that the page itself has waited for.
+/// End of a script. Commands that still run in the background are interrupted, as by Ctrl-C, and must succeed. The shell has no
+/// status of those that the page itself has waited for.
 const EPILOGUE: &str = r#"echo "commands in the background" >&3
 for job in $(jobs -p); do kill -INT "$job" 2>/dev/null || true; done
 for job in "${jobs_begun[@]}"; do
@@ -52,7 +52,7 @@ pub(super) struct Outcome {
 ///
 /// # Errors
 ///
-/// A command failed, or did not print what the page shows.
+/// If a command fails, or its output differs from that on the page.
 pub(super) fn run(machine: &Machine, page: &Page, directory: &Path) -> Result<Outcome> {
     let own = directory.join(OWN);
     std::fs::create_dir_all(own.join("bin"))?;
@@ -86,12 +86,12 @@ fn reason_to_skip(machine: &Machine, block: &Block) -> Option<String> {
     }
 }
 
-/// The shell's words for a block; `None` where there is nothing to run.
+/// Returns the shell commands of a block; `None` if there is nothing to run.
 fn commands(block: &Block, index: usize, own: &Path) -> Result<Option<String>> {
     let kept = |text: &str, kind: &str| -> Result<String> {
         let name = format!("{index}.{kind}");
         std::fs::write(own.join(&name), text)?;
-        // The page may have changed the directory; files of the harness stay where they are.
+        // Absolute path: the page may have changed the directory.
         Ok(format!("'{}'", own.join(name).display()))
     };
     let commands = match &block.action {
@@ -100,7 +100,7 @@ fn commands(block: &Block, index: usize, own: &Path) -> Result<Option<String>> {
             format!("set +eE\n{commands}ended=$?\nset -eE\n[ $ended = {status} ]\n")
         }
         Action::Python(text) => format!("python3 {}\n", kept(text, "py")?),
-        // Findings about this machine are none about the page.
+        // Findings about this machine are not faults of the page.
         Action::Configuration(text) => {
             format!("sheaf doctor --config {} || [ $? = 3 ]\n", kept(text, "toml")?)
         }
@@ -115,9 +115,9 @@ fn commands(block: &Block, index: usize, own: &Path) -> Result<Option<String>> {
 
 fn execute(machine: &Machine, directory: &Path) -> Result<ExitStatus> {
     let own = directory.join(OWN);
-    // Interpreters of virtual environments know themselves by their path: a link would be another.
+    // Interpreters of virtual environments find their environment by their path, so a link would not work.
     let python = format!("exec '{}' \"$@\"", machine.python.display());
-    // A page that builds the workspace would take minutes, and the lock of the target directory.
+    // A page that builds the workspace would take minutes, and hold the lock of the target directory.
     let cargo = "echo 'docs-test does not build: put a comment `skip ...` before this block' >&2; exit 1";
     for (name, body) in [("python", &*python), ("python3", &*python), ("cargo", cargo)] {
         let path = own.join("bin").join(name);
@@ -131,7 +131,7 @@ fn execute(machine: &Machine, directory: &Path) -> Result<ExitStatus> {
     let mut bash = Command::new("bash");
     bash.arg(own.join("script")).current_dir(directory).env("PATH", path).stdin(Stdio::null());
     bash.env("SHEAF_DATA", &machine.data).env("PYTHONPATH", directory.join("crates/sheaf-python/python"));
-    // Its own group: a page that hangs is ended with all that it has started.
+    // Own process group, so that a page that hangs is ended with all that it has started.
     bash.process_group(0);
     wait(bash.spawn().context("cannot start bash")?)
 }
@@ -152,7 +152,7 @@ fn wait(mut shell: Child) -> Result<ExitStatus> {
     }
 }
 
-/// Where the script ended, and what the block there printed last.
+/// Returns where the script ended, and the last output of the block there.
 fn failure(page: &Page, directory: &Path) -> String {
     let own = directory.join(OWN);
     let progress = std::fs::read_to_string(own.join("progress")).unwrap_or_default();

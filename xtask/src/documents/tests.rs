@@ -7,7 +7,7 @@ fn actions(text: &str) -> Vec<Action> {
     page.blocks.into_iter().map(|block| block.action).collect()
 }
 
-/// Every page can be taken apart: the quick part of what `docs-test` does.
+/// Parses every page, which is the quick part of `docs-test`.
 #[test]
 fn all_pages_are_well_formed() {
     let blocks: usize = pages(&[]).expect("pages").iter().map(|page| page.blocks.len()).sum();
@@ -38,7 +38,7 @@ fn comments_belong_to_the_next_block() {
 }
 
 #[test]
-fn comments_that_mean_nothing_are_refused() {
+fn malformed_comments_are_refused() {
     for text in [
         "<!-- docs-test: needs jq -->\nwords\n",
         "<!-- docs-test: needs jq -->\n",
@@ -52,14 +52,14 @@ fn comments_that_mean_nothing_are_refused() {
 }
 
 #[test]
-fn words_of_a_page_must_be_printed_in_their_order_and_numbers_need_not() {
+fn words_of_a_page_must_be_printed_in_order_and_numbers_may_differ() {
     let printed = "events built   17  3/s\n  stored 17\n";
     assert_eq!(first_missing("events built 588 305\n...\nstored 4\n", printed), None);
     assert_eq!(first_missing("built events\n", printed), Some("built events"));
     assert_eq!(first_missing("events built\nrejected\n", printed), Some("rejected"));
 }
 
-/// A page whose command fails, one that prints something else, and one that is right.
+/// Runs a page whose command fails, one with other output, and a correct one.
 #[test]
 fn failures_name_their_line() {
     let directory = std::env::temp_dir().join(format!("sheaf-docs-test-{}", std::process::id()));

@@ -1,4 +1,4 @@
-//! The house as ARCHITECTURE.md shows it: a picture of floors, packages and arrows, and the table of who may know whom.
+//! The crates as ARCHITECTURE.md shows them: a diagram of floors, packages and arrows, and the table of permitted dependencies.
 
 use super::table::{Floor, LAYERS, Layer};
 use crate::problem::Problem;
@@ -12,11 +12,11 @@ const PICTURE: &str = "docs/architecture.svg";
 const BEGIN: &str = "<!-- begin: who may know whom -->\n";
 const END: &str = "<!-- end: who may know whom -->\n";
 
-/// Files that differ from those that the table yields.
+/// Returns a problem for each generated file that is out of date.
 pub(super) fn check() -> Result<Vec<Problem>> {
     let stale = |(path, text): (&'static str, String)| {
         let there = std::fs::read_to_string(workspace::root().join(path)).unwrap_or_default();
-        (there != text).then(|| Problem::new(path, "is out of date; `cargo xtask docs` makes it again"))
+        (there != text).then(|| Problem::new(path, "is out of date; run `cargo xtask docs`"))
     };
     Ok(files()?.into_iter().filter_map(stale).collect())
 }
@@ -30,8 +30,8 @@ pub(super) fn write() -> Result<()> {
 
 fn files() -> Result<[(&'static str, String); 2]> {
     let page = std::fs::read_to_string(workspace::root().join(PAGE)).context(PAGE)?;
-    let (before, rest) = page.split_once(BEGIN).context("ARCHITECTURE.md has no place for the table")?;
-    let (_, after) = rest.split_once(END).context("ARCHITECTURE.md has no end of the table")?;
+    let (before, rest) = page.split_once(BEGIN).context("ARCHITECTURE.md has no begin mark of the table")?;
+    let (_, after) = rest.split_once(END).context("ARCHITECTURE.md has no end mark of the table")?;
     Ok([(PAGE, format!("{before}{BEGIN}{}{END}{after}", table())), (PICTURE, picture())])
 }
 
@@ -39,7 +39,7 @@ fn layers_of(floor: Floor) -> impl Iterator<Item = &'static Layer> {
     LAYERS.iter().filter(move |layer| layer.floor == floor)
 }
 
-/// The table of packages, grouped by floor from the ground up.
+/// Returns the table of packages, grouped by floor from the ground up.
 fn table() -> String {
     let mut text = String::from("| crate | may depend on | reason |\n|---|---|---|\n");
     for floor in Floor::ALL {
@@ -56,7 +56,7 @@ fn short(package: &str) -> &str {
     package.strip_prefix("sheaf-").unwrap_or(package)
 }
 
-/// Dependencies that no other dependency implies.
+/// Returns the dependencies that no other dependency implies.
 fn direct(layer: &Layer) -> Vec<&'static str> {
     let implied: BTreeSet<_> = layer.may_know.iter().flat_map(|known| reached(known)).collect();
     layer.may_know.iter().copied().filter(|known| !implied.contains(known)).collect()
@@ -68,7 +68,7 @@ fn reached(package: &str) -> BTreeSet<&'static str> {
     known.flat_map(|known| reached(known).into_iter().chain([*known])).collect()
 }
 
-/// Pixels.
+/// Width of the diagram in pixels.
 const WIDTH: usize = 1180;
 const LABELS: usize = 130;
 const ROW: usize = 96;
@@ -83,7 +83,7 @@ struct Spot {
     half: usize,
 }
 
-/// Places of all packages. On each floor they are in the order of the packages below that they know, which keeps arrows short.
+/// Returns the positions of all packages. Packages of a floor are ordered by their dependencies below, which keeps arrows short.
 fn spots() -> BTreeMap<&'static str, Spot> {
     let mut spots: BTreeMap<&'static str, Spot> = BTreeMap::new();
     for (floor, height) in Floor::ALL.into_iter().zip((0..Floor::ALL.len()).rev()) {
@@ -142,7 +142,7 @@ fn picture() -> String {
     svg
 }
 
-/// From the lower edge of a box to the upper edge of a box below, or from side to side on the same floor.
+/// Returns an arrow from the lower edge of a box to the upper edge of a box below, or from side to side on the same floor.
 fn arrow(from: Spot, to: Spot) -> String {
     let path = if from.y == to.y {
         let (start, end) = (from.x, to.x);

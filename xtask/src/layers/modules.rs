@@ -1,28 +1,28 @@
-//! The direction of the arrows inside a package: modules side by side must not use one another in a circle.
+//! The direction of dependencies inside a package: modules with the same parent must not depend on each other in a cycle.
 //!
-//! A parent and its children may know one another: together they are one idea, the children hold its parts. Modules with the same
-//! parent are ideas of their own, and a reader can learn them one after the other only if their arrows go one way. Uses are read
-//! from the text, tests left out; a name that a module re-exports counts for the module that defines it.
+//! A parent and its children may use each other: together they are one idea, and the children are its parts. Modules with the same
+//! parent are separate ideas, and a reader can learn them one after the other only if their dependencies go one way. Uses are read
+//! from the source text without tests. A re-exported name counts for the module that defines it.
 
 use crate::problem::Problem;
 use crate::rust_source::{code_only, without_tests};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// Packages that still have circles, and how many. A number here only falls.
-const NOT_YET_STRAIGHT: [(&str, usize); 0] = [];
+/// Packages with their number of known cycles, which may only decrease.
+const KNOWN_CYCLES: [(&str, usize); 0] = [];
 
 /// The path of a module in its package: empty for the root.
 type ModulePath = Vec<String>;
 
-/// The modules of one package, and what each takes from which other.
+/// The modules of one package, and the names that each uses of the others.
 struct Package {
     modules: BTreeMap<ModulePath, String>,
-    /// The module that a re-exported name comes from, by the module that re-exports it.
+    /// Module and name that each re-exported name refers to.
     exports: BTreeMap<(ModulePath, String), (ModulePath, String)>,
 }
 
-/// A problem for each circle of modules in the packages that these files belong to. Files are given with their text.
+/// Returns a problem for each cycle of modules in the packages of these files, which are given as path and text.
 pub(super) fn check(files: &[(String, String)]) -> Vec<Problem> {
     let mut packages: BTreeMap<&str, BTreeMap<ModulePath, String>> = BTreeMap::new();
     for (path, source) in files {
@@ -30,25 +30,21 @@ pub(super) fn check(files: &[(String, String)]) -> Vec<Problem> {
             packages.entry(folder).or_default().insert(module, without_tests(&code_only(source)));
         }
     }
-    packages
-        .into_iter()
-        .flat_map(|(folder, modules)| judge(folder, circles(&Package::new(modules))))
-        .collect()
+    packages.into_iter().flat_map(|(folder, modules)| judge(folder, cycles(&Package::new(modules)))).collect()
 }
 
-/// The circles of a package, where there are more than are known; else that there are fewer.
-fn judge(folder: &str, circles: Vec<String>) -> Vec<Problem> {
-    let known = NOT_YET_STRAIGHT.iter().find(|(known, _)| *known == folder).map_or(0, |(_, known)| *known);
-    if circles.len() < known {
-        let text =
-            format!("has {} circles of modules, not {known}: say so in NOT_YET_STRAIGHT", circles.len());
+/// Returns the cycles of a package if there are more than known, or a problem if there are fewer.
+fn judge(folder: &str, cycles: Vec<String>) -> Vec<Problem> {
+    let known = KNOWN_CYCLES.iter().find(|(known, _)| *known == folder).map_or(0, |(_, known)| *known);
+    if cycles.len() < known {
+        let text = format!("has {} cycles of modules, not {known}: update KNOWN_CYCLES", cycles.len());
         return vec![Problem::new(folder, text)];
     }
-    let is_more = circles.len() > known;
-    circles.into_iter().filter(|_| is_more).map(|text| Problem::new(folder, text)).collect()
+    let is_more = cycles.len() > known;
+    cycles.into_iter().filter(|_| is_more).map(|text| Problem::new(folder, text)).collect()
 }
 
-/// The source folder and the module that a file is; `None` for tests and whatever is not part of a package's own code.
+/// Returns source folder and module of a file; `None` for tests and other files that are not part of a package's own code.
 fn module_of(path: &str) -> Option<(&str, ModulePath)> {
     let at = path.find("src/")? + "src".len();
     let (folder, inner) = (&path[..at], path[at + 1..].strip_suffix(".rs")?);
@@ -79,7 +75,7 @@ impl Package {
         package
     }
 
-    /// The deepest module that a path leads to, with the name that is taken from it. `None` for paths of other packages.
+    /// Resolves a path to the deepest module and the name that is used of it. `None` for paths of other packages.
     fn locate(&self, from: &ModulePath, path: &[String]) -> Option<(ModulePath, String)> {
         let supers = path.iter().take_while(|part| *part == "super").count();
         let (base, rest) = match path.first()?.as_str() {
@@ -91,7 +87,7 @@ impl Package {
         Some(self.descend(base, rest))
     }
 
-    /// As [`locate`](Self::locate), for a path that begins with a child of the module.
+    /// Does the same as [`locate`](Self::locate) for a path that begins with a child of the module.
     fn locate_child(&self, from: &ModulePath, path: &[String]) -> Option<(ModulePath, String)> {
         let found = self.descend(from.clone(), path);
         (found.0 != *from).then_some(found)
@@ -118,7 +114,7 @@ impl Package {
         found
     }
 
-    /// Every module that a module uses, with the names that it takes.
+    /// Returns every module that a module uses, with the names used.
     fn uses(&self, module: &ModulePath) -> BTreeMap<ModulePath, BTreeSet<String>> {
         let mut uses: BTreeMap<ModulePath, BTreeSet<String>> = BTreeMap::new();
         for path in named_paths(&self.modules[module]) {
@@ -133,10 +129,10 @@ impl Package {
     }
 }
 
-/// Arrows between modules with the same parent: from, to, and the names that make them.
+/// Dependencies between modules with the same parent: from, to, and the names used.
 type Arrows = BTreeMap<ModulePath, BTreeMap<ModulePath, BTreeSet<String>>>;
 
-fn circles(package: &Package) -> Vec<String> {
+fn cycles(package: &Package) -> Vec<String> {
     let mut floors: BTreeMap<ModulePath, Arrows> = BTreeMap::new();
     for module in package.modules.keys() {
         for (used, names) in package.uses(module) {
@@ -150,23 +146,23 @@ fn circles(package: &Package) -> Vec<String> {
             from.entry(used[..=shared].to_vec()).or_default().extend(names);
         }
     }
-    floors.values().flat_map(circles_on_floor).collect()
+    floors.values().flat_map(cycles_on_floor).collect()
 }
 
-/// A text for each set of modules that reach one another.
-fn circles_on_floor(arrows: &Arrows) -> Vec<String> {
+/// Returns a text for each set of modules that depend on each other.
+fn cycles_on_floor(arrows: &Arrows) -> Vec<String> {
     let reached: BTreeMap<_, _> = arrows.keys().map(|module| (module, reach(arrows, module))).collect();
     let mut told: BTreeSet<&ModulePath> = BTreeSet::new();
     let mut texts = Vec::new();
     for (module, reach) in &reached {
-        let circle: BTreeSet<&ModulePath> = reach
+        let cycle: BTreeSet<&ModulePath> = reach
             .iter()
             .copied()
             .filter(|other| reached.get(other).is_some_and(|back| back.contains(module)))
             .collect();
-        if circle.contains(module) && !told.contains(module) {
-            texts.push(describe(arrows, &circle));
-            told.extend(circle);
+        if cycle.contains(module) && !told.contains(module) {
+            texts.push(describe(arrows, &cycle));
+            told.extend(cycle);
         }
     }
     texts
@@ -184,13 +180,13 @@ fn reach<'a>(arrows: &'a Arrows, from: &ModulePath) -> BTreeSet<&'a ModulePath> 
     reached
 }
 
-fn describe(arrows: &Arrows, circle: &BTreeSet<&ModulePath>) -> String {
+fn describe(arrows: &Arrows, cycle: &BTreeSet<&ModulePath>) -> String {
     let mut text = format!(
-        "{} modules use one another in a circle; move what both sides need below them, so that arrows go one way:",
-        circle.len()
+        "{} modules use each other in a cycle; move their common needs to a module below, so that dependencies go one way:",
+        cycle.len()
     );
-    for (from, targets) in arrows.iter().filter(|(from, _)| circle.contains(from)) {
-        for (to, names) in targets.iter().filter(|(to, _)| circle.contains(to)) {
+    for (from, targets) in arrows.iter().filter(|(from, _)| cycle.contains(from)) {
+        for (to, names) in targets.iter().filter(|(to, _)| cycle.contains(to)) {
             let names: Vec<&str> = names.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
             text += &format!("\n    {} uses {} ({})", from.join("::"), to.join("::"), names.join(", "));
         }
@@ -198,12 +194,12 @@ fn describe(arrows: &Arrows, circle: &BTreeSet<&ModulePath>) -> String {
     text
 }
 
-/// Paths of `pub use`, in full.
+/// Returns the paths of `pub use` in full.
 fn exported_paths(code: &str) -> Vec<Vec<String>> {
     imports(code).filter(|import| import.is_exported).flat_map(|import| expand(&code[import.tree])).collect()
 }
 
-/// Paths that the code names: those of `use`, and those in expressions and types that have two parts or more.
+/// Returns all paths in the code: those of `use`, and those with two or more parts in expressions and types.
 fn named_paths(code: &str) -> Vec<Vec<String>> {
     let mut paths: Vec<Vec<String>> = Vec::new();
     let mut at = 0;
@@ -218,7 +214,7 @@ fn named_paths(code: &str) -> Vec<Vec<String>> {
     paths
 }
 
-/// Paths of two parts or more in code without imports.
+/// Returns paths of two or more parts in code without imports.
 fn paths_in(code: &str) -> impl Iterator<Item = Vec<String>> {
     let is_part = |character: char| character.is_alphanumeric() || character == '_' || character == ':';
     let words = code.split(move |character: char| !is_part(character));
@@ -229,7 +225,7 @@ fn paths_in(code: &str) -> impl Iterator<Item = Vec<String>> {
 /// A `use` item.
 struct Import {
     is_exported: bool,
-    /// Place of what stands between `use` and the semicolon.
+    /// Range of the text between `use` and the semicolon.
     tree: Range<usize>,
 }
 
@@ -245,7 +241,7 @@ fn imports(code: &str) -> impl Iterator<Item = Import> {
     })
 }
 
-/// The paths of a tree such as `a::{b, c::{self, d as e}}`, under the names that they have in the module that imports them.
+/// Returns the paths of a tree such as `a::{b, c::{self, d as e}}`, with their names in the importing module.
 fn expand(tree: &str) -> Vec<Vec<String>> {
     let tree = tree.trim();
     let Some((prefix, body)) = tree.strip_suffix('}').and_then(|tree| tree.split_once('{')) else {
@@ -288,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn modules_that_use_one_another_are_found() {
+    fn modules_that_use_each_other_are_found() {
         let files = [
             ("crates/a/src/lib.rs", "mod one; mod two; mod three;"),
             ("crates/a/src/one.rs", "use crate::two::{self, Two};"),
@@ -296,13 +292,13 @@ mod tests {
             ("crates/a/src/three.rs", "pub struct Three; fn back() { super::one::go() }"),
         ];
         let found = found(&files);
-        assert!(found.starts_with("crates/a/src: 3 modules use one another in a circle"), "{found}");
+        assert!(found.starts_with("crates/a/src: 3 modules use each other in a cycle"), "{found}");
         assert!(found.contains("one uses two (Two)"), "{found}");
         assert!(found.contains("three uses one (go)"), "{found}");
     }
 
     #[test]
-    fn what_a_module_passes_on_counts_for_where_it_is_from() {
+    fn a_re_exported_name_counts_for_the_module_that_defines_it() {
         let files = [
             ("crates/a/src/lib.rs", "mod low; mod high; pub use high::Name;"),
             ("crates/a/src/high.rs", "pub use crate::low::Name; use crate::low::other;"),
@@ -312,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_end_like_an_import_are_none() {
+    fn words_that_end_in_use_are_no_imports() {
         let code =
             "pub(super) struct Cause {\n    of: super::two::Two,\n}\npub(crate) use crate::three::Three;\n";
         assert_eq!(
@@ -323,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn parents_children_and_tests_are_no_circle() {
+    fn parents_children_and_tests_are_no_cycle() {
         let files = [
             ("crates/a/src/lib.rs", "mod one; mod two;"),
             ("crates/a/src/one.rs", "mod part; use crate::two::Two; pub struct One(part::Part);"),

@@ -1,6 +1,6 @@
-//! Who may know whom. `cargo xtask docs` makes the picture and the table of ARCHITECTURE.md from this.
+//! Permitted dependencies. `cargo xtask docs` generates the diagram and the table of ARCHITECTURE.md from this.
 
-/// A floor of the house. A package knows only packages of its own floor and of those below.
+/// A floor of the architecture. A package depends only on packages of its own floor and of those below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Floor {
     Vocabulary,
@@ -63,16 +63,16 @@ pub(super) struct Layer {
     pub(super) package: &'static str,
     /// Its floor.
     pub(super) floor: Floor,
-    /// Packages of this workspace that it may know.
+    /// Packages of this workspace that it may depend on.
     pub(super) may_know: &'static [&'static str],
-    /// Packages from outside that it may use, each justified under `docs/decisions/`.
+    /// External packages that it may depend on, each justified under `docs/decisions/`.
     pub(super) may_use: &'static [&'static str],
-    /// Why no more.
+    /// Reason for the restriction.
     pub(super) reason: &'static str,
 }
 
-/// All packages, from the vocabulary upwards: a package knows only packages above it in this table, so that there is
-/// no circle. Tests may use any package above, too.
+/// All packages, from the vocabulary upwards. A package depends only on packages above it in this table, so that there is no
+/// cycle. Tests may use any package above, too.
 pub(super) const LAYERS: &[Layer] = &[
     Layer {
         package: "sheaf-wire",
@@ -401,16 +401,16 @@ pub(super) const LAYERS: &[Layer] = &[
     },
 ];
 
-/// The packages that do no I/O, read no clock, start no thread and draw no random number of the system's.
+/// Packages that do no I/O, read no clock, start no thread and use no randomness of the system.
 pub(super) const PURE: &[&str] =
     &["sheaf-wire", "sheaf-protocol", "sheaf-recovery", "sheaf-shaping", "sheaf-time"];
 
-/// Packages that they may link, through however many others. Procedural macros run in the compiler and do not count.
+/// Packages that pure packages may link, directly or indirectly. Procedural macros run in the compiler and do not count.
 pub(super) const PURE_MAY_LINK: &[&str] = &[
     "bytes",
     "crc-fast",
-    // Of crc-fast: traits for whatever computes digests. What another version of these needs, which signs requests, counts
-    // here, too: it computes, and nothing else.
+    // Dependencies of crc-fast: traits for digests. Dependencies of another version of them, which signs requests, count here,
+    // too: they only compute.
     "block-buffer",
     "cmov",
     "crypto-common",
@@ -425,20 +425,23 @@ pub(super) const PURE_MAY_LINK: &[&str] = &[
     "zerocopy",
 ];
 
-/// Names that must not occur in their sources outside tests, with reasons.
+/// Names that must not occur in sources of pure packages outside tests, with reasons.
 pub(super) const PURE_NEVER_NAMES: &[(&str, &str)] = &[
-    ("std::net", "sockets belong into the transports"),
-    ("std::fs", "files belong into sheaf-store"),
-    ("std::io", "input and output belong to those who drive a role"),
-    ("std::os", "the operating system belongs to those who drive a role"),
+    ("std::net", "sockets belong in the transports"),
+    ("std::fs", "files belong in sheaf-store"),
+    ("std::io", "input and output belong to the driver of a role"),
+    ("std::os", "the operating system belongs to the driver of a role"),
     ("std::process", "a role is not a process"),
     ("std::env", "settings are given to a role by its driver"),
     ("std::thread", "a role has no thread of its own"),
     ("thread_local", "a role has no thread of its own"),
-    ("Instant", "time is given to a role, as `Timestamp`"),
-    ("SystemTime", "time is given to a role, as `Timestamp`"),
-    ("RandomState", "same seed, same log: use `FxHashMap` and never iterate it, or a `BTreeMap`"),
-    ("HashMap", "its hasher is seeded by the system: `FxHashMap`, or `BTreeMap`"),
-    ("HashSet", "its hasher is seeded by the system: `FxHashSet`, or `BTreeSet`"),
+    ("Instant", "a role receives the time as `Timestamp`"),
+    ("SystemTime", "a role receives the time as `Timestamp`"),
+    (
+        "RandomState",
+        "the same seed must give the same log: use `FxHashMap` and never iterate it, or a `BTreeMap`",
+    ),
+    ("HashMap", "its hasher is seeded by the system: use `FxHashMap` or `BTreeMap`"),
+    ("HashSet", "its hasher is seeded by the system: use `FxHashSet` or `BTreeSet`"),
     ("DefaultHasher", "its result may change with the compiler"),
 ];

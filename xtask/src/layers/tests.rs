@@ -4,7 +4,7 @@ fn real() -> Packages {
     Packages::read().expect("cargo metadata works where cargo test does")
 }
 
-/// The texts of all problems, with a dependency of `package` on `needed` planted.
+/// Returns the texts of all problems after adding a dependency of `package` on `needed`.
 fn with_planted(package: &str, needed: &str) -> String {
     let mut packages = real();
     packages.normal.entry(package.to_owned()).or_default().insert(needed.to_owned());
@@ -22,20 +22,20 @@ fn this_workspace_keeps_its_layers() {
 }
 
 #[test]
-fn a_role_that_knows_a_transport_is_found() {
+fn a_role_that_depends_on_a_transport_is_found() {
     let found = with_planted("sheaf-protocol", "sheaf-tcp");
     assert!(found.contains("sheaf-protocol: depends on sheaf-tcp"), "{found}");
     assert!(found.contains("sheaf-protocol: links mio"), "{found}");
 }
 
 #[test]
-fn a_transport_that_knows_the_protocol_is_found() {
+fn a_transport_that_depends_on_the_protocol_is_found() {
     let found = with_planted("sheaf-transport", "sheaf-protocol");
     assert!(found.contains("sheaf-transport: depends on sheaf-protocol"), "{found}");
 }
 
 #[test]
-fn a_transport_that_knows_another_is_found() {
+fn a_transport_that_depends_on_another_is_found() {
     let found = with_planted("sheaf-shm", "sheaf-tcp");
     assert!(found.contains("sheaf-shm: depends on sheaf-tcp"), "{found}");
 }
@@ -54,13 +54,13 @@ fn io_behind_an_allowed_package_is_found() {
 }
 
 #[test]
-fn a_new_package_needs_a_line_and_an_old_line_must_go() {
+fn a_new_package_needs_an_entry_and_an_old_entry_must_go() {
     let mut packages = real();
     packages.members.insert("sheaf-new".to_owned());
     packages.members.remove("sheaf-buffer");
     packages.normal.entry("sheaf-config".to_owned()).or_default().remove("toml");
     let found = texts(check_direction(&packages));
-    for expected in ["sheaf-new: has no line", "sheaf-buffer: is in the table", "does not depend on toml"] {
+    for expected in ["sheaf-new: has no entry", "sheaf-buffer: is in the table", "does not depend on toml"] {
         assert!(found.contains(expected), "{expected} not in {found}");
     }
 }
@@ -74,17 +74,17 @@ fn tests_use_only_what_is_below_them() {
 }
 
 #[test]
-fn the_table_has_no_circle() {
+fn the_table_has_no_cycle() {
     for (place, layer) in LAYERS.iter().enumerate() {
         for known in layer.may_know {
             let above = LAYERS[..place].iter().any(|above| above.package == *known);
-            assert!(above, "{} knows {known}, which does not stand above it", layer.package);
+            assert!(above, "{} depends on {known}, which is not above it", layer.package);
         }
     }
 }
 
 #[test]
-fn names_that_read_the_world_are_found_in_every_spelling() {
+fn names_with_access_to_the_outside_world_are_found_in_every_spelling() {
     let planted = [
         "use std::net::UdpSocket;",
         "let text = std::fs::read(path);",
@@ -124,13 +124,13 @@ fn only_sources_of_pure_packages_are_searched() {
 }
 
 #[test]
-fn a_package_that_knows_a_higher_floor_is_found() {
+fn a_package_that_depends_on_a_higher_floor_is_found() {
     let mut layers = Vec::from_iter(LAYERS.iter().map(|layer| Layer { may_know: layer.may_know, ..*layer }));
     assert_eq!(check_floors(&layers), []);
     let wire = layers.iter_mut().find(|layer| layer.package == "sheaf-wire").expect("it is there");
     wire.may_know = &["sheaf-node"];
     assert!(
         texts(check_floors(&layers))
-            .contains("sheaf-wire: is on the floor \"vocabulary\", and knows sheaf-node")
+            .contains("sheaf-wire: is on the floor \"vocabulary\", but depends on sheaf-node")
     );
 }

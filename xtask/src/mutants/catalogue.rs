@@ -5,39 +5,39 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
 
-/// Where they are, from the root of the repository.
+/// Folder of the patches, from the root of the repository.
 pub(super) const FOLDER: &str = "xtask/mutants";
 
 /// One planted bug.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mutant {
-    /// Its name on the command line.
+    /// Name on the command line.
     pub(super) name: String,
-    /// The file that it is in, from the root of the repository.
+    /// File that contains the bug, from the root of the repository.
     pub(super) file: String,
-    /// Description of the bug, in a sentence.
+    /// Description of the bug in one sentence.
     pub(super) bug: String,
-    /// A text that is in the file once.
+    /// Text that occurs exactly once in the file.
     pub(super) find: String,
-    /// Replacement.
+    /// Text that replaces it.
     pub(super) replace: String,
 }
 
 impl Mutant {
-    /// Where it is in the file's text.
+    /// Returns the position of the bug in the file's text.
     pub(super) fn place(&self, text: &str) -> Result<Range<usize>> {
         let places: Vec<_> = text.match_indices(&self.find).map(|(at, found)| at..at + found.len()).collect();
         match places.as_slice() {
             [place] => Ok(place.clone()),
             others => {
                 let count = others.len();
-                bail!("{}: `find` must be in {} once, and is in it {count} times", self.name, self.file)
+                bail!("{}: `find` must occur once in {}, but occurs {count} times", self.name, self.file)
             }
         }
     }
 }
 
-/// All planted bugs of a checkout, file by file in the order of their names.
+/// Returns all planted bugs of a checkout, file by file in the order of their names.
 pub(super) fn read(root: &Path) -> Result<Vec<Mutant>> {
     let folder = root.join(FOLDER);
     let entries = std::fs::read_dir(&folder).with_context(|| folder.display().to_string())?;
@@ -51,7 +51,7 @@ pub(super) fn read(root: &Path) -> Result<Vec<Mutant>> {
     }
     let mut names = BTreeSet::new();
     for Mutant { name, .. } in &mutants {
-        ensure!(names.insert(name), "two planted bugs are called {name}");
+        ensure!(names.insert(name), "two planted bugs have the name {name}");
     }
     Ok(mutants)
 }
@@ -63,14 +63,14 @@ fn parse(text: &str) -> Result<Vec<Mutant>> {
 }
 
 fn mutant(value: &toml::Value) -> Result<Mutant> {
-    let table = value.as_table().context("a [[mutant]] is a table")?;
+    let table = value.as_table().context("a [[mutant]] must be a table")?;
     let known = ["name", "file", "bug", "find", "replace"];
     if let Some(unknown) = table.keys().find(|key| !known.contains(&key.as_str())) {
-        bail!("a [[mutant]] has {}, and not {unknown}", known.join(", "));
+        bail!("unknown key {unknown} of a [[mutant]]; the keys are {}", known.join(", "));
     }
     let text = |key: &str| {
         let value = table.get(key).and_then(toml::Value::as_str);
-        value.map(str::to_owned).with_context(|| format!("a [[mutant]] has no text `{key}`"))
+        value.map(str::to_owned).with_context(|| format!("a [[mutant]] has no string `{key}`"))
     };
     let (name, file, bug, find, replace) =
         (text("name")?, text("file")?, text("bug")?, text("find")?, text("replace")?);
@@ -88,8 +88,8 @@ mod tests {
         let mutants = parse(text).expect("it is right");
         assert_eq!(mutants[0].place("a x b").expect("it is there once"), 2..3);
         let refused = |text| mutants[0].place(text).expect_err("it is not there once").to_string();
-        assert_eq!(refused("x x"), "n: `find` must be in f once, and is in it 2 times");
-        assert_eq!(refused(""), "n: `find` must be in f once, and is in it 0 times");
+        assert_eq!(refused("x x"), "n: `find` must occur once in f, but occurs 2 times");
+        assert_eq!(refused(""), "n: `find` must occur once in f, but occurs 0 times");
         assert!(parse(&text.replace("bug", "bog")).is_err());
     }
 }

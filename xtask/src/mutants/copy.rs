@@ -1,4 +1,4 @@
-//! A copy of the workspace with all bugs in it, and a target directory of its own.
+//! A copy of the workspace that contains all bugs and has its own target directory.
 
 use super::catalogue::Mutant;
 use super::planting::{self, Planted, VOCABULARY};
@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The profile of the swarm: nearly as fast as the released one, and built in a fraction of the time.
+/// Profile of the swarm: nearly as fast as the release build, with a fraction of its compile time.
 const PROFILE: [(&str, &str); 5] = [
     ("CARGO_PROFILE_RELEASE_LTO", "off"),
     ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "2"),
@@ -18,10 +18,10 @@ const PROFILE: [(&str, &str); 5] = [
     ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "64"),
 ];
 
-/// Errors of the compiler, by the number of the bug.
+/// Compiler errors by the number of the bug.
 pub(super) type Refused = BTreeMap<u32, String>;
 
-/// The copy.
+/// A copy of the workspace.
 #[derive(Debug)]
 pub(super) struct Copy {
     root: PathBuf,
@@ -29,12 +29,12 @@ pub(super) struct Copy {
 }
 
 impl Copy {
-    /// A copy below `directory`, which may have one of before.
+    /// Creates a copy below `directory`, which may contain an earlier one.
     pub(super) fn new(directory: &Path) -> Self {
         Self { root: directory.join("workspace"), target: directory.join("target") }
     }
 
-    /// Builds the swarm with all of these bugs, but for those that the compiler refuses.
+    /// Builds the swarm with all of these bugs except those that the compiler rejects.
     pub(super) fn build(&self, mutants: &[(u32, &Mutant)]) -> Result<(PathBuf, Refused)> {
         let mut refused = Refused::new();
         loop {
@@ -43,7 +43,7 @@ impl Copy {
             let planted = self.plant(&good)?;
             let Err(said) = self.compile()? else {
                 let program = self.target.join("release/sheaf-swarm");
-                ensure!(program.is_file(), "cargo built no {}", program.display());
+                ensure!(program.is_file(), "cargo did not build {}", program.display());
                 return Ok((program, refused));
             };
             let errors = errors(&said, &planted);
@@ -54,7 +54,7 @@ impl Copy {
         }
     }
 
-    /// Brings the copy to what the workspace is now, with these bugs. Files that are the same are left alone, or all would be built
+    /// Updates the copy to the current workspace with these bugs. Unchanged files are not written, so that they are not built
     /// again.
     fn plant(&self, mutants: &[(u32, &Mutant)]) -> Result<BTreeMap<String, Planted>> {
         let files: BTreeSet<String> = workspace::files()?.into_iter().collect();
@@ -77,7 +77,7 @@ impl Copy {
         Ok(planted)
     }
 
-    /// Removes what is in the workspace no more.
+    /// Removes files that are no longer in the workspace.
     fn remove_others(&self, files: &BTreeSet<String>) -> Result<()> {
         let mut open = vec![self.root.clone()];
         while let Some(directory) = open.pop() {
@@ -105,7 +105,7 @@ impl Copy {
         std::fs::write(&path, bytes).with_context(|| path.display().to_string())
     }
 
-    /// Compiles; what the compiler says, if it refuses.
+    /// Compiles the copy. The inner error is the compiler's output if the code is rejected.
     fn compile(&self) -> Result<Result<(), String>> {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
         let mut command = Command::new(cargo);
@@ -121,12 +121,12 @@ impl Copy {
     }
 }
 
-/// The crate that a file belongs to.
+/// Returns the crate that a file belongs to.
 pub(super) fn package(file: &str) -> &str {
     file.split('/').nth(1).unwrap_or_default()
 }
 
-/// The first error in the body of each bug: `crates/a/src/b.rs:12:5: error[E0308]: mismatched types`.
+/// Returns the first error in the body of each bug: `crates/a/src/b.rs:12:5: error[E0308]: mismatched types`.
 fn errors(said: &str, planted: &BTreeMap<String, Planted>) -> Refused {
     let mut found = Refused::new();
     for line in said.lines().filter(|line| line.contains(": error")) {

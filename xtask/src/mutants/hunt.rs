@@ -1,4 +1,4 @@
-//! The swarm against one planted bug.
+//! Runs of the swarm against one planted bug.
 
 use super::planting::NUMBER;
 use anyhow::{Context as _, Result};
@@ -10,30 +10,30 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Seeds are run in lots, each after the first larger: most bugs are found soon, and the rest of a lot is in vain then.
+/// Sizes of the lots in which seeds are run. Lots grow because most bugs are found early, and the rest of a lot is then wasted.
 const LOTS: [u64; 5] = [10, 90, 400, 1_500, 8_000];
 
-/// A lot that is not done after this time hangs: a seed has a bound of its own, and a thousand take seconds.
+/// Time after which a lot is considered to hang: each seed is bounded, and a thousand take seconds.
 const WATCHDOG: Duration = Duration::from_mins(15);
 
-/// A planted bug may take memory without end.
+/// Memory limit of the swarm: a planted bug may allocate without bound.
 const MEMORY_BYTES: u64 = 8 << 30;
 
-/// So much is told of what did not hold.
+/// Maximum length of the description of a violation.
 const HOW_LENGTH: usize = 110;
 
 /// Way in which a bug was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Found {
-    /// The kind of its run.
+    /// Kind of the run.
     pub(super) kind: &'static str,
-    /// The seed, where one is named.
+    /// Seed of the run, if known.
     pub(super) seed: Option<u64>,
-    /// Broken promise.
+    /// Violated condition.
     pub(super) how: String,
 }
 
-/// A kind of seeds, and of how many runs one is of this kind.
+/// A kind of run, and its share of the runs.
 #[derive(Clone, Copy, Debug)]
 struct Kind {
     name: &'static str,
@@ -41,32 +41,32 @@ struct Kind {
     one_of: u64,
 }
 
-/// The roles alone; and the drivers, whose runs take longer by far.
+/// The roles alone, and the drivers, whose runs take much longer.
 const KINDS: [Kind; 3] = [
     Kind { name: "roles", arguments: &[], one_of: 1 },
     Kind { name: "drivers, slowness", arguments: &["--drivers", "slowness"], one_of: 10 },
     Kind { name: "drivers, faults", arguments: &["--drivers", "faults"], one_of: 10 },
 ];
 
-/// The swarm, with all bugs in it.
+/// The swarm, built with all bugs.
 #[derive(Debug)]
 pub(super) struct Hunter {
     swarm: PathBuf,
     /// Number of runs of the roles that are tried against each bug.
     seeds: u64,
-    /// Runs that fail without any bug, by the name of their kind, and what was wrong with the first.
+    /// Runs that fail without any bug, by the name of their kind, and the violation of the first.
     excused: BTreeMap<&'static str, (BTreeSet<u64>, Found)>,
 }
 
 /// Result of some runs of one kind.
 struct Lot {
     failed: Vec<Found>,
-    /// Whether all of them were tried.
+    /// Whether all runs of the lot were tried.
     is_whole: bool,
 }
 
 impl Hunter {
-    /// Tries all seeds without any bug. Those that fail say nothing about bugs, and are excused.
+    /// Tries all seeds without any bug. Seeds that fail cannot detect bugs and are excused.
     pub(super) fn new(swarm: PathBuf, seeds: u64) -> Result<Self> {
         let mut hunter = Self { swarm, seeds, excused: BTreeMap::new() };
         for kind in KINDS {
@@ -74,19 +74,19 @@ impl Hunter {
             let lot = hunter.run(0, kind, all.clone(), u64::MAX)?;
             let Some(first) = lot.failed.first().cloned() else { continue };
             let failed: BTreeSet<u64> = lot.failed.iter().filter_map(|found| found.seed).collect();
-            // Where the swarm gave up, nothing is known of the rest.
+            // If the swarm gave up, the results of the other seeds are unknown.
             let failed = if lot.is_whole { failed } else { all.collect() };
             hunter.excused.insert(kind.name, (failed, first));
         }
         Ok(hunter)
     }
 
-    /// For each kind of runs of which some fail without any bug: how many are excused, and the first of them.
+    /// Returns the number of excused runs and the first of them, for each kind with runs that fail without any bug.
     pub(super) fn excused(&self) -> impl Iterator<Item = (usize, &Found)> {
         self.excused.values().map(|(seeds, first)| (seeds.len(), first))
     }
 
-    /// Runs seeds of each kind with one bug; the first that fails, if one does.
+    /// Runs seeds of each kind with one bug. Returns the first that fails.
     pub(super) fn hunt(&self, bug: u32) -> Result<Option<Found>> {
         let mut start = 0;
         for lot in LOTS.into_iter().chain(std::iter::repeat(10_000)) {
@@ -101,7 +101,7 @@ impl Hunter {
                 if (first..last).all(|seed| is_excused(&seed)) {
                     continue;
                 }
-                // One more than could be excused: then one of them is not.
+                // One more than are excused, so that at least one of the failures counts.
                 let enough = 1 + (first..last).filter(|seed| is_excused(seed)).count() as u64;
                 let lot = self.run(bug, kind, first..last, enough)?;
                 let found = lot.failed.into_iter().find(|found| !found.seed.as_ref().is_some_and(is_excused));
@@ -114,7 +114,7 @@ impl Hunter {
         Ok(None)
     }
 
-    /// Runs seeds with a bug, until so many have failed.
+    /// Runs seeds with a bug until `failures_max` have failed.
     fn run(&self, bug: u32, kind: Kind, seeds: Range<u64>, failures_max: u64) -> Result<Lot> {
         let mut command = Command::new("prlimit");
         command.arg(format!("--as={MEMORY_BYTES}")).arg(&self.swarm).args(kind.arguments).arg("--json");
@@ -159,11 +159,11 @@ fn wait(child: &mut Child) -> Result<Option<std::process::ExitStatus>> {
     }
 }
 
-/// The failures in the JSON of the swarm, in the order of their seeds; `None` where there is none.
+/// Returns the failures in the swarm's report in the order of their seeds; `None` if the text is not such a report or has none.
 fn failures(kind: &'static str, runs: u64, json: &str) -> Option<Lot> {
     let report: Value = serde_json::from_str(json).ok()?;
     let found = |failure: &Value| {
-        let how = failure["violations"][0].as_str().unwrap_or("it does not say how");
+        let how = failure["violations"][0].as_str().unwrap_or("no violation is given");
         let how = how.lines().next().unwrap_or_default();
         Found { kind, seed: failure["seed"].as_u64(), how: how.chars().take(HOW_LENGTH).collect() }
     };

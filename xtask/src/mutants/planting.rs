@@ -1,5 +1,5 @@
-//! All bugs in one program: a function with bugs gets its body once more for each of them, and a number in the environment says
-//! which body runs. So the swarm is built once for all of them, and not once for each.
+//! Builds all bugs into one program: a function with bugs gets an additional copy of its body for each of them, and a number in the
+//! environment selects the body that runs. So the swarm is built once for all bugs instead of once for each.
 //!
 //! ```text
 //! fn f(&self) -> u64 {          fn f(&self) -> u64 {
@@ -15,10 +15,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 
-/// The environment variable that has the number of the bug.
+/// Environment variable with the number of the selected bug.
 pub(super) const NUMBER: &str = "SHEAF_PLANTED_BUG";
 
-/// The crate that every other knows, and where it says which bug is there.
+/// File of the crate that all others depend on; the function that selects a bug is added to it.
 pub(super) const VOCABULARY: &str = "crates/sheaf-wire/src/lib.rs";
 
 /// Returns the function that is added to the vocabulary.
@@ -35,12 +35,12 @@ pub(super) fn chooser() -> String {
 #[derive(Debug)]
 pub(super) struct Planted {
     pub(super) text: String,
-    /// The lines, from 1, of the body that has the bug with this number.
+    /// Line numbers, from 1, of the body with each bug.
     pub(super) lines: Vec<(u32, Range<usize>)>,
 }
 
-/// Returns a problem for each bug that cannot be planted in the checkout at `root`: its file is not there, or its text is
-/// not in the file once, or outside of functions.
+/// Returns a problem for each bug that cannot be planted in the checkout at `root`: its file is missing, or its text does not occur
+/// exactly once in the file, or is outside of functions.
 pub(super) fn problems(root: &Path, mutants: &[Mutant]) -> Vec<Problem> {
     let attempt = |mutant: &Mutant| {
         let text = std::fs::read_to_string(root.join(&mutant.file))
@@ -51,7 +51,7 @@ pub(super) fn problems(root: &Path, mutants: &[Mutant]) -> Vec<Problem> {
     failed.map(|error| Problem::new(catalogue::FOLDER, format!("{error:#}"))).collect()
 }
 
-/// Plants bugs, which have numbers, in a file that is part of the crate `package`.
+/// Plants numbered bugs in a file of the crate `package`.
 pub(super) fn plant(package: &str, text: &str, mutants: &[(u32, &Mutant)]) -> Result<Planted> {
     let code = code_only(text);
     let bodies = bodies(&code);
@@ -69,7 +69,7 @@ pub(super) fn plant(package: &str, text: &str, mutants: &[(u32, &Mutant)]) -> Re
     let mut planted = Planted { text: String::with_capacity(text.len() * 2), lines: Vec::new() };
     let mut done = 0;
     for ((start, end), changed) in by_body {
-        ensure!(done <= start, "line {}: a function with bugs is inside of another", line_of(text, start));
+        ensure!(done <= start, "line {}: a function with bugs is inside another one", line_of(text, start));
         planted.text.push_str(&text[done..start]);
         planted.text.push_str("{\n");
         for (number, body) in changed {
@@ -85,7 +85,7 @@ pub(super) fn plant(package: &str, text: &str, mutants: &[(u32, &Mutant)]) -> Re
     Ok(planted)
 }
 
-/// The body of every function, braces included.
+/// Returns the body of every function, including braces.
 fn bodies(code: &str) -> Vec<Range<usize>> {
     let body = |at: usize| {
         let end = block_end(code, at)?;
@@ -165,8 +165,8 @@ mod tests {
         assert_eq!(
             problems[..2],
             [
-                "xtask/mutants: twice: `find` must be in file.rs once, and is in it 2 times",
-                "xtask/mutants: gone: `find` must be in file.rs once, and is in it 0 times",
+                "xtask/mutants: twice: `find` must occur once in file.rs, but occurs 2 times",
+                "xtask/mutants: gone: `find` must occur once in file.rs, but occurs 0 times",
             ]
         );
         assert!(

@@ -1,8 +1,8 @@
-//! Costs of a fragment on its way, for each transport: counted, not timed.
+//! Cost of a fragment on its way, for each transport: counted, not timed.
 //!
-//! The canonical workload (`sheaf-node/examples/canonical`) runs all roles on one thread and says what its endpoints
-//! counted. Valgrind's cachegrind counts instructions and simulates caches; two lengths of the run, so that their
-//! difference has no start and no end in it.
+//! The canonical workload (`sheaf-node/examples/canonical`) runs all roles on one thread and prints the counters of its endpoints.
+//! Valgrind's cachegrind counts instructions and simulates caches. Two runs of different lengths are measured; their difference
+//! excludes start and end of a run.
 
 use crate::build::{self, Profile};
 use anyhow::{Context as _, Result, ensure};
@@ -18,7 +18,7 @@ const EVENTS: [u64; 2] = [5_000, 15_000];
 const FRAGMENTS_AN_EVENT: u64 = 2;
 const FRAGMENT_BYTES: &str = "2048";
 
-/// First-level caches of 48 KiB for data, a second-level one of 2 MiB: a core of the machine that the page is about.
+/// Simulated caches: 48 KiB of first-level data cache and 2 MiB of second-level cache, as a core of the machine of the page.
 const CACHES: [&str; 3] = ["--I1=32768,8,64", "--D1=49152,12,64", "--LL=2097152,16,64"];
 
 const TRANSPORTS: [&str; 3] = ["memory", "shm", "tcp"];
@@ -38,7 +38,7 @@ fn touches(transport: &str, payload: &str) -> u32 {
 /// Counts by their names.
 type Counts = BTreeMap<String, u64>;
 
-/// The table's block.
+/// Returns the block of the table.
 pub(super) fn block(conditions: &str) -> Result<String> {
     let workload = build::example(Profile::Dist, "sheaf-node", "canonical")?;
     let mut text = format!(
@@ -74,7 +74,7 @@ pub(super) fn block(conditions: &str) -> Result<String> {
     Ok(text)
 }
 
-/// Everything that is counted in a run of so many events.
+/// Returns all counts of a run with this number of events.
 fn count(workload: &Path, transport: &str, payload: &str, events: u64) -> Result<Counts> {
     let mut command = Command::new("valgrind");
     command.args(["--tool=cachegrind", "--cache-sim=yes", "--cachegrind-out-file=/dev/null"]).args(CACHES);
@@ -83,12 +83,12 @@ fn count(workload: &Path, transport: &str, payload: &str, events: u64) -> Result
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "the workload failed under valgrind: {}", said.trim_end());
     let mut counts = of_valgrind(&said);
-    ensure!(counts.len() == 3, "valgrind says no counts: {}", said.trim_end());
+    ensure!(counts.len() == 3, "valgrind printed no counts: {}", said.trim_end());
     counts.extend(of_workload(&String::from_utf8_lossy(&output.stdout)));
     Ok(counts)
 }
 
-/// The numbers in lines such as `==1== D1  misses:   12,345  ( 1 rd + 2 wr)`.
+/// Returns the numbers in lines such as `==1== D1  misses:   12,345  ( 1 rd + 2 wr)`.
 fn of_valgrind(said: &str) -> Counts {
     let number = |line: &str| {
         let (_, line) = line.split_once("== ")?;
@@ -101,7 +101,7 @@ fn of_valgrind(said: &str) -> Counts {
     said.lines().filter_map(number).collect()
 }
 
-/// The numbers in lines such as `system_calls    42    0.001 per fragment`.
+/// Returns the numbers in lines such as `system_calls    42    0.001 per fragment`.
 fn of_workload(said: &str) -> Counts {
     let number = |line: &str| {
         let mut words = line.split_whitespace();
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_are_read_from_what_valgrind_and_the_workload_say() {
+    fn counts_are_read_from_the_output_of_valgrind_and_the_workload() {
         let said = "==7== I   refs:      1,234,567\n==7== I1  misses:            9\n\
                     ==7== D1  misses:        1,000  (    400 rd   +     600 wr)\n==7== LLd misses: 12 (1 rd + 11 wr)\n";
         let counts = of_valgrind(said);

@@ -1,4 +1,4 @@
-//! A program of tests: how cargo tells of it, how it is run, and what became of its tests.
+//! A test program: cargo's message about it, running it, and the results of its tests.
 
 use anyhow::{Context as _, Result};
 use serde_json::Value;
@@ -8,18 +8,18 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-/// A program of tests that cargo has built.
+/// A test program that cargo has built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Program {
     executable: PathBuf,
     package: String,
-    /// Arguments of `cargo test` that select it in its package.
+    /// Arguments of `cargo test` that select the program in its package.
     target: Vec<String>,
     /// Folder of the package, in which its tests run.
     folder: PathBuf,
 }
 
-/// Result of a program of tests.
+/// Result of a test program.
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) program: Program,
@@ -27,14 +27,14 @@ pub(super) struct Outcome {
     pub(super) passed: u64,
     /// Names of the tests that failed.
     pub(super) failed: Vec<String>,
-    /// All that it printed, if it failed.
+    /// Output of the program, if it failed.
     printed: String,
     seconds: f64,
     result: Result<(), String>,
 }
 
 impl Program {
-    /// Returns the program that a message of cargo tells of: the test build of a target.
+    /// Returns the program that a message of cargo reports, if the message is about the test build of a target.
     pub(super) fn of_message(message: &Value) -> Option<Self> {
         let is_test = message["reason"] == "compiler-artifact" && message["profile"]["test"] == true;
         if !is_test {
@@ -54,22 +54,22 @@ impl Program {
         })
     }
 
-    /// Returns whether it starts commands of its package, or loads libraries of others, which cargo may build after it.
+    /// Returns whether the program starts commands of its package, or loads libraries of others, which cargo may build after it.
     pub(super) fn starts_commands(&self) -> bool {
         self.target[0] == "--test" && self.folder.join("src/main.rs").is_file()
     }
 
-    /// The command that runs it alone.
+    /// Returns the command that runs only this program.
     pub(super) fn again(&self) -> String {
         format!("cargo test --package {} {}", self.package, self.target.join(" "))
     }
 
-    /// Runs it to its end. Its output goes to a file in `logs`.
+    /// Runs the program to its end. Its output goes to a file in `logs`.
     pub(super) fn run(self, logs: &Path, prepare: impl FnOnce(&mut Command)) -> Outcome {
         let began = Instant::now();
         let log = logs.join(self.executable.with_extension("log").file_name().unwrap_or_default());
         let mut command = Command::new(&self.executable);
-        // As cargo runs it.
+        // The same environment as under cargo.
         command.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder);
         prepare(&mut command);
         let result = logged(&mut command, &log).map_err(|error| format!("{error:#}"));
@@ -89,7 +89,8 @@ impl Program {
     }
 }
 
-/// The name in a package's id: `path+file:///sheaf/crates/sheaf-wire#0.1.0`, or `...#name@0.1.0` where the folder has another name.
+/// Returns the name in a package's id: `path+file:///sheaf/crates/sheaf-wire#0.1.0`, or `...#name@0.1.0` if the folder's name
+/// differs.
 fn package(id: &str) -> &str {
     let (path, rest) = id.split_once('#').unwrap_or((id, ""));
     match rest.split_once('@') {
@@ -98,7 +99,7 @@ fn package(id: &str) -> &str {
     }
 }
 
-/// Runs a command with both outputs in one file.
+/// Runs a command with standard output and standard error in one file.
 fn logged(command: &mut Command, log: &Path) -> Result<()> {
     let file = File::create(log).with_context(|| log.display().to_string())?;
     let errors = file.try_clone().with_context(|| log.display().to_string())?;
@@ -108,7 +109,7 @@ fn logged(command: &mut Command, log: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Number of tests that passed, and the names of those that failed.
+/// Returns the number of tests that passed, and the names of those that failed.
 fn results(printed: &str) -> (u64, Vec<String>) {
     let mut passed = 0;
     let mut failed = Vec::new();
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn cargo_tells_of_programs_of_tests_and_of_much_else() {
+    fn test_programs_are_told_from_other_messages_of_cargo() {
         let wire = "path+file:///sheaf/crates/sheaf-wire#0.1.0";
         let program = Program::of_message(&message("test", wire)).expect("it is one");
         assert_eq!(program.again(), "cargo test --package sheaf-wire --test pages");

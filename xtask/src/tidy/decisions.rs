@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 const FOLDER: &str = "docs/decisions/";
 const INDEX: &str = "docs/decisions/README.md";
 
-/// Records and their index, as far as they were read.
+/// Records and their index, collected as they are read.
 #[derive(Debug, Default)]
 pub(super) struct Records {
     records: BTreeMap<String, String>,

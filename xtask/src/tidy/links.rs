@@ -1,9 +1,9 @@
-//! Links between pages: the file is there, and has the heading.
+//! Links between pages: the file must exist and have the heading.
 
 use crate::problem::Problem;
 use std::path::Path;
 
-/// Whether what the page links to in this repository is there.
+/// Checks that the targets of a page's links within this repository exist.
 pub(super) fn check(root: &Path, path: &str, text: &str) -> Vec<Problem> {
     let here = Path::new(path).parent().unwrap_or(Path::new(""));
     let mut problems = Vec::new();
@@ -14,11 +14,11 @@ pub(super) fn check(root: &Path, path: &str, text: &str) -> Vec<Problem> {
         let (file, heading) = target.split_once('#').map_or((&*target, None), |(f, h)| (f, Some(h)));
         let linked = if file.is_empty() { root.join(path) } else { root.join(here).join(file) };
         if !linked.exists() {
-            problems.push(Problem::at_line(path, line, format!("links to {target}, which is not there")));
+            problems.push(Problem::at_line(path, line, format!("links to {target}, which does not exist")));
         } else if let Some(heading) = heading.filter(|_| linked.is_file()) {
             let page = std::fs::read_to_string(&linked).unwrap_or_default();
             if !headings(&page).iter().any(|known| known == heading) {
-                let text = format!("links to {target}, and no heading there is called so");
+                let text = format!("links to {target}, but that page has no such heading");
                 problems.push(Problem::at_line(path, line, text));
             }
         }
@@ -26,7 +26,7 @@ pub(super) fn check(root: &Path, path: &str, text: &str) -> Vec<Problem> {
     problems
 }
 
-/// Each line outside fenced code, with code between backticks blanked out.
+/// Returns each line outside fenced code, with code between backticks blanked out.
 fn prose(text: &str) -> impl Iterator<Item = (usize, String)> {
     let mut fenced = false;
     text.lines().enumerate().filter_map(move |(index, line)| {
@@ -39,7 +39,7 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, String)> {
     })
 }
 
-/// Line and target of every link `[text](target)` and `[text]: target`.
+/// Returns line and target of every link `[text](target)` and `[text]: target`.
 fn links(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for (line, text) in prose(text) {
@@ -55,7 +55,7 @@ fn links(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// The names by which a page's headings are linked to.
+/// Returns the link anchors of a page's headings.
 fn headings(text: &str) -> Vec<String> {
     let mut fenced = false;
     let mut found: Vec<String> = Vec::new();

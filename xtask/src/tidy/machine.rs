@@ -1,14 +1,14 @@
-//! Traces of one machine that do not belong in a repository: its paths, and the sources of its packages.
+//! Traces of one machine that do not belong in a repository: its paths and its package registries.
 
 use crate::problem::Problem;
 use crate::workspace;
 use std::path::Path;
 
-/// The registry that every Cargo.lock may name.
+/// The only registry that a Cargo.lock may name.
 const PUBLIC_REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
-/// Settings that say where packages come from; they belong into a machine's own configuration. In halves, so that
-/// this file does not find itself.
+/// Settings of package registries, which belong in a machine's own configuration. Split in halves, so that this file does not
+/// match itself.
 const REGISTRY_SETTINGS: &[&str] = &[
     concat!("sparse", "+http"),
     concat!("index", "-url"),
@@ -16,25 +16,25 @@ const REGISTRY_SETTINGS: &[&str] = &[
     concat!("[source.", "crates-io]"),
 ];
 
-/// Folders that are too general to be anybody's own.
+/// Folders that are too general to identify a machine.
 const GENERAL: &[&str] =
     &["/", "/home", "/tmp", "/usr", "/usr/local", "/opt", "/var", "/srv", "/mnt", "/data"];
 
-/// Texts that only somebody at this machine would write.
+/// Paths that occur only on this machine.
 #[derive(Debug)]
 pub(super) struct Traces {
     paths: Vec<String>,
 }
 
 impl Traces {
-    /// Where this checkout, this user and this build are.
+    /// Returns the paths of this checkout, this user and this build.
     pub(super) fn of_this_machine() -> Self {
         let variables = ["HOME", "CARGO_HOME", "CARGO_TARGET_DIR", "RUSTUP_HOME"];
         let folders = variables.iter().filter_map(std::env::var_os).map(Into::into);
         Self::of(workspace::root(), folders.collect())
     }
 
-    /// The traces of a checkout at `root` and of these folders.
+    /// Returns the traces of a checkout at `root` and of these folders.
     pub(super) fn of(root: &Path, mut folders: Vec<std::path::PathBuf>) -> Self {
         folders.push(root.to_owned());
         folders.extend(root.parent().map(Path::to_owned));
@@ -60,14 +60,18 @@ impl Traces {
                     && line.starts_with("source")
                     && !line.contains(PUBLIC_REGISTRY));
             if registry {
-                problems.push(Problem::at_line(path, index + 1, "says where packages come from"));
+                problems.push(Problem::at_line(
+                    path,
+                    index + 1,
+                    "names a package registry; move that to the machine's own configuration",
+                ));
             }
         }
         problems
     }
 }
 
-/// Whether the line has this path as one of its own, not as the end of a longer one.
+/// Returns whether the line contains this path, and not only as the end of a longer one.
 fn is_path_in(line: &str, path: &str) -> bool {
     let part_of_longer = |at: usize| {
         line[..at]

@@ -1,20 +1,19 @@
-//! Rust files: sizes, module documentation, left-overs.
+//! Rust files: sizes, module documentation, leftovers.
 
 use crate::problem::Problem;
 use crate::rust_source::{block_end, code_only, find_word, line_of, without_tests};
 use crate::workspace;
 
-/// A file this long holds more than one idea.
+/// Maximum length of a file: longer files usually contain more than one idea.
 const FILE_LINES_MAX: usize = 900;
 
-/// A function this long fits no screen. Tests are not held to it.
+/// Maximum length of a function, which should fit on a screen. Does not apply to tests.
 const FUNCTION_LINES_MAX: usize = 100;
 
-/// Files and functions that are longer, with the length that they may have: it may only go down. An entry is
-/// `path` or `path#function`.
+/// Exceptions with their permitted length, which may only decrease. An entry is `path` or `path#function`.
 const LONGER: &[(&str, usize)] = &[];
 
-/// Words that a commit does not leave behind. Spelt in halves, so that this file does not find itself.
+/// Words that must not be committed. Split in halves, so that this file does not match itself.
 const LEFT_OVERS: &[&str] =
     &[concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X"), concat!("HA", "CK")];
 
@@ -36,26 +35,26 @@ fn left_overs(path: &str, source: &str) -> Vec<Problem> {
     let mut problems = Vec::new();
     for word in LEFT_OVERS {
         for at in find_word(source, word) {
-            let text = format!("{word}: do it, or say in an issue what is to be done");
+            let text = format!("{word}: do it, or describe it in an issue");
             problems.push(Problem::at_line(path, line_of(source, at), text));
         }
     }
-    // Clippy's lint does not see code that this platform or these features leave out.
+    // Clippy's lint does not see code that is disabled on this platform or by the features.
     let code = code_only(source);
     for at in find_word(&code, "dbg") {
         if code[at + "dbg".len()..].starts_with('!') {
-            problems.push(Problem::at_line(path, line_of(&code, at), "dbg! is left over"));
+            problems.push(Problem::at_line(path, line_of(&code, at), "remove dbg!"));
         }
     }
     problems
 }
 
-/// Every file begins with what it is for. Test files need not: the names of their tests tell.
+/// Checks that a file begins with its purpose. Test files are exempt: the names of their tests explain them.
 fn module_documentation(path: &str, source: &str) -> Option<Problem> {
     let first = source.lines().find(|line| !line.trim().is_empty() && !line.starts_with("#!["));
     let is_documented = first.is_some_and(|line| line.starts_with("//!"));
     (!is_documented && !is_test_code(path))
-        .then(|| Problem::new(path, "does not begin with `//!` and what the module is for"))
+        .then(|| Problem::new(path, "does not begin with module documentation (`//!`)"))
 }
 
 fn file_length(path: &str, source: &str, longer: &[(&str, usize)]) -> Option<Problem> {
@@ -76,7 +75,7 @@ fn function_lengths(path: &str, source: &str, longer: &[(&str, usize)]) -> Vec<P
     problems
 }
 
-/// Every function with a body, outside test modules: its name, its line, and how many lines it has.
+/// Returns name, line and number of lines of every function with a body outside test modules.
 pub(super) fn functions(source: &str) -> Vec<(String, usize, usize)> {
     let code = without_tests(&code_only(source));
     let mut found = Vec::new();
@@ -96,7 +95,7 @@ fn allowance(longer: &[(&str, usize)], entry: &str) -> Option<usize> {
     longer.iter().find(|(name, _)| *name == entry).map(|(_, lines)| *lines)
 }
 
-/// Exceptions that nothing needs any more, or that could be tighter.
+/// Returns a problem for each exception that is no longer needed or could be tighter.
 pub(super) fn idle_exceptions() -> Vec<Problem> {
     let read = |path: &str| std::fs::read_to_string(workspace::root().join(path)).unwrap_or_default();
     LONGER.iter().filter_map(|(entry, allowed)| idle_exception(entry, *allowed, read)).collect()
@@ -118,9 +117,9 @@ pub(super) fn idle_exception(
         }
     };
     let text = if lines <= enough {
-        format!("needs no exception any more; take {entry} out of the list in xtask/src/tidy/rust.rs")
+        format!("no longer needs an exception; remove {entry} from the list in xtask/src/tidy/rust.rs")
     } else if lines < allowed {
-        format!("has {lines} lines now; write that in the list in xtask/src/tidy/rust.rs for {entry}")
+        format!("has {lines} lines now; update {entry} in the list in xtask/src/tidy/rust.rs")
     } else {
         return None;
     };

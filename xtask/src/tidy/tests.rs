@@ -16,7 +16,7 @@ fn white_space_is_found_at_its_line() {
     assert_eq!(white_space("Makefile", "x\ty\n"), []);
 }
 
-/// A function of so many lines.
+/// Returns a function with this number of lines.
 fn function(name: &str, lines: usize) -> String {
     format!("fn {name}() {{\n{}}}\n", "    x();\n".repeat(lines - 2))
 }
@@ -45,7 +45,7 @@ fn exceptions_only_get_tighter() {
     let tighter = rust::idle_exception("a.rs#long", 130, long).expect("it is shorter now");
     assert!(tighter.text.contains("has 120 lines now"), "{tighter}");
     let idle = rust::idle_exception("a.rs#long", 120, |_| function("long", 90)).expect("it is short now");
-    assert!(idle.text.contains("needs no exception"), "{idle}");
+    assert!(idle.text.contains("no longer needs an exception"), "{idle}");
     assert!(rust::idle_exception("a.rs", 1000, |_| String::new()).is_some());
 }
 
@@ -58,27 +58,27 @@ fn functions_are_measured_from_signature_to_brace() {
 }
 
 #[test]
-fn left_overs_and_missing_documentation_are_found() {
+fn leftovers_and_missing_documentation_are_found() {
     let word = concat!("TO", "DO");
     let source = format!("fn a() {{\n    // {word}: more\n    dbg{}(1);\n}}\n", "!");
     let found = texts(&rust::check("crates/a/src/a.rs", &source));
-    for expected in ["a.rs: does not begin with", "a.rs:2: ", "a.rs:3: dbg! is left over"] {
+    for expected in ["a.rs: does not begin with", "a.rs:2: ", "a.rs:3: remove dbg!"] {
         assert!(found.contains(expected), "{expected} not in {found}");
     }
     assert_eq!(rust::check("crates/a/src/a.rs", "#![allow(x)]\n\n//! Documented.\nfn a() {}\n"), []);
 }
 
 #[test]
-fn links_lead_somewhere() {
+fn broken_links_are_found() {
     let root = workspace::root();
     let page = "[good](STYLE.md) [anchor](STYLE.md#names) [web](https://example.org/x) `[code](no.md)`\n\
                 ```\n[fenced](no.md)\n```\n[bad](no.md)\n[bad heading](STYLE.md#no-such)\n[ref]: also-no.md\n";
     let found = texts(&links::check(root, "PAGE.md", page));
     assert_eq!(
         found,
-        "PAGE.md:5: links to no.md, which is not there\n\
-         PAGE.md:6: links to STYLE.md#no-such, and no heading there is called so\n\
-         PAGE.md:7: links to also-no.md, which is not there\n"
+        "PAGE.md:5: links to no.md, which does not exist\n\
+         PAGE.md:6: links to STYLE.md#no-such, but that page has no such heading\n\
+         PAGE.md:7: links to also-no.md, which does not exist\n"
     );
     let below = "[up](../STYLE.md)\n[not from here](STYLE.md)\n";
     assert_eq!(links::check(root, "docs/PAGE.md", below).len(), 1);
@@ -113,21 +113,21 @@ fn registries_are_found() {
 }
 
 #[test]
-fn a_name_that_nothing_has_is_found_in_the_life_of_an_event() {
+fn an_undeclared_name_is_found_in_the_life_of_an_event() {
     let mut declared = names::Declared::default();
     declared.add("struct Desk; impl Desk { fn judge(&self) {} }");
     let page = "# `nobody`\n## The life of an event\n| 1 | `Desk::judge`, `message_bytes` |\n| 2 | `judged` |\n## Next\n| `no` |\n";
     let problems: Vec<String> = declared.check(page).iter().map(ToString::to_string).collect();
-    assert_eq!(problems, ["ARCHITECTURE.md:4: names `judged`, and nothing is called judged"]);
+    assert_eq!(problems, ["ARCHITECTURE.md:4: names `judged`, but judged is not declared anywhere"]);
 }
 
 #[test]
-fn a_type_is_called_by_terms_and_plain_words() {
+fn names_of_types_are_made_of_terms_and_plain_words() {
     let vocabulary = types::Vocabulary::new("| **frobnicator** | a **time slot** |");
     let check = |source: &str| texts(&vocabulary.check("crates/a/src/lib.rs", source));
     assert_eq!(check("pub struct FrobnicatorError; pub enum TimeSlots {} struct Gizmo;"), "");
     let found = check("\npub struct GizmoError<T>(T);");
-    assert!(found.starts_with("crates/a/src/lib.rs:2: GizmoError: `gizmo` is no term"), "{found}");
+    assert!(found.starts_with("crates/a/src/lib.rs:2: GizmoError: `gizmo` is neither a term"), "{found}");
 }
 
 #[test]

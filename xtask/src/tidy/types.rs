@@ -1,7 +1,7 @@
 //! Names of public types: compounds of terms of the glossary and plain English words.
 //!
-//! A new word in a type's name is a decision: it is a term, and belongs on the glossary page, or a word that every reader knows,
-//! and belongs in `words.txt` beside this file.
+//! A new word in the name of a type is a decision. A term belongs on the glossary page; a word that every reader knows belongs in
+//! `words.txt` beside this file.
 
 use crate::problem::Problem;
 use crate::rust_source::{code_only, find_word, line_of, without_tests};
@@ -10,22 +10,22 @@ use std::collections::BTreeSet;
 /// The page with the terms.
 pub(super) const GLOSSARY: &str = "docs/reference/glossary.md";
 
-/// Words of the language, of operating systems and of file formats.
+/// Words of plain English, of operating systems and of file formats.
 const PLAIN_WORDS: &str = include_str!("words.txt");
 
-/// The words that names of types are made of.
+/// Words of which names of types may consist.
 #[derive(Debug)]
 pub(super) struct Vocabulary(BTreeSet<String>);
 
 impl Vocabulary {
-    /// Reads the terms of a glossary: what is set in bold.
+    /// Reads the terms of a glossary, which are set in bold.
     pub(super) fn new(glossary: &str) -> Self {
         let terms = glossary.split("**").skip(1).step_by(2).flat_map(|term| term.split([' ', '-']));
         let plain = PLAIN_WORDS.split_whitespace();
         Self(terms.chain(plain).map(str::to_lowercase).collect())
     }
 
-    /// Public types of a library's file whose names have other words.
+    /// Returns a problem for each public type of a library's file whose name contains other words.
     pub(super) fn check(&self, path: &str, source: &str) -> Vec<Problem> {
         if !path.starts_with("crates/") || path.contains("/tests") || path.contains("/benches/") {
             return Vec::new();
@@ -38,7 +38,7 @@ impl Vocabulary {
             };
             for word in words(name).into_iter().filter(|word| !self.knows(word)) {
                 let text = format!(
-                    "{name}: `{word}` is no term of {GLOSSARY} and no word of xtask/src/tidy/words.txt; use one, or add it"
+                    "{name}: `{word}` is neither a term of {GLOSSARY} nor a word of xtask/src/tidy/words.txt; use one, or add it"
                 );
                 problems.push(Problem::at_line(path, line_of(&code, at), text));
             }
@@ -51,7 +51,7 @@ impl Vocabulary {
     }
 }
 
-/// The name behind `pub`, where a type is declared there.
+/// Returns the name of the type that is declared after `pub`, if any.
 fn type_name(behind: &str) -> Option<&str> {
     let mut words = behind.split_whitespace();
     let is_type = matches!(words.next()?, "struct" | "enum" | "trait" | "type" | "union");
@@ -59,7 +59,7 @@ fn type_name(behind: &str) -> Option<&str> {
     Some(name.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default())
 }
 
-/// The words of a name in camel case, in lower case and without digits.
+/// Returns the words of a name in camel case, in lower case and without digits.
 fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     for letter in name.chars() {

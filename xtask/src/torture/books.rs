@@ -1,5 +1,4 @@
-//! Files and reports of a run, compared with the promises for the fault: exit status, the ledger, the files, `sheaf
-//! verify`.
+//! Compares the results of a run with the promises for its fault: exit status, ledger, files, `sheaf verify`.
 
 use super::run::{Ended, run_directory};
 use super::trial::Trial;
@@ -9,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-/// Promise of the documentation for a run with a certain fault.
+/// Promises of the documentation for a run with a certain fault.
 #[derive(Clone, Debug)]
 pub(super) struct Promise {
     /// Exit status of the command.
@@ -27,9 +26,9 @@ pub(super) struct Promise {
 pub(super) enum Status {
     /// One of these.
     Codes(&'static [i32]),
-    /// 3 if an accepted trigger or a fragment of one was lost, 0 if none was.
+    /// 3 if an accepted trigger or one of its fragments was lost, otherwise 0.
     ByLoss,
-    /// Whatever a killed process has.
+    /// Status of a killed process.
     Killed,
 }
 
@@ -38,21 +37,22 @@ pub(super) enum Status {
 pub(super) enum Kept {
     /// Each is stored whole, or rejected by the filter.
     Everything,
-    /// The same; but events may lack these sources.
+    /// As `Everything`, but events may lack these sources.
     ButSources(Vec<u64>),
-    /// Each is stored whole, or rejected, or dropped for one of these reasons.
+    /// As `Everything`, but events may be dropped for one of these reasons.
     ButDropped(&'static [&'static str]),
-    /// There are no books: only what is in the files can be looked at.
+    /// There are no books, so only the contents of the files can be checked.
     Unbooked,
 }
 
 impl Promise {
-    /// Nothing is lost, and nothing is wrong: what slowness may cost.
+    /// Returns the promise that nothing is lost and nothing is wrong, which holds for slowness.
     pub(super) fn nothing_lost() -> Self {
         Self { status: Status::Codes(&[0]), kept: Kept::Everything, verify: &[0], says: Vec::new() }
     }
 
-    /// There are no books, because who kept them died; `sheaf verify` says that the run was not closed.
+    /// Returns the promise for a run whose event manager died: there are no books, and `sheaf verify` reports that the run was
+    /// not closed.
     pub(super) fn no_books(status: Status) -> Self {
         Self { status, kept: Kept::Unbooked, verify: &[3], says: Vec::new() }
     }
@@ -67,7 +67,7 @@ impl Promise {
 type Events = BTreeMap<u64, Vec<u64>>;
 
 impl Trial {
-    /// Looks at everything that the run has left. `sources` is how many fragments a whole event has.
+    /// Checks everything that the run has left. `sources` is the number of fragments of a complete event.
     pub(super) fn check(&mut self, ended: &Ended, promise: &Promise, sources: u64) -> Result<Option<Value>> {
         self.check_words(ended, promise);
         self.collect_processes();
@@ -79,7 +79,7 @@ impl Trial {
             return Ok(None);
         }
         let Ok(summary) = serde_json::from_str::<Value>(&ended.stdout) else {
-            self.problem(format!("it printed no summary: {:?}", ended.stdout));
+            self.problem(format!("the run printed no summary: {:?}", ended.stdout));
             return Ok(None);
         };
         self.check_books(&run, &summary, &verify, &events)?;
@@ -88,12 +88,12 @@ impl Trial {
         Ok(Some(summary))
     }
 
-    /// Checks a run that could not begin, or that had no directory: no panic, a reason, and nothing left.
+    /// Checks a run that could not begin or had no directory: there must be no panic, a reason, and nothing left.
     pub(super) fn check_refusal(&mut self, ended: &Ended, words: &[&str]) {
         let promise = Promise { status: Status::Codes(&[1]), ..Promise::nothing_lost() };
         self.check_words(ended, &promise);
         if !words.is_empty() && !words.iter().any(|word| ended.stderr.contains(word)) {
-            self.problem(format!("none of {words:?} is on standard error"));
+            self.problem(format!("standard error contains none of {words:?}"));
         }
         self.collect_processes();
     }
@@ -102,11 +102,11 @@ impl Trial {
         for words in ["panicked", "this is a bug in sheaf", "NOT BALANCED"] {
             let is_booked = words != "NOT BALANCED" || matches!(promise.kept, Kept::Everything);
             if is_booked && (ended.stderr.contains(words) || ended.stdout.contains(words)) {
-                self.problem(format!("it says `{words}`"));
+                self.problem(format!("the run printed `{words}`"));
             }
         }
         for words in promise.says.iter().filter(|words| !ended.stderr.contains(*words)) {
-            self.problem(format!("`{words}` is not on standard error"));
+            self.problem(format!("standard error does not contain `{words}`"));
         }
         if !matches!(promise.status, Status::ByLoss) {
             self.check_status(ended, promise, false);
@@ -121,14 +121,14 @@ impl Trial {
             Status::Killed => return,
         };
         if !ended.status.code().is_some_and(|code| codes.contains(&code)) {
-            let problem = format!("it ended with {}, and not with one of {codes:?}", ended.status);
+            let problem = format!("the run ended with {}, expected one of {codes:?}", ended.status);
             if !self.problems.contains(&problem) {
                 self.problem(problem);
             }
         }
     }
 
-    /// Sockets and files that only a run under way has. Who was killed could not remove them.
+    /// Checks that no sockets and files remain that only a run in progress has. Killed processes cannot remove them.
     fn check_left_overs(&mut self, promise: &Promise) {
         if matches!(promise.status, Status::Killed) {
             return;
@@ -155,7 +155,7 @@ impl Trial {
         if !output.status.code().is_some_and(|code| promise.verify.contains(&code)) {
             let problems = report["problems"].to_string();
             let expected = promise.verify;
-            self.problem(format!("verify ended with {}, not with {expected:?}: {problems}", output.status));
+            self.problem(format!("verify ended with {}, expected {expected:?}: {problems}", output.status));
         }
         self.tally.twice += number(&report["duplicates"]);
         if report["duplicates"] != 0 {
@@ -189,46 +189,46 @@ impl Trial {
         Ok(events)
     }
 
-    /// The summary adds up, and says what the manifest, `verify` and the files say.
+    /// Checks that the summary adds up and agrees with the manifest, `verify` and the files.
     fn check_books(&mut self, run: &Path, summary: &Value, verify: &Value, events: &Events) -> Result<()> {
         let ledger = &summary["ledger"];
         let (triggers, stored) = (number(&ledger["triggers"]), number(&ledger["stored"]));
         let bins = stored + number(&ledger["rejected"]) + dropped(ledger);
         self.tally.lost += triggers.saturating_sub(bins) + stored.saturating_sub(events.len() as u64);
         if triggers != bins || number(&ledger["in_flight"]) != 0 {
-            self.problem(format!("{triggers} triggers are not {bins} ended events: {ledger}"));
+            self.problem(format!("{triggers} triggers, but {bins} ended events: {ledger}"));
         }
         let manifest: Value = serde_json::from_slice(&std::fs::read(run.join("run.json"))?)?;
         for name in ["triggers", "stored", "rejected", "dropped"] {
             if manifest["ledger"][name] != ledger[name] {
                 let (file, said) = (&manifest["ledger"][name], &ledger[name]);
-                self.problem(format!("run.json has {name} {file}, and the summary {said}"));
+                self.problem(format!("run.json has {name} {file}, but the summary {said}"));
             }
         }
         if !manifest["ended_ns"].is_u64() {
             self.problem("run.json has no `ended_ns`");
         }
         if verify["events"] != ledger["stored"] {
-            self.problem(format!("verify counts {} events, and {stored} are stored", verify["events"]));
+            self.problem(format!("verify counts {} events, but {stored} are stored", verify["events"]));
         }
         let in_files = events.len() as u64;
         if in_files != stored {
-            self.problem(format!("{in_files} events are in the files, and {stored} are stored"));
+            self.problem(format!("{in_files} events are in the files, but {stored} are stored"));
         }
         let fragments = events.values().map(Vec::len).sum::<usize>() as u64;
-        // What a readout unit held that died is in nobody's books.
+        // The fragments of a readout unit that died are not in any books.
         let is_booked = ledger["balanced"] == true && summary["trouble"]["restarted_readouts"] == 0;
         if is_booked && fragments != number(&ledger["fragments"]["stored"]) {
             let booked = &ledger["fragments"]["stored"];
-            self.problem(format!("{fragments} fragments are in the files, and {booked} are stored"));
+            self.problem(format!("{fragments} fragments are in the files, but {booked} are stored"));
         }
         if let Some(last) = events.keys().next_back().filter(|last| **last >= triggers) {
-            self.problem(format!("event {last} is stored, and there were {triggers} triggers"));
+            self.problem(format!("event {last} is stored, but there were only {triggers} triggers"));
         }
         Ok(())
     }
 
-    /// Nothing is lost but what may be.
+    /// Checks that only losses occurred that the promise permits.
     fn check_kept(&mut self, summary: &Value, promise: &Promise, events: &Events, sources: u64) {
         let ledger = &summary["ledger"];
         let may_drop: &[&str] = match &promise.kept {
@@ -259,7 +259,7 @@ impl Trial {
     }
 }
 
-/// Whether an accepted trigger or a fragment of one was lost.
+/// Returns whether an accepted trigger or one of its fragments was lost.
 fn lost(summary: &Value) -> bool {
     dropped(&summary["ledger"]) > 0 || number(&summary["events_incomplete"]) > 0
 }
@@ -268,7 +268,7 @@ fn dropped(ledger: &Value) -> u64 {
     ledger["dropped"].as_object().into_iter().flatten().map(|(_, count)| number(count)).sum()
 }
 
-/// A number of a summary; one that is not there is none that was reached.
+/// Returns a number of a summary; 0 if it is missing.
 pub(super) fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or(0)
 }

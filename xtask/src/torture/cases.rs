@@ -1,11 +1,11 @@
-//! The cases: what is done to a run, and what the documentation promises of it.
+//! The cases: faults of a run, and the promises of the documentation.
 //!
 //! | module | cases |
 //! |---|---|
-//! | `slowness` | everybody lives and something is slow: nothing may be lost |
+//! | `slowness` | no process dies and something is slow: nothing may be lost |
 //! | `resources` | disks, descriptors and memory that run out; strangers at the doors |
-//! | `deaths` | somebody is killed, or asked to end: the run ends as the pages on operating say |
-//! | `endurance` | a long run with a death every ten seconds: memory and descriptors do not grow |
+//! | `deaths` | a process is killed or asked to end: the run ends as documented |
+//! | `endurance` | a long run with a kill every ten seconds: memory and descriptors do not grow |
 
 mod deaths;
 mod endurance;
@@ -19,16 +19,16 @@ use anyhow::{Result, ensure};
 /// One kind of fault.
 #[derive(Debug)]
 pub(super) struct Case {
-    /// Its name on the command line.
+    /// Name on the command line.
     pub(super) name: &'static str,
-    /// Whether it is tried for every change, and not only at night.
+    /// Whether the case runs for every change, and not only at night.
     pub(super) for_every_change: bool,
-    /// Does it, and takes note of what is wrong. An error: it could not be done, or nothing can be said of it.
+    /// Runs the case and records problems. An error means that the case could not be run or its result not be determined.
     pub(super) work: fn(&mut Trial) -> Result<Outcome>,
 }
 
 impl Case {
-    /// Returns whether it kills or stops processes.
+    /// Returns whether the case kills or stops processes.
     pub(super) fn hits_processes(&self) -> bool {
         ["kill-", "freeze-", "restart-"].iter().any(|begin| self.name.starts_with(begin))
     }
@@ -37,9 +37,9 @@ impl Case {
 /// Result of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// It was done; whether all is well is in the problems of the trial.
+    /// The case was run. The problems of the trial tell whether it passed.
     Done,
-    /// It cannot be done on this machine, and why.
+    /// The case cannot be run on this machine, with the reason.
     Skipped(String),
 }
 
@@ -53,17 +53,17 @@ pub(super) const FAMILIES: [(&str, &[Case]); 4] = [
 
 pub(super) use endurance::SOAK;
 
-/// A case for every change.
+/// Returns a case for every change.
 const fn always(name: &'static str, work: fn(&mut Trial) -> Result<Outcome>) -> Case {
     Case { name, for_every_change: true, work }
 }
 
-/// A case for the night.
+/// Returns a case for nightly runs.
 const fn nightly(name: &'static str, work: fn(&mut Trial) -> Result<Outcome>) -> Case {
     Case { name, for_every_change: false, work }
 }
 
-/// Starts a processor by hand that judges events of builder unit 0.
+/// Starts a processor, as by hand, that judges events of builder unit 0.
 fn join_processor(trial: &Trial) -> Result<Run> {
     let door = run_directory(&trial.output)?.join("bu0.farm").display().to_string();
     let mut processor = trial.sheaf("processor", &["processor", "--join", &door, "--wait", "60"])?;
@@ -71,7 +71,7 @@ fn join_processor(trial: &Trial) -> Result<Run> {
     Ok(processor)
 }
 
-/// Skips the case where what it needs cannot be had.
+/// Skips the case if a resource that it needs is not available.
 macro_rules! or_skip {
     ($needed:expr) => {
         match $needed {

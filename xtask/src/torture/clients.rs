@@ -1,4 +1,4 @@
-//! Strangers at every port and socket of a run: they send garbage, or half a word, or nothing, or never read.
+//! Strangers that connect to every port and socket of a run. They send garbage, single bytes or nothing, or never read.
 
 use super::dice::Dice;
 use super::process;
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Where somebody listens.
+/// A listening port or socket.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Door {
     Port(u16),
@@ -21,11 +21,11 @@ pub(super) enum Door {
     Abstract(String),
 }
 
-/// State of a listening socket in a table of the kernel: over TCP, and on a Unix socket.
+/// State of a listening socket in the kernel's tables: TCP, and Unix sockets.
 const TCP_LISTENS: &str = "0A";
 const UNIX_LISTENS: &str = "00010000";
 
-/// Every port and socket at which processes with this mark listen for streams.
+/// Returns every port and socket on which processes with this mark accept stream connections.
 pub(super) fn doors(mark: &str) -> BTreeSet<Door> {
     let inodes: BTreeSet<String> =
         process::marked(mark).iter().flat_map(|process| socket_inodes(process.id)).collect();
@@ -60,7 +60,7 @@ fn socket_inodes(process: u32) -> Vec<String> {
     files.filter_map(|file| inode(file.path())).collect()
 }
 
-/// Strangers at work, until this is dropped.
+/// Strangers that connect repeatedly until this is dropped.
 #[derive(Debug)]
 pub(super) struct Strangers {
     stop: Arc<AtomicBool>,
@@ -69,7 +69,7 @@ pub(super) struct Strangers {
 }
 
 impl Strangers {
-    /// Two at each door.
+    /// Starts two strangers for each door.
     pub(super) fn call(doors: &BTreeSet<Door>, dice: &mut Dice) -> Self {
         let mut strangers =
             Self { stop: Arc::default(), calls: Arc::default(), threads: Vec::with_capacity(doors.len()) };
@@ -79,7 +79,7 @@ impl Strangers {
             strangers.threads.push(std::thread::spawn(move || {
                 while !stop.load(Ordering::Relaxed) {
                     calls.fetch_add(1, Ordering::Relaxed);
-                    // Whoever is refused comes again: that is the point.
+                    // A refused stranger tries again; that is the purpose.
                     let _ = visit(&door, &mut dice, &stop);
                     std::thread::sleep(PAUSE);
                 }
@@ -88,7 +88,7 @@ impl Strangers {
         strangers
     }
 
-    /// Returns the number of calls so far.
+    /// Returns the number of connection attempts so far.
     pub(super) fn calls(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)
     }
@@ -103,7 +103,7 @@ impl Drop for Strangers {
     }
 }
 
-/// A connection to whatever kind of door.
+/// A connection to any kind of door.
 trait Stream: std::io::Read + Write {}
 impl<T: std::io::Read + Write> Stream for T {}
 
@@ -126,17 +126,17 @@ fn visit(door: &Door, dice: &mut Dice, stop: &AtomicBool) -> std::io::Result<()>
         }
     };
     match dice.below(4) {
-        // Garbage, as much as is taken.
+        // Sends as much garbage as is accepted.
         0 => {
             let bytes = dice.below(100_000);
             stream.write_all(&dice.bytes(bytes))
         }
-        // A byte at a time.
+        // Sends a byte at a time.
         1 => (0..dice.below(100)).try_for_each(|_| {
             std::thread::sleep(PAUSE);
             stream.write_all(&dice.bytes(1))
         }),
-        // Nothing, for a while.
+        // Sends nothing for a while.
         2 => {
             for _ in 0..dice.below(250) {
                 if stop.load(Ordering::Relaxed) {
@@ -146,7 +146,7 @@ fn visit(door: &Door, dice: &mut Dice, stop: &AtomicBool) -> std::io::Result<()>
             }
             Ok(())
         }
-        // Some bytes, and whatever is said to them thrown away.
+        // Sends some bytes and discards the answer.
         _ => {
             let bytes = dice.below(64);
             stream.write_all(&dice.bytes(bytes))?;

@@ -1,11 +1,11 @@
-//! Random choices that a seed decides.
+//! Random choices determined by a seed.
 
-/// A stream of random numbers (SplitMix64): few, and the same on every machine.
+/// A generator of random numbers (SplitMix64), with the same sequence on every machine.
 #[derive(Clone, Debug)]
 pub(super) struct Dice(u64);
 
 impl Dice {
-    /// The choices of the case `name` with this seed. Cases do not share numbers, so that each can be repeated alone.
+    /// Creates the generator of the case `name` for this seed. Cases do not share numbers, so that each can be repeated alone.
     pub(super) fn new(seed: u64, name: &str) -> Self {
         let mut dice = Self(seed);
         for byte in name.bytes() {
@@ -22,20 +22,20 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `bound`, which is not 0.
+    /// Returns a number below `bound`, which must not be 0.
     pub(super) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }
 
-    /// A number from `low` to `high`, both included.
+    /// Returns a number from `low` to `high`, both included.
     pub(super) fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.below(high - low + 1)
     }
 
-    /// A number from `low` to `high` whose order of magnitude is uniform: short and long times come alike often.
+    /// Returns a number from `low` to `high` with uniform order of magnitude, so that short and long times are equally frequent.
     pub(super) fn magnitude(&mut self, low: u64, high: u64) -> u64 {
         let (mut low, mut high) = (low.max(1), high.max(1));
-        // Halves the interval by ratio: ten choices are fine enough for the duration of a fault.
+        // Bisects the interval geometrically. Ten steps are fine enough for the duration of a fault.
         for _ in 0..10 {
             let middle = low.saturating_mul(high).isqrt().clamp(low, high);
             if self.below(2) == 0 {
@@ -47,13 +47,13 @@ impl Dice {
         self.between(low, high)
     }
 
-    /// One of these, of which there is one at least.
+    /// Returns one of these items. The list must not be empty.
     pub(super) fn pick<T: Copy>(&mut self, items: &[T]) -> T {
         let index = self.below(items.len() as u64);
         items[usize::try_from(index).unwrap_or(0)]
     }
 
-    /// Random bytes.
+    /// Returns random bytes.
     pub(super) fn bytes(&mut self, count: u64) -> Vec<u8> {
         (0..count).map(|_| self.next().to_le_bytes()[0]).collect()
     }

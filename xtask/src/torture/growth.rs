@@ -1,4 +1,4 @@
-//! Memory and descriptors of the processes of a run over time: what grows for as long as a run lasts is a leak.
+//! Memory and descriptors of the processes of a run over time. Growth that lasts as long as the run is a leak.
 
 use super::process;
 use crate::bench::median;
@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 /// Interval at which the processes are sampled.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// Part of the time at the beginning that is not judged: buffers and pools are used for the first time. 10 minutes of an hour.
+/// Initial fraction of the time that is not judged, because buffers and pools are used for the first time: 10 minutes of an hour.
 const WARM_UP: f64 = 1.0 / 6.0;
 
-/// Number of windows that the judged time is divided into for medians.
+/// Number of windows of the judged time for medians.
 const WINDOWS: usize = 6;
 
-/// One look at a process.
+/// One sample of a process.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     /// Seconds since the beginning.
@@ -28,7 +28,7 @@ struct Sample {
     descriptors: usize,
 }
 
-/// Samples of every process of a case, taken on a thread of its own.
+/// Samples every process of a case on a separate thread.
 #[derive(Debug)]
 pub(super) struct Sampler {
     is_over: Arc<AtomicBool>,
@@ -71,7 +71,7 @@ impl Sampler {
         Self { is_over, thread }
     }
 
-    /// Ends the sampling, and returns the growth of each process that was there all the time.
+    /// Ends the sampling and returns the growth of each process that existed all the time.
     pub(super) fn end(self) -> Vec<Growth> {
         self.is_over.store(true, Ordering::Relaxed);
         let samples = self.thread.join().unwrap_or_default();
@@ -87,7 +87,7 @@ impl Sampler {
     }
 }
 
-/// Returns `None` for a process that has ended.
+/// Samples a process; `None` if it has ended.
 fn sample(id: u32, at: Duration) -> Option<Sample> {
     let directory = Path::new("/proc").join(id.to_string());
     let status = std::fs::read_to_string(directory.join("status")).ok()?;
@@ -113,7 +113,7 @@ fn descriptors(window: &[Sample]) -> usize {
     median(window.iter().map(|sample| sample.descriptors as f64).collect()) as usize
 }
 
-/// Slope of the memory in bytes a second, by least squares; 0 for a single sample.
+/// Returns the slope of the memory in bytes per second, by least squares; 0 for a single sample.
 fn slope(samples: &[Sample]) -> f64 {
     let count = samples.len() as f64;
     let mean_at = samples.iter().map(|sample| sample.at).sum::<f64>() / count;
@@ -130,7 +130,7 @@ fn slope(samples: &[Sample]) -> f64 {
 mod tests {
     use super::*;
 
-    /// A sample every second for an hour.
+    /// Returns a sample every second for an hour.
     fn hour(bytes: impl Fn(f64) -> f64, descriptors: impl Fn(usize) -> usize) -> Vec<Sample> {
         let sample = |second: usize| {
             let at = second as f64;

@@ -1,5 +1,5 @@
-//! Resources of this machine for faults: disks that fill up, freeze or refuse, a quota of its processors, busy loops, hosts. A
-//! missing one is an error that gives the reason; the case is skipped then.
+//! Resources of this machine for faults: disks that fill up, freeze or become read-only, processor quotas, busy loops, hosts. A
+//! missing resource is an error with the reason; the case is then skipped.
 
 use super::process::tool;
 use anyhow::{Context as _, Result, bail};
@@ -15,7 +15,7 @@ pub(super) struct Disk {
 }
 
 impl Disk {
-    /// A file system in memory with so much room.
+    /// Mounts a file system in memory of this size.
     pub(super) fn small(path: &Path, mebibytes: u64) -> Result<Self> {
         std::fs::create_dir_all(path)?;
         let options = format!("size={mebibytes}m");
@@ -23,26 +23,26 @@ impl Disk {
         Ok(Self { path: path.to_owned(), is_frozen: false })
     }
 
-    /// A file system on a loop device that can be frozen: its writers wait, as for a server that is away.
+    /// Mounts a file system on a loop device that can be frozen. Its writers then wait, as for an unreachable server.
     pub(super) fn freezable(image: &Path, path: &Path) -> Result<Self> {
         std::fs::create_dir_all(path)?;
         std::fs::File::create(image)?.set_len(512 << 20)?;
         tool("mkfs.ext4", &["-q", "-F", text(image)?])?;
         tool("mount", &["-o", "loop", text(image)?, text(path)?])?;
         let mut disk = Self { path: path.to_owned(), is_frozen: false };
-        // Tried once, because containers may mount and not freeze.
+        // Checks that freezing works: some containers permit mounting only.
         disk.freeze()?;
         disk.thaw()?;
         Ok(disk)
     }
 
-    /// Gives a file system in memory another size.
+    /// Changes the size of a file system in memory.
     pub(super) fn resize(&self, mebibytes: u64) -> Result<()> {
         let options = format!("remount,size={mebibytes}m");
         tool("mount", &["-o", &options, text(&self.path)?])
     }
 
-    /// Refuses all writes. Nobody may have a file open for writing.
+    /// Makes the file system read-only. No file may be open for writing.
     pub(super) fn make_read_only(&self) -> Result<()> {
         tool("mount", &["-o", "remount,ro", text(&self.path)?])
     }
@@ -73,7 +73,7 @@ fn text(path: &Path) -> Result<&str> {
     path.to_str().with_context(|| format!("{} is not UTF-8", path.display()))
 }
 
-/// A group of processes that together get a part of one processor. Removed when dropped, once it is empty.
+/// A control group whose processes share a fraction of one processor. Removed when dropped, once it is empty.
 #[derive(Debug)]
 pub(super) struct Quota {
     path: PathBuf,
@@ -83,14 +83,14 @@ pub(super) struct Quota {
 const PERIOD_US: u64 = 100_000;
 
 impl Quota {
-    /// A group that gets so many percent of one processor.
+    /// Creates a group with this percentage of one processor.
     pub(super) fn new(name: &str, percent: u64) -> Result<Self> {
         let quota_us = (PERIOD_US * percent / 100).to_string();
         let (old, new) = (Path::new("/sys/fs/cgroup/cpu"), Path::new("/sys/fs/cgroup"));
         let (root, settings) = if old.join("cpu.cfs_quota_us").exists() {
             (old, vec![("cpu.cfs_period_us", PERIOD_US.to_string()), ("cpu.cfs_quota_us", quota_us)])
         } else if new.join("cgroup.subtree_control").exists() {
-            // Without effect where it is done already; where it may not be done, writing the quota fails below.
+            // No effect if the controller is enabled already. If enabling is not permitted, writing the quota fails below.
             let _ = std::fs::write(new.join("cgroup.subtree_control"), "+cpu");
             (new, vec![("cpu.max", format!("{quota_us} {PERIOD_US}"))])
         } else {
@@ -113,7 +113,7 @@ impl Quota {
         vec!["sh".to_owned(), "-c".to_owned(), join.to_owned(), procs]
     }
 
-    /// Returns the number of times that its processes were throttled because they had used their share.
+    /// Returns the number of times that its processes were throttled for exceeding their share.
     pub(super) fn throttled(&self) -> u64 {
         let statistics = std::fs::read_to_string(self.path.join("cpu.stat")).unwrap_or_default();
         let count = statistics.lines().find_map(|line| line.strip_prefix("nr_throttled "));
@@ -127,7 +127,7 @@ impl Drop for Quota {
     }
 }
 
-/// Processes that do nothing, all the time. Ended when dropped.
+/// Processes that keep processors busy. Killed when dropped.
 #[derive(Debug)]
 pub(super) struct BusyLoops(Vec<Child>);
 
@@ -152,7 +152,7 @@ impl Drop for BusyLoops {
     }
 }
 
-/// Two hosts with a cable between them: network namespaces of this machine. Removed when dropped.
+/// Two connected hosts: network namespaces of this machine. Removed when dropped.
 #[derive(Debug)]
 pub(super) struct Hosts {
     near: String,
@@ -188,7 +188,7 @@ impl Hosts {
         inside(&self.far)
     }
 
-    /// Takes the cable out of the other host: whatever the two say to each other from now on is lost without an error.
+    /// Unplugs the cable of the other host. From then on all traffic between the two is lost without an error.
     pub(super) fn unplug(&self) -> Result<()> {
         ip(&format!("-n {} link set cable down", self.far))
     }

@@ -1,13 +1,13 @@
-//! The processes of a case, as `/proc` shows them.
+//! The processes of a case, as listed in `/proc`.
 
 use anyhow::{Context as _, Result, ensure};
 use std::path::Path;
 use std::process::Command;
 
-/// The environment variable by which every process of a case is known, whoever its parent is.
+/// Environment variable that identifies every process of a case, regardless of its parent.
 pub(super) const MARK: &str = "SHEAF_TORTURE";
 
-/// A process that runs.
+/// A running process.
 #[derive(Clone, Debug)]
 pub(super) struct Process {
     pub(super) id: u32,
@@ -15,19 +15,19 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// The name of its node, if it is `sheaf node CONFIG NAME`.
+    /// Returns the name of its node, if the process is `sheaf node CONFIG NAME`.
     pub(super) fn node(&self) -> Option<&str> {
         let is_node = self.arguments.get(1).is_some_and(|word| word == "node");
         is_node.then(|| self.arguments.get(3).map(String::as_str))?
     }
 
-    /// Whether it judges events: `sheaf processor`.
+    /// Returns whether the process judges events: `sheaf processor`.
     pub(super) fn is_processor(&self) -> bool {
         self.arguments.get(1).is_some_and(|word| word == "processor")
     }
 }
 
-/// Every process whose environment has this mark. One that has ended and was not waited for has no environment any more.
+/// Returns every process with this mark in its environment. A zombie has no environment and is not included.
 pub(super) fn marked(mark: &str) -> Vec<Process> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let wanted = format!("{MARK}={mark}");
@@ -51,7 +51,7 @@ fn arguments(process: &Path) -> Vec<String> {
     words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
 }
 
-/// Sends a signal, by its name for `kill`. An error where there is no such process any more.
+/// Sends a signal, given by its name for `kill`. Returns an error if the process no longer exists.
 pub(super) fn signal(id: u32, name: &str) -> Result<()> {
     let mut kill = Command::new("kill");
     let sent = kill.arg(format!("-{name}")).arg(id.to_string()).output().context("cannot start kill")?;
@@ -60,7 +60,7 @@ pub(super) fn signal(id: u32, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Runs a tool of the system; what it says on standard error is the error.
+/// Runs a tool of the system. If it fails, the error is its standard error.
 pub(super) fn tool(program: &str, arguments: &[&str]) -> Result<()> {
     let output = Command::new(program).args(arguments).output();
     let output = output.with_context(|| format!("cannot start {program}"))?;

@@ -1,4 +1,4 @@
-//! A run of the command in the hands of a case: started, followed by how much it has written, hit, and ended under a watchdog.
+//! A run of the command under the control of a case: started, monitored by the amount that it has written, and ended under a watchdog.
 
 use super::process::{self, MARK, Process, signal};
 use super::system::System;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// A run that has written nothing for this time and has not ended stands still. Longer than any fault, by far.
+/// Time without output after which a run is considered to hang. Much longer than any fault.
 const WATCHDOG: Duration = Duration::from_mins(10);
 
 /// Interval at which a condition is checked.
@@ -20,12 +20,12 @@ const PERIOD: Duration = Duration::from_millis(10);
 pub(super) struct Run {
     child: Child,
     mark: String,
-    /// Where the files are that its output goes to.
+    /// Files with its standard output and standard error.
     stdout: PathBuf,
     stderr: PathBuf,
     /// Directory in which the run's directory is created.
     output: PathBuf,
-    /// Number of bytes that the event files will have.
+    /// Expected size of the event files in bytes.
     bytes: u64,
 }
 
@@ -43,7 +43,7 @@ impl Trial {
         self.start_below(&[], system)
     }
 
-    /// The same behind a command that starts another: `prlimit --nofile=20`.
+    /// Does the same as [`start`](Self::start), under a command that starts another: `prlimit --nofile=20`.
     pub(super) fn start_below(&mut self, prefix: &[String], system: &System) -> Result<Run> {
         let config = self.directory.join("run.toml");
         std::fs::write(&config, system.to_toml(&self.output))?;
@@ -54,7 +54,7 @@ impl Trial {
         Ok(run)
     }
 
-    /// Waits until the run has done this share of its work. A run that ends before has a problem of its own.
+    /// Waits until the run has done this percentage of its work. An earlier end of the run is recorded as a problem.
     pub(super) fn wait_for(&mut self, run: &mut Run, percent: u64) -> Result<bool> {
         let reached = run.reaches(percent)?;
         if !reached {
@@ -63,7 +63,7 @@ impl Trial {
         Ok(reached)
     }
 
-    /// Kills the process of a node at a share of the work.
+    /// Kills the process of a node at a percentage of the work.
     pub(super) fn kill(&mut self, run: &mut Run, node: &str, percent: u64) -> Result<u32> {
         if !self.wait_for(run, percent)? {
             return Ok(0);
@@ -74,12 +74,12 @@ impl Trial {
         Ok(victim)
     }
 
-    /// Starts any other command of Sheaf; its output goes to files of this name.
+    /// Starts any other command of Sheaf. Its output goes to files of this name.
     pub(super) fn sheaf(&self, name: &str, arguments: &[&str]) -> Result<Run> {
         self.sheaf_below(&[], name, arguments)
     }
 
-    /// The same behind a command that starts another.
+    /// Does the same as [`sheaf`](Self::sheaf), under a command that starts another.
     pub(super) fn sheaf_below(&self, prefix: &[String], name: &str, arguments: &[&str]) -> Result<Run> {
         let arguments: Vec<String> = arguments.iter().map(|word| (*word).to_owned()).collect();
         self.command(prefix, name, &arguments)
@@ -92,7 +92,7 @@ impl Trial {
         let mut command = Command::new(words[0]);
         command.args(&words[1..]).current_dir(&self.directory).stdin(Stdio::null());
         command.env(MARK, &self.mark).env("TMPDIR", self.directory.join("tmp"));
-        // Files take any amount of output while nobody reads.
+        // Files accept any amount of output without a reader.
         let stdout = self.directory.join(format!("{name}.stdout"));
         let stderr = self.directory.join(format!("{name}.stderr"));
         command.stdout(File::create(&stdout)?).stderr(File::create(&stderr)?);
@@ -107,40 +107,40 @@ impl Run {
         self.child.id()
     }
 
-    /// Waits until the event files have this share of all the bytes that they will have. `false` if the run ended before.
+    /// Waits until the event files have this percentage of their expected size. Returns `false` if the run ended before.
     pub(super) fn reaches(&mut self, percent: u64) -> Result<bool> {
         self.reaches_part(percent, 100)
     }
 
-    /// The same for a share that is given as `part` of `whole`.
+    /// Does the same as [`reaches`](Self::reaches) for a fraction given as `part` of `whole`.
     pub(super) fn reaches_part(&mut self, part: u64, whole: u64) -> Result<bool> {
         let bytes = self.bytes / whole * part;
         let what = format!("{part} of {whole} parts of the events are written");
         self.waits_for(&what, |run| written(&run.output) >= bytes)
     }
 
-    /// Waits until it says this on standard error. `false` if it ends before.
+    /// Waits until these words are on standard error. Returns `false` if the run ends before.
     pub(super) fn says(&mut self, words: &str) -> Result<bool> {
         self.waits_for(&format!("it says `{words}`"), |run| read(&run.stderr).contains(words))
     }
 
-    /// Waits for a process of the same case. `None` if the run ends before.
+    /// Waits for a process of the same case. Returns `None` if the run ends before.
     pub(super) fn process(&mut self, is_wanted: impl Fn(&Process) -> bool) -> Result<Option<Process>> {
         let mut found = None;
-        self.waits_for("a process of it is there", |run| {
+        self.waits_for("one of its processes has started", |run| {
             found = process::marked(&run.mark).into_iter().find(&is_wanted);
             found.is_some()
         })?;
         Ok(found)
     }
 
-    /// Waits for the process of a node, other than `not`. `None` if the run ends before.
+    /// Waits for the process of a node, other than `not`. Returns `None` if the run ends before.
     pub(super) fn node(&mut self, name: &str, not: u32) -> Result<Option<u32>> {
         let found = self.process(|process| process.node() == Some(name) && process.id != not)?;
         Ok(found.map(|process| process.id))
     }
 
-    /// Sets the number of bytes that its event files will have, if it was not started with a system.
+    /// Sets the expected size of the event files, for a run that was not started with a system.
     pub(super) fn expect_bytes(&mut self, bytes: u64) {
         self.bytes = bytes;
     }
@@ -149,19 +149,19 @@ impl Run {
         signal(self.id(), name)
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the run.
     pub(super) fn end(mut self) -> Result<Ended> {
         self.waits_for("it ends", |_| false)?;
         let status = self.child.wait().context("cannot wait for a process")?;
         Ok(Ended { status, stdout: read(&self.stdout), stderr: read(&self.stderr) })
     }
 
-    /// Whether a condition comes to hold before the run ends. The watchdog begins anew whenever more is written.
+    /// Waits for a condition. Returns `false` if the run ends before. The watchdog restarts whenever more is written.
     fn waits_for(&mut self, what: &str, mut holds: impl FnMut(&Self) -> bool) -> Result<bool> {
         let (mut since, mut before) = (Instant::now(), written(&self.output));
         loop {
             let has_ended = self.child.try_wait().context("cannot wait for a process")?.is_some();
-            // In this order: what happened before it ended counts.
+            // In this order: the condition may have become true just before the run ended.
             if holds(self) {
                 return Ok(true);
             }
@@ -183,7 +183,7 @@ impl Run {
 
 impl Drop for Run {
     fn drop(&mut self) {
-        // Where the case has failed; nodes end with their parent.
+        // Needed if the case has failed. Nodes end with their parent.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -193,7 +193,7 @@ fn read(path: &Path) -> String {
     String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned()
 }
 
-/// Bytes in the event files of all runs below a directory.
+/// Returns the total size of the event files of all runs below a directory, in bytes.
 pub(super) fn written(output: &Path) -> u64 {
     let below = |path: &Path| std::fs::read_dir(path).into_iter().flatten().flatten();
     let is_events = |entry: &std::fs::DirEntry| entry.path().extension().is_some_and(|it| it == "sheaf");
@@ -201,7 +201,7 @@ pub(super) fn written(output: &Path) -> u64 {
     files.filter(is_events).filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum()
 }
 
-/// The directory of the only run below a directory.
+/// Returns the directory of the only run below a directory.
 pub(super) fn run_directory(output: &Path) -> Result<PathBuf> {
     let entries = std::fs::read_dir(output).with_context(|| format!("cannot read {}", output.display()))?;
     let runs = entries.flatten().map(|entry| entry.path()).filter(|path| path.join("run.json").is_file());

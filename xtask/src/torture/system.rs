@@ -1,12 +1,12 @@
-//! The system that a case runs: a configuration, written as text because only one crate knows more of it.
+//! The system that a case runs: a configuration, written as text because only `sheaf-config` knows its structure.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// A run with a fixed amount of work. What is not said here has its default.
+/// A run with a fixed amount of work. Other settings have their defaults.
 #[derive(Clone, Debug)]
 pub(super) struct System {
-    /// Each role in a process of its own.
+    /// Whether each role runs in its own process.
     pub(super) processes: bool,
     /// `transport.kind`.
     pub(super) transport: &'static str,
@@ -15,13 +15,13 @@ pub(super) struct System {
     pub(super) outputs: u64,
     /// Number of triggers that end the run.
     pub(super) events: u64,
-    /// Triggers a second; 0: as many as the system takes.
+    /// Trigger rate; 0 for as many as the system accepts.
     pub(super) rate_hz: u64,
-    /// Payload of each of an event's fragments, one for each readout unit.
+    /// Payload of each fragment. Each readout unit has one fragment of each event.
     pub(super) fragment_bytes: u64,
     /// One event in this many is stored; the filter rejects the others.
     pub(super) kept_one_in: u64,
-    /// More lines of tables, by the table's name.
+    /// Additional lines of tables, by the table's name.
     more: BTreeMap<&'static str, Vec<String>>,
 }
 
@@ -30,7 +30,7 @@ const EVENT_BYTES: u64 = 72;
 const FRAGMENT_BYTES: u64 = 24;
 
 impl System {
-    /// Two readout units and two builder units in processes of their own, some seconds of events at a moderate rate.
+    /// Returns a system of two readout units and two builder units in separate processes, at a moderate trigger rate.
     pub(super) fn new(events: u64) -> Self {
         Self {
             processes: true,
@@ -52,20 +52,20 @@ impl System {
         self
     }
 
-    /// Bytes in the event files once all events have ended, but for the files' own headers.
+    /// Returns the size of the event files once all events have ended, without file headers.
     pub(super) fn stored_bytes(&self) -> u64 {
         self.events / self.kept_one_in
             * (EVENT_BYTES + self.readouts * (FRAGMENT_BYTES + self.fragment_bytes))
     }
 
-    /// The configuration, for events below the directory `output`.
+    /// Returns the configuration, with events stored below the directory `output`.
     pub(super) fn to_toml(&self, output: &Path) -> String {
         let mut tables = self.more.clone();
         let mut set = |table, line: String| tables.entry(table).or_default().insert(0, line);
         set("run", format!("output = {:?}\nduration_s = 0\nevents = {}", output, self.events));
         set("readout", format!("count = {}", self.readouts));
         set("builder", format!("count = {}\ncheck_content = true", self.builders));
-        // Full disks are a fault of their own here, and small ones.
+        // Disks are small here, and full disks are a separate fault.
         set("output", format!("nodes = {}\nkeep_free_bytes = 0", self.outputs));
         set("transport", format!("kind = {:?}", self.transport));
         set("source.emulated", format!("size = \"fixed\"\nmean_bytes = {}", self.fragment_bytes));
@@ -84,7 +84,7 @@ impl System {
 mod tests {
     use super::*;
 
-    /// The command's own reader of configurations accepts the configuration that the cases rely on.
+    /// The configuration of the cases is accepted by the command's parser.
     #[test]
     fn the_configuration_of_a_case_is_accepted() {
         let mut system = System::new(100);

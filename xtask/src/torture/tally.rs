@@ -1,17 +1,17 @@
-//! Counts over all cases: what was done to runs, and what they lost.
+//! Counts of faults and losses over all cases.
 
 use std::ops::AddAssign;
 
 /// Counts of one case, or of many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally {
-    /// Processes that were killed.
+    /// Number of processes that were killed.
     pub(super) kills: u64,
-    /// Processes that were stopped for a while.
+    /// Number of processes that were stopped for a while.
     pub(super) freezes: u64,
-    /// Events that the books say are stored and that are in no file, or that have no end in the books.
+    /// Number of events that are stored according to the books but in no file, or whose end is not booked.
     pub(super) lost: u64,
-    /// Events that are stored twice.
+    /// Number of events that are stored twice.
     pub(super) twice: u64,
 }
 

@@ -1,4 +1,4 @@
-//! One case with one seed: where it happens, what was done, and what was not as promised.
+//! One case with one seed: its directories, the actions taken, and the problems found.
 
 use super::dice::Dice;
 use super::process;
@@ -6,10 +6,10 @@ use super::tally::Tally;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Time that leftover processes are given to end: they may be in the middle of closing a file.
+/// Time for leftover processes to end: they may be closing a file.
 const LEFT_OVER_MAX: Duration = Duration::from_mins(2);
 
-/// Duration of faults, and amount of work of a run.
+/// Scale of the duration of faults and of the amount of work of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scale {
     /// Seconds, for every change.
@@ -18,20 +18,20 @@ pub(super) enum Scale {
     Full,
 }
 
-/// A case under way.
+/// A case in progress.
 #[derive(Debug)]
 pub(super) struct Trial {
     /// The command under test.
     pub(super) sheaf: PathBuf,
-    /// A directory of its own.
+    /// Directory of the case.
     pub(super) directory: PathBuf,
     /// Directory in which the run's directory is created.
     pub(super) output: PathBuf,
-    /// The mark of its processes.
+    /// Mark of its processes.
     pub(super) mark: String,
     pub(super) dice: Dice,
     pub(super) scale: Scale,
-    /// Minutes of triggers of a soak, where they are given.
+    /// Minutes of triggers of a soak, if given.
     pub(super) soak_minutes: Option<u64>,
     /// Actions, in order.
     pub(super) notes: Vec<String>,
@@ -41,39 +41,39 @@ pub(super) struct Trial {
 }
 
 impl Trial {
-    /// Takes note of something that was done.
+    /// Records an action.
     pub(super) fn note(&mut self, text: impl Into<String>) {
         self.notes.push(text.into());
     }
 
-    /// Takes note of a process that was killed at a share of the work.
+    /// Records a process that was killed at a percentage of the work.
     pub(super) fn note_kill(&mut self, who: &str, percent: u64) {
         self.tally.kills += 1;
         self.note(format!("killed {who} at {percent} %"));
     }
 
-    /// Takes note of something that is wrong.
+    /// Records a problem.
     pub(super) fn problem(&mut self, text: impl Into<String>) {
         self.problems.push(text.into());
     }
 
-    /// One of two numbers, by how long faults may last.
+    /// Returns one of two numbers, depending on the scale.
     pub(super) fn by_scale(&self, short: u64, full: u64) -> u64 {
         if self.scale == Scale::Short { short } else { full }
     }
 
-    /// When a fault happens: a share of the work, in percent.
+    /// Draws the moment of a fault, as a percentage of the work.
     pub(super) fn moment(&mut self) -> u64 {
         self.dice.between(5, 80)
     }
 
-    /// Returns a duration for a freeze: from a second to longer than any node's patience.
+    /// Draws the duration of a freeze: from a second to longer than any node's patience.
     pub(super) fn freeze_time(&mut self) -> Duration {
         let longest = self.by_scale(6_000, 60_000);
         Duration::from_millis(self.dice.magnitude(1_000, longest))
     }
 
-    /// Stops processes for a while. On a slow machine the run may have ended before: then there is nothing to stop.
+    /// Stops processes for a while. On a slow machine the run may have ended before; then there is nothing to stop.
     pub(super) fn freeze(&mut self, who: &str, processes: &[u32], time: Duration) {
         self.note(format!("froze {who} for {:.1} s", time.as_secs_f64()));
         let hit: Vec<u32> =
@@ -85,12 +85,12 @@ impl Trial {
         self.tally.freezes += hit.len() as u64;
         std::thread::sleep(time);
         for id in hit {
-            // One that was killed for its silence is gone; what that means is for the books to say.
+            // A process may have been killed for its silence. The books show the consequences.
             let _ = process::signal(id, "CONT");
         }
     }
 
-    /// Waits until no process of the case is left, and ends those that stay: each is a problem.
+    /// Waits until no process of the case is left. Those that remain are killed; each is a problem.
     pub(super) fn collect_processes(&mut self) {
         let began = Instant::now();
         let mut left = process::marked(&self.mark);

@@ -1,4 +1,4 @@
-//! Somebody is killed, or asked to end: the run ends as `docs/operating` says for that fault, and its books say what it cost.
+//! A process is killed, or asked to end. The run ends as documented in `docs/operating` for that fault, and its books show the losses.
 
 use super::{Case, Outcome, always, join_processor, nightly, or_skip};
 use crate::torture::books::{Kept, Promise, Status, number};
@@ -31,14 +31,14 @@ pub(super) const CASES: &[Case] = &[
     always("stop-thrice", |trial| stop(trial, 3)),
 ];
 
-/// A system with the default number of attempts: no event is dropped for deaths that have other causes.
+/// Returns a system of a few seconds for the cases of this family.
 fn system(trial: &mut Trial) -> System {
     let mut system = System::new(trial.by_scale(16_000, 60_000));
     system.transport = trial.dice.pick(&["tcp", "shm"]);
     system
 }
 
-/// Moments of so many faults, in order.
+/// Draws the moments of this many faults, in order.
 fn moments(trial: &mut Trial, count: u64) -> Vec<u64> {
     let mut moments: Vec<u64> = (0..count).map(|_| trial.moment()).collect();
     moments.sort_unstable();
@@ -59,7 +59,7 @@ fn kill_builder(trial: &mut Trial) -> Result<Outcome> {
     if let Some(summary) = trial.check(&ended, &promise, system.readouts)? {
         let lost = number(&summary["trouble"]["lost_builder_sessions"]);
         if lost == 0 {
-            trial.problem("no lost builder session is booked");
+            trial.problem("the books contain no lost builder session");
         }
     }
     Ok(Outcome::Done)
@@ -79,8 +79,8 @@ fn kill_output(trial: &mut Trial) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Worker processes die with events in hand. Each event is tried again by another; one may be with two that die, and is stored as
-/// it was built.
+/// Worker processes die while they judge events. Each event is retried by another worker. An event whose second worker dies, too, is
+/// stored unfiltered.
 fn kill_worker(trial: &mut Trial) -> Result<Outcome> {
     let mut system = system(trial);
     system.set("filter", "workers = 2\nprocesses = true\npatience_ms = 0");
@@ -120,7 +120,7 @@ fn kill_processor(trial: &mut Trial) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Events of a dead readout unit are stored without its source, and its books are missing.
+/// Later events are stored without the source of the dead readout unit, and its books are missing.
 fn kill_readout(trial: &mut Trial) -> Result<Outcome> {
     let mut system = system(trial);
     system.set("builder", "event_timeout_ms = 300\nrequest_retry_ms = 100");
@@ -156,7 +156,7 @@ fn kill_manager(trial: &mut Trial) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Children end with their parent.
+/// Child processes end with their parent.
 fn kill_parent(trial: &mut Trial) -> Result<Outcome> {
     let mut system = system(trial);
     system.set("filter", "workers = 1\nprocesses = true");
@@ -182,7 +182,7 @@ fn kill_whole(trial: &mut Trial, system: &System) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Kills and halts of all that is started again, in any order.
+/// Kills and freezes, in any order, all nodes that are restarted.
 fn kill_and_freeze(trial: &mut Trial) -> Result<Outcome> {
     let mut system = system(trial);
     system.outputs = 2;
@@ -207,7 +207,7 @@ fn kill_and_freeze(trial: &mut Trial) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Events may lack what the frozen unit held; none is dropped, and the status tells.
+/// Events may lack the fragments of the frozen unit. None is dropped, and the exit status reports the loss.
 fn freeze_readout(trial: &mut Trial) -> Result<Outcome> {
     let system = system(trial);
     let (percent, time) = (trial.moment(), trial.freeze_time());
@@ -232,7 +232,7 @@ const BY_HAND: [&str; 5] = ["evm", "ru0", "ru1", "bu0", "bu1"];
 fn write_nodes(trial: &Trial, system: &mut System, addresses: &[SocketAddr]) -> Result<()> {
     system.transport = "tcp";
     system.set("run", "number = 1").set("builder", "event_timeout_ms = 2000");
-    // The tables of nodes say how many there are.
+    // The number of nodes follows from their tables.
     let mut text = system.to_toml(&trial.output).replace("count = 2\n", "");
     for (name, address) in BY_HAND.iter().zip(addresses) {
         let role = match &name[..2] {
@@ -246,12 +246,12 @@ fn write_nodes(trial: &Trial, system: &mut System, addresses: &[SocketAddr]) -> 
     std::fs::write(trial.directory.join("nodes.toml"), text).context("cannot write a configuration")
 }
 
-/// Arguments of the command for a node.
+/// Returns the arguments of the command for a node.
 fn node(name: &str) -> [&str; 4] {
     ["node", "nodes.toml", name, "--json"]
 }
 
-/// Nodes that were started one by one; some are killed, and started again by hand.
+/// Nodes are started one by one; some are killed and restarted by hand.
 fn restart_by_hand(trial: &mut Trial, victims: &[&str]) -> Result<Outcome> {
     let mut system = system(trial);
     let listeners =
@@ -274,10 +274,10 @@ fn restart_by_hand(trial: &mut Trial, victims: &[&str]) -> Result<Outcome> {
             trial.note_kill(victim, percent);
         }
         if victims == ["bu0", "bu1"] && !manager.says("no builder unit is left")? {
-            trial.problem("the event manager does not say that all builder units are gone");
+            trial.problem("the event manager does not report that all builder units are gone");
         }
         for victim in victims {
-            trial.note(format!("started {victim} again"));
+            trial.note(format!("restarted {victim}"));
             nodes.insert(victim, trial.sheaf(&format!("{victim}-again"), &node(victim))?);
         }
     }
@@ -285,7 +285,8 @@ fn restart_by_hand(trial: &mut Trial, victims: &[&str]) -> Result<Outcome> {
     for node in nodes.into_values() {
         node.end()?;
     }
-    // Nothing is lost with builder units. A readout unit takes with it what it held, and what came meanwhile.
+    // The death of a builder unit loses nothing. That of a readout unit loses the fragments that it held, and those that arrived
+    // until its restart.
     let promise = match victims.iter().any(|name| name.starts_with("ru")) {
         true => Promise {
             status: Status::ByLoss,
@@ -299,8 +300,8 @@ fn restart_by_hand(trial: &mut Trial, victims: &[&str]) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// A host without power: nobody hears of the end of its builder unit, and its kernel answers nothing. The others notice it by that
-/// silence, long before the time for which a process may be stopped.
+/// A host loses its power: no connection of its builder unit is closed, and its kernel does not answer. The other nodes detect that
+/// silence long before the time for which a process may be stopped.
 fn kill_host(trial: &mut Trial) -> Result<Outcome> {
     let hosts = or_skip!(Hosts::new(&trial.mark));
     let mut system = system(trial);
@@ -324,7 +325,7 @@ fn kill_host(trial: &mut Trial) -> Result<Outcome> {
         killed.signal("KILL")?;
         killed.end()?;
         trial.note_kill("bu1 with its host", percent);
-        // Its socket for consumers stays, since nobody starts it again.
+        // Its socket for consumers remains, because it is not restarted.
         let _ = std::fs::remove_file(run_directory(&trial.output)?.join("bu1.tap"));
     }
     let ended = manager.end()?;
@@ -339,7 +340,7 @@ fn kill_host(trial: &mut Trial) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// The operator ends the run in the middle, once, twice or thrice.
+/// The operator interrupts the run in the middle, once, twice or three times.
 fn stop(trial: &mut Trial, times: u64) -> Result<Outcome> {
     let mut system = system(trial);
     system.processes = trial.dice.below(2) == 0;
@@ -354,22 +355,22 @@ fn stop(trial: &mut Trial, times: u64) -> Result<Outcome> {
     }
     let ended = run.end()?;
     trial.note(format!("it ended with {}", ended.status));
-    // What is cut is told by the status.
+    // The exit status reports losses.
     let cut =
         Promise { status: Status::ByLoss, kept: Kept::ButDropped(&["stopped"]), ..Promise::nothing_lost() };
     let promise = match times {
         1 => Promise::nothing_lost(),
         2 => cut,
-        // A run that was quick had ended by itself between two of them.
+        // The run may have ended by itself between two signals.
         _ if ended.status.code() != Some(130) => cut,
-        // The third may come when all is closed but the process.
+        // The third signal may arrive when all files are closed but the process still exists.
         _ => Promise { verify: &[0, 3], ..Promise::no_books(Status::Codes(&[130])) },
     };
     trial.check(&ended, &promise, system.readouts)?;
     Ok(Outcome::Done)
 }
 
-/// One Ctrl-C, and time for it to be heard: two signals at once are one.
+/// Sends one Ctrl-C and waits for it to be handled: two pending signals are merged into one.
 fn interrupt(run: &Run) -> Result<()> {
     // A run that has ended meanwhile needs no signal.
     let _ = run.signal("INT");

@@ -1,5 +1,5 @@
-//! A long run at a steady rate in which somebody dies every ten seconds. Nothing is lost, and processes that live through it use no
-//! more memory and no more descriptors at the end than at the beginning.
+//! A long run at a steady rate in which a process is killed every ten seconds. Nothing is lost, and the surviving processes use no
+//! more memory and descriptors at the end than at the beginning.
 
 use super::{Case, Outcome, nightly};
 use crate::torture::books::Promise;
@@ -17,19 +17,19 @@ pub(super) const CASES: &[Case] = &[nightly(SOAK, soak)];
 
 const RATE_HZ: u64 = 10_000;
 
-/// Triggers between two deaths: ten seconds of them.
+/// Number of triggers between two kills: ten seconds.
 const TRIGGERS_PER_DEATH: u64 = 10 * RATE_HZ;
 
-/// One event in so many is stored, so that an hour has a size that can be checked event by event.
+/// Prescale of the filter, so that the files of an hour are small enough to be checked event by event.
 const KEPT_ONE_IN: u64 = 20;
 
-/// Growth that is allowed, in bytes an hour.
+/// Permitted growth of the memory in bytes per hour.
 const GROWTH_MAX: f64 = 1e6;
 
-/// Memory is judged in a soak of this many minutes: in a shorter one a single new page is a steep slope.
+/// Minimum length of a soak whose memory is judged: in a shorter one a single new page gives a steep slope.
 const JUDGED_FROM_MINUTES: u64 = 30;
 
-/// Who dies, in turn. The other nodes live as long as the run.
+/// Processes that are killed, in turn. The other nodes live as long as the run.
 const VICTIMS: [&str; 3] = ["bu0", "a worker", "out0"];
 
 fn soak(trial: &mut Trial) -> Result<Outcome> {
@@ -75,13 +75,13 @@ fn kill(trial: &mut Trial, run: &mut Run, victim: &str) -> Result<()> {
     Ok(())
 }
 
-/// Takes note of what each process used, and of what grew.
+/// Records the memory and descriptors of each process, and growth as a problem.
 fn judge(trial: &mut Trial, growth: &[Growth], minutes: u64) {
     for Growth { process, bytes_an_hour, bytes, descriptors: (first, last) } in growth {
         let megabytes = bytes / 1e6;
         let slope = bytes_an_hour / 1e6;
         trial.note(format!(
-            "{process} has {megabytes:.1} MB, {slope:+.2} MB/h, {first} to {last} descriptors"
+            "{process} uses {megabytes:.1} MB, {slope:+.2} MB/h, {first} to {last} descriptors"
         ));
         if minutes >= JUDGED_FROM_MINUTES && *bytes_an_hour > GROWTH_MAX {
             trial.problem(format!("the memory of {process} grows by {slope:.2} MB an hour"));
@@ -91,6 +91,6 @@ fn judge(trial: &mut Trial, growth: &[Growth], minutes: u64) {
         }
     }
     if growth.is_empty() {
-        trial.problem("no process lived through the run");
+        trial.problem("no process survived the whole run");
     }
 }

@@ -1,4 +1,4 @@
-//! Resources of a run that run out or are damaged: room, descriptors, memory; and strangers at its doors.
+//! Resources of a run that are exhausted or fail: disk space, descriptors, memory. Also strangers at its doors.
 
 use super::{Case, Outcome, always, nightly, or_skip};
 use crate::torture::books::{Kept, Promise, Status};
@@ -18,10 +18,10 @@ pub(super) const CASES: &[Case] = &[
     always("strangers", strangers),
 ];
 
-/// Log message of a disk without room.
+/// Log message for a full disk.
 const NO_ROOM: &str = "No space left on device";
 
-/// A system whose disk has room for half of the events.
+/// Returns a system whose disk has room for half of the events.
 fn on_small_disk(trial: &mut Trial) -> Result<(System, Disk, u64)> {
     let mut system = System::new(trial.by_scale(12_000, 40_000));
     system.outputs = trial.dice.below(3);
@@ -33,27 +33,27 @@ fn on_small_disk(trial: &mut Trial) -> Result<(System, Disk, u64)> {
     Ok((system, disk, mebibytes))
 }
 
-/// Once there is room again, the run goes on as if nothing had been.
+/// The run continues without loss once there is room again.
 fn full_disk_that_is_cleared(trial: &mut Trial) -> Result<Outcome> {
     let (system, disk, mebibytes) = or_skip!(on_small_disk(trial));
     let mut run = trial.start(&system)?;
     if run.says(NO_ROOM)? {
         disk.resize(mebibytes * 4)?;
-        trial.note("there was room again");
+        trial.note("made room on the disk");
     } else {
-        trial.problem("it never said that the disk was full");
+        trial.problem("the run did not report the full disk");
     }
     let ended = run.end()?;
     trial.check(&ended, &Promise::nothing_lost(), system.readouts)?;
     Ok(Outcome::Done)
 }
 
-/// The operator ends a run whose disk stays full: what is stored is stored, the rest has a name.
+/// The operator stops a run whose disk stays full. Stored events remain stored; the others are booked with a reason.
 fn full_disk(trial: &mut Trial) -> Result<Outcome> {
     let (mut system, _disk, _) = or_skip!(on_small_disk(trial));
     system.set("manager", "stop_timeout_ms = 2000");
     let mut run = trial.start(&system)?;
-    ensure!(run.says(NO_ROOM)?, "it never said that the disk was full");
+    ensure!(run.says(NO_ROOM)?, "the run did not report the full disk");
     run.signal("INT")?;
     if run.says("a second Ctrl-C drops them")? {
         run.signal("INT")?;
@@ -69,7 +69,7 @@ fn full_disk(trial: &mut Trial) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// A run that cannot write does not begin, and says where it wanted to.
+/// A run that cannot write does not begin, and reports the path.
 fn read_only_disk(trial: &mut Trial) -> Result<Outcome> {
     let (system, disk, _) = or_skip!(on_small_disk(trial));
     or_skip!(disk.make_read_only());
@@ -78,7 +78,7 @@ fn read_only_disk(trial: &mut Trial) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Either it has enough, and nothing is lost; or it says what there is too little of.
+/// The run either has enough and loses nothing, or reports the scarce resource.
 fn with_limit(trial: &mut Trial, limit: &str, words: &[&str]) -> Result<Outcome> {
     let mut system = System::new(trial.by_scale(4_000, 12_000));
     system.processes = trial.dice.below(2) == 0;
@@ -88,7 +88,7 @@ fn with_limit(trial: &mut Trial, limit: &str, words: &[&str]) -> Result<Outcome>
     let run = trial.start_below(&["prlimit".to_owned(), limit.to_owned()], &system);
     let ended = or_skip!(run).end()?;
     if ended.status.success() {
-        trial.note("it had enough");
+        trial.note("the limit was sufficient");
         trial.check(&ended, &Promise::nothing_lost(), system.readouts)?;
     } else {
         trial.check_refusal(&ended, words);
@@ -106,7 +106,7 @@ fn little_memory(trial: &mut Trial) -> Result<Outcome> {
     with_limit(trial, &format!("--as={}", mebibytes << 20), &["memory", "os error 12"])
 }
 
-/// So many strangers have called before the run may end.
+/// Minimum number of calls by strangers before the run may end.
 const CALLS: u64 = 200;
 
 /// Garbage, slow writers and silent callers at every port and socket.
@@ -119,7 +119,7 @@ fn strangers(trial: &mut Trial) -> Result<Outcome> {
     let mut run = trial.start(&system)?;
     run.reaches(1)?;
     let doors = doors(&trial.mark);
-    ensure!(!doors.is_empty(), "the run listens nowhere");
+    ensure!(!doors.is_empty(), "the run has no listening sockets");
     let strangers = Strangers::call(&doors, &mut trial.dice);
     run.reaches(90)?;
     let calls = strangers.calls();
@@ -133,7 +133,7 @@ fn strangers(trial: &mut Trial) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// The first of so many neighbouring ports that nobody listens at now.
+/// Returns the first of `count` consecutive free ports.
 fn ports_in_a_row(count: u16) -> Result<u16> {
     let listen = |port: u16| TcpListener::bind(("127.0.0.1", port)).ok();
     let first = (0..1000).find_map(|_| {
@@ -141,5 +141,5 @@ fn ports_in_a_row(count: u16) -> Result<u16> {
         let row: Option<Vec<_>> = (0..count).map(|offset| listen(first.checked_add(offset)?)).collect();
         row.map(|_| first)
     });
-    first.ok_or_else(|| anyhow::anyhow!("no {count} neighbouring ports are free"))
+    first.ok_or_else(|| anyhow::anyhow!("no {count} consecutive ports are free"))
 }

@@ -1,5 +1,5 @@
-//! Slowness: everybody lives, and something is slow or stands still for a while. Nothing may be lost, nothing incomplete, nothing
-//! stored twice; the command ends with 0.
+//! Slowness: no process dies, but something is slow or stops for a while. No event may be lost, incomplete or stored twice, and the
+//! command must exit with 0.
 
 use super::{Case, Outcome, always, join_processor, nightly, or_skip};
 use crate::torture::books::{Promise, number};
@@ -34,20 +34,20 @@ pub(super) const CASES: &[Case] = &[
 /// Transports of runs in processes.
 const TRANSPORTS: [&str; 2] = ["tcp", "shm"];
 
-/// A system of some seconds, over whichever transport.
+/// Returns a system of some seconds, over a random transport.
 fn system(trial: &mut Trial) -> System {
     let mut system = System::new(trial.by_scale(12_000, 40_000));
     system.transport = trial.dice.pick(&TRANSPORTS);
     system
 }
 
-/// Ends the run, which has lost nothing.
+/// Ends the run and checks that it has lost nothing.
 fn end(trial: &mut Trial, run: Run, system: &System) -> Result<Outcome> {
     let ended = run.end()?;
     let summary = trial.check(&ended, &Promise::nothing_lost(), system.readouts)?;
     let quarantined = summary.map_or(0, |summary| number(&summary["counters"]["quarantined"]));
     if quarantined > 0 {
-        trial.problem(format!("{quarantined} events are quarantined, and no filter failed"));
+        trial.problem(format!("{quarantined} events are quarantined although no filter failed"));
     }
     Ok(Outcome::Done)
 }
@@ -63,16 +63,16 @@ pub(super) fn sleeping_filter(trial: &Trial) -> Result<String> {
     Ok(words[1].clone())
 }
 
-/// A filter that takes the same time for each event, or a filter that computes all the while.
+/// Returns a system with a filter that sleeps or computes for the same time for each event.
 fn slow_system(trial: &mut Trial, workers: u64) -> Result<System> {
     let call_us = trial.dice.magnitude(100, trial.by_scale(100_000, 5_000_000));
-    // So many that judging takes some seconds, however fast the rest is.
+    // Number of events that takes some seconds to judge, regardless of the speed of the rest.
     let computes = trial.dice.below(3) == 0 && call_us < 20_000;
     let total_us = trial.by_scale(4_000_000, 40_000_000) * if computes { 1 } else { 2 * workers.max(1) };
     let mut system = System::new((total_us / call_us).clamp(8, 12_000));
     system.processes = trial.dice.below(2) == 0;
     system.transport = if system.processes { trial.dice.pick(&TRANSPORTS) } else { "memory" };
-    // As many as the credit allows, as by default.
+    // Triggers as fast as the credit permits, as by default.
     system.rate_hz = 0;
     if computes {
         system.set("filter", format!("kind = \"busy\"\nbusy_us = {call_us}"));
@@ -101,14 +101,14 @@ fn slow_filter_in_workers(trial: &mut Trial) -> Result<Outcome> {
 
 fn slow_filter_in_processes(trial: &mut Trial) -> Result<Outcome> {
     let mut system = or_skip!(slow_system(trial, 2));
-    // The limit is for a hung filter; it is set far above what a call takes.
+    // The time limit is for a filter that hangs; it is far above the duration of a call.
     system.set("filter", "workers = 2\nprocesses = true\ntime_limit_ms = 60000\npatience_ms = 0");
     system.set("manager", "stop_timeout_ms = 180000");
     let run = trial.start(&system)?;
     end(trial, run, &system)
 }
 
-/// One call among thousands takes longer than any node's patience.
+/// One of thousands of calls takes longer than any node's patience.
 fn one_long_call(trial: &mut Trial) -> Result<Outcome> {
     let mut system = system(trial);
     let call_us = trial.dice.between(5_000_000, trial.by_scale(8_000_000, 60_000_000));
@@ -140,14 +140,14 @@ fn quota(trial: &mut Trial) -> Result<Outcome> {
     let run = trial.start_below(&quota.prefix(), &system)?;
     let outcome = end(trial, run, &system)?;
     let throttled = quota.throttled();
-    trial.note(format!("the run had {percent} % of a processor, and was held up {throttled} times"));
+    trial.note(format!("the run had {percent} % of a processor, and was throttled {throttled} times"));
     if throttled == 0 {
-        trial.problem("it needed less than it had");
+        trial.problem("the quota was never exhausted");
     }
     Ok(outcome)
 }
 
-/// A system that writes to a disk that can be frozen.
+/// Returns a system that writes to a disk that can be frozen.
 fn on_disk(trial: &mut Trial) -> Result<(System, Disk)> {
     let mut system = system(trial);
     system.outputs = trial.dice.below(2);
@@ -156,7 +156,7 @@ fn on_disk(trial: &mut Trial) -> Result<(System, Disk)> {
     Ok((system, disk))
 }
 
-/// Of each second the disk works for a tenth.
+/// The disk works for a tenth of each second.
 fn slow_disk(trial: &mut Trial) -> Result<Outcome> {
     let (mut system, mut disk) = or_skip!(on_disk(trial));
     system.set("output", "sync = \"fsync\"");
@@ -169,7 +169,7 @@ fn slow_disk(trial: &mut Trial) -> Result<Outcome> {
         std::thread::sleep(Duration::from_millis(100));
         halts += 1;
     }
-    trial.note(format!("the disk stood still {halts} times for 0.9 s"));
+    trial.note(format!("the disk was frozen {halts} times for 0.9 s"));
     end(trial, run, &system)
 }
 
@@ -179,14 +179,14 @@ fn hanging_disk(trial: &mut Trial) -> Result<Outcome> {
     let (percent, time) = (trial.moment(), trial.freeze_time());
     if trial.wait_for(&mut run, percent)? {
         disk.freeze()?;
-        trial.note(format!("the disk hung for {:.1} s at {percent} %", time.as_secs_f64()));
+        trial.note(format!("the disk was frozen for {:.1} s at {percent} %", time.as_secs_f64()));
         std::thread::sleep(time);
         disk.thaw()?;
     }
     end(trial, run, &system)
 }
 
-/// A node stands still, and goes on.
+/// A node is stopped and continued.
 fn freeze(trial: &mut Trial, node: &str, outputs: u64) -> Result<Outcome> {
     let mut system = system(trial);
     system.outputs = outputs;
@@ -213,7 +213,7 @@ fn freeze_worker(trial: &mut Trial) -> Result<Outcome> {
     end(trial, run, &system)
 }
 
-/// A processor that joined by hand beside workers of the run's own.
+/// A processor that was started by hand, beside the run's own workers, is stopped and continued.
 fn freeze_processor(trial: &mut Trial) -> Result<Outcome> {
     let mut system = system(trial);
     system.set("filter", "workers = 1\ndoor = true\npatience_ms = 0");
@@ -229,7 +229,7 @@ fn freeze_processor(trial: &mut Trial) -> Result<Outcome> {
     outcome
 }
 
-/// The whole machine stands still, as a virtual one does that is moved.
+/// All processes are stopped and continued, as when a virtual machine is migrated.
 fn freeze_everything(trial: &mut Trial) -> Result<Outcome> {
     let mut system = system(trial);
     system.outputs = trial.dice.below(2);
@@ -242,7 +242,7 @@ fn freeze_everything(trial: &mut Trial) -> Result<Outcome> {
     end(trial, run, &system)
 }
 
-/// A consumer that reads nothing holds nobody up.
+/// A consumer that reads nothing does not delay the run.
 fn freeze_consumer(trial: &mut Trial) -> Result<Outcome> {
     let system = system(trial);
     let (percent, time) = (trial.moment(), trial.freeze_time());
@@ -258,7 +258,7 @@ fn freeze_consumer(trial: &mut Trial) -> Result<Outcome> {
     outcome
 }
 
-/// No fault at all, for longer than any node waits for another: whoever lives is heard of.
+/// A run without faults lasts longer than any timeout between nodes: live nodes are not given up.
 fn long_run_with_outputs(trial: &mut Trial) -> Result<Outcome> {
     let mut system = system(trial);
     system.outputs = 1;
