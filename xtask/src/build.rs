@@ -1,9 +1,9 @@
-//! Builds programs of this repository in the profile that their use asks for.
+//! Builds programs of this repository in the profile that suits their use.
 //!
 //! | profile | for |
 //! |---|---|
-//! | `release` | whoever runs the command: compiled quickly |
-//! | `dist` | packages, and every figure that is compared or published: compiled with every optimisation |
+//! | `release` | users of the command: short compile time |
+//! | `dist` | packages, and every figure that is compared or published: all optimisations |
 
 use crate::{shell, workspace};
 use anyhow::{Result, ensure};
@@ -37,8 +37,8 @@ pub(crate) fn swarm() -> Result<PathBuf> {
     build(Profile::Release, &programs(Profile::Release), "sheaf-swarm")
 }
 
-/// The packages to build together. Cargo builds a crate anew for each set of features that is asked of it: programs that were built
-/// one by one would have much of what they share built twice.
+/// Packages to build together. Cargo rebuilds a crate for each set of features that is requested: if programs were built one by
+/// one, many shared crates would be built twice.
 fn programs(profile: Profile) -> Vec<&'static str> {
     match profile {
         Profile::Release => vec!["--package", "sheaf", "--package", "sheaf-swarm"],
@@ -53,10 +53,10 @@ pub(crate) fn example(profile: Profile, package: &str, name: &str) -> Result<Pat
 
 fn build(profile: Profile, what: &[&str], file: &str) -> Result<PathBuf> {
     let mut cargo = shell::cargo(&["build", "--profile", profile.name()]);
-    // Standard output may be kept for figures; what cargo says goes to standard error.
+    // Standard output may be reserved for figures, so cargo's output goes to standard error.
     shell::output(cargo.args(what).stderr(Stdio::inherit()))?;
     let program = workspace::target_directory()?.join(profile.name()).join(file);
-    ensure!(program.is_file(), "cargo built no {}", program.display());
+    ensure!(program.is_file(), "cargo did not build {}", program.display());
     Ok(program)
 }
 
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    /// A profile inherits the exceptions of the other one: a crate that `release` optimises less must not be so in figures.
+    /// `dist` inherits the exceptions of `release`. A crate that `release` optimises less must be fully optimised in figures.
     #[test]
     fn dist_optimises_every_crate_that_release_does_not() {
         let manifest = std::fs::read_to_string(workspace::root().join("Cargo.toml")).expect("it is there");

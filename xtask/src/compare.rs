@@ -1,4 +1,4 @@
-//! Event building over ZeroMQ and over Open MPI, in turn with `sheaf bench builder`: `benches/compare/`.
+//! Measures event building over ZeroMQ and over Open MPI, alternating with `sheaf bench builder`: `benches/compare/`.
 //!
 //! Programs that are not installed are named and left out. Every repetition runs all programs once, one after the
 //! other, so that a disturbance of the machine affects all of them.
@@ -23,7 +23,7 @@ pub(crate) struct CompareArguments {
     /// Duration of each measurement.
     #[arg(long, value_name = "S", default_value_t = 2.0)]
     seconds: f64,
-    /// Number of measurements of each; the figure is the median.
+    /// Number of measurements of each figure. The median is reported.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
     /// Print one JSON object on standard output, and nothing else there.
@@ -43,7 +43,7 @@ enum Program {
     Mpi { binary: PathBuf, mode: &'static str, layer: &'static str },
 }
 
-/// A system to build events with.
+/// An event-building system to measure.
 #[derive(Clone, Copy)]
 struct System {
     readouts: u32,
@@ -68,7 +68,7 @@ pub(crate) fn command(arguments: &CompareArguments) -> Result<()> {
         eprintln!("warning: {warning}");
     }
     for what in &absent {
-        eprintln!("not here: {what}");
+        eprintln!("not installed: {what}");
     }
     let mut results = Vec::new();
     for system in systems {
@@ -101,7 +101,7 @@ pub(crate) fn command(arguments: &CompareArguments) -> Result<()> {
 fn parse_shape(shape: &str) -> Result<(u32, u32)> {
     let parsed = shape.split_once('x').and_then(|(n, m)| Some((n.parse().ok()?, m.parse().ok()?)));
     let parsed = parsed.filter(|&(n, m)| n > 0 && m > 0);
-    parsed.with_context(|| format!("{shape} is not a shape; write readouts x builders, such as 2x2"))
+    parsed.with_context(|| format!("{shape} is not a shape; use READOUTSxBUILDERS, such as 2x2"))
 }
 
 /// Returns the programs that can be measured here, and reasons for those that cannot.
@@ -140,7 +140,7 @@ fn contestants() -> Result<(Vec<Contestant>, Vec<String>)> {
     Ok((found, absent))
 }
 
-/// Compiles `benches/compare/NAME.c`; what is wrong in one line.
+/// Compiles `benches/compare/NAME.c`. The error is one line of the compiler's output.
 fn compile(compiler: &str, name: &str, libraries: &[&str]) -> Result<PathBuf, String> {
     let directory = workspace::target_directory().map_err(|error| error.to_string())?.join("compare");
     std::fs::create_dir_all(&directory).map_err(|error| error.to_string())?;
@@ -160,7 +160,7 @@ fn compile(compiler: &str, name: &str, libraries: &[&str]) -> Result<PathBuf, St
 }
 
 impl Contestant {
-    /// Fragments per second of one run.
+    /// Measures the fragments per second of one run.
     fn measure(&self, system: System) -> Result<f64> {
         let System { readouts, builders, bytes, seconds } = system;
         let traffic = [readouts.to_string(), builders.to_string(), bytes.to_string(), seconds.to_string()];
@@ -173,7 +173,7 @@ impl Contestant {
             }
             Program::Mpi { binary, mode, layer } => {
                 let mut command = Command::new("mpirun");
-                // More ranks than processors: they must give way to each other.
+                // More ranks than processors: they must yield to each other.
                 command.args(["--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]);
                 command.args(["--mca", "mpi_yield_when_idle", "1", "--mca", "btl", &format!("self,{layer}")]);
                 command

@@ -1,21 +1,21 @@
-//! Fuzzing: finding new inputs with libFuzzer, and giving the committed ones to the parsers.
+//! Fuzzing: finding new inputs with libFuzzer, and replaying the committed ones.
 
 use crate::{shell, workspace};
 use anyhow::{Context as _, Result, bail};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The folder of the targets, a workspace of its own.
+/// Folder of the fuzz targets, which is a workspace of its own.
 const FOLDER: &str = "fuzz";
 
-/// No input is longer: small ones are tried faster, and every limit of the parsers is reached with less.
+/// Maximum length of an input. Small inputs run faster, and shorter ones suffice to reach every limit of the parsers.
 const INPUT_BYTES_MAX: u32 = 4096;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct FuzzArguments {
     /// The target; all in turn where not given.
     target: Option<String>,
-    /// Duration of each target.
+    /// Duration of fuzzing for each target.
     #[arg(long, value_name = "N", default_value_t = 60)]
     seconds: u64,
 }
@@ -26,7 +26,7 @@ pub(crate) struct ShrinkArguments {
     target: Option<String>,
 }
 
-/// The names of all targets: the files of `fuzz/fuzz_targets`.
+/// Returns the names of all targets: the files of `fuzz/fuzz_targets`.
 fn targets() -> Result<Vec<String>> {
     let folder = workspace::root().join(FOLDER).join("fuzz_targets");
     let mut names = Vec::new();
@@ -40,13 +40,13 @@ fn targets() -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// The target that is named, or all.
+/// Returns the given target, or all.
 fn chosen(target: Option<&String>) -> Result<Vec<String>> {
     let known = targets()?;
     match target {
         None => Ok(known),
         Some(name) if known.contains(name) => Ok(vec![name.clone()]),
-        Some(name) => bail!("there is no fuzz target {name}; there are {}", known.join(", ")),
+        Some(name) => bail!("there is no fuzz target {name}; the targets are {}", known.join(", ")),
     }
 }
 
@@ -69,10 +69,10 @@ pub(crate) fn fuzz_all(seconds: u64) -> Result<()> {
 fn fuzz(target: &str, seconds: u64) -> Result<()> {
     let mut command = cargo_fuzz("run", target)?;
     command.args(["--", &format!("-max_total_time={seconds}"), &format!("-max_len={INPUT_BYTES_MAX}")]);
-    // Silent unless there is something to say: the pulse of libFuzzer is for somebody who watches.
+    // Without libFuzzer's periodic status lines.
     command.args(["-rss_limit_mb=2048", "-timeout=10", "-print_final_stats=1", "-verbosity=0"]);
     shell::run(&mut command).with_context(|| {
-        format!("an input breaks {target}: it is in {FOLDER}/artifacts/{target}; mend the parser, then move the input to {FOLDER}/corpus/{target}")
+        format!("an input in {FOLDER}/artifacts/{target} breaks {target}; fix the parser, then move the input to {FOLDER}/corpus/{target}")
     })
 }
 
@@ -81,11 +81,11 @@ pub(crate) fn shrink(arguments: &ShrinkArguments) -> Result<()> {
     for target in chosen(arguments.target.as_ref())? {
         shell::run(&mut cargo_fuzz("cmin", &target)?)?;
     }
-    println!("now `cargo xtask fuzz-seeds`: seeds are kept whether or not they reach new code");
+    println!("now run `cargo xtask fuzz-seeds`: seeds are kept even if they reach no new code");
     Ok(())
 }
 
-/// `cargo fuzz VERB TARGET` with the best compiler that is there: the sanitizer needs a nightly one.
+/// Returns `cargo fuzz VERB TARGET` with a nightly compiler if one is installed: the address sanitizer needs it.
 fn cargo_fuzz(verb: &str, target: &str) -> Result<Command> {
     let works = |program: &str, arguments: &[&str]| {
         let mut probe = Command::new(program);
@@ -94,7 +94,7 @@ fn cargo_fuzz(verb: &str, target: &str) -> Result<Command> {
     };
     if !works("cargo-fuzz", &["--version"]) {
         bail!(
-            "cargo-fuzz is not installed: cargo install cargo-fuzz (the committed inputs need it not: fuzz-replay)"
+            "cargo-fuzz is not installed: run `cargo install cargo-fuzz` (`cargo xtask fuzz-replay` does not need it)"
         );
     }
     let has_nightly = works("rustup", &["run", "nightly", "rustc", "--version"]);

@@ -1,5 +1,5 @@
-//! Counts the instructions that a fragment costs, from its source to the end of its event. Unlike a time, the count is
-//! the same whatever else the machine does, so a change that makes fragments dearer is found by CI.
+//! Counts the instructions executed per fragment, from its source to the end of its event. Unlike a time, the count does not
+//! depend on the load of the machine, so CI detects a change that makes fragments more expensive.
 
 use crate::build::{self, Profile};
 use crate::workspace;
@@ -8,22 +8,22 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The committed counts, from the root of the repository.
+/// File with the committed counts, from the root of the repository.
 const COMMITTED: &str = "benches/instructions.json";
 
-/// The example that is run, of the package `sheaf-node`.
+/// Example of the package `sheaf-node` that is run.
 const WORKLOAD: &str = "canonical";
 
-/// Two lengths of the run: their difference has no start and no end in it.
+/// Numbers of events of two runs. Their difference excludes start and end of a run.
 const EVENTS: [u64; 2] = [20_000, 40_000];
 
-/// Fragments of an event of the workload.
+/// Number of fragments of an event of the workload.
 const FRAGMENTS_AN_EVENT: u64 = 2;
 
-/// Counts may rise by so much before it is an error: another minor release of the compiler is within it.
+/// Permitted increase of a count, as a fraction. Differences between minor releases of the compiler stay below it.
 const TOLERANCE: f64 = 0.04;
 
-/// Workloads whose instructions are counted: a name, and the arguments around the number of events.
+/// Workloads whose instructions are counted: a name, and the arguments before and after the number of events.
 const CASES: &[(&str, [&str; 3])] = &[
     ("memory transport, 2 kB, payload not touched", ["memory", "2048", "descriptor"]),
     ("memory transport, 2 kB, payload written and read", ["memory", "2048", "write-read"]),
@@ -31,7 +31,7 @@ const CASES: &[(&str, [&str; 3])] = &[
 
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct InstructionsArguments {
-    /// Commit what is counted now: after a change that is worth its price, or has lowered it.
+    /// Write the new counts to the committed file, after an improvement or a deliberate increase.
     #[arg(long)]
     update: bool,
 }
@@ -43,7 +43,7 @@ pub(crate) fn command(arguments: &InstructionsArguments) -> Result<()> {
         return Ok(());
     }
     if !cfg!(target_arch = "x86_64") {
-        println!("skipped: the committed counts are of x86_64");
+        println!("skipped: the committed counts are for x86_64");
         return Ok(());
     }
     let workload = build::example(Profile::Dist, "sheaf-node", WORKLOAD)?;
@@ -66,7 +66,7 @@ pub(crate) fn command(arguments: &InstructionsArguments) -> Result<()> {
     }
     ensure!(
         worse.is_empty(),
-        "fragments have become dearer:{worse}\nif that is worth it, `cargo xtask instructions --update` and commit {COMMITTED}"
+        "fragments have become more expensive:{worse}\nif that is intended, run `cargo xtask instructions --update` and commit {COMMITTED}"
     );
     Ok(())
 }
@@ -84,7 +84,8 @@ fn ratio(count: u64, before: u64) -> f64 {
 
 fn read(path: &Path) -> Result<serde_json::Map<String, serde_json::Value>> {
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    serde_json::from_str(&text).with_context(|| format!("{} is not what this verb wrote", path.display()))
+    serde_json::from_str(&text)
+        .with_context(|| format!("{} was not written by `cargo xtask instructions`", path.display()))
 }
 
 fn is_there(program: &str) -> bool {
@@ -93,7 +94,7 @@ fn is_there(program: &str) -> bool {
     probe.status().is_ok_and(|status| status.success())
 }
 
-/// Instructions for each fragment more.
+/// Returns the number of instructions per additional fragment.
 fn count(workload: &Path, [transport, bytes, payload]: &[&str; 3]) -> Result<u64> {
     let mut totals = [0; 2];
     for (total, events) in totals.iter_mut().zip(EVENTS) {
@@ -105,12 +106,13 @@ fn count(workload: &Path, [transport, bytes, payload]: &[&str; 3]) -> Result<u64
         if !output.status.success() {
             bail!("the workload failed under valgrind: {}", said.trim_end());
         }
-        *total = collected(&said).with_context(|| format!("valgrind says no count: {}", said.trim_end()))?;
+        *total =
+            collected(&said).with_context(|| format!("valgrind printed no count: {}", said.trim_end()))?;
     }
     Ok((totals[1] - totals[0]) / ((EVENTS[1] - EVENTS[0]) * FRAGMENTS_AN_EVENT))
 }
 
-/// The number in valgrind's line `==1== Collected : 136538442`.
+/// Returns the number in valgrind's line `==1== Collected : 136538442`.
 fn collected(said: &str) -> Option<u64> {
     let (_, count) = said.lines().find_map(|line| line.split_once("Collected :"))?;
     count.trim().parse().ok()
@@ -121,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_count_is_read_from_what_valgrind_says() {
+    fn the_count_is_read_from_the_output_of_valgrind() {
         let said = "==7== Events    : Ir\n==7== Collected : 136538442\n==7== \n";
         assert_eq!(collected(said), Some(136_538_442));
         assert_eq!(collected("==7== error"), None);

@@ -1,24 +1,24 @@
-//! The verbs of this repository, the same for a developer and for CI. `cargo xtask` lists them.
+//! Development tasks of this repository, the same for developers and for CI. `cargo xtask` lists them.
 //!
-//! | module | verbs |
+//! | module | tasks |
 //! |---|---|
 //! | `layers` | `check-layers`: who may depend on whom |
-//! | `tidy` | `tidy`: what neither the compiler nor clippy looks at |
+//! | `tidy` | `tidy`: rules that neither the compiler nor clippy checks |
 //! | `verify` | `check`, `test`, `docs`, `swarm`, `ci`, `nightly`: other tools, in order |
 //! | `testing` | the tests, built and run at the same time |
 //! | `documents` | `docs-test`: the commands of the documents, run |
 //! | `smoke` | `smoke`: a short run of the released command, its output verified |
-//! | `mutants` | `mutants`: bugs planted on purpose, for the swarm to find |
+//! | `mutants` | `mutants`: deliberately planted bugs that the swarm must find |
 //! | `torture` | `torture`: real faults against real runs of the released command |
 //! | `fuzz` | `fuzz`, `fuzz-replay`, `fuzz-seeds`, `fuzz-shrink` |
 //! | `bench` | `bench` |
-//! | `instructions` | `instructions`: what a fragment costs, counted |
+//! | `instructions` | `instructions`: instruction counts per fragment |
 //! | `python` | `python`: builds and tests the Python package |
 //! | `compare` | `compare`: other software with the same traffic |
 //! | `performance` | `performance`: the tables and pictures of `docs/performance.md` |
 //!
-//! The others are their tools: `build` builds programs in a profile, `shell` runs programs, `workspace` knows the packages and the files, `rust_source`
-//! takes comments and strings out of Rust text, `problem` is what a check finds.
+//! The other modules support these: `build` builds programs in a profile, `shell` runs programs, `workspace` lists packages and files,
+//! `rust_source` removes comments and strings from Rust source, `problem` describes a finding of a check.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool for the terminal")]
 
@@ -48,7 +48,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-/// The verbs of the Sheaf repository. Each prints what it runs, so that it can be repeated by hand.
+/// Development tasks of the Sheaf repository. Each prints the commands that it runs, so that they can be repeated by hand.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 struct Cli {
@@ -58,47 +58,47 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Format, clippy and rustdoc with warnings as errors, `check-layers`, `tidy`. Changes nothing.
+    /// Check formatting, clippy, rustdoc (warnings are errors), `check-layers` and `tidy`. Changes no files.
     Check,
-    /// Who depends on whom, against the table in `xtask/src/layers/table.rs`.
+    /// Check the dependencies between crates against the table in `xtask/src/layers/table.rs`.
     CheckLayers,
-    /// Sizes of files and functions, left-overs, module documentation, links, machine-specific paths, white space.
+    /// Check file and function sizes, leftovers, module documentation, links, machine-specific paths and white space.
     Tidy,
-    /// Builds and runs all tests of the workspace, with the optional parts whose libraries are here.
+    /// Build and run all tests of the workspace, with the optional features whose libraries are installed.
     Test(verify::TestArguments),
-    /// Simulated clusters under random faults, each decided by its seed.
+    /// Run simulated clusters under random faults, each determined by its seed.
     Swarm(verify::SwarmArguments),
-    /// Builds the Python package with pip and runs its tests; says why where that cannot be.
+    /// Build the Python package with pip and run its tests. Prints the reason if that is not possible.
     Python,
-    /// A short run of the released command, its events verified: in one process, and in one process a role.
+    /// Run the release build briefly and verify its events: in one process, and with one process per role.
     Smoke,
-    /// Plants bugs in a copy of the workspace, one at a time, and tells which of them the swarm finds.
+    /// Plant bugs in a copy of the workspace, one at a time, and report which of them the swarm finds.
     Mutants(mutants::MutantsArguments),
-    /// Real faults against real runs of the released command: kills, freezes, starved processors, full and hanging disks.
+    /// Inject faults into real runs of the release build: kills, freezes, starved processors, full and hanging disks.
     Torture(torture::TortureArguments),
-    /// Fuzzes one target, or all in turn, with cargo-fuzz; what it finds goes to `fuzz/corpus` or `fuzz/artifacts`.
+    /// Fuzz one target, or all in turn, with cargo-fuzz. Findings go to `fuzz/corpus` or `fuzz/artifacts`.
     Fuzz(fuzz::FuzzArguments),
-    /// Gives every committed fuzz input to its parser. Needs neither cargo-fuzz nor a nightly compiler.
+    /// Run every committed fuzz input through its parser. Needs neither cargo-fuzz nor a nightly compiler.
     FuzzReplay,
-    /// Makes the seed inputs under `fuzz/corpus` again, after a change of a format.
+    /// Regenerate the seed inputs under `fuzz/corpus`, after a change of a format.
     FuzzSeeds,
-    /// Keeps of each corpus the inputs that reach code which no other reaches, small ones first.
+    /// Reduce each corpus to the smallest inputs that together reach the same code.
     FuzzShrink(fuzz::ShrinkArguments),
-    /// Measures the figures of `benches/README.md`: machine, commit, every run, median.
+    /// Measure the figures of `benches/README.md`: machine, commit, every run, median.
     Bench(bench::BenchArguments),
-    /// Counts the instructions that a fragment costs and compares them with the committed counts.
+    /// Count the instructions executed per fragment and compare them with the committed counts.
     Instructions(instructions::InstructionsArguments),
-    /// Event building over ZeroMQ and Open MPI, where they are installed, in turn with `sheaf bench builder`.
+    /// Measure event building over ZeroMQ and Open MPI, if installed, alternating with `sheaf bench builder`.
     Compare(compare::CompareArguments),
-    /// Measures the tables and pictures of `docs/performance.md` again, on this machine.
+    /// Measure the tables and plots of `docs/performance.md` again, on this machine.
     Performance(performance::PerformanceArguments),
-    /// Makes the generated pages under `docs/` again.
+    /// Regenerate the generated pages under `docs/`.
     Docs,
-    /// Runs the commands of README.md and the pages under `docs/`; says which it skips, and why.
+    /// Run the commands of README.md and of the pages under `docs/`. Prints which it skips, and why.
     DocsTest(documents::DocsTestArguments),
-    /// Runs every check that a change must pass; `.ci/run` calls this.
+    /// Run every check that a change must pass. `.ci/run` calls this.
     Ci(verify::CiArguments),
-    /// Runs longer checks: a million simulated runs, planted bugs, an hour of real faults, and fuzzing of every target.
+    /// Run longer checks: a million simulated runs, planted bugs, an hour of real faults, and fuzzing of every target.
     Nightly(verify::NightlyArguments),
 }
 

@@ -1,15 +1,15 @@
-//! The optional parts of the workspace, and the calls of cargo that build those whose libraries are here.
+//! Optional parts of the workspace, and the calls of cargo that build those whose libraries are installed.
 
 use crate::shell::{self, cargo};
 use std::process::Command;
 
-/// All tests, also those of optional parts. One that fails does not hide those after it.
+/// Returns the call of cargo for all tests, including those of optional parts. A failing test does not hide those after it.
 pub(crate) fn tests() -> Command {
     with_optional_parts(&["test", "--workspace", "--no-fail-fast"])
 }
 
-/// A call of cargo for the workspace, with the optional parts that this machine has the libraries for. Each set of features is
-/// another build of everything above it, so all steps have the same; without them the command is built by the step "smoke".
+/// Returns a call of cargo for the workspace, with the optional parts whose libraries are installed. Each set of features
+/// rebuilds all dependent crates, so all steps use the same set. The step "smoke" builds the command without them.
 pub(crate) fn with_optional_parts(arguments: &[&str]) -> Command {
     let mut command = cargo(arguments);
     let features = buildable_features();
@@ -19,7 +19,7 @@ pub(crate) fn with_optional_parts(arguments: &[&str]) -> Command {
     command
 }
 
-/// A cargo feature that needs a library of the system, or many packages: what nobody asks for is left out of the build.
+/// A cargo feature that needs a system library or many packages, and is therefore not enabled by default.
 struct OptionalPart {
     feature: &'static str,
     /// Library that `pkg-config` must find, if the part needs one.
@@ -42,12 +42,12 @@ const OPTIONAL_PARTS: [OptionalPart; 3] = [
     OptionalPart { feature: "s3", library: None, packages: &["sheaf"] },
 ];
 
-/// The features whose libraries are here, as cargo wants them: `package/feature`. Says which are left out, and why.
+/// Returns the features whose libraries are installed, in cargo's form `package/feature`. Prints the omitted ones with reasons.
 pub(crate) fn buildable_features() -> Vec<String> {
     let is_there = |part: &&OptionalPart| {
         let missing = part.library.filter(|library| !shell::pkg_config_finds(library));
         if let Some(library) = missing {
-            println!("left out: {}, because pkg-config finds no {library}", part.feature);
+            println!("left out: {}, because pkg-config does not find {library}", part.feature);
         }
         missing.is_none()
     };

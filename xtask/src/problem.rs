@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use std::fmt;
 
-/// One thing that is not as it should be.
+/// One violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Problem {
     /// Where: a path from the root of the repository, with a line if there is one, or a package.
@@ -28,7 +28,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Prints the problems; an error if there are any.
+/// Prints the problems. Returns an error if there are any.
 pub(crate) fn report(check: &str, mut problems: Vec<Problem>) -> Result<()> {
     problems.sort();
     for problem in &problems {

@@ -10,8 +10,8 @@ use std::process::{Command, Stdio};
 /// The environment variable that names the Python interpreter.
 pub(crate) const PYTHON_VARIABLE: &str = "SHEAF_PYTHON";
 
-/// The environment variable that names the interpreter of the package, where it is another: importers need old versions of
-/// what the package needs new.
+/// The environment variable that names the interpreter of the package, if it differs: the importers need old versions of modules
+/// of which the package needs new ones.
 const PACKAGE_PYTHON_VARIABLE: &str = "SHEAF_PACKAGE_PYTHON";
 
 /// The environment variable that tells the package's tests where the command is.
@@ -20,24 +20,24 @@ const COMMAND_VARIABLE: &str = "SHEAF_COMMAND";
 /// The folder of the package.
 const FOLDER: &str = "crates/sheaf-python";
 
-/// The interpreter of the importers.
+/// Returns the interpreter of the importers.
 pub(crate) fn interpreter() -> OsString {
     std::env::var_os(PYTHON_VARIABLE).unwrap_or_else(|| "python3".into())
 }
 
-/// The interpreter of the Python package.
+/// Returns the interpreter of the Python package.
 pub(crate) fn package_interpreter() -> OsString {
     std::env::var_os(PACKAGE_PYTHON_VARIABLE).unwrap_or_else(interpreter)
 }
 
-/// Whether an interpreter can import these, the package among them where it was built beside its sources.
+/// Returns whether an interpreter can import these modules, with the package's own sources on its search path.
 pub(crate) fn has_beside_sources(interpreter: &OsStr, modules: &str) -> bool {
     let mut probe = importing(interpreter, modules);
     probe.env("PYTHONPATH", workspace::root().join(FOLDER).join("python"));
     probe.status().is_ok_and(|status| status.success())
 }
 
-/// Whether an interpreter can import these.
+/// Returns whether an interpreter can import these modules.
 pub(crate) fn has(interpreter: &OsStr, modules: &str) -> bool {
     importing(interpreter, modules).status().is_ok_and(|status| status.success())
 }
@@ -69,7 +69,7 @@ pub(crate) fn package_tests() -> Result<()> {
     }
     let mut pip = Command::new(&python);
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
-    // What it needs is there; the development profile shares what the other steps have built.
+    // All requirements are installed. The development profile shares the build artifacts of the other steps.
     pip.args(["--no-build-isolation", "--no-deps", "--target"]).arg(&installed).arg(&folder);
     pip.env("MATURIN_PEP517_ARGS", "--profile dev").env("CARGO_TARGET_DIR", &target);
     shell::forget_this_package(&mut pip);
@@ -78,14 +78,14 @@ pub(crate) fn package_tests() -> Result<()> {
     shell::run(&mut pip)?;
     put_beside_sources(&installed, &folder)?;
 
-    // As the tests of the command have it, which are built by now in most cases.
+    // Built as for the tests of the command, which are usually built already.
     shell::run(tests().args(["--quiet", "--no-run", "--test", "command"]))?;
     let mut pytest = Command::new(&python);
     pytest.args(["-m", "pytest"]).current_dir(&folder);
     pytest.env("PYTHONPATH", folder.join("python"));
     pytest.env(COMMAND_VARIABLE, target.join("debug/sheaf"));
     shell::run(&mut pytest)?;
-    // The example filter decides alike in all its languages: here also in Python.
+    // The example filter must decide alike in all its languages; this includes Python.
     let mut twins = tests();
     twins.args(["--quiet", "--test", "same_decisions"]);
     shell::run(twins.env("PYTHONPATH", folder.join("python")).env(PYTHON_VARIABLE, &python))?;
@@ -99,15 +99,15 @@ pub(crate) fn package_tests() -> Result<()> {
     )
 }
 
-/// The search path for programs, with a folder before all others.
+/// Returns the search path for programs, with `folder` first.
 fn path_with(folder: Option<&Path>) -> Result<OsString> {
     let known = std::env::var_os("PATH").unwrap_or_default();
     let first = folder.filter(|folder| !folder.as_os_str().is_empty()).map(Path::to_owned);
     std::env::join_paths(first.into_iter().chain(std::env::split_paths(&known)))
-        .context("a folder has a colon")
+        .context("a folder's name contains a colon")
 }
 
-/// Tests and their examples are found beside the sources, so the extension module must be there too.
+/// Copies the extension module beside the sources, where the tests and examples import it.
 fn put_beside_sources(installed: &Path, folder: &Path) -> Result<()> {
     let package = installed.join("sheaf");
     for entry in std::fs::read_dir(&package).with_context(|| package.display().to_string())? {

@@ -1,7 +1,7 @@
-//! Rust text without what is not code.
+//! Rust source reduced to its code.
 
-/// The text with comments and the contents of strings and characters blanked out: every other byte stays at its place, and so
-/// does every line end.
+/// Returns the text with comments and the contents of string and character literals blanked out. All other bytes and all line ends
+/// keep their positions.
 pub(crate) fn code_only(source: &str) -> String {
     let bytes = source.as_bytes();
     let mut code = String::with_capacity(source.len());
@@ -20,7 +20,7 @@ pub(crate) fn code_only(source: &str) -> String {
     code
 }
 
-/// Returns the number of bytes at the start of `rest` that are a comment, a string or a character; 0 for code.
+/// Returns the length of the comment, string or character literal at the start of `rest`; 0 for code.
 fn blank_length(rest: &str, before: Option<u8>) -> usize {
     if rest.starts_with("//") {
         return rest.find('\n').unwrap_or(rest.len());
@@ -48,7 +48,7 @@ fn blank_length(rest: &str, before: Option<u8>) -> usize {
     0
 }
 
-/// Block comments nest.
+/// Returns the length of a block comment. Block comments nest.
 fn block_comment_length(rest: &str) -> usize {
     let (mut depth, mut at) = (0_usize, 0);
     while at < rest.len() {
@@ -68,7 +68,7 @@ fn block_comment_length(rest: &str) -> usize {
     rest.len()
 }
 
-/// The length of a text in quotes with backslash escapes.
+/// Returns the length of a quoted text with backslash escapes.
 fn quoted_length(rest: &str, quote: char) -> usize {
     let mut is_escaped = false;
     for (at, character) in rest.char_indices().skip(1) {
@@ -83,7 +83,7 @@ fn quoted_length(rest: &str, quote: char) -> usize {
     rest.len()
 }
 
-/// The length of a character literal; 0 for a lifetime.
+/// Returns the length of a character literal; 0 for a lifetime.
 fn character_length(rest: &str) -> usize {
     let mut characters = rest.char_indices().skip(1);
     match (characters.next(), characters.next()) {
@@ -93,8 +93,8 @@ fn character_length(rest: &str) -> usize {
     }
 }
 
-/// Where the block that opens at or after `from` is closed: the place behind its closing brace. `None` where a
-/// semicolon comes first. `code` must be without comments and strings.
+/// Returns the position after the closing brace of the block that opens at or after `from`. `None` if a semicolon comes first.
+/// `code` must contain no comments or strings.
 pub(crate) fn block_end(code: &str, from: usize) -> Option<usize> {
     let (mut braces, mut brackets) = (0_usize, 0_usize);
     for (at, byte) in code.bytes().enumerate().skip(from) {
@@ -115,7 +115,7 @@ pub(crate) fn block_end(code: &str, from: usize) -> Option<usize> {
     None
 }
 
-/// The code without modules and functions that are compiled for tests only; lines stay where they are.
+/// Returns the code without modules and functions that are compiled for tests only. Line numbers do not change.
 pub(crate) fn without_tests(code: &str) -> String {
     let mut code = code.to_owned();
     let mut from = 0;
@@ -133,12 +133,12 @@ pub(crate) fn without_tests(code: &str) -> String {
     code
 }
 
-/// The number of the line, from 1, at a place in a text.
+/// Returns the line number, from 1, of a position in a text.
 pub(crate) fn line_of(text: &str, at: usize) -> usize {
     1 + text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count()
 }
 
-/// All places where `word` stands as a whole path or identifier.
+/// Returns all positions where `word` occurs as a whole path or identifier.
 pub(crate) fn find_word(code: &str, word: &str) -> Vec<usize> {
     let is_part = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
     let bytes = code.as_bytes();

@@ -1,4 +1,4 @@
-//! Runs programs, and says which and how long it took.
+//! Runs programs, and prints each command and how long it took.
 
 use crate::root::root;
 use anyhow::{Context as _, Result, bail};
@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// The cargo that runs this.
+/// Returns a call of the cargo that runs this program.
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
     let mut command = Command::new(cargo);
@@ -15,8 +15,8 @@ pub(crate) fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
-/// Takes away what cargo tells this program of its own package. The build script of `ring` is run again where that is another than
-/// before, and all that is above it built anew, each time that somebody calls cargo without us in between.
+/// Removes the environment variables that describe this program's own package. The build script of `ring` depends on them: if they
+/// differed between calls of cargo from here and from a shell, each alternation would rebuild `ring` and everything that depends on it.
 pub(crate) fn forget_this_package(command: &mut Command) {
     let is_ours = |name: &OsString| {
         let name = name.to_string_lossy();
@@ -27,7 +27,7 @@ pub(crate) fn forget_this_package(command: &mut Command) {
     }
 }
 
-/// The command as it would be typed at the root of the repository.
+/// Returns the command as it would be typed at the root of the repository.
 pub(crate) fn typed(command: &Command) -> String {
     let root = format!("{}/", root().display());
     let mut words: Vec<String> = command
@@ -40,7 +40,7 @@ pub(crate) fn typed(command: &Command) -> String {
     words.join(" ")
 }
 
-/// Prints the command, runs it with its output shown as it comes, and makes a failure an error.
+/// Prints the command and runs it with its output shown immediately. A failure is an error.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     println!("$ {}", typed(command));
     let status = command.status().with_context(|| format!("cannot start `{}`", typed(command)))?;
@@ -50,7 +50,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Whether the system has a library, with its headers, as `pkg-config` is asked for it: `name >= version`.
+/// Returns whether `pkg-config` finds a library with its headers. `library` has the form `name >= version`.
 pub(crate) fn pkg_config_finds(library: &str) -> bool {
     let mut probe = Command::new("pkg-config");
     probe.args(["--exists", library]).stdout(Stdio::null()).stderr(Stdio::null());
@@ -67,7 +67,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("`{}` printed no UTF-8", typed(command)))
 }
 
-/// Steps of a longer verb, each under a line that names it, and a table of their times at the end.
+/// Steps of a longer task. Each is preceded by a line with its name; a table of their durations follows at the end.
 #[derive(Debug, Default)]
 pub(crate) struct Steps {
     done: Vec<(&'static str, f64)>,
@@ -86,14 +86,14 @@ impl Steps {
         result.with_context(|| format!("step \"{name}\""))
     }
 
-    /// Says that all steps passed.
+    /// Prints that all steps passed.
     pub(crate) fn finish(&self) {
         println!("\nall {} steps passed", self.done.len());
     }
 }
 
 impl Drop for Steps {
-    /// Prints how long each step took, also where one failed.
+    /// Prints the duration of each step, also if one failed.
     fn drop(&mut self) {
         println!();
         for (name, seconds) in &self.done {

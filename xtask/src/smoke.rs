@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::process::Command;
 
-/// Runs for two seconds with the embedded default, then so many events with every role in a process of its own.
+/// Runs for two seconds with the embedded default, then a number of events with every role in a process of its own.
 pub(crate) fn command() -> Result<()> {
     let sheaf = build::sheaf(Profile::Release)?;
     let directory = workspace::target_directory()?.join("smoke");
@@ -25,10 +25,12 @@ fn run_and_verify(sheaf: &Path, directory: &Path, more: &[&str]) -> Result<()> {
     let mut run = Command::new(sheaf);
     run.args(["run", "--quiet", "--json", "--output"]).arg(directory).args(more);
     let run: Value = json(&mut run)?;
-    let stored = run["ledger"]["stored"].as_u64().context("the summary says how many events are stored")?;
+    let stored = run["ledger"]["stored"]
+        .as_u64()
+        .context("the summary does not contain the number of stored events")?;
     ensure!(run["ledger"]["balanced"] == true, "the ledger does not balance: {}", run["ledger"]);
     ensure!(stored > 0, "no event was stored");
-    let output = run["output"].as_str().context("the summary names the run's directory")?;
+    let output = run["output"].as_str().context("the summary does not contain the run's directory")?;
 
     let mut verify = Command::new(sheaf);
     verify.args(["verify", "--json", output]);

@@ -1,4 +1,4 @@
-//! The packages of the workspace as `cargo metadata` tells them, and the files of the repository.
+//! The packages of the workspace according to `cargo metadata`, and the files of the repository.
 
 pub(crate) use crate::root::root;
 
@@ -9,14 +9,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// All packages that take part in a build, by name, with what each needs.
+/// All packages that take part in a build, by name, with their dependencies.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Packages {
     /// The packages of this workspace.
     pub(crate) members: BTreeSet<String>,
-    /// For each package: what its library or binary links (normal dependencies).
+    /// For each package: dependencies that its library or binary links (normal dependencies).
     pub(crate) normal: BTreeMap<String, BTreeSet<String>>,
-    /// For each package: what its tests and benchmarks need beside that.
+    /// For each package: additional dependencies of its tests and benchmarks.
     pub(crate) dev: BTreeMap<String, BTreeSet<String>>,
     /// Packages that run inside the compiler and are not linked.
     pub(crate) proc_macros: BTreeSet<String>,
@@ -25,9 +25,9 @@ pub(crate) struct Packages {
 impl Packages {
     /// Reads the workspace from `cargo metadata`.
     pub(crate) fn read() -> Result<Self> {
-        // For this platform only: else cargo downloads the packages that only other platforms link.
+        // For this platform only: otherwise cargo downloads packages that only other platforms link.
         let platform = host()?;
-        // With all features: what an optional part depends on is allowed or not like everything else.
+        // With all features: the rules apply to the dependencies of optional parts, too.
         let arguments =
             ["metadata", "--all-features", "--format-version", "1", "--filter-platform", &platform];
         let json = shell::output(&mut shell::cargo(&arguments))?;
@@ -55,7 +55,7 @@ impl Packages {
         }
         for node in array(&metadata["resolve"]["nodes"]) {
             let name = name_of(&node["id"])?;
-            // Two versions of one package are one entry: what either needs, both need.
+            // Two versions of one package share an entry, with the dependencies of both.
             let normal = packages.normal.entry(name.clone()).or_default();
             let dev = packages.dev.entry(name).or_default();
             for dependency in array(&node["deps"]) {
@@ -87,7 +87,7 @@ impl Packages {
     }
 }
 
-/// The platform that is compiled for, as rustc calls it.
+/// Returns the target platform in rustc's notation.
 fn host() -> Result<String> {
     let version = shell::output(Command::new("rustc").arg("-vV"))?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: "));
@@ -99,21 +99,21 @@ fn array(value: &Value) -> impl Iterator<Item = &Value> {
 }
 
 fn text(value: &Value) -> Result<String> {
-    Ok(value.as_str().context("a text is missing")?.to_owned())
+    Ok(value.as_str().context("a string is missing")?.to_owned())
 }
 
-/// Returns the `cargo metadata` of the workspace alone.
+/// Returns the `cargo metadata` of the workspace without its dependencies.
 fn own_metadata() -> Result<Value> {
     let arguments = ["metadata", "--format-version", "1", "--no-deps"];
     Ok(serde_json::from_str(&shell::output(&mut shell::cargo(&arguments))?)?)
 }
 
-/// Where cargo puts what it builds.
+/// Returns cargo's target directory.
 pub(crate) fn target_directory() -> Result<PathBuf> {
     Ok(PathBuf::from(text(&own_metadata()?["target_directory"])?))
 }
 
-/// The benchmarks inside the crates: package and name of each.
+/// Returns the benchmarks inside the crates: package and name of each.
 pub(crate) fn benchmarks() -> Result<Vec<(String, String)>> {
     let mut found = Vec::new();
     for package in array(&own_metadata()?["packages"]) {
@@ -125,16 +125,16 @@ pub(crate) fn benchmarks() -> Result<Vec<(String, String)>> {
     Ok(found)
 }
 
-/// The files of the repository that are committed or could be, as paths from its root.
+/// Returns the files that are tracked by git or could be, as paths from the root of the repository.
 pub(crate) fn files() -> Result<Vec<String>> {
     let mut git = Command::new("git");
     git.args(["ls-files", "--cached", "--others", "--exclude-standard", "-z"]).current_dir(root());
-    let listed = shell::output(&mut git).context("the list of files comes from git")?;
+    let listed = shell::output(&mut git).context("cannot list the files of the repository")?;
     let there = |path: &&str| !path.is_empty() && root().join(path).is_file();
     Ok(listed.split('\0').filter(there).map(str::to_owned).collect())
 }
 
-/// The commit that is checked out, with `-dirty` where files differ from it; `None` where git does not know.
+/// Returns the checked-out commit, with `-dirty` if files differ from it; `None` if git cannot tell.
 pub(crate) fn commit() -> Option<String> {
     let mut git = Command::new("git");
     git.args(["describe", "--always", "--abbrev=12", "--exclude=*", "--dirty"]).current_dir(root());
