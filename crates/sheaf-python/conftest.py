@@ -1,4 +1,4 @@
-"""What tests and doctests begin with."""
+"""Common fixtures of tests and doctests."""
 
 from __future__ import annotations
 

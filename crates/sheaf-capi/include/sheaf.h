@@ -1,5 +1,5 @@
 /*
- * Sheaf for programs in C, and what a library with a filter or a preprocessor shares with Sheaf.
+ * Sheaf for programs in C, and the interface of libraries with filters or preprocessors.
  *
  * Generated from the sources of sheaf-filter and sheaf-capi; do not edit. How to write a filter: docs/howto/filter-in-c.md;
  * a preprocessor: docs/howto/preprocessor.md.
@@ -498,7 +498,7 @@ struct SheafReader *sheaf_reader_open(const char *path,
  * read; sheaf_reader_message then has the reason, and the next call continues after the damage.
  *
  * # Safety
- * `reader` is null or of sheaf_reader_open and not closed; an event may be written at `event`, or it is null.
+ * `reader` is null or from sheaf_reader_open and not closed; `event` is null or points to a writable event.
  */
 int32_t sheaf_reader_next(struct SheafReader *reader,
                           struct SheafStoredEvent *event);
@@ -507,7 +507,7 @@ int32_t sheaf_reader_next(struct SheafReader *reader,
  * Returns the name of the tag with this bit, from 0, or null if there is none. The text belongs to the reader.
  *
  * # Safety
- * `reader` is null or of sheaf_reader_open and not closed.
+ * `reader` is null or from sheaf_reader_open and not closed.
  */
 const char *sheaf_reader_tag(const struct SheafReader *reader,
                              uint32_t bit);
@@ -517,7 +517,7 @@ const char *sheaf_reader_tag(const struct SheafReader *reader,
  * until the next call.
  *
  * # Safety
- * `reader` is null or of sheaf_reader_open and not closed.
+ * `reader` is null or from sheaf_reader_open and not closed.
  */
 const char *sheaf_reader_message(const struct SheafReader *reader);
 
@@ -525,7 +525,7 @@ const char *sheaf_reader_message(const struct SheafReader *reader);
  * Closes a reader. All data obtained from it become invalid. Null is ignored.
  *
  * # Safety
- * `reader` is null or of sheaf_reader_open, and not used again.
+ * `reader` is null or from sheaf_reader_open, and not used again.
  */
 void sheaf_reader_close(struct SheafReader *reader);
 
@@ -546,8 +546,8 @@ struct SheafStream *sheaf_stream_open(const char *path,
  * sheaf_stream_message then has the reason, and the next call continues after the damage.
  *
  * # Safety
- * `stream` is null or of sheaf_stream_open and not closed; a number may be written at `event` and a fragment at
- * `fragment`, or they are null.
+ * `stream` is null or from sheaf_stream_open and not closed; `event` and `fragment` are null or point to a writable
+ * number and fragment.
  */
 int32_t sheaf_stream_next(struct SheafStream *stream,
                           uint64_t *event,
@@ -558,7 +558,7 @@ int32_t sheaf_stream_next(struct SheafStream *stream,
  * until the next call.
  *
  * # Safety
- * `stream` is null or of sheaf_stream_open and not closed.
+ * `stream` is null or from sheaf_stream_open and not closed.
  */
 const char *sheaf_stream_message(const struct SheafStream *stream);
 
@@ -566,7 +566,7 @@ const char *sheaf_stream_message(const struct SheafStream *stream);
  * Closes a stream. All data obtained from it become invalid. Null is ignored.
  *
  * # Safety
- * `stream` is null or of sheaf_stream_open, and not used again.
+ * `stream` is null or from sheaf_stream_open, and not used again.
  */
 void sheaf_stream_close(struct SheafStream *stream);
 
@@ -605,7 +605,7 @@ struct SheafTap *sheaf_tap_open_with_key(const char *target,
  * event arrived in this time, and -1 if the run was lost; sheaf_tap_message then has the reason.
  *
  * # Safety
- * `tap` is null or of sheaf_tap_open and not closed; an event may be written at `event`, or it is null.
+ * `tap` is null or from sheaf_tap_open and not closed; `event` is null or points to a writable event.
  */
 int32_t sheaf_tap_next(struct SheafTap *tap,
                        uint32_t timeout_ms,
@@ -615,7 +615,7 @@ int32_t sheaf_tap_next(struct SheafTap *tap,
  * Returns the name of the tag with this bit, from 0, or null if there is none. The text belongs to the tap.
  *
  * # Safety
- * `tap` is null or of sheaf_tap_open and not closed.
+ * `tap` is null or from sheaf_tap_open and not closed.
  */
 const char *sheaf_tap_tag(const struct SheafTap *tap, uint32_t bit);
 
@@ -624,7 +624,7 @@ const char *sheaf_tap_tag(const struct SheafTap *tap, uint32_t bit);
  * next call.
  *
  * # Safety
- * `tap` is null or of sheaf_tap_open and not closed.
+ * `tap` is null or from sheaf_tap_open and not closed.
  */
 const char *sheaf_tap_message(const struct SheafTap *tap);
 
@@ -632,12 +632,12 @@ const char *sheaf_tap_message(const struct SheafTap *tap);
  * Leaves the run and frees the tap. All data obtained from it become invalid. Null is ignored.
  *
  * # Safety
- * `tap` is null or of sheaf_tap_open, and not used again.
+ * `tap` is null or from sheaf_tap_open, and not used again.
  */
 void sheaf_tap_close(struct SheafTap *tap);
 
 /**
- * The version of this library, such as "0.1.0". The text is constant.
+ * Returns the version of this library, such as "0.1.0". The text is constant.
  */
 const char *sheaf_version(void);
 
@@ -646,21 +646,21 @@ const char *sheaf_version(void);
 #endif  // __cplusplus
 
 /**
- * What a filter library defines: its table. Sheaf calls it once for each filter that it makes. A library with several filters
- * has several such functions of other names, and `filter.symbol` of the configuration says which is meant.
+ * Returns the table of a filter. A filter library defines this function; Sheaf calls it once for each filter that it creates. A
+ * library with several filters defines several such functions with different names; `filter.symbol` of the configuration selects one.
  */
 #ifdef __cplusplus
 extern "C"
 #endif
 SHEAF_EXPORT const SheafFilterTable *sheaf_filter(void);
 
-/** As sheaf_filter, for a step filter, which judges the first steps of events; `building.symbol` says which is meant. */
+/** As sheaf_filter, for a step filter, which judges the first steps of events; `building.symbol` selects one. */
 #ifdef __cplusplus
 extern "C"
 #endif
 SHEAF_EXPORT const SheafStepTable *sheaf_step_filter(void);
 
-/** As sheaf_filter, for a preprocessor, which processes fragments in a readout unit; `preprocessing.symbol` says which. */
+/** As sheaf_filter, for a preprocessor, which processes fragments in a readout unit; `preprocessing.symbol` selects one. */
 #ifdef __cplusplus
 extern "C"
 #endif

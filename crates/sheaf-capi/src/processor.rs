@@ -1,4 +1,4 @@
-//! Programs that judge events of a run under way.
+//! Judging events of a run in progress.
 
 #![allow(unsafe_code)]
 
@@ -69,14 +69,14 @@ unsafe fn join(
     table: *const FilterTable,
     parameters: *const c_char,
 ) -> Result<u64, String> {
-    // SAFETY: null, or a text with a NUL.
+    // SAFETY: null, or a NUL-terminated text.
     let address = unsafe { argument::path(address)? };
-    // SAFETY: not null, and so a text with a NUL.
+    // SAFETY: not null, and so a NUL-terminated text.
     let key = (!key_file.is_null()).then(|| unsafe { argument::path(key_file) }).transpose()?;
     let given = if parameters.is_null() {
         None
     } else {
-        // SAFETY: not null, and so a text with a NUL.
+        // SAFETY: not null, and so a NUL-terminated text.
         let given = unsafe { CStr::from_ptr(parameters) };
         Some(given.to_str().map_err(|_| "the parameters are not UTF-8")?.to_owned())
     };

@@ -49,13 +49,13 @@ pub unsafe extern "C" fn sheaf_reader_open(
 /// read; sheaf_reader_message then has the reason, and the next call continues after the damage.
 ///
 /// # Safety
-/// `reader` is null or of sheaf_reader_open and not closed; an event may be written at `event`, or it is null.
+/// `reader` is null or from sheaf_reader_open and not closed; `event` is null or points to a writable event.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sheaf_reader_next(reader: *mut Reader, event: *mut StoredEvent) -> i32 {
     // SAFETY: as the caller promises.
     let Some(reader) = (unsafe { reader.as_mut() }) else { return -1 };
     if event.is_null() {
-        reader.message = argument::c_text("the place for the event is null");
+        reader.message = argument::c_text("the pointer to the event is null");
         return -1;
     }
     match reader.events.next() {
@@ -66,7 +66,7 @@ pub unsafe extern "C" fn sheaf_reader_next(reader: *mut Reader, event: *mut Stor
         }
         Some(Ok(stored)) => {
             let given = reader.shown.show(stored);
-            // SAFETY: not null, and so a place for an event.
+            // SAFETY: not null, and so writable.
             unsafe { event.write(given) };
             1
         }
@@ -76,7 +76,7 @@ pub unsafe extern "C" fn sheaf_reader_next(reader: *mut Reader, event: *mut Stor
 /// Returns the name of the tag with this bit, from 0, or null if there is none. The text belongs to the reader.
 ///
 /// # Safety
-/// `reader` is null or of sheaf_reader_open and not closed.
+/// `reader` is null or from sheaf_reader_open and not closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sheaf_reader_tag(reader: *const Reader, bit: u32) -> *const c_char {
     // SAFETY: as the caller promises.
@@ -89,7 +89,7 @@ pub unsafe extern "C" fn sheaf_reader_tag(reader: *const Reader, bit: u32) -> *c
 /// until the next call.
 ///
 /// # Safety
-/// `reader` is null or of sheaf_reader_open and not closed.
+/// `reader` is null or from sheaf_reader_open and not closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sheaf_reader_message(reader: *const Reader) -> *const c_char {
     // SAFETY: as the caller promises.
@@ -99,7 +99,7 @@ pub unsafe extern "C" fn sheaf_reader_message(reader: *const Reader) -> *const c
 /// Closes a reader. All data obtained from it become invalid. Null is ignored.
 ///
 /// # Safety
-/// `reader` is null or of sheaf_reader_open, and not used again.
+/// `reader` is null or from sheaf_reader_open, and not used again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sheaf_reader_close(reader: *mut Reader) {
     if !reader.is_null() {

@@ -1,4 +1,4 @@
-//! Events with their verdicts, as files and consumers have them.
+//! Events with their verdicts, as in files and for consumers.
 
 use bytes::Bytes;
 use sheaf_filter::abi;
@@ -19,7 +19,7 @@ pub struct StoredEvent {
     pub payload_bytes: usize,
 }
 
-/// The event that was given last, which the caller reads.
+/// The event returned last, which the caller may read until the next call.
 #[derive(Debug, Default)]
 pub(crate) struct Shown {
     current: Option<event_file::StoredEvent<Bytes>>,
@@ -27,7 +27,7 @@ pub(crate) struct Shown {
 }
 
 impl Shown {
-    /// Keeps an event, and gives it as C has it.
+    /// Keeps an event and returns it in its C representation.
     pub(crate) fn show(&mut self, stored: event_file::StoredEvent<Bytes>) -> StoredEvent {
         let stored = self.current.insert(stored);
         StoredEvent {

@@ -13,7 +13,7 @@ use std::ptr;
 /// Reads the fragments of one source.
 pub struct Stream {
     fragments: StreamReader<File>,
-    /// The payload that was given last; the caller reads it.
+    /// Payload returned last, which the caller may read until the next call.
     current: Bytes,
     message: CString,
 }
@@ -50,8 +50,8 @@ pub unsafe extern "C" fn sheaf_stream_open(
 /// sheaf_stream_message then has the reason, and the next call continues after the damage.
 ///
 /// # Safety
-/// `stream` is null or of sheaf_stream_open and not closed; a number may be written at `event` and a fragment at
-/// `fragment`, or they are null.
+/// `stream` is null or from sheaf_stream_open and not closed; `event` and `fragment` are null or point to a writable
+/// number and fragment.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sheaf_stream_next(
     stream: *mut Stream,
@@ -61,7 +61,7 @@ pub unsafe extern "C" fn sheaf_stream_next(
     // SAFETY: as the caller promises.
     let Some(stream) = (unsafe { stream.as_mut() }) else { return -1 };
     if event.is_null() || fragment.is_null() {
-        stream.message = argument::c_text("a place for the event's number or the fragment is null");
+        stream.message = argument::c_text("the pointer to the event number or to the fragment is null");
         return -1;
     }
     match stream.fragments.next() {
@@ -79,7 +79,7 @@ pub unsafe extern "C" fn sheaf_stream_next(
                 data: stream.current.as_ptr(),
                 bytes: stream.current.len(),
             };
-            // SAFETY: not null, and so places for a number and a fragment.
+            // SAFETY: not null, and so writable.
             unsafe {
                 event.write(read.event.0);
                 fragment.write(given);
@@ -93,7 +93,7 @@ pub unsafe extern "C" fn sheaf_stream_next(
 /// until the next call.
 ///
 /// # Safety
-/// `stream` is null or of sheaf_stream_open and not closed.
+/// `stream` is null or from sheaf_stream_open and not closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sheaf_stream_message(stream: *const Stream) -> *const c_char {
     // SAFETY: as the caller promises.
@@ -103,7 +103,7 @@ pub unsafe extern "C" fn sheaf_stream_message(stream: *const Stream) -> *const c
 /// Closes a stream. All data obtained from it become invalid. Null is ignored.
 ///
 /// # Safety
-/// `stream` is null or of sheaf_stream_open, and not used again.
+/// `stream` is null or from sheaf_stream_open, and not used again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sheaf_stream_close(stream: *mut Stream) {
     if !stream.is_null() {

@@ -1,4 +1,4 @@
-//! Programs that look on: a sample of the accepted events of a run under way.
+//! Watching a run in progress: a sample of its accepted events.
 
 #![allow(unsafe_code)]
 
@@ -92,7 +92,7 @@ unsafe fn open(
     wish: *const TapWish,
     name: *const c_char,
 ) -> Result<Taps, String> {
-    // SAFETY: null or a text with a NUL, as the caller promises.
+    // SAFETY: null or a NUL-terminated text, as the caller promises.
     let text = |first: *const c_char| {
         (!first.is_null()).then(|| unsafe { CStr::from_ptr(first) }.to_string_lossy().into_owned())
     };
@@ -105,7 +105,7 @@ unsafe fn open(
             return Err(format!("the wish has {} tags and its list is null", wish.tag_count));
         }
         if wish.tag_count > 0 {
-            // SAFETY: not null, and so as many as it says.
+            // SAFETY: not null, and so a list of this length, as the caller promises.
             let tags = unsafe { slice::from_raw_parts(wish.tags, wish.tag_count) };
             let named = tags.iter().map(|tag| text(*tag).ok_or("the name of a tag is null"));
             options.tags = named.collect::<Result<_, _>>()?;
@@ -120,13 +120,13 @@ unsafe fn open(
 /// event arrived in this time, and -1 if the run was lost; sheaf_tap_message then has the reason.
 ///
 /// # Safety
-/// `tap` is null or of sheaf_tap_open and not closed; an event may be written at `event`, or it is null.
+/// `tap` is null or from sheaf_tap_open and not closed; `event` is null or points to a writable event.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sheaf_tap_next(tap: *mut Tap, timeout_ms: u32, event: *mut StoredEvent) -> i32 {
     // SAFETY: as the caller promises.
     let Some(tap) = (unsafe { tap.as_mut() }) else { return -1 };
     if event.is_null() {
-        tap.message = argument::c_text("the place for the event is null");
+        tap.message = argument::c_text("the pointer to the event is null");
         return -1;
     }
     match tap.taps.next(Duration::from_millis(timeout_ms.into())) {
@@ -134,7 +134,7 @@ pub unsafe extern "C" fn sheaf_tap_next(tap: *mut Tap, timeout_ms: u32, event: *
         Ok(Next::Nothing) => 2,
         Ok(Next::Event(_, stored)) => {
             let given = tap.shown.show(*stored);
-            // SAFETY: not null, and so a place for an event.
+            // SAFETY: not null, and so writable.
             unsafe { event.write(given) };
             1
         }
@@ -148,7 +148,7 @@ pub unsafe extern "C" fn sheaf_tap_next(tap: *mut Tap, timeout_ms: u32, event: *
 /// Returns the name of the tag with this bit, from 0, or null if there is none. The text belongs to the tap.
 ///
 /// # Safety
-/// `tap` is null or of sheaf_tap_open and not closed.
+/// `tap` is null or from sheaf_tap_open and not closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sheaf_tap_tag(tap: *const Tap, bit: u32) -> *const c_char {
     // SAFETY: as the caller promises.
@@ -160,7 +160,7 @@ pub unsafe extern "C" fn sheaf_tap_tag(tap: *const Tap, bit: u32) -> *const c_ch
 /// next call.
 ///
 /// # Safety
-/// `tap` is null or of sheaf_tap_open and not closed.
+/// `tap` is null or from sheaf_tap_open and not closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sheaf_tap_message(tap: *const Tap) -> *const c_char {
     // SAFETY: as the caller promises.
@@ -170,7 +170,7 @@ pub unsafe extern "C" fn sheaf_tap_message(tap: *const Tap) -> *const c_char {
 /// Leaves the run and frees the tap. All data obtained from it become invalid. Null is ignored.
 ///
 /// # Safety
-/// `tap` is null or of sheaf_tap_open, and not used again.
+/// `tap` is null or from sheaf_tap_open, and not used again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sheaf_tap_close(tap: *mut Tap) {
     if !tap.is_null() {

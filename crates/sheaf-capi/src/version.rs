@@ -1,11 +1,11 @@
-//! Which Sheaf this is.
+//! Version of the library.
 
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char};
 
-/// The version of this library, such as "0.1.0". The text is constant.
-// SAFETY: the name begins with `sheaf_`, as those of this library do.
+/// Returns the version of this library, such as "0.1.0". The text is constant.
+// SAFETY: the name begins with `sheaf_`, the prefix of this library.
 #[unsafe(no_mangle)]
 pub extern "C" fn sheaf_version() -> *const c_char {
     const VERSION: &CStr =

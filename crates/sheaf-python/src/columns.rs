@@ -1,5 +1,5 @@
-//! Whole files at once: a column for each property of events and fragments, with the payload of all fragments in one
-//! piece. It is what Awkward arrays are made of, at the speed of a copy.
+//! Whole files at once: a column for each property of events and fragments, with the payload of all fragments in one piece.
+//! Awkward arrays can be made of these columns without a loop in Python.
 
 use crate::buffer::Payload;
 use crate::event::tag_names;
@@ -10,9 +10,9 @@ use pyo3::prelude::*;
 use sheaf_store::run::{RunReader, newest_of};
 use std::path::{Path, PathBuf};
 
-/// The columns of events, each the bytes of little-endian numbers: `ids`, `times`, `tag_bits` (u64), `first` (i64, where
-/// an event's fragments begin, one more than there are events), and of fragments `sources` (u32), `fragment_times` (u64),
-/// `offsets` (i64, where a fragment's payload begins in `payload`, one more than there are fragments).
+/// Columns of events, each as the bytes of little-endian numbers: `ids`, `times`, `tag_bits` (u64) and `first` (i64, index of
+/// an event's first fragment, with one additional element); and of fragments: `sources` (u32), `fragment_times` (u64) and
+/// `offsets` (i64, offset of a fragment's payload in `payload`, with one additional element).
 #[pyclass(frozen, get_all, module = "sheaf")]
 pub(crate) struct Columns {
     ids: Py<Payload>,
@@ -46,15 +46,15 @@ struct Lists {
 /// Selection among the events.
 struct Selection {
     events: u64,
-    /// Ascending; `None`: all.
+    /// Sources in ascending order; `None`: all.
     sources: Option<Vec<u32>>,
-    /// One of these tags; `None`: all events.
+    /// Tags of which an event needs at least one; `None`: all events.
     tags: Option<Vec<String>>,
     skip_damaged: bool,
 }
 
-/// Reads an event file or a run directory as columns: at most `events` events, fragments of `sources` alone, events with one
-/// of `tags` alone.
+/// Reads an event file or a run directory as columns: at most `events` events, only fragments of `sources`, only events with
+/// one of `tags`.
 #[pyfunction]
 #[pyo3(signature = (path, *, events = None, sources = None, tags = None, skip_damaged = false))]
 pub(crate) fn read_columns(

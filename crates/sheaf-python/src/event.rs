@@ -15,18 +15,18 @@ use std::sync::Arc;
 /// The names of a run's tags, from bit 0.
 pub(crate) type TagNames = Arc<Vec<String>>;
 
-/// A built event: one fragment of every source that answered, and why others are missing.
+/// A built event: one fragment of every source that answered, and the reasons why others are missing.
 ///
-/// `event[3]` is the fragment of source 3, `3 in event` says whether there is one, `for fragment in event` goes through
-/// all in ascending order of sources.
+/// `event[3]` is the fragment of source 3, `3 in event` tells whether there is one, and `for fragment in event` iterates over all
+/// in ascending order of sources.
 #[pyclass(frozen, module = "sheaf")]
 #[derive(Debug)]
 pub(crate) struct Event {
     stored: StoredEvent<Bytes>,
     names: TagNames,
-    /// Which builder built it; only of live events.
+    /// Builder unit that built the event; only for live events.
     builder: Option<String>,
-    /// Of an event whose memory is somebody else's: until when it may be looked at.
+    /// Lease on the memory, if it belongs to a builder unit.
     lease: Option<Arc<Lease>>,
 }
 
@@ -35,7 +35,7 @@ impl Event {
         Self { stored, names, builder, lease: None }
     }
 
-    /// An event that is being judged: its payload may be looked at until the lease ends.
+    /// Creates an event that is being judged. Its payload may be accessed until the lease ends.
     pub(crate) fn lent(event: sheaf_wire::Event<Bytes>, names: TagNames, lease: Arc<Lease>) -> Self {
         let stored = StoredEvent { event, verdict: sheaf_wire::Verdict::accept(), sequence: 0 };
         Self { stored, names, builder: None, lease: Some(lease) }
@@ -48,13 +48,13 @@ impl Event {
 
 #[pymethods]
 impl Event {
-    /// The event's number.
+    /// Event number.
     #[getter]
     fn id(&self) -> u64 {
         self.stored.event.id.0
     }
 
-    /// When it was triggered, in nanoseconds.
+    /// Time of the trigger, in nanoseconds.
     #[getter]
     fn time(&self) -> u64 {
         self.stored.event.time.0
@@ -78,7 +78,7 @@ impl Event {
         self.stored.event.incomplete
     }
 
-    /// The names of the filter's tags, in the order of the configuration.
+    /// Names of the filter's tags, in the order of the configuration.
     #[getter]
     fn tags<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, tag_names(self.stored.verdict.tags, &self.names))
@@ -90,32 +90,32 @@ impl Event {
         self.stored.verdict.tags.0
     }
 
-    /// Payload that the filter stored with the event; empty if it stored none.
+    /// Payload of the filter's verdict; may be empty.
     #[getter]
     fn payload(&self) -> Payload {
         Payload(self.stored.verdict.payload.clone())
     }
 
-    /// The builder unit that built it; `None` for an event of a file.
+    /// Builder unit that built the event; `None` for an event of a file.
     #[getter]
     fn builder(&self) -> Option<&str> {
         self.builder.as_deref()
     }
 
-    /// The numbers of the sources that have a fragment, ascending.
+    /// Numbers of the sources that have a fragment, ascending.
     #[getter]
     fn sources<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let sources = self.stored.event.fragments.iter().map(|fragment| fragment.source.0);
         PyTuple::new(py, sources.collect::<Vec<_>>())
     }
 
-    /// The fragments, in ascending order of sources.
+    /// Fragments in ascending order of sources.
     #[getter]
     fn fragments<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.stored.event.fragments.iter().map(|fragment| self.fragment(fragment)))
     }
 
-    /// Why sources are missing: source to reason.
+    /// Missing sources with reasons.
     #[getter]
     fn missing<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let missing = PyDict::new(py);
@@ -125,7 +125,7 @@ impl Event {
         Ok(missing)
     }
 
-    /// The payload bytes of all fragments.
+    /// Total payload bytes of all fragments.
     #[getter]
     fn nbytes(&self) -> u64 {
         self.stored.event.payload_bytes()
@@ -178,8 +178,8 @@ pub(crate) fn tag_names(tags: Tags, names: &[String]) -> Vec<String> {
     tags.names(names).map(|name| name.to_string()).collect()
 }
 
-/// Fragment of one source of an event. It is a buffer itself: `memoryview(fragment)` and `numpy.frombuffer(fragment,
-/// dtype)` copy nothing, and keep the memory for as long as they live.
+/// Fragment of one source of an event. It supports the buffer protocol: `memoryview(fragment)` and `numpy.frombuffer(fragment,
+/// dtype)` do not copy, and keep the memory as long as they live.
 #[pyclass(frozen, module = "sheaf")]
 #[derive(Debug)]
 pub(crate) struct Fragment {
@@ -188,7 +188,7 @@ pub(crate) struct Fragment {
 }
 
 impl Fragment {
-    /// A fragment that has its memory.
+    /// Creates a fragment that owns its memory.
     pub(crate) fn new(fragment: sheaf_wire::Fragment<Bytes>) -> Self {
         Self { fragment, lease: None }
     }
@@ -196,37 +196,37 @@ impl Fragment {
 
 #[pymethods]
 impl Fragment {
-    /// The number of the event.
+    /// Number of the event.
     #[getter]
     fn event(&self) -> u64 {
         self.fragment.event.0
     }
 
-    /// Who saw it.
+    /// Number of the source.
     #[getter]
     fn source(&self) -> u32 {
         self.fragment.source.0
     }
 
-    /// The source's own time, in nanoseconds; 0 where it has none.
+    /// Time of the source's own clock, in nanoseconds; 0 if it has none.
     #[getter]
     fn time(&self) -> u64 {
         self.fragment.time.0
     }
 
-    /// Whether the readout unit's preprocessor made the payload.
+    /// Whether the readout unit's preprocessor produced the payload.
     #[getter]
     fn processed(&self) -> bool {
         self.fragment.processed
     }
 
-    /// A read-only `memoryview` of the payload.
+    /// Returns a read-only `memoryview` of the payload.
     #[getter]
     fn data<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         memory_view(slf.as_any())
     }
 
-    /// A read-only NumPy array of the payload's bytes, or of what `dtype` says: `fragment.array("<u2")`.
+    /// Returns a read-only NumPy array of the payload's bytes, or of values of `dtype`: `fragment.array("<u2")`.
     #[pyo3(signature = (dtype = None))]
     fn array<'py>(slf: &Bound<'py, Self>, dtype: Option<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
         array_of(slf.as_any(), slf.get().fragment.payload.len(), dtype)
@@ -242,14 +242,14 @@ impl Fragment {
     }
 
     /// # Safety
-    /// The interpreter calls it, with a structure that it owns.
+    /// Called only by the interpreter, with a structure that it owns.
     #[allow(unsafe_code, reason = "the buffer protocol of Python is a C structure that is filled in")]
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let fragment = slf.get();
         if let Some(lease) = &fragment.lease {
             lease.lend().map_err(|over| PyBufferError::new_err(over.to_string()))?;
         }
-        // SAFETY: the interpreter gives a view to be filled in; the payload is a field of a frozen object.
+        // SAFETY: the interpreter passes a view that may be filled in; the payload is a field of a frozen object.
         let filled = unsafe { fill(slf.as_any(), &fragment.fragment.payload, view, flags) };
         if let (Err(_), Some(lease)) = (&filled, &fragment.lease) {
             lease.give_back();
@@ -258,7 +258,7 @@ impl Fragment {
     }
 
     /// # Safety
-    /// The interpreter calls it, once for each view.
+    /// Called only by the interpreter, once for each view.
     #[allow(unsafe_code, reason = "the interpreter's signature")]
     unsafe fn __releasebuffer__(&self, _view: *mut ffi::Py_buffer) {
         if let Some(lease) = &self.lease {

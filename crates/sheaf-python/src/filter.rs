@@ -1,4 +1,4 @@
-//! A filter in Python, as the libraries see it.
+//! Adapter for filters written in Python.
 
 use crate::event::{Event, TagNames};
 use crate::lease::Lease;
@@ -16,7 +16,7 @@ pub(crate) struct PythonFilter {
 }
 
 impl PythonFilter {
-    /// `judge` takes an event and returns `True`, `False` or a verdict; `names` are those of the tags.
+    /// Creates a filter. `judge` takes an event and returns `True`, `False` or a verdict; `names` are the names of the tags.
     pub(crate) fn new(judge: Py<PyAny>, names: TagNames) -> Self {
         Self { judge, names }
     }
@@ -26,10 +26,10 @@ impl PythonFilter {
         let lent = Event::lent(event.clone(), self.names.clone(), lease.clone());
         let answer = self.judge.bind(py).call1((lent,));
         let verdict = answer.map_err(|error| explain(py, &error)).and_then(|answer| self.understand(&answer));
-        // The answer and, where it failed, the frames of the call are gone: what is still there was kept on purpose.
+        // The answer and, after a failure, the frames of the call are gone. Remaining views were kept by the filter.
         if lease.end() > 0 && verdict.is_ok() {
-            return Err("the filter kept a view of the event's payload, whose memory is used again after the verdict: copy what \
-                 is to be kept (bytes(fragment), or fragment.array().copy())"
+            return Err("the filter kept a view of the event's payload, whose memory is reused after the verdict: copy the data \
+                 (bytes(fragment), or fragment.array().copy())"
                 .to_owned());
         }
         verdict
@@ -44,7 +44,7 @@ impl PythonFilter {
             }
             return Ok(sheaf_wire::Verdict { accepted: *accepted, tags, payload: payload.clone() });
         }
-        // Also the truth values of NumPy.
+        // Includes the booleans of NumPy.
         if let Ok(accepted) = answer.extract::<bool>() {
             return Ok(sheaf_wire::Verdict { accepted, ..sheaf_wire::Verdict::reject() });
         }
@@ -72,7 +72,7 @@ impl Filter for PythonFilter {
     }
 }
 
-/// The last line of a traceback, and where it came from: `ZeroDivisionError: division by zero (energy.py, line 12)`.
+/// Returns the last line of a traceback with its origin: `ZeroDivisionError: division by zero (energy.py, line 12)`.
 fn explain(py: Python<'_>, error: &PyErr) -> String {
     let text = error.to_string();
     let place = error.traceback(py).and_then(|traceback| {

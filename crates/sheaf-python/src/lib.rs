@@ -1,19 +1,19 @@
-//! The Python package `sheaf`: what of it is in Rust. `python/sheaf` has the rest, `docs/howto/python.md` tells how it is
-//! used.
+//! The extension module of the Python package `sheaf`. The rest of the package is in `python/sheaf`; `docs/howto/python.md`
+//! describes its use.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
 //! | `event` | events and fragments as Python objects |
-//! | `buffer` | payload as memory that NumPy and `memoryview` look at without a copy |
+//! | `buffer` | payload as memory that NumPy and `memoryview` access without a copy |
 //! | `read` | event files, run directories and fragment streams, one after another |
 //! | `columns` | whole files at once, as columns |
-//! | `live` | events of a run that goes on |
-//! | `verdict` | what a filter says |
-//! | `filter` | a filter in Python, as the libraries see it |
+//! | `live` | events of a run in progress |
+//! | `verdict` | verdicts of filters |
+//! | `filter` | adapter for filters written in Python |
 //! | `processor` | judging events for a builder unit |
-//! | `lease` | until when an event of a builder unit may be looked at |
+//! | `lease` | limited access to the memory of a builder unit |
 //!
-//! The interpreter's lock is given up wherever this waits for a disk or a socket.
+//! The interpreter's lock is released while waiting for a disk or a socket.
 
 mod buffer;
 mod columns;
@@ -31,23 +31,23 @@ pyo3::create_exception!(
     sheaf,
     SheafError,
     pyo3::exceptions::PyException,
-    "Something that Sheaf cannot do; the text says what, where, and what would be right."
+    "Base class of the errors of Sheaf. The text states what happened, where, and the valid values."
 );
 pyo3::create_exception!(
     sheaf,
     DamagedError,
     SheafError,
-    "A file is damaged at one place. Reading can go on behind it."
+    "A file is damaged at one place. Reading can continue after it."
 );
 
 pyo3::create_exception!(
     sheaf,
     NobodyThereError,
     SheafError,
-    "There is no run where a processor is to join. One may begin."
+    "There is no run to join at this address. One may begin later."
 );
 
-/// An error of a library, in its own words.
+/// Converts an error of a library, with its text.
 fn sheaf_error(error: impl std::fmt::Display) -> PyErr {
     SheafError::new_err(error.to_string())
 }

@@ -1,4 +1,4 @@
-//! Events of a run that goes on.
+//! Events of a run in progress.
 
 use crate::event::{Event, TagNames};
 use crate::sheaf_error;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// Interval at which Ctrl-C is checked while nothing arrives.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Events of a run that goes on: an iterator that ends with the run. Made by `sheaf.tap`.
+/// Iterator over a sample of the accepted events of a run in progress. Ends with the run. Created by `sheaf.tap`.
 #[pyclass(frozen, module = "sheaf")]
 #[derive(Debug)]
 pub(crate) struct Tap {
@@ -33,7 +33,7 @@ impl Tap {
         taps.as_mut().map(work).ok_or_else(closed)
     }
 
-    /// The next event; `None` at the end of the run or, with a timeout, when nothing has come by then.
+    /// Returns the next event; `None` at the end of the run, or if no event arrives within the timeout.
     fn wait(&self, py: Python<'_>, timeout: Option<Duration>) -> PyResult<Option<Event>> {
         let until = timeout.map(|timeout| Instant::now() + timeout);
         loop {
@@ -71,7 +71,7 @@ impl Tap {
     ) -> PyResult<Self> {
         let name = name.unwrap_or_else(|| format!("Python, process {}", std::process::id()));
         let options = TapOptions { tags, prescale, rate_hz: rate, name, key };
-        // An address that is no path stays as it is.
+        // A target that is not a path is an address.
         let target = newest_of(&target).unwrap_or(target);
         let target = target.to_string_lossy().into_owned();
         let until = Instant::now() + seconds(wait)?;
@@ -95,32 +95,32 @@ impl Tap {
         })
     }
 
-    /// The number of the run.
+    /// Number of the run.
     #[getter]
     fn run(&self) -> u32 {
         self.run
     }
 
-    /// The names of the run's tags, from bit 0.
+    /// Names of the run's tags, from bit 0.
     #[getter]
     fn tags(&self) -> Vec<String> {
         self.tags.to_vec()
     }
 
-    /// The numbers of the run's sources.
+    /// Numbers of the run's sources.
     #[getter]
     fn sources(&self) -> Vec<u32> {
         self.sources.clone()
     }
 
-    /// Metadata in event files of the run, as a dictionary.
+    /// Metadata of the run, as in its event files.
     #[getter]
     fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         py.import("json")?.call_method1("loads", (&self.metadata,))
     }
 
-    /// Fates of the run's accepted events, as the builders report them about once a second: `seen` is the sum of all
-    /// others.
+    /// Counts of the run's accepted events by outcome, as reported by the builder units about once a second. `seen` is the sum
+    /// of all others.
     #[getter]
     fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let counts = py.detach(|| self.with(|taps| taps.counts()))?;
@@ -139,14 +139,14 @@ impl Tap {
         Ok(values)
     }
 
-    /// The next event; `None` at the end of the run, or when none has come within `timeout` seconds.
+    /// Returns the next event; `None` at the end of the run, or if none arrives within `timeout` seconds.
     #[pyo3(signature = (timeout = None))]
     fn next(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Event>> {
         let timeout = timeout.map(seconds).transpose()?;
         self.wait(py, timeout)
     }
 
-    /// Leaves the run. The end of a `with` block does it, too.
+    /// Leaves the run. The end of a `with` block does the same.
     fn close(&self, py: Python<'_>) {
         py.detach(|| drop(self.taps.lock().unwrap_or_else(PoisonError::into_inner).take()));
     }
@@ -172,13 +172,13 @@ impl Tap {
     }
 }
 
-/// A duration from a number of seconds that Python gave.
+/// Converts a number of seconds from Python to a duration.
 fn seconds(seconds: f64) -> PyResult<Duration> {
     let duration = Duration::try_from_secs_f64(seconds);
     duration.map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))
 }
 
-/// Returns whether the manifest of a run's directory says that the run has ended.
+/// Returns whether the run has ended, according to the manifest in its directory.
 fn has_ended(target: &str) -> bool {
     Manifest::read(target.as_ref()).is_ok_and(|manifest| manifest.is_some_and(|run| run.ended.is_some()))
 }

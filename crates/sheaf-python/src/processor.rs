@@ -1,4 +1,4 @@
-//! Judging events for a builder unit while a run goes on.
+//! Judging events for a builder unit during a run.
 
 use crate::filter::PythonFilter;
 use crate::{NobodyThereError, sheaf_error};
@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// A processor that has joined a builder unit. `work` judges events until the run is over, or `stop` is called by another
+/// A processor that has joined a builder unit. `work` judges events until the run ends, or `stop` is called by another
 /// thread.
 #[pyclass(frozen, module = "sheaf")]
 pub(crate) struct Processor {
-    /// `None` once it works.
+    /// `None` once `work` has been called.
     joined: Mutex<Option<Joined>>,
     welcome: Welcome,
     stop: AtomicBool,
@@ -24,9 +24,9 @@ pub(crate) struct Processor {
 
 #[pymethods]
 impl Processor {
-    /// Joins at `address`: the socket of a door, a run's directory with one door, or `HOST:PORT`; waits for it for `patience`
-    /// seconds, then raises `NobodyThereError`. `tls` are certificate, key and authority (PEM files), and
-    /// `key` is the file of the run's key, where the run asks for them.
+    /// Joins at `address`: the socket of a door, a run's directory with one door, or `HOST:PORT`. Waits `patience` seconds for
+    /// it, then raises `NobodyThereError`. If the run requires them, `tls` are certificate, key and authority (PEM files), and
+    /// `key` is the file of the run's key.
     #[new]
     #[pyo3(signature = (address, *, ahead = None, patience = 0.0, tls = None, key = None))]
     fn new(
@@ -51,36 +51,35 @@ impl Processor {
         Ok(Self { joined: Mutex::new(Some(joined)), welcome, stop: AtomicBool::new(false) })
     }
 
-    /// The number of the run.
+    /// Number of the run.
     #[getter]
     fn run(&self) -> u32 {
         self.welcome.run.0
     }
 
-    /// The builder unit whose events it judges.
+    /// Name of the builder unit whose events are judged.
     #[getter]
     fn builder(&self) -> String {
         self.welcome.node.to_string()
     }
 
-    /// The names of the tags that the filter may give, from bit 0.
+    /// Names of the tags that the filter may give, from bit 0.
     #[getter]
     fn tags(&self) -> Vec<String> {
         self.welcome.tags.clone()
     }
 
-    /// The run's configuration, as the text of a TOML file.
+    /// Configuration of the run, as the text of a TOML file.
     #[getter]
     fn configuration(&self) -> &str {
         &self.welcome.configuration
     }
 
-    /// Judges events with `judge(event)` until the run is over or `stop` is called. The interpreter's lock is free while there
-    /// is nothing to judge. Returns what was done: `judged` (events), `filter_ns`, `worker_ns` and `idle_ns` (processor
-    /// time).
+    /// Judges events with `judge(event)` until the run ends or `stop` is called. Releases the interpreter's lock while there is
+    /// nothing to judge. Returns statistics: `judged` (events), `filter_ns`, `worker_ns` and `idle_ns` (processor time).
     fn work<'py>(&self, py: Python<'py>, judge: Py<PyAny>) -> PyResult<Bound<'py, PyDict>> {
         let joined = self.joined.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let joined = joined.ok_or_else(|| PyRuntimeError::new_err("a processor works once; join again"))?;
+        let joined = joined.ok_or_else(|| PyRuntimeError::new_err("a processor can work only once; join again"))?;
         let mut filter = PythonFilter::new(judge, Arc::new(self.welcome.tags.clone()));
         let times = py.detach(|| joined.run(&mut filter, &self.stop)).map_err(sheaf_error)?;
         let done = PyDict::new(py);
@@ -91,7 +90,7 @@ impl Processor {
         Ok(done)
     }
 
-    /// Has `work` end: events that it has are still judged.
+    /// Makes `work` return after its pending events are judged.
     fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
@@ -101,7 +100,7 @@ impl Processor {
     }
 }
 
-/// Why a processor could not join: also whether one may wait.
+/// Converts the reason why a processor could not join. The type of the exception tells whether waiting may help.
 fn not_met(error: ProcessorError) -> PyErr {
     if error.nobody_is_there() { NobodyThereError::new_err(error.to_string()) } else { sheaf_error(error) }
 }

@@ -15,13 +15,13 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct About {
     pub(crate) run: u32,
-    /// A JSON object.
+    /// Metadata as a JSON object.
     pub(crate) metadata: String,
     pub(crate) tags: TagNames,
 }
 
 impl About {
-    /// Of the first file whose header is good.
+    /// Returns the metadata of the first file with a valid header.
     pub(crate) fn of_run(reader: &RunReader) -> Self {
         let run = reader.manifest().map(|manifest| manifest.run.0);
         let Some(header) = reader.first_header() else {
@@ -34,19 +34,19 @@ impl About {
     }
 }
 
-/// The list `tags` of a JSON object; none where there is no such list.
+/// Returns the list `tags` of a JSON object; empty if it has none.
 pub(crate) fn tag_names(metadata: &str) -> Vec<String> {
     let value: serde_json::Value = serde_json::from_str(metadata).unwrap_or_default();
     let names = value.get("tags").and_then(serde_json::Value::as_array);
     names.into_iter().flatten().filter_map(|name| name.as_str().map(str::to_owned)).collect()
 }
 
-/// Opens an event file, a run directory or the newest run of a directory of runs: an iterator over its events; or a fragment stream: an iterator over its
-/// fragments.
+/// Opens an event file, a run directory or the newest run of a directory of runs, and returns an iterator over its events; or opens a
+/// fragment stream, and returns an iterator over its fragments.
 ///
-/// A damaged place costs the record that it hits. Reading raises `DamagedError` there, and goes on behind it when it is
-/// asked again; with `skip_damaged` it is only counted, in `damaged`. With `check=False` the checksums of payload are not
-/// compared, which saves reading it.
+/// Damage affects only the record that contains it. Iterating raises `DamagedError` there, and the next call continues after it; with
+/// `skip_damaged`, damage is only counted, in `damaged`. With `check=False` the checksums of payloads are not compared, which saves
+/// reading them.
 #[pyfunction]
 #[pyo3(signature = (path, *, check = true, skip_damaged = false))]
 pub(crate) fn open(py: Python<'_>, path: PathBuf, check: bool, skip_damaged: bool) -> PyResult<Py<PyAny>> {
@@ -61,14 +61,14 @@ pub(crate) fn open(py: Python<'_>, path: PathBuf, check: bool, skip_damaged: boo
             Ok(Py::new(py, reader)?.into_any())
         }
         Kind::StreamDirectory => Err(sheaf_error(format_args!(
-            "{} has several fragment streams: open them one by one, each *.sfrag is one source",
+            "{} contains several fragment streams: open them one by one; each *.sfrag file has one source",
             path.display()
         ))),
     }
 }
 
-/// The events of an event file or a run directory, in the order of writing, file by file. Of a run, only those that
-/// count.
+/// Iterator over the events of an event file or a run directory, in the order of writing, file by file. Skips void events of a
+/// run.
 #[pyclass(module = "sheaf")]
 #[derive(Debug)]
 pub(crate) struct EventReader {
@@ -89,7 +89,7 @@ impl EventReader {
 
 #[pymethods]
 impl EventReader {
-    /// The number of the run.
+    /// Number of the run.
     #[getter]
     fn run(&self) -> u32 {
         self.about.run
@@ -101,7 +101,7 @@ impl EventReader {
         py.import("json")?.call_method1("loads", (&self.about.metadata,))
     }
 
-    /// The names of the tags, from bit 0.
+    /// Names of the tags, from bit 0.
     #[getter]
     fn tags(&self) -> Vec<String> {
         self.about.tags.to_vec()
@@ -134,7 +134,7 @@ impl EventReader {
     }
 }
 
-/// Whether nothing more can be read behind an error.
+/// Returns whether reading cannot continue after an error.
 pub(crate) fn is_fatal(error: &RunReadError) -> bool {
     !matches!(
         error,
@@ -144,7 +144,7 @@ pub(crate) fn is_fatal(error: &RunReadError) -> bool {
     )
 }
 
-/// The fragments of a fragment stream, in its order.
+/// Iterator over the fragments of a fragment stream, in its order.
 #[pyclass(module = "sheaf")]
 #[derive(Debug)]
 pub(crate) struct FragmentReader {
@@ -163,13 +163,13 @@ impl FragmentReader {
 
 #[pymethods]
 impl FragmentReader {
-    /// The number of the run.
+    /// Number of the run.
     #[getter]
     fn run(&self) -> u32 {
         self.reader.header().run.0
     }
 
-    /// The source whose fragments these are.
+    /// Number of the source of the fragments.
     #[getter]
     fn source(&self) -> u32 {
         self.reader.header().source.0

@@ -5,7 +5,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use sheaf_wire::verdict::MAX_VERDICT_PAYLOAD_BYTES;
 
-/// Verdict of a filter on an event: made by `sheaf.accept` and `sheaf.reject`.
+/// Verdict of a filter on an event. Created by `sheaf.accept` and `sheaf.reject`.
 #[pyclass(frozen, module = "sheaf")]
 #[derive(Clone, Debug)]
 pub(crate) struct Verdict {
@@ -22,7 +22,7 @@ impl Verdict {
         if payload.len() > MAX_VERDICT_PAYLOAD_BYTES {
             let bytes = payload.len();
             return Err(PyValueError::new_err(format!(
-                "the payload of a verdict has {bytes} bytes, at most {MAX_VERDICT_PAYLOAD_BYTES} are allowed"
+                "the payload of a verdict has {bytes} bytes; the maximum is {MAX_VERDICT_PAYLOAD_BYTES}"
             )));
         }
         Ok(Self { accepted, tags, payload: payload.into() })
@@ -34,7 +34,7 @@ impl Verdict {
         self.accepted
     }
 
-    /// The names of its tags.
+    /// Names of its tags.
     #[getter]
     fn tags(&self) -> Vec<String> {
         self.tags.clone()

@@ -1,4 +1,4 @@
-"""Writes event files as docs/reference/event-file.md says, with nothing of Sheaf: what the package reads is held to the page."""
+"""Writes event files as specified in docs/reference/event-file.md, without code of Sheaf: the package is tested against the page."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _event(event: WrittenEvent, sequence: int) -> bytes:
 
 
 def write_event_file(path: Path, events: list[WrittenEvent], tags: list[str], run: int = 7) -> Path:
-    """An event file that was not closed: without index and footer, which readers do without."""
+    """Writes an event file that was not closed: without index and footer, which readers do not need."""
     metadata = json.dumps({"software": "a test", "tags": tags}).encode()
     head = struct.pack("<8sHHIIIQQI16x", b"SHEAFEV\0", 2, 0, run, BUILDER, 0, 9, 1, len(metadata))
     checksum = crc32c(head + bytes(4) + metadata)

@@ -26,7 +26,7 @@ def test_an_event_has_what_was_written(example: Path) -> None:
     assert (first[1].event, first[1].time, bytes(first[1])) == (0, 1_001, b"\x02" * 16)
 
 
-def test_a_missing_source_says_why(tmp_path: Path) -> None:
+def test_a_missing_source_has_its_reason(tmp_path: Path) -> None:
     event = WrittenEvent(5, {2: b"here"}, missing={4: 1})
     path = write_event_file(tmp_path / "a.sheaf", [event], [])
     (read,) = sheaf.open(path)
@@ -38,7 +38,7 @@ def test_a_missing_source_says_why(tmp_path: Path) -> None:
         read[9]
 
 
-def test_an_array_looks_at_the_payload_and_outlives_everything_else(example: Path) -> None:
+def test_an_array_views_the_payload_and_outlives_everything_else(example: Path) -> None:
     reader = sheaf.open(example)
     event = next(reader)
     fragment = event[0]
@@ -59,7 +59,7 @@ def test_an_empty_fragment_is_an_empty_array(tmp_path: Path) -> None:
     assert len(event[0]) == 0 and event[0].array("<u2").shape == (0,) and bytes(event[0].data) == b""
 
 
-def test_damage_costs_one_event_and_is_told(example: Path) -> None:
+def test_damage_costs_one_event_and_is_reported(example: Path) -> None:
     content = bytearray(example.read_bytes())
     content[content.rindex(b"\x01" * 16)] ^= 0xFF
     example.write_bytes(content)
@@ -82,7 +82,7 @@ def test_a_run_directory_is_all_of_its_files(tmp_path: Path) -> None:
     assert sorted(event.id for event in sheaf.open(tmp_path)) == [1, 2, 3]
 
 
-def test_what_is_no_file_of_sheaf_says_so(tmp_path: Path) -> None:
+def test_an_error_says_that_a_file_is_not_one_of_sheaf(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("nothing of the kind")
     with pytest.raises(sheaf.SheafError, match="neither an event file nor a fragment stream"):
         sheaf.open(tmp_path / "notes.txt")
@@ -100,7 +100,7 @@ def test_a_fragment_stream_gives_fragments(tmp_path: Path) -> None:
 
 
 def fragment_stream(source: int, run: int, fragments: list[tuple[int, int, bytes]]) -> bytes:
-    """As docs/reference/fragment-stream.md says, with event ids and times, without a trailer."""
+    """Writes a stream as specified in docs/reference/fragment-stream.md, with event ids and times, without a trailer."""
     metadata = b"{}"
     head = struct.pack("<8sHHIII12x", b"SHEAFFS\0", 1, 3, source, run, len(metadata))
     content = head + struct.pack("<I", crc32c(head + bytes(4) + metadata)) + metadata
@@ -131,5 +131,5 @@ def test_awkward_arrays_have_fragments_of_any_length(tmp_path: Path) -> None:
     assert array.id.tolist() == [1, 2, 3]
     assert array.fragments.source.tolist() == [[0, 5], [], [0]]
     assert array.fragments.data.tolist() == [[[1, 1, 1], []], [], [[2]]]
-    with pytest.raises(ValueError, match="no whole number"):
+    with pytest.raises(ValueError, match="not a multiple"):
         sheaf.to_awkward(path, dtype="<u4")

@@ -1,4 +1,4 @@
-"""Filters in Python: what they may be and what becomes of their answers."""
+"""Filters in Python: their kinds and their answers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_whatever_a_filter_may_return_is_a_verdict(example: Path) -> None:
 def test_a_verdict_holds_tags_and_a_bounded_payload() -> None:
     verdict = sheaf.accept(tags=("a", "b"), payload=b"x" * (1 << 20))
     assert verdict.tags == ["a", "b"] and len(verdict.payload) == 1 << 20
-    with pytest.raises(ValueError, match="at most 1048576"):
+    with pytest.raises(ValueError, match="the maximum is 1048576"):
         sheaf.accept(payload=b"x" * ((1 << 20) + 1))
     with pytest.raises(TypeError, match="a list of names"):
         sheaf.accept(tags="muon")
@@ -91,7 +91,7 @@ def test_a_filter_is_tried_on_a_file(example: Path, tmp_path: Path, capsys: pyte
 
 @pytest.fixture
 def _signals() -> Iterator[None]:
-    """What a processor does with signals ends with the test."""
+    """Restores the signal handlers after the test."""
     kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     yield
     for number, handler in kept.items():
@@ -99,7 +99,7 @@ def _signals() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_signals")
-def test_a_reader_that_has_seen_enough_ends_a_trial_without_a_traceback(example: Path, tmp_path: Path) -> None:
+def test_a_closed_pipe_ends_a_trial_without_a_traceback(example: Path, tmp_path: Path) -> None:
     path = tmp_path / "all.py"
     path.write_text("import sheaf\n\n@sheaf.filter\ndef everything(event):\n    return True\n")
     read, write = os.pipe()
@@ -110,7 +110,7 @@ def test_a_reader_that_has_seen_enough_ends_a_trial_without_a_traceback(example:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_door_that_is_not_there_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_door_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert processor.main(["--join", str(tmp_path / "bu0.farm"), "even.py"]) == 1
     assert "bu0.farm" in capsys.readouterr().err
 

@@ -1,4 +1,4 @@
-"""Runs that go on: consumers and processors in Python. They need the command, whose path is in SHEAF_COMMAND."""
+"""Runs in progress: consumers and processors in Python. They need the command, whose path is in SHEAF_COMMAND."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ class Run:
         return path
 
     def end(self) -> dict[str, Any]:
-        """Ends the run, whose books must balance, and gives its summary."""
+        """Ends the run, whose books must balance, and returns its summary."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
         return self.finish()
 
     def finish(self) -> dict[str, Any]:
-        """Waits for the run's own end."""
+        """Waits for the run to end by itself."""
         out, err = self.process.communicate(timeout=PATIENCE)
         assert self.process.returncode == 0, err
         self.log = err
@@ -108,7 +108,7 @@ def test_a_consumer_sees_events_as_they_are_stored_and_ends_with_the_run(start: 
     assert stored == seen, "what was seen is what is stored"
 
 
-def test_a_tap_that_is_closed_and_one_without_a_run_say_so(start: Callable[..., Run], tmp_path: Path) -> None:
+def test_a_closed_tap_and_one_without_a_run_are_reported(start: Callable[..., Run], tmp_path: Path) -> None:
     run = start()
     run.wait_for("bu0.tap")
     tap = sheaf.tap(run.directory)
@@ -168,7 +168,7 @@ tags = ["third"]
 """
 
 
-def test_processors_judge_a_run_and_leave_it_in_good_order(start: Callable[..., Run], tmp_path: Path) -> None:
+def test_processors_judge_a_run_and_leave_it_orderly(start: Callable[..., Run], tmp_path: Path) -> None:
     run = start(FARM, "--events", "3000")
     first, second = (processor(run, tmp_path, "third") for _ in range(2))
     said = [json.loads(process.communicate(timeout=PATIENCE)[0]) for process in (first, second)]
@@ -180,7 +180,7 @@ def test_processors_judge_a_run_and_leave_it_in_good_order(start: Callable[..., 
     assert all(event.tags == ("third",) and bytes(event.payload) == bytes(event[0])[:4] for event in events)
 
 
-def test_what_a_filter_does_wrong_costs_no_event(start: Callable[..., Run], tmp_path: Path) -> None:
+def test_mistakes_of_a_filter_cost_no_event(start: Callable[..., Run], tmp_path: Path) -> None:
     run = start(FARM + "retries = 0\n", "--events", "40")
     process = processor(run, tmp_path, "wrong")
     assert json.loads(process.communicate(timeout=PATIENCE)[0])["judged"] == 40
@@ -226,7 +226,7 @@ def test_the_example_filter_decides_in_python_as_in_c(start: Callable[..., Run],
     source = EXAMPLES / "filters/c/energy_sum.c"
     compiled = ["cc", "-O2", "-shared", "-fPIC", "-I", str(include), "-o", str(library), str(source)]
     subprocess.run(compiled, check=True)
-    # All events are kept by the first run; the second has the same, and its filter is in C.
+    # The first run keeps all events. The second has the same events and a filter in C.
     everything = tmp_path / "everything"
     everything.mkdir()
     plain = Run(everything, "", "--events", "2000")
@@ -293,7 +293,7 @@ def test_a_processor_that_stays_judges_the_next_run_with_what_is_installed_then(
     with subprocess.Popen(command, cwd=tmp_path, stdout=pipe, stderr=pipe, text=True) as staying:
         try:
             wait_for_events(run.directory)
-            # What a script imports is taken anew, too; the other length tells Python that its copy of it is old.
+            # Imports of a script are loaded again, too. The different length makes Python's cached copy stale.
             install("2 + 1")
             run.process.send_signal(signal.SIGUSR1)
             wait_for_events(tmp_path / "run000002")
@@ -311,6 +311,6 @@ def test_a_processor_that_stays_judges_the_next_run_with_what_is_installed_then(
         assert ledger["balanced"], ledger["problems"]
         assert sorted(event.id for event in sheaf.open(directory)) == list(range(0, ledger["triggers"], every))
         ledgers.append(ledger["triggers"])
-    # It may have come once more to the door of a run that was over.
+    # It may have tried the door of a run that had ended.
     judged = [json.loads(line)["judged"] for line in said.splitlines()]
     assert [events for events in judged if events > 0] == ledgers

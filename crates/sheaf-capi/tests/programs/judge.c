@@ -1,4 +1,4 @@
-/* Joins a run and judges its events: wants those with an even number, says how many fragments they have. */
+/* Joins a run and judges its events: accepts those with an even number, with their number of fragments as payload. */
 #include <sheaf.h>
 #include <inttypes.h>
 #include <signal.h>

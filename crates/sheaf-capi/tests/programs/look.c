@@ -1,4 +1,4 @@
-/* Looks on at a run: prints the accepted events that have a tag. */
+/* Watches a run: prints the accepted events that have a tag. */
 #include <sheaf.h>
 #include <inttypes.h>
 #include <stdio.h>

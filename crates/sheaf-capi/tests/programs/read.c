@@ -1,4 +1,4 @@
-/* Prints what is in an event file, a run directory or a fragment stream: an example of its readers, and their test. */
+/* Prints the contents of an event file, a run directory or a fragment stream: an example of the readers, and their test. */
 #include <sheaf.h>
 #include <inttypes.h>
 #include <stdio.h>

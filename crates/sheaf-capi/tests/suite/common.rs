@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// This package's folder.
+/// Returns this package's folder.
 pub(crate) fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Where cargo puts this package's shared library: beside its tests.
+/// Returns the folder of this package's shared library, which cargo puts beside its tests.
 pub(crate) fn library_directory() -> PathBuf {
     std::env::current_exe().unwrap().parent().unwrap().to_owned()
 }
@@ -31,7 +31,7 @@ pub(crate) fn compile(name: &str, directory: &Path) -> PathBuf {
     program
 }
 
-/// Output of a program as text.
+/// Converts the output of a program to text.
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }

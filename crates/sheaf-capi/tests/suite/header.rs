@@ -1,4 +1,4 @@
-//! The header is what the sources say, and C and C++ compilers take it.
+//! The header agrees with the sources, and C and C++ compilers accept it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,11 +7,11 @@ fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The sources whose types and functions the header has, with the modules that they name.
+/// Sources whose types and functions are in the header, together with their modules.
 const SOURCES: [&str; 2] = ["../sheaf-filter/src/abi.rs", "src/lib.rs"];
 
 #[test]
-fn the_header_is_what_the_sources_say() {
+fn the_header_agrees_with_the_sources() {
     let config = cbindgen::Config::from_file(folder().join("cbindgen.toml")).unwrap();
     let builder = cbindgen::Builder::new().with_config(config);
     let builder = SOURCES.into_iter().fold(builder, |builder, path| builder.with_src(folder().join(path)));
@@ -24,10 +24,10 @@ fn the_header_is_what_the_sources_say() {
         return;
     }
     let committed = std::fs::read_to_string(&path).unwrap();
-    assert_eq!(committed, text, "`cargo xtask docs` makes it again");
+    assert_eq!(committed, text, "run `cargo xtask docs`");
 }
 
-/// Compiles `text` as the language that `extension` stands for; nothing where there is no such compiler.
+/// Compiles a program as the language of `extension`. Does nothing if there is no such compiler.
 fn compile(compiler: &str, standard: &str, extension: &str) {
     let directory = tempfile::tempdir().unwrap();
     let source = directory.path().join("uses_the_header").with_extension(extension);
@@ -45,11 +45,11 @@ fn compile(compiler: &str, standard: &str, extension: &str) {
 }
 
 #[test]
-fn a_c_compiler_takes_the_header() {
+fn a_c_compiler_accepts_the_header() {
     compile("cc", "-std=c11", "c");
 }
 
 #[test]
-fn a_cpp_compiler_takes_the_header() {
+fn a_cpp_compiler_accepts_the_header() {
     compile("c++", "-std=c++17", "cpp");
 }

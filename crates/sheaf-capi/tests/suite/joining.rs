@@ -1,4 +1,4 @@
-//! Programs in C that take part in a run: they judge its events, or look on.
+//! Programs in C that join a run: processors and consumers.
 
 use crate::common::{compile, library_directory, text};
 use bytes::Bytes;
@@ -19,7 +19,7 @@ use std::process::{Child, Command, Stdio};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-/// Minutes: a machine that does much else makes a test slow, never red.
+/// Minutes, so that a busy machine makes a test slow but does not fail it.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 const NOW: Timestamp = Timestamp(1_000_000_000);
@@ -54,7 +54,7 @@ fn start(program: &Path, arguments: &[&str]) -> Child {
         .unwrap()
 }
 
-/// A farm without workers of its own, whose door is in `directory`.
+/// Returns a farm without workers of its own, whose door is in `directory`.
 fn farm(directory: &Path) -> Farm {
     let door = DoorSetup {
         path: directory.join("bu0.farm"),
@@ -74,7 +74,7 @@ fn farm(directory: &Path) -> Farm {
     Farm::new(setup, NodeId::builder(0), Waker::noop().clone(), NOW).unwrap()
 }
 
-/// Verdicts of the events 0 to `count`, from whoever joins.
+/// Returns the verdicts of the events 0 to `count` by the processors that join.
 fn judged(farm: &mut Farm, count: u64, child: &mut Child) -> BTreeMap<u64, Verdict> {
     let (begin, mut next, mut verdicts) = (Instant::now(), 0, BTreeMap::new());
     while (verdicts.len() as u64) < count {
@@ -114,7 +114,7 @@ fn a_program_in_c_judges_the_events_of_a_run() {
 }
 
 #[test]
-fn a_program_in_c_that_cannot_judge_says_why() {
+fn a_program_in_c_that_cannot_judge_reports_the_reason() {
     let directory = tempfile::tempdir().unwrap();
     let program = compile("judge", directory.path());
     let _farm = farm(directory.path());
@@ -157,7 +157,7 @@ fn a_program_in_c_sees_the_accepted_events_that_it_asks_for() {
     };
     let mut feed = Door::new(options).open(&header, r#"{"tags":["muon","calo"]}"#).unwrap();
     let mut child = start(&program, &[directory.path().to_str().unwrap(), "muon"]);
-    // Events of before it looks on are not shown to it.
+    // It does not get events from before it has joined.
     let begin = Instant::now();
     while !format!("{feed:?}").contains("consumers: 1") {
         feed.tend();

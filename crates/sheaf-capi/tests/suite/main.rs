@@ -1,4 +1,4 @@
-//! The interface for C: the header, and programs that are compiled with it.
+//! The C interface: the header, and programs that are compiled with it.
 
 #![allow(
     clippy::unwrap_used,

@@ -42,7 +42,7 @@ fn event(id: u64, fragments: Vec<Fragment<Bytes>>, missing: Vec<MissingSource>) 
     }
 }
 
-/// Two events in a file of this directory.
+/// Writes two events to a file in this directory.
 fn write_events(directory: &Path) -> PathBuf {
     let node = NodeId { role: sheaf_wire::Role::Builder, index: 0 };
     let options = WriterOptions {
@@ -78,7 +78,7 @@ fn a_program_in_c_reads_events_as_they_were_written() {
 }
 
 #[test]
-fn damage_costs_a_program_in_c_the_event_that_is_hit() {
+fn damage_costs_a_program_in_c_only_the_damaged_event() {
     let directory = tempfile::tempdir().unwrap();
     let program = compile("read", directory.path());
     let events = directory.path().join("events");
@@ -113,7 +113,7 @@ fn a_program_in_c_reads_a_fragment_stream() {
 }
 
 #[test]
-fn what_cannot_be_opened_is_told_in_words() {
+fn failures_to_open_are_described() {
     let directory = tempfile::tempdir().unwrap();
     let program = compile("read", directory.path());
     let output = run(&program, &directory.path().join("absent.sheaf"));
@@ -121,7 +121,7 @@ fn what_cannot_be_opened_is_told_in_words() {
     assert!(text(&output.stderr).contains("absent.sheaf"), "{}", text(&output.stderr));
 }
 
-/// The first block of C in a page, compiled as a library.
+/// Compiles the first block of C in a page as a library.
 fn page_example(page: &str, directory: &Path) -> PathBuf {
     let page = std::fs::read_to_string(folder().join("../../docs").join(page)).unwrap();
     let (_, code) = page.split_once("```c\n").unwrap();
@@ -139,7 +139,7 @@ fn page_example(page: &str, directory: &Path) -> PathBuf {
 }
 
 #[test]
-fn the_filter_of_the_page_is_one() {
+fn the_filter_of_the_page_works() {
     let directory = tempfile::tempdir().unwrap();
     let library = page_example("howto/filter-in-c.md", directory.path());
     let mut filter = LibraryFilter::open(&library, "sheaf_filter", &Setup::default()).unwrap();
@@ -150,7 +150,7 @@ fn the_filter_of_the_page_is_one() {
 }
 
 #[test]
-fn the_preprocessor_of_the_page_is_one() {
+fn the_preprocessor_of_the_page_works() {
     let directory = tempfile::tempdir().unwrap();
     let library = page_example("howto/preprocessor.md", directory.path());
     let mut preprocessor =
@@ -164,7 +164,7 @@ fn the_preprocessor_of_the_page_is_one() {
 }
 
 #[test]
-fn the_step_filter_of_the_page_is_one() {
+fn the_step_filter_of_the_page_works() {
     let directory = tempfile::tempdir().unwrap();
     let library = page_example("concepts/two-steps.md", directory.path());
     let mut filter = LibraryStep::open(&library, "sheaf_step_filter", &Setup::default()).unwrap();

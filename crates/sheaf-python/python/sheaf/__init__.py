@@ -1,4 +1,4 @@
-"""Read events, look on while a run goes on, write filters.
+"""Read events, watch a run in progress, write filters.
 
 Events of a file or a run directory:
 
@@ -8,13 +8,13 @@ Events of a file or a run directory:
 ...     break
 0 (0, 1) 32
 
-A fragment is memory that NumPy looks at without a copy; the array keeps the memory:
+NumPy accesses a fragment's memory without a copy; the array keeps the memory alive:
 
 >>> event[0].array("<u2")[:4]
 array([257, 257, 257, 257], dtype=uint16)
 
-Whole files as columns, for vectorised work: `sheaf.columns` and `sheaf.to_awkward`. Events of a run that goes on: `sheaf.tap`. A
-filter is a function or a class with `sheaf.filter`; `python -m sheaf.processor` runs it.
+`sheaf.columns` and `sheaf.to_awkward` read whole files as columns, for vectorised work. `sheaf.tap` gives events of a run in
+progress. A filter is a function or a class decorated with `sheaf.filter`; `python -m sheaf.processor` runs it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from ._sheaf import (
     open,
 )
 
-#: Joins a run that goes on: an iterator over a sample of its accepted events. See `Tap`.
+#: Joins a run in progress: an iterator over a sample of its accepted events. See `Tap`.
 tap = Tap
 
 __all__ = [

@@ -16,39 +16,39 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EventColumns:
-    """Events as columns. Event `i` has the fragments `first[i]` to `first[i + 1]`, fragment `j` the payload `offsets[j]` to
-    `offsets[j + 1]`."""
+    """Events as columns. Event `i` has the fragments `first[i]` to `first[i + 1] - 1`. Fragment `j` has the payload bytes
+    `offsets[j]` to `offsets[j + 1] - 1`."""
 
-    #: The number of the run.
+    #: Number of the run.
     run: int
-    #: The names of the tags, from bit 0 of `tag_bits`.
+    #: Names of the tags, from bit 0 of `tag_bits`.
     tags: list[str]
-    #: The events' numbers.
+    #: Event numbers.
     ids: npt.NDArray[np.uint64]
-    #: When they were triggered, in nanoseconds.
+    #: Times of the triggers, in nanoseconds.
     times: npt.NDArray[np.uint64]
-    #: What kind of trigger it was.
+    #: Types of the triggers.
     trigger_types: npt.NDArray[np.uint16]
     #: The filter's tags as bits.
     tag_bits: npt.NDArray[np.uint64]
     #: Whether a required source is missing.
     incomplete: npt.NDArray[np.bool_]
-    #: Where an event's fragments begin; one more than there are events.
+    #: Index of each event's first fragment, with one additional element at the end.
     first: npt.NDArray[np.int64]
-    #: The fragments' sources.
+    #: Source of each fragment.
     sources: npt.NDArray[np.uint32]
-    #: The sources' own times, in nanoseconds.
+    #: Times of the sources' own clocks, in nanoseconds.
     fragment_times: npt.NDArray[np.uint64]
-    #: Where a fragment's payload begins, in bytes; one more than there are fragments.
+    #: Offset of each fragment's payload in bytes, with one additional element at the end.
     offsets: npt.NDArray[np.int64]
-    #: The payload of all fragments, one after another.
+    #: Concatenated payloads of all fragments.
     payload: npt.NDArray[np.uint8]
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def has_tag(self, name: str) -> npt.NDArray[np.bool_]:
-        """Which events have the tag."""
+        """Returns a mask of the events that have the tag."""
         bit = 63 if name == "quarantined" else self.tags.index(name)
         chosen: npt.NDArray[np.bool_] = (self.tag_bits >> bit) & 1 == 1
         return chosen
@@ -62,8 +62,8 @@ def columns(
     tags: Iterable[str] | None = None,
     skip_damaged: bool = False,
 ) -> EventColumns:
-    """Reads an event file or a run directory as columns: at most `events` events, of fragments those of `sources`, of events those
-    with one of `tags`. The arrays are read-only.
+    """Reads an event file or a run directory as columns: at most `events` events, only fragments of `sources`, only events with one
+    of `tags`. The arrays are read-only.
 
     >>> import sheaf
     >>> c = sheaf.columns(example)
@@ -99,8 +99,8 @@ def to_awkward(
     skip_damaged: bool = False,
 ) -> Any:
     """Reads an event file or a run directory as an Awkward array of records: `id`, `time`, `trigger_type`, `tag_bits`, `incomplete`,
-    and `fragments`, a list of records `source`, `time`, `data`. `data` are the payload's words of `dtype`; a payload that is
-    no whole number of them is an error.
+    and `fragments`, a list of records `source`, `time`, `data`. `data` contains the payload as words of `dtype`. A payload whose
+    size is not a multiple of the word size is an error.
 
     >>> import sheaf
     >>> a = sheaf.to_awkward(example, dtype="<u2")
@@ -119,8 +119,8 @@ def to_awkward(
         fragment = int(odd[0]) - 1
         length = int(c.offsets[fragment + 1] - c.offsets[fragment])
         raise ValueError(
-            f"a fragment of source {c.sources[fragment]} has {length} bytes, no whole number of {word}; "
-            "choose another dtype, or sources whose words these are"
+            f"a fragment of source {c.sources[fragment]} has {length} bytes, which is not a multiple of the size of {word}; "
+            "choose another dtype, or only sources with such words"
         )
     data = ak.contents.ListOffsetArray(
         ak.index.Index64(c.offsets // word.itemsize), ak.contents.NumpyArray(c.payload.view(word))

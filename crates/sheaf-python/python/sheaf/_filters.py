@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from ._sheaf import Event, SheafError, Verdict
 
-#: What judges an event: it returns `True`, `False`, or what `accept` and `reject` make.
+#: A callable that judges an event: it returns `True`, `False`, or a verdict of `accept` or `reject`.
 FilterLike = Callable[[Event], "bool | Verdict"]
 
 _MARK = "__sheaf_filter__"
@@ -20,7 +20,7 @@ _Target = TypeVar("_Target", bound="Callable[..., Any]")
 
 
 def accept(*, tags: Iterable[str] = (), payload: bytes = b"") -> Verdict:
-    """The event is to be stored, with these tags and this payload (1 MiB at most).
+    """Returns the verdict to store an event with these tags and this payload (1 MiB at most).
 
     >>> accept(tags=["muon"], payload=b"42")
     <sheaf.Verdict: accept, tags ["muon"], 2 bytes>
@@ -29,7 +29,7 @@ def accept(*, tags: Iterable[str] = (), payload: bytes = b"") -> Verdict:
 
 
 def reject() -> Verdict:
-    """The event is not wanted.
+    """Returns the verdict to discard an event.
 
     >>> reject().accepted
     False
@@ -39,15 +39,15 @@ def reject() -> Verdict:
 
 def _names(tags: Iterable[str]) -> list[str]:
     if isinstance(tags, str):
-        raise TypeError(f"tags is a list of names, not one text: tags=[{tags!r}]")
+        raise TypeError(f"tags must be a list of names, not a single string: tags=[{tags!r}]")
     return list(tags)
 
 
 def filter(target: _Target) -> _Target:
-    """Says that a function or a class is a filter.
+    """Marks a function or a class as a filter.
 
-    A function takes an event and returns `True`, `False`, `accept(...)` or `reject()`. A class has a method `judge` that does; it is
-    made once for a worker, with the text `filter.parameters` of the configuration if it takes an argument.
+    A function takes an event and returns `True`, `False`, `accept(...)` or `reject()`. A class has a method `judge` with the same
+    signature. It is instantiated once per worker, with the text `filter.parameters` of the configuration if it takes an argument.
 
     >>> @filter
     ... def large(event):
@@ -65,15 +65,15 @@ def filter(target: _Target) -> _Target:
         if not callable(getattr(target, "judge", None)):
             raise TypeError(f"the filter class {target.__name__} has no method judge(self, event)")
     elif not callable(target):
-        raise TypeError(f"a filter is a function or a class, not a {type(target).__name__}")
+        raise TypeError(f"a filter must be a function or a class, not a {type(target).__name__}")
     setattr(target, _MARK, True)
     return target
 
 
 def load_filter(name: str, parameters: str = "") -> FilterLike:
-    """The filter `module:name` or `path/to/file.py:name`, ready to judge.
+    """Loads the filter `module:name` or `path/to/file.py:name`.
 
-    Without `:name` it is the only one in the module that is marked with `sheaf.filter`.
+    Without `:name`, the module must contain exactly one filter marked with `sheaf.filter`.
     """
     module_name, _, attribute = name.partition(":")
     module = _load_module(module_name)
@@ -96,7 +96,7 @@ def _ready(target: Any, parameters: str) -> FilterLike:
         judge: FilterLike = (made(parameters) if takes_text else made()).judge
         return judge
     if not callable(target):
-        raise SheafError(f"a filter is a function or a class, not a {type(target).__name__}")
+        raise SheafError(f"a filter must be a function or a class, not a {type(target).__name__}")
     ready: FilterLike = target
     return ready
 
@@ -123,7 +123,7 @@ def _marked_text(module: Any) -> str:
 
 
 def judge(filter: FilterLike, event: Event) -> Verdict:
-    """What a filter says of an event, always as a verdict: to try filters on files.
+    """Returns the answer of a filter as a verdict. Useful for trying filters on files.
 
     >>> judge(lambda event: True, None).accepted
     True
@@ -131,7 +131,7 @@ def judge(filter: FilterLike, event: Event) -> Verdict:
     answer = filter(event)
     if isinstance(answer, Verdict):
         return answer
-    # Also the truth values of NumPy.
+    # Includes the booleans of NumPy.
     if isinstance(answer, bool) or type(answer).__name__ in ("bool", "bool_"):
         return Verdict(bool(answer))
     raise TypeError(

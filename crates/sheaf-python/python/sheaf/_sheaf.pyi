@@ -1,4 +1,4 @@
-"""The part of the package that is in Rust."""
+"""The extension module of the package, written in Rust."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -10,17 +10,17 @@ from typing_extensions import Buffer
 __version__: str
 
 class SheafError(Exception):
-    """Something that Sheaf cannot do; the text says what, where, and what would be right."""
+    """Base class of the errors of Sheaf. The text states what happened, where, and the valid values."""
 
 class DamagedError(SheafError):
-    """A file is damaged at one place. Reading can go on behind it."""
+    """A file is damaged at one place. Reading can continue after it."""
 
 class NobodyThereError(SheafError):
-    """There is no run where a processor is to join. One may begin."""
+    """There is no run to join at this address. One may begin later."""
 
 @final
 class Payload:
-    """Bytes that nobody changes."""
+    """Immutable bytes."""
 
     @property
     def data(self) -> memoryview: ...
@@ -30,7 +30,7 @@ class Payload:
 
 @final
 class Fragment:
-    """What one source saw of one event."""
+    """Fragment of one source of an event."""
 
     @property
     def event(self) -> int: ...
@@ -48,7 +48,7 @@ class Fragment:
 
 @final
 class Event:
-    """A built event: one fragment of every source that answered, and why others are missing."""
+    """A built event: one fragment of every source that answered, and the reasons why others are missing."""
 
     @property
     def id(self) -> int: ...
@@ -83,7 +83,7 @@ class Event:
 
 @final
 class EventReader:
-    """The events of an event file or a run directory."""
+    """Iterator over the events of an event file or a run directory."""
 
     @property
     def run(self) -> int: ...
@@ -98,7 +98,7 @@ class EventReader:
 
 @final
 class FragmentReader:
-    """The fragments of a fragment stream."""
+    """Iterator over the fragments of a fragment stream."""
 
     @property
     def run(self) -> int: ...
@@ -113,7 +113,7 @@ class FragmentReader:
 
 @final
 class Tap:
-    """Events of a run that goes on."""
+    """Iterator over a sample of the accepted events of a run in progress."""
 
     def __new__(
         cls,
@@ -147,7 +147,7 @@ class Tap:
 
 @final
 class Verdict:
-    """What a filter says of an event."""
+    """Verdict of a filter on an event."""
 
     def __new__(cls, accepted: bool, tags: list[str] = ..., payload: Buffer = ...) -> Self: ...
     @property
@@ -184,7 +184,7 @@ class Processor:
 
 @final
 class Columns:
-    """The columns of events, each the bytes of little-endian numbers."""
+    """Columns of events, each as the bytes of little-endian numbers."""
 
     ids: Payload
     times: Payload

@@ -5,9 +5,9 @@
     python -m sheaf.processor --join daq7:7100 --stay energy.py:energy_sum
     python -m sheaf.processor --file runs/run000001 energy.py:energy_sum
 
-Each process judges on one thread; several of them use several processors. It ends with the run, or with Ctrl-C or SIGTERM, and
-then judges first what it has. With `--stay` it begins again for the next run, with the filter, and whatever that imports, as
-installed then.
+Each process judges on one thread; start several to use several processors. It ends with the run, or after Ctrl-C or SIGTERM, when
+its pending events are judged. With `--stay` it restarts for the next run and loads the filter, and everything that the filter
+imports, again.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from typing import Any
 
 import sheaf
 
-#: For so long a run is looked for at a time, before signals are looked at. In seconds.
+#: Interval in seconds at which signals are checked while waiting for a run.
 _KNOCK = 0.2
 
-#: What ends a processor.
+#: Signals that end a processor.
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
-#: So many of them end it at once, for when nothing else helps; and what it ends with then.
+#: Number of signals that end it at once, and the exit status then.
 _SIGNALS_TO_ABORT, _EXIT_INTERRUPTED = 3, 130
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command. Returns the exit status; with `--stay` not after a run: then another program takes the place of this one."""
+    """Runs the command and returns the exit status. With `--stay`, the process executes itself again after a run instead."""
     options = _parser().parse_args(arguments)
     try:
         if options.file:
@@ -47,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
             _begin_again(arguments, stop)
         return 0
     except BrokenPipeError:
-        # Whoever reads has seen enough, as `head` has. What is left in the buffer must not be written at exit.
+        # The reader, such as `head`, has closed the pipe. The rest of the buffer must not be written at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except sheaf.SheafError as error:
@@ -64,45 +64,45 @@ def _parser() -> argparse.ArgumentParser:
     where.add_argument(
         "--join",
         metavar="DOOR|HOST:PORT",
-        help="the builder unit's door, a run's directory with one, or its address (filter.listen)",
+        help="door of the builder unit, directory of a run with one door, or address (filter.listen)",
     )
-    where.add_argument("--file", metavar="PATH", help="an event file or a run directory: print the verdicts")
+    where.add_argument("--file", metavar="PATH", help="event file or run directory to judge; print the verdicts")
     parser.add_argument(
         "--patience",
         "--wait",
         metavar="SECONDS",
         type=float,
-        help="wait so long for a run; if not given not at all, with --stay without limit",
+        help="time to wait for a run (default: 0; with --stay: unlimited)",
     )
     parser.add_argument(
         "--stay",
         action="store_true",
-        help="join the next run, too, with the filter that is installed then: until Ctrl-C, or until there was none for so long",
+        help="join the next run, too, with the filter installed then, until Ctrl-C or until --patience is exceeded",
     )
     parser.add_argument(
         "--tls",
         metavar=("CERTIFICATE", "KEY", "AUTHORITY"),
         nargs=3,
-        help="PEM files, where the run asks for them",
+        help="PEM files, if the run requires them",
     )
-    parser.add_argument("--key", metavar="FILE", help="the file of the run's key, where the run asks for it")
-    parser.add_argument("--ahead", metavar="N", type=int, help="events that it has at a time")
-    parser.add_argument("--parameters", metavar="TEXT", help="instead of filter.parameters of the configuration")
-    parser.add_argument("--json", action="store_true", help="print JSON: the work done, or a verdict a line")
-    parser.add_argument("filter", metavar="MODULE:NAME|FILE.py:NAME", help="a function or a class")
+    parser.add_argument("--key", metavar="FILE", help="key file of the run, if the run requires it")
+    parser.add_argument("--ahead", metavar="N", type=int, help="number of events to hold at a time")
+    parser.add_argument("--parameters", metavar="TEXT", help="parameters to use instead of filter.parameters of the configuration")
+    parser.add_argument("--json", action="store_true", help="print JSON: statistics, or one verdict per line")
+    parser.add_argument("filter", metavar="MODULE:NAME|FILE.py:NAME", help="function or class")
     return parser
 
 
 class _Stop:
-    """What signals ask for: the first that the work ends in good order, the third that it ends."""
+    """Signal handling: the first signal ends the work after the pending events, the third ends the process at once."""
 
     def __init__(self) -> None:
         self.signals = 0
         self.processor: sheaf.Processor | None = None
-        # Signals come to the main thread, which has nothing else to do.
+        # Signals are delivered to the main thread, which does nothing else.
         for number in _SIGNALS:
             signal.signal(number, self._hear)
-        # Those that came while this program began again are heard now.
+        # Signals that arrived while this program restarted are handled now.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
 
     def _hear(self, _number: int, _frame: FrameType | None) -> None:
@@ -114,7 +114,7 @@ class _Stop:
 
 
 def _join(options: argparse.Namespace, stop: _Stop) -> bool:
-    """Judges the events of one run. Whether another may follow: no signal has come."""
+    """Judges the events of one run. Returns whether another run may follow, because no signal has arrived."""
     processor = _knock(options, stop)
     if processor is None:
         return False
@@ -150,7 +150,7 @@ def _join(options: argparse.Namespace, stop: _Stop) -> bool:
 
 
 def _knock(options: argparse.Namespace, stop: _Stop) -> sheaf.Processor | None:
-    """Joins a run, when there is one. `None` where a signal has come first."""
+    """Joins a run when there is one. Returns `None` if a signal arrives first."""
     patience = options.patience
     if patience is None:
         patience = math.inf if options.stay else 0.0
@@ -167,10 +167,10 @@ def _knock(options: argparse.Namespace, stop: _Stop) -> sheaf.Processor | None:
 
 
 def _begin_again(arguments: list[str] | None, stop: _Stop) -> None:
-    """Begins this program anew, so that nothing which it has loaded for a run is left in the next. Returns where a signal has come.
+    """Restarts this program, so that nothing loaded for one run remains in the next. Returns only if a signal has arrived.
 
-    No signal is lost meanwhile. One that comes to this thread waits for the new program; threads that libraries have made do not
-    block signals, and what comes to one of them ends the process.
+    No signal is lost meanwhile. A signal to this thread stays pending for the new program. Threads created by libraries do not
+    block signals, so a signal to one of them ends the process.
     """
     command = ["-m", "sheaf.processor", *arguments] if arguments is not None else sys.orig_argv[1:]
     sys.stdout.flush()
@@ -189,7 +189,7 @@ def _parameters(configuration: dict[str, Any]) -> str:
 def _judge_file(options: argparse.Namespace) -> int:
     reader = sheaf.open(options.file)
     if not isinstance(reader, sheaf.EventReader):
-        raise sheaf.SheafError(f"{options.file} has fragments of one source; filters judge events")
+        raise sheaf.SheafError(f"{options.file} contains fragments of one source, but filters judge events")
     judge = sheaf.load_filter(options.filter, options.parameters or "")
     accepted = judged = 0
     for event in reader:
