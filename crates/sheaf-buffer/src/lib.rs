@@ -1,16 +1,16 @@
 //! A bounded pool of memory blocks.
 //!
-//! | | |
+//! | item | purpose |
 //! |---|---|
-//! | [`Pool`] | the blocks, and which of them are free |
-//! | [`Memory`], [`Block`] | where blocks come from: the [`Heap`], or memory that a transport shares with other processes |
-//! | [`prefetch`] | what whoever writes into blocks tells the processor |
+//! | [`Pool`] | manages the blocks and reuses free ones |
+//! | [`Memory`], [`Block`] | allocation of blocks: on the [`Heap`], or in memory that a transport shares with other processes |
+//! | [`prefetch`] | hints to the processor for writing into blocks |
 //!
-//! Deliberately not part of this crate: sharing memory, mapping files, counting bytes. A pool knows blocks.
+//! Deliberately not part of this crate: sharing memory, mapping files, counting bytes. A pool only manages blocks.
 //!
 //! A block is written once, front to back, and handed out in slices ([`bytes::Bytes`]) that share it without
-//! copying. When the last slice is dropped, wherever that happens, the block can be written again. So a running
-//! system touches the same memory over and over: fresh pages cost ten times more than warm ones.
+//! copying. When the last slice is dropped, on any thread, the block can be written again. So a running system reuses the
+//! same memory: fresh pages cost ten times more than warm ones.
 //!
 //! ```
 //! let mut pool = sheaf_buffer::Pool::new(64 << 10, 2);
@@ -39,12 +39,12 @@ pub struct Pool<M: Memory = Heap> {
     block_bytes: usize,
     max_blocks: usize,
     allocated: usize,
-    /// Blocks given back, some of which still have living slices; oldest first.
+    /// Blocks given back, oldest first. Some may still have live slices.
     returned: VecDeque<M::Block>,
 }
 
 impl Pool {
-    /// A pool of at most `max_blocks` blocks of `block_bytes` bytes on the heap. Blocks are allocated when first needed.
+    /// Creates a pool of at most `max_blocks` blocks of `block_bytes` bytes on the heap. Blocks are allocated when first needed.
     #[must_use]
     pub fn new(block_bytes: usize, max_blocks: usize) -> Self {
         Self::with_memory(Heap, block_bytes, max_blocks)
@@ -52,20 +52,20 @@ impl Pool {
 }
 
 impl<M: Memory> Pool<M> {
-    /// As [`Pool::new`], with blocks from `memory`. Where that has fewer than `max_blocks`, so has the pool.
+    /// Creates a pool as [`Pool::new`], with blocks from `memory`, which may limit the pool to fewer than `max_blocks`.
     #[must_use]
     pub fn with_memory(memory: M, block_bytes: usize, max_blocks: usize) -> Self {
-        // A bound may be generous; what lies ready is for pools of an ordinary size.
+        // The bound may be generous, so the initial capacity is that of an ordinary pool.
         let returned = VecDeque::with_capacity(max_blocks.min(1024));
         Self { memory, block_bytes, max_blocks, allocated: 0, returned }
     }
 
-    /// An empty block with room for [`Pool::block_bytes`], or `None` while all blocks are lent out or still have
-    /// slices in use: the caller's back-pressure.
+    /// Returns an empty block with room for [`Pool::block_bytes`], or `None` while all blocks are lent out or still have
+    /// live slices. This is the caller's back-pressure.
     pub fn take(&mut self) -> Option<M::Block> {
-        // The latest block that is free was used last and is the likeliest to be in the cache still. Where many blocks
-        // are in use, the free ones are among the earliest; of these a few are looked at, so that one long-lived slice
-        // does not hide those behind it.
+        // The block that was returned last is the most likely to be in the cache. If many blocks are in use, the free ones
+        // are among the earliest; several of these are examined, so that one long-lived slice does not hide free blocks
+        // behind it.
         let returned = self.returned.len();
         for place in (returned.saturating_sub(BLOCKS_TO_TRY.0)..returned).rev() {
             if self.returned[place].reclaim(self.block_bytes) {
@@ -87,18 +87,18 @@ impl<M: Memory> Pool<M> {
         None
     }
 
-    /// Returns what is left of a block after its slices were split off.
+    /// Gives back a block after its slices were split off.
     pub fn give_back(&mut self, block: M::Block) {
         self.returned.push_back(block);
     }
 
-    /// The size of one block.
+    /// Returns the size of one block.
     #[must_use]
     pub fn block_bytes(&self) -> usize {
         self.block_bytes
     }
 
-    /// The memory that the pool holds now.
+    /// Returns the amount of memory that the pool currently holds.
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
         self.allocated * self.block_bytes
@@ -117,7 +117,7 @@ mod tests {
         let slice = block.split().freeze();
         let address = slice.as_ptr();
         pool.give_back(block);
-        assert!(pool.take().is_none(), "the only block has a living slice");
+        assert!(pool.take().is_none(), "the only block has a live slice");
         assert_eq!(&slice[..], &[7; 100]);
         drop(slice);
         let again = pool.take().unwrap();

@@ -1,15 +1,15 @@
-//! Where the blocks of a pool come from.
+//! Allocation of the blocks of a pool.
 
 use crate::prefetch;
 use bytes::{BufMut, Bytes, BytesMut};
 use std::fmt::Debug;
 
-/// A supply of blocks.
+/// An allocator of blocks.
 pub trait Memory: Debug + Send {
     /// Type of its blocks.
     type Block: Block;
 
-    /// A new block with room for `bytes`, or `None` where there is no more memory.
+    /// Allocates a block with room for `bytes`, or returns `None` if there is no more memory.
     fn allocate(&mut self, bytes: usize) -> Option<Self::Block>;
 }
 
@@ -27,17 +27,17 @@ pub trait Block: Debug + Send {
     /// May panic if there is less room.
     fn append(&mut self, bytes: &[u8]);
 
-    /// Appends `length` times `value`, at most [`Block::room`].
+    /// Appends `value` `length` times, at most [`Block::room`].
     ///
     /// # Panics
     /// May panic if there is less room.
     fn append_fill(&mut self, value: u8, length: usize);
 
-    /// Splits off what was appended since the last cut; it shares the block's memory.
+    /// Splits off the bytes appended since the last cut. They share the block's memory.
     fn cut(&mut self) -> Bytes;
 
-    /// Forgets what was appended and makes all of the block room again, at least `bytes`, unless some slice of it
-    /// lives: then the answer is `false`, and the block can be asked again.
+    /// Discards the contents and makes all of the block available again, with room for at least `bytes`. Returns `false` if a slice
+    /// of it is still alive; the call can then be repeated later.
     fn reclaim(&mut self, bytes: usize) -> bool;
 }
 
@@ -59,7 +59,7 @@ fn expect_another(block: &mut BytesMut, written: usize) {
     prefetch::expect_another(written, room.as_ptr().cast(), room.len());
 }
 
-/// A block on the heap grows where more is appended than there is room.
+/// A block on the heap grows if more is appended than there is room.
 impl Block for BytesMut {
     fn room(&self) -> usize {
         self.capacity() - self.len()

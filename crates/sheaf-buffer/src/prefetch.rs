@@ -1,20 +1,20 @@
-//! A word to the processor about memory that is written next.
+//! Hints to the processor about memory that is written next.
 //!
-//! A block that is written again was read meanwhile, most often by another processor, and its lines lie in that one's cache. A
-//! writer waits for each of them to come back, unless it has said in advance where it will write: then many are under way
-//! together. `sheaf bench memory` measures what one processor can hand another at all (`handover`).
+//! A reused block was read in the meantime, usually by another processor, so its cache lines are in that processor's cache. A
+//! writer would wait for each of them in turn. Prefetching transfers many lines at the same time. `sheaf bench memory` measures
+//! the maximum rate at which one processor can hand lines to another (`handover`).
 
-/// So many lines, of 64 bytes, with one step of a loop, which would else take as long as what it is for.
+/// Number of bytes (four lines of 64 bytes) to prefetch in each step of a loop, which would otherwise cost as much as it saves.
 const STEP_BYTES: usize = 4 * 64;
 
-/// Of smaller pieces the processor sees by itself where they lead.
+/// Minimum size of a piece: the hardware prefetcher handles smaller pieces itself.
 const SMALLEST_PIECE: usize = 1 << 10;
 
-/// More would drive out of the first-level cache what is in use.
+/// Maximum number of bytes to prefetch: more would evict data in use from the first-level cache.
 const LARGEST_REACH: usize = 4 << 10;
 
-/// A piece of `written` bytes was written, and `room` bytes are left right behind it, at `start`: the next is likely as large,
-/// and there. Nothing is read or written.
+/// Prefetches memory for the next piece after a piece of `written` bytes was written. `room` bytes remain directly after it, at
+/// `start`; the next piece is likely of the same size. Reads and writes nothing.
 #[inline]
 pub fn expect_another(written: usize, start: *const u8, room: usize) {
     if written >= SMALLEST_PIECE {
@@ -24,13 +24,13 @@ pub fn expect_another(written: usize, start: *const u8, room: usize) {
     }
 }
 
-/// Fetches [`STEP_BYTES`] bytes.
+/// Prefetches [`STEP_BYTES`] bytes.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[inline(always)]
-#[expect(unsafe_code, reason = "one instruction, which the language has no safe word for")]
+#[expect(unsafe_code, reason = "one instruction that has no safe equivalent in the language")]
 fn fetch_for_writing(start: *const u8) {
-    // SAFETY: PREFETCHW and PRFM change no register and no memory, and fault nowhere, whatever the address. Processors that do not
-    // know PREFETCHW, older than 2008 or so, do nothing.
+    // SAFETY: PREFETCHW and PRFM change no register and no memory, and do not fault for any address. Processors without PREFETCHW,
+    // from before about 2008, do nothing.
     unsafe {
         std::arch::asm!(
             #[cfg(target_arch = "x86_64")]
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_address_will_do() {
+    fn any_address_is_accepted() {
         let memory = vec![7_u8; 8192];
         for start in
             [memory.as_ptr(), memory.as_ptr().wrapping_add(8192), std::ptr::null(), usize::MAX as *const u8]

@@ -1,13 +1,13 @@
-//! Tests that change their whole process, such as its limits, each in a process of its own.
+//! Runs tests that change their whole process, such as its limits, in separate processes.
 
-#![allow(clippy::unwrap_used, reason = "a helper that fails, fails its test; one that skips says why")]
+#![allow(clippy::unwrap_used, reason = "a failing helper fails its test; a skipped one prints the reason")]
 
 use std::process::Command;
 
-/// Set in the process that a test has to itself.
+/// Environment variable that is set in the separate process of a test.
 const ALONE: &str = "SHEAF_TEST_ALONE";
 
-/// Calls `body` in a process that runs the test `name` and no other: this program again. `name` includes the module.
+/// Runs this program again with only the test `name`, and calls `body` there. `name` includes the module.
 pub fn alone(name: &str, body: impl FnOnce()) {
     if std::env::var_os(ALONE).is_some() {
         return body();

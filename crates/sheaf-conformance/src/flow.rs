@@ -1,4 +1,4 @@
-//! Arrivals: order, integrity, bounds, fairness, counts.
+//! Arrival of frames: order, integrity, bounds, fairness, counts.
 
 use super::pattern::{Arrivals, Place, check, frame, sizes};
 use super::world::World;
@@ -7,7 +7,7 @@ use bytes::Bytes;
 use sheaf_transport::{Endpoint, Event, Frame, LinkStats, SendError};
 use sheaf_wire::{ByteCount, NodeId};
 
-/// Sends the frame at `place` with its sizes; steps the world while the queue is full.
+/// Sends the frame at `place` with its sizes. Steps the world while the queue is full.
 fn send<L: Lab>(world: &mut World<L>, sender: usize, place: Place) {
     let (head, pieces) = sizes(place.number);
     let mut frame = frame(place, head, &pieces);
@@ -21,7 +21,7 @@ fn send<L: Lab>(world: &mut World<L>, sender: usize, place: Place) {
     }
 }
 
-/// Takes what `receiver` got, and checks it against what has arrived from each of its senders before.
+/// Takes the frames of `receiver`, and checks them against those that have already arrived from each of its senders.
 fn take<L: Lab>(world: &mut World<L>, receiver: usize, arrivals: &mut [Arrivals]) {
     let actor = &mut world.actors[receiver];
     let keeps_order = actor.endpoint.keeps_order();
@@ -31,7 +31,7 @@ fn take<L: Lab>(world: &mut World<L>, receiver: usize, arrivals: &mut [Arrivals]
     }
 }
 
-/// Frames of all sizes arrive as they were sent; in order, where the transport keeps it.
+/// Frames of all sizes arrive as they were sent, in order if the transport preserves it.
 pub fn frames_arrive_in_order_whole_and_once<L: Lab>() {
     let frames = amount(1_000, 3_000);
     let mut world = World::<L>::pair(Limits::default());
@@ -50,7 +50,7 @@ pub fn frames_arrive_in_order_whole_and_once<L: Lab>() {
     assert_eq!(arrivals[0].taken(), frames);
 }
 
-/// However many pieces a payload has, each can be taken in one.
+/// Each piece of a payload can be taken without splitting it, for any number of pieces.
 pub fn pieces_are_never_split<L: Lab>() {
     let mut world = World::<L>::pair(Limits::default());
     let (from, to) = (world.actors[0].node(), world.actors[1].node());
@@ -63,7 +63,7 @@ pub fn pieces_are_never_split<L: Lab>() {
     }
 }
 
-/// A frame without head, without payload, without both, and with empty pieces.
+/// Frames without head, without payload, without both, and with empty pieces arrive.
 pub fn heads_and_payloads_may_be_empty<L: Lab>() {
     let mut world = World::<L>::pair(Limits::default());
     let (from, to) = (world.actors[0].node(), world.actors[1].node());
@@ -109,7 +109,7 @@ pub fn the_largest_frame_passes_and_one_byte_more_does_not<L: Lab>() {
     assert_eq!(world.actors[0].endpoint.stats().refused_too_large, 1);
 }
 
-/// With a receiver that does not look, a queue fills up, by frames as by bytes; when it looks, all go on.
+/// While the receiver does not poll, the queue fills up, in frames or in bytes. When it polls, sending continues.
 pub fn a_full_queue_refuses_and_nothing_is_lost<L: Lab>() {
     let few_frames = Limits { queue_frames: 8, ..Limits::default() };
     let few_bytes = Limits {
@@ -123,7 +123,7 @@ pub fn a_full_queue_refuses_and_nothing_is_lost<L: Lab>() {
         let (from, to) = (world.actors[0].node(), world.actors[1].node());
         let make = |number| frame(Place { from, to, number }, 10, &[bytes]);
         let mut sent = 0;
-        // More than any kernel buffers on the way.
+        // More than any kernel buffers.
         let refused = loop {
             match world.actors[0].endpoint.send(to, make(sent)) {
                 Ok(()) => sent += 1,
@@ -136,9 +136,11 @@ pub fn a_full_queue_refuses_and_nothing_is_lost<L: Lab>() {
         assert_eq!(refused, make(sent), "the refused frame is given back");
         assert!(sent > 0, "an empty queue takes a frame");
         assert_eq!(world.actors[0].endpoint.stats().refused_full, 1);
-        world.until("what was accepted", |world| world.actors[1].received.len() as u64 == sent);
+        world.until("all accepted frames", |world| world.actors[1].received.len() as u64 == sent);
         world.actors[0].send_patiently(to, refused);
-        world.until("what was refused before", |world| world.actors[1].received.len() as u64 == sent + 1);
+        world.until("the frame that was refused before", |world| {
+            world.actors[1].received.len() as u64 == sent + 1
+        });
         let mut arrivals = Arrivals::new(from, to, 0);
         let keeps_order = world.actors[1].endpoint.keeps_order();
         for (_, frame) in world.actors[1].received.drain(..) {
@@ -148,7 +150,7 @@ pub fn a_full_queue_refuses_and_nothing_is_lost<L: Lab>() {
     }
 }
 
-/// Several senders and receivers at once; each link keeps its own order.
+/// Several senders and receivers communicate at once; the order of each link is preserved.
 pub fn many_to_many_traffic_stays_in_order_on_every_link<L: Lab>() {
     let frames = amount(100, 300);
     let nodes = [
@@ -185,7 +187,7 @@ pub fn many_to_many_traffic_stays_in_order_on_every_link<L: Lab>() {
     }
 }
 
-/// One sender fills its queue again and again; a single frame of every other sender comes through meanwhile.
+/// While one sender keeps its queue full, a single frame of every other sender arrives.
 pub fn a_flood_from_one_sender_does_not_keep_the_others_waiting<L: Lab>() {
     let senders: Vec<NodeId> = (0..6).map(NodeId::readout).collect();
     let nodes = [senders.as_slice(), &[NodeId::MANAGER]].concat();
@@ -199,7 +201,7 @@ pub fn a_flood_from_one_sender_does_not_keep_the_others_waiting<L: Lab>() {
     let mut quiet = 0;
     let mut flood = 0;
     while quiet < senders.len() - 1 {
-        // The flood never dries up: before each look its queue is filled.
+        // The flood does not stop: its queue is filled before each poll.
         while world.actors[0].endpoint.send(NodeId::MANAGER, Frame::new(piece.clone(), [])).is_ok() {}
         for sender in &mut world.actors[..receiver] {
             sender.step();
@@ -209,11 +211,11 @@ pub fn a_flood_from_one_sender_does_not_keep_the_others_waiting<L: Lab>() {
             Some(Event::Received { .. }) => quiet += 1,
             _ => {}
         }
-        assert!(flood < 1_000_000, "{quiet} of the others came through after a million frames");
+        assert!(flood < 1_000_000, "frames of only {quiet} other senders arrived after a million frames");
     }
 }
 
-/// The counters of both sides agree with each other and with what was done.
+/// The counters of both sides agree with each other and with the traffic.
 pub fn counters_add_up<L: Lab>() {
     const FRAMES: u64 = 500;
     let mut world = World::<L>::pair(Limits::default());

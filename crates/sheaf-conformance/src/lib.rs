@@ -1,11 +1,11 @@
 //! The tests that every transport passes.
 //!
-//! A transport shows how its networks are made ([`Lab`]) and writes `sheaf_conformance::conformance_tests!(ItsLab);` in a
-//! test file. Each test is also a public function here, so that a transport with a further requirement (a switch
-//! lab, a device) can run them one by one.
+//! A transport implements [`Lab`], which creates networks, and calls `sheaf_conformance::conformance_tests!(ItsLab);` in a test
+//! file. Each test is also a public function, so that a transport with additional requirements (a switch lab, a device) can run
+//! them one by one.
 //!
-//! The tests wait for conditions, under a watchdog, and never assert how long something took. They panic where the
-//! transport does not keep the contract of [`Endpoint`].
+//! The tests wait for conditions under a watchdog, and never assert durations. They panic if the transport violates the
+//! contract of [`Endpoint`].
 
 mod alone;
 mod flow;
@@ -24,45 +24,46 @@ use sheaf_transport::Endpoint;
 use sheaf_wire::{ByteCount, Nanos, NodeId};
 use std::time::Duration;
 
-/// A condition that has not come true by then never will. Minutes: a machine that does much else makes a test slow, never red.
+/// Time after which a condition is considered never to become true. Minutes, so that a busy machine makes a test slow but does not
+/// fail it.
 pub const WATCHDOG: Duration = Duration::from_secs(300);
 
-/// Environment variable that `cargo xtask nightly` sets: tests that try an amount of something try the larger one.
+/// Environment variable that is set by `cargo xtask nightly`. Tests then use larger amounts.
 const NIGHTLY: &str = "SHEAF_NIGHTLY";
 
-/// Returns how many of something a test tries: always, and at night.
+/// Returns one of two amounts: for every run of the tests, or for nightly ones.
 fn amount(always: u64, nightly: u64) -> u64 {
     if std::env::var_os(NIGHTLY).is_some() { nightly } else { always }
 }
 
 /// Factory of a transport's networks.
 pub trait Lab {
-    /// Its endpoints.
+    /// Type of its endpoints.
     type Endpoint: Endpoint + 'static;
 
-    /// A network for `nodes`, any two of which may talk, on this machine. No node lives yet.
+    /// Creates a network on this machine in which any two of `nodes` may communicate. No node is started yet.
     fn new(nodes: &[NodeId], limits: Limits) -> Self;
 
-    /// Starts `node`, the first time or after its endpoint was dropped, as one that a thread of its own will drive.
+    /// Starts `node`, for the first time or after its endpoint was dropped. It will be driven by a separate thread.
     fn start(&mut self, node: NodeId) -> Self::Endpoint;
 }
 
-/// The bounds of each link of a network. A transport may allow more on the way (in the kernel, on a wire), never less.
+/// Bounds of each link of a network. A transport may allow more in transit (in the kernel, on a wire), but not less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Maximum number of frames in a queue.
     pub queue_frames: usize,
     /// Maximum number of bytes in a queue.
     pub queue_bytes: ByteCount,
-    /// The largest frame.
+    /// Maximum size of a frame.
     pub max_frame_bytes: ByteCount,
-    /// After so long without a word a peer counts as lost, where a transport must guess that from silence.
+    /// Timeout after which a silent peer counts as lost, for transports that can only detect a loss by silence.
     pub dead_peer: Nanos,
 }
 
 impl Limits {
-    /// Those of a network on which nodes die: silence is taken for death soon. Elsewhere a test would depend on how often a
-    /// busy machine lets its nodes speak.
+    /// Returns the limits of a network on which nodes die, with a short timeout for silent peers. In other tests, such a timeout
+    /// would fail on a busy machine.
     #[must_use]
     pub fn mortal() -> Self {
         Self { dead_peer: Nanos::from_secs(2), ..Self::default() }
@@ -70,7 +71,7 @@ impl Limits {
 }
 
 impl Default for Limits {
-    /// 256 frames, 4 MiB, frames of at most 1 MiB; silence means nothing for an hour.
+    /// Returns 256 frames, 4 MiB, frames of at most 1 MiB, and a timeout of an hour.
     fn default() -> Self {
         Self {
             queue_frames: 256,
@@ -81,8 +82,8 @@ impl Default for Limits {
     }
 }
 
-/// Writes one `#[test]` for every property that a transport keeps; the argument is its [`Lab`]. A transport that not every
-/// machine has adds `, if` and a test of its presence, which says why where it answers no.
+/// Generates one `#[test]` for every property of a transport; the argument is its [`Lab`]. For a transport that is not available
+/// on every machine, add `, if` and a check of its presence, which prints the reason if it returns `false`.
 #[macro_export]
 macro_rules! conformance_tests {
     ($lab:ty) => {

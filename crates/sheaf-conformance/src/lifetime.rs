@@ -1,4 +1,4 @@
-//! Birth, death, return and farewell of nodes.
+//! Start, death, restart and orderly end of nodes.
 
 use super::pattern::{Arrivals, Place, frame};
 use super::world::{Actor, Change, World};
@@ -9,7 +9,7 @@ use std::thread;
 
 const LINGER: Nanos = Nanos::from_secs(20);
 
-/// A node that the network does not know, a node that is not there yet, and the node itself.
+/// Unknown nodes, nodes that have not started yet, and the node itself are distinguished.
 pub fn strangers_and_absent_peers_are_told_apart<L: Lab>() {
     let (alive, absent) = (NodeId::readout(0), NodeId::builder(0));
     let mut lab = L::new(&[alive, absent], Limits::default());
@@ -33,7 +33,7 @@ pub fn strangers_and_absent_peers_are_told_apart<L: Lab>() {
     });
 }
 
-/// A node dies without a word: every other node is told, and can go on with the rest.
+/// When a node dies silently, every other node is notified and can continue with the rest.
 pub fn the_death_of_a_node_is_seen_by_the_others<L: Lab>() {
     let nodes = [NodeId::readout(0), NodeId::builder(0), NodeId::MANAGER];
     let mut world = World::<L>::new(&nodes, Limits::mortal());
@@ -47,8 +47,8 @@ pub fn the_death_of_a_node_is_seen_by_the_others<L: Lab>() {
     world.until("a frame between the living", |world| !world.actors[1].received.is_empty());
 }
 
-/// Of a node that dies while it sends, the frames that arrive are whole, and the end is told after them. They are the first ones,
-/// where the transport keeps the order.
+/// If a node dies while it sends, the frames that arrive are whole, and the end is reported after them. They are the first ones
+/// sent, if the transport preserves the order.
 pub fn a_node_that_dies_in_full_flow_leaves_a_beginning_without_gaps<L: Lab>() {
     let (_lab, mut sender, mut receiver) = World::<L>::pair(Limits::mortal()).two();
     let (from, to) = (sender.node(), receiver.node());
@@ -74,12 +74,12 @@ pub fn a_node_that_dies_in_full_flow_leaves_a_beginning_without_gaps<L: Lab>() {
     }
 }
 
-/// A node that dies and starts again is announced again; nothing of its past life comes after that.
+/// A node that restarts is announced again. Nothing from its previous life arrives after that.
 pub fn a_restarted_node_is_connected_anew<L: Lab>() {
     let mut world = World::<L>::pair(Limits::mortal());
     let (stays, dies) = (world.actors[0].node(), world.actors[1].node());
     for life in 0..3_u64 {
-        // The first of these frames may reach the dying node or be lost with it; both ways none may reach the next life.
+        // The first of these frames may reach the dying node or be lost with it. In either case none may reach its next life.
         for number in 0..5 {
             let place = Place { from: stays, to: dies, number: life * 10 + number };
             world.actors[0].send_patiently(dies, frame(place, 50, &[50]));
@@ -101,7 +101,7 @@ pub fn a_restarted_node_is_connected_anew<L: Lab>() {
     assert_eq!(seen, [true, false, true, false, true, false, true]);
 }
 
-/// Closing delivers what was accepted, then ends the link in good order.
+/// Closing delivers all accepted frames, then ends the link in an orderly way.
 pub fn an_orderly_close_delivers_what_was_accepted<L: Lab>() {
     let (_lab, mut sender, mut receiver) = World::<L>::pair(Limits::default()).two();
     let (from, to) = (sender.node(), receiver.node());

@@ -3,7 +3,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
-    reason = "a helper that fails, fails its test; one that skips says why"
+    reason = "a failing helper fails its test; a skipped one prints the reason"
 )]
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -15,15 +15,15 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// All namespaces of these tests are called so, with the number of the process behind it.
+/// Prefix of the names of all namespaces of these tests, followed by the process id.
 const PREFIX: &str = "sheaf-ethernet-";
 
 /// One of the two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Host {
-    /// The first.
+    /// First host.
     A,
-    /// The second.
+    /// Second host.
     B,
 }
 
@@ -32,38 +32,38 @@ pub enum Host {
 pub struct Cables {
     /// Number of cables.
     pub rails: usize,
-    /// Largest packet, in bytes.
+    /// Maximum size of a packet, in bytes.
     pub mtu: usize,
-    /// Number of queues of each interface, each way.
+    /// Number of queues of each interface in each direction.
     pub queues: usize,
 }
 
-/// The two hosts. Rail `i` is the interface `e<i>` of each, with the address `10.77.<i>.1` or `.2`.
+/// Two connected hosts. Rail `i` is the interface `e<i>` of each, with the address `10.77.<i>.1` or `.2`.
 #[derive(Debug)]
 pub struct World {
     names: [String; 2],
 }
 
-/// The address of a host's interface.
+/// Returns the address of a host's interface.
 pub fn address(host: Host, rail: usize) -> MacAddress {
     MacAddress([2, 0x5e, 0, rail as u8, 0, host as u8 + 1])
 }
 
 fn ip(arguments: &str) -> Result<String, String> {
     let run = Command::new("ip").args(arguments.split_whitespace()).output();
-    let output = run.map_err(|error| format!("`ip` does not run: {error}"))?;
+    let output = run.map_err(|error| format!("cannot run `ip`: {error}"))?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     Err(format!("`ip {arguments}`: {}", String::from_utf8_lossy(&output.stderr).trim()))
 }
 
-/// Runs commands of `ip`, one on each line, with one process.
+/// Runs commands of `ip`, one per line, in a single process.
 ///
 /// # Errors
-/// The words of `ip`, or that it does not run.
+/// If `ip` cannot be run or fails, with its message.
 pub fn ip_batch(commands: &str) -> Result<(), String> {
-    let failed = |error: std::io::Error| format!("`ip` does not run: {error}");
+    let failed = |error: std::io::Error| format!("cannot run `ip`: {error}");
     let mut command = Command::new("ip");
     command.args(["-batch", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(failed)?;
@@ -75,8 +75,7 @@ pub fn ip_batch(commands: &str) -> Result<(), String> {
     if output.status.success() { Ok(()) } else { Err(format!("`ip`: {}", said.trim())) }
 }
 
-/// Removes the namespaces that a killed run of tests has left: those that are called `prefix` and the number of a process that is no
-/// more.
+/// Removes namespaces left by killed test runs: those with the name `prefix` followed by the id of a process that no longer exists.
 pub fn sweep(prefix: &str) {
     let left = std::fs::read_dir("/run/netns").into_iter().flatten().flatten();
     for name in left.filter_map(|entry| entry.file_name().into_string().ok()) {
@@ -99,7 +98,7 @@ pub fn inside<T: Send>(namespace: &str, f: impl FnOnce() -> T + Send) -> T {
 }
 
 impl World {
-    /// Makes the hosts; `None`, with the reason printed, where that is not possible.
+    /// Creates the hosts. If that is not possible, prints the reason and returns `None`.
     pub fn new(cables: Cables) -> Option<Self> {
         static NUMBERS: AtomicU32 = AtomicU32::new(0);
         sweep(PREFIX);
@@ -109,7 +108,7 @@ impl World {
         match world.build(cables) {
             Ok(()) => Some(world),
             Err(reason) => {
-                println!("skipped, no network namespaces here: {reason}");
+                println!("skipped, cannot create network namespaces: {reason}");
                 None
             }
         }
@@ -135,7 +134,7 @@ impl World {
         Ok(())
     }
 
-    /// Name of a host's namespace.
+    /// Returns the name of a host's namespace.
     #[must_use]
     pub fn name(&self, host: Host) -> &str {
         &self.names[host as usize]
@@ -151,7 +150,7 @@ impl World {
         inside(self.name(host), f)
     }
 
-    /// Whether a program of the system succeeds in a host.
+    /// Returns whether a program of the system succeeds in a host.
     pub fn succeeds(&self, host: Host, program: &[&str]) -> bool {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", self.name(host)]).args(program);

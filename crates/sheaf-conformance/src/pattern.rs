@@ -1,4 +1,4 @@
-//! Frames whose content tells where they come from and where they go.
+//! Frames whose content identifies their link and their position in it.
 
 use bytes::Bytes;
 use sheaf_transport::Frame;
@@ -7,7 +7,7 @@ use sheaf_wire::message::PayloadSource;
 use sheaf_wire::mix::splitmix64;
 use std::collections::BTreeSet;
 
-/// The link and the place in it that a frame belongs to.
+/// Link and position of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) from: NodeId,
@@ -15,14 +15,14 @@ pub(super) struct Place {
     pub(super) number: u64,
 }
 
-/// The frame at `place`: a head of `head_bytes` and pieces of these sizes.
+/// Returns the frame at `place`: a head of `head_bytes` and pieces of these sizes.
 pub(super) fn frame(place: Place, head_bytes: usize, pieces: &[usize]) -> Frame {
     let mut seed = seed(place);
     let head = filler(&mut seed, head_bytes);
     Frame::new(head, pieces.iter().map(|bytes| filler(&mut seed, *bytes)))
 }
 
-/// Checks that `received` is the frame at `place`, made of these sizes, with every piece to be had in one.
+/// Checks that `received` is the frame at `place` with these sizes, and that no piece is split.
 pub(super) fn check(received: Frame, place: Place, head_bytes: usize, pieces: &[usize]) {
     let expected = frame(place, head_bytes, pieces);
     assert_eq!(received.head, expected.head, "head of {place:?}");
@@ -34,7 +34,7 @@ pub(super) fn check(received: Frame, place: Place, head_bytes: usize, pieces: &[
     }
 }
 
-/// Whether `received` is the frame at `place`, made of these sizes.
+/// Returns whether `received` is the frame at `place` with these sizes.
 fn is(received: &Frame, place: Place, head_bytes: usize, pieces: &[usize]) -> bool {
     if received.head.len() != head_bytes || received.payload_bytes() != pieces.iter().sum::<usize>() {
         return false;
@@ -44,28 +44,28 @@ fn is(received: &Frame, place: Place, head_bytes: usize, pieces: &[usize]) -> bo
     received.head == expected.head && bytes(received) == bytes(&expected)
 }
 
-/// A transport that does not keep the order lets no frame be overtaken by more than this.
+/// Maximum number of frames that may overtake a frame, in a transport that does not preserve the order.
 const MOST_OVERTAKEN: usize = 4096;
 
-/// Which frames of a link have arrived.
+/// Frames of a link that have arrived.
 #[derive(Clone, Debug)]
 pub(super) struct Arrivals {
     from: NodeId,
     to: NodeId,
-    /// All below have.
+    /// All frames below this number have arrived.
     low: u64,
-    /// Some above, where the order is not kept.
+    /// Frames above it that have arrived, if the order is not preserved.
     beyond: BTreeSet<u64>,
     taken: u64,
 }
 
 impl Arrivals {
-    /// Of a link on which nothing has arrived; its first frame has the number `low`.
+    /// Creates the state of a link on which nothing has arrived and whose first frame has the number `low`.
     pub(super) fn new(from: NodeId, to: NodeId, low: u64) -> Self {
         Self { from, to, low, beyond: BTreeSet::new(), taken: 0 }
     }
 
-    /// Who sends on the link.
+    /// Returns the sender of the link.
     pub(super) fn from(&self) -> NodeId {
         self.from
     }
@@ -75,8 +75,8 @@ impl Arrivals {
         self.taken
     }
 
-    /// Checks that `received` is a frame of the link that has not arrived before, with every piece to be had in one: the next
-    /// one, where the order is kept. `shape` gives the sizes of the frame with a number.
+    /// Checks that `received` is a frame of the link that has not arrived before, and the next one if the order is preserved, and
+    /// that no piece is split. `shape` returns the sizes of the frame with a given number.
     pub(super) fn take(
         &mut self,
         received: Frame,
@@ -91,7 +91,7 @@ impl Arrivals {
         let missing = (self.low..).filter(|number| !self.beyond.contains(number)).take(MOST_OVERTAKEN);
         let found = if keeps_order { Some(self.low) } else { missing.into_iter().find(is_it) };
         let Some(number) = found else {
-            panic!("{} got a frame that {} did not send, or twice: {received:?}", self.to, self.from)
+            panic!("{} received a frame twice, or one that {} did not send: {received:?}", self.to, self.from)
         };
         let (head, pieces) = shape(number);
         check(received, place(number), head, &pieces);
@@ -103,7 +103,7 @@ impl Arrivals {
     }
 }
 
-/// Sizes for the frame with this number: small ones, empty ones, and a large one at times.
+/// Returns the sizes of the frame with this number: small ones, empty ones, and sometimes a large one.
 pub(super) fn sizes(number: u64) -> (usize, Vec<usize>) {
     let random = splitmix64(number);
     let head_bytes = (random % 600) as usize;

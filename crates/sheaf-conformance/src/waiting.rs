@@ -1,6 +1,6 @@
 //! Sleeping and being woken.
 //!
-//! A missed wake-up shows as a test that does not end: the sleeps here have no limit of their own.
+//! The sleeps here have no time limit, so a missed wake-up shows as a test that does not end.
 
 use super::world::{Actor, World};
 use super::{Lab, Limits, amount};
@@ -20,7 +20,7 @@ fn sleep_until<E: Endpoint>(actor: &mut Actor<E>, mut holds: impl FnMut(&mut Act
     }
 }
 
-/// Nothing happens: the wait ends all the same.
+/// A wait without any event ends after its time limit.
 pub fn a_wait_ends_when_its_time_is_over<L: Lab>() {
     let (_lab, mut first, _second) = World::<L>::pair(Limits::default()).two();
     for _ in 0..5 {
@@ -30,7 +30,7 @@ pub fn a_wait_ends_when_its_time_is_over<L: Lab>() {
     }
 }
 
-/// A frame ends a wait.
+/// The arrival of a frame ends a wait.
 pub fn a_wait_ends_by_a_frame<L: Lab>() {
     let (_lab, mut sender, mut receiver) = World::<L>::pair(Limits::default()).two();
     let to = receiver.node();
@@ -41,12 +41,12 @@ pub fn a_wait_ends_by_a_frame<L: Lab>() {
         receiver
     });
     for _ in 0..20 {
-        // Sometimes the receiver sleeps by then, sometimes it does not yet.
+        // Sometimes the receiver already sleeps, sometimes it does not yet.
         thread::yield_now();
         sender.send_patiently(to, Frame::new(Bytes::from_static(b"wake up"), []));
         sender.step();
     }
-    // What the network lost is sent again only by a sender that is stepped on.
+    // The sender retransmits lost frames only while it is stepped.
     while !sleeper.is_finished() {
         sender.endpoint.wait(Nanos::from_millis(1));
         sender.step();
@@ -55,7 +55,7 @@ pub fn a_wait_ends_by_a_frame<L: Lab>() {
     assert_eq!(receiver.received.len(), 20);
 }
 
-/// A waker ends the wait that is going on, or the next one.
+/// A waker ends the current wait, or the next one.
 pub fn a_wait_ends_by_the_waker_before_and_during_it<L: Lab>() {
     static STOP: AtomicBool = AtomicBool::new(false);
     STOP.store(false, Ordering::Relaxed);
@@ -71,7 +71,7 @@ pub fn a_wait_ends_by_the_waker_before_and_during_it<L: Lab>() {
     ringer.join().expect("ringing does not panic");
 }
 
-/// A sender that was refused sleeps; room ends its sleep.
+/// A sender whose frame was refused sleeps until there is room.
 pub fn a_wait_ends_when_a_queue_that_refused_has_room<L: Lab>() {
     let frames_sent = amount(600, 3_000) as usize;
     let limits = Limits { queue_frames: 4, ..Limits::default() };
@@ -91,7 +91,7 @@ pub fn a_wait_ends_when_a_queue_that_refused_has_room<L: Lab>() {
         sender.endpoint.flush();
         sender
     });
-    // The sender may stop with frames in its queue: it is stepped on below, when it is back.
+    // The sender may stop with frames in its queue. It is stepped again below.
     let mut frames = 0;
     let mut finished = None;
     receiver.until("all frames", |receiver| {
@@ -113,7 +113,7 @@ pub fn a_wait_ends_when_a_queue_that_refused_has_room<L: Lab>() {
     }
 }
 
-/// Two threads, each asleep whenever it has nothing to do, hand a frame to and fro.
+/// Two threads, each asleep while idle, exchange a frame back and forth.
 pub fn no_wake_up_is_missed_in_a_ping_pong_of_sleepers<L: Lab>() {
     let rounds = amount(500, 2_000);
     let (_lab, first, second) = World::<L>::pair(Limits::default()).two();
@@ -132,7 +132,7 @@ pub fn no_wake_up_is_missed_in_a_ping_pong_of_sleepers<L: Lab>() {
                 }
                 actor.step();
             }
-            // The last frame may be lost: whoever sent it steps on until the other has it.
+            // The last frame may be lost: its sender continues stepping until the other has received it.
             playing.fetch_sub(1, Ordering::Release);
             while playing.load(Ordering::Acquire) > 0 {
                 actor.endpoint.wait(Nanos::from_millis(1));
@@ -142,7 +142,7 @@ pub fn no_wake_up_is_missed_in_a_ping_pong_of_sleepers<L: Lab>() {
         })
     };
     let players = [play(first, nodes[1], true), play(second, nodes[0], false)];
-    // Both must live until both have ended: the death of one ends the other's link.
+    // Both must exist until both have finished: dropping one ends the other's link.
     let actors = players.map(|player| player.join().expect("the game ends"));
     for actor in &actors {
         assert_eq!(actor.endpoint.stats().frames_received, rounds);

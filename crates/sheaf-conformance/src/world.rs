@@ -1,4 +1,4 @@
-//! A few nodes driven by the test's own thread, and what each of them has seen.
+//! A few nodes driven by the test's own thread, and the events that each of them has received.
 
 use super::{Lab, Limits};
 use crate::WATCHDOG;
@@ -7,10 +7,10 @@ use sheaf_wire::NodeId;
 use std::collections::VecDeque;
 use std::time::Instant;
 
-/// A living node.
+/// A running node.
 pub(super) struct Actor<E> {
     pub(super) endpoint: E,
-    /// Changes in the order of their arrival, apart from frames.
+    /// Link changes in the order of their arrival.
     pub(super) changes: Vec<Change>,
     pub(super) received: VecDeque<(NodeId, Frame)>,
 }
@@ -31,7 +31,7 @@ impl<E: Endpoint> Actor<E> {
         self.endpoint.node()
     }
 
-    /// One duty cycle. Checks that frames and ends come between ups and downs.
+    /// Runs one duty cycle. Checks that frames arrive only on links that are up, and that ups and downs alternate.
     pub(super) fn step(&mut self) {
         while let Some(event) = self.endpoint.poll() {
             match event {
@@ -44,7 +44,7 @@ impl<E: Endpoint> Actor<E> {
                     self.changes.push(Change::Up(peer));
                 }
                 Event::PeerDown { peer, reason } => {
-                    assert!(self.is_up(peer), "{peer} went down and was not up");
+                    assert!(self.is_up(peer), "{peer} went down but was not up");
                     self.changes.push(Change::Down(peer, reason));
                 }
                 Event::Refused { peer, reason } => panic!("{peer:?} was refused: {reason}"),
@@ -53,7 +53,7 @@ impl<E: Endpoint> Actor<E> {
         self.endpoint.flush();
     }
 
-    /// Whether the link to `peer` is up, as far as was told.
+    /// Returns whether the link to `peer` is up according to the received changes.
     pub(super) fn is_up(&self, peer: NodeId) -> bool {
         let last = self.changes.iter().rev().find_map(|change| match change {
             Change::Up(node) if *node == peer => Some(true),
@@ -70,7 +70,7 @@ impl<E: Endpoint> Actor<E> {
         })
     }
 
-    /// Sends, as often as it takes until the queue has room. For use where another thread drives the receiver.
+    /// Retries sending until the queue has room. For receivers that are driven by another thread.
     pub(super) fn send_patiently(&mut self, to: NodeId, frame: Frame) {
         let mut frame = frame;
         let start = Instant::now();
@@ -97,14 +97,14 @@ impl<E: Endpoint> Actor<E> {
     }
 }
 
-/// Some nodes, in the order in which they were named.
+/// A network of nodes, in the order in which they were passed.
 pub(super) struct World<L: Lab> {
     pub(super) lab: L,
     pub(super) actors: Vec<Actor<L::Endpoint>>,
 }
 
 impl<L: Lab> World<L> {
-    /// A network of these nodes, all alive and connected.
+    /// Creates a network of these nodes, all running and connected.
     pub(super) fn new(nodes: &[NodeId], limits: Limits) -> Self {
         let mut lab = L::new(nodes, limits);
         let actors = nodes.iter().map(|node| Actor::new(lab.start(*node))).collect();
@@ -113,7 +113,7 @@ impl<L: Lab> World<L> {
         world
     }
 
-    /// Two nodes, sender and receiver, alive and connected.
+    /// Creates a network of two nodes, sender and receiver, running and connected.
     pub(super) fn pair(limits: Limits) -> Self {
         Self::new(&[NodeId::readout(0), NodeId::builder(0)], limits)
     }
@@ -151,7 +151,7 @@ impl<L: Lab> World<L> {
         }
     }
 
-    /// The two nodes of a pair.
+    /// Returns the two nodes of a pair.
     pub(super) fn two(self) -> (L, Actor<L::Endpoint>, Actor<L::Endpoint>) {
         let mut actors = self.actors.into_iter();
         match (actors.next(), actors.next()) {

@@ -1,6 +1,6 @@
 //! Keys in files.
 //!
-//! A file of a key has 64 hexadecimal digits, and belongs to one user alone: what others can read is no secret.
+//! A key file contains 64 hexadecimal digits. Only its owner may read it.
 
 use crate::{KEY_BYTES, NoRandomness, RunKey, random};
 use rustix::fs::{FileType, Mode, OFlags};
@@ -8,10 +8,10 @@ use std::fmt::Write as _;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// Digits of a key in its file.
+/// Number of digits of a key in its file.
 const DIGITS: usize = 2 * KEY_BYTES;
 
-/// Why a key cannot be had.
+/// An error of reading or creating a key.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// The file cannot be read.
@@ -19,14 +19,14 @@ pub enum KeyError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         #[source]
         source: io::Error,
     },
-    /// It is a directory, a pipe or a device.
+    /// The file is a directory, a pipe or a device.
     #[error("{} is not a regular file, as the key of a run must be", .0.display())]
     NoFile(PathBuf),
-    /// Others may read it, or have written it.
+    /// Other users may read or write the file.
     #[error(
         "others may read or write {path} (mode {mode:04o}), so the key in it is not secret; make a new one that \
          only you can read: `(umask 077; openssl rand -hex 32 > {path})`",
@@ -38,10 +38,10 @@ pub enum KeyError {
         /// Its mode.
         mode: u32,
     },
-    /// It belongs to another user.
-    #[error("{} belongs to another user; the key of a run belongs to the user of its nodes, or to root", .0.display())]
+    /// The file belongs to another user.
+    #[error("{} belongs to another user; the key of a run must belong to the user of its nodes, or to root", .0.display())]
     NotOurs(PathBuf),
-    /// It has something else.
+    /// The file does not contain a key.
     #[error(
         "{path} has no key: it must contain exactly 64 hexadecimal digits; `(umask 077; openssl rand -hex 32 > {path})` \
          makes one",
@@ -53,20 +53,20 @@ pub enum KeyError {
     Unwritable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         #[source]
         source: io::Error,
     },
-    /// There is no randomness to make one of.
+    /// The system provides no randomness for a new key.
     #[error(transparent)]
     NoRandomness(#[from] NoRandomness),
 }
 
 impl RunKey {
-    /// Makes a new key, and a file of mode 0600 that has it.
+    /// Creates a key, and a file of mode 0600 that contains it.
     ///
     /// # Errors
-    /// The file is there already, or cannot be written; no randomness.
+    /// If the file exists already or cannot be written, or the system provides no randomness.
     pub fn make_file(path: &Path) -> Result<Self, KeyError> {
         let secret: [u8; KEY_BYTES] = random()?;
         let mut text = String::with_capacity(DIGITS + 1);
@@ -83,13 +83,13 @@ impl RunKey {
         Ok(Self::new(&secret))
     }
 
-    /// Reads a key from a file that belongs to this user (or to root) and that nobody else may read or write.
+    /// Reads a key from a file that belongs to this user (or to root) and that no other user may read or write.
     ///
     /// # Errors
-    /// Why the file is not what it should be.
+    /// If the file cannot be read, is not private, or does not contain a key.
     pub fn load(path: &Path) -> Result<Self, KeyError> {
         let unreadable = |source| KeyError::Unreadable { path: path.to_owned(), source };
-        // A pipe does not make this wait for somebody who writes.
+        // Opening a pipe must not block until there is a writer.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| unreadable(error.into()))?;
         let stat = rustix::fs::fstat(&file).map_err(|error| unreadable(error.into()))?;
@@ -134,20 +134,20 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_read_as_it_was_made_and_its_file_is_the_users_alone() {
+    fn a_key_is_read_back_and_its_file_is_private() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("run.key");
         let made = RunKey::make_file(&path).unwrap();
         assert_eq!(proof(&RunKey::load(&path).unwrap()), proof(&made));
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o7777, 0o600);
         let again = RunKey::make_file(&path);
-        assert!(matches!(again, Err(KeyError::Unwritable { .. })), "a key is never written over");
+        assert!(matches!(again, Err(KeyError::Unwritable { .. })), "a key is never overwritten");
         let other = RunKey::make_file(&directory.path().join("other.key")).unwrap();
         assert_ne!(proof(&other), proof(&made));
     }
 
     #[test]
-    fn what_is_no_secret_or_no_key_is_refused_by_name() {
+    fn files_that_are_not_private_or_not_keys_are_refused_with_the_reason() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("run.key");
         RunKey::make_file(&path).unwrap();
@@ -164,7 +164,7 @@ mod tests {
         assert!(text(directory.path()).contains("is not a regular file"));
         let pipe = directory.path().join("pipe");
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-        assert!(text(&pipe).contains("is not a regular file"), "and does not wait for a writer");
+        assert!(text(&pipe).contains("is not a regular file"), "opening does not wait for a writer");
         assert!(text(Path::new("/nowhere/run.key")).starts_with("cannot read the key"));
     }
 }

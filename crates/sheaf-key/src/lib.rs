@@ -1,16 +1,16 @@
-//! The key of a run: a secret that its nodes share, and proofs that somebody has it.
+//! The key of a run: a secret shared by its nodes, and proofs of its possession.
 //!
-//! A peer that has to prove itself is given a [`Nonce`], and answers with a [`Proof`]: the HMAC-SHA256 of everything that both
-//! sides have said, both nonces included, for one [`Purpose`]. A proof is of use once, to the one who gave the nonce, and for what
-//! it was made: whoever records it gains nothing by saying it again, or by sending it back to the one who made it.
+//! A peer that has to authenticate receives a [`Nonce`] and answers with a [`Proof`]: the HMAC-SHA256 of everything that both
+//! sides have sent, including both nonces, for one [`Purpose`]. A proof is valid once, for the side that sent the nonce, and for
+//! its purpose. So an attacker gains nothing by recording and replaying it, or by reflecting it to its sender.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | this | [`RunKey`], and what is proven with it |
-//! | `file` | keys in files: who may read them, how they are written |
+//! | this | [`RunKey`] and its proofs |
+//! | `file` | key files: permissions, reading and writing |
 //!
-//! Deliberately not part of this crate: encryption, or protection of data after a proof. Whoever can change packets on
-//! their way can take over a connection after the proof; TLS is for networks where somebody can.
+//! Deliberately not part of this crate: encryption, or protection of data after a proof. An attacker who can modify packets in
+//! transit can take over a connection after the proof; use TLS on such networks.
 
 mod file;
 
@@ -21,44 +21,44 @@ use ring::{digest, hmac};
 use std::fmt;
 use std::sync::Arc;
 
-/// Bytes of a key.
+/// Size of a key in bytes.
 pub const KEY_BYTES: usize = 32;
 
-/// Bytes of a nonce.
+/// Size of a nonce in bytes.
 pub const NONCE_BYTES: usize = 32;
 
-/// Bytes of a proof.
+/// Size of a proof in bytes.
 pub const PROOF_BYTES: usize = 32;
 
-/// A number that nobody can foresee, and that is used once.
+/// An unpredictable number that is used once.
 pub type Nonce = [u8; NONCE_BYTES];
 
-/// That somebody has the key.
+/// Proof that the sender has the key.
 pub type Proof = [u8; PROOF_BYTES];
 
-/// Purpose of a proof. A proof that was made for one purpose is worth nothing for another.
+/// Purpose of a proof. A proof for one purpose is not valid for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Purpose {
-    /// The side of a TCP connection that was called proves itself to the caller.
+    /// The called side of a TCP connection authenticates to the caller.
     TcpCalled,
-    /// The caller proves itself to the side that was called.
+    /// The caller authenticates to the called side.
     TcpCaller,
-    /// A name under which nodes of a host find each other.
+    /// Name by which nodes of a host find each other.
     MeetingPlace,
-    /// Whoever sends a question or an answer in a datagram proves itself.
+    /// The sender of a greeting or of its answer in a datagram authenticates.
     DatagramGreeting,
-    /// The key of a link over datagrams.
+    /// Key of a link over datagrams.
     DatagramLink,
-    /// A nonce of a link over datagrams, for one of its lives.
+    /// Nonce of a link over datagrams, for one of its lives.
     DatagramNonce,
-    /// A consumer proves itself at a builder's door.
+    /// A consumer authenticates at a builder unit's door.
     Consumer,
-    /// A builder's door proves itself to a consumer.
+    /// A builder unit's door authenticates to a consumer.
     ConsumersDoor,
 }
 
 impl Purpose {
-    /// Prefix of everything that is proven for this purpose. Part of the protocol.
+    /// Returns the prefix of the proven data for this purpose. Part of the protocol.
     #[must_use]
     pub const fn label(self) -> &'static str {
         match self {
@@ -74,32 +74,32 @@ impl Purpose {
     }
 }
 
-/// The system has no randomness to give.
+/// The system provides no randomness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the operating system gives no random bytes (getrandom)")]
+#[error("the operating system provides no random bytes (getrandom)")]
 pub struct NoRandomness;
 
-/// The key of a run. Cheap to clone; it never shows what it is.
+/// The key of a run. Cheap to clone; its bytes are never printed.
 #[derive(Clone)]
 pub struct RunKey(Arc<hmac::Key>);
 
 impl RunKey {
-    /// The key with these bytes.
+    /// Creates the key with these bytes.
     #[must_use]
     pub fn new(secret: &[u8; KEY_BYTES]) -> Self {
         Self(Arc::new(hmac::Key::new(hmac::HMAC_SHA256, secret)))
     }
 
-    /// A new key, which is nowhere else.
+    /// Creates a new random key.
     ///
     /// # Errors
-    /// The system has no randomness.
+    /// If the system provides no randomness.
     pub fn random() -> Result<Self, NoRandomness> {
         Ok(Self::new(&random()?))
     }
 
-    /// Proves that this node has the key, of `parts`: what both sides have said. Where one part ends and the next begins is
-    /// covered, too.
+    /// Returns the proof that this node has the key. `parts` is the data that both sides have sent. The proof also covers the
+    /// boundaries between the parts.
     #[must_use]
     pub fn prove(&self, purpose: Purpose, parts: &[&[u8]]) -> Proof {
         let mut context = hmac::Context::with_key(&self.0);
@@ -109,7 +109,7 @@ impl RunKey {
         proof
     }
 
-    /// Whether `proof` proves that its sender has the key. Takes the same time whatever is wrong with it.
+    /// Returns whether `proof` proves that its sender has the key. Takes constant time.
     #[must_use]
     pub fn is_proof(&self, purpose: Purpose, parts: &[&[u8]], proof: &[u8]) -> bool {
         let mut said = Vec::with_capacity(256);
@@ -117,7 +117,7 @@ impl RunKey {
         hmac::verify(&self.0, &said, proof).is_ok()
     }
 
-    /// A name that nobody can guess without the key, of hexadecimal digits: the same for all who have the key.
+    /// Returns a name of hexadecimal digits that cannot be guessed without the key and is the same for all holders of the key.
     #[must_use]
     pub fn secret_name(&self, name: &str) -> String {
         use fmt::Write;
@@ -130,7 +130,7 @@ impl RunKey {
     }
 }
 
-/// Gives everything that a proof covers to `take`: the label, then each part behind its length.
+/// Passes everything that a proof covers to `take`: the label, then each part preceded by its length.
 fn feed(purpose: Purpose, parts: &[&[u8]], mut take: impl FnMut(&[u8])) {
     for part in std::iter::once(purpose.label().as_bytes()).chain(parts.iter().copied()) {
         take(&(part.len() as u64).to_le_bytes());
@@ -144,10 +144,10 @@ impl fmt::Debug for RunKey {
     }
 }
 
-/// A nonce from the operating system.
+/// Returns a nonce from the operating system.
 ///
 /// # Errors
-/// The system has none.
+/// If the system provides no randomness.
 pub fn nonce() -> Result<Nonce, NoRandomness> {
     random()
 }
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_proof_is_the_documented_hmac() {
-        // Made with Python: hmac.new(bytes([7])*32, message, "sha256") with the message that the page describes.
+        // Computed with Python: hmac.new(bytes([7])*32, message, "sha256"), with the message described on the page.
         let proof = key(7).prove(Purpose::TcpCaller, &[b"one", b""]);
         let expected = [
             0x17, 0x8b, 0x0f, 0xd7, 0x6f, 0xdb, 0x99, 0xea, 0xf7, 0x33, 0x97, 0xef, 0xf9, 0xcf, 0xfe, 0xa0,
@@ -181,11 +181,11 @@ mod tests {
     }
 
     #[test]
-    fn a_proof_is_for_one_purpose_and_one_division_into_parts() {
+    fn a_proof_is_valid_for_one_purpose_and_one_division_into_parts() {
         let parts: [&[u8]; 2] = [b"ab", b"c"];
         let proof = key(1).prove(Purpose::TcpCalled, &parts);
         assert!(key(1).is_proof(Purpose::TcpCalled, &parts, &proof));
-        assert!(!key(1).is_proof(Purpose::TcpCaller, &parts, &proof), "sent back to who made it");
+        assert!(!key(1).is_proof(Purpose::TcpCaller, &parts, &proof), "reflected to its sender");
         assert!(!key(1).is_proof(Purpose::TcpCalled, &[b"a", b"bc"], &proof));
         assert!(!key(1).is_proof(Purpose::TcpCalled, &parts[..1], &proof));
         assert!(!key(2).is_proof(Purpose::TcpCalled, &parts, &proof), "another key");
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn nonces_and_names_differ_and_a_key_does_not_show_itself() {
+    fn nonces_and_names_differ_and_a_key_is_not_printed() {
         assert_ne!(nonce().unwrap(), nonce().unwrap());
         assert_eq!(key(1).secret_name("ru0").len(), 32);
         assert_ne!(key(1).secret_name("ru0"), key(1).secret_name("ru1"));
@@ -204,7 +204,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_change_of_what_was_said_spoils_a_proof(
+        fn any_change_of_the_data_invalidates_a_proof(
             said in proptest::collection::vec(any::<u8>(), 1..200),
             at in any::<prop::sample::Index>(),
             flip in 1_u8..,

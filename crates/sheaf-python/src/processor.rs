@@ -79,7 +79,8 @@ impl Processor {
     /// nothing to judge. Returns statistics: `judged` (events), `filter_ns`, `worker_ns` and `idle_ns` (processor time).
     fn work<'py>(&self, py: Python<'py>, judge: Py<PyAny>) -> PyResult<Bound<'py, PyDict>> {
         let joined = self.joined.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let joined = joined.ok_or_else(|| PyRuntimeError::new_err("a processor can work only once; join again"))?;
+        let joined =
+            joined.ok_or_else(|| PyRuntimeError::new_err("a processor can work only once; join again"))?;
         let mut filter = PythonFilter::new(judge, Arc::new(self.welcome.tags.clone()));
         let times = py.detach(|| joined.run(&mut filter, &self.stop)).map_err(sheaf_error)?;
         let done = PyDict::new(py);

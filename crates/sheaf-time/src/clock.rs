@@ -1,4 +1,4 @@
-//! A source's clock: a counter of some width that counts ticks of some length, on the common timeline.
+//! Clock of a source: maps a counter of any width and tick length to the common timeline.
 
 use crate::{Moment, Picos};
 
@@ -7,23 +7,23 @@ use crate::{Moment, Picos};
 pub struct ClockConfig {
     /// Duration of a tick.
     pub tick: Picos,
-    /// Bits of the counter, 1 to 64; it begins anew at zero after its largest value.
+    /// Number of bits of the counter, 1 to 64. It restarts at zero after its largest value.
     pub bits: u32,
-    /// Where the timeline is when the counter is zero for the first time, in picoseconds: cables, and clocks that were not
-    /// reset together. What would be before the timeline is not read.
+    /// Position on the timeline when the counter is zero for the first time, in picoseconds. Compensates cable lengths, and clocks
+    /// that were not reset together. Readings before the timeline's zero are refused.
     pub offset_ps: i64,
 }
 
-/// Why a configuration describes no clock, or a reading is no moment.
+/// An invalid clock configuration, or a reading that cannot be converted to a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClockError {
-    /// A tick of no length.
+    /// The tick has no length.
     #[error("a clock's tick is 0 ps; it must be longer")]
     NoTick,
-    /// No counter has so many bits.
+    /// The number of bits is out of range.
     #[error("a clock's counter has {0} bits; it must have 1 to 64")]
     Width(u32),
-    /// More than the counter can hold.
+    /// The reading exceeds the range of the counter.
     #[error("reading {reading} does not fit into the clock's {bits} bits")]
     TooLarge {
         /// Value that was read.
@@ -31,8 +31,8 @@ pub enum ClockError {
         /// Number of bits of the counter.
         bits: u32,
     },
-    /// Before the timeline's zero, or more than 213 days after it.
-    #[error("reading {reading} in lap {lap} lies outside of the timeline; check the clock's offset")]
+    /// The moment is before the timeline's zero, or more than 213 days after it.
+    #[error("reading {reading} in lap {lap} is outside the timeline; check the clock's offset")]
     OffTimeline {
         /// Value that was read.
         reading: u64,
@@ -41,20 +41,19 @@ pub enum ClockError {
     },
 }
 
-/// Follows a counter over its roll-overs.
+/// Converts readings of a counter, across its roll-overs.
 ///
-/// A reading belongs to the lap that makes its distance from the latest reading smallest: the counter may run forward by
-/// less than half its range between two readings, and readings may be out of order by as much. The first reading is in
-/// lap 0.
+/// A reading belongs to the lap that minimises its distance from the latest reading. So the counter may advance by less than half
+/// its range between two readings, and readings may be out of order by the same amount. The first reading is in lap 0.
 #[derive(Clone, Debug)]
 pub struct Clock {
     config: ClockConfig,
-    /// The latest reading with its laps.
+    /// Latest reading, including its laps.
     latest: Option<u128>,
 }
 
 impl Clock {
-    /// A clock that was not read yet.
+    /// Creates a clock that has not been read yet.
     ///
     /// # Errors
     /// [`ClockError::NoTick`], [`ClockError::Width`].
@@ -68,10 +67,10 @@ impl Clock {
         Ok(Self { config, latest: None })
     }
 
-    /// The moment of a reading.
+    /// Returns the moment of a reading.
     ///
     /// # Errors
-    /// [`ClockError::TooLarge`] and [`ClockError::OffTimeline`]; the clock is as it was before.
+    /// [`ClockError::TooLarge`] and [`ClockError::OffTimeline`]. The clock is unchanged.
     pub fn read(&mut self, reading: u64) -> Result<Moment, ClockError> {
         let ClockConfig { bits, tick, offset_ps } = self.config;
         let range = 1_u128 << bits;
@@ -84,7 +83,7 @@ impl Clock {
         };
         let off =
             || ClockError::OffTimeline { reading, lap: u64::try_from(ticks / range).unwrap_or(u64::MAX) };
-        // Up to 2^65 ticks of up to 2^64 ps: the product may not fit, the moment then certainly does not.
+        // Up to 2^65 ticks of up to 2^64 ps: if the product overflows, so does the moment.
         let ps =
             ticks.checked_mul(u128::from(tick.0)).and_then(|ps| i128::try_from(ps).ok()).ok_or_else(off)?;
         let moment = u64::try_from(ps.saturating_add(i128::from(offset_ps))).map_err(|_| off())?;
@@ -93,7 +92,7 @@ impl Clock {
     }
 }
 
-/// The number that is `reading` modulo `range` and nearest to `latest`; of two the later.
+/// Returns the number that is `reading` modulo `range` and nearest to `latest`; the later one if two are equally near.
 fn nearest(latest: u128, reading: u128, range: u128) -> u128 {
     let ahead = (range + reading - latest % range) % range;
     let behind = range - ahead;

@@ -3,12 +3,12 @@
 use crate::{Moment, Picos};
 use std::collections::VecDeque;
 
-/// When an item belongs to the cluster before it.
+/// Condition for an item to belong to the cluster before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// If it comes at most this long after the cluster's last item: a chain, ended by a gap.
+    /// At most this long after the last item of the cluster: a chain, ended by a gap.
     Gap(Picos),
-    /// If it comes at most this long after the cluster's first item.
+    /// At most this long after the first item of the cluster.
     Window(Picos),
 }
 
@@ -17,45 +17,45 @@ pub enum Rule {
 pub struct CoincidenceConfig {
     /// Rule by which items form a cluster.
     pub rule: Rule,
-    /// Minimum number of different sources in a cluster; clusters with fewer are counted and left out.
+    /// Minimum number of different sources in a cluster. Clusters with fewer are counted and discarded.
     pub min_sources: usize,
-    /// Maximum number of items in a cluster; a larger cluster is cut, counted, and a new one begins. At least one.
+    /// Maximum number of items in a cluster, at least 1. A larger cluster is cut and counted, and a new one begins.
     pub max_items: usize,
 }
 
-/// Items that belong together, in order of time; of the same moment, in order of their sources.
+/// Items that belong together, in order of time. Items of the same moment are in order of their sources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cluster<T> {
-    /// Source (its place), moment and item.
+    /// Source index, moment and item.
     pub items: Vec<(usize, Moment, T)>,
     /// Number of different sources.
     pub sources: usize,
 }
 
 impl<T> Cluster<T> {
-    /// When its first item was.
+    /// Returns the moment of the first item.
     #[must_use]
     pub fn begin(&self) -> Moment {
         self.items.first().map_or(Moment::ZERO, |(_, at, _)| *at)
     }
 
-    /// When its last item was.
+    /// Returns the moment of the last item.
     #[must_use]
     pub fn end(&self) -> Moment {
         self.items.last().map_or(Moment::ZERO, |(_, at, _)| *at)
     }
 }
 
-/// The findings.
+/// Counts of clusters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CoincidenceStats {
-    /// Clusters, with however many sources.
+    /// Number of clusters with any number of sources.
     pub clusters: u64,
-    /// Of them, with enough sources.
+    /// Number of clusters with enough sources.
     pub coincidences: u64,
-    /// Clusters that were cut because they had too many items.
+    /// Number of clusters that were cut because they had too many items.
     pub cut: u64,
-    /// In slices: clusters that reach the end of the overlap, where what follows is not seen.
+    /// Number of clusters of slices that reach the end of the overlap, so that later items may be missing.
     pub truncated: u64,
 }
 
@@ -68,7 +68,7 @@ impl std::ops::AddAssign for CoincidenceStats {
     }
 }
 
-/// Collects items, given in order, to clusters.
+/// Collects items, passed in order, into clusters.
 #[derive(Clone, Debug)]
 struct Collector<T> {
     config: CoincidenceConfig,
@@ -81,7 +81,7 @@ impl<T> Collector<T> {
         Self { config, open: Vec::new(), stats: CoincidenceStats::default() }
     }
 
-    /// Whether something at `at` would belong to the open cluster.
+    /// Returns whether an item at `at` would belong to the open cluster.
     fn belongs(&self, at: Moment) -> bool {
         match (self.config.rule, self.open.first(), self.open.last()) {
             (Rule::Gap(gap), _, Some((_, last, _))) => at.since(*last) <= gap,
@@ -90,7 +90,7 @@ impl<T> Collector<T> {
         }
     }
 
-    /// Takes the next item; gives the cluster that it ended.
+    /// Takes the next item. Returns the cluster that it ends, if any.
     fn push(&mut self, source: usize, at: Moment, item: T) -> Option<Vec<(usize, Moment, T)>> {
         let is_full = self.open.len() >= self.config.max_items.max(1);
         let belongs = self.belongs(at);
@@ -100,7 +100,7 @@ impl<T> Collector<T> {
         (!ended.is_empty()).then_some(ended)
     }
 
-    /// Books an ended cluster; gives it if it has enough sources.
+    /// Counts an ended cluster. Returns it if it has enough sources.
     fn book(&mut self, items: Vec<(usize, Moment, T)>) -> Option<Cluster<T>> {
         let mut seen: Vec<usize> = items.iter().map(|(source, _, _)| *source).collect();
         seen.sort_unstable();
@@ -112,12 +112,12 @@ impl<T> Collector<T> {
     }
 }
 
-/// Finds the coincidences of several sources, each of which gives its items in order. An item is looked at when all sources
-/// have come as far; so each is told [how far](Coincidence::advance) a silent one has come, too.
+/// Finds the coincidences of several sources, each of which delivers its items in order. An item is processed when all sources
+/// have reached its time, so silent sources must be [advanced](Coincidence::advance).
 #[derive(Clone, Debug)]
 pub struct Coincidence<T> {
     queues: Vec<Queue<T>>,
-    /// Maximum number of items held of each source.
+    /// Maximum number of waiting items per source.
     queue_items: usize,
     collector: Collector<T>,
 }
@@ -125,23 +125,23 @@ pub struct Coincidence<T> {
 #[derive(Clone, Debug)]
 struct Queue<T> {
     items: VecDeque<(Moment, T)>,
-    /// Whatever comes is at this moment or later.
+    /// Watermark: later items are at this moment or after it.
     reached: Moment,
 }
 
 impl<T> Coincidence<T> {
-    /// Coincidences of `sources` sources, which are called by their places, from 0. Of each, up to `queue_items` items, at
-    /// least one, are held while others have not come so far.
+    /// Creates a search among `sources` sources, which are numbered from 0. Up to `queue_items` items (at least 1) of each
+    /// source wait while other sources have not reached their time.
     #[must_use]
     pub fn new(sources: usize, queue_items: usize, config: CoincidenceConfig) -> Self {
         let queues = (0..sources).map(|_| Queue { items: VecDeque::new(), reached: Moment::ZERO }).collect();
         Self { queues, queue_items: queue_items.max(1), collector: Collector::new(config) }
     }
 
-    /// Takes an item that is not before the one before of the same source.
+    /// Takes an item that is not earlier than the previous one of the same source.
     ///
     /// # Errors
-    /// Gives it back while as many as allowed wait: another source has not come so far. Poll, or advance that source.
+    /// Returns the item if the queue is full because another source has not reached its time. Poll, or advance that source.
     pub fn push(&mut self, source: usize, at: Moment, item: T) -> Result<(), T> {
         let queue = &mut self.queues[source];
         if queue.items.len() >= self.queue_items {
@@ -153,18 +153,18 @@ impl<T> Coincidence<T> {
         Ok(())
     }
 
-    /// Nothing comes from `source` before `at` any more.
+    /// Declares that `source` delivers no more items before `at`.
     pub fn advance(&mut self, source: usize, at: Moment) {
         let queue = &mut self.queues[source];
         queue.reached = queue.reached.max(at);
     }
 
-    /// Nothing more comes from `source`.
+    /// Declares that `source` delivers no more items.
     pub fn end(&mut self, source: usize) {
         self.queues[source].reached = Moment::MAX;
     }
 
-    /// The next coincidence.
+    /// Returns the next coincidence.
     pub fn poll(&mut self) -> Option<Cluster<T>> {
         while let Some((source, at, item)) = self.next_item() {
             let ended = self.collector.push(source, at, item);
@@ -180,11 +180,11 @@ impl<T> Coincidence<T> {
         self.collector.book(items).or_else(|| self.poll())
     }
 
-    /// The earliest item, if none that is earlier can come.
+    /// Returns the earliest item, if no earlier one can follow.
     fn next_item(&mut self) -> Option<(usize, Moment, T)> {
         let (source, earliest) = self.queues.iter().enumerate().min_by_key(|(_, queue)| queue.earliest())?;
         let at = earliest.earliest();
-        // Of a source that has come to this moment without an item, one of the same moment may still come.
+        // A source that has reached this moment without an item may still deliver one of the same moment.
         let undecided = |queue: &Queue<T>| queue.items.is_empty() && queue.reached <= at;
         if earliest.items.is_empty() || self.queues[..source].iter().any(undecided) {
             return None;
@@ -193,7 +193,7 @@ impl<T> Coincidence<T> {
         Some((source, at, item))
     }
 
-    /// The findings so far.
+    /// Returns the counts so far.
     #[must_use]
     pub fn stats(&self) -> CoincidenceStats {
         self.collector.stats
@@ -201,18 +201,18 @@ impl<T> Coincidence<T> {
 }
 
 impl<T> Queue<T> {
-    /// The moment of the next item, or the earliest that it can have.
+    /// Returns the moment of the next item, or the earliest possible one.
     fn earliest(&self) -> Moment {
         self.items.front().map_or(self.reached, |(at, _)| *at)
     }
 }
 
-/// The coincidences that begin in `[begin, end)`, out of the items of a time slice with overlaps, sorted by moment.
+/// Returns the coincidences that begin in `[begin, end)`, given the items of a time slice with overlaps, sorted by moment.
 ///
 /// For [`Rule::Gap`], every cluster of the timeline is found in exactly one slice if the overlap before a slice is at
 /// least the gap, and that after it at least as long as the longest cluster and the gap. Clusters that reach beyond
-/// `seen_to`, the end of the overlap, are counted as truncated. For [`Rule::Window`] where a cluster begins depends on
-/// all clusters before; there clusters of a slice begin anew with the first item in it.
+/// `seen_to`, the end of the overlap, are counted as truncated. For [`Rule::Window`], the begin of a cluster depends on all
+/// earlier clusters; there, the first cluster of a slice begins with its first item.
 pub fn of_slice<T: Clone>(
     config: CoincidenceConfig,
     items: &[(usize, Moment, T)],
@@ -235,7 +235,7 @@ pub fn of_slice<T: Clone>(
         let before = collector.stats.cut;
         let ended = collector.push(*source, *at, item.clone());
         if !ended.as_deref().is_some_and(is_here) {
-            // What is cut in the overlap is cut in another slice, too, and counted there.
+            // A cluster that is cut in the overlap is also cut in another slice, and counted there.
             collector.stats.cut = before;
             continue;
         }

@@ -1,36 +1,36 @@
-//! Items of one source in order, as far as its disorder is bounded.
+//! Sorts the items of one source, whose disorder is bounded.
 //!
-//! Front ends read channel by channel, so a source's items come nearly in order: of the self-triggered data that this was
-//! tried on, 9 to 47 % are earlier than one before them, by up to 226 ticks within a chip's readout and by up to 65,539
-//! where time markers are late.
+//! Front ends read channel by channel, so a source's items are nearly in order. In the self-triggered data that this was tested
+//! with, 9 to 47 % of the items are earlier than a preceding one, by up to 226 ticks within a chip's readout and by up to 65,539
+//! if time markers are late.
 
 use crate::{Moment, Picos};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Puts items in order that come at most `tolerance` too late.
+/// Sorts items that arrive at most `tolerance` too late.
 #[derive(Clone, Debug)]
 pub struct Disorder<T> {
     tolerance: Picos,
     capacity: usize,
     held: BinaryHeap<Reverse<Held<T>>>,
     next: u64,
-    /// The latest moment seen, and where everything before is out.
+    /// Latest moment seen, and the moment before which all items have been returned.
     latest: Moment,
     out: Moment,
     stats: DisorderStats,
 }
 
-/// Counts of items on their way through a [`Disorder`].
+/// Counts of items of a [`Disorder`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DisorderStats {
-    /// Items given.
+    /// Number of items pushed.
     pub items: u64,
-    /// Of them, earlier than one before.
+    /// Number of items that were earlier than a preceding one.
     pub unsorted: u64,
-    /// Of them, refused: items of their time were out already.
+    /// Number of items that were refused because later items had been returned already.
     pub late: u64,
-    /// Items that went out before their time was over, because so many were held.
+    /// Number of items that were returned before the tolerance was over, because the capacity was exhausted.
     pub forced: u64,
 }
 
@@ -65,7 +65,7 @@ impl<T> Held<T> {
 }
 
 impl<T> Disorder<T> {
-    /// Room for `capacity` items, at least one, that may come by `tolerance` too late.
+    /// Creates a sorter with room for `capacity` items (at least 1) that may be late by `tolerance`.
     #[must_use]
     pub fn new(tolerance: Picos, capacity: usize) -> Self {
         Self {
@@ -82,7 +82,7 @@ impl<T> Disorder<T> {
     /// Takes an item. Items of the same moment keep their order.
     ///
     /// # Errors
-    /// Gives back an item that is too late, and counts it.
+    /// Returns an item that is too late, and counts it.
     pub fn push(&mut self, at: Moment, item: T) -> Result<(), T> {
         self.stats.items += 1;
         if at < self.latest {
@@ -98,24 +98,24 @@ impl<T> Disorder<T> {
         Ok(())
     }
 
-    /// The source's time is `at` now, as a time marker says: what is older than the tolerance goes out, though no item
-    /// came.
+    /// Advances the source's time to `at`, as reported by a time marker. Items older than the tolerance can then be popped, even if
+    /// no other item has arrived.
     pub fn advance(&mut self, at: Moment) {
         self.latest = self.latest.max(at);
     }
 
-    /// Nothing more comes: everything may go out.
+    /// Declares that no more items follow. All items can be popped.
     pub fn finish(&mut self) {
         self.latest = Moment::MAX;
     }
 
-    /// Where everything that comes is later, unless it is late.
+    /// Returns the watermark: all further items are later, except for late ones.
     #[must_use]
     pub fn watermark(&self) -> Moment {
         if self.latest == Moment::MAX { Moment::MAX } else { (self.latest - self.tolerance).max(self.out) }
     }
 
-    /// The next item in order, if its time is over or too many are held.
+    /// Returns the next item in order, if the tolerance is over or the capacity is exceeded.
     pub fn pop(&mut self) -> Option<(Moment, T)> {
         let is_due = self.held.peek()?.0.at <= self.watermark();
         if !is_due && self.held.len() <= self.capacity {

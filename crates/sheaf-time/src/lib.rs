@@ -1,21 +1,21 @@
-//! Events out of times: for detectors whose front ends have no event number.
+//! Building events by time, for detectors whose front ends have no event numbers.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
 //! | [`moment`] | [`Moment`] and [`Picos`]: the common timeline of all sources, in picoseconds |
-//! | [`clock`] | [`Clock`]: a source's counter, of few bits and any tick, on that timeline |
-//! | [`disorder`] | [`Disorder`]: items of one source put in order, as far as its disorder is bounded |
-//! | [`slices`] | [`Slicer`]: items in order to time slices of fixed length, with overlap before and after |
-//! | [`coincidence`] | [`Coincidence`]: items of many sources to clusters, by a gap or a window; and of one slice alone |
+//! | [`clock`] | [`Clock`]: maps a source's counter, of any width and tick, to that timeline |
+//! | [`disorder`] | [`Disorder`]: sorts the items of one source, whose disorder is bounded |
+//! | [`slices`] | [`Slicer`]: divides sorted items into time slices of fixed length, with overlap before and after |
+//! | [`coincidence`] | [`Coincidence`]: groups items of many sources into clusters, by a gap or a window; also within one slice |
 //!
-//! The machines are generic over what an item is and do not look at it. They have no clock, no thread and no input or
-//! output; the same calls give the same answers. Each is bounded, and counts under a name what its bound cost.
+//! The machines are generic over the type of items and do not inspect them. They have no clock, no thread and no input or
+//! output; the same calls give the same answers. Each is bounded and counts the losses caused by its bound.
 //!
 //! # How they fit together
-//! A time slice is an event like any other: its number is the event id, its fragments are what each source saw in it. So a
-//! source cuts what it sees into slices ([`Clock`], [`Disorder`], [`Slicer`]), readout units and builders treat them as
-//! events, and clusters are looked for in built slices, on as many builders as there are. [`coincidence::of_slice`] finds in
-//! each slice the clusters that begin in it: with overlaps that are long enough every cluster is found in exactly one.
+//! A time slice is an event like any other: its number is the event id, and its fragments are the data of each source in that
+//! time. A source divides its data into slices ([`Clock`], [`Disorder`], [`Slicer`]), readout units and builder units treat them
+//! as events, and clusters are searched for in built slices, in parallel on all builder units. [`coincidence::of_slice`] finds the
+//! clusters that begin in a slice: if the overlaps are long enough, every cluster is found in exactly one slice.
 //! [`Coincidence`] does the same in one place, without slices.
 
 #![forbid(unsafe_code)]

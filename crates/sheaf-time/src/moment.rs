@@ -3,28 +3,28 @@
 use std::fmt;
 use std::ops::{Add, Sub};
 
-/// A duration in picoseconds. Ticks of detector clocks are mostly no whole nanoseconds: 44.44 MHz are 22.5 ns. Arithmetic
-/// saturates; the longest is 213 days.
+/// A duration in picoseconds. Ticks of detector clocks are often not whole nanoseconds: 44.44 MHz corresponds to 22.5 ns.
+/// Arithmetic saturates; the maximum is 213 days.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Picos(pub u64);
 
 impl Picos {
-    /// No time at all.
+    /// Zero duration.
     pub const ZERO: Self = Self(0);
 
-    /// `value` nanoseconds.
+    /// Converts nanoseconds.
     #[must_use]
     pub const fn from_nanos(value: u64) -> Self {
         Self(value.saturating_mul(1_000))
     }
 
-    /// Whole nanoseconds, rounded down.
+    /// Returns whole nanoseconds, rounded down.
     #[must_use]
     pub const fn as_nanos(self) -> u64 {
         self.0 / 1_000
     }
 
-    /// `count` times as long.
+    /// Returns `count` times this duration.
     #[must_use]
     pub const fn times(self, count: u64) -> Self {
         Self(self.0.saturating_mul(count))
@@ -49,15 +49,14 @@ impl fmt::Display for Picos {
     }
 }
 
-/// A point on the timeline that all sources share: picoseconds since its zero, which is where the sources' clocks were
-/// reset.
+/// A point on the timeline that all sources share: picoseconds since the reset of the sources' clocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Moment(pub u64);
 
 impl Moment {
-    /// Where the timeline begins.
+    /// Begin of the timeline.
     pub const ZERO: Self = Self(0);
-    /// Later than anything.
+    /// Latest possible moment.
     pub const MAX: Self = Self(u64::MAX);
 
     /// Returns the time since `earlier`; zero if it is later.
@@ -99,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_of_the_timeline_are_no_places_to_fall_off() {
+    fn arithmetic_saturates_at_the_ends_of_the_timeline() {
         assert_eq!(Moment::MAX + Picos(1), Moment::MAX);
         assert_eq!(Moment(3) - Picos(4), Moment::ZERO);
         assert_eq!(Moment(3).since(Moment(4)), Picos::ZERO);

@@ -1,5 +1,5 @@
-//! Time slices: the timeline cut into pieces of one length, each with what was seen in it and, on request, some of what was
-//! seen just before and after.
+//! Time slices: the timeline divided into intervals of equal length, each with its items and optionally those shortly before and
+//! after it.
 
 use crate::{Moment, Picos};
 use std::collections::VecDeque;
@@ -7,26 +7,26 @@ use std::collections::VecDeque;
 /// Division of the timeline into slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SliceConfig {
-    /// Duration of a slice, not zero. Slice `n` begins at `n` times this.
+    /// Duration of a slice, not zero. Slice `n` begins at `n * length`.
     pub length: Picos,
     /// Time before a slice that also belongs to it.
     pub before: Picos,
     /// Time after a slice that also belongs to it.
     pub after: Picos,
-    /// Maximum number of items in a slice; further items are left out and counted.
+    /// Maximum number of items in a slice. Further items are dropped and counted.
     pub max_items: usize,
-    /// Maximum number of consecutive slices without items that are given. Further empty slices are skipped and counted:
-    /// an hour without a source is not billions of empty slices.
+    /// Maximum number of consecutive empty slices that are returned. Further ones are skipped and counted, so that an hour
+    /// without data does not yield billions of empty slices.
     pub max_empty: u64,
 }
 
-/// Why a configuration cuts nothing.
+/// An invalid configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SliceError {
-    /// Slices of no length.
-    #[error("time slices have no length; give them one")]
+    /// The slices have no length.
+    #[error("the length of time slices must be greater than zero")]
     NoLength,
-    /// Overlaps so long that an item is in more slices than make sense.
+    /// The overlaps are so long that an item would be in too many slices.
     #[error(
         "an overlap of {before} before and {after} after is more than {MOST_LENGTHS} slices of {length}; make the slices longer or the overlaps shorter"
     )]
@@ -40,12 +40,14 @@ pub enum SliceError {
     },
 }
 
-/// The overlaps of a slice are together at most so many lengths.
+/// Maximum sum of the overlaps of a slice, in lengths of a slice.
 pub const MOST_LENGTHS: u64 = 16;
 
 impl SliceConfig {
+    /// Checks the configuration.
+    ///
     /// # Errors
-    /// Why it cuts nothing.
+    /// If the length is zero or the overlaps are too long.
     pub fn check(&self) -> Result<(), SliceError> {
         let Self { length, before, after, .. } = *self;
         if length == Picos::ZERO {
@@ -57,26 +59,26 @@ impl SliceConfig {
         Ok(())
     }
 
-    /// The slice that a moment is in, overlaps aside.
+    /// Returns the slice that contains a moment, without regard to overlaps.
     #[must_use]
     pub fn number(&self, at: Moment) -> u64 {
         at.0 / self.length.0
     }
 
-    /// Where slice `number` begins, overlaps aside.
+    /// Returns the begin of slice `number`, without its overlap.
     #[must_use]
     pub fn begin(&self, number: u64) -> Moment {
         Moment(self.length.times(number).0)
     }
 
-    /// The first and the last slice that an item at `at` is in.
+    /// Returns the first and the last slice that contain an item at `at`.
     fn slices_of(&self, at: Moment) -> (u64, u64) {
-        // Slice n holds [n * length - before, (n + 1) * length + after).
+        // Slice n contains [n * length - before, (n + 1) * length + after).
         let first = if at.0 < self.after.0 { 0 } else { self.number(at - self.after) };
         (first, self.number(at + self.before))
     }
 
-    /// The moment from which on nothing belongs to slice `number` any more.
+    /// Returns the end of slice `number` including its overlap.
     fn end(&self, number: u64) -> Moment {
         self.begin(number.saturating_add(1)) + self.after
     }
@@ -85,44 +87,44 @@ impl SliceConfig {
 /// The data of one source for one slice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slice<T> {
-    /// Which slice.
+    /// Number of the slice.
     pub number: u64,
     /// Items in order, including those of the overlaps.
     pub items: Vec<(Moment, T)>,
 }
 
-/// Counts of slices, and of the cost of the bounds.
+/// Counts of slices, and of losses caused by the bounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SlicerStats {
-    /// Slices given.
+    /// Number of slices returned.
     pub slices: u64,
-    /// Of them, empty.
+    /// Number of returned slices that were empty.
     pub empty: u64,
-    /// Slices passed over, because too many in a row are empty.
+    /// Number of slices skipped because too many consecutive ones were empty.
     pub passed: u64,
-    /// Items left out of a full slice.
+    /// Number of items dropped because their slice was full.
     pub left_out: u64,
 }
 
-/// Cuts the items of one source, which come in order, into slices. The first slice is the first that has an item; from
-/// there on every slice is given, the empty ones too: that a source saw nothing is an answer.
+/// Divides the items of one source, which arrive in order, into slices. The first slice is the first that has an item. From there
+/// on every slice is returned, including empty ones: that a source has no data is information, too.
 #[derive(Clone, Debug)]
 pub struct Slicer<T> {
     config: SliceConfig,
-    /// Slices that have items or are before one that has, from `next` on.
+    /// Slices from `next` on that have items or are before a slice with items.
     open: VecDeque<Slice<T>>,
     next: Option<u64>,
-    /// Everything that comes is at this moment or later.
+    /// Watermark: later items are at this moment or after it.
     reached: Moment,
     empty_in_a_row: u64,
     stats: SlicerStats,
 }
 
 impl<T: Clone> Slicer<T> {
-    /// A slicer that saw nothing yet.
+    /// Creates a slicer.
     ///
     /// # Errors
-    /// Why the configuration cuts nothing.
+    /// If the configuration is invalid.
     pub fn new(config: SliceConfig) -> Result<Self, SliceError> {
         config.check()?;
         Ok(Self {
@@ -135,13 +137,13 @@ impl<T: Clone> Slicer<T> {
         })
     }
 
-    /// Begins with slice `number` instead of the first that has an item, so that several sources begin together. Only
+    /// Begins with slice `number` instead of the first that has an item, so that several sources begin together. Must be called
     /// before the first item.
     pub fn begin_with(&mut self, number: u64) {
         self.next.get_or_insert(number);
     }
 
-    /// Takes an item that is not before the one before.
+    /// Takes an item that is not earlier than the previous one.
     pub fn push(&mut self, at: Moment, item: T) {
         debug_assert!(at >= self.reached, "items come in order");
         self.reached = at;
@@ -158,7 +160,7 @@ impl<T: Clone> Slicer<T> {
         }
     }
 
-    /// The open slice of this number. At most a few lengths of overlap lie between the first open slice and the last.
+    /// Returns the open slice with this number. The overlaps limit the number of open slices.
     fn open_slice(&mut self, number: u64) -> &mut Slice<T> {
         let place = self.open.partition_point(|slice| slice.number < number);
         if self.open.get(place).is_none_or(|slice| slice.number != number) {
@@ -167,17 +169,17 @@ impl<T: Clone> Slicer<T> {
         &mut self.open[place]
     }
 
-    /// Nothing comes before `at` any more.
+    /// Declares that no more items before `at` follow.
     pub fn advance(&mut self, at: Moment) {
         self.reached = self.reached.max(at);
     }
 
-    /// Nothing more comes at all.
+    /// Declares that no more items follow.
     pub fn finish(&mut self) {
         self.reached = Moment::MAX;
     }
 
-    /// The next slice that is whole. After [`Self::finish`] that are all with items, and the empty ones between them.
+    /// Returns the next complete slice. After [`Self::finish`], these are all slices with items, and the empty ones between them.
     pub fn poll(&mut self) -> Option<Slice<T>> {
         let next = self.next?;
         if let Some(slice) = self.open.front()
@@ -222,7 +224,7 @@ impl<T: Clone> Slicer<T> {
         Some(slice)
     }
 
-    /// Returns the counts of slices, and of the cost of the bounds.
+    /// Returns the counts of slices, and of losses caused by the bounds.
     #[must_use]
     pub fn stats(&self) -> SlicerStats {
         self.stats

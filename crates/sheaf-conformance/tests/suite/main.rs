@@ -1,3 +1,3 @@
-//! The suite, tried on the transport within a process.
+//! Runs the suite on the in-process transport.
 
 mod memory;

@@ -1,4 +1,4 @@
-//! The memory transport keeps the contract.
+//! The memory transport meets the contract.
 
 use sheaf_conformance::{Lab, Limits};
 use sheaf_transport::memory::{Doorbell, MemoryEndpoint, MemoryLimits, MemoryNetwork};

@@ -6,21 +6,21 @@ fn clock(bits: u32, tick_ps: u64, offset_ps: i64) -> Clock {
 }
 
 #[test]
-fn a_counter_that_rolls_over_goes_on() {
+fn time_continues_when_a_counter_rolls_over() {
     let mut clock = clock(8, 22_500, 0);
     let ticks = [250, 255, 3, 130].map(|reading| clock.read(reading).unwrap().0 / 22_500);
     assert_eq!(ticks, [250, 255, 259, 386]);
 }
 
 #[test]
-fn a_reading_from_just_before_the_roll_over_that_comes_after_it_is_in_the_lap_before() {
+fn a_late_reading_from_before_the_roll_over_is_in_the_previous_lap() {
     let mut clock = clock(8, 1, 0);
     let ticks = [255, 3, 254, 4].map(|reading| clock.read(reading).unwrap().0);
     assert_eq!(ticks, [255, 259, 254, 260]);
 }
 
 #[test]
-fn an_offset_moves_a_clock_and_what_lies_before_the_timeline_is_refused() {
+fn an_offset_shifts_a_clock_and_readings_before_the_timeline_are_refused() {
     let mut clock = clock(16, 1_000, -5_000);
     assert_eq!(clock.read(7), Ok(Moment(2_000)));
     assert_eq!(clock.read(4), Err(ClockError::OffTimeline { reading: 4, lap: 0 }));
@@ -29,7 +29,7 @@ fn an_offset_moves_a_clock_and_what_lies_before_the_timeline_is_refused() {
 }
 
 #[test]
-fn descriptions_of_no_clock_are_refused() {
+fn invalid_configurations_are_refused() {
     let config = ClockConfig { tick: Picos(1), bits: 0, offset_ps: 0 };
     assert_eq!(Clock::new(config).unwrap_err(), ClockError::Width(0));
     assert_eq!(Clock::new(ClockConfig { bits: 65, ..config }).unwrap_err(), ClockError::Width(65));
@@ -39,7 +39,7 @@ fn descriptions_of_no_clock_are_refused() {
 
 proptest! {
     #[test]
-    fn steps_below_half_the_range_either_way_are_followed_for_ever(
+    fn steps_below_half_the_range_in_either_direction_are_followed(
         bits in 4..=63_u32,
         steps in prop::collection::vec((0..1000_u64, 0..400_u64), 1..200),
     ) {
@@ -47,7 +47,7 @@ proptest! {
         let mut clock = clock(bits, 1, 0);
         let mut forward = 0_u128;
         for (ahead, back) in steps {
-            // Forward by up to a quarter of the range, and a look back by less than that.
+            // Forward by up to a quarter of the range, and a late reading by less than that.
             forward += range / 4 * u128::from(ahead) / 1000;
             let truth = forward.saturating_sub(range / 4 * u128::from(back) / 1000);
             let Ok(expected) = u64::try_from(truth) else { break };

@@ -8,7 +8,7 @@ const QUEUE_ITEMS: usize = 1000;
 
 type Item = (usize, Moment, usize);
 
-/// The obvious way: sort all, then cut.
+/// Reference implementation: sorts all items, then divides them.
 fn plainly(items: &[Item], rule: Rule) -> Vec<Vec<Item>> {
     let mut sorted = items.to_vec();
     sorted.sort_by_key(|(source, at, number)| (*at, *source, *number));
@@ -45,7 +45,7 @@ fn rule() -> impl Strategy<Value = Rule> {
 }
 
 #[test]
-fn a_silent_source_that_is_advanced_holds_nothing_up() {
+fn a_silent_source_that_is_advanced_does_not_block() {
     let mut coincidence = Coincidence::new(2, QUEUE_ITEMS, CONFIG);
     coincidence.push(0, Moment(100), 0).unwrap();
     assert!(coincidence.poll().is_none(), "the other may still see something at this time");
@@ -68,7 +68,7 @@ fn a_source_that_is_far_ahead_is_held_back() {
 }
 
 #[test]
-fn a_cluster_of_too_few_sources_is_counted_and_left_out() {
+fn a_cluster_of_too_few_sources_is_counted_and_discarded() {
     let mut coincidence = Coincidence::new(2, QUEUE_ITEMS, CoincidenceConfig { min_sources: 2, ..CONFIG });
     for (source, at) in [(0, 100), (0, 200), (1, 205), (0, 210)] {
         coincidence.push(source, Moment(at), ()).unwrap();
@@ -82,7 +82,7 @@ fn a_cluster_of_too_few_sources_is_counted_and_left_out() {
 }
 
 #[test]
-fn a_cluster_without_end_is_cut_and_counted() {
+fn an_endless_cluster_is_cut_and_counted() {
     let mut coincidence = Coincidence::new(1, QUEUE_ITEMS, CoincidenceConfig { max_items: 4, ..CONFIG });
     (0..10).for_each(|number| coincidence.push(0, Moment(number * 10), ()).unwrap());
     coincidence.end(0);
@@ -93,7 +93,7 @@ fn a_cluster_without_end_is_cut_and_counted() {
 
 proptest! {
     #[test]
-    fn clusters_are_those_of_sorting_everything(given in items(), rule in rule()) {
+    fn clusters_equal_those_of_the_reference_implementation(given in items(), rule in rule()) {
         let mut coincidence = Coincidence::new(3, QUEUE_ITEMS, CoincidenceConfig { rule, ..CONFIG });
         let mut found = Vec::new();
         for (source, at, number) in &given {

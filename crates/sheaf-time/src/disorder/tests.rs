@@ -6,7 +6,7 @@ fn drain(disorder: &mut Disorder<usize>) -> Vec<(Moment, usize)> {
 }
 
 #[test]
-fn what_is_too_late_is_given_back_and_counted() {
+fn an_item_that_is_too_late_is_returned_and_counted() {
     let mut disorder = Disorder::new(Picos(10), 100);
     disorder.push(Moment(100), 0).unwrap();
     disorder.push(Moment(120), 1).unwrap();
@@ -19,7 +19,7 @@ fn what_is_too_late_is_given_back_and_counted() {
 }
 
 #[test]
-fn a_time_marker_lets_items_out_though_none_comes() {
+fn a_time_marker_releases_items_without_a_new_one() {
     let mut disorder = Disorder::new(Picos(10), 100);
     disorder.push(Moment(100), 0).unwrap();
     assert!(disorder.pop().is_none());
@@ -29,7 +29,7 @@ fn a_time_marker_lets_items_out_though_none_comes() {
 
 proptest! {
     #[test]
-    fn disorder_within_the_tolerance_is_mended_and_nothing_lost(
+    fn disorder_within_the_tolerance_is_sorted_without_loss(
         steps in prop::collection::vec((0..50_u64, 0..=100_u64), 0..300),
     ) {
         let mut disorder = Disorder::new(Picos(100), usize::MAX);
@@ -49,7 +49,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_comes_what_goes_out_is_in_order_and_the_bound_holds(
+    fn output_is_in_order_and_bounded_for_any_input(
         capacity in 1..20_usize,
         moments in prop::collection::vec(0..10_000_u64, 0..300),
     ) {

@@ -13,7 +13,7 @@ fn numbers(slices: &[Slice<usize>]) -> Vec<(u64, Vec<u64>)> {
 }
 
 #[test]
-fn an_item_is_in_its_slice_and_in_those_whose_overlap_it_is_in() {
+fn an_item_is_in_its_slice_and_in_overlapping_ones() {
     let mut slicer = Slicer::new(SliceConfig { after: Picos(20), ..CONFIG }).unwrap();
     slicer.push(Moment(110), 0);
     slicer.push(Moment(150), 1);
@@ -24,7 +24,7 @@ fn an_item_is_in_its_slice_and_in_those_whose_overlap_it_is_in() {
 }
 
 #[test]
-fn a_slice_is_given_when_nothing_can_come_for_it_and_not_before() {
+fn a_slice_is_returned_once_no_item_can_follow_for_it() {
     let mut slicer = Slicer::new(SliceConfig { before: Picos(0), after: Picos(20), ..CONFIG }).unwrap();
     slicer.begin_with(1);
     slicer.push(Moment(150), 0);
@@ -37,7 +37,7 @@ fn a_slice_is_given_when_nothing_can_come_for_it_and_not_before() {
 }
 
 #[test]
-fn a_long_silence_is_not_given_slice_by_slice() {
+fn a_long_silence_is_not_returned_slice_by_slice() {
     let mut slicer =
         Slicer::new(SliceConfig { before: Picos(0), after: Picos(0), max_empty: 2, ..CONFIG }).unwrap();
     slicer.push(Moment(50), 0);
@@ -49,7 +49,7 @@ fn a_long_silence_is_not_given_slice_by_slice() {
 }
 
 #[test]
-fn a_full_slice_leaves_out_and_counts() {
+fn items_of_a_full_slice_are_dropped_and_counted() {
     let mut slicer =
         Slicer::new(SliceConfig { before: Picos(0), after: Picos(0), max_items: 2, ..CONFIG }).unwrap();
     (0..5).for_each(|number| slicer.push(Moment(number as u64), number));
@@ -59,7 +59,7 @@ fn a_full_slice_leaves_out_and_counts() {
 }
 
 #[test]
-fn slices_that_cannot_be_are_refused() {
+fn invalid_slices_are_refused() {
     let error = SliceConfig { length: Picos::ZERO, ..CONFIG }.check();
     assert_eq!(error, Err(SliceError::NoLength));
     assert!(matches!(SliceConfig { after: Picos(1600), ..CONFIG }.check(), Err(SliceError::Overlap { .. })));
@@ -67,7 +67,7 @@ fn slices_that_cannot_be_are_refused() {
 
 proptest! {
     #[test]
-    fn every_slice_has_exactly_what_lies_in_it_and_its_overlaps(
+    fn every_slice_has_exactly_the_items_in_it_and_its_overlaps(
         steps in prop::collection::vec((0..400_u64, any::<bool>()), 1..200),
         (before, after) in (0..300_u64, 0..300_u64),
     ) {
