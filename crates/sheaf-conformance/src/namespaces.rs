@@ -49,7 +49,11 @@ pub fn address(host: Host, rail: usize) -> MacAddress {
     MacAddress([2, 0x5e, 0, rail as u8, 0, host as u8 + 1])
 }
 
-fn ip(arguments: &str) -> Result<String, String> {
+/// Runs one command of `ip`, and returns what it prints.
+///
+/// # Errors
+/// The words of `ip`, or that it does not run.
+pub fn ip(arguments: &str) -> Result<String, String> {
     let run = Command::new("ip").args(arguments.split_whitespace()).output();
     let output = run.map_err(|error| format!("cannot run `ip`: {error}"))?;
     if output.status.success() {

@@ -5,10 +5,10 @@
 
 use crate::evidence::LimitedBy;
 use crate::measure::{MeasureError, one};
-use crate::result::{PointResult, columns};
+use crate::result::PointResult;
 use serde::Serialize;
 use sheaf_config::{LabPoint, ShapingPolicy};
-use sheaf_plot::{Axis, Chart, Error, Mark, Notation, Point, Reference, Series};
+use sheaf_plot::{Align, Axis, Chart, Error, Mark, Notation, Point, Reference, Series, TextTable};
 use sheaf_wire::ByteCount;
 use std::fmt::{self, Display};
 use std::path::Path;
@@ -146,11 +146,10 @@ fn found(name: &str, trials: Vec<Trial>, wire_per_payload: f64, senders: f64, co
 
 impl Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut rows = vec![
-            ["credit", "of the line", "lost", "seen waiting", "limit", "whole"].map(str::to_owned).to_vec(),
-        ];
+        let mut table = TextTable::new(&[Align::Right]);
+        table.push(["credit", "of the line", "lost", "seen waiting", "limit", "whole"]);
         for trial in &self.trials {
-            rows.push(vec![
+            table.push([
                 trial.credit_bytes.to_string(),
                 format!("{:.1} %", 100.0 * trial.efficiency),
                 trial.port_drops.to_string(),
@@ -159,7 +158,7 @@ impl Display for Found {
                 if trial.is_whole { "yes".into() } else { "NO".into() },
             ]);
         }
-        f.write_str(&columns(&rows, 0))?;
+        write!(f, "{table}")?;
         match self.estimate_bytes {
             Some(estimate) => writeln!(
                 f,

@@ -10,10 +10,11 @@ mod cases;
 use crate::evidence::LimitedBy;
 use crate::library;
 use crate::measure::{MeasureError, measure};
-use crate::result::{LabResult, PointResult, columns};
+use crate::result::{LabResult, PointResult};
 use cases::{CASES, Case};
 use serde::Serialize;
 use sheaf_config::LabPoint;
+use sheaf_plot::TextTable;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -176,9 +177,10 @@ fn place(point: &PointResult) -> String {
 pub fn describe(figures: &[Figure]) -> String {
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     let head = ["figure", "document", "theirs", "asked", "ours", "limit", ""];
-    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    let mut table = TextTable::with_text_columns(2);
+    table.push(head);
     for figure in figures {
-        rows.push(vec![
+        table.push([
             figure.name.to_owned(),
             figure.document.to_owned(),
             figure.expected.map_or_else(|| "-".into(), percent),
@@ -188,7 +190,7 @@ pub fn describe(figures: &[Figure]) -> String {
             if figure.pass { "reached".into() } else { "NOT REACHED".into() },
         ]);
     }
-    let mut text = columns(&rows, 2);
+    let mut text = table.to_string();
     text.push('\n');
     for figure in figures {
         text.push_str(&format!("{}: {}\n", figure.name, figure.note));

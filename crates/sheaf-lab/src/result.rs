@@ -2,7 +2,8 @@
 
 use crate::evidence::{Evidence, Interval, LimitedBy};
 use serde::Serialize;
-use std::fmt::{self, Display, Write};
+use sheaf_plot::TextTable;
+use std::fmt::{self, Display};
 
 /// Results of a scenario. `sheaf sim calibrate` reads them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -113,30 +114,6 @@ impl LabResult {
     }
 }
 
-/// Columns of text, each as wide as its widest cell. The first `text` ones begin at the left.
-pub(crate) fn columns(rows: &[Vec<String>], text: usize) -> String {
-    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..count).map(width).collect();
-    let mut page = String::new();
-    for row in rows {
-        let mut line = String::new();
-        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-            let gap = if column == 0 { "" } else { "  " };
-            // Writing to a string cannot fail.
-            let _ = match column < text {
-                true => write!(line, "{gap}{cell:<width$}"),
-                false => write!(line, "{gap}{cell:>width$}"),
-            };
-        }
-        page.push_str(line.trim_end());
-        page.push('\n');
-    }
-    page
-}
-
 impl Display for LabResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}: {}\n", self.name, self.about)?;
@@ -156,9 +133,10 @@ impl Display for LabResult {
             "whole",
         ];
         head.extend(figures.map(str::to_owned));
-        let mut rows = vec![head];
-        rows.extend(self.points.iter().map(|point| self.row(point)));
-        f.write_str(&columns(&rows, self.sweeps.len() + 2))?;
+        let mut table = TextTable::with_text_columns(self.sweeps.len() + 2);
+        table.push(head);
+        self.points.iter().for_each(|point| table.push(self.row(point)));
+        write!(f, "{table}")?;
         f.write_str(
             "\nline: payload of built events over what the cables could carry, without the run's beginning and end; \
              ports: how busy the ports towards builders were;\nlost: packets at full output buffers\n",

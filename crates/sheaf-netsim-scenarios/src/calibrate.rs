@@ -278,7 +278,8 @@ impl Calibration {
 
 impl std::fmt::Display for Calibration {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        use crate::table::{Columns, rate, time};
+        use crate::table::{rate, time};
+        use sheaf_plot::TextTable;
         let Interval { value, low, high } = self.overhead_ns;
         writeln!(f, "overhead per message  {:>10}  95 %: {} to {}", time(value), time(low), time(high))?;
         let Interval { value, low, high } = self.rate_bytes_per_second;
@@ -300,10 +301,10 @@ impl std::fmt::Display for Calibration {
             self.held_out_error * 100.0,
             self.held_out_largest * 100.0
         )?;
-        let mut columns =
-            Columns::new(&["size", "readouts", "builders", "measured", "model", "error", ""], 0);
+        let mut columns = TextTable::with_text_columns(0);
+        columns.push(["size", "readouts", "builders", "measured", "model", "error", ""]);
         for point in &self.points {
-            columns.row(vec![
+            columns.push([
                 format!("{:.0}", point.size_bytes),
                 point.readouts.to_string(),
                 point.builders.to_string(),

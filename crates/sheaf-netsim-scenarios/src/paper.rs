@@ -8,10 +8,10 @@ mod cases;
 use crate::result::Spread;
 use crate::scenario::{Overrides, Point, ScenarioFile};
 use crate::sweep::in_parallel;
-use crate::table::Columns;
 use cases::{CASES, Case, Measure};
 use serde::Serialize;
 use sheaf_netsim::{Report, Scenario};
+use sheaf_plot::TextTable;
 use std::fmt::Display;
 use std::path::Path;
 
@@ -202,14 +202,15 @@ fn interpolate(curve: &[(f64, f64)], at: f64) -> f64 {
 /// The figures as a table.
 #[must_use]
 pub fn describe(figures: &[Figure]) -> String {
-    let mut columns = Columns::new(&["figure", "from", "theirs", "+-", "ours", "range", ""], 2);
+    let mut columns = TextTable::with_text_columns(2);
+    columns.push(["figure", "from", "theirs", "+-", "ours", "range", ""]);
     for figure in figures {
         let range = match (figure.low, figure.high) {
             (Some(low), Some(high)) => format!("{low:.3} to {high:.3}"),
             _ => String::new(),
         };
         let tolerance = if figure.low.is_some() { String::new() } else { format!("{:.3}", figure.tolerance) };
-        columns.row(vec![
+        columns.push([
             figure.name.to_owned(),
             figure.document.to_owned(),
             format!("{:.3}", figure.expected),

@@ -7,7 +7,7 @@
 use crate::calibrate::{Calibration, Interval};
 use crate::scenario::MAX_ENDPOINTS;
 use crate::sweep::in_parallel;
-use crate::table::{Columns, rate};
+use crate::table::rate;
 use serde::Serialize;
 use sheaf_netsim::scenario::{
     Arbiter, Assignment, BarrelShifter, EndpointModel, EventTraffic, Fidelity, FlitModel, LinkModel,
@@ -17,6 +17,7 @@ use sheaf_netsim::scenario::{
 use sheaf_netsim::topology::CompileError;
 use sheaf_netsim::units::{Picos, Rate};
 use sheaf_netsim::{Report, topology};
+use sheaf_plot::TextTable;
 use std::fmt;
 use thiserror::Error;
 
@@ -493,10 +494,11 @@ impl fmt::Display for Prediction {
         let band = self.events_per_second;
         writeln!(f, "events per second  {:>12.0}  {:.0} to {:.0}", band.median, band.low, band.high)?;
         writeln!(f, "\nWhat moves it, alone:")?;
-        let mut columns = Columns::new(&["unknown", "values and efficiency", "swing"], 2);
+        let mut columns = TextTable::with_text_columns(2);
+        columns.push(["unknown", "values and efficiency", "swing"]);
         for sensitivity in &self.sensitivity {
             let values = sensitivity.efficiency.iter().map(|(value, mean)| format!("{value}: {mean:.3}"));
-            columns.row(vec![
+            columns.push([
                 sensitivity.unknown.clone(),
                 values.collect::<Vec<_>>().join(", "),
                 format!("{:.1} %", sensitivity.swing * 100.0),

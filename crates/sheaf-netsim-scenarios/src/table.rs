@@ -1,49 +1,8 @@
 //! The result of a sweep as text: one run in full, several as a table.
 
 use crate::result::{DistributionResult, PointResult, ReportResult, SweepResult};
-use std::fmt::{self, Display, Write};
-
-/// Columns of text, each as wide as its widest cell.
-pub(crate) struct Columns {
-    head: Vec<String>,
-    rows: Vec<Vec<String>>,
-    /// Number of text columns, which are aligned left; they come first.
-    text: usize,
-}
-
-impl Columns {
-    pub(crate) fn new(head: &[&str], text: usize) -> Self {
-        Self { head: head.iter().map(|name| (*name).to_owned()).collect(), rows: Vec::new(), text }
-    }
-
-    pub(crate) fn row(&mut self, cells: Vec<String>) {
-        self.rows.push(cells);
-    }
-}
-
-impl Display for Columns {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let widths: Vec<usize> = (0..self.head.len())
-            .map(|column| {
-                let cells = std::iter::once(&self.head).chain(&self.rows).filter_map(|row| row.get(column));
-                cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-            })
-            .collect();
-        for row in std::iter::once(&self.head).chain(&self.rows) {
-            let mut line = String::new();
-            for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-                let gap = if column == 0 { "" } else { "  " };
-                if column < self.text {
-                    write!(line, "{gap}{cell:<width$}")?;
-                } else {
-                    write!(line, "{gap}{cell:>width$}")?;
-                }
-            }
-            writeln!(f, "{}", line.trim_end())?;
-        }
-        Ok(())
-    }
-}
+use sheaf_plot::TextTable;
+use std::fmt::{self, Display};
 
 /// A time in nanoseconds, with three digits and a unit.
 #[must_use]
@@ -116,7 +75,8 @@ fn table(f: &mut fmt::Formatter<'_>, result: &SweepResult) -> fmt::Result {
     if has_loss {
         head.push("lost");
     }
-    let mut columns = Columns::new(&head, keys.len());
+    let mut columns = TextTable::with_text_columns(keys.len());
+    columns.push(head);
     for point in &result.points {
         let mut cells: Vec<String> =
             keys.iter().map(|key| point.settings.get(*key).cloned().unwrap_or_else(|| "-".into())).collect();
@@ -124,7 +84,7 @@ fn table(f: &mut fmt::Formatter<'_>, result: &SweepResult) -> fmt::Result {
         if has_loss {
             cells.push(format!("{:.4}", point.loss));
         }
-        columns.row(cells);
+        columns.push(cells);
     }
     write!(f, "{columns}")?;
     let meaning =

@@ -1,4 +1,4 @@
-//! Curves as SVG: axes, points, error bars, bands and captions in one style.
+//! Curves as SVG: axes, points, error bars, bands and captions in one style; and tables of text.
 //!
 //! A [`Chart`] is plain data; [`Chart::to_svg`] draws it. The same chart gives the same bytes. The palette can be told
 //! apart by the colour-blind (Okabe and Ito), and series differ by their markers as well, so that a chart survives a
@@ -14,6 +14,7 @@
 //! | `canvas` | lines, polygons and text on `plotters`' SVG back end |
 //! | `layout` | positions of title, legend, plot and caption |
 //! | `draw` | the drawing itself |
+//! | `text_table` | columns of text, as wide as their cells |
 //!
 //! The crate does not know what its numbers mean, reads no file and writes none. It draws no bars, no heat maps and no
 //! two y axes.
@@ -38,11 +39,13 @@ mod layout;
 mod number;
 mod scale;
 mod style;
+mod text_table;
 
 #[cfg(test)]
 mod tests;
 
 pub use chart::{Axis, Band, Chart, Draw, Error, Mark, Notation, Point, Reference, Scale, Series};
+pub use text_table::{Align, TextTable};
 
 impl Chart {
     /// The picture as a complete SVG document.

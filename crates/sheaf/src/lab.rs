@@ -17,6 +17,7 @@ use sheaf_lab::network::{Network, command_in};
 use sheaf_lab::owner::{self, Owner};
 use sheaf_lab::result::LabResult;
 use sheaf_lab::{buffer, library, measure, paper, plots};
+use sheaf_plot::{Align, TextTable};
 use sheaf_wire::Nanos;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -247,12 +248,11 @@ fn list(json: bool) -> anyhow::Result<Verdict> {
         print_json(&listed)?;
         return Ok(Verdict::Good);
     }
-    let width = listed.scenarios.iter().map(|scenario| scenario.name.len()).max().unwrap_or(0);
-    let mut text = String::new();
+    let mut table = TextTable::new(&[Align::Left, Align::Right, Align::Left]);
     for ListedScenario { name, about, points } in &listed.scenarios {
-        let points = plural(*points as u64, "point");
-        text.push_str(&format!("{name:<width$}  {points:>9}  {about}\n"));
+        table.push([*name, &plural(*points as u64, "point"), about]);
     }
+    let mut text = table.to_string();
     for lab in &listed.labs {
         let state = if lab.is_dead { "left by a process that is gone" } else { "there" };
         text.push_str(&format!("lab {} ({state}): {}\n", lab.owner, lab.hosts.join(" ")));

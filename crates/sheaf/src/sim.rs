@@ -4,7 +4,7 @@ pub(crate) mod arguments;
 mod bench;
 
 use crate::Verdict;
-use crate::console::Console;
+use crate::console::{Console, plural};
 use crate::print::{print, print_json};
 use crate::scenarios::{self, Scenario};
 use anyhow::Context;
@@ -17,6 +17,7 @@ use sheaf_netsim_scenarios::predict::{Plan, Shape, predict};
 use sheaf_netsim_scenarios::result::SweepResult;
 use sheaf_netsim_scenarios::scenario::{Overrides, ScenarioFile};
 use sheaf_netsim_scenarios::{library, measurements, paper, plots, sweep};
+use sheaf_plot::{Align, TextTable};
 use std::path::Path;
 
 pub(crate) fn command(arguments: &SimArguments, console: &Console) -> anyhow::Result<Verdict> {
@@ -93,9 +94,11 @@ fn list(json: bool) -> anyhow::Result<Verdict> {
         print_json(&rows)?;
         return Ok(Verdict::Good);
     }
-    let width = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
-    let lines = rows.iter().map(|row| format!("{:<width$}  {:>3} runs  {}\n", row.name, row.runs, row.about));
-    print(&lines.collect::<String>())?;
+    let mut table = TextTable::new(&[Align::Left, Align::Right, Align::Left]);
+    for Listed { name, about, runs } in &rows {
+        table.push([*name, &plural(*runs as u64, "run"), about]);
+    }
+    print(&table.to_string())?;
     Ok(Verdict::Good)
 }
 

@@ -44,9 +44,3 @@ fn the_json_has_what_a_calibration_reads() {
     assert_eq!((&first["readouts"], &first["builders"]), (&4.into(), &4.into()));
     assert_eq!(first["limited_by"], "network");
 }
-
-#[test]
-fn columns_are_as_wide_as_their_widest_cell() {
-    let rows = vec![vec!["a".into(), "value".into()], vec!["name".into(), "1".into()]];
-    assert_eq!(columns(&rows, 1), "a     value\nname      1\n");
-}

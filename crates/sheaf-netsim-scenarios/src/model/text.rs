@@ -1,7 +1,8 @@
 //! The model's result as text.
 
 use super::{DetectorReport, Load, Report};
-use crate::table::{Columns, rate};
+use crate::table::rate;
+use sheaf_plot::TextTable;
 use std::fmt::{self, Display};
 
 /// A rate of messages.
@@ -25,23 +26,25 @@ fn load(name: &str, load: Load) -> Vec<String> {
 }
 
 impl Report {
-    fn totals(&self) -> Columns {
+    fn totals(&self) -> TextTable {
         let head = ["", "ports", "messages", "bytes", "building: messages", "bytes"];
-        let mut columns = Columns::new(&head, 1);
-        columns.row(load("alone", self.alone));
-        columns.row(load("grouped", self.grouped));
+        let mut columns = TextTable::with_text_columns(1);
+        columns.push(head);
+        columns.push(load("alone", self.alone));
+        columns.push(load("grouped", self.grouped));
         let factor = |factor: f64| format!("{factor:.1}");
         let factors = [self.factors.ports, self.factors.messages, self.factors.bytes];
-        columns.row(std::iter::once("factor".to_owned()).chain(factors.map(factor)).collect());
+        columns.push(std::iter::once("factor".to_owned()).chain(factors.map(factor)));
         columns
     }
 
-    fn detectors(&self) -> Columns {
+    fn detectors(&self) -> TextTable {
         let head = ["detector", "ports", "grouped", "factor", "asked", "sends", "with building", "limits"];
-        let mut columns = Columns::new(&head, 1);
+        let mut columns = TextTable::with_text_columns(1);
+        columns.push(head);
         for detector in &self.detectors {
             let (alone, grouped) = (detector.alone.ports, detector.grouped.ports);
-            columns.row(vec![
+            columns.push([
                 detector.name.clone(),
                 alone.to_string(),
                 grouped.to_string(),
@@ -63,10 +66,11 @@ impl Report {
         }
     }
 
-    fn requests(&self) -> Columns {
-        let mut columns = Columns::new(&["request", "detector", "rate", "buffers", "groups"], 2);
+    fn requests(&self) -> TextTable {
+        let mut columns = TextTable::with_text_columns(2);
+        columns.push(["request", "detector", "rate", "buffers", "groups"]);
         for request in &self.requests {
-            columns.row(vec![
+            columns.push([
                 request.name.clone(),
                 request.detector.clone(),
                 hertz(request.rate_hz),

@@ -1,10 +1,17 @@
 //! Results of a test program, as a table.
 
 use super::report::{Column, Curve, Report, Scanned};
+use sheaf_plot::{Align, TextTable};
 use std::fmt::Write;
 
 /// The widest size is `256 MiB`.
 const SIZE_WIDTH: usize = 10;
+
+/// The widest figure is `999,999,999`.
+const FIGURE_WIDTH: usize = 11;
+
+/// The widest spread is `99.9 %`.
+const SPREAD_WIDTH: usize = 6;
 
 /// The whole report in lines.
 pub(super) fn of(report: &Report) -> String {
@@ -18,21 +25,21 @@ pub(super) fn of(report: &Report) -> String {
             Scanned::Size => "size",
             Scanned::FilterTime => "filter",
         };
-        let _ = write!(text, "{head:>SIZE_WIDTH$}");
-        for column in &columns {
-            let _ = write!(text, "  {:>width$}", column.header, width = width(column));
-        }
-        let _ = writeln!(text, "  {:>6}", "+-");
+        let mut table = TextTable::new(&[Align::Right]);
+        // The curves of a report have columns of the same widths.
+        let headers = columns.iter().map(|column| format!("{:>FIGURE_WIDTH$}", column.header));
+        let head = format!("{head:>SIZE_WIDTH$}");
+        table.push(std::iter::once(head).chain(headers).chain([format!("{:>SPREAD_WIDTH$}", "+-")]));
         for point in &curve.points {
-            let _ = write!(text, "{:>SIZE_WIDTH$}", place(report.scanned, point.at));
-            for column in &columns {
+            let figures = columns.iter().map(|column| {
                 let value = point.figure(column.figure).map(|spread| spread.median / column.unit);
-                let value = value.map_or_else(String::new, |value| number(value, column.decimals));
-                let _ = write!(text, "  {value:>width$}", width = width(column));
-            }
+                value.map_or_else(String::new, |value| number(value, column.decimals))
+            });
             let main = columns.first().and_then(|column| point.figure(column.figure));
-            let _ = writeln!(text, "  {:>4.1} %", main.map_or(0.0, |main| main.relative() * 100.0));
+            let spread = format!("{:.1} %", main.map_or(0.0, |main| main.relative() * 100.0));
+            table.push(std::iter::once(place(report.scanned, point.at)).chain(figures).chain([spread]));
         }
+        let _ = write!(text, "{table}");
         if let Some(fit) = &curve.fit {
             let _ = writeln!(text, "{}", describe(fit));
         }
@@ -50,10 +57,6 @@ pub(super) fn of(report: &Report) -> String {
 fn shown<'a>(report: &'a Report, curve: &Curve) -> Vec<&'a Column> {
     let has = |column: &&Column| curve.points.iter().any(|point| point.figure(column.figure).is_some());
     report.columns.iter().filter(has).collect()
-}
-
-fn width(column: &Column) -> usize {
-    column.header.len().max(11)
 }
 
 /// Describes the fit in words.

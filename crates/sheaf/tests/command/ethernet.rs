@@ -3,24 +3,14 @@
 
 use crate::child::{Place, Running};
 use crate::output::{assert_adds_up, field, number};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-use std::fs::File;
-use std::os::fd::AsFd;
-use std::path::Path;
-use std::process::Command;
+use sheaf_conformance::namespaces::{inside, ip, sweep};
 
 const EVENTS: u64 = 2_000;
 const NODES: [(&str, &str); 5] =
     [("evm", "manager"), ("ru0", "readout"), ("ru1", "readout"), ("bu0", "builder"), ("bu1", "builder")];
 
-fn ip(arguments: &str) -> Result<String, String> {
-    let run = Command::new("ip").args(arguments.split_whitespace()).output();
-    let output = run.map_err(|error| format!("`ip` does not run: {error}"))?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-    }
-    Err(format!("`ip {arguments}`: {}", String::from_utf8_lossy(&output.stderr).trim()))
-}
+/// Hosts of these tests are called so, with the number of the process behind it.
+const PREFIX: &str = "sheaf-command-";
 
 /// A host for each node and one with a bridge for each rail, removed with the value.
 pub(crate) struct Hosts {
@@ -31,8 +21,8 @@ pub(crate) struct Hosts {
 impl Hosts {
     /// Makes hosts with these names, or says why that is impossible here.
     pub(crate) fn new(name: &str, nodes: &[&'static str], rails: usize, mtu: usize) -> Option<Self> {
-        sweep();
-        let prefix = format!("sheaf-command-{}-{name}", std::process::id());
+        sweep(PREFIX);
+        let prefix = format!("{PREFIX}{}-{name}", std::process::id());
         let hosts = Self { prefix, nodes: nodes.to_vec() };
         match hosts.build(rails, mtu) {
             Ok(()) => Some(hosts),
@@ -70,13 +60,8 @@ impl Hosts {
 
     /// Starts `sheaf` in a node's host.
     pub(crate) fn start(&self, place: &Place, node: &str, arguments: &str) -> Running {
-        let namespace = File::open(Path::new("/run/netns").join(self.host(node))).unwrap();
-        let inside = || {
-            move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
-            place.start(arguments)
-        };
         // A child is where the thread is that starts it.
-        std::thread::scope(|scope| scope.spawn(inside).join().unwrap())
+        inside(&self.host(node), || place.start(arguments))
     }
 }
 
@@ -84,17 +69,6 @@ impl Drop for Hosts {
     fn drop(&mut self) {
         for node in self.nodes.iter().chain(&["switch"]) {
             let _ = ip(&format!("netns delete {}", self.host(node)));
-        }
-    }
-}
-
-/// Removes what a killed run of these tests has left.
-fn sweep() {
-    for name in ip("netns list").unwrap_or_default().lines().filter_map(|line| line.split_whitespace().next())
-    {
-        let process = name.strip_prefix("sheaf-command-").and_then(|rest| rest.split('-').next());
-        if process.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
-            let _ = ip(&format!("netns delete {name}"));
         }
     }
 }
