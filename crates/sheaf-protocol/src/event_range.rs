@@ -4,8 +4,8 @@ use sheaf_wire::EventId;
 
 /// A half-open range of event ids.
 ///
-/// Mostly events come, are asked for, answered and released one after another. Queues of ranges hold them at next to no cost for
-/// each event. A range on the wire has an attempt as well ([`sheaf_wire::message::EventRange`]), or an outcome
+/// Usually events arrive, are requested, answered and released in consecutive order, so queues of ranges cost next to nothing per
+/// event. A range on the wire also has an attempt ([`sheaf_wire::message::EventRange`]) or an outcome
 /// ([`sheaf_wire::message::Release`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EventIdRange {
@@ -14,12 +14,12 @@ pub(crate) struct EventIdRange {
 }
 
 impl EventIdRange {
-    /// From `first` on, `count` events, or as many as there are ids.
+    /// Creates a range of `count` events from `first` on, limited by the largest id.
     pub(crate) fn new(first: EventId, count: u64) -> Self {
         Self { first: first.0, count: count.min((u64::MAX - first.0).saturating_add(1)) }
     }
 
-    /// A range of one event.
+    /// Creates a range of one event.
     pub(crate) fn one(event: EventId) -> Self {
         Self { first: event.0, count: 1 }
     }
@@ -34,32 +34,32 @@ impl EventIdRange {
         self.count == 0
     }
 
-    /// The lowest event; `None` for an empty range.
+    /// Returns the lowest event; `None` for an empty range.
     #[inline]
     pub(crate) fn first(self) -> Option<EventId> {
         (self.count > 0).then_some(EventId(self.first))
     }
 
-    /// The highest event; `None` for an empty range.
+    /// Returns the highest event; `None` for an empty range.
     pub(crate) fn last(self) -> Option<EventId> {
         (self.count > 0).then(|| EventId(self.first + (self.count - 1)))
     }
 
-    /// The events, ascending.
+    /// Returns the events in ascending order.
     #[inline]
     pub(crate) fn events(self) -> impl Iterator<Item = EventId> {
         (0..self.count).map(move |offset| EventId(self.first.wrapping_add(offset)))
     }
 
-    /// Whether an event is in the range.
+    /// Returns whether the range contains an event.
     pub(crate) fn has(self, event: EventId) -> bool {
         event.0 >= self.first && event.0 - self.first < self.count
     }
 
-    /// Takes other events in if they are the next ones.
+    /// Appends another range if it follows directly. Returns whether it does.
     #[inline]
     pub(crate) fn join(&mut self, next: Self) -> bool {
-        // Where the range ends with the largest id, its sum is 0, which follows on nothing.
+        // If the range ends with the largest id, the sum wraps to 0, which follows no range.
         let is_next = next.first == self.first.wrapping_add(self.count) && next.first > 0;
         if is_next {
             self.count += next.count;
@@ -67,7 +67,7 @@ impl EventIdRange {
         is_next
     }
 
-    /// Takes the first `count` events out, or all.
+    /// Removes and returns the first `count` events, or all.
     #[inline]
     pub(crate) fn take(&mut self, count: u64) -> Self {
         let count = count.min(self.count);
@@ -77,7 +77,7 @@ impl EventIdRange {
         taken
     }
 
-    /// The lowest event above another one, if there is one.
+    /// Returns the lowest event above another one, if there is one.
     #[inline]
     pub(crate) fn first_above(self, other: Option<EventId>) -> Option<EventId> {
         let skipped = match other {
@@ -130,7 +130,7 @@ mod tests {
         }
 
         #[test]
-        fn knows_what_it_shares_with_another(a in id(), b in id(), count_a in 0..15_u64, count_b in 0..15_u64) {
+        fn shares_the_right_events_with_another(a in id(), b in id(), count_a in 0..15_u64, count_b in 0..15_u64) {
             let (a, b) = (EventIdRange::new(EventId(a), count_a), EventIdRange::new(EventId(b), count_b));
             let shared = a.events().take_while(|event| b.events().any(|other| other == *event)).count();
             prop_assert_eq!(a.begins_within(b), shared as u64);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_one_takes_in_what_it_may_begin_with_and_nothing_else() {
+    fn an_empty_range_joins_only_a_range_that_begins_at_its_start() {
         let mut range = EventIdRange::default();
         assert!(!range.join(EventIdRange::one(EventId(0))) && !range.join(EventIdRange::one(EventId(7))));
         range = EventIdRange::one(EventId(6));

@@ -5,17 +5,17 @@ use sheaf_wire::EventId;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-/// A set of event ids, kept as ranges. When there are too many ranges the lowest two are joined, so that the gap
-/// between them counts as ended too: an id that far back is late in any case.
+/// A set of event ids, stored as ranges. When there are too many ranges, the lowest two are joined, so that the gap
+/// between them counts as ended, too: such an old id is late in any case.
 #[derive(Clone, Debug)]
 pub(crate) struct EventSet {
     /// First id to last id of each range; ranges neither overlap nor touch.
     ranges: BTreeMap<u64, u64>,
     max_ranges: usize,
-    /// No member is greater.
+    /// Greatest member.
     highest: u64,
-    /// The range that grew last, as it is now; in `ranges` its end may lag behind. Most events end one after another,
-    /// and a range here grows without a search.
+    /// The range that grew last, in its current form; its end in `ranges` may lag behind. Most events end in order, and this
+    /// range grows without a search.
     growing: Option<Growing>,
 }
 
@@ -34,16 +34,16 @@ impl Growing {
 }
 
 impl EventSet {
-    /// An empty set that remembers at most `max_ranges` separate ranges (at least one).
+    /// Creates an empty set that remembers at most `max_ranges` separate ranges (at least 1).
     #[must_use]
     pub(crate) fn new(max_ranges: usize) -> Self {
         Self { ranges: BTreeMap::new(), max_ranges: max_ranges.max(1), highest: 0, growing: None }
     }
 
-    /// Whether `event` has ended.
+    /// Returns whether `event` has ended.
     #[must_use]
     pub(crate) fn contains(&self, event: EventId) -> bool {
-        // Mostly the question is of new events.
+        // Most queries are for new events.
         if event.0 > self.highest {
             return false;
         }
@@ -71,11 +71,11 @@ impl EventSet {
         while self.ranges.len() > self.max_ranges {
             self.join_lowest();
         }
-        // Which range is the lowest has changed then, and perhaps how far it goes.
+        // If the lowest ranges were joined, the range may have changed.
         self.growing = Some(grown).filter(|_| !is_full);
     }
 
-    /// Brings `ranges` up to date.
+    /// Updates `ranges`.
     fn settle(&mut self) {
         let range = self.growing.take().map(|growing| growing.range);
         if let Some((first, last)) = range.and_then(|range| Some((range.first()?, range.last()?))) {
@@ -83,9 +83,9 @@ impl EventSet {
         }
     }
 
-    /// Adds a range to `ranges`. Returns the range that it has become part of.
+    /// Adds a range to `ranges`. Returns the merged range that contains it.
     fn add(&mut self, mut start: u64, mut end: u64) -> Growing {
-        // The range that begins at or before the new one, if they touch.
+        // Merges the range that begins at or before the new one, if they touch.
         let before = self.ranges.range_mut(..=start).next_back();
         if let Some((&before, before_end)) = before
             && before_end.saturating_add(1) >= start
@@ -96,7 +96,7 @@ impl EventSet {
         } else {
             self.ranges.insert(start, end);
         }
-        // Then all that begin within it, or right behind.
+        // Merges all ranges that begin within it or directly after it.
         let behind = (Bound::Excluded(start), Bound::Unbounded);
         loop {
             let next = self.ranges.range(behind).next().map(|(next, next_end)| (*next, *next_end));
@@ -120,7 +120,7 @@ impl EventSet {
         }
     }
 
-    /// The ranges as first id and last id, ascending.
+    /// Returns the ranges as first and last id, ascending.
     pub(crate) fn ranges(&self) -> impl Iterator<Item = (EventId, EventId)> {
         let growing = self.growing.map(|growing| growing.range);
         self.ranges.iter().map(move |(first, last)| {
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_id_is_in_reach() {
+    fn the_largest_id_can_be_added() {
         let mut set = EventSet::new(4);
         set.insert(EventIdRange::new(EventId(u64::MAX - 1), 10));
         assert!(set.contains(EventId(u64::MAX)));

@@ -1,32 +1,32 @@
-//! Finds what belongs to an event, by its id.
+//! A map from event ids to values.
 
 use crate::event_range::EventIdRange;
 use rustc_hash::FxHashMap;
 use sheaf_wire::EventId;
 use std::ops::RangeInclusive;
 
-/// A window is at least and at most this long.
+/// Minimum and maximum length of a window.
 const LENGTHS: RangeInclusive<usize> = 64..=1 << 20;
 
-/// A window of which this part is taken twice is too narrow.
+/// A window is too narrow if the events behind it are this fraction of its length.
 const CROWDED_PART: usize = 16;
 
 /// A place for an event.
 #[derive(Clone, Debug)]
 pub(crate) enum Entry<T> {
-    /// No event is here.
+    /// The place is free.
     Free,
-    /// An event is here.
+    /// The place is taken by an event.
     Taken {
-        /// Its id.
+        /// Id of the event.
         event: EventId,
-        /// Its value.
+        /// Value of the event.
         value: T,
     },
 }
 
 impl<T> Entry<T> {
-    /// The value of an event, if that is here.
+    /// Returns the value of an event, if it has this place.
     #[inline]
     pub(crate) fn of(&self, wanted: EventId) -> Option<&T> {
         match self {
@@ -49,7 +49,7 @@ impl<T> Entry<T> {
         matches!(self, Self::Free)
     }
 
-    /// The event that is here, and what belongs to it.
+    /// Returns the event at this place and its value.
     fn get(&self) -> Option<(EventId, &T)> {
         match self {
             Self::Free => None,
@@ -58,7 +58,7 @@ impl<T> Entry<T> {
     }
 }
 
-/// An event whose place has changed, because the window was widened.
+/// An event whose place has changed because the window was widened.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moved {
     pub(crate) from: usize,
@@ -67,31 +67,31 @@ pub(crate) struct Moved {
 
 /// A map from event ids to values, for ids that mostly count up.
 ///
-/// The events in flight are mostly the last few thousand. So an event's place is in a window, a ring that the low bits of the id index:
-/// consecutive events lie side by side, and finding one is looking at its place. An event whose place is taken, because ids are
-/// sparse or it is older than the window is long, lies behind the window, and a hash map says where.
+/// The events in flight are usually the last few thousand. So an event's place is in a window, a ring indexed by the low bits of
+/// the id: consecutive events are adjacent, and an event is found by one access. An event whose place is taken, because ids are
+/// sparse or it is older than the window is long, is stored behind the window, and a hash map contains its place.
 ///
-/// The window is doubled when as many events lie behind it as a sixteenth of its length, until it has the number of places for each event
-/// that its owner allows, and never beyond 2^20 places. It is never made shorter, so that in a steady state nothing is allocated.
+/// The window is doubled when the number of events behind it reaches a sixteenth of its length, up to the number of places per event
+/// that its owner allows, and never beyond 2^20 places. It is never shortened, so that nothing is allocated in a steady state.
 ///
-/// Places are numbers from 0. An owner may keep more for each event in lists of its own, by place.
+/// Places are numbered from 0. An owner may keep further data of each event in lists of its own, by place.
 #[derive(Clone, Debug)]
 pub(crate) struct EventWindow<T> {
-    /// Its length is a power of two.
+    /// The window. Its length is a power of two.
     window: Vec<Entry<T>>,
-    /// Events whose place in the window is taken: their places are numbered on from its end.
+    /// Events whose place in the window is taken. Their places are numbered from its end on.
     others: Vec<Entry<T>>,
-    /// Where these are, and which places are free there.
+    /// Places of these events, and free places behind the window.
     behind: FxHashMap<EventId, usize>,
     free: Vec<usize>,
     /// Number of events.
     len: usize,
-    /// A window that is shorter than this many places for each event may be doubled.
+    /// The window may be doubled while it has fewer than this many places per event.
     spread: usize,
 }
 
 impl<T> EventWindow<T> {
-    /// An empty window for about `expected` events, with at most `2 * spread` places for each event.
+    /// Creates an empty window for about `expected` events, with at most `2 * spread` places per event.
     pub(crate) fn new(expected: usize, spread: usize) -> Self {
         Self::with_length(expected.clamp(*LENGTHS.start(), *LENGTHS.end()).next_power_of_two(), spread)
     }
@@ -112,30 +112,30 @@ impl<T> EventWindow<T> {
         self.len
     }
 
-    /// Whether there is no event.
+    /// Returns whether there is no event.
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Returns the number of places, those behind the window included.
+    /// Returns the number of places, including those behind the window.
     pub(crate) fn places(&self) -> usize {
         self.window.len() + self.others.len()
     }
 
-    /// Whether every event lies in the window.
+    /// Returns whether every event is in the window.
     #[inline]
     pub(crate) fn is_regular(&self) -> bool {
         self.behind.is_empty()
     }
 
-    /// The place of an event in the window, whether it is there or not.
+    /// Returns the place of an event in the window, whether or not the event is there.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "only the low bits are wanted")]
     pub(crate) fn home(&self, event: EventId) -> usize {
         event.0 as usize & (self.window.len() - 1)
     }
 
-    /// The place of an event that is here.
+    /// Returns the place of an event that is present.
     #[inline]
     pub(crate) fn find(&self, event: EventId) -> Option<usize> {
         let home = self.home(event);
@@ -151,7 +151,7 @@ impl<T> EventWindow<T> {
         self.behind.get(&event).copied()
     }
 
-    /// The value of an event.
+    /// Returns the value of an event.
     #[inline]
     pub(crate) fn get(&self, event: EventId) -> Option<&T> {
         let value = self.window[self.home(event)].of(event);
@@ -171,7 +171,7 @@ impl<T> EventWindow<T> {
         Some(self.at_mut(place))
     }
 
-    /// The value of the event at a place, where it was just found.
+    /// Returns the value of the event at a place that was just found.
     #[inline]
     pub(crate) fn at(&self, place: usize) -> &T {
         let entry = match self.window.get(place) {
@@ -202,13 +202,13 @@ impl<T> EventWindow<T> {
         }
     }
 
-    /// Whether the place of an event in the window is free.
+    /// Returns whether the place of an event in the window is free.
     #[inline]
     pub(crate) fn is_vacant(&self, event: EventId) -> bool {
         self.window[self.home(event)].is_free()
     }
 
-    /// Adds an event that is not there. Others may move.
+    /// Adds an event that is not present. Others may move.
     #[inline(always)]
     pub(crate) fn insert(&mut self, event: EventId, value: T) {
         debug_assert!(self.find(event).is_none(), "event {event} has two places");
@@ -229,8 +229,8 @@ impl<T> EventWindow<T> {
         self.put(event, value);
     }
 
-    /// Widens the window, if an event's place is taken in it and the rule says so. Returns the events that have other places by that, for
-    /// an owner that keeps more for them. Such an owner then adds the event with [`Self::put`].
+    /// Widens the window if an event's place in it is taken and the window may be doubled. Returns the events that have moved, for an
+    /// owner that keeps further data of them. Such an owner then adds the event with [`Self::put`].
     #[cold]
     pub(crate) fn widen_for(&mut self, event: EventId) -> Option<Vec<Moved>> {
         let length = self.window.len();
@@ -250,7 +250,7 @@ impl<T> EventWindow<T> {
         Some(moved)
     }
 
-    /// Adds an event that is not there, and returns its place. No other moves.
+    /// Adds an event that is not present, and returns its place. No other event moves.
     #[inline]
     pub(crate) fn put(&mut self, event: EventId, value: T) -> usize {
         debug_assert!(self.find(event).is_none(), "event {event} has two places");
@@ -261,7 +261,7 @@ impl<T> EventWindow<T> {
         place
     }
 
-    /// A free place for an event whose place in the window is taken.
+    /// Returns a free place for an event whose place in the window is taken.
     #[cold]
     fn find_room(&mut self, event: EventId) -> usize {
         let place = self.free.pop().unwrap_or_else(|| {
@@ -272,7 +272,7 @@ impl<T> EventWindow<T> {
         place
     }
 
-    /// Takes an event out of its place, where it was just found.
+    /// Removes an event from a place that was just found.
     #[inline]
     pub(crate) fn take(&mut self, place: usize) -> Option<T> {
         let Entry::Taken { event, value } = std::mem::replace(self.entry_mut(place), Entry::Free) else {
@@ -285,20 +285,20 @@ impl<T> EventWindow<T> {
         Some(value)
     }
 
-    /// An event that lay behind the window has ended.
+    /// Frees the place of an event that was behind the window.
     #[cold]
     fn leave(&mut self, event: EventId, place: usize) {
         self.behind.remove(&event);
         self.free.push(place);
     }
 
-    /// Takes an event out.
+    /// Removes an event.
     #[inline]
     pub(crate) fn remove(&mut self, event: EventId) -> Option<T> {
         self.remove_if(event, |_| true)
     }
 
-    /// Takes an event out if it is there and its value is `wanted`.
+    /// Removes an event if it is present and its value is `wanted`.
     #[inline]
     pub(crate) fn remove_if(&mut self, event: EventId, wanted: impl FnOnce(&T) -> bool) -> Option<T> {
         let home = self.home(event);
@@ -323,8 +323,8 @@ impl<T> EventWindow<T> {
         if wanted(self.at(place)) { self.take(place) } else { None }
     }
 
-    /// The places in the window of events, as far as they lie side by side. An event of an [irregular](Self::is_regular) window may
-    /// lie behind it all the same.
+    /// Returns the places of events in the window, as far as these are adjacent. If the window is [irregular](Self::is_regular), an
+    /// event may nevertheless be behind it.
     #[inline]
     pub(crate) fn side_by_side(&self, events: EventIdRange) -> &[Entry<T>] {
         let from = events.first().map_or(0, |event| self.home(event));
@@ -344,26 +344,26 @@ impl<T> EventWindow<T> {
         usize::try_from(events.len()).unwrap_or(usize::MAX).min(self.window.len() - from)
     }
 
-    /// Takes note of events that were added by way of [`Self::side_by_side_mut`].
+    /// Records events that were added through [`Self::side_by_side_mut`].
     pub(crate) fn note_added(&mut self, events: usize) {
         self.len += events;
     }
 
-    /// Takes note of events that were taken out by way of [`Self::side_by_side_mut`].
+    /// Records events that were removed through [`Self::side_by_side_mut`].
     pub(crate) fn note_taken(&mut self, events: usize) {
         self.len -= events;
     }
 
-    /// Returns the number of events, from the first one on, that are not here or not `wanted`.
+    /// Returns the number of events, from the first one on, that are not present or not `wanted`.
     pub(crate) fn count_until(&self, events: EventIdRange, wanted: impl Fn(&T) -> bool) -> u64 {
         let mut rest = events;
         while !rest.is_empty() {
-            // One by one where some lie behind the window; else as many at a time as lie side by side.
+            // One by one if some are behind the window; otherwise as many at a time as are adjacent.
             let (checked, found) = if self.is_regular() {
                 let entries = self.side_by_side(rest);
                 let mut ahead = rest;
                 let checked = ahead.take(entries.len() as u64);
-                // Exactly one of these events has its place in the window. It does not matter which.
+                // Exactly one of these events can have this place in the window. It does not matter which.
                 let is_it = |entry: &Entry<T>| {
                     entry.get().is_some_and(|(event, it)| checked.has(event) && wanted(it))
                 };
@@ -381,17 +381,17 @@ impl<T> EventWindow<T> {
         events.len() - rest.len()
     }
 
-    /// All places in their order.
+    /// Returns all places in order.
     fn all(&self) -> impl Iterator<Item = &Entry<T>> {
         self.window.iter().chain(&self.others)
     }
 
-    /// All events, in the order of their places, which is the same after the same calls.
+    /// Returns all events in the order of their places, which is the same after the same calls.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (EventId, &T)> {
         self.all().filter_map(Entry::get)
     }
 
-    /// The places of events of which something is true, by a walk over all.
+    /// Returns the places of events that satisfy a condition, by a scan over all.
     pub(crate) fn places_where(
         &self,
         wanted: impl Fn(EventId, &T) -> bool,
@@ -414,7 +414,7 @@ mod tests {
         fn agrees_with_a_plain_map(steps in prop::collection::vec((any::<bool>(), 0..300_u64, 0..1000_u32), 0..400)) {
             let mut window = EventWindow::new(1, 2);
             let mut plain = BTreeMap::new();
-            // Place of each event, as an owner keeps it that follows every `Moved`.
+            // Place of each event, as tracked by an owner that applies every `Moved`.
             let mut places: BTreeMap<usize, u64> = BTreeMap::new();
             for (insert, id, value) in steps {
                 // Ids that share a place of the window, and the largest ones.
@@ -462,8 +462,8 @@ mod tests {
     }
 
     #[test]
-    fn events_that_lie_further_apart_than_they_are_many_have_their_places_in_the_window() {
-        // As of two builders, one of which is slower: of its blocks of ids every other one is left for longer.
+    fn events_that_are_spread_wider_than_their_number_have_their_places_in_the_window() {
+        // As with two builders of which one is slower: every other block of ids stays longer.
         let is_slow = |event: u64| (event / 256).is_multiple_of(2);
         let mut window = EventWindow::new(0, 2);
         for event in 0..100_000_u64 {
@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_is_no_longer_than_consecutive_events_need() {
+    fn the_window_is_not_longer_than_consecutive_events_need() {
         let mut window = EventWindow::new(0, 2);
         for event in 0..100_000 {
             window.insert(EventId(event), ());

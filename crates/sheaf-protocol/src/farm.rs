@@ -1,9 +1,9 @@
-//! The filter farm: the dispatcher of a builder unit gives built events to processors, and takes their verdicts.
+//! The filter farm: the dispatcher of a builder unit distributes built events to processors and collects their verdicts.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | [`dispatcher`] | [`Dispatcher`]: holds built events until their verdict, gives them to processors on request |
-//! | [`processor`] | [`Processor`]: requests events ahead of its need, answers each |
+//! | [`dispatcher`] | [`Dispatcher`]: holds built events until their verdict, sends them to processors on request |
+//! | [`processor`] | [`Processor`]: requests events in advance, answers each |
 //! | [`counts`] | counters of a dispatcher |
 //!
 //! Processors *join* and *leave* at run time; they are not in the configuration. Each has a [`Seat`] at one dispatcher.
@@ -12,20 +12,20 @@
 //! has a new seat. So nothing is ever retransmitted on this connection, and no session numbers are sent.
 //!
 //! # Fate of an event
-//! | what happens | what the dispatcher does |
+//! | situation | action of the dispatcher |
 //! |---|---|
 //! | a processor accepts or rejects it | hands the verdict to its driver |
 //! | a processor reports a failure with it | retries it, with another processor if there is one |
 //! | its processor dies, or sends invalid records | retries it, with another processor, *alone* |
 //! | its processor gives no verdict in time | the same, and makes the driver end that processor |
-//! | a processor has no events, and requests none | makes the driver end it after the same time |
-//! | that was its last retry | returns it as quarantined: it is to be stored raw, and counted |
+//! | a processor has no events and requests none | makes the driver end it after the same time |
+//! | that was its last retry | returns it as quarantined, to be stored unfiltered and counted |
 //! | there has been no processor for a while | the same |
-//! | its processor leaves in good order | gives it to another, without counting a failure |
+//! | its processor leaves in an orderly way | sends it to another, without counting a failure |
 //!
-//! *Alone*: when a processor dies with several events, any of them may have killed it. For its second attempt an event
-//! is given to a processor without other events, which gets no other until it has answered. So an event that kills its
-//! filter takes no other event into quarantine with it.
+//! *Alone*: when a processor dies with several events, any of them may be the cause. For its second attempt an event is sent
+//! to a processor without other events, which gets no other until it has answered. So an event that crashes the filter does
+//! not cause other events to be quarantined.
 
 pub mod counts;
 pub mod dispatcher;
@@ -39,7 +39,7 @@ pub use processor::{Processor, ProcessorEvent};
 use sheaf_wire::FilterFailure;
 use std::fmt;
 
-/// One giving of one event. An event that is given a second time has another ticket.
+/// Identifies one delivery of one event. An event that is delivered again has another ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(pub u64);
 
@@ -69,10 +69,10 @@ impl fmt::Display for Ticket {
 pub enum Word<V> {
     /// Requests this number of further events.
     Ask(u32),
-    /// Its verdict on an event.
+    /// Verdict on an event.
     Verdict(Ticket, V),
-    /// Its filter could not judge the event.
+    /// The filter could not judge the event.
     Failed(Ticket, FilterFailure),
-    /// It leaves in good order. What it holds was not begun.
+    /// The processor leaves in an orderly way. The events that it holds have not been started.
     Leave,
 }

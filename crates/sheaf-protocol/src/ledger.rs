@@ -1,27 +1,27 @@
-//! The books: every trigger and every fragment ends in exactly one named bin.
+//! Ledgers: every trigger and every fragment ends in exactly one named bin.
 //!
-//! Two ledgers are kept where the truth is known. The event manager books triggers: each is stored, rejected, dropped
-//! for a named reason, or in flight. Every readout unit books the fragments its sources gave it in the same bins. A
-//! ledger balances when what came in equals the sum of its bins, where *in flight* is counted from what is really
-//! held, not computed from the other numbers. At the end of a run the two are held against each other: the stored
-//! events of the event manager contain as many fragments as the readout units saw stored.
+//! Two kinds of ledgers are kept where the outcomes are known. The event manager books triggers: each is stored, rejected,
+//! dropped for a named reason, or in flight. Every readout unit books the fragments of its sources in the same bins. A ledger
+//! balances if the number received equals the sum of its bins, where *in flight* is counted from the held items, not computed
+//! from the other numbers. At the end of a run the two are compared: the stored events of the event manager must contain as
+//! many fragments as the readout units have booked as stored.
 
 use sheaf_wire::DropReason;
 use sheaf_wire::message::Count;
 use std::collections::BTreeMap;
 
-/// The books of things that end: triggers, or fragments.
+/// Ledger of triggers or fragments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
-    /// Fragments received.
+    /// Number received.
     pub received: u64,
-    /// Fragments stored.
+    /// Number stored.
     pub stored: u64,
-    /// Fragments that the filter rejected.
+    /// Number rejected by the filter.
     pub rejected: u64,
-    /// Dropped fragments by reason. Reasons that did not occur are absent.
+    /// Number dropped by reason. Reasons that did not occur are absent.
     pub dropped: BTreeMap<DropReason, u64>,
-    /// Fragments that have not ended yet.
+    /// Number that have not ended yet.
     pub in_flight: u64,
 }
 
@@ -33,19 +33,19 @@ impl Ledger {
         }
     }
 
-    /// All drops.
+    /// Returns the number of all drops.
     #[must_use]
     pub fn dropped_total(&self) -> u64 {
         self.dropped.values().sum()
     }
 
-    /// Whether everything that came in is in exactly one bin.
+    /// Returns whether the number received equals the sum of the bins.
     #[must_use]
     pub fn is_balanced(&self) -> bool {
         self.received == self.stored + self.rejected + self.dropped_total() + self.in_flight
     }
 
-    /// Adds the books of another node.
+    /// Adds the ledger of another node.
     pub fn add(&mut self, other: &Self) {
         self.received += other.received;
         self.stored += other.stored;
@@ -57,7 +57,7 @@ impl Ledger {
     }
 }
 
-/// Counts that a node reports beside its ledger. The numbers are codes in messages and never change their meaning.
+/// Counters that a node reports in addition to its ledger. The numbers are codes in messages and never change their meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u16)]
 pub enum Counter {
@@ -67,7 +67,7 @@ pub enum Counter {
     Stored = 2,
     /// Ledger: fragments of rejected events.
     Rejected = 3,
-    /// Ledger: fragments dropped, one count a reason.
+    /// Ledger: fragments dropped, one count per reason.
     Dropped = 4,
     /// Ledger: fragments held.
     InFlight = 5,
@@ -75,43 +75,43 @@ pub enum Counter {
     ReceivedBytes = 6,
     /// Fragments whose event id is lower than an earlier one of their source. They are built like others.
     OutOfOrder = 7,
-    /// Super-fragments sent again on a repeated request.
+    /// Super-fragments sent again because of a repeated request.
     Resent = 8,
     /// Requests for events that had been released.
     StaleRequests = 9,
-    /// Builder: super-fragments of events that it does not build (any more).
+    /// Builder: super-fragments of events that it does not build, or no longer builds.
     StaleSuperFragments = 10,
-    /// Builder: super-fragments that it had already.
+    /// Builder: super-fragments received before.
     DuplicateSuperFragments = 11,
     /// Builder: requests repeated because a readout unit did not answer.
     RetriedRequests = 12,
-    /// Builder: events given back for lack of memory.
+    /// Builder: events returned for lack of memory.
     GivenBack = 13,
-    /// Messages from, or for, a session that was over.
+    /// Messages from or for a session that had ended.
     StaleMessages = 14,
-    /// Control messages sent again because they were not acknowledged.
+    /// Control messages retransmitted because they were not acknowledged.
     RepeatedMessages = 15,
-    /// Messages that this role has no use for: a peer of another release, or a stranger.
+    /// Messages that are not valid for this role: from a peer of another release, or a stranger.
     UnexpectedMessages = 16,
-    /// Readout unit: payload bytes given to builders, repeated answers included.
+    /// Readout unit: payload bytes sent to builders, including repeated answers.
     SentBytes = 17,
     /// Readout unit: payload bytes of fragments that ended as `not_requested`.
     NotRequestedBytes = 18,
     /// Builder: parts of events that its driver has judged.
     JudgedParts = 19,
-    /// Builder: events rejected on a part of them.
+    /// Builder: events rejected after a part had been judged.
     RejectedParts = 20,
-    /// Builder: events of which more was requested after a part had been filtered.
+    /// Builder: events of which more was requested after a part had been judged.
     ContinuedEvents = 21,
-    /// Builder: events given to an output node, also for another time.
+    /// Builder: events sent to an output node, including repetitions.
     ForwardedEvents = 32,
-    /// Builder: events that an output node had when it died or fell silent, and that were given to one again.
+    /// Builder: events that were sent again because their output node died or fell silent.
     ForwardedAgain = 33,
-    /// Builder: receipts for events that had been given to another output node meanwhile. Those copies do not count.
+    /// Builder: receipts for events that had been sent to another output node meanwhile. Those copies do not count.
     LateReceipts = 34,
-    /// Output node: events taken of builders.
+    /// Output node: events accepted from builders.
     TakenEvents = 35,
-    /// Output node: taken events that were not written, because the session of their builder was over.
+    /// Output node: accepted events that were not written because the session of their builder had ended.
     VoidEvents = 36,
 }
 
@@ -146,13 +146,13 @@ impl Counter {
         Self::VoidEvents,
     ];
 
-    /// The counter with this code.
+    /// Returns the counter with this code.
     #[must_use]
     pub fn from_code(code: u16) -> Option<Self> {
         Self::ALL.iter().copied().find(|counter| *counter as u16 == code)
     }
 
-    /// The counter's name in JSON and tables.
+    /// Returns the counter's name in JSON and tables.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -185,7 +185,7 @@ impl Counter {
         }
     }
 
-    /// One line of a report.
+    /// Returns one line of a report.
     #[must_use]
     pub const fn count(self, value: u64) -> Count {
         Count { code: self as u16, reason: 0, value }
@@ -195,14 +195,14 @@ impl Counter {
 /// Books of a node that closes: a ledger (empty for builders) and counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeBooks {
-    /// The fragments that a readout unit booked.
+    /// Fragments booked by a readout unit.
     pub fragments: Ledger,
-    /// Everything else that was counted, zero counts left out.
+    /// All other counters, without zero counts.
     pub counters: BTreeMap<Counter, u64>,
 }
 
 impl NodeBooks {
-    /// The books as lines of a report message.
+    /// Returns the books as lines of a report message.
     #[must_use]
     pub fn to_counts(&self) -> Vec<Count> {
         let ledger = &self.fragments;
@@ -221,7 +221,7 @@ impl NodeBooks {
         counts
     }
 
-    /// Reads the lines of a report. Lines with codes of a later release are left out.
+    /// Reads the lines of a report. Lines with unknown codes, of a later release, are ignored.
     #[must_use]
     pub fn from_counts(counts: &[Count]) -> Self {
         let mut books = Self::default();
@@ -282,7 +282,7 @@ mod tests {
         }
     }
 
-    /// Cells of the rows of the one table of `page` that begins with `first_row`.
+    /// Returns the cells of the rows of the table of `page` that begins with `first_row`.
     fn table<'a>(page: &'a str, first_row: &str) -> Vec<Vec<&'a str>> {
         let rows = page.split_once(first_row).expect("the page has the table").1.lines().skip(2);
         let rows = rows.take_while(|row| row.starts_with('|'));

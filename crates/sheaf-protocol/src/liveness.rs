@@ -26,7 +26,7 @@ pub enum LinkStatus {
 /// Limits after which a peer is given up. See the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// Time that a peer whose link is down may take to come back.
+    /// Time that a peer whose link is down may take to return.
     pub absence: Nanos,
     /// Time for which a peer whose link is up may be silent.
     pub silence: Nanos,
@@ -58,7 +58,7 @@ impl Liveness {
         }
     }
 
-    /// Takes note of the link to the peer.
+    /// Records the state of the link to the peer.
     pub fn note_link(&mut self, now: Timestamp, link: LinkStatus) {
         self.link = match (link, self.link) {
             (LinkStatus::Up, _) => {
@@ -70,7 +70,7 @@ impl Liveness {
         };
     }
 
-    /// Takes back the peer's silence and absence: this node was held up itself, and has not looked.
+    /// Restarts the peer's timeouts, because this node was stalled itself and has not polled.
     pub fn excuse(&mut self, now: Timestamp) {
         self.sign_at = self.sign_at.max(self.sign_at.map(|_| now));
         if let LinkState::DownSince(since) = &mut self.link {
@@ -78,25 +78,25 @@ impl Liveness {
         }
     }
 
-    /// When the last sign of life came.
+    /// Returns the time of the last sign of life.
     #[must_use]
     pub fn sign_at(&self) -> Option<Timestamp> {
         self.sign_at
     }
 
-    /// Whether the link is known to be up.
+    /// Returns whether the link is known to be up.
     #[must_use]
     pub fn is_up(&self) -> bool {
         self.link == LinkState::Up
     }
 
-    /// Whether the link is known to be down.
+    /// Returns whether the link is known to be down.
     #[must_use]
     pub fn is_down(&self) -> bool {
         matches!(self.link, LinkState::DownSince(_))
     }
 
-    /// Since when there is no sign of the peer; `born` is when it began to be waited for.
+    /// Returns the time since which there has been no sign of the peer. `born` is the time when waiting for it began.
     #[must_use]
     pub fn quiet_since(&self, born: Timestamp) -> Timestamp {
         match self.link {
@@ -105,7 +105,7 @@ impl Liveness {
         }
     }
 
-    /// When the peer is given up if no further sign comes; `born` is when it began to be waited for.
+    /// Returns the time at which the peer is given up without a further sign. `born` is the time when waiting for it began.
     #[must_use]
     pub fn lost_at(&self, born: Timestamp, patience: Patience) -> Timestamp {
         let limit = match (self.link, self.sign_at) {
@@ -128,11 +128,11 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_whose_link_is_up_has_the_long_time_and_one_whose_link_is_down_the_short() {
+    fn a_peer_whose_link_is_up_has_the_long_timeout_and_one_whose_link_is_down_the_short_one() {
         let mut peer = Liveness::default();
-        assert_eq!(lost_at(&peer), 103, "nobody was ever there");
+        assert_eq!(lost_at(&peer), 103, "the peer never appeared");
         peer.note_link(Timestamp(110), LinkStatus::Up);
-        assert_eq!(lost_at(&peer), 170, "it lives, and has not spoken yet");
+        assert_eq!(lost_at(&peer), 170, "it lives, but has not sent a message yet");
         peer.note_word(Timestamp(120));
         assert_eq!(lost_at(&peer), 180);
         peer.note_link(Timestamp(150), LinkStatus::Down);
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn without_links_words_count_alone() {
+    fn without_links_only_messages_count() {
         let mut peer = Liveness::default();
         peer.note_word(Timestamp(120));
         assert_eq!(lost_at(&peer), 180);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_was_held_up_itself_forgives() {
+    fn a_node_that_was_stalled_itself_restarts_the_timeouts() {
         let mut peer = Liveness::default();
         peer.note_word(Timestamp(120));
         peer.excuse(Timestamp(170));

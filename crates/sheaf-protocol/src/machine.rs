@@ -9,19 +9,19 @@ use std::fmt;
 /// A message to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transmit<P> {
-    /// The receiver.
+    /// Receiver.
     pub to: NodeId,
     /// Message to send.
     pub message: Message<P>,
 }
 
-/// When a role wants `handle_timeout` to be called at the latest, and what for.
+/// Latest time at which a role needs a call of `handle_timeout`, with the reason.
 pub type Deadline = sheaf_wire::machine::Deadline<Why>;
 
-/// A processor's place at a dispatcher. A place is used again, a seat is not: each joining has another `life`.
+/// Seat of a processor at a dispatcher. A place is reused, a seat is not: each joining processor has a different `life`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Seat {
-    /// The place, counted from zero.
+    /// Place, counted from zero.
     pub place: u16,
     /// Number of processors that had this place before.
     pub life: u32,
@@ -33,34 +33,34 @@ impl fmt::Display for Seat {
     }
 }
 
-/// Why a deadline was set.
+/// Reason for a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
     /// A peer waits for an acknowledgement.
     Acknowledge(NodeId),
     /// A peer has not acknowledged a message.
     Retransmit(NodeId),
-    /// A heartbeat to the event manager is due, or of the event manager to all nodes.
+    /// A heartbeat to the event manager is due, or one of the event manager to all nodes.
     Heartbeat,
     /// A batch is closed although it is not full.
     Batch,
     /// A source has not sent its fragment of a requested event.
     SourceSilent(EventId),
-    /// A fragment waits for a trigger that does not come.
+    /// A fragment waits for a trigger that has not arrived.
     Orphan(EventId),
     /// Readout units have not answered for an event.
     EventTimeout(EventId),
     /// The request for an event's fragments is repeated.
     RequestRetry(EventId),
-    /// Peers are looked after: one that is silent for too long is given up.
+    /// Peers are checked: one that is silent for too long is given up.
     PeersSilent,
     /// Expected nodes have not appeared.
     Start,
-    /// The time to finish the run is limited.
+    /// The time limit for finishing the run expires.
     Drain,
     /// The time is sent to readout units, whose slots depend on it.
     Tick,
-    /// Something waits for its time slot, or for the line.
+    /// A message waits for its time slot, or for the line.
     Slot,
     /// A keep-alive to a peer is due.
     KeepAlive(NodeId),
@@ -84,30 +84,29 @@ impl fmt::Display for Why {
             Self::SourceSilent(event) => write!(f, "event {event}: a source is silent"),
             Self::Orphan(event) => write!(f, "event {event}: no trigger"),
             Self::EventTimeout(event) => write!(f, "event {event}: readout units are silent"),
-            Self::RequestRetry(event) => write!(f, "event {event}: ask again"),
-            Self::PeersSilent => f.write_str("see who is silent"),
-            Self::Start => f.write_str("nodes are awaited"),
-            Self::Slot => f.write_str("somebody may send"),
-            Self::Tick => f.write_str("tell the time of the slots"),
+            Self::RequestRetry(event) => write!(f, "event {event}: retry the request"),
+            Self::PeersSilent => f.write_str("check for silent peers"),
+            Self::Start => f.write_str("waiting for nodes"),
+            Self::Slot => f.write_str("time slot or line is free"),
+            Self::Tick => f.write_str("send the time of the slots"),
             Self::Drain => f.write_str("the run is closing"),
-            Self::KeepAlive(peer) => write!(f, "tell {peer} that this node lives"),
+            Self::KeepAlive(peer) => write!(f, "send a keep-alive to {peer}"),
             Self::PeerSilent(peer) => write!(f, "{peer} is silent"),
             Self::Verdict(seat) => write!(f, "processor {seat} gives no verdict"),
-            Self::Question(seat) => write!(f, "processor {seat} asks for nothing"),
+            Self::Question(seat) => write!(f, "processor {seat} requests nothing"),
             Self::NoProcessor => f.write_str("there is no processor"),
         }
     }
 }
 
-/// A queue of fewer entries is never swept.
+/// Minimum length of a queue that is swept.
 const SWEEP_FLOOR: usize = 64;
 
-/// Deadlines of events, set in the order in which they end. Events with consecutive ids that are given the same deadline, as
-/// those of one message are, share an entry; so a deadline that is never met costs next to nothing.
+/// Deadlines of events, added in chronological order. Events with consecutive ids and the same deadline, such as those of one
+/// message, share an entry. So a deadline that never expires costs next to nothing.
 ///
-/// `T` tells one wait for an event from another. Events that wait no more are passed over when they come to the front, and
-/// all entries are looked at when there are twice as many as the last time, so that one event that waits long does not let the
-/// queue grow behind it.
+/// `T` distinguishes several waits for an event. Events that no longer wait are skipped when they reach the front. All entries are
+/// swept when their number has doubled since the last time, so that the queue does not grow behind one event that waits long.
 #[derive(Clone, Debug)]
 pub(crate) struct EventDeadlines<T> {
     queue: std::collections::VecDeque<Waiting<T>>,
@@ -122,7 +121,7 @@ struct Waiting<T> {
 }
 
 impl<T: Copy + PartialEq> Waiting<T> {
-    /// Passes over events that wait no more. False if none is left.
+    /// Skips events that no longer wait. Returns false if none is left.
     #[inline]
     fn skip(&mut self, count_over: &impl Fn(EventIdRange, T) -> u64) -> bool {
         self.events.take(count_over(self.events, self.wait));

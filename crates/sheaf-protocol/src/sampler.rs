@@ -1,19 +1,19 @@
-//! Which of the accepted events each consumer gets: a bounded sample, so that whoever looks on never slows the run.
+//! Selection of accepted events for each consumer: a bounded sample, so that consumers never slow down the run.
 //!
-//! A consumer joins with a [`Wish`]: which tags, one event of so many, at most so many a second. For every accepted
-//! event [`Sampler::offer`] says who gets it. The [`Bounds`] are the run's: how much may wait for one consumer, how often
-//! one may get an event, and how many bytes a second may be copied for all of them together. Every event that a consumer
-//! did not get is in one of its [`Counts`], so that what it sees of a run can be scaled to the whole.
+//! A consumer joins with a [`Wish`]: tags, a prescale and a maximum rate. For every accepted event, [`Sampler::offer`] returns
+//! the consumers that get it. The [`Bounds`] are set by the run: the size of a consumer's queue, its maximum rate, and the
+//! maximum rate of bytes copied for all consumers together. Every event that a consumer did not get is in one of its [`Counts`],
+//! so that its sample can be scaled to the whole run.
 //!
-//! The sampler holds no event and knows no queue: its driver tells it what has left a consumer's queue
-//! ([`Sampler::left_queue`]). It reads no clock, and allocates only where somebody joins.
+//! The sampler holds no events and no queues: its driver reports events that leave a consumer's queue
+//! ([`Sampler::left_queue`]). It reads no clock, and allocates only when a consumer joins.
 
 pub use sheaf_wire::tap::{Counts, Wish};
 use sheaf_wire::verdict::Tags;
 use sheaf_wire::{ByteCount, ByteRate, Nanos, Timestamp};
 
-/// A rate is kept over this time: an event may come so much earlier than its turn. Events arrive in batches; with
-/// less, a consumer would get one of each batch and not its rate.
+/// Tolerance of a rate: an event may be early by this time. Events arrive in batches; with a smaller tolerance, a consumer
+/// would get one event of each batch and not reach its rate.
 const BURST: Nanos = Nanos::from_millis(100);
 
 /// Bounds that the run sets for every consumer.
@@ -23,17 +23,17 @@ pub struct Bounds {
     pub queue_events: u64,
     /// Maximum number of bytes that wait for one consumer.
     pub queue_bytes: ByteCount,
-    /// One event for each consumer in such a time, on average; zero: no limit.
+    /// Minimum average interval between events for each consumer; zero: no limit.
     pub interval: Nanos,
     /// Maximum rate of bytes copied for consumers; `None`: no limit. An event that goes to several is copied once.
     pub copy_rate: Option<ByteRate>,
 }
 
-/// A consumer, by the number that its driver gave it.
+/// A consumer, identified by a number assigned by the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConsumerId(pub u32);
 
-/// At most so much in a time, by one instant: when the next would be due if all came evenly.
+/// A rate limit, stored as one instant: the time at which the next event would be due at an even rate.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pace {
     due: Timestamp,
@@ -55,14 +55,14 @@ struct Consumer {
     wish: Wish,
     interval: Nanos,
     pace: Pace,
-    /// Wanted events until the next that is not left out by the prescale.
+    /// Number of matching events until the next one that passes the prescale.
     until_next: u32,
     waiting_events: u64,
     waiting_bytes: u64,
     counts: Counts,
 }
 
-/// Decides who gets what.
+/// Decides which consumers get which events.
 #[derive(Debug)]
 pub struct Sampler {
     bounds: Bounds,
@@ -78,7 +78,7 @@ impl Sampler {
         Self { bounds, consumers: Vec::new(), budget: Pace::default(), chosen: Vec::new() }
     }
 
-    /// A consumer joins. One that has joined already begins anew, with its new wish.
+    /// Adds a consumer. If it has joined already, its state is reset with the new wish.
     pub fn join(&mut self, id: ConsumerId, wish: Wish) {
         self.leave(id);
         let interval = wish.interval.max(self.bounds.interval);
@@ -96,7 +96,7 @@ impl Sampler {
         self.chosen.reserve(self.consumers.len());
     }
 
-    /// A consumer leaves. Gives what became of the events meanwhile, if it had joined.
+    /// Removes a consumer. Returns its counts, if it had joined.
     pub fn leave(&mut self, id: ConsumerId) -> Option<Counts> {
         let at = self.consumers.iter().position(|consumer| consumer.id == id)?;
         Some(self.consumers.remove(at).counts)
@@ -108,14 +108,14 @@ impl Sampler {
         self.consumers.len()
     }
 
-    /// Returns the fates of the events for a consumer, if it has joined.
+    /// Returns the counts of a consumer, if it has joined.
     #[must_use]
     pub fn counts(&self, id: ConsumerId) -> Option<Counts> {
         self.consumers.iter().find(|consumer| consumer.id == id).map(|consumer| consumer.counts)
     }
 
-    /// An event with these tags was accepted, and would take `bytes` in a queue. Says who gets it, in the order in which
-    /// they joined; it counts as waiting in their queues.
+    /// Offers an accepted event with these tags, which would take `bytes` in a queue. Returns the consumers that get it, in the
+    /// order in which they joined; it counts as waiting in their queues.
     pub fn offer(&mut self, now: Timestamp, tags: Tags, bytes: ByteCount) -> &[ConsumerId] {
         self.chosen.clear();
         let (bounds, within_budget) = (self.bounds, self.budget.has_room(now));
@@ -135,10 +135,10 @@ impl Sampler {
         &self.chosen
     }
 
-    /// So much has left a consumer's queue since the last call.
+    /// Records events and bytes that have left a consumer's queue since the last call.
     pub fn left_queue(&mut self, id: ConsumerId, events: u64, bytes: ByteCount) {
         if let Some(consumer) = self.consumers.iter_mut().find(|consumer| consumer.id == id) {
-            debug_assert!(consumer.waiting_events >= events, "only what is in a queue can leave it");
+            debug_assert!(consumer.waiting_events >= events, "only waiting events can leave a queue");
             consumer.waiting_events = consumer.waiting_events.saturating_sub(events);
             consumer.waiting_bytes = consumer.waiting_bytes.saturating_sub(bytes.0);
         }
@@ -146,7 +146,7 @@ impl Sampler {
 }
 
 impl Consumer {
-    /// Whether the event is this consumer's next; if not, why is counted.
+    /// Returns whether this consumer gets the event. If not, counts the reason.
     fn wants(&mut self, now: Timestamp, tags: Tags, bytes: ByteCount, bounds: &Bounds) -> bool {
         self.counts.seen += 1;
         if !self.wish.tags.is_empty() && !self.wish.tags.intersects(tags) {

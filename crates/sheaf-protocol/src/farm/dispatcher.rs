@@ -1,21 +1,21 @@
-//! The dispatcher: built events in, verdicts out, with any number of processors between.
+//! The dispatcher: built events in, verdicts out, with any number of processors in between.
 
 use super::{FarmCounts, Seat, Ticket, Word};
 use crate::machine::{Deadline, Why};
 use sheaf_wire::{EventId, FilterFailure, Nanos, Timestamp};
 use std::collections::VecDeque;
 
-/// Configuration of a dispatcher. Memory: a slot of some 100 bytes for each of `events`, beside the events themselves.
+/// Configuration of a dispatcher. Memory: a slot of some 100 bytes for each of `events`, in addition to the events themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DispatcherConfig {
-    /// Events held at most: waiting, or at processors.
+    /// Maximum number of events held: waiting, or at processors.
     pub events: u32,
-    /// Processors at a time, at most.
+    /// Maximum number of processors at a time.
     pub seats: u16,
-    /// Events at one processor, at most, whatever it asks for.
+    /// Maximum number of events at one processor, regardless of its requests.
     pub ahead: u32,
-    /// A processor that has events gives a verdict at least this often, and one that has none asks for some within this
-    /// time; else it is given up. `None`: it may take any time.
+    /// Time limit for the next verdict of a processor that has events, and for the next request of one that has none. A
+    /// processor that exceeds it is given up. `None`: no limit.
     pub time_limit: Option<Nanos>,
     /// Number of retries of an event.
     pub retries: u16,
@@ -23,12 +23,12 @@ pub struct DispatcherConfig {
     pub patience: Option<Nanos>,
 }
 
-/// Why an event has no verdict.
+/// Reason why an event has no verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Quarantine {
     /// The filter failed in every attempt. Contains the last error.
     Failed(FilterFailure),
-    /// The last processor that had it ended in this way.
+    /// The last processor that had the event ended in this way.
     Abandoned(Departure),
     /// There was no processor.
     Unattended,
@@ -47,7 +47,7 @@ impl std::fmt::Display for Quarantine {
 /// Way in which a processor left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Departure {
-    /// In good order.
+    /// It left in an orderly way.
     Left,
     /// Its connection ended.
     Died,
@@ -64,7 +64,7 @@ impl std::fmt::Display for Departure {
             Self::Left => "left",
             Self::Died => "died",
             Self::Silent => "was silent for too long",
-            Self::Nonsense => "talked nonsense",
+            Self::Nonsense => "sent an invalid message",
         })
     }
 }
@@ -74,7 +74,7 @@ impl std::fmt::Display for Departure {
 pub struct Give {
     /// Seat of the processor that gets it.
     pub seat: Seat,
-    /// Under which number it is to answer.
+    /// Ticket of this delivery, to be contained in the answer.
     pub ticket: Ticket,
 }
 
@@ -90,23 +90,23 @@ pub enum DispatcherEvent<E, V> {
         /// Verdict of a processor.
         verdict: V,
     },
-    /// An event has no verdict and will have none: it is to be stored raw.
+    /// An event has no verdict and will have none. It is to be stored unfiltered.
     Quarantined {
         /// Which.
         id: EventId,
         /// The event, as it was offered.
         event: E,
-        /// Why.
+        /// Reason.
         why: Quarantine,
     },
-    /// The seat is over by the dispatcher's will: the driver ends the connection and, where it started the processor, ends
-    /// that and starts another.
+    /// The dispatcher has ended a seat. The driver closes the connection. If it started the processor, it ends that and starts
+    /// another.
     Ended {
         /// The seat.
         seat: Seat,
         /// [`Departure::Silent`] or [`Departure::Nonsense`].
         why: Departure,
-        /// The event that it had longest, if any.
+        /// Oldest event of the processor, if any.
         event: Option<EventId>,
     },
 }
@@ -116,11 +116,11 @@ pub enum DispatcherEvent<E, V> {
 struct Held<E> {
     id: EventId,
     event: E,
-    /// The order of the offers.
+    /// Position in the order of the offers.
     number: u64,
     /// Number of processors that ended or failed with it.
     failures: u16,
-    /// The processor that failed with it last.
+    /// Processor that failed with it last.
     not_at: Option<Seat>,
     /// Seat of the processor that has it.
     at: Option<Seat>,
@@ -128,7 +128,7 @@ struct Held<E> {
 
 #[derive(Clone, Debug)]
 struct HeldEvent<E> {
-    /// Number of times that an event was given from this slot: the upper half of tickets.
+    /// Number of deliveries from this slot: the upper half of tickets.
     giving: u32,
     held: Option<Held<E>>,
 }
@@ -137,13 +137,13 @@ struct HeldEvent<E> {
 #[derive(Clone, Debug)]
 struct Member {
     seat: Seat,
-    /// Number of events requested and not yet given.
+    /// Number of events requested and not yet delivered.
     credit: u32,
     /// Number of events that it has.
     has: u32,
-    /// It has an event on its second try, and gets no other.
+    /// Whether it has an event on its second attempt and gets no other.
     alone: bool,
-    /// It is in `ready`.
+    /// Whether it is in `ready`.
     queued: bool,
     /// Time from which a message of the processor is due.
     since: Timestamp,
@@ -160,30 +160,30 @@ impl Member {
         (self.credit == 0).then_some(Why::Question(self.seat))
     }
 
-    /// Whether it may be given an event, of at most `ahead`.
+    /// Returns whether it can take another event, with at most `ahead` in total.
     fn wants_more(&self, ahead: u32) -> bool {
         self.credit > 0 && self.has < ahead && !self.alone
     }
 }
 
 /// See the [module of the farm](super) and the contract in the [crate documentation](crate). `E` is the driver's handle of
-/// an event, `V` a verdict; the dispatcher looks into neither.
+/// an event, `V` a verdict; the dispatcher inspects neither.
 #[derive(Clone, Debug)]
 pub struct Dispatcher<E, V> {
     config: DispatcherConfig,
     slots: Vec<HeldEvent<E>>,
     free: Vec<u32>,
     offers: u64,
-    /// Slots of events on their first try, in order.
+    /// Slots of events on their first attempt, in order.
     waiting: VecDeque<u32>,
-    /// Slots of events on a later one.
+    /// Slots of events on a later attempt.
     suspects: VecDeque<u32>,
     members: Vec<Option<Member>>,
     lives: Vec<u32>,
     present: usize,
-    /// Places of processors that may be given an event, each in turn.
+    /// Places of processors that can take an event, served in turn.
     ready: VecDeque<u16>,
-    /// The place that is given nothing, so that a suspect finds it empty.
+    /// Place that gets no events, so that it becomes empty for a suspect.
     reserved: Option<u16>,
     /// Time since when there is no processor.
     nobody_since: Timestamp,
@@ -192,7 +192,7 @@ pub struct Dispatcher<E, V> {
 }
 
 impl<E, V> Dispatcher<E, V> {
-    /// A dispatcher without events and processors.
+    /// Creates a dispatcher without events and processors.
     #[must_use]
     pub fn new(config: DispatcherConfig, now: Timestamp) -> Self {
         assert!(config.events > 0 && config.seats > 0 && config.ahead > 0, "a farm has room for something");
@@ -214,19 +214,19 @@ impl<E, V> Dispatcher<E, V> {
         }
     }
 
-    /// Returns its configuration.
+    /// Returns the configuration.
     #[must_use]
     pub fn config(&self) -> &DispatcherConfig {
         &self.config
     }
 
-    /// The counts as they stand.
+    /// Returns the current counts.
     #[must_use]
     pub fn counts(&self) -> FarmCounts {
         self.counts
     }
 
-    /// Events held, and of these those at processors.
+    /// Returns the number of events held, and the number of these at processors.
     #[must_use]
     pub fn held(&self) -> (usize, usize) {
         let held = self.slots.len() - self.free.len();
@@ -239,13 +239,13 @@ impl<E, V> Dispatcher<E, V> {
         self.present
     }
 
-    /// Whether another event may be offered.
+    /// Returns whether another event may be offered.
     #[must_use]
     pub fn has_room(&self) -> bool {
         self.slots.len() - self.free.len() < self.config.events as usize
     }
 
-    /// Returns the event that was given under this ticket, while it is held.
+    /// Returns the event that was delivered with this ticket, while it is held.
     #[must_use]
     pub fn event(&self, ticket: Ticket) -> Option<&E> {
         let slot = self.slots.get(ticket.slot())?;
@@ -255,7 +255,7 @@ impl<E, V> Dispatcher<E, V> {
     /// Takes a built event.
     ///
     /// # Errors
-    /// The event, if there is no room.
+    /// Returns the event if there is no room.
     pub fn offer(&mut self, id: EventId, event: E) -> Result<(), E> {
         if !self.has_room() {
             return Err(event);
@@ -274,7 +274,7 @@ impl<E, V> Dispatcher<E, V> {
         Ok(())
     }
 
-    /// A processor joins. It gets nothing before it asks. `None` if there is no seat.
+    /// Adds a processor. It gets no events before it requests some. Returns `None` if there is no free seat.
     pub fn join(&mut self, now: Timestamp) -> Option<Seat> {
         if self.present >= usize::from(self.config.seats) {
             self.counts.refused += 1;
@@ -294,7 +294,7 @@ impl<E, V> Dispatcher<E, V> {
         Some(seat)
     }
 
-    /// The connection of a processor is over. Does nothing if its seat is over already.
+    /// Records the end of a processor's connection. Does nothing if its seat has ended already.
     pub fn handle_end(&mut self, now: Timestamp, seat: Seat, departure: Departure) {
         if self.member(seat).is_some() {
             self.vacate(now, seat, departure);
@@ -350,7 +350,7 @@ impl<E, V> Dispatcher<E, V> {
         }
     }
 
-    /// When to call [`Self::handle_timeout`] at the latest.
+    /// Returns when to call [`Self::handle_timeout`] at the latest.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Deadline> {
         let limit = self.config.time_limit.and_then(|limit| {
@@ -366,7 +366,7 @@ impl<E, V> Dispatcher<E, V> {
         Deadline::earliest(limit, patience)
     }
 
-    /// The next event to give to a processor.
+    /// Returns the next delivery of an event to a processor.
     pub fn poll_transmit(&mut self, now: Timestamp) -> Option<Give> {
         if let Some(give) = self.give_suspect(now) {
             return Some(give);
@@ -398,8 +398,7 @@ impl<E, V> Dispatcher<E, V> {
         self.members.get(usize::from(seat.place))?.as_ref().filter(|member| member.seat == seat)
     }
 
-    /// Adds a request for events. Those beyond `ahead` are not forgotten: they are given as verdicts arrive, without
-    /// another request.
+    /// Adds a request for events. Events beyond `ahead` are delivered later, as verdicts arrive, without another request.
     fn handle_ask(&mut self, seat: Seat, events: u32) {
         if let Some(member) = &mut self.members[usize::from(seat.place)] {
             member.credit = member.credit.saturating_add(events);
@@ -431,7 +430,7 @@ impl<E, V> Dispatcher<E, V> {
         Give { seat, ticket: Ticket::new(slot, entry.giving) }
     }
 
-    /// Gives the first suspect to a processor that has nothing, or keeps one free for it.
+    /// Delivers the first suspect to a processor without events, or reserves one for it.
     fn give_suspect(&mut self, now: Timestamp) -> Option<Give> {
         let slot = *self.suspects.front()?;
         let not_at = self.slots[slot as usize].held.as_ref().and_then(|held| held.not_at);
@@ -461,7 +460,7 @@ impl<E, V> Dispatcher<E, V> {
         }
     }
 
-    /// Takes the event of a ticket out of its slot, which stays taken, if this processor has it.
+    /// Takes the event of a ticket out of its slot if this processor has it. The slot stays occupied.
     fn take_back(&mut self, now: Timestamp, seat: Seat, ticket: Ticket) -> Option<Held<E>> {
         let slot = self.slots.get_mut(ticket.slot())?;
         if slot.giving != ticket.giving() || slot.held.as_ref()?.at != Some(seat) {
@@ -504,13 +503,13 @@ impl<E, V> Dispatcher<E, V> {
         self.events.push_back(DispatcherEvent::Quarantined { id, event, why });
     }
 
-    /// Ends a seat by the dispatcher's will.
+    /// Ends a seat on the dispatcher's initiative.
     fn end(&mut self, now: Timestamp, seat: Seat, why: Departure) {
         let first = self.vacate(now, seat, why);
         self.events.push_back(DispatcherEvent::Ended { seat, why, event: first });
     }
 
-    /// A seat is over: what its processor has goes elsewhere. Returns the event that it had first.
+    /// Frees a seat and requeues the events of its processor. Returns the oldest of these.
     fn vacate(&mut self, now: Timestamp, seat: Seat, departure: Departure) -> Option<EventId> {
         let place = usize::from(seat.place);
         self.members[place] = None;

@@ -1,4 +1,4 @@
-//! The processor: events in, verdicts out, and a few events ahead, so that it never waits for the way.
+//! The processor: events in, verdicts out. It requests a few events in advance, so that it does not wait for their transfer.
 
 use super::{Ticket, Word};
 use sheaf_wire::FilterFailure;
@@ -7,22 +7,22 @@ use std::collections::VecDeque;
 /// Event for the driver of a processor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProcessorEvent<E> {
-    /// Judge this; the answer goes to [`Processor::handle_answer`].
+    /// Judge this event and pass the answer to [`Processor::handle_answer`].
     Judge(Ticket, E),
-    /// The dispatcher needs no more verdicts: the run is over, or the seat.
+    /// The dispatcher needs no more verdicts: the run or the seat has ended.
     Closed,
 }
 
-/// A processor, without its filter. It has no deadlines: the code that waits for it has one.
+/// A processor, without its filter. It has no deadlines; the dispatcher has.
 ///
-/// Half of the events that it may have are always in flight to it; it requests more when as many have been filtered, so
-/// that a request is for several events.
+/// Half of the events that it may have are always in flight to it. It requests more when it has filtered that many, so that each
+/// request is for several events.
 #[derive(Clone, Debug)]
 pub struct Processor<E, V> {
     ahead: u32,
-    /// Asked for and not come.
+    /// Number of events requested and not received.
     asked: u32,
-    /// Come and not answered.
+    /// Number of events received and not answered.
     has: u32,
     leaving: bool,
     closed: bool,
@@ -31,26 +31,26 @@ pub struct Processor<E, V> {
 }
 
 impl<E, V> Processor<E, V> {
-    /// A processor that has at most `ahead` events, the one in judgement included.
+    /// Creates a processor that has at most `ahead` events, including the one being judged.
     #[must_use]
     pub fn new(ahead: u32) -> Self {
         let (words, events) = (VecDeque::new(), VecDeque::new());
         Self { ahead: ahead.max(1), asked: 0, has: 0, leaving: false, closed: false, words, events }
     }
 
-    /// Events that came and are not answered.
+    /// Returns the number of events received and not answered.
     #[must_use]
     pub fn has(&self) -> u32 {
         self.has
     }
 
-    /// Whether it takes no part any more.
+    /// Returns whether the processor has left or been closed.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.closed
     }
 
-    /// Takes an event. `false` if it was not asked for: the dispatcher breaks the rules.
+    /// Takes an event. Returns `false` if it was not requested, which violates the protocol.
     pub fn handle_input(&mut self, ticket: Ticket, event: E) -> bool {
         if self.asked == 0 || self.closed {
             return false;
@@ -61,7 +61,7 @@ impl<E, V> Processor<E, V> {
         true
     }
 
-    /// The dispatcher is gone, or needs no more verdicts.
+    /// Records that the dispatcher is gone, or needs no more verdicts.
     pub fn handle_end(&mut self) {
         if !std::mem::replace(&mut self.closed, true) {
             self.events.clear();
@@ -83,12 +83,12 @@ impl<E, V> Processor<E, V> {
         });
     }
 
-    /// Leaves when all that has come is answered; asks for no more.
+    /// Requests no more events, and leaves when all received ones are answered.
     pub fn handle_stop(&mut self) {
         self.leaving = true;
     }
 
-    /// The next word for the dispatcher.
+    /// Returns the next message for the dispatcher.
     pub fn poll_transmit(&mut self) -> Option<Word<V>> {
         if let Some(word) = self.words.pop_front() {
             return Some(word);
@@ -97,7 +97,7 @@ impl<E, V> Processor<E, V> {
             return None;
         }
         if self.leaving {
-            // What is on its way is handed back by leaving.
+            // Leaving returns the events that are still in transit.
             return (self.has == 0).then(|| {
                 self.closed = true;
                 self.events.push_back(ProcessorEvent::Closed);
@@ -112,7 +112,7 @@ impl<E, V> Processor<E, V> {
         None
     }
 
-    /// The next thing for the driver to do.
+    /// Returns the next event for the driver.
     pub fn poll_event(&mut self) -> Option<ProcessorEvent<E>> {
         self.events.pop_front()
     }

@@ -1,31 +1,31 @@
-//! Places in the files of output nodes, and which of them count.
+//! Places in the files of output nodes, and the set of those that count.
 
 use sheaf_wire::message::Kept;
 use sheaf_wire::{NodeId, SessionId};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-/// Where an event is stored.
+/// Location of a stored event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StoragePlace {
-    /// The output node's index.
+    /// Index of the output node.
     pub output: u16,
-    /// Its session.
+    /// Session of the output node.
     pub session: SessionId,
-    /// The event's number in that session, from 0.
+    /// Number of the event in that session, from 0.
     pub number: u64,
 }
 
 impl StoragePlace {
-    /// The node and its session.
+    /// Returns the node and its session.
     #[must_use]
     pub fn owner(&self) -> (NodeId, SessionId) {
         (NodeId::output(self.output), self.session)
     }
 }
 
-/// Adds a place to a list in which neighbours are one entry. Places that follow each other are found where they are added one
-/// after another, as output nodes name them.
+/// Adds a place to a list in which consecutive places share an entry. Only places that are added in succession are merged, in the
+/// order in which output nodes report them.
 pub(crate) fn note_kept(list: &mut Vec<Kept>, place: StoragePlace) {
     let StoragePlace { output, session, number } = place;
     match list.last_mut() {
@@ -40,8 +40,8 @@ pub(crate) fn note_kept(list: &mut Vec<Kept>, place: StoragePlace) {
     }
 }
 
-/// A set of numbers of one session, kept as ranges: one range, and a gap for whatever was written and never reported. While a
-/// session lives there are a few more, since builders report when they like.
+/// A set of numbers of one session, stored as ranges. Usually it is one range with gaps for events that were written but never
+/// reported. During a session there are a few more, because builders report at different times.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Places {
     /// First number to last number of each range; ranges neither overlap nor touch.
@@ -49,7 +49,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// Adds `count` consecutive numbers. A range that would pass the largest number is cut there.
+    /// Adds `count` consecutive numbers. A range that would exceed the largest number is cut there.
     pub fn insert(&mut self, first: u64, count: u32) {
         if count == 0 {
             return;
@@ -70,7 +70,7 @@ impl Places {
         self.ranges.insert(start, end);
     }
 
-    /// Whether a number is in it.
+    /// Returns whether the set contains a number.
     #[must_use]
     pub fn contains(&self, number: u64) -> bool {
         self.ranges.range(..=number).next_back().is_some_and(|(_, end)| number <= *end)
@@ -82,7 +82,7 @@ impl Places {
         self.ranges.last_key_value().map_or(0, |(_, end)| end.saturating_add(1))
     }
 
-    /// The numbers below [`Self::end`] that are not in it, as first and last of each gap.
+    /// Returns the numbers below [`Self::end`] that are not in the set, as first and last of each gap.
     pub fn gaps(&self) -> impl Iterator<Item = (u64, u64)> {
         let mut next = 0;
         self.ranges.iter().filter_map(move |(first, last)| {

@@ -15,9 +15,9 @@ use std::collections::VecDeque;
 pub struct OutputConfig {
     /// Number of builder units.
     pub builders: u16,
-    /// Events taken of one builder and not stored yet, at most.
+    /// Maximum number of events accepted from one builder and not stored yet.
     pub window_events: u32,
-    /// Their bytes. One event more than this is taken, so that none is too large.
+    /// Maximum number of bytes of these events. One more event is accepted, so that none is too large.
     pub window: ByteCount,
     /// Maximum interval between messages to the event manager and to each builder.
     pub heartbeat: Nanos,
@@ -30,10 +30,10 @@ pub struct OutputConfig {
 pub enum OutputEvent<P> {
     /// The run begins.
     Started,
-    /// An event is to be stored. The driver answers with [`OutputUnit::handle_stored`] when it is durable, or with
+    /// Store an event. The driver answers with [`OutputUnit::handle_stored`] when the event is durable, or with
     /// [`OutputUnit::handle_left_out`].
     Store(Ticket, Event<P>, Verdict),
-    /// The run closes: nothing more will come.
+    /// The run closes: no more events follow.
     Closed,
     /// The event manager has restarted and has lost the state of this run.
     ManagerRestarted,
@@ -44,28 +44,28 @@ pub enum OutputEvent<P> {
 pub struct Ticket {
     builder: u16,
     session: SessionId,
-    /// Between the two sessions, from 0.
+    /// Number of the event between the two sessions, from 0.
     number: u64,
     bytes: u64,
 }
 
 impl Ticket {
-    /// The builder that gave the event, and its session.
+    /// Returns the builder that sent the event, and its session.
     #[must_use]
     pub fn builder(&self) -> (NodeId, SessionId) {
         (NodeId::builder(self.builder), self.session)
     }
 }
 
-/// The way from one builder.
+/// Connection from one builder.
 #[derive(Debug)]
 struct Lane<P> {
     channel: Channel<P>,
-    /// An event of which more is to come.
+    /// Event that has been received only in part.
     partial: Option<(Event<P>, Verdict)>,
-    /// The number of the next event.
+    /// Number of the next event.
     next: u64,
-    /// Events and bytes that are stored, or no more here for another reason.
+    /// Events and bytes that are stored, or were released for another reason.
     done_events: u64,
     done_bytes: u64,
     /// Receipts for the builder.
@@ -75,7 +75,7 @@ struct Lane<P> {
 }
 
 impl<P: Payload> Lane<P> {
-    /// The present session of the builder has nothing here yet.
+    /// Resets the state for a new session of the builder.
     fn begin(&mut self) {
         (self.partial, self.next, self.done_events, self.done_bytes) = (None, 0, 0, 0);
         self.entries.clear();
@@ -112,7 +112,7 @@ pub struct OutputUnit<P> {
     manager: Channel<P>,
     manager_beat_at: Timestamp,
     lanes: Vec<Lane<P>>,
-    /// Events that are with the driver, and their bytes.
+    /// Number of events that the driver is storing, and their bytes.
     storing: (u64, ByteCount),
     behind: bool,
     events: VecDeque<OutputEvent<P>>,
@@ -121,7 +121,7 @@ pub struct OutputUnit<P> {
 }
 
 impl<P: Payload> OutputUnit<P> {
-    /// An output node that has nothing.
+    /// Creates an output node without events.
     #[must_use]
     pub fn new(me: Identity, config: OutputConfig, now: Timestamp) -> Self {
         assert_eq!(me.node.role, Role::Output, "{} is not an output node", me.node);
@@ -149,25 +149,25 @@ impl<P: Payload> OutputUnit<P> {
         }
     }
 
-    /// Who this is.
+    /// Returns the node's identity.
     #[must_use]
     pub fn identity(&self) -> &Identity {
         &self.me
     }
 
-    /// Whether the run has closed and the event manager has this node's books.
+    /// Returns whether the run has closed and the event manager has this node's books.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.closed && self.manager.is_settled()
     }
 
-    /// Whether the event manager lives, as far as can be known.
+    /// Returns the signs of life of the event manager.
     #[must_use]
     pub fn manager_liveness(&self) -> &Liveness {
         self.manager.liveness()
     }
 
-    /// Events that are here and not known to be durable, and their bytes; parts of events are not counted.
+    /// Returns the number of events that are not yet durable, and their bytes, without partially received events.
     #[must_use]
     pub fn held(&self) -> (u64, ByteCount) {
         let waiting = self.events.iter().filter_map(|event| match event {
@@ -177,14 +177,14 @@ impl<P: Payload> OutputUnit<P> {
         waiting.fold(self.storing, |(events, sum), bytes| (events + 1, sum + ByteCount(bytes)))
     }
 
-    /// Whether events that are with the driver are half of what one builder may have here.
+    /// Returns whether the events that the driver is storing fill half of one builder's window.
     #[must_use]
     pub fn is_half_full(&self) -> bool {
         let (events, bytes) = self.storing;
         2 * events >= u64::from(self.config.window_events) || 2 * bytes.0 >= self.config.window.0
     }
 
-    /// The counters as they stand.
+    /// Returns the current counters.
     #[must_use]
     pub fn books(&self) -> NodeBooks {
         let mut books = self.books.clone();
@@ -193,7 +193,7 @@ impl<P: Payload> OutputUnit<P> {
         books
     }
 
-    /// Takes a message.
+    /// Handles a message.
     pub fn handle_input(&mut self, now: Timestamp, message: Message<P>) {
         let header = message.header;
         if header.run != self.me.run {
@@ -255,7 +255,7 @@ impl<P: Payload> OutputUnit<P> {
             let (mut event, verdict) = match lane.partial.take() {
                 Some(begun) if begun.0.id == entry.event => begun,
                 begun => {
-                    // A channel neither loses nor swaps messages, and a builder sends the parts of an event one after another.
+                    // A channel neither loses nor reorders messages, and a builder sends the parts of an event one after another.
                     self.books.count(Counter::UnexpectedMessages, u64::from(begun.is_some()));
                     entry.into_event()
                 }
@@ -274,18 +274,18 @@ impl<P: Payload> OutputUnit<P> {
         }
     }
 
-    /// An event is as durable as configured. Its number is its place among all events that the driver has accepted into the files
-    /// of this session, from 0.
+    /// Records that an event is as durable as configured. `number` is its index among all events that the driver has written to
+    /// the files of this session.
     pub fn handle_stored(&mut self, ticket: Ticket, number: u64) {
         self.end(&ticket, Some(number));
     }
 
-    /// No stream takes an event.
+    /// Records that no stream stores an event.
     pub fn handle_left_out(&mut self, ticket: Ticket) {
         self.end(&ticket, None);
     }
 
-    /// Whether the files cannot be written now.
+    /// Records whether writing to the files is currently blocked.
     pub fn handle_trouble(&mut self, behind: bool) {
         if std::mem::replace(&mut self.behind, behind) != behind {
             self.lanes.iter_mut().for_each(|lane| lane.is_news = true);
@@ -302,7 +302,7 @@ impl<P: Payload> OutputUnit<P> {
         }
     }
 
-    /// Takes note of the link to a node.
+    /// Records the state of the link to a node.
     pub fn handle_link(&mut self, now: Timestamp, peer: NodeId, link: LinkStatus) {
         if peer == NodeId::MANAGER {
             self.manager.note_link(now, link);
@@ -329,14 +329,14 @@ impl<P: Payload> OutputUnit<P> {
         }
     }
 
-    /// The next message to send.
+    /// Returns the next message to send.
     pub fn poll_transmit(&mut self, now: Timestamp) -> Option<Transmit<P>> {
         if let Some(message) = self.manager.poll_transmit(now, &self.me) {
             return Some(Transmit { to: NodeId::MANAGER, message });
         }
         for (index, lane) in self.lanes.iter_mut().enumerate() {
             let is_met = lane.channel.peer_session().is_some();
-            // A message without a known session could reach a later session than the one it is meant for.
+            // A message without a known session could reach a later session than the intended one.
             if is_met && lane.channel.is_open() && std::mem::take(&mut lane.is_news) {
                 lane.channel.push(Body::Receipt(Receipt {
                     events: lane.done_events + u64::from(self.config.window_events),
@@ -370,7 +370,7 @@ impl<P: Payload> OutputUnit<P> {
         None
     }
 
-    /// When to call [`Self::handle_timeout`] and [`Self::poll_transmit`] at the latest.
+    /// Returns when to call [`Self::handle_timeout`] and [`Self::poll_transmit`] at the latest.
     pub fn poll_timeout(&mut self) -> Option<Deadline> {
         let heartbeat = (!self.closed).then_some(Deadline { at: self.manager_beat_at, why: Why::Heartbeat });
         let of_lane = |(index, lane): (usize, &Lane<P>)| {

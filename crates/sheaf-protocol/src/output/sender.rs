@@ -1,4 +1,4 @@
-//! The side of a builder unit: shares accepted events out among the output nodes, and keeps each until it is stored.
+//! The side of a builder unit: distributes accepted events to the output nodes, and keeps each until it is stored.
 
 use super::places::StoragePlace;
 use crate::channel::{Channel, ChannelTimes, Received};
@@ -11,16 +11,16 @@ use sheaf_wire::{
 };
 use std::collections::VecDeque;
 
-/// Configuration of a builder unit's sender to output nodes. Memory: none of its own; events are the builder's, and
-/// bounded with it. Payload of events that went to a second output node stays in use until the first is back, up to
+/// Configuration of a builder unit's sender to output nodes. Memory: none of its own; events belong to the builder and are
+/// bounded there. Payload of events that were sent to a second output node stays in use until the first one returns, up to
 /// that node's capacity.
 #[derive(Clone, Debug)]
 pub struct SenderConfig {
     /// Number of output nodes.
     pub outputs: u16,
-    /// Events share a message up to this size; a larger event has several.
+    /// Maximum size of a message. It contains several events; a larger event takes several messages.
     pub message: ByteCount,
-    /// An output node that is silent for so long loses its events to the others.
+    /// Timeout after which the events of a silent output node are sent to others.
     pub peer_timeout: Nanos,
     /// Maximum interval between messages to an output node.
     pub heartbeat: Nanos,
@@ -28,12 +28,12 @@ pub struct SenderConfig {
     pub channel: ChannelTimes,
 }
 
-/// Result for an event, which returns to the driver.
+/// Result of an event, which is returned to the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SenderEvent<P> {
-    /// It is stored.
+    /// The event is stored at this place.
     Stored(Event<P>, StoragePlace),
-    /// No stream takes it.
+    /// No stream stores the event.
     LeftOut(Event<P>),
 }
 
@@ -44,21 +44,21 @@ struct Held<P> {
     bytes: u64,
 }
 
-/// The way to one output node.
+/// Connection to one output node.
 #[derive(Debug)]
 struct Lane<P> {
     channel: Channel<P>,
-    /// Events at the present session of the output node, in the order of delivery; `None` where the event has gone
-    /// elsewhere, or where its place is known and an earlier one's is not.
+    /// Events sent to the current session of the output node, in the order of delivery. `None` for an event that was sent to
+    /// another node, or whose place is known while that of an earlier one is not.
     out: VecDeque<Option<Held<P>>>,
-    /// The number of the first of these.
+    /// Number of the first of these events.
     first: u64,
     sent_bytes: u64,
     /// Number of events that the output node accepts in total.
     room_events: u64,
     room_bytes: u64,
     behind: bool,
-    /// Whether nothing was received from the output node for the timeout.
+    /// Whether the output node has exceeded the timeout for silence.
     silent: bool,
     /// Start of the silence timeout before the first message is received.
     since: Timestamp,
@@ -81,24 +81,25 @@ impl<P: Payload> Lane<P> {
         }
     }
 
-    /// The number of the next event.
+    /// Returns the number of the next event.
     fn next(&self) -> u64 {
         self.first + self.out.len() as u64
     }
 
-    /// Whether it can be given events, for all that is known.
+    /// Returns whether the output node is connected and not silent.
     fn is_there(&self) -> bool {
         !self.silent && self.channel.peer_session().is_some()
     }
 
-    /// Bytes that it takes now, if it takes another event. A single event may be larger than all of its room.
+    /// Returns the number of bytes that the output node accepts now; `None` if it accepts no event. A single event may exceed this
+    /// number.
     fn room(&self) -> Option<u64> {
         let room = self.room_bytes.saturating_sub(self.sent_bytes);
         let open = self.is_there() && self.channel.is_open() && self.next() < self.room_events;
         (open && room > 0).then_some(room)
     }
 
-    /// Takes the event with this number, if it is still here.
+    /// Removes and returns the event with this number, if it is still present.
     fn take(&mut self, number: u64) -> Result<Option<Held<P>>, NotDelivered> {
         let index = number.checked_sub(self.first).ok_or(NotDelivered)?;
         let index = usize::try_from(index).map_err(|_| NotDelivered)?;
@@ -124,9 +125,9 @@ pub struct Sender<P> {
     me: Identity,
     config: SenderConfig,
     lanes: Vec<Lane<P>>,
-    /// Not with any output node.
+    /// Events that have not been sent to any output node.
     queue: VecDeque<Held<P>>,
-    /// Events here, with an output node or not.
+    /// Number of events held, sent or not.
     held: usize,
     events: VecDeque<SenderEvent<P>>,
     books: NodeBooks,
@@ -143,14 +144,14 @@ impl<P: Payload> Sender<P> {
         Self { me, lanes, config, queue, held: 0, events, books: NodeBooks::default() }
     }
 
-    /// Takes an accepted event. How many it has at a time is the driver's to bound: a builder has no more than its slots.
+    /// Takes an accepted event. The driver must limit the number of events; the slots of a builder do.
     pub fn handle_event(&mut self, event: Event<P>, verdict: Verdict) {
         let bytes = event.payload_bytes() + verdict.payload.len() as u64;
         self.held += 1;
         self.queue.push_back(Held { event, verdict, bytes });
     }
 
-    /// Returns the number of events that it holds.
+    /// Returns the number of events held.
     #[must_use]
     pub fn held(&self) -> usize {
         self.held
@@ -162,7 +163,7 @@ impl<P: Payload> Sender<P> {
         self.lanes.iter().all(|lane| !lane.is_there() || lane.behind)
     }
 
-    /// The counters as they stand.
+    /// Returns the current counters.
     #[must_use]
     pub fn books(&self) -> NodeBooks {
         let mut books = self.books.clone();
@@ -170,7 +171,7 @@ impl<P: Payload> Sender<P> {
         books
     }
 
-    /// Takes a message of an output node.
+    /// Handles a message of an output node.
     pub fn handle_input(&mut self, now: Timestamp, message: Message<P>) {
         let header = message.header;
         let index = usize::from(header.sender.index);
@@ -198,7 +199,7 @@ impl<P: Payload> Sender<P> {
         self.rescue();
     }
 
-    /// A session of an output node is over: what it had no place for goes first.
+    /// Ends a session of an output node. Its events without a known place are sent first.
     fn lose(&mut self, index: usize) {
         let node = NodeId::output(index_u16(index));
         let lane = &mut self.lanes[index];
@@ -208,13 +209,13 @@ impl<P: Payload> Sender<P> {
         self.send_again(old.out.into_iter().flatten().collect());
     }
 
-    /// Events come back unstored: they are the oldest.
+    /// Puts unstored events back at the front of the queue, because they are the oldest.
     fn send_again(&mut self, held: Vec<Held<P>>) {
         self.books.count(Counter::ForwardedAgain, held.len() as u64);
         held.into_iter().rev().for_each(|held| self.queue.push_front(held));
     }
 
-    /// Gives the events of a silent output node to others, if one is connected. Otherwise they wait for the silent one.
+    /// Sends the events of a silent output node to others, if one is connected. Otherwise they wait for the silent one.
     fn rescue(&mut self) {
         if !self.lanes.iter().any(Lane::is_there) {
             return;
@@ -233,7 +234,7 @@ impl<P: Payload> Sender<P> {
         (lane.room_events, lane.room_bytes, lane.behind) = (receipt.events, receipt.bytes.0, receipt.behind);
         let Some(session) = lane.channel.peer_session() else { return };
         for ReceiptEntry { first, count, place } in receipt.entries.iter().copied() {
-            // What was never given is found out at the first number that was not: no list is longer than what is out.
+            // Stops at the first number that was not assigned, so a false count does not cause a long loop.
             for offset in 0..u64::from(count) {
                 let lane = &mut self.lanes[index];
                 match lane.take(first.saturating_add(offset)) {
@@ -263,7 +264,7 @@ impl<P: Payload> Sender<P> {
         }
     }
 
-    /// Takes note of the link to a node.
+    /// Records the state of the link to a node.
     pub fn handle_link(&mut self, now: Timestamp, peer: NodeId, link: LinkStatus) {
         let lane = (peer.role == Role::Output).then(|| self.lanes.get_mut(usize::from(peer.index))).flatten();
         if let Some(lane) = lane {
@@ -289,7 +290,7 @@ impl<P: Payload> Sender<P> {
         self.rescue();
     }
 
-    /// The next message to send.
+    /// Returns the next message to send.
     pub fn poll_transmit(&mut self, now: Timestamp) -> Option<Transmit<P>> {
         self.share_out();
         for (index, lane) in self.lanes.iter_mut().enumerate() {
@@ -305,7 +306,7 @@ impl<P: Payload> Sender<P> {
         self.events.pop_front()
     }
 
-    /// When to call [`Self::handle_timeout`] and [`Self::poll_transmit`] at the latest.
+    /// Returns when to call [`Self::handle_timeout`] and [`Self::poll_transmit`] at the latest.
     pub fn poll_timeout(&mut self) -> Option<Deadline> {
         let timeout = self.config.peer_timeout;
         let of_lane = |(index, lane): (usize, &Lane<P>)| {
@@ -321,7 +322,7 @@ impl<P: Payload> Sender<P> {
     /// Assigns queued events to the output node with the most room, one message at a time.
     fn share_out(&mut self) {
         while !self.queue.is_empty() {
-            // Of those with equal room the first: the roles draw no random numbers.
+            // The first one wins if several have equal room: the roles draw no random numbers.
             let rooms = self.lanes.iter().enumerate().filter_map(|(index, lane)| Some((lane.room()?, index)));
             let Some((_, index)) = rooms.max_by_key(|(room, index)| (*room, std::cmp::Reverse(*index)))
             else {
@@ -346,7 +347,7 @@ impl<P: Payload> Sender<P> {
     }
 }
 
-/// Bytes of an event, a fragment and a missing source in a message, beside payload: those of their entries.
+/// Sizes of the entries of an event, a fragment and a missing source in a message, without payload.
 const ENTRY_BYTES: u64 = 48;
 const FRAGMENT_BYTES: u64 = 24;
 const MISSING_BYTES: u64 = 8;
@@ -363,12 +364,12 @@ impl<P: Payload> Packing<P> {
         Self { delivery: Delivery::default(), bytes: 0, limit }
     }
 
-    /// Whether an event goes into this message: the first does, whatever its size.
+    /// Returns whether an event fits into this message. The first event always does.
     fn may_add(&self, held: &Held<P>) -> bool {
         self.bytes == 0 || self.bytes + held.bytes + ENTRY_BYTES <= self.limit
     }
 
-    /// Adds an event, in as many messages as it needs. True if it has filled one.
+    /// Adds an event, in as many messages as it needs. Returns whether it has filled one.
     fn add(&mut self, held: &Held<P>, mut push: impl FnMut(Body<P>)) -> bool {
         let mut filled = false;
         self.begin(Delivered::new(&held.event, &held.verdict));
@@ -388,7 +389,7 @@ impl<P: Payload> Packing<P> {
         self.delivery.entries.push(entry);
     }
 
-    /// Goes on in another message where this one is full.
+    /// Continues in another message if this one is full.
     fn make_room(&mut self, held: &Held<P>, bytes: u64, push: &mut impl FnMut(Body<P>)) -> bool {
         self.bytes += bytes;
         let Some(entry) = self.delivery.entries.last_mut() else { return false };

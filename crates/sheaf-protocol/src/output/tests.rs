@@ -28,16 +28,16 @@ fn me(node: NodeId, session: u64) -> Identity {
     Identity { node, run: RunNumber(1), session: SessionId(session) }
 }
 
-/// One builder's sender and some output nodes, whose messages arrive at once, in order.
+/// One builder's sender and some output nodes. Messages arrive at once and in order.
 struct World {
     now: Timestamp,
     sender: Sender<Size>,
     outputs: Vec<Option<OutputUnit<Size>>>,
-    /// Events given to each output node and not yet written.
+    /// Events received by each output node and not yet written.
     arrived: Vec<VecDeque<(Ticket, Event<Size>, Verdict)>>,
     /// Number of events that each has written.
     written: Vec<u64>,
-    /// The largest message, in bytes of payload.
+    /// Largest message, in bytes of payload.
     largest: usize,
 }
 
@@ -65,7 +65,7 @@ impl World {
         world
     }
 
-    /// An output node's life begins, the one before ended without a word.
+    /// Starts an output node, whose previous session ended without a message.
     fn begin(&mut self, index: u16, session: u64) {
         let config = OutputConfig {
             builders: 1,
@@ -85,7 +85,7 @@ impl World {
         self.settle();
     }
 
-    /// Messages go to and fro until there are none.
+    /// Exchanges messages until there are none.
     fn settle(&mut self) {
         loop {
             let mut messages = Vec::new();
@@ -137,7 +137,7 @@ impl World {
         }
     }
 
-    /// An output node writes what it has, and makes it durable.
+    /// Makes an output node write its events and make them durable.
     fn store(&mut self, index: usize) -> Vec<EventId> {
         let Some(node) = &mut self.outputs[index] else { return Vec::new() };
         let mut events = Vec::new();
@@ -169,7 +169,7 @@ fn event(id: u64, fragments: u32, bytes: usize) -> Event<Size> {
         source: SourceId(source),
         time: Timestamp(9),
         checksum: None,
-        // What a readout unit has said of a fragment goes with it.
+        // Properties set by the readout unit must be preserved.
         processed: source % 2 == 1,
         payload: Size(bytes),
     };
@@ -189,7 +189,7 @@ fn place(output: u16, session: u64, number: u64) -> StoragePlace {
 }
 
 #[test]
-fn an_event_is_stored_where_the_output_node_says_and_not_before() {
+fn an_event_is_stored_when_the_output_node_reports_its_place() {
     let mut world = World::new(1, |_| {});
     world.offer(event(5, 2, 100));
     world.offer(event(6, 2, 100));
@@ -211,20 +211,20 @@ fn an_event_larger_than_a_message_arrives_whole() {
 }
 
 #[test]
-fn an_output_node_has_no_more_than_its_window_and_one_event() {
+fn an_output_node_holds_at_most_its_window_and_one_event() {
     let mut world = World::new(1, |_| {});
     (0..40).for_each(|id| world.offer(event(id, 1, 300)));
     // Seven events of 302 bytes pass 2,000 bytes.
     assert_eq!(world.arrived[0].len(), 7);
     world.store(0);
-    assert_eq!(world.arrived[0].len(), 7, "what is stored makes room");
+    assert_eq!(world.arrived[0].len(), 7, "stored events make room");
     let mut small = World::new(1, |_| {});
     (0..40).for_each(|id| small.offer(event(id, 1, 10)));
     assert_eq!(small.arrived[0].len(), 8, "or the number of events is the bound");
 }
 
 #[test]
-fn events_go_to_whoever_has_most_room() {
+fn events_go_to_the_output_node_with_the_most_room() {
     let mut world = World::new(2, |_| {});
     (0..8).for_each(|id| world.offer(event(id, 1, 300)));
     assert_eq!((world.arrived[0].len(), world.arrived[1].len()), (4, 4));
@@ -234,7 +234,7 @@ fn events_go_to_whoever_has_most_room() {
 }
 
 #[test]
-fn what_an_output_node_had_when_it_died_goes_to_its_next_session() {
+fn events_of_an_output_node_that_died_go_to_its_next_session() {
     let mut world = World::new(1, |_| {});
     (0..4).for_each(|id| world.offer(event(id, 1, 100)));
     world.store(0);
@@ -251,7 +251,7 @@ fn what_an_output_node_had_when_it_died_goes_to_its_next_session() {
 }
 
 #[test]
-fn what_a_silent_output_node_has_goes_to_another_and_its_late_receipt_counts_for_nothing() {
+fn events_of_a_silent_output_node_go_to_another_and_its_late_receipt_is_ignored() {
     let mut world = World::new(2, |_| {});
     (0..4).for_each(|id| world.offer(event(id, 1, 100)));
     let deaf = world.outputs[0].take();
@@ -260,7 +260,7 @@ fn what_a_silent_output_node_has_goes_to_another_and_its_late_receipt_counts_for
     world.pass(SILENCE + SILENCE);
     assert_eq!(world.store(1).len(), 4, "all are with the other");
     assert_eq!(world.stored().len(), 4);
-    // It comes back, with the same session, and has written them all the same.
+    // It returns with the same session and has written the events, too.
     world.outputs[0] = deaf;
     world.store(0);
     world.pass(HEARTBEAT);
@@ -271,7 +271,7 @@ fn what_a_silent_output_node_has_goes_to_another_and_its_late_receipt_counts_for
 }
 
 #[test]
-fn where_there_is_no_other_a_silent_output_node_is_waited_for() {
+fn events_wait_for_a_silent_output_node_if_there_is_no_other() {
     let mut world = World::new(1, |_| {});
     world.offer(event(1, 1, 100));
     let deaf = world.outputs[0].take();
@@ -285,7 +285,7 @@ fn where_there_is_no_other_a_silent_output_node_is_waited_for() {
 }
 
 #[test]
-fn events_of_a_session_that_is_over_are_not_written() {
+fn events_of_an_ended_session_are_not_written() {
     let mut world = World::new(1, |_| {});
     world.offer(event(1, 1, 100));
     let node = world.outputs[0].as_mut().expect("it is there");
