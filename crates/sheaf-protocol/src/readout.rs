@@ -1,24 +1,24 @@
-//! The readout unit: merges the fragments of its sources into one super-fragment an event, and holds them until the
+//! The readout unit: merges the fragments of its sources into one super-fragment per event, and holds them until the
 //! event manager releases the event.
 //!
-//! Possible fates of a fragment here, and the names under which they are booked:
+//! Outcomes of a fragment in the readout unit, and the names under which they are booked:
 //!
 //! | the fragment | outcome |
 //! |---|---|
 //! | is the first of its source for an event that is not released | held |
-//! | finds its source's share of the buffer full | refused with no loss: the driver offers it again (back-pressure) |
-//! | ... and is for an event that a builder has asked for | held, up to twice the share |
+//! | finds its source's share of the buffer full | refused without loss: the driver offers it again (back-pressure) |
+//! | ... and is for an event that a builder has requested | held, up to twice the share |
 //! | has an id lower than the one before it | held; counted as `out_of_order` |
 //! | repeats an id that is held | dropped, `duplicate` |
 //! | is for an event that was released, or answered without it | dropped, `late` |
 //! | is larger than allowed | dropped, `too_large`; its source is missing in the event at once |
 //! | is of a source that this unit does not read | dropped, `unknown_source` |
-//! | is of an event that ended without anybody having asked for it, or comes after that end | dropped, `not_requested` |
-//! | is passed over: later ones are asked for, and its event is not within the orphan time | dropped, `unknown_event`; if the event is asked for later, nobody waits for it without limit |
+//! | is of an event that ended without a request for it, or arrives after that end | dropped, `not_requested` |
+//! | is passed over: later events are requested, but its event is not requested within the orphan timeout | dropped, `unknown_event`; if the event is requested later, the wait for the fragment has a limit |
 //! | is still held when the run closes | dropped, `never_triggered` |
 //!
-//! The unit itself is the conversation: its channel, its reports, the commands of the event manager. What becomes of fragments
-//! is the merger's, which owns them together with its sources, requests, waits and books (`readout/merger.rs`).
+//! The unit itself handles the communication: its channel, its reports, the commands of the event manager. The merger handles
+//! fragments, and owns them together with sources, requests, timeouts and books (`readout/merger.rs`).
 
 mod books;
 mod config;
@@ -50,18 +50,18 @@ use std::collections::VecDeque;
 /// Event for the driver of a readout unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadoutEvent {
-    /// All nodes are there: sources may send.
+    /// All nodes are connected: sources may send.
     Started,
     /// The run closes: stop the sources.
     Closed,
     /// The event manager has restarted and has lost the state of this run.
     ManagerRestarted,
-    /// Traffic is shaped so from now on. Where there is a barrel shifter this comes again and again, as the clocks of the two
-    /// nodes drift apart.
+    /// New parameters of traffic shaping. With a barrel shifter this event is repeated, because the clocks of the two nodes drift
+    /// apart.
     Shape {
-        /// Whether the barrel turns.
+        /// Whether the barrel shifter is active.
         turning: bool,
-        /// From when its slots are counted, on this node's clock.
+        /// Epoch of its time slots, on this node's clock.
         epoch: Timestamp,
     },
 }
@@ -74,13 +74,13 @@ pub struct ReadoutUnit<P> {
     merger: Merger<P>,
     reports: Reports,
     shape_clock: ShapeClock,
-    /// Its driver processes fragments before they leave.
+    /// Whether the driver processes fragments before they are sent.
     processing: bool,
     events: VecDeque<ReadoutEvent>,
 }
 
 impl<P: Payload> ReadoutUnit<P> {
-    /// A readout unit that holds nothing yet. It speaks first: its state is due at `now`.
+    /// Creates an empty readout unit. It sends the first message: its status is due at `now`.
     #[must_use]
     pub fn new(me: Identity, config: ReadoutConfig, now: Timestamp) -> Self {
         assert_eq!(me.node.role, Role::Readout, "{} is not a readout unit", me.node);
@@ -95,31 +95,31 @@ impl<P: Payload> ReadoutUnit<P> {
         }
     }
 
-    /// Who this is.
+    /// Returns the unit's identity.
     #[must_use]
     pub fn identity(&self) -> &Identity {
         &self.me
     }
 
-    /// Whether the run has closed and the event manager has this unit's books.
+    /// Returns whether the run has closed and the event manager has this unit's books.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.merger.is_closed() && self.channel.is_settled()
     }
 
-    /// Whether the event manager lives, as far as can be known.
+    /// Returns the signs of life of the event manager.
     #[must_use]
     pub fn manager_liveness(&self) -> &Liveness {
         self.channel.liveness()
     }
 
-    /// Payload bytes and events held now.
+    /// Returns the payload bytes and the number of events currently held.
     #[must_use]
     pub fn held(&self) -> (ByteCount, usize) {
         self.merger.held()
     }
 
-    /// The books as they stand; what is held counts as in flight.
+    /// Returns the current books. Held fragments count as in flight.
     #[must_use]
     pub fn books(&self) -> NodeBooks {
         let mut books = self.merger.books();
@@ -130,26 +130,26 @@ impl<P: Payload> ReadoutUnit<P> {
     /// Takes a fragment from a source.
     ///
     /// # Errors
-    /// Gives the fragment back while the source's share of the buffer is full, or after the run has closed: the
-    /// driver keeps it and offers it again. That is the back-pressure; nothing is lost by it.
+    /// Returns the fragment if the source's share of the buffer is full, or the run has closed. The driver keeps it and
+    /// offers it again. This is the back-pressure, which loses nothing.
     pub fn handle_fragment(&mut self, now: Timestamp, fragment: Fragment<P>) -> Result<(), Fragment<P>> {
         self.merger.handle_fragment(now, fragment, &mut self.reports)
     }
 
-    /// Takes fragments one after another, as [`Self::handle_fragment`] does each, until one is refused. Returns how many it
-    /// has taken; the driver offers the others again.
+    /// Takes fragments one after another, as [`Self::handle_fragment`], until one is refused. Returns the number taken; the
+    /// driver offers the others again.
     pub fn handle_fragments(&mut self, now: Timestamp, fragments: &[Fragment<P>]) -> usize {
         self.merger.handle_fragments(now, fragments, &mut self.reports)
     }
 
-    /// Takes note that a source will send nothing more.
+    /// Records that a source will send nothing more.
     pub fn handle_source_end(&mut self, now: Timestamp, source: SourceId) {
         if self.merger.handle_source_end(source) {
             self.reports.report_at(now);
         }
     }
 
-    /// Takes a message.
+    /// Handles a message.
     pub fn handle_input(&mut self, now: Timestamp, message: Message<P>) {
         let header = message.header;
         if header.run != self.me.run {
@@ -177,18 +177,18 @@ impl<P: Payload> ReadoutUnit<P> {
         }
     }
 
-    /// Takes note that the data of a source wait until they are taken, as recorded data do: it has no deadline. It misses in an
-    /// event only when it has ended or given a later one.
+    /// Records that the data of a source wait until they are taken, as recorded data do. Such a source has no timeout: it is missing
+    /// in an event only if it has ended or delivered a later one.
     pub fn wait_for_source(&mut self, source: SourceId) {
         self.merger.keep_data(source);
     }
 
-    /// Takes note that the node was held up itself for so long, and has not looked: no wait goes on meanwhile.
+    /// Records that the node itself was stalled for this time. Timeouts do not run during a stall.
     pub fn handle_stall(&mut self, stall: Nanos) {
         self.merger.note_stall(stall);
     }
 
-    /// Takes note of the link to a node.
+    /// Records the state of the link to a node.
     pub fn handle_link(&mut self, now: Timestamp, peer: NodeId, link: LinkStatus) {
         if peer == NodeId::MANAGER {
             self.channel.note_link(now, link);
@@ -200,8 +200,8 @@ impl<P: Payload> ReadoutUnit<P> {
         self.merger.handle_timeout(now);
     }
 
-    /// The next message that is no answer. A driver that takes no more answers for now, because it is busy with those that
-    /// it has, asks for this in place of [`Self::poll_transmit`]; requests then wait, as many as builder units have credit for.
+    /// Returns the next message that is not an answer. A driver that is busy with earlier answers calls this instead of
+    /// [`Self::poll_transmit`]. Requests then wait; their number is limited by the credit of builder units.
     pub fn poll_control(&mut self, now: Timestamp) -> Option<Transmit<P>> {
         if let Some(builder) = self.merger.next_heard() {
             return Some(Transmit {
@@ -230,7 +230,7 @@ impl<P: Payload> ReadoutUnit<P> {
         self.merger.books_mut().send(bytes);
     }
 
-    /// The next message to send.
+    /// Returns the next message to send.
     pub fn poll_transmit(&mut self, now: Timestamp) -> Option<Transmit<P>> {
         if let Some(control) = self.poll_control(now) {
             return Some(control);
@@ -250,13 +250,13 @@ impl<P: Payload> ReadoutUnit<P> {
         self.events.pop_front()
     }
 
-    /// The payloads that the unit has let go since the last call, because their events ended or they were dropped: to be
-    /// taken after every call, where [`Payload::IS_COUNTED_ELSEWHERE`]. Empty for other payloads.
+    /// Returns the payloads that the unit has freed since the last call, because their events ended or they were dropped. If
+    /// [`Payload::IS_COUNTED_ELSEWHERE`], drain it after every call; it is empty for other payloads.
     pub fn discarded(&mut self) -> std::vec::Drain<'_, P> {
         self.merger.discarded()
     }
 
-    /// When to call [`Self::handle_timeout`] and [`Self::poll_transmit`] at the latest.
+    /// Returns when to call [`Self::handle_timeout`] and [`Self::poll_transmit`] at the latest.
     pub fn poll_timeout(&mut self) -> Option<Deadline> {
         // Nothing can be sent while the channel is full. The acknowledgement that opens it triggers the next
         // attempt.
@@ -266,13 +266,13 @@ impl<P: Payload> ReadoutUnit<P> {
         [merge, orphan, heartbeat].into_iter().fold(self.channel.poll_timeout(), Deadline::earliest)
     }
 
-    // Words of the event manager.
+    // Communication with the event manager.
 
-    /// Passes reports that are due to the channel, as far as it takes them.
+    /// Passes reports that are due to the channel, as far as it has room.
     fn fill_channel(&mut self, now: Timestamp) {
         let Self { channel, reports, merger, processing, .. } = self;
         if reports.is_status_due(now) && channel.awaits(|body| matches!(body, Body::ReadoutStatus(_))) {
-            // An event manager that is slow would have to read them all before anything else.
+            // A slow event manager would have to read all of them before anything else.
             reports.skip_status(now);
             channel.acknowledge_now();
         }
@@ -313,13 +313,13 @@ impl<P: Payload> ReadoutUnit<P> {
         }
     }
 
-    /// Lets sources send. Where the unit `joined_late`, the run was under way before it came.
+    /// Lets sources send. If the unit `joined_late`, the run had begun before it connected.
     fn begin(&mut self, now: Timestamp, joined_late: bool) {
         self.events.push_back(ReadoutEvent::Started);
         self.merger.begin(now, joined_late);
     }
 
-    /// Closes the run here, and reports the books.
+    /// Closes the run at this unit and reports the books.
     fn close(&mut self) {
         if self.merger.close() {
             self.reports.close();

@@ -7,31 +7,31 @@ use std::collections::{BTreeSet, VecDeque};
 /// See the [module](self).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Backlog {
-    /// Waiting for the first time, ascending.
+    /// Events that wait for the first time, ascending.
     queue: VecDeque<EventId>,
-    /// Waiting for another builder.
+    /// Events that wait for another builder.
     again: BTreeSet<EventId>,
 }
 
 impl Backlog {
-    /// Number of events that wait.
+    /// Returns the number of waiting events.
     pub(super) fn len(&self) -> usize {
         self.queue.len() + self.again.len()
     }
 
-    /// Number of them that have come back from a builder.
+    /// Returns the number of waiting events that were returned by a builder.
     #[inline]
     pub(super) fn returned(&self) -> usize {
         self.again.len()
     }
 
-    /// The oldest event that waits.
+    /// Returns the oldest waiting event.
     pub(super) fn oldest(&self) -> Option<EventId> {
         let first = self.queue.front().copied();
         self.again.first().copied().into_iter().chain(first).min()
     }
 
-    /// Adds an event that waits for the first time. Mostly it is the youngest.
+    /// Adds an event that waits for the first time. Usually it is the youngest.
     pub(super) fn push(&mut self, event: EventId) {
         if self.queue.back().is_none_or(|youngest| *youngest < event) {
             self.queue.push_back(event);
@@ -40,24 +40,24 @@ impl Backlog {
         }
     }
 
-    /// Adds an event that has come back from a builder.
+    /// Adds an event that was returned by a builder.
     pub(super) fn put_back(&mut self, event: EventId) {
         self.again.insert(event);
     }
 
-    /// The oldest event that has come back and `fits`, unless an older one waits for the first time: that which waits longest may be
-    /// what all others wait for.
+    /// Returns the oldest returned event that `fits`, unless an older event waits for the first time: all others may depend on the
+    /// oldest event.
     pub(super) fn next_returned(&self, mut fits: impl FnMut(EventId) -> bool) -> Option<EventId> {
         let event = self.again.iter().copied().find(|event| fits(*event));
         event.filter(|event| self.queue.front().is_none_or(|other| event < other))
     }
 
-    /// The oldest event that has come back.
+    /// Returns the oldest returned event.
     pub(super) fn oldest_returned(&self) -> Option<EventId> {
         self.again.first().copied()
     }
 
-    /// Removes an event that has come back.
+    /// Removes a returned event.
     pub(super) fn take_returned(&mut self, event: EventId) {
         self.again.remove(&event);
     }

@@ -4,10 +4,10 @@ use crate::channel::ChannelTimes;
 use crate::liveness::Patience;
 use sheaf_wire::{ByteCount, EventId, Nanos, TriggerMix, TriggerType};
 
-/// Where triggers come from.
+/// Source of triggers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Triggers {
-    /// As fast as credit allows: an event is triggered when a builder can take it.
+    /// As fast as credit permits: an event is triggered when a builder can take it.
     Free,
     /// From the driver, through [`EventManager::handle_trigger`](super::EventManager::handle_trigger).
     Driven,
@@ -15,16 +15,16 @@ pub enum Triggers {
     Announced,
 }
 
-/// Shaping of the readout units' traffic, as far as the event manager takes part.
+/// The event manager's part in shaping the readout units' traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shaping {
-    /// Builders ask them.
+    /// Builders request super-fragments from the readout units.
     #[default]
     Pull,
-    /// Each assignment is announced to them with the builder of the event, and they send unrequested.
+    /// Each assignment is announced to the readout units with the builder of the event, and they send without requests.
     Push,
-    /// Builders ask them, and they send in the slots of a barrel shifter: the event manager says from when the slots are
-    /// counted, and stops the barrel while a node is missing.
+    /// Builders request super-fragments, and readout units send them in the time slots of a barrel shifter. The event manager
+    /// announces the epoch of the slots, and stops the barrel shifter while a node is missing.
     Barrel {
         /// Interval at which the time is sent to readout units, and missing nodes are detected.
         tick: Nanos,
@@ -41,24 +41,24 @@ pub struct ManagerConfig {
     pub builders: u16,
     /// Number of output nodes; 0 if builders store events themselves.
     pub outputs: u16,
-    /// Where triggers come from.
+    /// Source of triggers.
     pub triggers: Triggers,
-    /// The first event's id, where the event manager numbers them.
+    /// Id of the first event, if the event manager numbers events.
     pub first_event: EventId,
     /// Maximum number of triggers to accept; no limit if `None`.
     pub max_events: Option<u64>,
-    /// The type given to triggers that come without one.
+    /// Type of triggers without a type of their own.
     pub trigger_type: TriggerType,
-    /// The types of all triggers, where it has any: those that triggers come with are then without effect.
+    /// Mix of trigger types. If it is not empty, it overrides the types of all triggers.
     pub trigger_mix: TriggerMix,
-    /// Events that wait for a builder, at most; where triggers are announced, the readout units' buffers are the bound.
+    /// Maximum number of events that wait for a builder. If triggers are announced, the readout units' buffers are the bound instead.
     pub queue_events: usize,
-    /// Consecutive events given to one builder at a time.
+    /// Number of consecutive events assigned to one builder at a time.
     pub batch_events: usize,
-    /// Number of builders that may fail to build an event, or die while nothing else that they have can be the cause. One that gave it
-    /// back to make way for others has not failed, nor has one that fell silent.
+    /// Maximum number of failed attempts of an event: the builder could not build it, or died with no other event as a possible cause.
+    /// Giving it back to make way for others, or falling silent, does not count.
     pub max_attempts: u16,
-    /// An event's size before any was built; a builder's memory over its slots if `None`.
+    /// Expected size of an event until the first one is built. `None`: a builder's memory divided by its slots.
     pub expected_event: Option<ByteCount>,
     /// Time for which the event manager waits for missing nodes.
     pub start_timeout: Nanos,
@@ -67,9 +67,9 @@ pub struct ManagerConfig {
     pub stop_timeout: Nanos,
     /// Time after which a run without any builder, or without any readout unit, ends.
     pub desertion_timeout: Nanos,
-    /// Time for which a node without a sign of life is waited for. The events of a builder that is given up go to others.
+    /// Time after which a node without a sign of life is given up. The events of such a builder are assigned to others.
     pub patience: Patience,
-    /// Every node hears of the event manager at least in every second of these intervals, whatever the course of the run.
+    /// Heartbeat interval: in the worst case, every node receives a message of the event manager in every second interval.
     pub heartbeat: Nanos,
     /// Ended events are announced to the readout units in batches; a batch is closed after this time.
     pub batch_time: Nanos,

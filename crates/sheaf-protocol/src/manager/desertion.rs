@@ -1,26 +1,26 @@
 //! The end of a run without any builder unit, or without any readout unit.
 //!
-//! Such a run takes no data, perhaps unattended. It stays in dead time, which is counted, for some time
-//! ([`ManagerConfig::desertion_timeout`]): nodes that are restarted meanwhile continue it. Then it ends.
+//! Such a run takes no data, perhaps unattended. It stays in dead time, which is counted, for a limited time
+//! ([`ManagerConfig::desertion_timeout`]), during which restarted nodes continue it. Then it ends.
 
 use super::{ManagerConfig, ManagerEvent};
 use sheaf_wire::{Nanos, Role, Timestamp};
 
-/// No node of a role is left.
+/// State while no node of a role is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Deserted {
     role: Role,
     since: Timestamp,
-    /// Time of the last look.
+    /// Time of the last check.
     looked_at: Timestamp,
 }
 
 /// See the [module](self).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Desertion {
-    /// Time for which the run waits.
+    /// Time that the run waits.
     limit: Nanos,
-    /// A node that did not look for so long was held up itself.
+    /// If no check was made for this time, this node was stalled itself.
     absence: Nanos,
     deserted: Option<Deserted>,
 }
@@ -43,7 +43,7 @@ impl Desertion {
             self.deserted = Some(Deserted { role, since: now, looked_at: now });
             return Some(ManagerEvent::Deserted { role, limit });
         };
-        // Where this node was held up itself, the time for others to come begins anew.
+        // If this node was stalled itself, the time limit restarts.
         let was_held_up = now.since(looked_at) >= self.absence;
         let since = if was_held_up { now } else { since };
         self.deserted = Some(Deserted { role, since, looked_at: now });

@@ -6,30 +6,30 @@ use sheaf_wire::{EventId, Timestamp, TriggerType};
 /// See the [module](self).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
-    /// The event's time, in the time base of its trigger.
+    /// Time of the event, in the time base of its trigger.
     pub(super) time: Timestamp,
-    /// When it became an event, on the clock of this machine.
+    /// Time at which the event was accepted, on the clock of this machine.
     pub(super) began: Timestamp,
     pub(super) trigger_type: TriggerType,
-    /// Number of builders that have been given the event, including the present one.
+    /// Number of assignments, including the current one.
     pub(super) attempt: u16,
-    /// Number of those that could not build it, or died of it as far as can be known, without those that gave it back to make way for
-    /// others.
+    /// Number of failed attempts: the builder could not build the event, or died with it as the only possible cause. Returning it to
+    /// make way for others does not count.
     pub(super) failures: u16,
-    /// Number of those that died while they had it, for whatever reason.
+    /// Number of builders that died while they had the event, for any reason.
     pub(super) deaths: u8,
-    /// The present builder, or the last.
+    /// Current or last builder.
     pub(super) builder: Option<u16>,
     pub(super) assigned: bool,
 }
 
 impl Entry {
-    /// An event that no builder has had.
+    /// Creates the entry of an event that has not been assigned yet.
     pub(super) fn waiting(time: Timestamp, began: Timestamp, trigger_type: TriggerType) -> Self {
         Self { time, began, trigger_type, attempt: 0, failures: 0, deaths: 0, builder: None, assigned: false }
     }
 
-    /// Whether a builder has it, in this attempt.
+    /// Returns whether a builder has the event in this attempt.
     pub(super) fn is_at(&self, builder: u16, attempt: u16) -> bool {
         self.assigned && self.builder == Some(builder) && self.attempt == attempt
     }

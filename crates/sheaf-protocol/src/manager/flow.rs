@@ -1,7 +1,7 @@
-//! The events of a run, from their triggers to their ends: which wait, which builder has which, and how each ended.
+//! The events of a run, from their triggers to their ends: waiting events, the builder of each event, and outcomes.
 //!
-//! All of this is bookkeeping. Whom to tell, and when the run begins and ends, is the [event manager's](super::EventManager);
-//! it passes the queue of news for the driver to what may end events.
+//! All of this is bookkeeping. The [event manager](super::EventManager) sends the messages and decides when the run begins and ends.
+//! It passes its queue of events for the driver to methods that may end events.
 
 mod assigning;
 mod ending;
@@ -23,7 +23,7 @@ use std::collections::VecDeque;
 /// Number of separate ranges of ended events that the event manager remembers. Older gaps count as ended.
 const ENDED_RANGES: usize = 65_536;
 
-/// The window of events may have more than this many places for each event: builders differ in pace.
+/// The window of events may have more than this many places per event, because builders differ in speed.
 const SPREAD: usize = 2;
 
 /// Events for the driver, in order.
@@ -33,20 +33,20 @@ pub(super) type News = VecDeque<ManagerEvent>;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LostSession {
     pub(super) session: SessionId,
-    /// Events of it booked as stored.
+    /// Number of events of the session that are booked as stored.
     pub(super) committed: u64,
-    /// Events that it had.
+    /// Number of events that the session had.
     pub(super) reassigned: usize,
-    /// Some of these have ended: they had their chances.
+    /// Whether some of these have ended because their attempts are exhausted.
     pub(super) some_ended: bool,
 }
 
 /// Result of a builder's message about its events.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Returned {
-    /// Some events have ended.
+    /// Whether some events have ended.
     pub(super) some_ended: bool,
-    /// Number of events that the builder does not have any more, or not in this attempt.
+    /// Number of events that the builder no longer has, or not in this attempt.
     pub(super) stale: u64,
 }
 
@@ -80,37 +80,37 @@ impl EventFlow {
         }
     }
 
-    /// The builders, and what each of them has.
+    /// Returns the builders and their assignments.
     pub(super) fn builders(&self) -> &Builders {
         &self.builders
     }
 
-    /// Number of events that have not ended.
+    /// Returns the number of events that have not ended.
     pub(super) fn in_flight(&self) -> usize {
         self.table.len()
     }
 
-    /// The books of all triggers, as they stand.
+    /// Returns the current ledger of all triggers.
     pub(super) fn ledger(&self) -> Ledger {
         self.totals.ledger(self.table.len())
     }
 
-    /// Totals of the events booked as stored.
+    /// Returns totals of the events booked as stored.
     pub(super) fn stored(&self) -> StoredTotals {
         self.totals.stored()
     }
 
-    /// The numbers of the books that change while the run goes.
+    /// Returns the counters that change during the run.
     pub(super) fn tallies(&self, vetoed: u64) -> Tallies {
         self.totals.tallies(self.table.len(), vetoed)
     }
 
-    /// Whether the run has all its events.
+    /// Returns whether the run has all its events.
     pub(super) fn is_full(&self) -> bool {
         self.config.max_events.is_some_and(|limit| self.totals.received() >= limit)
     }
 
-    /// Whether as many events wait as may.
+    /// Returns whether the maximum number of events is waiting.
     pub(super) fn is_queue_full(&self) -> bool {
         self.backlog.len() >= self.config.queue_events
     }
@@ -126,7 +126,7 @@ impl EventFlow {
         event
     }
 
-    /// Accepts announced events that are new, as far as the run takes more.
+    /// Accepts announced events that are new, up to the maximum number of the run.
     pub(super) fn accept_announced(&mut self, now: Timestamp, announcements: &[Announcement]) {
         for Announcement { event, time } in announcements {
             if self.is_full() || self.table.get(*event).is_some() || self.ended.contains(*event) {
@@ -143,19 +143,19 @@ impl EventFlow {
         self.table.insert(event, Entry::waiting(time, began, trigger_type));
     }
 
-    // Builders come, speak, and go.
+    // Sessions and messages of builders.
 
-    /// Begins a builder's session. The one before is over.
+    /// Begins a builder's session. The previous one has ended.
     pub(super) fn begin_session(&mut self, builder: u16, session: SessionId) {
         self.builders.begin_session(builder, session);
     }
 
-    /// Takes note that a builder has reported its books.
+    /// Records that a builder has reported its books.
     pub(super) fn note_report(&mut self, builder: u16) {
         self.builders.note_report(builder);
     }
 
-    /// Takes a builder's request: its credit, and what became of events.
+    /// Handles a builder's request: its credit, and the outcomes of events.
     pub(super) fn handle_request(
         &mut self,
         now: Timestamp,
@@ -174,8 +174,8 @@ impl EventFlow {
         self.handle_finished(now, builder, &request.finished, news)
     }
 
-    /// Ends a builder's session: its output counts as far as it was returned, the rest waits for another builder. One that
-    /// `has_died` makes its events suspects.
+    /// Ends a builder's session. Events that it has returned count; the others wait for another builder. If it `has_died`, its
+    /// events become suspects.
     pub(super) fn end_session(
         &mut self,
         now: Timestamp,
@@ -204,7 +204,7 @@ impl EventFlow {
         self.backlog.clear();
     }
 
-    /// The events whose entries are wanted, ascending.
+    /// Returns the events whose entries satisfy `wanted`, ascending.
     fn events_where(&self, wanted: impl Fn(&Entry) -> bool) -> Vec<EventId> {
         let wanted = |(event, entry): (EventId, &Entry)| wanted(entry).then_some(event);
         let mut events: Vec<_> = self.table.iter().filter_map(wanted).collect();
@@ -212,9 +212,10 @@ impl EventFlow {
         events
     }
 
-    // The oldest event goes first.
+    // Precedence of the oldest event.
 
-    /// If the oldest event of all waits for a builder and none has credit, the youngest makes way: returns the builder to tell.
+    /// If the oldest event of all waits for a builder and none has credit, the youngest one must be given back. Returns the builder
+    /// to which the request is sent.
     pub(super) fn make_way(&mut self, now: Timestamp) -> Option<u16> {
         let waiting = self.backlog.oldest().filter(|waiting| self.precedence.may_be_overtaken(*waiting))?;
         let stays = self.builders.some_have_credit(|_| true)
@@ -223,7 +224,7 @@ impl EventFlow {
         if stays { None } else { self.precedence.tell_youngest(&self.table) }
     }
 
-    /// Returns whether an event waits only for suspects at builders, and these end.
+    /// Returns whether an event waits only for suspects at builders, and these make progress.
     fn waits_for_suspects(&self, now: Timestamp, event: EventId) -> bool {
         let mut living = self.builders.iter().filter(|(_, builder)| builder.lives());
         self.table.get(event).is_some_and(|entry| {
@@ -234,7 +235,7 @@ impl EventFlow {
         })
     }
 
-    /// A builder unit has died with these events. Returns the one that is the cause as far as can be known.
+    /// Handles the death of a builder unit with these events. Returns the event that is the cause, if it can be determined.
     fn suspect(&mut self, events: &[EventId]) -> Option<EventId> {
         let is_suspect = |event: &&EventId| self.table.get(**event).is_some_and(Entry::is_suspect);
         let mut suspects = events.iter().filter(is_suspect);
@@ -253,12 +254,12 @@ impl EventFlow {
 
     // Releases for readout units.
 
-    /// When the next batch of ends is due.
+    /// Returns when the next batch of releases is due.
     pub(super) fn releases_due_at(&self) -> Option<Timestamp> {
         self.releases.due_at()
     }
 
-    /// Closes a batch that is due, or that no event in flight can add to.
+    /// Closes a batch that is due, or to which no event in flight can be added.
     pub(super) fn close_releases(&mut self, now: Timestamp) {
         if self.table.is_empty() {
             self.releases.flush();

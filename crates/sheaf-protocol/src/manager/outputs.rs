@@ -1,5 +1,5 @@
-//! Output nodes, from the event manager's view: that they are connected, and which of their events count. Builders find
-//! out whether one has died; nothing is decided here.
+//! State of the output nodes at the event manager: their connections, and the events that count. Builders detect dead output
+//! nodes; nothing is decided here.
 
 use super::index_u16;
 use crate::output::Places;
@@ -30,7 +30,7 @@ impl Outputs {
         self.nodes.is_empty()
     }
 
-    /// One speaks for the first time, or in a new life: whether it is a new life.
+    /// Records the first message of an output node, or of a new session of it. Returns whether it is a new session of a known node.
     pub(super) fn meet(&mut self, node: NodeId) -> bool {
         let fresh = OutputState { is_met: true, ..OutputState::default() };
         std::mem::replace(&mut self.nodes[usize::from(node.index)], fresh).is_met
@@ -40,7 +40,7 @@ impl Outputs {
         self.nodes[usize::from(node.index)].reported = true;
     }
 
-    /// Whether all that were ever there have reported, or are silent.
+    /// Returns whether all output nodes that ever connected have reported, or are silent.
     pub(super) fn have_reported(&self, silent: impl Fn(NodeId) -> bool) -> bool {
         let done = |(index, state): (usize, &OutputState)| {
             state.reported || !state.is_met || silent(NodeId::output(index_u16(index)))
@@ -48,7 +48,7 @@ impl Outputs {
         self.nodes.iter().enumerate().all(done)
     }
 
-    /// These events count.
+    /// Adds events that count.
     pub(super) fn keep(&mut self, all: &[Kept]) {
         for kept in all {
             let places = self.kept.entry((NodeId::output(kept.output), kept.session)).or_default();
@@ -56,7 +56,7 @@ impl Outputs {
         }
     }
 
-    /// Which events of each session count, living sessions included.
+    /// Returns the events that count, by session, including live sessions.
     pub(super) fn kept(&self) -> &BTreeMap<(NodeId, SessionId), Places> {
         &self.kept
     }

@@ -1,8 +1,8 @@
-//! Precedence of the oldest event: it never waits for a place that younger ones hold.
+//! Precedence of the oldest event: it never waits for a slot that younger ones hold.
 //!
-//! A full readout unit accepts nothing more until an event has ended. So all others may wait for the event
-//! with the lowest id. If that event waits for a builder while the others hold every place, the system
-//! deadlocks. Then the builder with the youngest event is requested to give it back.
+//! A full readout unit accepts nothing more until an event has ended. So all other events may wait for the event with
+//! the lowest id. If that event waits for a builder while the others hold every slot, the system would deadlock. Then
+//! the builder with the youngest event is requested to give it back.
 
 use super::entry::Entry;
 use crate::event_window::EventWindow;
@@ -11,22 +11,22 @@ use sheaf_wire::EventId;
 /// Ages of the assigned events.
 #[derive(Debug, Default)]
 pub(super) struct Precedence {
-    /// The youngest event that was ever assigned.
+    /// Youngest event that was ever assigned.
     youngest: Option<EventId>,
-    /// No assigned event is older, as long as this one is assigned.
+    /// Oldest assigned event, valid as long as it is assigned.
     oldest: Option<EventId>,
     /// Builder that was requested to give way and has not answered since.
     told: Option<u16>,
 }
 
 impl Precedence {
-    /// Events are assigned, of which these are the oldest and the youngest.
+    /// Records the assignment of events, given the oldest and the youngest of them.
     pub(super) fn note_assigned(&mut self, oldest: EventId, youngest: EventId) {
         self.youngest = self.youngest.max(Some(youngest));
         self.oldest = self.oldest.map(|before| before.min(oldest));
     }
 
-    /// A builder speaks, or is lost.
+    /// Records a message or the loss of a builder.
     pub(super) fn note_news(&mut self, builder: u16) {
         self.told = self.told.filter(|told| *told != builder);
     }
@@ -37,7 +37,7 @@ impl Precedence {
         Some(waiting) <= self.youngest && self.told.is_none()
     }
 
-    /// Returns the oldest of the events that are assigned.
+    /// Returns the oldest assigned event.
     pub(super) fn oldest_assigned(&mut self, table: &EventWindow<Entry>) -> Option<EventId> {
         let is_assigned = |event: &EventId| table.get(*event).is_some_and(|entry| entry.assigned);
         if !self.oldest.as_ref().is_some_and(is_assigned) {

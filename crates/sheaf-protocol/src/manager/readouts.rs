@@ -37,18 +37,17 @@ impl Readouts {
         self.states.iter().enumerate().map(|(index, state)| (readout_node(index), state))
     }
 
-    /// All of them, there or not.
+    /// Returns all readout units, connected or not.
     pub(super) fn nodes(&self) -> impl Iterator<Item = NodeId> + use<> {
         (0..self.states.len()).map(readout_node)
     }
 
-    /// Takes note that one speaks for the first time, or in a new life. Returns whether it has said its state before, so that it is
-    /// a new life.
+    /// Records the first message of a readout unit, or of a new session of it. Returns whether it is a new session of a known unit.
     pub(super) fn meet(&mut self, readout: u16) -> bool {
         std::mem::take(&mut self.states[usize::from(readout)]).status.is_some()
     }
 
-    /// Takes note of a status. Returns whether the readout unit processes fragments, or has done so until now.
+    /// Records a status. Returns whether the readout unit processes fragments, or did so until now.
     pub(super) fn note_status(&mut self, readout: u16, status: ReadoutStatus) -> bool {
         let before = self.states[usize::from(readout)].status.replace(status);
         status.processing || before.is_some_and(|before| before.processing)
@@ -63,12 +62,12 @@ impl Readouts {
         !std::mem::replace(&mut self.states[index].told_to_close, true)
     }
 
-    /// Returns whether a readout unit has sent its status in its present session.
+    /// Returns whether a readout unit has sent its status in its current session.
     pub(super) fn is_present(&self, index: usize) -> bool {
         self.states[index].status.is_some()
     }
 
-    /// Returns whether all readout units have sent their status in their present sessions.
+    /// Returns whether all readout units have sent their status in their current sessions.
     pub(super) fn are_present(&self) -> bool {
         self.states.iter().all(|state| state.status.is_some())
     }
@@ -89,7 +88,7 @@ impl Readouts {
         self.iter().any(|(node, state)| state.status.is_some_and(|status| status.processing) && !lost(node))
     }
 
-    /// Whether all that are not `lost` have reported their books.
+    /// Returns whether all readout units that are not `lost` have reported their books.
     pub(super) fn have_reported(&self, lost: impl Fn(NodeId) -> bool) -> bool {
         self.iter().all(|(node, state)| state.reported || lost(node))
     }

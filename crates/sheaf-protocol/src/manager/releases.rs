@@ -1,4 +1,4 @@
-//! Messages about ended events that the readout units have not been sent yet.
+//! Releases of ended events that have not been sent to the readout units yet.
 
 use crate::event_set::EventSet;
 use sheaf_wire::message::{AbsentReadout, Release};
@@ -6,36 +6,35 @@ use sheaf_wire::{DropReason, EventId, Outcome, Timestamp};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-/// A batch is closed at this many events at the latest, ...
+/// Maximum number of events in a batch.
 const MOST_BATCH_EVENTS: usize = 512;
 
-/// ... at this many at the earliest, where time does not close it, ...
+/// Minimum number of events in a batch, unless it is closed because of its time limit.
 const FEWEST_BATCH_EVENTS: usize = 16;
 
-/// ... and between them when it is this part of the events in flight: readout units that wait for room are not to wait
-/// for a batch that small systems never fill.
+/// Between these limits, a batch is closed when it reaches this fraction of the events in flight. Otherwise readout units that wait
+/// for room would wait for a batch that small systems never fill.
 const IN_FLIGHT_PART: usize = 4;
 
 /// Maximum number of ranges in one message.
 const RANGES_A_MESSAGE: usize = 2048;
 
-/// Maximum number of ranges kept for a readout unit that does not acknowledge. Then they are dropped, and it gets the
-/// history instead when it acknowledges again: its fragments are then booked as `late`, whatever the fate of their
-/// events.
+/// Maximum number of ranges kept for a readout unit that does not acknowledge. Beyond it, they are dropped, and the unit gets the
+/// history when it acknowledges again. Its fragments are then booked as `late`, regardless of the outcome of their events.
 const MAX_PENDING_RANGES: usize = 65_536;
 
 #[derive(Debug)]
 pub(super) struct Releases {
-    /// Ended since the last batch was closed, as ranges, in the order in which they ended.
+    /// Events that ended since the last batch was closed, as ranges, in the order in which they ended.
     batch: Vec<Release>,
     /// Number of events in the batch.
     batch_events: u32,
     close_at: Option<Timestamp>,
-    /// By readout unit: events that were built without it, or with so many parts of what it was asked for.
+    /// By readout unit: events that were built without it, or with only some of the requested parts, and the number of these.
     absent: BTreeMap<u16, BTreeMap<EventId, u16>>,
     /// By readout unit: closed batches, as ranges.
     pending: Vec<Vec<Release>>,
-    /// By readout unit: `pending` was too long and is void.
+    /// By readout unit: whether `pending` was too long and is void.
     overflowed: Vec<bool>,
 }
 
@@ -51,8 +50,8 @@ impl Releases {
         }
     }
 
-    /// Adds events that ended alike. `close_at` is when their batch is closed at the latest; `in_flight` is how many events had
-    /// not ended before these did.
+    /// Adds events with the same outcome. `close_at` is the latest time at which their batch is closed. `in_flight` is the number of
+    /// events in flight before these ended.
     pub(super) fn add(&mut self, close_at: Timestamp, mut ended: Release, mut in_flight: usize) {
         while ended.count > 0 {
             let count = ended.count.min(self.events_until_full(in_flight));
@@ -66,8 +65,8 @@ impl Releases {
         }
     }
 
-    /// Returns the number of events that may still end before the batch is full, given the number in flight. At least
-    /// one: each event that ends makes the batch longer and those in flight fewer.
+    /// Returns the number of events that may still end before the batch is full, given the number in flight; at least 1. Each
+    /// event that ends makes the batch longer and reduces the number in flight.
     fn events_until_full(&self, in_flight: usize) -> u32 {
         let events = self.batch_events as usize;
         // The first number at which (events + number) * IN_FLIGHT_PART > in_flight - number - IN_FLIGHT_PART.
@@ -77,7 +76,7 @@ impl Releases {
         u32::try_from(number.max(1)).unwrap_or(u32::MAX)
     }
 
-    /// Notes, before the event itself is added, that only so many parts of it have the answer of a readout unit.
+    /// Records, before the event itself is added, the number of its parts that a readout unit has answered.
     pub(super) fn note_absent(&mut self, absent: &AbsentReadout) {
         if usize::from(absent.readout) < self.pending.len() {
             self.absent.entry(absent.readout).or_default().insert(absent.event, absent.parts);
@@ -122,7 +121,7 @@ impl Releases {
         self.batch.clear();
     }
 
-    /// Forgets the absent sources of the batch, once they were sent.
+    /// Removes the absence records of the batch once they have been sent.
     fn forget_absent(&mut self) {
         for events in self.absent.values_mut() {
             for range in &self.batch {
@@ -138,7 +137,7 @@ impl Releases {
         self.overflowed[readout] || !self.pending[readout].is_empty()
     }
 
-    /// The next message to a readout unit. `ended` is the history of the run.
+    /// Returns the next message to a readout unit. `ended` is the history of the run.
     pub(super) fn take(&mut self, readout: usize, ended: &EventSet) -> Vec<Release> {
         if self.overflowed[readout] {
             self.replace_with_history(readout, ended);
@@ -151,7 +150,7 @@ impl Releases {
         std::mem::replace(pending, rest)
     }
 
-    /// A readout unit begins a new life: it is told all that has ended. What it holds of those events came too late.
+    /// Queues all ended events for a readout unit that has begun a new session. Its fragments of those events were too late.
     pub(super) fn replace_with_history(&mut self, readout: usize, ended: &EventSet) {
         self.flush();
         self.overflowed[readout] = false;
@@ -174,17 +173,17 @@ impl Releases {
     }
 }
 
-/// The number of events at which a batch is closed, where so many have not ended.
+/// Returns the number of events at which a batch is closed, given the number of events in flight.
 fn full_batch(in_flight: usize) -> usize {
     (in_flight / IN_FLIGHT_PART).clamp(FEWEST_BATCH_EVENTS, MOST_BATCH_EVENTS)
 }
 
-/// The ids of a range, of which there is one at least.
+/// Returns the ids of a range, which must not be empty.
 fn ids(range: &Release) -> RangeInclusive<EventId> {
     range.first..=EventId(range.first.0 + u64::from(range.count - 1))
 }
 
-/// Cuts the first events off a range.
+/// Removes and returns the first events of a range.
 fn take_first(range: &mut Release, count: u32) -> Release {
     let first = Release { count, ..*range };
     range.first = EventId(range.first.0.wrapping_add(u64::from(count)));
@@ -192,7 +191,7 @@ fn take_first(range: &mut Release, count: u32) -> Release {
     first
 }
 
-/// Takes `next` into the range before it, where it goes on with that.
+/// Appends `next` to the previous range if it continues that. Returns whether it does.
 fn goes_on(last: &mut Release, next: &Release) -> bool {
     let goes_on = last.first.0.checked_add(u64::from(last.count)) == Some(next.first.0)
         && (last.outcome, last.reason, last.parts) == (next.outcome, next.reason, next.parts);
@@ -201,14 +200,14 @@ fn goes_on(last: &mut Release, next: &Release) -> bool {
     count.is_some()
 }
 
-/// Adds a range behind others, as part of the last one where it goes on with that.
+/// Appends a range to a list. It is merged with the last one if it continues that.
 fn append(ranges: &mut Vec<Release>, next: Release) {
     if !ranges.last_mut().is_some_and(|last| goes_on(last, &next)) {
         ranges.push(next);
     }
 }
 
-/// Adds a range as a readout unit is told of it that had no part in some of the events, or only in their first parts.
+/// Appends a range for a readout unit that has contributed nothing to some of the events, or only to their first parts.
 fn append_with_absent(ranges: &mut Vec<Release>, range: Release, absent: &BTreeMap<EventId, u16>) {
     let mut rest = range;
     for (event, parts) in absent.range(ids(&range)) {
@@ -276,13 +275,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn runs_are_told_as_their_events_would_be_one_by_one(
+        fn ranges_give_the_same_messages_as_their_events_one_by_one(
             runs in prop::collection::vec((1..700_u32, 0..3_u64, any::<bool>(), 0..3_usize), 1..40),
             absent in prop::collection::vec((0..4_000_u64, 0..3_u16), 0..20),
             (new, stride) in (0..800_usize, 1..8_usize),
         ) {
             let (mut releases, mut plain) = (Releases::new(1), Plain::default());
-            // Runs in a mixed order, with gaps between some of them.
+            // Ranges in mixed order, with gaps between some of them.
             let mut first = 0;
             let mut all: Vec<_> = runs.into_iter().map(|(count, gap, stored, closes)| {
                 first += gap;
@@ -299,7 +298,7 @@ mod tests {
             }
             let mut in_flight: usize = all.iter().map(|(run, _)| run.count as usize).sum();
             for (run, closes) in all {
-                // Others have begun meanwhile.
+                // Other events have begun in the meantime.
                 in_flight += new;
                 releases.add(Timestamp(3), run, in_flight);
                 for event in 0..u64::from(run.count) {
@@ -344,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_that_is_closed_in_between_forgets_no_absence() {
+    fn an_absence_is_kept_if_a_batch_is_closed_in_between() {
         let ended = EventSet::new(8);
         let mut releases = Releases::new(1);
         let last = MOST_BATCH_EVENTS as u64 + 1;
@@ -356,11 +355,11 @@ mod tests {
         let stored = release(1, MOST_BATCH_EVENTS as u32, Outcome::Stored, None);
         let not_built = release(last, 1, Outcome::Dropped, Some(DropReason::NotBuilt));
         assert_eq!(releases.take(0, &ended), [stored, not_built]);
-        assert!(releases.absent.is_empty(), "nothing is left behind");
+        assert!(releases.absent.is_empty(), "nothing remains");
     }
 
     #[test]
-    fn a_unit_that_never_listens_does_not_fill_the_memory() {
+    fn a_unit_that_never_acknowledges_does_not_fill_the_memory() {
         let mut ended = EventSet::new(1 << 20);
         let mut releases = Releases::new(1);
         for event in (0..4 * MAX_PENDING_RANGES as u64).step_by(2) {
@@ -376,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_life_is_told_all_that_has_ended() {
+    fn a_new_session_is_sent_all_ended_events() {
         let mut ended = EventSet::new(8);
         ended.insert(EventIdRange::new(EventId(1), 3));
         ended.insert(EventIdRange::new(EventId(10), u64::from(u32::MAX)));

@@ -1,20 +1,20 @@
-//! Events that may be what builder units die of.
+//! Events that may be the cause of the death of builder units.
 //!
-//! A builder unit that dies takes hundreds of events with it, and at most one of them is the cause. So a death costs an event one of
-//! its attempts ([`ManagerConfig::max_attempts`](super::ManagerConfig::max_attempts)) only where nothing else there can be the
-//! cause: it was the only event, or the only *suspect*, which is an event that was in a builder unit that died before. To find
-//! the cause among suspects, fewer of them are given to one builder unit the more deaths they have seen, down to one at a time.
+//! A builder unit that dies has hundreds of events, and at most one of them is the cause. So a death counts as a failed attempt of an
+//! event ([`ManagerConfig::max_attempts`](super::ManagerConfig::max_attempts)) only if no other event can be the cause: it was the
+//! only event, or the only *suspect*, which is an event that was already in a builder unit that died. To find the cause among
+//! suspects, the number of suspects assigned to one builder unit decreases with the deaths that they have seen, down to one.
 
 use super::entry::Entry;
 
-/// Number of suspects that a builder unit has at most, by the deaths that they have seen: one, two, and more.
+/// Maximum number of suspects at a builder unit, by the deaths that they have seen: one, two, and more.
 const ROOM: [u32; 3] = [64, 8, 1];
 
 /// Suspects at a builder unit.
 #[derive(Debug, Default)]
 pub(super) struct Suspects {
     count: u32,
-    /// The least room that one of them asks for.
+    /// Smallest limit of any of them.
     room: u32,
 }
 
@@ -23,7 +23,7 @@ impl Entry {
         self.deaths > 0
     }
 
-    /// Number of suspects that may be in a builder unit together with this one.
+    /// Returns the maximum number of suspects in a builder unit that has this one.
     fn room(&self) -> u32 {
         let deaths = usize::from(self.deaths).clamp(1, ROOM.len());
         if self.is_suspect() { ROOM[deaths - 1] } else { u32::MAX }
@@ -31,7 +31,7 @@ impl Entry {
 }
 
 impl Suspects {
-    /// Returns whether the builder unit may be given this event, too.
+    /// Returns whether this event may be assigned to the builder unit, too.
     pub(super) fn may_take(&self, entry: &Entry) -> bool {
         let room = if self.count == 0 { u32::MAX } else { self.room };
         !entry.is_suspect() || self.count < room.min(entry.room())

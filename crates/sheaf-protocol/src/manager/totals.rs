@@ -11,7 +11,7 @@ pub struct StoredTotals {
     pub fragments: u64,
     /// Payload of these events.
     pub bytes: ByteCount,
-    /// Number of these events that miss a required source.
+    /// Number of these events that lack a required source.
     pub incomplete: u64,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Totals {
 }
 
 impl Totals {
-    /// The books, where so many events have not ended.
+    /// Returns the ledger, given the number of events in flight.
     pub(super) fn ledger(&self, in_flight: usize) -> Ledger {
         Ledger { in_flight: in_flight as u64, ..self.ledger.clone() }
     }
@@ -42,12 +42,12 @@ impl Totals {
         }
     }
 
-    /// Triggers that were accepted.
+    /// Returns the number of accepted triggers.
     pub(super) fn received(&self) -> u64 {
         self.ledger.received
     }
 
-    /// Books triggers that are accepted.
+    /// Books accepted triggers.
     pub(super) fn receive(&mut self, triggers: u64) {
         self.ledger.received += triggers;
     }
@@ -63,7 +63,7 @@ impl Totals {
         }
     }
 
-    /// Adds up what is stored with events that have ended.
+    /// Adds the stored fragments and bytes of ended events.
     #[inline]
     pub(super) fn add_stored(&mut self, ended: &Ended) {
         if ended.outcome == Outcome::Stored {

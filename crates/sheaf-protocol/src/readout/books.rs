@@ -1,4 +1,4 @@
-//! Counters of a readout unit while it works: plain numbers, turned into named books on request.
+//! Counters of a readout unit: plain numbers, converted to named books on request.
 
 use crate::ledger::{Counter, Ledger, NodeBooks};
 use sheaf_wire::message::PARTS_NOT_ASKED;
@@ -20,7 +20,7 @@ impl Ending {
     }
 }
 
-/// Fragments that are booked alike.
+/// Fragments that are booked under the same outcome.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Fragments {
     count: u64,
@@ -65,12 +65,12 @@ impl Books {
         *self.dropped.entry(reason).or_default() += fragments;
     }
 
-    /// Payload that goes to a builder, for the first time or again.
+    /// Counts payload sent to a builder, for the first time or again.
     pub(super) fn send(&mut self, bytes: u64) {
         self.sent_bytes += bytes;
     }
 
-    /// Of what [`Self::send`] booked, so much did not leave.
+    /// Subtracts bytes that [`Self::send`] has counted but that were not sent.
     pub(super) fn save(&mut self, bytes: u64) {
         self.sent_bytes = self.sent_bytes.saturating_sub(bytes);
     }
@@ -116,7 +116,7 @@ impl Books {
         *self.counters.entry(counter).or_default() += 1;
     }
 
-    /// The books without what is held.
+    /// Returns the books without held fragments.
     pub(super) fn to_node_books(&self) -> NodeBooks {
         let fragments = Ledger {
             received: self.received,

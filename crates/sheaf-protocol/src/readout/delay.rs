@@ -1,19 +1,19 @@
 //! Measured delay of a source: the time from the request of an event to its fragment.
 //!
-//! A source that lives may be slower than the configuration expects. One event at a time is followed from its request until the
-//! source gives it, also where the wait for it is over by then and the fragment comes late. The limit for a silent source is a
-//! multiple of the longest delay of late, so that the limit follows a source that becomes slower, and one that stays away costs
-//! less with every event.
+//! A live source may be slower than configured. One event at a time is observed from its request until the source delivers its
+//! fragment, even if the timeout expires first and the fragment is late. The timeout of a source is a multiple of its longest
+//! recent delay. So the timeout follows a source that becomes slower, and the cost of a source that stays away decreases with
+//! every event.
 
 use sheaf_wire::{EventId, Nanos, Timestamp};
 
-/// The limit is this many times the measured delay: delays scatter.
+/// Ratio of the limit to the measured delay, because delays vary.
 const MARGIN: u64 = 4;
 
-/// With each measurement the longest delay of late loses this part.
+/// The longest recent delay decays by this fraction with each measurement.
 const FORGET: u64 = 16;
 
-/// An event that a source is awaited for.
+/// An event for which a source is awaited.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     event: EventId,
@@ -24,7 +24,7 @@ struct Sample {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Delay {
     awaited: Option<Sample>,
-    /// The last event that was answered without the source. Its fragment may come yet.
+    /// Last event that was answered without the source. Its fragment may still arrive.
     given_up: Option<Sample>,
     longest: Nanos,
 }
@@ -38,13 +38,13 @@ impl Delay {
         }
     }
 
-    /// Returns whether an event is followed.
+    /// Returns whether an event is being observed.
     #[inline]
     pub(super) fn is_measured(&self) -> bool {
         self.awaited.is_some() || self.given_up.is_some()
     }
 
-    /// The source gives an event. One that gives a later event than it is awaited for has passed that over.
+    /// Records a fragment of the source. If its event is later than the awaited one, the source has skipped that.
     pub(super) fn note_fragment(&mut self, own: Timestamp, event: EventId) {
         self.note_run(own, event, |wanted| wanted == event);
     }
@@ -72,12 +72,12 @@ impl Delay {
         }
     }
 
-    /// Since when the source is silent although it is awaited, where it last gave a fragment at `gave_at`.
+    /// Returns the time since which the source is silent although it is awaited, given the time of its last fragment.
     pub(super) fn silent_since(&self, gave_at: Timestamp) -> Timestamp {
         self.awaited.map_or(gave_at, |sample| sample.since.max(gave_at))
     }
 
-    /// Time for which the source may be silent: at least `floor`, and at most `most` where that is longer.
+    /// Returns the time for which the source may be silent: at least `floor`, and at most `most` if that is longer.
     pub(super) fn limit(&self, floor: Nanos, most: Nanos) -> Nanos {
         Nanos(self.longest.0.saturating_mul(MARGIN)).min(most).max(floor)
     }
@@ -111,11 +111,11 @@ mod tests {
         assert_eq!(limits(&[10, 100, 700, 700]), [500, 500, 2_800, 2_800]);
         assert_eq!(limits(&[50_000]), [60_000]);
         let back = limits(&[&[700][..], &[10; 100][..]].concat());
-        assert_eq!(back.last(), Some(&500), "the delay of an hour ago says nothing");
+        assert_eq!(back.last(), Some(&500), "the delay of an hour ago is forgotten");
     }
 
     #[test]
-    fn a_source_that_passes_an_event_over_has_shown_no_delay() {
+    fn skipping_an_event_is_no_measured_delay() {
         let mut delay = Delay::default();
         delay.note_request(Timestamp(0), EventId(1));
         delay.note_fragment(Timestamp(10_000), EventId(2));

@@ -1,4 +1,4 @@
-//! Sources of a readout unit: amount held of each, and its progress.
+//! Sources of a readout unit: the amount held of each, and its progress.
 
 use super::config::{Announce, ReadoutConfig, SourceConfig};
 use super::delay::Delay;
@@ -12,18 +12,18 @@ use sheaf_wire::{ByteCount, EventId, Fragment, Nanos, SourceId, Timestamp};
 pub(super) struct Inputs {
     inputs: Vec<Input>,
     by_source: FxHashMap<SourceId, usize>,
-    /// The source that gave the last fragment: mostly the next one's, too.
+    /// Source of the last fragment, which usually delivers the next one, too.
     last: usize,
-    /// Whether some source has ended.
+    /// Returns whether some source has ended.
     some_ended: bool,
     /// Maximum payload held of one source for events that are not requested.
     share: u64,
     /// Maximum number of fragments held of one source for events that are not requested.
     share_events: usize,
-    /// Time for which a silent source is awaited, and time to which that grows with measured delays.
+    /// Timeout for silent sources, and its maximum for measured delays.
     merge_timeout: Nanos,
     longest_merge: Nanos,
-    /// Whether a fragment was refused since the last status.
+    /// Whether a fragment has been refused since the last status.
     refused: bool,
 }
 
@@ -40,12 +40,12 @@ struct Input {
     held_events: usize,
     held: ByteCount,
     highest: Option<EventId>,
-    /// Its data wait until they are taken: it is never silent, only not as far yet.
+    /// Whether its data wait until they are taken: such a source is never silent, only behind.
     keeps_data: bool,
-    /// When it last gave a fragment, by the node's own time.
+    /// Time of its last fragment, in the node's own time.
     gave_at: Timestamp,
     delay: Delay,
-    /// The event of the fragment that was refused for lack of room, until it is taken.
+    /// Event of the fragment that was refused for lack of room, until it is taken.
     held_back: Option<EventId>,
 }
 
@@ -65,7 +65,7 @@ impl Inputs {
         }
     }
 
-    /// The index of a source, which is then the [`last`](Self::last).
+    /// Returns the index of a source, and makes it the [`last`](Self::last).
     #[inline]
     pub(super) fn find(&mut self, source: SourceId) -> Option<usize> {
         if self.inputs.get(self.last).is_none_or(|input| input.id != source) {
@@ -78,7 +78,7 @@ impl Inputs {
         self.by_source.get(&source).copied()
     }
 
-    /// The source that was found last.
+    /// Returns the source that was found last.
     #[inline]
     pub(super) fn last(&self) -> Option<(usize, SourceId)> {
         self.inputs.get(self.last).map(|input| (self.last, input.id))
@@ -92,13 +92,13 @@ impl Inputs {
         self.inputs[index].optional
     }
 
-    /// Whether the events of a source are announced.
+    /// Returns whether the events of a source are announced.
     #[inline]
     pub(super) fn is_announced(&self, index: usize) -> bool {
         self.inputs[index].announced
     }
 
-    /// Whether the share of a source has room for its next fragment.
+    /// Returns whether the share of a source has room for its next fragment.
     #[inline]
     pub(super) fn has_room(&self, index: usize, bytes: usize) -> bool {
         self.inputs[index].has_room(bytes, self.share, self.share_events)
@@ -110,13 +110,13 @@ impl Inputs {
         self.inputs[index].has_room(bytes, share, events)
     }
 
-    /// Takes note of a fragment that is refused for lack of room.
+    /// Records a fragment that is refused for lack of room.
     pub(super) fn refuse(&mut self, index: usize, event: EventId) {
         self.refused = true;
         self.inputs[index].held_back = Some(event);
     }
 
-    /// Takes note of a fragment. Returns whether it came after one of a higher event.
+    /// Records a fragment. Returns whether a fragment of a higher event preceded it.
     pub(super) fn note(&mut self, index: usize, own: Timestamp, event: EventId) -> bool {
         let input = &mut self.inputs[index];
         (input.gave_at, input.held_back) = (own, None);
@@ -128,7 +128,7 @@ impl Inputs {
         is_late
     }
 
-    /// Takes note that a source gives fragments, in the order of their events.
+    /// Records fragments of a source that are in the order of their events.
     pub(super) fn note_given<P>(&mut self, index: usize, own: Timestamp, fragments: &[Fragment<P>]) {
         let input = &mut self.inputs[index];
         (input.gave_at, input.held_back) = (own, None);
@@ -139,7 +139,7 @@ impl Inputs {
         }
     }
 
-    /// Takes note that events are requested, which sources may not have given.
+    /// Records a request for events, which sources may not have delivered.
     pub(super) fn note_request(&mut self, own: Timestamp, events: EventIdRange) {
         for input in self.inputs.iter_mut().filter(|input| !input.keeps_data) {
             if let Some(event) = events.first_above(input.highest) {
@@ -148,12 +148,12 @@ impl Inputs {
         }
     }
 
-    /// Takes note that an event is answered without a source, which is silent.
+    /// Records that an event is answered without a silent source.
     pub(super) fn note_given_up(&mut self, index: usize, event: EventId) {
         self.inputs[index].delay.note_given_up(event);
     }
 
-    /// Whether a source's fragment is in order and has room.
+    /// Returns whether a source's fragment is in order and has room.
     #[inline]
     pub(super) fn goes_on(&self, index: usize, event: EventId, bytes: usize) -> bool {
         let input = &self.inputs[index];
@@ -179,7 +179,7 @@ impl Inputs {
         self.inputs[index].let_go(bytes);
     }
 
-    /// Payload that is held of all sources.
+    /// Returns the payload held of all sources.
     pub(super) fn held(&self) -> ByteCount {
         ByteCount(self.inputs.iter().map(|input| input.held.0).sum())
     }
@@ -194,7 +194,7 @@ impl Inputs {
         Some(index)
     }
 
-    /// Whether some source has ended.
+    /// Returns whether some source has ended.
     #[inline]
     pub(super) fn some_ended(&self) -> bool {
         self.some_ended
@@ -204,16 +204,16 @@ impl Inputs {
         self.inputs[index].ended
     }
 
-    /// Takes note that the data of a source wait until they are taken.
+    /// Records that the data of a source wait until they are taken.
     pub(super) fn keep_data(&mut self, source: SourceId) {
         if let Some(index) = self.index_of(source) {
             self.inputs[index].keeps_data = true;
         }
     }
 
-    /// Whether a source sends, and has not come as far as the event: late by its own load or this node's, not silent. One that
-    /// this unit itself holds back is not silent either, nor one whose data wait. One that has given nothing for longer than its
-    /// measured delay allows does not send.
+    /// Returns whether a source is sending but has not reached the event, so that it is late because of its own or this node's load,
+    /// and not silent. A source that this unit holds back is not silent either, nor is one whose data wait. A source is silent if it
+    /// has delivered nothing for longer than the limit of its measured delay.
     pub(super) fn is_on_its_way(&self, index: usize, own: Timestamp, event: EventId) -> bool {
         let input = &self.inputs[index];
         let limit = input.delay.limit(self.merge_timeout, self.longest_merge);
@@ -223,7 +223,7 @@ impl Inputs {
         (sends && is_behind) || input.is_held_back_before(event)
     }
 
-    /// Whether there is no room for some source's next fragment, and an event is still to come of it, or just that.
+    /// Returns whether the next fragment of some source has no room and belongs to this event or an earlier one.
     pub(super) fn some_held_back_before(&self, event: EventId) -> bool {
         self.inputs.iter().any(|input| input.is_held_back_before(event))
     }
@@ -278,7 +278,7 @@ impl Input {
     /// Returns whether a fragment of `bytes` fits the limits of `most` bytes and `most_events` fragments.
     #[inline]
     fn has_room(&self, bytes: usize, most: u64, most_events: usize) -> bool {
-        // The first fragment always fits, or a share smaller than a fragment would stop the source for ever.
+        // The first fragment always fits; otherwise a share smaller than a fragment would block the source for ever.
         self.held_events == 0 || (self.held.0 + bytes as u64 <= most && self.held_events < most_events)
     }
 

@@ -34,7 +34,7 @@ pub(super) struct Merger<P> {
     released: Released,
     inputs: Inputs,
     orphans: Orphans,
-    /// Super-fragments ready to go.
+    /// Super-fragments that are ready to be sent.
     ready: Ready,
     own_time: OwnTime,
     /// Deadlines of the waits for silent sources, by the requested part of the event.
@@ -42,16 +42,16 @@ pub(super) struct Merger<P> {
     books: Books,
     /// Payloads released here that another component counts.
     discarded: Vec<P>,
-    /// Sources send: the run has begun.
+    /// Whether the run has begun, so that sources send.
     has_begun: bool,
-    /// The run was under way when this unit came: what its sources sent before is gone, and even where required sources
-    /// are awaited without limit, `merge_timeout` ends the wait.
+    /// Whether the run had begun before this unit connected. Earlier fragments of its sources are lost, so `merge_timeout` ends
+    /// the wait even for required sources that are otherwise awaited without limit.
     joined_late: bool,
     closed: bool,
 }
 
 impl<P: Payload> Merger<P> {
-    /// Holds nothing yet.
+    /// Creates an empty merger.
     pub(super) fn new(config: ReadoutConfig, now: Timestamp) -> Self {
         Self {
             slots: EventSlots::new(config.sources.iter().map(|source| source.id)),
@@ -74,39 +74,39 @@ impl<P: Payload> Merger<P> {
         self.closed
     }
 
-    /// Payload bytes and events held now.
+    /// Returns the payload bytes and the number of events currently held.
     pub(super) fn held(&self) -> (ByteCount, usize) {
         (self.inputs.held(), self.slots.len())
     }
 
-    /// The books as they stand; what is held counts as in flight.
+    /// Returns the current books. Held fragments count as in flight.
     pub(super) fn books(&self) -> NodeBooks {
         let mut books = self.books.to_node_books();
         books.fragments.in_flight = self.slots.count_held();
         books
     }
 
-    /// Counts what has happened to the readout unit, in its books.
+    /// Returns the books, for counting.
     pub(super) fn books_mut(&mut self) -> &mut Books {
         &mut self.books
     }
 
-    /// Returns the state to report. Fragments that are refused from now on are for the next report.
+    /// Returns the status to report. Fragments that are refused from now on count for the next report.
     pub(super) fn take_status(&mut self, processing: bool) -> ReadoutStatus {
         self.inputs.take_status(self.slots.len(), processing)
     }
 
-    /// Payloads that were let go since the last call.
+    /// Returns the payloads that were freed since the last call.
     pub(super) fn discarded(&mut self) -> std::vec::Drain<'_, P> {
         self.discarded.drain(..)
     }
 
-    /// Notes that the data of a source wait until they are taken.
+    /// Records that the data of a source wait until they are taken.
     pub(super) fn keep_data(&mut self, source: SourceId) {
         self.inputs.keep_data(source);
     }
 
-    /// Notes that the node was held up itself for so long.
+    /// Records a stall of the node itself.
     pub(super) fn note_stall(&mut self, stall: Nanos) {
         self.own_time.note_stall(stall);
     }
@@ -124,7 +124,7 @@ impl<P: Payload> Merger<P> {
         }
     }
 
-    /// When the next waits are over: for a silent source, and of an orphan.
+    /// Returns the next deadlines: of a silent source, and of an orphan.
     pub(super) fn deadlines(&mut self) -> [Option<Deadline>; 2] {
         let merge = self.merge_deadlines.peek(|events, part| self.slots.count_settled(events, part));
         let merge = merge.map(|(own, event, _)| (own, Why::SourceSilent(event)));
@@ -132,10 +132,9 @@ impl<P: Payload> Merger<P> {
         [merge, orphan].map(|wait| wait.map(|(own, why)| Deadline { at: self.own_time.to_common(own), why }))
     }
 
-    // Fragments in.
+    // Incoming fragments.
 
-    /// Takes a fragment from a source. Gives it back while the source's share of the buffer is full, and after the run has
-    /// closed.
+    /// Takes a fragment from a source. Returns it as an error if the source's share of the buffer is full, or the run has closed.
     pub(super) fn handle_fragment(
         &mut self,
         now: Timestamp,
@@ -179,7 +178,7 @@ impl<P: Payload> Merger<P> {
         Ok(())
     }
 
-    /// Takes fragments until one is refused. Returns how many it has taken.
+    /// Takes fragments until one is refused. Returns the number taken.
     pub(super) fn handle_fragments(
         &mut self,
         now: Timestamp,
@@ -211,8 +210,8 @@ impl<P: Payload> Merger<P> {
         true
     }
 
-    /// Whether a fragment is held when it is taken. One whose event has ended, or has it already, is dropped: it waits for no room,
-    /// or events would wait for its source behind it.
+    /// Returns whether a fragment would be held. A fragment whose event has ended, or already has one of the source, is dropped. It
+    /// does not wait for room, because later events would then wait for its source.
     fn takes_room(&self, index: usize, event: EventId, known: Option<SlotKey>) -> bool {
         match known {
             Some(key) => matches!(self.slots.cells(key)[index], Cell::Waiting),
@@ -227,7 +226,7 @@ impl<P: Payload> Merger<P> {
         if !known.is_some_and(|key| self.slots.found(key).is_asked()) {
             return false;
         }
-        // What fills the source's share came earlier, and the builders are further on.
+        // The fragments that fill the source's share are older, and the builders have moved on.
         self.orphans.pass_over_all(self.own_time.at(now), &self.slots);
         self.inputs.has_room_if_asked(index, bytes)
     }
@@ -325,19 +324,19 @@ impl<P: Payload> Merger<P> {
         }
     }
 
-    // Answers out.
+    // Outgoing answers.
 
     /// Returns the next builder that is to receive an acknowledgement.
     pub(super) fn next_heard(&mut self) -> Option<u16> {
         self.ready.next_heard()
     }
 
-    /// The next builder for which something is ready; the turn passes on.
+    /// Returns the next builder with ready events, and advances the turn.
     pub(super) fn next_builder(&mut self) -> Option<u16> {
         self.ready.next_builder()
     }
 
-    /// Returns the next message for a builder, unless all that was ready for it has ended or is another's.
+    /// Returns the next message for a builder, unless all its ready events have ended or belong to another builder.
     pub(super) fn compose(&mut self, builder: u16) -> Option<SuperFragments<P>> {
         let Self { slots, inputs, ready, config, .. } = self;
         let most = config.message_events;
@@ -356,7 +355,7 @@ impl<P: Payload> Merger<P> {
                 ready.pop(builder);
                 continue;
             };
-            // One event goes in any case, however large it is.
+            // A single event is sent regardless of its size.
             let room = match answered {
                 0 => u64::MAX,
                 full if full >= most => break,

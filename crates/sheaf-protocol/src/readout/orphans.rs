@@ -21,14 +21,14 @@ const SWEEP_FLOOR: usize = 64;
 /// See the [module](self).
 #[derive(Clone, Debug)]
 pub(super) struct Orphans {
-    /// Time for which a fragment is held that was passed over; no limit if `None`.
+    /// Time for which a fragment that was passed over is held; no limit if `None`.
     timeout: Option<Nanos>,
     /// Events without a request, in the order of their age.
     unasked: VecDeque<EventIdRange>,
     next_age: u64,
-    /// Age of the youngest requested event. Older events without a request are passed over.
+    /// Age of the youngest requested event. Older events without a request have been passed over.
     passed: u64,
-    /// Events passed over.
+    /// Deadlines of events that were passed over.
     deadlines: EventDeadlines<()>,
     /// Events with fragments that were dropped because no request arrived in time.
     expired: EventSet,
@@ -46,7 +46,7 @@ impl Orphans {
         }
     }
 
-    /// Opens the slot of an event whose first fragment has come.
+    /// Opens the slot of an event whose first fragment has arrived.
     #[inline]
     pub(super) fn open<P: Payload>(&mut self, event: EventId, slots: &mut EventSlots<P>) -> SlotKey {
         let key = slots.insert(event, self.next_age);
@@ -69,8 +69,8 @@ impl Orphans {
         });
     }
 
-    /// Notes that events were `asked` for, the youngest of which is `age` old: the time of older ones that were not begins to
-    /// run.
+    /// Records a request for the events `asked`, of which the youngest has this `age`. The time limit of older events without a
+    /// request begins.
     pub(super) fn pass_over<P: Payload>(
         &mut self,
         own: Timestamp,
@@ -83,7 +83,7 @@ impl Orphans {
         };
         self.passed = self.passed.max(age);
         while let Some(oldest) = self.unasked.front_mut() {
-            // Mostly just these are the oldest: there is no need to look at each.
+            // Usually exactly these are the oldest, so they need not be examined one by one.
             oldest.take(oldest.begins_within(asked));
             let Some(event) = oldest.first() else {
                 self.unasked.pop_front();
@@ -105,14 +105,14 @@ impl Orphans {
         self.pass_over(own, self.next_age, EventIdRange::default(), slots);
     }
 
-    /// The next event whose time is over. It counts as expired.
+    /// Returns the next event whose time limit has expired, and marks it as expired.
     pub(super) fn pop_due<P: Payload>(&mut self, own: Timestamp, slots: &EventSlots<P>) -> Option<EventId> {
         let (event, ()) = self.deadlines.pop_due(own, |events, ()| slots.count_no_orphans(events))?;
         self.expired.insert(EventIdRange::one(event));
         Some(event)
     }
 
-    /// The event whose time is over next, and when.
+    /// Returns the event that expires next, and when.
     pub(super) fn peek<P: Payload>(&mut self, slots: &EventSlots<P>) -> Option<(Timestamp, EventId)> {
         let (at, event, ()) = self.deadlines.peek(|events, ()| slots.count_no_orphans(events))?;
         Some((at, event))

@@ -1,4 +1,4 @@
-//! Events that are ready to go, by the builder that they go to.
+//! Events that are ready to be sent, by builder.
 
 use crate::event_range::EventIdRange;
 use std::collections::VecDeque;
@@ -7,11 +7,11 @@ use std::collections::VecDeque;
 #[derive(Debug, Default)]
 pub(super) struct Ready {
     queues: Vec<VecDeque<EventIdRange>>,
-    /// Ranges in all queues together; none is empty when a builder's turn comes.
+    /// Number of ranges in all queues. None of them is empty when a builder's turn comes.
     ranges: usize,
-    /// Whose turn it is.
+    /// Builder whose turn it is.
     turn: usize,
-    /// Builders that repeated a request for fragments that are not there yet. Each gets an acknowledgement.
+    /// Builders that repeated a request for fragments that have not arrived yet. Each gets an acknowledgement.
     heard: VecDeque<u16>,
 }
 
@@ -45,7 +45,7 @@ impl Ready {
         self.heard.pop_front()
     }
 
-    /// The next builder for which there is something; the turn passes on.
+    /// Returns the next builder with ready events, and advances the turn.
     pub(super) fn next_builder(&mut self) -> Option<u16> {
         if self.ranges == 0 {
             return None;
@@ -70,7 +70,7 @@ impl Ready {
         count
     }
 
-    /// The events at the head of the builder's queue. Those that go are taken out of it.
+    /// Returns the range at the head of the builder's queue. The caller removes the events that it sends.
     pub(super) fn head(&mut self, builder: u16) -> Option<&mut EventIdRange> {
         self.queues.get_mut(usize::from(builder))?.front_mut()
     }
@@ -90,7 +90,7 @@ mod tests {
     use sheaf_wire::EventId;
 
     proptest! {
-        /// A queue of single events for each builder is what this stands for.
+        /// Compares with the reference: a queue of single events for each builder.
         #[test]
         fn gives_each_builder_its_events_in_order(
             steps in prop::collection::vec((0..3_u16, 0..6_u64, prop::option::of(1..4_u64)), 0..100),
@@ -99,7 +99,7 @@ mod tests {
             let mut plain: Vec<VecDeque<u64>> = vec![VecDeque::new(); 3];
             let (mut turn, mut last) = (0, 0);
             for (builder, step, taken) in steps {
-                // Mostly the next event, sometimes the same again or a later one.
+                // Usually the next event, sometimes the same again or a later one.
                 last += step / 3;
                 ready.push(builder, EventIdRange::one(EventId(last)));
                 plain[usize::from(builder)].push_back(last);

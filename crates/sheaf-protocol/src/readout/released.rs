@@ -1,4 +1,4 @@
-//! Events that have ended, as far as a readout unit remembers them.
+//! Ended events that a readout unit remembers.
 
 use crate::event_range::EventIdRange;
 use crate::event_set::EventSet;
@@ -11,7 +11,7 @@ const RANGES: usize = 4096;
 #[derive(Clone, Debug)]
 pub(super) struct Released {
     all: EventSet,
-    /// The highest of them. Nearly all events that come are above.
+    /// Highest released event. Nearly all arriving fragments are of higher events.
     highest: Option<EventId>,
     /// Released events that were not requested completely.
     passed_by: EventSet,
@@ -26,7 +26,7 @@ impl Released {
         self.all.contains(event)
     }
 
-    /// Whether an event is above all released ones, so that it is not released itself.
+    /// Returns whether an event is above all released ones, so that it is not released itself.
     #[inline]
     pub(super) fn is_above_all(&self, event: EventId) -> bool {
         Some(event) > self.highest

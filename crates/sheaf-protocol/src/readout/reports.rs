@@ -1,4 +1,4 @@
-//! Reports of a readout unit to the event manager: new events, and its state.
+//! Reports of a readout unit to the event manager: new events, and its status.
 
 use super::config::ReadoutConfig;
 use sheaf_wire::message::{Announcement, Body, ReadoutStatus};
@@ -11,13 +11,13 @@ pub(super) struct Reports {
     announcements: VecDeque<Announcement>,
     /// Maximum number of events announced in one message.
     message_events: usize,
-    /// When the state is due; never after the run has closed.
+    /// When the status is due; `None` after the run has closed.
     status_at: Option<Timestamp>,
     heartbeat: Nanos,
 }
 
 impl Reports {
-    /// The first state is due at `now`.
+    /// Creates the reports. The first status is due at `now`.
     pub(super) fn new(config: &ReadoutConfig, now: Timestamp) -> Self {
         Self {
             announcements: VecDeque::new(),
@@ -31,17 +31,17 @@ impl Reports {
         self.announcements.push_back(announcement);
     }
 
-    /// Has the state reported at `at` at the latest.
+    /// Makes the status due at `at` at the latest.
     pub(super) fn report_at(&mut self, at: Timestamp) {
         self.status_at = self.status_at.map(|_| at);
     }
 
-    /// Ends the reports of the state. What is to be announced still is.
+    /// Ends the status reports. Pending announcements are still sent.
     pub(super) fn close(&mut self) {
         self.status_at = None;
     }
 
-    /// When the next message is due, where that is not at once.
+    /// Returns when the next message is due, unless it is due at once.
     pub(super) fn due_at(&self) -> Option<Timestamp> {
         self.status_at.filter(|_| self.announcements.is_empty())
     }
@@ -51,12 +51,12 @@ impl Reports {
         self.due_at().is_some_and(|at| at <= now)
     }
 
-    /// Leaves the report of the state for the next time.
+    /// Postpones the status report to the next interval.
     pub(super) fn skip_status(&mut self, now: Timestamp) {
         self.status_at = self.status_at.map(|_| now + self.heartbeat);
     }
 
-    /// The next message that is due.
+    /// Returns the next message that is due.
     pub(super) fn next<P>(
         &mut self,
         now: Timestamp,

@@ -5,7 +5,7 @@ use sheaf_shaping::SlotClock;
 use sheaf_wire::Timestamp;
 use sheaf_wire::message::Shape;
 
-/// The event manager's clock, and when it last spoke on shaping by it.
+/// The event manager's clock, and the time of its last shaping message by that clock.
 #[derive(Debug, Default)]
 pub(super) struct ShapeClock {
     slots: SlotClock,
@@ -17,7 +17,7 @@ impl ShapeClock {
     /// before.
     pub(super) fn note(&mut self, now: Timestamp, shape: Shape) -> Option<ReadoutEvent> {
         self.slots.note(now, shape.clock);
-        // What is repeated in the channel may be older than a tick that came outside it.
+        // A message that the channel retransmits may be older than a tick that arrived outside it.
         if shape.clock < self.heard_at {
             return None;
         }

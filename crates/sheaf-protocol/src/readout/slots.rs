@@ -10,22 +10,22 @@ use sheaf_wire::{
     EventId, Fragment, MissingReason, MissingSource, Payload, SourceId, SuperFragment, Timestamp,
 };
 
-/// A window that is shorter than this many places for each event may be doubled: each place has cells.
+/// The window may be doubled while it has fewer than this many places per event. The value is small because each place has cells.
 const SPREAD: usize = 2;
 
-/// Names the slot of an event that was just found or opened. Opening another may move it.
+/// Identifies the slot of an event that was just found or opened. Opening another slot may move it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SlotKey {
     pub(super) event: EventId,
     place: usize,
 }
 
-/// Which builder wants an event, in which attempt, and what of it.
+/// A builder's request for an event: its attempt and part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Asked {
     pub(super) builder: u16,
     pub(super) attempt: u16,
-    /// Which part, where the request names sources; 0 for the whole.
+    /// Number of the part, if the request names sources; 0 for the whole event.
     pub(super) part: u16,
 }
 
@@ -39,11 +39,11 @@ impl Asked {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SlotState {
-    /// Not answered; sources may be awaited.
+    /// Not answered. Sources may be awaited.
     Merging,
-    /// In the queue to this builder.
+    /// In the queue for this builder.
     Ready(u16),
-    /// Answered; kept for a repeated request.
+    /// Answered, and kept for a repeated request.
     Answered,
 }
 
@@ -64,19 +64,19 @@ pub(super) struct Held<P> {
     payload: P,
 }
 
-/// Two cells share a line of memory.
+/// Two cells share a cache line.
 const _: () = assert!(size_of::<Cell<sheaf_wire::Span>>() == 32);
 
 /// State of an event, apart from its fragments.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EventSlot {
-    /// Its place in the order in which first fragments came; 0 where a request came first.
+    /// Position in the order of first fragments; 0 if a request came first.
     pub(super) age: u64,
-    /// Payload of the fragments that are here.
+    /// Payload bytes of the present fragments.
     bytes: u64,
     /// Number of cells that wait.
     unsettled: u32,
-    /// Number of those that belong to the requested part, if a part is requested.
+    /// Number of these cells that belong to the requested part, if a part is requested.
     wanted: u32,
     /// Number of missing sources.
     missing: u16,
@@ -115,7 +115,7 @@ impl EventSlot {
         self.has_all_of(self.part())
     }
 
-    /// Whether no cell waits of a part, or of the whole where that is 0.
+    /// Returns whether no cell of a part waits; part 0 is the whole event.
     fn has_all_of(&self, part: u16) -> bool {
         if part == 0 { self.unsettled == 0 } else { self.wanted == 0 }
     }
@@ -144,12 +144,12 @@ impl EventSlot {
     }
 }
 
-/// Whether a source was awaited, and is not any more.
+/// Result of settling a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Filled {
     /// The cell was awaited. Contains the builder to send the event to, if this makes it ready.
     Now(Option<u16>),
-    /// It was not.
+    /// The cell was not awaited.
     Before,
 }
 
@@ -158,13 +158,13 @@ pub(super) enum Filled {
 pub(super) enum Answer {
     /// Number of payload bytes appended.
     Given(u64),
-    /// It has more payload than there is room for.
+    /// The event has more payload than there is room for.
     TooLarge,
-    /// It was released, or is another builder's by now.
+    /// The event was released, or belongs to another builder now.
     Void,
 }
 
-/// An event that has ended here.
+/// An ended event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ended {
     /// Whether every source was requested.
@@ -173,14 +173,14 @@ pub(super) struct Ended {
 
 /// All slots, found by event in constant time, and their cells.
 ///
-/// Cells lie side by side, those of one slot together, so that a fragment touches one line of memory of its own. Every
-/// walk goes over places, in their order.
+/// Cells are stored contiguously, grouped by slot, so that a fragment touches a single cache line. All iterations go over
+/// places in order.
 #[derive(Debug)]
 pub(super) struct EventSlots<P> {
-    /// The sources in the order of the configuration.
+    /// Sources in the order of the configuration.
     sources: Vec<SourceId>,
     slots: EventWindow<EventSlot>,
-    /// One for each source, for each place.
+    /// One cell for each source of each place.
     cells: Vec<Cell<P>>,
     /// Part in which each cell was requested, 0 for none. Empty as long as all events are requested as a
     /// whole.
@@ -223,7 +223,7 @@ impl<P: Payload> EventSlots<P> {
         u32::try_from(self.sources.len()).unwrap_or(u32::MAX)
     }
 
-    /// Places that were made have cells, too.
+    /// Adds cells for new places.
     #[cold]
     fn add_cells(&mut self) {
         let cells = self.slots.places() * self.sources.len();
@@ -233,7 +233,7 @@ impl<P: Payload> EventSlots<P> {
         }
     }
 
-    /// Slots have moved, and their cells move with them.
+    /// Moves the cells of slots that have moved.
     #[cold]
     fn follow(&mut self, moved: &[Moved]) {
         let sources = self.sources.len();
@@ -289,8 +289,8 @@ impl<P: Payload> EventSlots<P> {
         &self.cells[first..first + self.sources.len()]
     }
 
-    /// Begins a part of an event: the cells of `inputs`, which are ascending, are wanted in it. Those of earlier parts stay
-    /// what they are, or are wanted no more where it is `afresh`.
+    /// Begins a part of an event, in which the cells of `inputs` (ascending) are requested. Requests of earlier parts remain, or are
+    /// removed if the event begins `afresh`.
     pub(super) fn want(&mut self, key: SlotKey, part: u16, afresh: bool, inputs: &[usize]) {
         if self.parts.is_empty() {
             self.parts.resize(self.cells.len(), 0);
@@ -361,7 +361,7 @@ impl<P: Payload> EventSlots<P> {
         Answer::Given(bytes)
     }
 
-    /// Takes a fragment, if its source is awaited. Here every fragment comes along: a call would cost as much as it does.
+    /// Takes a fragment if its source is awaited. Inlined because every fragment passes here.
     #[inline(always)]
     pub(super) fn fill(&mut self, key: SlotKey, source: usize, fragment: &Fragment<P>) -> Filled {
         let place = key.first_cell(self.sources.len()) + source;
@@ -375,7 +375,7 @@ impl<P: Payload> EventSlots<P> {
         Filled::Now(self.settle(key, place, bytes))
     }
 
-    /// Gives a source up, if it is awaited.
+    /// Gives up a source if it is awaited.
     pub(super) fn give_up(&mut self, key: SlotKey, source: usize, reason: MissingReason) -> Filled {
         let place = key.first_cell(self.sources.len()) + source;
         if !matches!(self.cells[place], Cell::Waiting) {
@@ -420,7 +420,7 @@ impl<P: Payload> EventSlots<P> {
         self.slots.get(event).filter(|slot| !slot.is_asked())
     }
 
-    /// The slot of a key that was just found or opened: nothing can have outlived anything.
+    /// Returns the slot of a key that was just found or opened, so that the key is still valid.
     #[inline]
     pub(super) fn found(&self, key: SlotKey) -> &EventSlot {
         debug_assert_eq!(self.slots.find(key.event), Some(key.place), "event {}", key.event);
@@ -442,22 +442,22 @@ impl<P: Payload> EventSlots<P> {
         self.keys_where(|_, _| true)
     }
 
-    /// Whether asking for each of `count` ids is less work than walking over all slots.
+    /// Returns whether looking up each of `count` ids is less work than scanning all slots.
     pub(super) fn is_short(&self, count: u32) -> bool {
         count as usize <= self.slots.places()
     }
 
-    /// The slots of events in a range, by a walk over all.
+    /// Returns the slots of events in a range, by a scan over all.
     pub(super) fn keys_within(&self, events: EventIdRange) -> Vec<SlotKey> {
         self.keys_where(|event, _| events.has(event))
     }
 
-    /// The slots of which something is true, by a walk over all.
+    /// Returns the slots that satisfy a condition, by a scan over all.
     fn keys_where(&self, wanted: impl Fn(EventId, &EventSlot) -> bool) -> Vec<SlotKey> {
         self.slots.places_where(wanted).map(|(event, place)| SlotKey { event, place }).collect()
     }
 
-    /// Counts the fragments really held, for the ledger.
+    /// Counts the fragments that are actually held, for the ledger.
     pub(super) fn count_held(&self) -> u64 {
         self.cells.iter().filter(|cell| matches!(cell, Cell::Here(_))).count() as u64
     }

@@ -1,18 +1,18 @@
-//! Builders are given events: those that come back, those that wait, and new ones where triggers are free.
+//! Assignment of events to builders: returned events, waiting events, and new ones if triggers are free.
 //!
-//! Mostly nothing has come back, and events go out as consecutive ones. So they are given a run at a time, as long as credit and
-//! batch allow.
+//! Usually no events have been returned, and consecutive events are assigned. So they are assigned a range at a time, within the
+//! limits of credit and batch.
 
 use super::{Entry, EventFlow, Triggers};
 use sheaf_wire::message::Assignment;
 use sheaf_wire::{EventId, Timestamp};
 
-/// Where events go, and what each of them takes of the credit there.
+/// The builder that receives events, and the credit that each event consumes.
 #[derive(Clone, Copy)]
 struct Target {
     builder: u16,
     charged: u32,
-    /// Events may begin there.
+    /// Whether new events may be assigned to it.
     takes_new: bool,
 }
 
@@ -22,7 +22,7 @@ impl EventFlow {
         self.builders.next_in_turn()
     }
 
-    /// Gives a builder a batch of events, as far as it has credit. There are new ones where triggers are free and the run
+    /// Assigns a batch of events to a builder, limited by its credit. It includes new events if triggers are free and the run
     /// `is_running`.
     pub(in crate::manager) fn next_batch(
         &mut self,
@@ -46,7 +46,7 @@ impl EventFlow {
         batch
     }
 
-    /// Gives at most so many events of one kind; whether any waited, or came.
+    /// Assigns at most `most` events of one kind. Returns whether there were any.
     fn give(&mut self, now: Timestamp, to: Target, most: usize, batch: &mut Vec<Assignment>) -> bool {
         if self.backlog.returned() == 0 {
             return self.give_waiting(to, most, batch) || self.give_new(now, to, most, batch);
@@ -60,18 +60,18 @@ impl EventFlow {
             }
             return true;
         }
-        // Which of those that came back is next is to be asked before each event.
+        // The choice among returned events must be made again for each event.
         self.give_waiting(to, 1, batch) || self.give_new(now, to, 1, batch)
     }
 
-    /// Of the events that came back, the one that this builder is to have next.
+    /// Returns the returned event that this builder is to get next.
     fn next_again(&mut self, now: Timestamp, builder: u16) -> Option<EventId> {
-        // Rather another builder than the one that failed, but only if it could take an event now: its credit may
-        // depend on this very event, whose fragments stand in the way of others.
+        // Another builder than the one that failed is preferred, but only if it could take an event now: its credit may
+        // depend on this very event, whose fragments block others.
         let others_have_credit = self.builders.some_have_credit(|other| other.index != builder);
         let may_go = |entry: &Entry| entry.builder != Some(builder) || !others_have_credit;
         let state = self.builders.get(builder);
-        // A suspect that waits for room keeps younger ones from taking it.
+        // A suspect that waits for room prevents younger ones from taking it.
         let mut some_wait = false;
         let next = self.backlog.next_returned(|event| {
             self.table.get(event).is_none_or(|entry| {
@@ -86,7 +86,7 @@ impl EventFlow {
         })
     }
 
-    /// The oldest event of all, where it waits for room beside the suspects of a builder that ends no event.
+    /// Returns the oldest event of all, if it waits for the suspects of a builder that makes no progress.
     fn held_up_by_suspects(&mut self, now: Timestamp, builder: u16) -> Option<EventId> {
         let first = self.backlog.oldest_returned().filter(|first| Some(*first) == self.backlog.oldest())?;
         let is_stuck = self.builders.get(builder).is_stuck(now, self.config.patience);
@@ -94,7 +94,7 @@ impl EventFlow {
             .then_some(first)
     }
 
-    /// Gives events that wait for a builder for the first time.
+    /// Assigns events that wait for a builder for the first time.
     fn give_waiting(&mut self, to: Target, most: usize, batch: &mut Vec<Assignment>) -> bool {
         let before = batch.len();
         let events = self.backlog.take_new(most);
@@ -113,9 +113,9 @@ impl EventFlow {
         count > 0
     }
 
-    /// Triggers events and gives them, where triggers are free.
+    /// Triggers events and assigns them, if triggers are free.
     fn give_new(&mut self, now: Timestamp, to: Target, most: usize, batch: &mut Vec<Assignment>) -> bool {
-        // No new ones while those that builders gave back pile up.
+        // No new events while returned events accumulate.
         let free = self.config.triggers == Triggers::Free
             && to.takes_new
             && (self.backlog.returned() == 0 || self.backlog.returned() < self.config.queue_events);

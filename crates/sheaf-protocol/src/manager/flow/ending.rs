@@ -1,7 +1,7 @@
-//! Events end, or come back unbuilt.
+//! Ends of events, and events that are returned unbuilt.
 //!
-//! A builder's message tells of many events, and mostly they follow on one another and ended alike. So what is the same for all of
-//! them is done once for a run of such events; only what each has of its own, its entry and its size, is looked at one by one.
+//! A builder's message reports many events, which are usually consecutive and have the same outcome. So common work is done once
+//! for a range of such events; only the entry and the size of each event are handled one by one.
 
 use super::{Entry, EventFlow, News, Returned};
 use crate::event_range::EventIdRange;
@@ -9,25 +9,25 @@ use crate::manager::{Ended, ManagerEvent};
 use sheaf_wire::message::{Finished, Release};
 use sheaf_wire::{ByteCount, DropReason, EventId, Outcome, Timestamp};
 
-/// Consecutive events that ended for one reason and are not booked yet.
+/// Consecutive events that ended for the same reason and are not booked yet.
 struct Run {
-    /// The first of them.
+    /// First of them.
     first: EventId,
-    /// Reason of their end; none where they were built. Events that ended for different reasons are not booked together.
+    /// Reason of their end; `None` if they were built. Events that ended for different reasons are not booked together.
     reason: Option<DropReason>,
     /// Number of events in flight before the first of them ended.
     in_flight: usize,
-    /// The last of them, as far as they are alike in everything; those before were told.
+    /// Last events with identical properties. Earlier ones have been reported.
     last: Ended,
 }
 
 impl Run {
-    /// With an event that was taken out of the table, which has so many now.
+    /// Begins a range with an event that was removed from the table, which now has `others` events.
     fn begin(ended: Ended, reason: Option<DropReason>, others: usize) -> Self {
         Self { first: ended.first, reason, in_flight: others + 1, last: ended }
     }
 
-    /// Whether an event that ended next goes on with these.
+    /// Returns whether an event that ended next continues the range.
     fn goes_on(&self, finished: &Finished) -> bool {
         self.last.first.0.checked_add(u64::from(self.last.count)) == Some(finished.event.0)
             && (self.last.outcome, self.reason) == (finished.outcome, finished.reason)
@@ -35,7 +35,7 @@ impl Run {
 }
 
 impl EventFlow {
-    /// Takes a builder's word on what became of events, in the order in which they ended there.
+    /// Handles a builder's report of the outcomes of events, in the order in which they ended there.
     pub(super) fn handle_finished(
         &mut self,
         now: Timestamp,
@@ -94,7 +94,7 @@ impl EventFlow {
         result
     }
 
-    /// Takes an event that a builder gives back, if it had it. Returns whether the event had its chances, and has ended.
+    /// Takes an event that a builder gives back, if it had it. Returns whether the event has ended because its attempts are exhausted.
     fn take_back(
         &mut self,
         now: Timestamp,
@@ -110,8 +110,9 @@ impl EventFlow {
         Some(self.try_again(now, finished.event, finished.reason, news))
     }
 
-    /// An event comes back unbuilt: it goes to another builder, or it had its chances. There is no reason where it made way for
-    /// others; that takes no chance from it. Returns whether it had its chances, and has ended.
+    /// Handles an event that is returned unbuilt: it waits for another builder, or its attempts are exhausted. `reason` is `None` if
+    /// it was returned to make way for others, which does not count as an attempt. Returns whether its attempts are exhausted and it
+    /// has ended.
     pub(super) fn try_again(
         &mut self,
         now: Timestamp,
@@ -152,7 +153,7 @@ impl EventFlow {
         self.book(now, Some(Run::begin(ended, Some(reason), self.table.len())), news);
     }
 
-    /// Books events that were taken out of the table. Returns whether there were any.
+    /// Books events that were removed from the table. Returns whether there were any.
     fn book(&mut self, now: Timestamp, run: Option<Run>, news: &mut News) -> bool {
         let Some(Run { first, reason, in_flight, last }) = run else {
             return false;

@@ -1,4 +1,4 @@
-//! Events that have ended: what is held of them is booked and forgotten.
+//! Ended events: their held fragments are booked and freed.
 
 use super::Merger;
 use crate::event_range::EventIdRange;
@@ -8,8 +8,8 @@ use sheaf_wire::message::{PARTS_NOT_ASKED, Release};
 use sheaf_wire::{DropReason, EventId, Outcome, Payload, Timestamp};
 
 impl<P: Payload> Merger<P> {
-    /// Lets the time for silent sources run: they send from now on. Builders may have asked already; their events' time begins
-    /// here. Where the unit `joined_late`, the run was under way before.
+    /// Starts the timeouts for silent sources, which send from now on. This includes events that builders have already requested. If
+    /// the unit `joined_late`, the run had begun before.
     pub(in crate::readout) fn begin(&mut self, now: Timestamp, joined_late: bool) {
         self.has_begun = true;
         self.joined_late |= joined_late;
@@ -18,7 +18,7 @@ impl<P: Payload> Merger<P> {
         }
     }
 
-    /// Ends all events that are held: none of them will be triggered. Returns false if that was done before.
+    /// Ends all held events, because none of them will be triggered any more. Returns false if that was done before.
     pub(in crate::readout) fn close(&mut self) -> bool {
         if std::mem::replace(&mut self.closed, true) {
             return false;
@@ -29,7 +29,7 @@ impl<P: Payload> Merger<P> {
         true
     }
 
-    /// Books what is held of events that have ended, and forgets it.
+    /// Books and frees the held fragments of ended events.
     pub(in crate::readout) fn handle_release(&mut self, release: Release) {
         let Release { first, count, outcome, reason, parts } = release;
         let events = EventIdRange::new(first, u64::from(count));
@@ -51,7 +51,7 @@ impl<P: Payload> Merger<P> {
             }
             self.book(ending, alike);
         } else {
-            // Of most of these events nothing was ever here.
+            // Most of these events never had a fragment here.
             if is_built {
                 self.released.pass_by(events);
             }
@@ -62,14 +62,14 @@ impl<P: Payload> Merger<P> {
         self.released.insert(events);
     }
 
-    /// Books what is held of an event, and forgets it.
+    /// Books and frees the held fragments of an event.
     pub(super) fn end_event(&mut self, event: EventId, ending: Ending) {
         let mut alike = Alike::default();
         self.forget(event, ending, &mut alike);
         self.book(ending, alike);
     }
 
-    /// Forgets an event that has ended. What is held of it is added to what is alike, or else booked.
+    /// Frees the fragments of an ended event. They are added to fragments with the same outcome, or booked directly.
     #[inline]
     fn forget(&mut self, event: EventId, ending: Ending, alike: &mut Alike) -> Option<Ended> {
         let Self { slots, inputs, books, discarded, .. } = self;

@@ -12,7 +12,7 @@ use sheaf_wire::message::{EventRange, PartRequest};
 use sheaf_wire::{EventId, MissingReason, Payload, Timestamp};
 
 impl<P: Payload> Merger<P> {
-    /// Takes the request of a builder for some sources of events. Sources that this unit does not read are counted, and left out.
+    /// Handles a builder's request for some sources of events. Sources that this unit does not read are counted and ignored.
     pub(in crate::readout) fn handle_part_request(
         &mut self,
         now: Timestamp,
@@ -29,8 +29,8 @@ impl<P: Payload> Merger<P> {
         self.handle_requests(now, builder, &request.ranges, Wanted::Part(request.part, &inputs));
     }
 
-    /// Takes the request of a builder for ranges of events, up to as many events as a request may have. The rest is counted, and left
-    /// out: the builder asks again.
+    /// Handles a builder's request for ranges of events, up to the maximum number of events of a request. The rest is counted and
+    /// ignored; the builder repeats the request.
     pub(in crate::readout) fn handle_requests(
         &mut self,
         now: Timestamp,
@@ -49,7 +49,7 @@ impl<P: Payload> Merger<P> {
         }
     }
 
-    /// Takes the request of a builder for the first `most` events of a range. Events that are alike are taken together.
+    /// Handles a builder's request for the first `most` events of a range. Events in the same state are handled together.
     pub(in crate::readout) fn handle_range(
         &mut self,
         now: Timestamp,
@@ -130,7 +130,7 @@ impl<P: Payload> Merger<P> {
         let state = self.slots.found(key).state;
         let is_first = before.is_none();
         let has_attempt = before.is_some_and(|before| before.attempt == asked.attempt);
-        // A part that was not requested in this attempt before.
+        // Whether this part was not requested before in this attempt.
         let is_new_part = asked.part > 0 && !(has_attempt && before.is_some_and(|it| it.part == asked.part));
         if let (true, Wanted::Part(part, inputs)) = (is_new_part, wanted) {
             self.slots.want(key, part, !has_attempt, inputs);
@@ -139,7 +139,7 @@ impl<P: Payload> Merger<P> {
             self.slots.found_mut(key).state = SlotState::Answered;
         } else {
             match state {
-                // Being sent already: if to another builder, the message is composed for the new one.
+                // Queued already. If it was queued for another builder, the answer goes to the new one.
                 SlotState::Ready(builder) if builder == asked.builder && !is_new_part => {}
                 SlotState::Answered if !(is_new_part && has_attempt) => {
                     self.books.count(Counter::Resent);
@@ -171,8 +171,8 @@ impl<P: Payload> Merger<P> {
         }
     }
 
-    /// Limits the wait for the sources of consecutive events, from now on. Before the run has begun no time runs: sources have not
-    /// been asked to send.
+    /// Starts the timeout for the sources of consecutive events. No timeout runs before the run has begun, because sources have not
+    /// been asked to send yet.
     fn limit_wait(&mut self, now: Timestamp, events: EventIdRange, part: u16) {
         if self.has_begun && !events.is_empty() {
             let own = self.own_time.at(now);
@@ -183,7 +183,7 @@ impl<P: Payload> Merger<P> {
         }
     }
 
-    /// Settles the sources that have ended, for an event.
+    /// Settles the sources of an event that have ended.
     fn settle_ended(&mut self, key: SlotKey) {
         for index in 0..self.inputs.len() {
             if self.inputs.has_ended(index) {
@@ -192,14 +192,14 @@ impl<P: Payload> Merger<P> {
         }
     }
 
-    /// Books that nothing more is awaited from a source for an event, where it is still awaited.
+    /// Settles a source of an event as missing, if it is still awaited.
     pub(super) fn settle(&mut self, key: SlotKey, index: usize, reason: MissingReason) {
         if let Filled::Now(Some(builder)) = self.slots.give_up(key, index, reason) {
             self.ready.push(builder, EventIdRange::one(key.event));
         }
     }
 
-    /// Ends the wait for the silent sources of an event. Those that are on their way to the event get the time once more.
+    /// Ends the wait for the silent sources of an event. The timeout is restarted for sources that are behind but sending.
     pub(super) fn give_up_waiting(&mut self, now: Timestamp, event: EventId, part: u16) {
         let Some(key) = self.slots.find(event) else {
             return;
@@ -235,17 +235,17 @@ impl<P: Payload> Merger<P> {
     }
 }
 
-/// Sources of an event that a request is for.
+/// Sources of an event that are requested.
 #[derive(Clone, Copy)]
 pub(in crate::readout) enum Wanted<'a> {
     /// Every source.
     All,
-    /// The part's number, and its inputs in ascending order.
+    /// Number of the part, and its inputs in ascending order.
     Part(u16, &'a [usize]),
 }
 
 impl Wanted<'_> {
-    /// The part's number; 0 for the whole.
+    /// Returns the number of the part; 0 for the whole event.
     fn part(self) -> u16 {
         match self {
             Self::All => 0,
