@@ -113,12 +113,15 @@ impl RunPhase {
         }
     }
 
-    /// Excludes time for which this node itself was stalled: progress could not be reported to it.
+    /// Excludes time for which this node itself was stalled: neither the arrival of a node nor progress could be reported to it.
     pub(super) fn leave_out(&mut self, stall: Nanos) {
-        if let Phase::Draining { until } | Phase::Closing { until } = &mut self.phase
-            && !self.is_cut
-        {
-            *until += stall;
+        match &mut self.phase {
+            Phase::Waiting { until } | Phase::Draining { until } | Phase::Closing { until }
+                if !self.is_cut =>
+            {
+                *until += stall;
+            }
+            _ => {}
         }
     }
 

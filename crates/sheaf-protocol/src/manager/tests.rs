@@ -504,6 +504,23 @@ fn a_run_without_any_builder_does_not_begin() {
     assert!(world.events.contains(&ManagerEvent::StartFailed { absent }));
 }
 
+/// Nobody could appear while the event manager did not look.
+#[test]
+fn time_in_which_the_event_manager_was_held_up_does_not_count_at_the_start() {
+    let mut world = World::empty(Triggers::Free, |_| {});
+    let stall = Nanos::from_secs(60);
+    world.now += stall;
+    world.manager.handle_stall(stall);
+    world.manager.handle_timeout(world.now);
+    for index in 0..2 {
+        let status = ReadoutStatus { sources: 2, ..ReadoutStatus::default() };
+        world.say(NodeId::readout(index), Body::ReadoutStatus(status));
+        world.grant(index, 0);
+    }
+    assert!(world.manager.is_running());
+    assert!(world.events.contains(&ManagerEvent::Started { absent: vec![] }), "{:?}", world.events);
+}
+
 /// An event manager and everything it says.
 struct World {
     manager: EventManager<()>,

@@ -277,7 +277,9 @@ fn check_losses(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &
     }
     check_corrupt(evidence, report, violations);
     check_dead_time(evidence, report, violations);
-    let lacks_books = |node: &NodeId| !report.nodes.contains_key(node) && !causes.was_killed(*node);
+    // A run that is cut while it closes waits for no more books.
+    let may_lack = |node: &NodeId| causes.was_cut() || causes.was_killed(*node);
+    let lacks_books = |node: &NodeId| !report.nodes.contains_key(node) && !may_lack(node);
     for node in (0..evidence.options.outputs).map(NodeId::output).filter(lacks_books) {
         violations.push(format!("no books of {node}"));
     }

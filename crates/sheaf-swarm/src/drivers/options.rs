@@ -165,6 +165,11 @@ pub enum DriverFaultKind {
         /// Duration.
         lasts: Nanos,
     },
+    /// All nodes are stopped for this time, as when the machine sleeps that they are on.
+    Suspend {
+        /// Duration.
+        lasts: Nanos,
+    },
     /// Its thread gets a turn only now and then.
     Starve {
         /// Duration.
@@ -203,6 +208,7 @@ impl DriverFaultKind {
         match self {
             Self::Kill { back_after: lasts }
             | Self::Freeze { lasts }
+            | Self::Suspend { lasts }
             | Self::Starve { lasts, .. }
             | Self::DiskFails { lasts }
             | Self::DiskHangs { lasts }
@@ -338,6 +344,15 @@ impl DriverOptions {
                 options.faults.push(DriverFault { at, node, kind });
             }
             options.draw_loss_for_good(&mut dice, busy);
+        }
+        if dice.below(6) == 0 {
+            let kind = DriverFaultKind::Suspend {
+                lasts: dice.time_between(Nanos::from_secs(1), Nanos::from_secs(120)),
+            };
+            // Some while the run starts.
+            let within = dice.pick(&[busy.0, busy.0, 500_000]);
+            let at = Timestamp(START.0 + dice.below(within));
+            options.faults.push(DriverFault { at, node: NodeId::MANAGER, kind });
         }
         match dice.below(12) {
             0 => options.draw_full_system(&mut dice, family),
@@ -516,7 +531,7 @@ impl DriverOptions {
                 _ => node.role == sheaf_wire::Role::Output,
             },
             DriverFaultKind::Clog { .. } => *node != NodeId::MANAGER,
-            DriverFaultKind::Stop { .. } => *node == NodeId::MANAGER,
+            DriverFaultKind::Stop { .. } | DriverFaultKind::Suspend { .. } => *node == NodeId::MANAGER,
         };
         let nodes: Vec<NodeId> = self.nodes().into_iter().filter(may).collect();
         dice.pick(&nodes)

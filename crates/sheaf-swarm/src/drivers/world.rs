@@ -63,6 +63,8 @@ pub struct World {
     agenda: BinaryHeap<Reverse<(Timestamp, u64, Turn)>>,
     order: u64,
     seats: BTreeMap<NodeId, Seat>,
+    /// Until when the machine sleeps that all nodes are on.
+    suspended_until: Timestamp,
     errors: Vec<(Timestamp, NodeError)>,
     /// Faults that hit a node that lived.
     happened: Vec<DriverFault>,
@@ -92,6 +94,7 @@ impl World {
             agenda: BinaryHeap::new(),
             order: 0,
             seats: BTreeMap::new(),
+            suspended_until: Timestamp::ZERO,
             errors: Vec::new(),
             happened: Vec::new(),
             manager_ended: None,
@@ -209,15 +212,17 @@ impl World {
     }
 
     fn come_back(&mut self, node: NodeId) {
-        if self.seats.get(&node).is_some_and(|seat| seat.is_away) {
+        if self.suspended_until > self.now {
+            self.plan(self.suspended_until, Turn::Back(node));
+        } else if self.seats.get(&node).is_some_and(|seat| seat.is_away) {
             self.begin(node);
         }
     }
 
     fn round(&mut self, node: NodeId) {
         let Some(seat) = self.seats.get_mut(&node).filter(|seat| seat.next == self.now) else { return };
-        if seat.frozen_until > self.now {
-            let until = seat.frozen_until;
+        let until = seat.frozen_until.max(self.suspended_until);
+        if until > self.now {
             self.plan_round(node, until);
             return;
         }
@@ -291,6 +296,9 @@ impl World {
                 self.plan(now + back_after, Turn::Back(node));
             }
             DriverFaultKind::Freeze { lasts } => seat.frozen_until = seat.frozen_until.max(now + lasts),
+            DriverFaultKind::Suspend { lasts } => {
+                self.suspended_until = self.suspended_until.max(now + lasts)
+            }
             DriverFaultKind::Starve { lasts, gap } => seat.starved = (now + lasts, gap),
             DriverFaultKind::DiskFails { lasts } => {
                 self.assembly.disks.lock().fails_until.insert(node, now + lasts);

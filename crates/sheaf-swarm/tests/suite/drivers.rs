@@ -65,6 +65,23 @@ fn a_disk_that_is_full_for_a_while_holds_the_run_up_and_costs_nothing() {
     assert!(report.end.since(START) > Nanos::from_secs(4));
 }
 
+/// The machine sleeps, and nobody counts the time.
+#[test]
+fn a_machine_that_sleeps_costs_nothing_at_the_start_in_the_run_or_at_its_end() {
+    for outputs in [0, 1] {
+        for millis in [0, 100, 1_000, 3_990] {
+            let mut options = DriverOptions { outputs, ..DriverOptions::default() };
+            options.trigger_period = Some(Nanos::from_millis(20));
+            let kind = DriverFaultKind::Suspend { lasts: Nanos::from_secs(100) };
+            let after = Nanos::from_micros(1) + Nanos::from_millis(millis);
+            options.faults = vec![fault(after, NodeId::MANAGER, kind)];
+            let report = good(&options);
+            assert_eq!((report.stored, report.incomplete, report.lost_builders), (200, 0, 0), "{millis} ms");
+            assert!(report.end.since(START) > Nanos::from_secs(100), "{report:?}");
+        }
+    }
+}
+
 /// Events that wait for the disk have the memory, long before they have the slots.
 #[test]
 fn where_memory_binds_dead_time_names_the_disk_that_holds_the_run_up() {
