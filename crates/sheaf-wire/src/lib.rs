@@ -45,6 +45,8 @@ pub mod mix;
 pub mod reason;
 pub mod stream_file;
 pub mod tap;
+#[doc(hidden)]
+pub mod testing;
 pub mod times;
 pub mod trigger;
 pub mod units;
