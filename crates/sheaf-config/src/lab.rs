@@ -3,7 +3,7 @@
 
 use crate::check::{Checker, check};
 use crate::document::{Document, read_lab};
-use crate::error::{ConfigError, ConfigErrors, ErrorKind};
+use crate::error::{ConfigError, ConfigErrors, ErrorKind, Origin};
 use crate::lab_tables::{LabTables, Sweep};
 use crate::origins::Origins;
 use crate::settings::{Lab, Measure, OutputKind, SourceKind, TransportKind};
@@ -62,11 +62,32 @@ impl LabFile {
         let bytes = read_file(path)?;
         let file = path.display().to_string();
         let stem = path.file_stem().map_or_else(|| "scenario".into(), |stem| stem.to_string_lossy());
-        match std::str::from_utf8(&bytes) {
-            Ok(text) => Self::parse(text, &file, &stem, change),
+        Self::from_bytes(&bytes, &file, &stem, change)
+    }
+
+    /// Reads the bytes of a file, which says something at least.
+    fn from_bytes(
+        bytes: &[u8],
+        file: &str,
+        stem: &str,
+        change: impl Fn(&mut LabPoint),
+    ) -> Result<Self, ConfigErrors> {
+        match std::str::from_utf8(bytes) {
+            Ok(text) if text.lines().all(is_blank) => {
+                let error = ConfigError {
+                    kind: ErrorKind::Missing,
+                    key: String::new(),
+                    found: "the scenario is empty".to_owned(),
+                    right: "at least the table [lab]; `sheaf lab list` names the scenarios that ship"
+                        .to_owned(),
+                    origin: Origin::File(file.into()),
+                };
+                Err(ConfigErrors::or(vec![error], ()).expect_err("one error was given"))
+            }
+            Ok(text) => Self::parse(text, file, stem, change),
             // The reader of configurations has the message for it.
             Err(_) => {
-                Config::from_bytes(&bytes, &file, |_| {}, Purpose::Run).map(|_| unreachable!("not UTF-8"))
+                Config::from_bytes(bytes, file, |_| {}, Purpose::Run).map(|_| unreachable!("not UTF-8"))
             }
         }
     }
@@ -120,6 +141,11 @@ impl LabFile {
         };
         ConfigErrors::or(errors, file)
     }
+}
+
+/// Returns whether a line says nothing: it is empty or a comment.
+fn is_blank(line: &str) -> bool {
+    line.trim_start().is_empty() || line.trim_start().starts_with('#')
 }
 
 /// Returns point number `index` and its problems.

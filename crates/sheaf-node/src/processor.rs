@@ -83,6 +83,9 @@ pub enum ProcessorError {
     /// The key of the run.
     #[error(transparent)]
     Key(#[from] KeyError),
+    /// An address with a port that does not exist.
+    #[error("{0}: the port must be 1 to 65535")]
+    NoSuchPort(String),
     /// The listener admits guests but is not a dispatcher.
     #[error(
         "{0} accepts processors but does not name its run; is it a `filter.listen` of a run of this release?"
@@ -162,7 +165,7 @@ impl Processor {
     /// # Errors
     /// Why it could not join.
     pub fn meet(address: &Path, options: ProcessorOptions) -> Result<Self, ProcessorError> {
-        let (start, address) = (Instant::now(), Address::of(address));
+        let (start, address) = (Instant::now(), Address::of(address)?);
         let (way, welcome) = loop {
             match Way::meet(&address, &options) {
                 Ok(met) => break met,

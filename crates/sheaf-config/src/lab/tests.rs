@@ -90,3 +90,13 @@ fn what_the_command_line_changes_is_checked_at_every_point() {
     let errors = LabFile::parse("[lab]\nunits = [1, 2]\n", "lab.toml", "lab", change).unwrap_err();
     assert_eq!(errors.errors().len(), 1, "{errors}");
 }
+
+#[test]
+fn a_file_that_says_nothing_is_no_scenario() {
+    let read = |text: &str| LabFile::from_bytes(text.as_bytes(), "lab.toml", "lab", |_| {});
+    for text in ["", "\n", "# [lab]\n  # units = 2\n"] {
+        let errors = read(text).expect_err("nothing is said").to_string();
+        assert!(errors.contains("lab.toml") && errors.contains("the scenario is empty"), "{errors}");
+    }
+    assert!(read("[lab]\n").is_ok(), "the defaults were asked for");
+}

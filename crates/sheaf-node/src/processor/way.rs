@@ -38,16 +38,21 @@ pub enum Address {
 
 impl Address {
     /// Parses an address: `HOST:PORT` (`[::1]:PORT`), else a path. An existing file is a path in any case.
-    #[must_use]
-    pub fn of(text: &Path) -> Self {
-        let is_port = |text: &&str| {
-            text.rsplit_once(':').is_some_and(|(host, port)| {
-                !host.is_empty() && !host.contains('/') && port.parse::<u16>().is_ok()
-            })
+    ///
+    /// # Errors
+    /// A port that does not exist.
+    pub fn of(text: &Path) -> Result<Self, ProcessorError> {
+        let parts = text.to_str().and_then(|text| text.rsplit_once(':'));
+        let is_address = |(host, port): &(&str, &str)| {
+            let is_number = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+            !host.is_empty() && !host.contains('/') && is_number
         };
-        match text.to_str().filter(is_port) {
-            Some(address) if !text.exists() => Self::Network(address.to_owned()),
-            _ => Self::Door(text.to_owned()),
+        match parts.filter(is_address) {
+            Some((host, port)) if !text.exists() => match port.parse::<u16>() {
+                Ok(1..) => Ok(Self::Network(format!("{host}:{port}"))),
+                _ => Err(ProcessorError::NoSuchPort(format!("{host}:{port}"))),
+            },
+            _ => Ok(Self::Door(text.to_owned())),
         }
     }
 }
@@ -359,10 +364,14 @@ mod tests {
     fn host_and_port_are_an_address_and_all_else_is_a_path() {
         let network = |text: &str| Address::Network(text.to_owned());
         for text in ["host:7100", "192.168.0.1:1", "[::1]:7100"] {
-            assert_eq!(Address::of(Path::new(text)), network(text));
+            assert_eq!(Address::of(Path::new(text)).expect("an address"), network(text));
         }
-        for text in ["runs/run000001", "./host:7100", "host:port", ":7100", "bu0.farm", "host:70000"] {
-            assert_eq!(Address::of(Path::new(text)), Address::Door(text.into()));
+        for text in ["runs/run000001", "./host:7100", "host:port", ":7100", "bu0.farm", "runs/host:70000"] {
+            assert_eq!(Address::of(Path::new(text)).expect("a path"), Address::Door(text.into()));
+        }
+        for text in ["host:70000", "localhost:99999", "[::1]:0", "host:18446744073709551616"] {
+            let error = Address::of(Path::new(text)).expect_err("there is no such port");
+            assert_eq!(error.to_string(), format!("{text}: the port must be 1 to 65535"));
         }
     }
 }
