@@ -263,7 +263,7 @@ fn any_series() -> impl Strategy<Value = Series> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(sheaf_wire::testing::cases(48)))]
+    #![proptest_config(sheaf_wire::property_cases!(48))]
 
     #[test]
     fn any_positive_data_on_any_axes_give_a_picture_with_marks_on_both(

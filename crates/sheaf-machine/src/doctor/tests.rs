@@ -263,7 +263,7 @@ fn sizes_are_said_as_people_say_them() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(sheaf_wire::testing::cases(12)))]
+    #![proptest_config(sheaf_wire::property_cases!(12))]
 
     /// Whatever the kernel writes, of whatever version.
     #[test]

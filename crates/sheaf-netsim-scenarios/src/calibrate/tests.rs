@@ -23,7 +23,7 @@ fn points(overhead_ns: f64, rate: f64, sharing: f64, ports: &[u32], error: f64) 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(sheaf_wire::testing::cases(64)))]
+    #![proptest_config(sheaf_wire::property_cases!(64))]
 
     #[test]
     fn parameters_that_made_the_points_are_found(

@@ -380,7 +380,7 @@ fn pieces() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(sheaf_wire::testing::cases(400)))]
+    #![proptest_config(sheaf_wire::property_cases!(400))]
 
     #[test]
     fn no_text_panics_and_every_error_has_a_place_and_a_remedy(parts in proptest::collection::vec(pieces(), 0..24)) {

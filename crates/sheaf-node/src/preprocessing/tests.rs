@@ -170,7 +170,7 @@ fn all_of(first: u64, events: &[Vec<Vec<u8>>]) -> BTreeMap<(u64, u32), (Vec<u8>,
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(sheaf_wire::testing::cases(24)))]
+    #![proptest_config(sheaf_wire::property_cases!(24))]
     #[test]
     fn every_fragment_leaves_once_processed_or_as_it_was(
         answers in prop::collection::vec(

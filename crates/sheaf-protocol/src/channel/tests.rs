@@ -77,7 +77,7 @@ fn run(total: u64, mut fate: impl FnMut() -> u8) -> Vec<u64> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(sheaf_wire::testing::cases(64)))]
+    #![proptest_config(sheaf_wire::property_cases!(64))]
     #[test]
     fn delivers_everything_once_and_in_order(fates in prop::collection::vec(0..6_u8, 1..200), seed in any::<u64>(), total in 1..400_u64) {
         // Loss everywhere for ever would never end, so a good fate is among them; and they are drawn, not taken in

@@ -188,7 +188,7 @@ fn configurations_that_cannot_work_are_refused() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(sheaf_wire::testing::cases(64)))]
+    #![proptest_config(sheaf_wire::property_cases!(64))]
 
     #[test]
     fn the_source_does_what_its_script_says(

@@ -108,7 +108,7 @@ fn paced(schedule: Schedule) -> ReplayConfig {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(sheaf_wire::testing::cases(64)))]
+    #![proptest_config(sheaf_wire::property_cases!(64))]
 
     #[test]
     fn one_pass_hands_out_what_was_recorded(recording in recordings()) {

@@ -58,7 +58,7 @@ fn pieces(file: &File, offsets: &str, bytes: &str) -> Vec<Vec<u8>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(sheaf_wire::testing::cases(24)))]
+    #![proptest_config(sheaf_wire::property_cases!(24))]
     #[test]
     fn every_event_is_in_the_columns_as_it_was_stored(
         events in crate::testing::events(8).prop_map(|mut events| {

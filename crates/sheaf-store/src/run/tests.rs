@@ -73,7 +73,7 @@ fn manifest(sessions: &[(u16, u64, u64)], ended: bool) -> Manifest {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(sheaf_wire::testing::cases(64)))]
+    #![proptest_config(sheaf_wire::property_cases!(64))]
     #[test]
     fn sealing_keeps_exactly_the_committed_events(
         events in 0..12_u64,

@@ -163,7 +163,7 @@ fn topologies() -> impl Strategy<Value = Topology> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(sheaf_wire::testing::cases(100)))]
+    #![proptest_config(sheaf_wire::property_cases!(100))]
 
     #[test]
     fn no_message_appears_or_disappears(

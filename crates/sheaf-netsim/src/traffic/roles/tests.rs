@@ -153,7 +153,7 @@ fn scenarios_without_slots_or_events_or_with_too_many_nodes_are_refused() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(sheaf_wire::testing::cases(12)))]
+    #![proptest_config(sheaf_wire::property_cases!(12))]
 
     #[test]
     fn the_books_balance_whatever_dies_and_is_lost(

@@ -66,7 +66,7 @@ fn check<T: Traffic + Clone>(traffic: &T) -> Summary {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(sheaf_wire::testing::cases(32)))]
+    #![proptest_config(sheaf_wire::property_cases!(32))]
 
     #[test]
     fn push_keeps_its_books_and_its_window(

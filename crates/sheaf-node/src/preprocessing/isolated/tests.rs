@@ -62,7 +62,7 @@ fn process_with_room(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(sheaf_wire::testing::cases(32)))]
+    #![proptest_config(sheaf_wire::property_cases!(32))]
     #[test]
     fn what_is_made_elsewhere_is_what_would_be_made_here(
         payloads in prop::collection::vec(

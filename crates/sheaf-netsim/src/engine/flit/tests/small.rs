@@ -157,7 +157,7 @@ fn kinds() -> impl Strategy<Value = Kind> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(sheaf_wire::testing::cases(64)))]
+    #![proptest_config(sheaf_wire::property_cases!(64))]
 
     #[test]
     fn everything_that_is_sent_arrives_once_and_with_one_lane_in_the_order_of_its_pair(
