@@ -1,16 +1,14 @@
 //! A bounded memory of event ids that have ended.
 
 use crate::event_range::EventIdRange;
+use crate::range_set::{Grown, RangeSet};
 use sheaf_wire::EventId;
-use std::collections::BTreeMap;
-use std::ops::Bound;
 
 /// A set of event ids, stored as ranges. When there are too many ranges, the lowest two are joined, so that the gap
 /// between them counts as ended, too: such an old id is late in any case.
 #[derive(Clone, Debug)]
 pub(crate) struct EventSet {
-    /// First id to last id of each range; ranges neither overlap nor touch.
-    ranges: BTreeMap<u64, u64>,
+    ranges: RangeSet,
     max_ranges: usize,
     /// Greatest member.
     highest: u64,
@@ -27,8 +25,8 @@ struct Growing {
 }
 
 impl Growing {
-    fn new(start: u64, end: u64, next: Option<u64>) -> Self {
-        let range = EventIdRange::new(EventId(start), (end - start).saturating_add(1));
+    fn new(Grown { first, last, next }: Grown) -> Self {
+        let range = EventIdRange::new(EventId(first), (last - first).saturating_add(1));
         Self { range, before: next.unwrap_or(u64::MAX) }
     }
 }
@@ -37,7 +35,7 @@ impl EventSet {
     /// Creates an empty set that remembers at most `max_ranges` separate ranges (at least 1).
     #[must_use]
     pub(crate) fn new(max_ranges: usize) -> Self {
-        Self { ranges: BTreeMap::new(), max_ranges: max_ranges.max(1), highest: 0, growing: None }
+        Self { ranges: RangeSet::default(), max_ranges: max_ranges.max(1), highest: 0, growing: None }
     }
 
     /// Returns whether `event` has ended.
@@ -50,7 +48,7 @@ impl EventSet {
         if self.growing.is_some_and(|growing| growing.range.has(event)) {
             return true;
         }
-        self.ranges.range(..=event.0).next_back().is_some_and(|(_, last)| event.0 <= *last)
+        self.ranges.contains(event.0)
     }
 
     /// Adds consecutive ids.
@@ -66,10 +64,10 @@ impl EventSet {
             return;
         }
         self.settle();
-        let grown = self.add(start, end);
-        let is_full = self.ranges.len() > self.max_ranges;
-        while self.ranges.len() > self.max_ranges {
-            self.join_lowest();
+        let grown = Growing::new(self.ranges.insert(start, end));
+        let is_full = self.ranges.ranges() > self.max_ranges;
+        while self.ranges.ranges() > self.max_ranges {
+            self.ranges.join_lowest();
         }
         // If the lowest ranges were joined, the range may have changed.
         self.growing = Some(grown).filter(|_| !is_full);
@@ -79,44 +77,7 @@ impl EventSet {
     fn settle(&mut self) {
         let range = self.growing.take().map(|growing| growing.range);
         if let Some((first, last)) = range.and_then(|range| Some((range.first()?, range.last()?))) {
-            self.ranges.insert(first.0, last.0);
-        }
-    }
-
-    /// Adds a range to `ranges`. Returns the merged range that contains it.
-    fn add(&mut self, mut start: u64, mut end: u64) -> Growing {
-        // Merges the range that begins at or before the new one, if they touch.
-        let before = self.ranges.range_mut(..=start).next_back();
-        if let Some((&before, before_end)) = before
-            && before_end.saturating_add(1) >= start
-        {
-            start = before;
-            end = end.max(*before_end);
-            *before_end = end;
-        } else {
-            self.ranges.insert(start, end);
-        }
-        // Merges all ranges that begin within it or directly after it.
-        let behind = (Bound::Excluded(start), Bound::Unbounded);
-        loop {
-            let next = self.ranges.range(behind).next().map(|(next, next_end)| (*next, *next_end));
-            let Some((next, next_end)) = next.filter(|(next, _)| *next <= end.saturating_add(1)) else {
-                return Growing::new(start, end, next.map(|(next, _)| next));
-            };
-            self.ranges.remove(&next);
-            if next_end > end {
-                end = next_end;
-                self.ranges.insert(start, end);
-            }
-        }
-    }
-
-    fn join_lowest(&mut self) {
-        let Some((lowest, _)) = self.ranges.pop_first() else {
-            return;
-        };
-        if let Some((_, end)) = self.ranges.pop_first() {
-            self.ranges.insert(lowest, end);
+            self.ranges.extend(first.0, last.0);
         }
     }
 
@@ -124,7 +85,7 @@ impl EventSet {
     pub(crate) fn ranges(&self) -> impl Iterator<Item = (EventId, EventId)> {
         let growing = self.growing.map(|growing| growing.range);
         self.ranges.iter().map(move |(first, last)| {
-            let (first, last) = (EventId(*first), EventId(*last));
+            let (first, last) = (EventId(first), EventId(last));
             let grown = growing.filter(|range| range.first() == Some(first)).and_then(EventIdRange::last);
             (first, grown.unwrap_or(last))
         })

@@ -42,6 +42,7 @@ pub mod liveness;
 pub mod machine;
 pub mod manager;
 pub mod output;
+mod range_set;
 pub mod readout;
 pub mod sampler;
 

@@ -1,9 +1,8 @@
 //! Places in the files of output nodes, and the set of those that count.
 
+use crate::range_set::RangeSet;
 use sheaf_wire::message::Kept;
 use sheaf_wire::{NodeId, SessionId};
-use std::collections::BTreeMap;
-use std::ops::Bound;
 
 /// Location of a stored event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,42 +43,27 @@ pub(crate) fn note_kept(list: &mut Vec<Kept>, place: StoragePlace) {
 /// reported. During a session there are a few more, because builders report at different times.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Places {
-    /// First number to last number of each range; ranges neither overlap nor touch.
-    ranges: BTreeMap<u64, u64>,
+    ranges: RangeSet,
 }
 
 impl Places {
     /// Adds `count` consecutive numbers. A range that would exceed the largest number is cut there.
     pub fn insert(&mut self, first: u64, count: u32) {
-        if count == 0 {
-            return;
+        if let Some(more) = count.checked_sub(1) {
+            self.ranges.insert(first, first.saturating_add(u64::from(more)));
         }
-        let (mut start, mut end) = (first, first.saturating_add(u64::from(count) - 1));
-        if let Some((&before, &before_end)) = self.ranges.range(..=start).next_back()
-            && before_end.saturating_add(1) >= start
-        {
-            (start, end) = (before, end.max(before_end));
-        }
-        while let Some((&next, &next_end)) =
-            self.ranges.range((Bound::Included(start), Bound::Unbounded)).next()
-            && next <= end.saturating_add(1)
-        {
-            self.ranges.remove(&next);
-            end = end.max(next_end);
-        }
-        self.ranges.insert(start, end);
     }
 
     /// Returns whether the set contains a number.
     #[must_use]
     pub fn contains(&self, number: u64) -> bool {
-        self.ranges.range(..=number).next_back().is_some_and(|(_, end)| number <= *end)
+        self.ranges.contains(number)
     }
 
     /// Returns one more than the largest number, or 0 if the set is empty.
     #[must_use]
     pub fn end(&self) -> u64 {
-        self.ranges.last_key_value().map_or(0, |(_, end)| end.saturating_add(1))
+        self.ranges.largest().map_or(0, |last| last.saturating_add(1))
     }
 
     /// Returns the numbers below [`Self::end`] that are not in the set, as first and last of each gap.
@@ -87,7 +71,7 @@ impl Places {
         let mut next = 0;
         self.ranges.iter().filter_map(move |(first, last)| {
             let from = std::mem::replace(&mut next, last.saturating_add(1));
-            (from < *first).then(|| (from, *first - 1))
+            (from < first).then(|| (from, first - 1))
         })
     }
 
@@ -100,6 +84,6 @@ impl Places {
     /// Returns whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.ranges.is_empty()
+        self.ranges.ranges() == 0
     }
 }
