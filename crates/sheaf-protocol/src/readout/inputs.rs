@@ -14,7 +14,7 @@ pub(super) struct Inputs {
     by_source: FxHashMap<SourceId, usize>,
     /// Source of the last fragment, which usually delivers the next one, too.
     last: usize,
-    /// Returns whether some source has ended.
+    /// Whether some source has ended.
     some_ended: bool,
     /// Maximum payload held of one source for events that are not requested.
     share: u64,

@@ -21,7 +21,7 @@ fn compile(source: &Path, to: &Path) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// A run of 1,000 events of four sources with 1,024 bytes each, with `more` in its configuration.
+/// Runs 1,000 events of four sources with 1,024 bytes each, with `more` in the configuration.
 fn run(place: &Place, more: &str, flags: &str) -> Ended {
     let text = format!(
         "[run]\nevents = 1000\n[readout]\ncount = 2\n[builder]\ncount = 2\ncheck_content = true\nrequest_retry_ms = 4000\n[source]\ncount = 4\n\
@@ -41,7 +41,7 @@ fn stored(place: &Place) -> (u64, u64, u64) {
 }
 
 #[test]
-fn fragments_are_smaller_when_they_leave_and_the_flag_says_so_on_every_transport() {
+fn fragments_are_reduced_and_flagged_on_every_transport() {
     let mut bytes = Vec::new();
     for flags in ["", "--transport shm --processes", "--transport tcp"] {
         let place = Place::new();
@@ -129,7 +129,7 @@ fn a_preprocessor_that_crashes_in_a_process_of_its_own_loses_nothing() {
     let summary = ended.json();
     assert_eq!(number(&summary, "ledger.stored"), 1000);
     let count = |name: &str| number(&summary, &format!("counters.preprocessing_{name}"));
-    // Those that come before the next process is there leave as they are, too.
+    // Fragments that arrive before the next process has started are sent unprocessed, too.
     assert!(count("failed") >= 1, "{summary}");
     assert_eq!(count("failed") + count("kept"), 4000);
     assert!(ended.stderr.contains("it has died"), "{}", ended.stderr);
@@ -138,7 +138,7 @@ fn a_preprocessor_that_crashes_in_a_process_of_its_own_loses_nothing() {
     assert!(refused.stderr.contains("has no function `other`"), "{}", refused.stderr);
 }
 
-/// Rejects odd events; of others it asks for source 2, and then for all where the event's number is divisible by 4.
+/// Rejects odd events. For others it requests source 2, and then all sources if the event's number is divisible by 4.
 const REGIONS: &str = r#"
 #include <sheaf.h>
 static void *create(const SheafFilterSetup *setup) { static int it; (void)setup; return &it; }
@@ -162,7 +162,7 @@ const SheafStepTable *sheaf_step_filter(void) {
 "#;
 
 #[test]
-fn a_step_filter_from_a_library_asks_for_regions_of_interest() {
+fn a_step_filter_from_a_library_requests_regions_of_interest() {
     let place = Place::new();
     std::fs::write(place.join("regions.c"), REGIONS).unwrap();
     compile(&place.join("regions.c"), &place.join("libregions.so"));
@@ -179,7 +179,7 @@ fn a_step_filter_from_a_library_asks_for_regions_of_interest() {
 }
 
 #[test]
-fn a_tag_with_a_prescale_is_kept_by_one_event_of_so_many_and_both_are_counted() {
+fn a_tag_with_a_prescale_is_kept_by_one_in_n_events_and_both_are_counted() {
     let place = Place::new();
     compile(&root().join("examples/filters/c/energy_sum.c"), &place.join("libsum.so"));
     let more = "[filter]\nkind = \"library\"\npath = \"libsum.so\"\nparameters = \"sum=0 source=100000000\"\n\

@@ -1,9 +1,9 @@
-//! Where threads run: as the configuration wants it, or with a word about it.
+//! Placement of threads: as configured, or with a message if that is not possible.
 
 use crate::child::Place;
 use crate::output::{assert_adds_up, number};
 
-/// No machine that runs this has it.
+/// A processor that no test machine has.
 const ABSENT: &str = "1000";
 
 fn config(place: &Place, affinity: &str) -> String {
@@ -25,7 +25,7 @@ fn a_run_on_a_named_processor_builds_its_events() {
 }
 
 #[test]
-fn a_processor_that_is_not_there_ends_the_run_before_it_begins_where_it_is_required() {
+fn a_required_processor_that_does_not_exist_prevents_the_run() {
     let place = Place::new();
     let affinity = format!("[affinity]\nrequired = true\nbuilder_cpu = [{ABSENT}]\n");
     let config = config(&place, &affinity);
@@ -35,7 +35,7 @@ fn a_processor_that_is_not_there_ends_the_run_before_it_begins_where_it_is_requi
 }
 
 #[test]
-fn where_it_is_not_required_the_run_says_so_once_and_goes_on() {
+fn an_optional_processor_that_does_not_exist_is_reported_once() {
     let place = Place::new();
     let config = config(&place, &format!("[affinity]\nbuilder_cpu = [{ABSENT}]\n"));
     let ended = place.sheaf(&format!("run {config} --builders 3 --json"));

@@ -1,4 +1,4 @@
-//! Damaged fragment streams and event files: what is good is used, what is not is counted.
+//! Damaged fragment streams and event files: undamaged records are used, damaged ones are counted.
 
 use crate::child::Place;
 use crate::output::{assert_books_match_files, directory, dump, field, incomplete_events, number, verify};
@@ -13,7 +13,7 @@ fn damage(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
     std::fs::write(path, bytes).unwrap();
 }
 
-/// Where the record of an event starts in a stream.
+/// Returns the offset of an event's record in a stream.
 fn record_offset(stream: &Path, event: u64) -> usize {
     let mut reader = sheaf_store::fragment_stream::StreamReader::open(stream).unwrap();
     let is_it = |fragment: Result<sheaf_wire::Fragment<_>, _>| fragment.unwrap().event.0 == event;
@@ -21,9 +21,9 @@ fn record_offset(stream: &Path, event: u64) -> usize {
     reader.record_offset() as usize
 }
 
-/// Flipped bits cost the record that they hit and no other: its event is built without it, and marked.
+/// Flipped bits affect only the record that contains them: its event is built without it, and marked.
 #[test]
-fn damaged_streams_are_built_without_what_is_damaged() {
+fn damaged_streams_are_built_without_the_damaged_records() {
     let place = Place::new();
     streams::make(&place.join("streams"), 4, 50);
     let all = dump(&place.join("streams"));
@@ -68,7 +68,7 @@ fn a_file_that_is_no_stream_is_named() {
 }
 
 #[test]
-fn damaged_event_files_are_told_by_verify() {
+fn damaged_event_files_are_reported_by_verify() {
     let place = Place::new();
     let summary = place.sheaf("run --events 500 --readouts 2 --builders 1 --json").exits(0).json();
     let run = directory(&place, &summary);
@@ -93,7 +93,7 @@ fn damaged_event_files_are_told_by_verify() {
     let report = verify(&run, 3);
     assert_eq!(number(&report, "events"), 499);
     assert!(number(&report, "problems_total") > 0);
-    // What is good is printed all the same, and the exit status tells that it is not all.
+    // Undamaged events are printed, and the exit status reports the damage.
     let ended = place.sheaf(&format!("dump {} --csv", run.display())).exits(3);
     assert_eq!(ended.stdout.lines().count(), 1 + 2 * 499);
     assert!(field(&report, "problems")[0].get("offset").is_some());

@@ -1,4 +1,4 @@
-//! Wrong arguments, configurations and places: a message that says what is wrong and where, and no trace left.
+//! Wrong arguments, configurations and paths: the message states the problem and its place, and nothing is left behind.
 
 use crate::child::Place;
 use crate::streams;
@@ -68,7 +68,7 @@ fn a_run_directory_is_used_once() {
     let config = place.file("again.toml", "[run]\nnumber = 7\nevents = 50\noverwrite = true\n");
     place.sheaf(&format!("run {}", config.display())).exits(0);
     crate::output::verify(&place.join("runs/run000007"), 0);
-    // Without a number, the next one that is free.
+    // Without a number, the next free one is used.
     place.sheaf("run --events 10").exits(0);
     assert!(place.join("runs/run000008/run.json").exists());
 }
@@ -122,9 +122,9 @@ fn a_path_of_the_wrong_kind_is_named_with_what_is_expected() {
     assert!(!place.join("runs").exists() && !place.join("streams").exists());
 }
 
-/// The words of Rust's parsers say nothing about the flag.
+/// Messages of Rust's parsers do not name the flag.
 #[test]
-fn a_number_that_is_none_is_refused_with_the_values_of_its_flag() {
+fn an_invalid_number_is_refused_with_the_values_of_its_flag() {
     let place = Place::new();
     for (flags, says) in [
         ("run --readouts many", "'many' for '--readouts <N>': must be an integer >= 0"),
@@ -138,7 +138,7 @@ fn a_number_that_is_none_is_refused_with_the_values_of_its_flag() {
     ] {
         place.sheaf(flags).exits(2).says(&["error: invalid value ", says]);
     }
-    // Values that only the configuration can judge.
+    // Values that only the configuration can check.
     place.sheaf("run --trigger-rate -3").exits(1).says(&["`trigger.rate_hz` is -3", "from 0.001"]);
     for command in ["lab", "bench"] {
         place.sheaf(command).exits(2).says(&["error: a command is missing", "Usage: sheaf", "Examples:"]);
@@ -146,7 +146,7 @@ fn a_number_that_is_none_is_refused_with_the_values_of_its_flag() {
     assert!(!place.join("runs").exists());
 }
 
-/// `sheaf dump | head`: the reader goes away in the middle.
+/// `sheaf dump | head`: the reader closes the pipe in the middle.
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
     let place = Place::new();
@@ -155,7 +155,7 @@ fn a_reader_that_goes_away_is_no_error() {
     dump.args(["dump", "streams", "--csv"]).current_dir(place.path());
     dump.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     let mut dump = dump.spawn().unwrap();
-    // More lines than a pipe holds are to come; after the first few nobody reads.
+    // More lines follow than a pipe holds, but only the first few are read.
     let mut line = [0; 100];
     std::io::Read::read_exact(dump.stdout.as_mut().unwrap(), &mut line).unwrap();
     drop(dump.stdout.take());

@@ -1,10 +1,10 @@
-//! `sheaf bench`: what it prints, and that nothing is lost. How fast anything is, is not tested.
+//! `sheaf bench`: its output, and that nothing is lost. Speed is not tested.
 
 use crate::child::Place;
 use crate::output::{field, number};
 use serde_json::Value;
 
-/// Small enough that a test is short, large enough that events are built.
+/// Options that keep tests short but let events be built.
 const SHORT: &str = "--seconds 0.15 --repeat 2 --json";
 
 fn points(report: &Value) -> Vec<&Value> {
@@ -48,7 +48,7 @@ fn the_event_builder_has_all_its_figures() {
 }
 
 #[test]
-fn storing_is_measured_beside_plain_writes_for_every_way_to_be_durable() {
+fn storing_is_measured_beside_plain_writes_for_every_kind_of_durability() {
     let place = Place::new();
     let report = place.sheaf("bench store . --megabytes 1 --repeat 2 --json").exits(0).json();
     let names = ["bytes_per_second", "plain_bytes_per_second", "fraction_of_plain", "read_bytes_per_second"];
@@ -133,7 +133,7 @@ fn memory_has_a_curve_for_each_operation() {
 }
 
 #[test]
-fn people_get_a_table_and_a_picture() {
+fn the_default_output_is_a_table_and_a_plot() {
     let place = Place::new();
     let line =
         "bench stream --size 64,1Ki,16Ki,256Ki --warm-up 0.01 --seconds 0.03 --plot stream.svg --baseline";
@@ -146,7 +146,7 @@ fn people_get_a_table_and_a_picture() {
 }
 
 #[test]
-fn what_cannot_be_is_said_before_anything_is_measured() {
+fn impossible_settings_are_refused_before_anything_is_measured() {
     let place = Place::new();
     for (arguments, code, words) in [
         ("builder --processes --transport memory", 1, &["--transport tcp"][..]),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// No test waits longer for anything. Minutes: a machine that does much else makes a test slow, never red.
+/// Maximum time that a test waits for a condition. Minutes, so that a busy machine makes a test slow but does not fail it.
 const WATCHDOG: Duration = Duration::from_secs(300);
 
 /// Interval at which a condition is checked.
@@ -30,13 +30,13 @@ pub(crate) struct Ended {
     pub(crate) stderr: String,
 }
 
-/// `sheaf` with these arguments, in the working directory `directory`.
+/// Returns `sheaf` with these arguments, in the working directory `directory`.
 pub(crate) fn start<A: AsRef<OsStr>>(directory: &Path, arguments: impl IntoIterator<Item = A>) -> Running {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sheaf"));
     command.args(arguments).current_dir(directory);
-    // Whom the object store of the tests lets in.
+    // Credentials for the object store of the tests.
     command.env("AWS_ACCESS_KEY_ID", "AKTEST").env("AWS_SECRET_ACCESS_KEY", "secret");
-    // Files take any amount of output while nobody reads.
+    // Files accept any amount of output without a reader.
     let (stdout, stderr) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
     command.stdin(Stdio::null());
     command.stdout(stdout.try_clone().unwrap()).stderr(stderr.try_clone().unwrap());
@@ -49,7 +49,7 @@ pub(crate) fn sheaf<A: AsRef<OsStr>>(directory: &Path, arguments: impl IntoItera
     start(directory, arguments).end()
 }
 
-/// Waits until `condition` holds; `what` is it, for the message of the watchdog.
+/// Waits until `condition` holds. `what` describes it for the message of the watchdog.
 pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !condition() {
@@ -63,7 +63,7 @@ impl Running {
         self.child.id()
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the command.
     pub(crate) fn end(mut self) -> Ended {
         let begin = Instant::now();
         let status = loop {
@@ -89,16 +89,16 @@ impl Running {
         text(&self.stderr)
     }
 
-    /// Waits until it has said this on standard error.
+    /// Waits until this text is on standard error.
     pub(crate) fn wait_until_said(&mut self, what: &str) {
         self.wait_until_said_one_of(&[what]);
     }
 
-    /// Waits until it has said one of these on standard error.
+    /// Waits until one of these texts is on standard error.
     pub(crate) fn wait_until_said_one_of(&mut self, texts: &[&str]) {
         let name = self.name.clone();
         wait_until(&format!("{name} says one of {texts:?}"), || {
-            // In this order: what was said before it ended counts.
+            // In this order: the text may have been printed just before the command ended.
             let ended = self.child.try_wait().unwrap();
             let said = self.said();
             let is_said = texts.iter().any(|text| said.contains(text));
@@ -112,12 +112,12 @@ impl Running {
         signal(self.id(), name);
     }
 
-    /// Its child processes of `sheaf run --processes`: name of the node and process id.
+    /// Returns the child processes of `sheaf run --processes`: name of the node and process id.
     pub(crate) fn children(&self) -> Vec<(String, u32)> {
         children(self.id())
     }
 
-    /// The process of this node; waits until there is one other than `not`.
+    /// Waits for a process of this node other than `not`, and returns it.
     pub(crate) fn wait_for_node(&self, node: &str, not: u32) -> u32 {
         let find = || self.children().into_iter().find(|(name, id)| name == node && *id != not);
         wait_until(&format!("{} has a process {node}", self.name), || find().is_some());
@@ -127,13 +127,13 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Where the test has failed; nodes end with their parent.
+        // Needed if the test has failed. Nodes end with their parent.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// All of a file that its writer, who shares the position in it, goes on writing.
+/// Reads a whole file without changing the file position, which is shared with its writer.
 fn text(file: &File) -> String {
     let mut bytes = vec![0; usize::try_from(file.metadata().unwrap().len()).unwrap()];
     file.read_exact_at(&mut bytes, 0).unwrap();
@@ -146,7 +146,7 @@ pub(crate) fn signal(id: u32, name: &str) {
     assert!(sent.success(), "kill -{name} {id}: {sent}");
 }
 
-/// The nodes that are children of a process: `sheaf node CONFIG NAME`.
+/// Returns the nodes that are children of a process: `sheaf node CONFIG NAME`.
 fn children(parent: u32) -> Vec<(String, u32)> {
     let process = |entry: std::io::Result<std::fs::DirEntry>| {
         let path = entry.ok()?.path();
@@ -166,7 +166,7 @@ fn parent_of(process: &Path) -> Option<u32> {
 }
 
 impl Ended {
-    /// Fails unless the exit status is this.
+    /// Checks the exit status.
     #[track_caller]
     pub(crate) fn exits(self, code: i32) -> Self {
         let Self { status, stdout, stderr } = &self;
@@ -174,7 +174,7 @@ impl Ended {
         self
     }
 
-    /// Fails unless all of standard output is one JSON object, and returns it.
+    /// Checks that standard output is one JSON object, and returns it.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
         match serde_json::from_str(&self.stdout) {
@@ -186,7 +186,7 @@ impl Ended {
         }
     }
 
-    /// Fails unless standard error has all of this.
+    /// Checks that standard error contains all of these texts.
     #[track_caller]
     pub(crate) fn says(self, words: &[&str]) -> Self {
         for word in words {
@@ -214,7 +214,7 @@ impl Place {
         self.path().join(name)
     }
 
-    /// Writes a file, and returns its path.
+    /// Writes a file and returns its path.
     pub(crate) fn file(&self, name: &str, text: &str) -> PathBuf {
         let path = self.join(name);
         std::fs::write(&path, text).unwrap();

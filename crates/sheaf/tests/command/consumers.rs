@@ -1,11 +1,11 @@
-//! `sheaf tap`: looking on while a run goes on.
+//! `sheaf tap`: watching a run in progress.
 
 use crate::child::{Place, wait_until};
 use crate::output::{dump, field, number, verify};
 use std::collections::BTreeMap;
 
 #[test]
-fn what_is_tapped_is_what_is_stored_and_the_run_counts_who_looked_on() {
+fn tapped_events_equal_stored_ones_and_the_run_counts_its_consumers() {
     let place = Place::new();
     place.file("run.toml", "[run]\nduration_s = 0\n[trigger]\nmode = \"fixed\"\nrate_hz = 2000.0\n");
     let run = place.start("run run.toml --readouts 2 --builders 2 --json");
@@ -23,7 +23,7 @@ fn what_is_tapped_is_what_is_stored_and_the_run_counts_who_looked_on() {
     run.signal("INT");
     let summary = run.end().exits(0).json();
     let joined = number(&summary, "counters.consumers_joined");
-    // A tap that has what it wants from one builder does not wait for the other.
+    // A tap that has received enough from one builder does not wait for the other.
     assert!((3..=6).contains(&joined), "three taps, two builders: {joined}");
     assert!(number(&summary, "counters.consumers_events_sent") >= 65);
     assert_eq!(field(&summary, "ledger.balanced"), true);

@@ -8,7 +8,7 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Short times, so that a death is noticed soon; a run without an end of its own.
+/// A run without a limit, with short timeouts, so that a death is detected quickly.
 const IMPATIENT: &str = "\
 [run]
 duration_s = 0
@@ -41,7 +41,7 @@ fn start_over(place: &Place, transport: &str) -> Running {
     place.start(&format!("run {} --processes --transport {transport} --json", config.display()))
 }
 
-/// Bytes in the event files of a builder.
+/// Returns the number of bytes in the event files of a builder.
 fn written(run: &Path, builder: &str) -> u64 {
     let Ok(entries) = std::fs::read_dir(run) else { return 0 };
     let of_builder = |entry: std::io::Result<std::fs::DirEntry>| {
@@ -52,7 +52,7 @@ fn written(run: &Path, builder: &str) -> u64 {
     entries.filter_map(of_builder).sum()
 }
 
-/// Waits until a builder has written more than it had.
+/// Waits until a builder has written more than now.
 fn wait_for_work(place: &Place, builder: &str) {
     let run = place.join("runs/run000001");
     let before = written(&run, builder);
@@ -95,7 +95,7 @@ fn kill_builders(transport: &str) {
     assert!(events.into_iter().eq(0..number(&summary, "ledger.triggers")), "every event is there");
 }
 
-/// A builder that dies before anybody has heard of it leaves no file that nobody knows.
+/// A builder that dies before its first message leaves no unknown file.
 #[test]
 fn a_builder_that_dies_as_it_starts_does_no_harm() {
     let place = Place::new();
@@ -113,8 +113,8 @@ fn a_builder_that_dies_as_it_starts_does_no_harm() {
     assert_eq!(field(&summary, "ledger.dropped"), &json!({}));
 }
 
-/// A readout unit that dies takes its fragments and its books with it. The run goes on without it and ends, and its
-/// exit status reports that not everything is accounted for.
+/// The fragments and books of a readout unit are lost with it. The run continues without it and ends, and its exit status
+/// reports that not everything is accounted for.
 #[test]
 fn a_readout_unit_that_is_killed_is_missing_in_the_events_and_the_books() {
     kill_readout("tcp");
@@ -162,7 +162,7 @@ fn without_the_event_manager_the_run_ends_with_an_error() {
     let ended = running.end().exits(1).says(&["ended without a report", "sheaf verify runs/run000001"]);
     assert_eq!(ended.stdout, "", "there is no summary to print");
     assert_gone(&children);
-    // What the builders had written is readable; what of it counts nobody can tell.
+    // The files of the builders are readable, but it is not known which of their events count.
     let report = verify(&place.join("runs/run000001"), 3);
     let problems = field(&report, "problems").as_array().unwrap();
     assert_eq!(problems.len(), 1, "{report:#}");
@@ -186,16 +186,16 @@ fn children_end_with_their_parent() {
 fn assert_gone(children: &[(String, u32)]) {
     for (name, process) in children {
         let path = format!("/proc/{process}/cmdline");
-        // A zombie, which nobody has waited for yet, has no command line any more.
+        // A zombie has no command line any more.
         wait_until(&format!("{name} is gone"), || {
             std::fs::read(&path).is_ok_and(|line| line.is_empty()) || !Path::new(&path).exists()
         });
     }
 }
 
-/// The same as a test of the helper: books of a run in which nothing dies.
+/// Tests the helper: the books of a run in which no process dies.
 #[test]
-fn a_run_of_which_nothing_dies_adds_up() {
+fn the_books_of_a_run_without_deaths_add_up() {
     let place = Place::new();
     let running = start(&place);
     wait_for_work(&place, "bu0");

@@ -1,4 +1,4 @@
-//! `sheaf doctor`: reads, explains, and changes nothing that nobody asked for.
+//! `sheaf doctor`: reads, explains, and changes nothing without consent.
 
 use crate::child::Place;
 use crate::output::{field, number};
@@ -37,7 +37,7 @@ fn a_configuration_is_compared_with_the_host() {
 }
 
 #[test]
-fn a_host_that_tells_nothing_is_no_error() {
+fn a_host_without_information_is_no_error() {
     let place = Place::new();
     let empty = place.join("nothing");
     std::fs::create_dir(&empty).unwrap();
@@ -46,7 +46,7 @@ fn a_host_that_tells_nothing_is_no_error() {
 }
 
 #[test]
-fn nothing_is_applied_that_does_not_exist_or_that_nobody_agreed_to() {
+fn nothing_is_applied_that_does_not_exist_or_was_not_confirmed() {
     let place = Place::new();
     place
         .sheaf("doctor --apply no.such.key --yes")

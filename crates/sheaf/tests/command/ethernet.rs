@@ -87,7 +87,7 @@ fn configuration(rails: usize, more: &str) -> String {
     head + &NODES.map(node).concat()
 }
 
-/// Runs all nodes, each in its host; the summary, and what the nodes have logged.
+/// Runs all nodes, each in its host. Returns the summary and the nodes' logs.
 fn events(hosts: &Hosts, configuration: &str) -> (serde_json::Value, String) {
     let place = Place::new();
     let config = place.file("ethernet.toml", configuration).display().to_string();
@@ -126,7 +126,7 @@ fn two_rails_with_jumbo_frames_carry_events_though_one_datagram_in_twenty_is_los
 }
 
 #[test]
-fn a_node_without_its_interfaces_is_refused_with_what_would_be_right() {
+fn a_node_without_its_interfaces_is_refused_with_a_remedy() {
     let place = Place::new();
     let text = configuration(1, "").replacen("interfaces = [\"e0\"]", "", 1);
     let config = place.file("ethernet.toml", &text).display().to_string();

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Short times, so that a death is noticed soon; a run without an end of its own.
+/// A run without a limit, with short timeouts, so that a death is detected quickly.
 const IMPATIENT: &str = "\
 [run]
 duration_s = 0
@@ -33,7 +33,7 @@ heartbeat_ms = 50
 time_limit_ms = 1000
 ";
 
-/// The processors that are children of a process.
+/// Returns the processors that are children of a process.
 fn workers(parent: u32) -> BTreeSet<u32> {
     let process = |entry: std::io::Result<std::fs::DirEntry>| {
         let path = entry.ok()?.path();
@@ -47,14 +47,14 @@ fn workers(parent: u32) -> BTreeSet<u32> {
     std::fs::read_dir("/proc").unwrap().filter_map(process).collect()
 }
 
-/// A worker of `parent` that is none of `not`; waits until there is one.
+/// Waits for a worker of `parent` that is none of `not`, and returns it.
 fn worker(parent: u32, not: &BTreeSet<u32>) -> u32 {
     let find = || workers(parent).into_iter().find(|id| !not.contains(id));
     wait_until("there is a worker", || find().is_some());
     find().expect("it was there")
 }
 
-/// Bytes of events in the files of the run. What the run puts aside for a full disk, before it has any event, does not count.
+/// Returns the number of bytes in the event files of the run, without the space reserved for a full disk.
 fn written(run: &Path) -> u64 {
     let entries = std::fs::read_dir(run).into_iter().flatten().flatten();
     entries
@@ -65,14 +65,14 @@ fn written(run: &Path) -> u64 {
         .sum()
 }
 
-/// Waits until the run has written more than it had.
+/// Waits until the run has written more than now.
 fn wait_for_work(place: &Place) {
     let run = place.join("runs/run000001");
     let before = written(&run);
     wait_until("the run writes events", || written(&run) > before + 20_000);
 }
 
-/// Ends the run, and looks at everything that it has left: every event once, whatever happened.
+/// Ends the run and checks its files: every event must be there exactly once.
 fn end(place: &Place, running: Running) -> Value {
     running.signal("INT");
     let summary = running.end().exits(0).json();
@@ -89,7 +89,7 @@ fn counter(summary: &Value, name: &str) -> u64 {
     field(summary, "counters").get(name).map_or(0, |value| value.as_u64().expect("a number"))
 }
 
-/// Twenty kills under load: of processors, and of builder units with their converter.
+/// Twenty kills under load: of processors, and of builder units with their dispatcher.
 #[test]
 fn processors_and_builders_that_are_killed_lose_no_event_and_store_none_twice() {
     let place = Place::new();
@@ -115,7 +115,7 @@ fn processors_and_builders_that_are_killed_lose_no_event_and_store_none_twice() 
     assert!(counter(&summary, "workers_restarted") > 0, "{summary:#}");
 }
 
-/// Payload that came over TCP, and what sources of the same process have made, is read by processors all the same.
+/// Processors read payload that arrived over TCP, and payload produced by sources of the same process.
 #[test]
 fn workers_that_are_processes_judge_over_every_transport() {
     for transport in ["memory", "tcp"] {
@@ -134,11 +134,11 @@ fn workers_that_are_processes_judge_over_every_transport() {
     }
 }
 
-/// It is stopped at any moment: with events in hand, or between an answer and its next question.
+/// The worker is stopped at an arbitrary moment: with events, or between an answer and its next request.
 #[test]
 fn a_worker_that_hangs_is_killed_and_started_again() {
     let place = Place::new();
-    // One worker, and events wait for it as long as it takes to start: it has joined when the first are written.
+    // There is one worker, and events wait until it has started. So it has joined when the first events are written.
     let config = format!("{IMPATIENT}workers = 1\nprocesses = true\npatience_ms = 0\n")
         .replace("count = 2\ncheck", "count = 1\ncheck");
     let config = place.file("farm.toml", &config);
@@ -181,7 +181,7 @@ fn processors_join_and_leave_a_run_by_hand() {
 }
 
 #[test]
-fn a_processor_without_a_run_says_what_is_wrong() {
+fn a_processor_without_a_run_reports_the_reason() {
     let place = Place::new();
     let ended = place.sheaf("processor --join nowhere.farm").exits(1);
     assert!(ended.stderr.contains("cannot connect to nowhere.farm"), "{}", ended.stderr);
@@ -194,7 +194,7 @@ fn a_processor_without_a_run_says_what_is_wrong() {
     );
 }
 
-/// A port that nobody listens at now, and the next one.
+/// Returns the first of two consecutive free ports.
 fn free_ports() -> u16 {
     let listen = |port| std::net::TcpListener::bind(("127.0.0.1", port));
     let pair = || {
@@ -205,8 +205,8 @@ fn free_ports() -> u16 {
     (0..100).find_map(|_| pair()).expect("two free ports side by side")
 }
 
-/// Processors of another host, as far as the run can tell: they have nothing of it but an address. Twenty are killed under load,
-/// and builder units with their converter in between.
+/// To the run, the processors are on another host: they know only its address. Twenty are killed under load, and builder units with
+/// their dispatcher in between.
 #[test]
 fn processors_on_the_network_that_are_killed_lose_no_event_and_store_none_twice() {
     let place = Place::new();
@@ -214,7 +214,7 @@ fn processors_on_the_network_that_are_killed_lose_no_event_and_store_none_twice(
     let config = format!("{IMPATIENT}patience_ms = 0\nlisten = \"127.0.0.1:{port}\"\n");
     let config = place.file("farm.toml", &config);
     let running = place.start(&format!("run {} --processes --transport shm --json", config.display()));
-    // Each in a directory of its own: there is no door that they could find.
+    // Each in its own directory, without a door that they could find.
     let elsewhere = Place::new();
     let join = |builder: u16| {
         let mut processor =
@@ -233,7 +233,7 @@ fn processors_on_the_network_that_are_killed_lose_no_event_and_store_none_twice(
             let process = running.wait_for_node(name, 0);
             signal(process, "KILL");
             running.wait_for_node(name, process);
-            // Its other processor has ended with it: its converter is gone.
+            // Its other processor has ended, too, because its dispatcher is gone.
             let other = processors.remove(1);
             other.end().exits(0);
             processors.push(join(builder));
@@ -252,7 +252,7 @@ fn processors_on_the_network_that_are_killed_lose_no_event_and_store_none_twice(
 }
 
 #[test]
-fn a_processor_at_a_wrong_port_says_what_is_there() {
+fn a_processor_at_a_wrong_port_reports_what_is_there() {
     let place = Place::new();
     let port = free_ports();
     let ended = place.sheaf(&format!("processor --join 127.0.0.1:{port}")).exits(1);

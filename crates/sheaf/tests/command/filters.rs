@@ -1,4 +1,4 @@
-//! Filters from shared libraries, as a configuration names them.
+//! Filters from shared libraries that are named in the configuration.
 
 use crate::child::{Ended, Place};
 use crate::output::number;
@@ -19,7 +19,7 @@ pub(crate) fn compile(source: &str, to: &Path) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// A run of 2,000 events with a `[filter]` table of the example's library and `more`.
+/// Runs 2,000 events with a `[filter]` table of the example's library and `more`.
 fn run(place: &Place, more: &str) -> Ended {
     let library = place.join("libenergy_sum.so");
     if !library.exists() {
@@ -66,7 +66,7 @@ fn a_filter_that_refuses_its_parameters_keeps_the_run_from_starting() {
 }
 
 #[test]
-fn a_filter_in_python_without_worker_processes_is_refused_with_what_would_be_right() {
+fn a_filter_in_python_without_worker_processes_is_refused_with_a_remedy() {
     let place = Place::new();
     std::fs::write(place.join("run.toml"), "[filter]\nkind = \"python\"\npath = \"mine.py\"\n").unwrap();
     let ended = place.sheaf("run run.toml").exits(1);
@@ -74,7 +74,7 @@ fn a_filter_in_python_without_worker_processes_is_refused_with_what_would_be_rig
 }
 
 #[test]
-fn what_is_wrong_with_a_library_is_said_once_and_in_the_loaders_words() {
+fn a_problem_with_a_library_is_reported_once_with_the_loaders_message() {
     let place = Place::new();
     let library = place.file("bad.so", "no library");
     let text = format!("[filter]\nkind = \"library\"\npath = \"{}\"\n", library.display());

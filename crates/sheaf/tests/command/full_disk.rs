@@ -13,7 +13,7 @@ pub(crate) struct SmallDisk {
 }
 
 impl SmallDisk {
-    /// `None` and a printed reason where this process may not mount.
+    /// Mounts a file system. If this process is not permitted to, prints the reason and returns `None`.
     pub(crate) fn mount(path: &Path) -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
             println!("skipped: only root may mount a small file system");
@@ -31,7 +31,7 @@ impl SmallDisk {
         None
     }
 
-    /// Waits until the disk is full, and has been for long enough that writers have met it.
+    /// Waits until the disk has been full long enough for writers to notice.
     pub(crate) fn wait_until_full(&self) {
         let free = || sheaf_machine::free_bytes(&self.path).unwrap();
         let (mut last, mut since) = (u64::MAX, Instant::now());
@@ -53,7 +53,7 @@ impl Drop for SmallDisk {
     }
 }
 
-/// Triggers go on for a while after the disk is full: those that found no room are vetoed or dropped, and counted.
+/// Triggers continue for a while after the disk is full. Those without room are vetoed or dropped, and counted.
 fn assert_ends_cleanly(how: &str) {
     let place = Place::new();
     let Some(disk) = SmallDisk::mount(&place.join("disk")) else { return };
@@ -89,7 +89,7 @@ fn a_full_disk_ends_many_processes_cleanly() {
     assert_ends_cleanly("--processes");
 }
 
-/// Output nodes on a full disk take nothing more. Builder units keep the events, and the dead time has the disk's name.
+/// Output nodes on a full disk accept nothing more. Builder units keep the events, and the dead time is attributed to the disk.
 #[test]
 fn a_full_disk_at_output_nodes_makes_dead_time_of_its_own_and_loses_nothing() {
     let place = Place::new();
@@ -107,13 +107,13 @@ fn a_full_disk_at_output_nodes_makes_dead_time_of_its_own_and_loses_nothing() {
     assert_adds_up(&summary);
     assert!(number(&summary, "ledger.stored") > 0);
     assert!(number(&summary, "dead_time.output.vetoed_triggers") > 0, "{summary:#}");
-    // What found no room was vetoed; the rest, a few slots, waited for the disk until the run was over.
+    // Triggers without room were vetoed; the events of a few slots waited for the disk until the end of the run.
     assert!(number(&summary, "ledger.dropped.stopped") <= 3 * 64, "{summary:#}");
 }
 
-/// The command looks at the disk and ends the run before anything fails.
+/// The command monitors the disk and ends the run before writing fails.
 #[test]
-fn a_run_ends_in_good_order_before_the_disk_is_full_and_none_begins_without_room() {
+fn a_run_ends_orderly_before_the_disk_is_full_and_none_begins_without_room() {
     let place = Place::new();
     let Some(_disk) = SmallDisk::mount(&place.join("disk")) else { return };
     let config = |keep: u64| {

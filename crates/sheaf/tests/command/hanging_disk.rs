@@ -1,4 +1,4 @@
-//! A disk that hangs during a run, and comes back.
+//! A disk that hangs during a run and recovers.
 
 use crate::child::{Place, wait_until};
 use crate::output::{assert_adds_up, field, number, verify};
@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// A file system that can be frozen: its writers wait, as for a server that is away. Thawed and unmounted when dropped.
+/// A file system that can be frozen. Its writers then wait, as for an unreachable server. Thawed and unmounted when dropped.
 struct FrozenDisk {
     path: PathBuf,
 }
 
 impl FrozenDisk {
-    /// `None` and a printed reason where this process may not make one.
+    /// Mounts a file system. If this process is not permitted to, prints the reason and returns `None`.
     fn mount(image: &Path, path: &Path) -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
             println!("skipped: only root may mount a file system");
@@ -24,7 +24,7 @@ impl FrozenDisk {
         let made = said("mkfs.ext4", &["-q", "-F"], &[image])
             .and_then(|()| said("mount", &["-o", "loop"], &[image, path]));
         let disk = Self { path: path.to_owned() };
-        // Tried once, because containers may mount and not freeze.
+        // Checks that freezing works: some containers permit mounting only.
         match made.and_then(|()| disk.freeze()).and_then(|()| disk.thaw()) {
             Ok(()) => Some(disk),
             Err(problem) => {
@@ -64,7 +64,7 @@ fn written(run: &Path) -> u64 {
     events.map(|path| path.metadata().unwrap().len()).sum()
 }
 
-/// The disk is away for longer than a silent node is waited for.
+/// The disk hangs for longer than the patience with silent nodes.
 #[test]
 fn a_disk_that_hangs_makes_dead_time_of_its_own_and_the_run_goes_on_when_it_is_back() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! Runs whose files are HDF5 in the end.
+//! Runs whose files are converted to HDF5.
 
 use crate::child::{Place, Running, signal, wait_until};
 use crate::full_disk::SmallDisk;
@@ -18,13 +18,13 @@ fn config(place: &Place, more: &str) -> PathBuf {
     place.file("hdf5.toml", &format!("{SMALL_EVENTS}{SMALL_FILES}{more}\n"))
 }
 
-/// Number of files of the run with this ending.
+/// Returns the number of files of the run with this extension.
 fn files(run: &Path, ending: &str) -> usize {
     let Ok(entries) = std::fs::read_dir(run) else { return 0 };
     entries.filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().ends_with(ending)).count()
 }
 
-/// Nothing but HDF5 is left, each event is there once, and whoever reads columns with h5py finds the same.
+/// Checks that only HDF5 files are left, that they contain each event once, and that h5py reads the same columns.
 fn assert_all_is_hdf5(place: &Place, summary: &Value) {
     assert_books_match_files(place, summary);
     let run = directory(place, summary);
@@ -114,7 +114,7 @@ fn builders_and_output_nodes_that_are_killed_leave_no_void_event_in_a_file() {
     assert_all_is_hdf5(&place, &summary);
 }
 
-/// The event files fill the disk, so that there is no room to make HDF5 of them: everything that counts is in one or the other.
+/// The event files fill the disk, so that there is no room to convert them to HDF5. All events that count are in one of the formats.
 #[test]
 fn a_full_disk_loses_nothing_that_was_stored() {
     let place = Place::new();

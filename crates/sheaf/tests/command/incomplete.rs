@@ -10,11 +10,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const SOURCES: u32 = 6;
 const EVENTS: u64 = 40;
-/// This source lacks some events, and sends others after them.
+/// A source that lacks some events but sends later ones.
 const GAPS: u32 = 2;
-/// This source ends after half of the events.
+/// A source that ends after half of the events.
 const ENDS: u32 = 5;
-/// Builders may do without this one, which lacks some events, too.
+/// An optional source, which also lacks some events.
 const OPTIONAL: u32 = 6;
 
 fn is_there(source: u32, event: u64) -> bool {
@@ -30,14 +30,14 @@ fn has_gap(event: u64) -> bool {
     event == 3 || event == 4 || event == 30
 }
 
-/// The events that lack a required source, and which.
+/// Returns the events that lack a required source, with the missing sources.
 fn incomplete() -> BTreeMap<u64, BTreeSet<u32>> {
     let lacks = |event| [GAPS, ENDS].into_iter().filter(|source| !is_there(*source, event)).collect();
     let events = (0..EVENTS).map(|event| (event, lacks(event)));
     events.filter(|(_, sources): &(u64, BTreeSet<u32>)| !sources.is_empty()).collect()
 }
 
-/// Replays the streams with their gaps under a policy, with more of a configuration; the run has this exit status.
+/// Replays the streams with their gaps under a policy, with additional configuration, and checks the exit status of the run.
 fn replay(place: &Place, policy: &str, more: &str, code: i32) -> Value {
     streams::make(&place.join("whole"), SOURCES, EVENTS);
     streams::copy(&place.join("whole"), &place.join("gaps"), is_there);
@@ -65,7 +65,7 @@ fn assert_stored(place: &Place, summary: &Value, is_stored: impl Fn(u64) -> bool
 #[test]
 fn stored_with_the_missing_sources_and_the_reasons() {
     let place = Place::new();
-    // Slow enough that a gap is noticed long before its source ends: 2 s for all events, 20 ms for the gap.
+    // Slow enough that a gap is detected long before its source ends: 2 s for all events, 20 ms for the gap.
     let summary = replay(&place, "store", "pacing = \"fixed\"\nrate_hz = 20", 3);
     assert_books_match_files(&place, &summary);
     assert_stored(&place, &summary, |_| true);
@@ -110,7 +110,7 @@ fn dropped_and_counted() {
     assert_eq!(field(&summary, "ledger.fragments.dropped"), &json!({ "event_dropped": fragments }));
 }
 
-/// A source that has ended is not waited for: its events are built without it, and marked.
+/// There is no wait for a source that has ended: events are built without it, and marked.
 #[test]
 fn waited_for_until_the_sources_have_ended() {
     let place = Place::new();
@@ -126,7 +126,7 @@ fn waited_for_until_the_sources_have_ended() {
     }
 }
 
-/// While it waits, nothing but the end of the run ends the event.
+/// While the run waits for a source, only the end of the run ends the event.
 #[test]
 fn waited_for_until_the_run_is_stopped() {
     let place = Place::new();

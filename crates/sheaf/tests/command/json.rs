@@ -1,4 +1,4 @@
-//! `--json` prints one object on standard output, with everything that is promised, and nothing else there.
+//! `--json` prints one object with all documented fields on standard output, and nothing else.
 
 use crate::child::Place;
 use crate::output::{assert_books_match_files, field, number};
@@ -77,7 +77,7 @@ fn a_directory_of_runs_stands_for_its_newest_run_or_with_a_flag_for_all() {
     assert_eq!(lines(place.sheaf("verify --json runs/run000001 runs").exits(0)), [all[0], all[2]]);
     assert_eq!(place.sheaf("dump runs").exits(0).stdout, place.sheaf("dump runs/run000003").exits(0).stdout);
 
-    // The worst of them is the status, and what cannot be read keeps no other from being looked at.
+    // The worst result determines the status, and an unreadable run does not prevent the check of the others.
     std::fs::write(place.join("runs/run000002/run.json"), "{}").unwrap();
     let ended = place.sheaf("verify --all --json runs nothing").exits(1);
     let ended = ended.says(&["run000002/run.json", "nothing", "2 of 4 paths could not be read"]);
@@ -109,7 +109,7 @@ fn every_command_prints_one_object() {
             let said = place.sheaf(&format!("{command} {path} --json")).exits(0).json();
             assert_eq!(field(&said, "kind"), kind, "{command}");
             assert_eq!(number(&said, "fragments"), fragments, "{command} {path}");
-            // A look at the headers and records of streams brings no events together.
+            // Inspecting the headers and records of streams does not build events.
             let events = if (command, kind) == ("inspect", "stream_directory") { 0 } else { events };
             assert_eq!(number(&said, "events"), events, "{command} {path}");
         }

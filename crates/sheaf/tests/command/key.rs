@@ -56,7 +56,7 @@ fn assert_gets_nothing(stranger: &str) {
     let others = ["ru", "bu"].map(|name| place.start(&format!("node {} {name}", config(name))));
     let manager = place.start(&format!("node {} evm", config("evm"))).end();
     manager.exits(1).says(&["could not start", "peer has another key than this node, or is a stranger"]);
-    // They would look for their event manager for some time.
+    // They would search for their event manager for some time.
     drop(others);
 }
 
@@ -90,7 +90,7 @@ fn a_key_that_others_may_read_is_refused() {
 }
 
 #[test]
-fn what_a_run_writes_is_for_whom_the_configuration_says() {
+fn permissions_of_a_runs_files_follow_the_configuration() {
     for (access, of_directory, of_file) in [("", 0o750, 0o640), ("user", 0o700, 0o600), ("all", 0o755, 0o644)]
     {
         let place = Place::new();
@@ -107,7 +107,7 @@ fn what_a_run_writes_is_for_whom_the_configuration_says() {
     }
 }
 
-/// Whoever opens a pipe waits for somebody who opens its other end: nobody comes.
+/// Opening a pipe blocks until its other end is opened, which never happens here.
 #[test]
 fn commands_do_not_wait_for_pipes() {
     let place = Place::new();
@@ -122,7 +122,7 @@ fn commands_do_not_wait_for_pipes() {
 }
 
 #[test]
-fn the_key_that_a_run_makes_is_gone_with_the_run() {
+fn the_key_that_a_run_creates_is_removed_with_the_run() {
     let place = Place::new();
     place.sheaf("run --processes --events 100 --duration 0 --readouts 1 --builders 1").exits(0);
     let left: Vec<_> = std::fs::read_dir(place.join("runs/run000001")).unwrap().flatten().collect();

@@ -1,11 +1,11 @@
-//! `sheaf lab` makes networks, runs real nodes on them, and leaves nothing behind. Where the right to make network namespaces is not
-//! there, or iproute2 is not, these tests skip.
+//! `sheaf lab` creates networks, runs real nodes on them, and leaves nothing behind. These tests are skipped without the permission
+//! to create network namespaces, or without iproute2.
 
 use crate::child::{Place, wait_until};
 use crate::output::field;
 use std::collections::BTreeSet;
 
-/// Whether a lab can be made here; if not, says what is missing.
+/// Returns whether a lab can be created here. If not, prints the reason.
 fn can_make_labs() -> bool {
     let missing = sheaf_lab::tools::missing();
     if !missing.is_empty() {
@@ -22,7 +22,7 @@ const SCENARIO: &str = "\
     [source.emulated]\nsize = \"fixed\"\nmean_bytes = 2048\n\
     [builder]\ncheck_content = true\n";
 
-/// The namespaces of labs of the process `pid`.
+/// Returns the namespaces of labs of the process `pid`.
 fn namespaces_of(pid: u32) -> BTreeSet<String> {
     let names = std::fs::read_dir("/run/netns").into_iter().flatten().flatten();
     let names = names.filter_map(|entry| entry.file_name().into_string().ok());
@@ -56,7 +56,7 @@ fn an_interrupt_ends_the_run_with_its_result_and_removes_the_network() {
     let running = place.start("lab run switch.toml --json");
     let pid = running.id();
     wait_until("the network is there", || namespaces_of(pid).len() == 7);
-    // The event manager ends a run that has begun; one that has not begins nothing.
+    // The event manager ends a run that has begun; a run that has not begun yet does not begin.
     wait_until("nodes run", || nodes_of(pid) == 5);
     running.signal("INT");
     let ended = running.end();
@@ -64,7 +64,7 @@ fn an_interrupt_ends_the_run_with_its_result_and_removes_the_network() {
     assert_eq!(namespaces_of(pid), BTreeSet::new());
 }
 
-/// Number of node processes whose parent is the process `pid`.
+/// Returns the number of node processes whose parent is the process `pid`.
 fn nodes_of(pid: u32) -> usize {
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let is_node = |entry: &std::fs::DirEntry| {
@@ -92,7 +92,7 @@ fn of_a_lab_whose_process_was_killed_nothing_is_left() {
 }
 
 #[test]
-fn a_lab_that_is_kept_can_be_played_with_until_it_is_taken_down() {
+fn a_lab_that_is_kept_can_be_used_until_it_is_removed() {
     if !can_make_labs() {
         return;
     }
@@ -111,7 +111,7 @@ fn a_lab_that_is_kept_can_be_played_with_until_it_is_taken_down() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_said_before_anything_is_made() {
+fn impossible_measurements_are_refused_before_anything_is_created() {
     let place = Place::new();
     place.file("switch.toml", "[lab]\nport_bufer_bytes = 1\n");
     place.sheaf("lab run switch.toml").exits(1).says(&["switch.toml:2:1", "port_buffer_bytes"]);

@@ -5,7 +5,7 @@ use crate::output::{assert_adds_up, number};
 
 const EVENTS: u64 = 5_000;
 
-/// Each role a process, every byte checked at its builder.
+/// Runs each role in its own process and checks every byte in the builder units.
 fn run_over(provider: &str) {
     let place = Place::new();
     let text = format!(
@@ -30,7 +30,7 @@ fn a_whole_run_goes_over_the_provider_tcp() {
     run_over("tcp;ofi_rxm");
 }
 
-/// Libraries that libfabric brings along have handlers of their own.
+/// Libraries used by libfabric install signal handlers of their own.
 #[test]
 fn ctrl_c_ends_a_run_in_good_order() {
     for (transport, provider) in [("memory", "shm"), ("libfabric", "shm"), ("libfabric", "tcp;ofi_rxm")] {

@@ -1,9 +1,9 @@
-//! Offered triggers are accepted or vetoed, and live time and dead time are the time of the run, whatever the rate and the machine.
+//! Offered triggers are accepted or vetoed, and live time and dead time add up to the time of the run, at any rate on any machine.
 
 use crate::child::Place;
 use crate::output::{assert_adds_up, field, number};
 
-/// Rates from below what any machine manages to above what most do; and a run that its number of events ends.
+/// Covers rates that every machine achieves and rates that hardly any does, and a run that is ended by its number of events.
 #[test]
 fn every_trigger_of_the_clock_is_accepted_or_vetoed() {
     let place = Place::new();
@@ -21,7 +21,7 @@ fn every_trigger_of_the_clock_is_accepted_or_vetoed() {
     assert_eq!(number(&summary, "ledger.triggers"), 3_000);
 }
 
-/// A slow filter behind a fast trigger: the books of a run that vetoes most of its triggers, in processes too.
+/// A slow filter with a fast trigger: the books of a run that vetoes most of its triggers, also in processes.
 #[test]
 fn a_slow_filter_makes_dead_time_that_is_booked_with_its_vetoes() {
     let place = Place::new();
@@ -40,14 +40,14 @@ fn a_slow_filter_makes_dead_time_that_is_booked_with_its_vetoes() {
             .map(|name| number(&summary, name));
         assert!(2 * vetoed > offered, "{vetoed} of {offered}");
         assert_eq!(run, 500_000_000);
-        // Random triggers are vetoed as often as time is dead. A thousandth of them is 10 triggers.
+        // The fraction of vetoed random triggers equals the fraction of dead time. A thousandth of them is 10 triggers.
         let (vetoed, dead) = (vetoed * 1_000 / offered, 1_000 - live * 1_000 / run);
         assert!(vetoed.abs_diff(dead) < 50, "{vetoed} of 1,000 vetoed, {dead} of 1,000 dead");
     }
 }
 
 #[test]
-fn a_rate_without_a_mode_is_refused_with_what_to_write() {
+fn a_rate_without_a_mode_is_refused_with_a_remedy() {
     let place = Place::new();
     let config = place.file("rate.toml", "[trigger]\nrate_hz = 500\n");
     place.sheaf(&format!("run {}", config.display())).exits(1).says(&["trigger.mode", "mode = \"fixed\""]);

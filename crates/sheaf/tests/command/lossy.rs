@@ -1,4 +1,4 @@
-//! Events over a network that loses, from the configuration to the books.
+//! Events over a lossy network, from the configuration to the books.
 
 use crate::child::Place;
 use crate::output::{assert_adds_up, number};

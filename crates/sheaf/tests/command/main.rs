@@ -1,7 +1,7 @@
-//! The command as its users have it: the binary is run, and what it prints and writes is looked at.
+//! Tests of the command as its users run it: the binary is started, and its output and files are checked.
 //!
-//! Every child has a watchdog; no test asserts how long anything takes. What a machine may lack (detector data, Python
-//! packages, the right to mount a file system) makes a test skip and say why.
+//! Every child has a watchdog; no test asserts a duration. If the machine lacks a requirement (detector data, Python packages, the
+//! permission to mount a file system), a test is skipped with the reason.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Memory of a run's processes: their pools, as configured, and little beside.
+//! Memory of a run's processes: their configured pools, and little more.
 
 use crate::child::{Place, wait_until};
 use crate::output::{assert_adds_up, number};
@@ -7,18 +7,18 @@ use std::collections::BTreeMap;
 
 const MIB: u64 = 1 << 20;
 
-/// Memory that a process may take beside its pools: program, stacks, bookkeeping.
+/// Memory that a process may use in addition to its pools: program, stacks, bookkeeping.
 const BESIDE: u64 = 32 * MIB;
 
-/// Share of the program in that memory: the release build keeps 9 MiB of itself in memory. Tests run a build without
-/// optimisation that takes three times as much; the difference does not count.
+/// Share of the program in that memory: 9 MiB of the release build are resident. Tests run an unoptimised build, which takes
+/// three times as much; the difference does not count.
 const PROGRAM: u64 = 12 * MIB;
 
-/// Pools, in bytes: what one source writes into, what a node receives into (over TCP), what it sends from (shared memory).
+/// Pools, in bytes: for one source, for receiving (over TCP), and for sending (shared memory).
 const SOURCE: u64 = 8 * MIB;
 const RECEIVE: u64 = 6 * MIB;
 const SHARED: u64 = 4 * MIB;
-/// Sources of a readout unit.
+/// Number of sources of a readout unit.
 const SOURCES: u64 = 2;
 const READOUTS: u64 = 2;
 
@@ -26,14 +26,14 @@ const READOUTS: u64 = 2;
 const EVENTS: u64 = 10 * SOURCE / FRAGMENT;
 const FRAGMENT: u64 = 2048;
 
-/// The largest that was seen of a process, in bytes.
+/// Maximum observed memory of a process, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Peak {
-    /// All that is resident, as the kernel keeps its largest.
+    /// Peak resident memory, as recorded by the kernel.
     whole: u64,
-    /// Memory of its own, and the program.
+    /// Private memory, and the program.
     own: u64,
-    /// Memory that it shares, whoever made it.
+    /// Shared memory, regardless of its owner.
     shared: u64,
 }
 
@@ -52,7 +52,7 @@ impl Peak {
     }
 }
 
-/// A run under full load; what was seen of each node's process.
+/// Runs under full load. Returns the observed memory of each node's process.
 fn peaks(transport: &str) -> BTreeMap<String, Peak> {
     let place = Place::new();
     let config = format!(
@@ -87,13 +87,13 @@ fn peaks(transport: &str) -> BTreeMap<String, Peak> {
     peaks
 }
 
-/// Bytes of memory that the sources of a node write into.
+/// Returns the memory of the sources of a node in bytes.
 fn of_sources(node: &str) -> u64 {
     if node.starts_with("ru") { SOURCES * SOURCE } else { 0 }
 }
 
 #[test]
-fn a_node_takes_its_pools_and_no_more_than_32_mib_beside() {
+fn a_node_takes_its_pools_and_at_most_32_mib_more() {
     for (node, peak) in peaks("tcp") {
         let pools = RECEIVE + of_sources(&node);
         assert!(peak.whole <= pools + BESIDE, "{node}: {peak:?} where its pools have {pools}");
@@ -101,9 +101,9 @@ fn a_node_takes_its_pools_and_no_more_than_32_mib_beside() {
     }
 }
 
-/// Memory that processes share belongs to the one that made it; who maps it has it resident as well.
+/// Shared memory belongs to the process that created it, but is resident in every process that maps it.
 #[test]
-fn a_node_that_shares_memory_takes_its_pools_and_no_more_than_32_mib_beside() {
+fn a_node_that_shares_memory_takes_its_pools_and_at_most_32_mib_more() {
     let made_by = |node: &str| SHARED + of_sources(node);
     let peaks = peaks("shm");
     let all: u64 = peaks.keys().map(|node| made_by(node)).sum();

@@ -7,13 +7,13 @@ use std::path::PathBuf;
 
 const EVENTS: u64 = 2_000;
 
-/// Ports that were free a moment ago.
+/// Returns ports that were free a moment ago.
 fn free_ports<const N: usize>() -> [u16; N] {
     let listeners: Vec<_> = (0..N).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
     std::array::from_fn(|index| listeners[index].local_addr().unwrap().port())
 }
 
-/// Three readout and calorimeter hosts' worth of nodes, all of them here.
+/// A configuration with the nodes of several hosts, all on this machine.
 fn config(place: &Place) -> PathBuf {
     let [evm, ru0, ru1, bu0, bu1] = free_ports();
     let node = |name: &str, role: &str, port: u16, more: &str| {
@@ -43,7 +43,7 @@ fn nodes_that_share_memory_take_one_run_and_end() {
     run_nodes("shm");
 }
 
-/// The tracker's readout unit and one builder are on another host, as far as their addresses tell.
+/// According to their addresses, the tracker's readout unit and one builder are on another host.
 #[test]
 fn nodes_of_two_hosts_share_memory_on_each_and_take_one_run_over_tcp() {
     run_nodes("mixed");
@@ -100,7 +100,7 @@ fn run_nodes(transport: &str) {
     assert_eq!(sessions.iter().map(|session| number(session, "committed")).sum::<u64>(), EVENTS);
 }
 
-/// Nobody closes the file of the session that died: what counts of it is there.
+/// The file of the session that died is never closed, but its events that count are present.
 #[test]
 fn a_run_in_which_a_builder_was_restarted_by_hand_is_good() {
     let place = Place::new();
@@ -160,7 +160,7 @@ fn a_node_without_its_event_manager_ends_by_itself() {
 }
 
 #[test]
-fn an_event_manager_without_nodes_says_which_are_absent() {
+fn an_event_manager_without_nodes_names_those_that_are_missing() {
     let place = Place::new();
     let config = config(&place);
     let text = std::fs::read_to_string(&config).unwrap();

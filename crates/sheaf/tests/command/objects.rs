@@ -23,7 +23,7 @@ fn config(place: &Place, server: &Server, more: &str) -> PathBuf {
     place.file("objects.toml", &format!("{SMALL_EVENTS}{IMPATIENT}{endpoint}[run]\n{more}\n"))
 }
 
-/// Brings the objects of run 1 into a directory, as a tool that copies buckets does.
+/// Copies the objects of run 1 to a directory, as a tool that copies buckets does.
 fn fetch(place: &Place, server: &Server) -> PathBuf {
     let fetched = place.join("fetched");
     std::fs::create_dir_all(&fetched).unwrap();
@@ -36,8 +36,8 @@ fn fetch(place: &Place, server: &Server) -> PathBuf {
     fetched
 }
 
-/// Asserts that the store holds a run directory with every event that counts, once, and that its contents equal those
-/// of the local one.
+/// Checks that the store contains a run directory with every event that counts exactly once, and that its contents equal those of
+/// the local one.
 fn assert_store_has_the_run(place: &Place, server: &Server, summary: &Value) {
     let fetched = fetch(place, server);
     let here = verify(&directory(place, summary), 0);
@@ -79,7 +79,7 @@ fn every_event_of_a_run_is_in_the_object_store_when_the_run_ends() {
 }
 
 #[test]
-fn a_run_does_not_begin_where_the_store_lets_nobody_in_or_has_such_a_run() {
+fn a_run_does_not_begin_if_the_store_denies_access_or_already_has_the_run() {
     let (place, server) = (Place::new(), Server::start());
     server.state().is_locked = true;
     let config = config(&place, &server, "number = 1\nevents = 10");
@@ -124,11 +124,11 @@ fn a_store_that_goes_away_holds_the_run_up_and_nothing_is_lost() {
 }
 
 #[test]
-fn what_is_not_in_the_store_when_a_run_ends_was_not_stored_and_the_rest_can_be_brought_there_later() {
+fn events_that_are_not_in_the_store_at_the_end_were_not_stored_and_the_rest_can_be_uploaded_later() {
     let (place, server) = (Place::new(), Server::start());
     let mut running = start(&place, &server, "");
     wait_for_objects(&server);
-    // What is there and was not asked for is not stored.
+    // Objects that arrived without being counted are not stored.
     wait_until("objects were verified", || server.state().told_of > 3);
     server.state().is_locked = true;
     running.wait_until_said("the object store says 403");
@@ -145,14 +145,14 @@ fn what_is_not_in_the_store_when_a_run_ends_was_not_stored_and_the_rest_can_be_b
 }
 
 #[test]
-fn objects_that_came_too_late_to_count_are_removed_when_the_rest_is_brought_there() {
+fn objects_that_came_too_late_to_count_are_removed_when_the_rest_is_uploaded() {
     let (place, server) = (Place::new(), Server::start());
     let mut running = start(&place, &server, "");
     wait_until("objects were verified", || server.state().told_of > 3);
     server.state().is_silent = true;
     wait_for_objects(&server);
     running.wait_until_said("the object store says 403");
-    // Nobody can be told that they are not wanted.
+    // There is no node left that could remove them.
     server.state().is_locked = true;
     running.signal("INT");
     running.end().exits(1).says(&["sheaf upload"]);
@@ -170,7 +170,7 @@ fn objects_that_came_too_late_to_count_are_removed_when_the_rest_is_brought_ther
     assert_eq!(number(&verify(&fetch(&place, &server), 0), "events"), number(&here, "events"));
 }
 
-/// Kills these builders one after the other while objects are made, then ends the run: all that was triggered was stored.
+/// Kills these builders one after the other during uploads, then ends the run. All triggered events must be stored.
 fn kill_while_uploading(running: Running, server: &Server, builders: &[&str]) -> Value {
     let mut killed = 0;
     for builder in builders {
@@ -214,7 +214,7 @@ mod columns {
         config
     }
 
-    /// Nothing in the store is an event file but files of these streams.
+    /// Checks that the store contains event files only of these streams.
     fn assert_store_has_columns(server: &Server, but: &str) {
         let state = server.state();
         let of_other = |key: &&String| key.ends_with(".sheaf") && (but.is_empty() || !key.contains(but));

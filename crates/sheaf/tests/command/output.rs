@@ -6,8 +6,8 @@ use sheaf_store::run::RunReader;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// A fixed rate of small events to two builder units, whose death is noticed soon. More of `[builder]` may follow. Until it is stored
-/// an event may be with each of the builders that a test kills, and is not to be given up for that.
+/// A fixed rate of small events to two builder units, whose death is detected quickly. More keys of `[builder]` may follow. An event
+/// may have been with each of the builders that a test kills, and must not be given up for that.
 #[cfg(any(feature = "hdf5", feature = "s3"))]
 pub(crate) const SMALL_EVENTS: &str = "\
 [source.emulated]
@@ -51,13 +51,13 @@ pub(crate) fn field<'a>(summary: &'a Value, path: &str) -> &'a Value {
     found.unwrap_or_else(|| panic!("no {path} in {summary:#}"))
 }
 
-/// The directory of the run.
+/// Returns the directory of the run.
 #[track_caller]
 pub(crate) fn directory(place: &Place, summary: &Value) -> PathBuf {
     place.join(field(summary, "output").as_str().expect("the run has an output"))
 }
 
-/// Everything that `sheaf dump --csv` prints of a path.
+/// Returns everything that `sheaf dump --csv` prints for a path.
 #[track_caller]
 pub(crate) fn dump(path: &Path) -> Vec<Line> {
     let place = Place::new();
@@ -79,7 +79,7 @@ pub(crate) fn dump(path: &Path) -> Vec<Line> {
     lines.map(line).collect()
 }
 
-/// Runs `sheaf verify --json` on a path, with this exit status.
+/// Runs `sheaf verify --json` on a path and checks the exit status.
 #[track_caller]
 pub(crate) fn verify(path: &Path, code: i32) -> Value {
     let place = Place::new();
@@ -89,7 +89,7 @@ pub(crate) fn verify(path: &Path, code: i32) -> Value {
     report
 }
 
-/// The missing sources of every event that is marked incomplete, with the names of the reasons.
+/// Returns the missing sources of every event that is marked incomplete, with the names of the reasons.
 pub(crate) fn incomplete_events(path: &Path) -> BTreeMap<u64, BTreeMap<u32, &'static str>> {
     let events = RunReader::open(path).unwrap().map(|event| event.unwrap().event);
     let missing = |event: &sheaf_wire::Event<_>| {
@@ -98,7 +98,7 @@ pub(crate) fn incomplete_events(path: &Path) -> BTreeMap<u64, BTreeMap<u32, &'st
     events.filter(|event| event.incomplete).map(|event| (event.id.0, missing(&event))).collect()
 }
 
-/// The books of a run add up: triggers and fragments, to what the output holds. For runs that write files and whose
+/// Checks that the books of a run, triggers and fragments, add up and agree with its files. For runs that write files and whose
 /// readout units lived to the end.
 #[track_caller]
 pub(crate) fn assert_books_match_files(place: &Place, summary: &Value) {
@@ -114,7 +114,7 @@ pub(crate) fn assert_books_match_files(place: &Place, summary: &Value) {
     assert_eq!(number(&report, "duplicates"), 0);
 }
 
-/// Every trigger and every fragment is in one bin, nothing is in flight, and live time and dead time are the time of the run.
+/// Checks that every trigger and every fragment is in one bin, nothing is in flight, and live and dead time add up to the run's time.
 #[track_caller]
 pub(crate) fn assert_adds_up(summary: &Value) {
     let sum = |path: &str| {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Short times, so that a death is noticed soon; a run without an end of its own.
+/// A run without a limit, with short timeouts, so that a death is detected quickly.
 const IMPATIENT: &str = "\
 [run]
 duration_s = 0
@@ -37,7 +37,7 @@ fn counter(summary: &Value, name: &str) -> u64 {
     field(summary, "counters").get(name).map_or(0, |value| value.as_u64().expect("a number"))
 }
 
-/// The nodes that have files in the run's directory.
+/// Returns the nodes that have files in the run's directory.
 fn writers(run: &Path) -> BTreeSet<String> {
     let names =
         std::fs::read_dir(run).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -64,7 +64,7 @@ fn output_nodes_write_what_builder_units_accept_over_every_transport() {
     }
 }
 
-/// A run that is longer than every limit on silence, where the event manager mostly has nothing to say.
+/// Runs for longer than every timeout for silence, with an event manager that is mostly idle.
 fn assert_outlives_every_time_limit(transport: &str) {
     let place = Place::new();
     let config = IMPATIENT
@@ -88,7 +88,7 @@ fn output_nodes_outlive_every_time_limit_of_a_quiet_run_in_shared_memory() {
     assert_outlives_every_time_limit("shm");
 }
 
-/// Waits until the run has written more than it had.
+/// Waits until the run has written more than now.
 fn wait_for_work(place: &Place) {
     let run = place.join("runs/run000001");
     let written = || -> u64 {
@@ -99,7 +99,7 @@ fn wait_for_work(place: &Place) {
     wait_until("the run writes events", || written() > before + 20_000);
 }
 
-/// Ends the run, and looks at everything that it has left: every event once, whatever happened.
+/// Ends the run and checks its files: every event must be there exactly once.
 fn end(place: &Place, running: Running) -> Value {
     running.signal("INT");
     let summary = running.end().exits(0).json();

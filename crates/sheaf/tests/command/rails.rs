@@ -6,7 +6,7 @@ use std::net::TcpListener;
 
 const EVENTS: u64 = 2_000;
 
-/// A port of a loopback address that was free a moment ago.
+/// Returns a port of a loopback address that was free a moment ago.
 fn free(host: &str) -> String {
     let listener = TcpListener::bind((host, 0)).unwrap();
     listener.local_addr().unwrap().to_string()
@@ -51,7 +51,7 @@ fn processes_of_one_host_take_their_rails_over_loopback() {
 }
 
 #[test]
-fn an_address_that_no_rail_goes_to_is_refused_with_what_would_be_right() {
+fn an_address_without_a_rail_is_refused_with_a_remedy() {
     let place = Place::new();
     let config = "[transport]\nkind = \"tcp\"\n\
         [[node]]\nname = \"evm\"\nrole = \"manager\"\naddress = \"a:1\"\nmore_addresses = [\"b:1\", \"c:1\"]\n\

@@ -1,5 +1,5 @@
-//! Detector data from import to dump, with every role in a process of its own: every fragment is what the truth that
-//! came with the data says, none is missing, none is extra.
+//! Detector data from import to dump, with every role in its own process. Every fragment must agree with the reference data; none
+//! may be missing or extra.
 //!
 //! The data are in `../shared/data` beside the workspace, or where `SHEAF_DATA` points. Two of the formats need Python
 //! packages, in the interpreter that `SHEAF_PYTHON` names.
@@ -28,7 +28,7 @@ fn part(line: &Line) -> Part {
     (line.event, line.source, line.bytes, line.crc32)
 }
 
-/// The folder of a data set, or `None` and a printed reason.
+/// Returns the folder of a data set. If it is absent, prints the reason and returns `None`.
 fn data(set: &str) -> Option<PathBuf> {
     let root = std::env::var_os("SHEAF_DATA")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"), PathBuf::from);
@@ -40,7 +40,7 @@ fn data(set: &str) -> Option<PathBuf> {
     Some(std::fs::canonicalize(folder).unwrap())
 }
 
-/// Imports a file into `streams` of the place; `None` and a printed reason where Python or a package is absent.
+/// Imports a file into `streams` of the place. If Python or a package is absent, prints the reason and returns `None`.
 fn import(place: &Place, format: &str, file: &Path) -> Option<Value> {
     let ended = place.sheaf(&format!("import {format} {} streams --json", file.display()));
     let lacks_python = ["needs python3", "Python package"].iter().any(|what| ended.stderr.contains(what));
@@ -51,7 +51,7 @@ fn import(place: &Place, format: &str, file: &Path) -> Option<Value> {
     Some(ended.exits(0).json())
 }
 
-/// A gzipped table of the truth, as one map a line.
+/// Reads a gzipped reference table, with one map per line.
 fn truth(path: &Path) -> Vec<BTreeMap<String, String>> {
     let mut text = String::new();
     GzDecoder::new(File::open(path).unwrap()).read_to_string(&mut text).unwrap();
@@ -72,8 +72,8 @@ fn crc(row: &BTreeMap<String, String>, column: &str) -> u32 {
     u32::from_str_radix(&row[column], 16).unwrap()
 }
 
-/// Imports, builds and dumps. The parts of the truth must be those that come out; `reduce` takes from both what the
-/// truth does not say.
+/// Imports, builds and dumps. The output must equal the reference; `reduce` removes from both the properties that the reference
+/// lacks.
 fn build_and_compare<T: Ord + Debug>(
     format: &str,
     file: &Path,
@@ -159,7 +159,7 @@ fn sdhcal_2015_is_built_exactly() {
     sdhcal_with_sources("SPS_2015_CMS_DHCAL_728753_I0_0_4readouts.slcio");
 }
 
-/// In 2012 the truth does not say which source a fragment is of.
+/// The reference of 2012 does not contain the source of a fragment.
 #[test]
 fn sdhcal_2012_is_built_exactly() {
     let Some((path, rows)) = sdhcal("SPS_May2012_DHCAL_714402_I0_0_3events.slcio") else { return };
@@ -168,8 +168,8 @@ fn sdhcal_2012_is_built_exactly() {
     build_and_compare("sdhcal", &path, expected.collect(), |(event, _, bytes, crc32)| (event, bytes, crc32));
 }
 
-/// No event of the sets is incomplete. With some records taken out, exactly the events that lack one are marked, with
-/// the sources that they lack, and all other bytes are what they were.
+/// No event of the data sets is incomplete. If some records are removed, exactly the events that lack one are marked, with the
+/// missing sources, and all other bytes are unchanged.
 #[test]
 fn detector_data_with_gaps_are_built_as_far_as_they_go() {
     let Some((path, _)) = sdhcal("SPS_May2012_DHCAL_714402_I0_0_3events.slcio") else { return };
@@ -212,7 +212,7 @@ fn coincidences(data: &Path, set: &str, tick_ps: u64, cards: u32) -> String {
     )
 }
 
-/// The figures are those of sorting all hits of a capture (RD51's `vmm-sdat` test data).
+/// The expected figures were obtained by sorting all hits of a capture (RD51's `vmm-sdat` test data).
 #[test]
 fn front_ends_without_event_numbers_are_built_by_time_and_every_coincidence_is_found_once() {
     let Some(data) = data("vmm3a_srs") else { return };

@@ -3,8 +3,8 @@
 use crate::child::Place;
 use crate::output::{directory, dump, number};
 
-/// Event, source, size and CRC-32 of everything, in order of event and source: which builder had what is not repeatable,
-/// and times are of the clock.
+/// Returns event, source, size and CRC-32 of all fragments, in order of event and source. The distribution over builders is not
+/// repeatable, and times depend on the clock.
 fn data(place: &Place, how: &str) -> Vec<(u64, u32, u64, u32)> {
     let config = place.file("seed.toml", "[source.emulated]\nseed = 11\n[readout]\ncount = 3\n");
     let summary = place.sheaf(&format!("run {} {how} --json", config.display())).exits(0).json();

@@ -1,4 +1,4 @@
-//! Runs one after the other, and filters that are exchanged between them.
+//! Consecutive runs, and filters that are replaced between them.
 
 use crate::child::{Ended, Place, Running, signal, wait_until};
 use crate::output::{assert_books_match_files, directory, dump, field, number};
@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-/// A filter that wants every `EVERY`-th event; or one that ends its process when it is loaded.
+/// A filter that accepts every `EVERY`-th event, or one that ends its process when it is loaded.
 const FILTER: &str = r"
 #include <sheaf.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ const SheafFilterTable *sheaf_filter(void) {
 }
 ";
 
-/// Installs a version of the filter, over the one that is there.
+/// Installs a version of the filter, replacing the previous one.
 fn install(place: &Place, define: &str) {
     let source = place.file("filter.c", FILTER);
     let header = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sheaf-capi/include");
@@ -45,7 +45,7 @@ fn install(place: &Place, define: &str) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Starts runs without an end of their own, whose filter is the library.
+/// Starts runs without a limit, with the library as filter.
 fn start(place: &Place, filter: &str, how: &str) -> Running {
     let text = format!(
         "[run]\nruns = 0\nduration_s = 0\n[readout]\ncount = 1\n[builder]\ncount = 1\n[source]\ncount = 2\n\
@@ -72,7 +72,7 @@ fn lines(ended: &Ended) -> Vec<Value> {
     ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The run has its books and its files, and in these every event that the filter wants, and no other.
+/// Checks the books and the files of a run, which must contain exactly the events that the filter accepts.
 fn assert_every(place: &Place, summary: &Value, every: u64) {
     assert_books_match_files(place, summary);
     let (stored, triggers) = (number(summary, "ledger.stored"), number(summary, "ledger.triggers"));
@@ -87,7 +87,7 @@ fn manifest(place: &Place, summary: &Value) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// Exchanges the filter while the first run is under way, and ends that by the signal.
+/// Replaces the filter during the first run, then ends that run by the signal.
 fn exchange(place: &Place, running: &Running, define: &str) {
     wait_for_events(place, 1);
     install(place, define);
@@ -116,7 +116,7 @@ fn assert_is_exchanged(filter: &str, how: &str) {
     assert_eq!(before["crc32c"], format!("{checksum:08x}"));
 }
 
-/// Who sends the signal to all processes of the name `sheaf` means the one that makes runs.
+/// A signal to all processes with the name `sheaf` is meant for the one that starts runs.
 #[test]
 fn the_signal_for_the_next_run_ends_no_other_process() {
     let place = Place::new();
@@ -143,7 +143,7 @@ fn the_signal_for_the_next_run_ends_no_other_process() {
 }
 
 #[test]
-fn the_command_next_ends_the_run_that_goes_on_and_says_where_there_is_none() {
+fn the_command_next_ends_the_run_in_progress_or_reports_that_there_is_none() {
     let place = Place::new();
     place.sheaf("next").exits(1).says(&["cannot read directory runs"]);
     let running = place.start("run --readouts 1 --builders 1 --runs 3 --duration 0 --json");
@@ -164,7 +164,7 @@ fn the_command_next_ends_the_run_that_goes_on_and_says_where_there_is_none() {
     alone.end().exits(0);
 }
 
-/// Of twelve tries to begin two runs at once, one used to fail.
+/// Of twelve attempts to start two runs at once, one used to fail.
 #[test]
 fn runs_that_are_started_at_once_have_directories_of_their_own() {
     let place = Place::new();
@@ -214,7 +214,7 @@ fn a_version_that_does_not_load_begins_no_run_and_harms_none() {
 }
 
 #[test]
-fn runs_follow_each_other_until_there_were_as_many_as_wanted() {
+fn runs_follow_each_other_until_the_requested_number() {
     for how in ["", "--processes"] {
         let place = Place::new();
         let ended = place.sheaf(&format!("run --readouts 1 --builders 1 --events 500 --runs 3 --json {how}"));
@@ -227,7 +227,7 @@ fn runs_follow_each_other_until_there_were_as_many_as_wanted() {
     }
 }
 
-/// A processor of another host, as far as the run can tell: it has its own copy of the library.
+/// To the run, the processor is on another host: it has its own copy of the library.
 #[test]
 fn a_processor_that_stays_judges_the_next_run_with_what_is_installed_then() {
     let place = Place::new();

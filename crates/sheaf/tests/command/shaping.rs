@@ -1,11 +1,11 @@
-//! Every way in which super-fragments come to the builder units, through every transport of one host.
+//! Every policy of sending super-fragments to the builder units, over every transport of one host.
 
 use crate::child::Place;
 use crate::output::{assert_adds_up, field, number};
 
 const EVENTS: u64 = 1_000;
 
-/// Runs four by four, and looks at every byte.
+/// Runs four by four nodes and checks every byte.
 fn run(transport: &str, processes: &str, shaping: &str) -> serde_json::Value {
     let place = Place::new();
     let text = format!(

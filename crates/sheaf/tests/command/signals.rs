@@ -1,4 +1,4 @@
-//! Ctrl-C and termination end a run in good order; asked again, at once.
+//! Ctrl-C and termination end a run in an orderly way; a second signal ends it at once.
 
 use crate::child::{Place, Running, wait_until};
 use crate::output::{assert_adds_up, assert_books_match_files, directory, field, number, verify};
@@ -59,7 +59,7 @@ fn an_interrupted_run_prints_its_summary() {
     }
 }
 
-/// Some nodes may not have met the event manager yet: nobody waits for anybody.
+/// Some nodes may not have connected to the event manager yet. No node waits for another.
 #[test]
 fn an_interrupt_at_the_start_ends_the_run() {
     for how in ["", "--transport tcp", "--processes"] {
@@ -108,7 +108,7 @@ fn a_second_interrupt_closes_one_process_at_once() {
     assert_closes_at_once("");
 }
 
-/// Checks that the remains can be verified and that nothing looks as if the run went on.
+/// Checks that the remaining files can be verified and that nothing looks like a run in progress.
 #[test]
 fn a_third_interrupt_ends_the_run_and_leaves_only_files_of_events() {
     let place = Place::new();
@@ -118,18 +118,18 @@ fn a_third_interrupt_ends_the_run_and_leaves_only_files_of_events() {
     assert!(run.join("reserve").exists() && run.join("running").exists() && run.join("bu0.tap").exists());
     running.signal("INT");
     running.wait_until_said("finishing in-flight events");
-    // The second and the third are there at once: the run has no time to close in between.
+    // The second and the third signal are sent together, so that the run has no time to close in between.
     for name in ["STOP", "INT", "TERM", "CONT"] {
         running.signal(name);
     }
     let ended = running.end();
-    // It may have closed all the same, on a machine that gives the processor away just then.
+    // It may have closed nevertheless, if this process was preempted between the signals.
     if ended.status.code() == Some(130) {
         ended.says(&["is aborted", "sheaf verify"]);
     }
     let entries =
         std::fs::read_dir(&run).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    // The third signal may come between the end of a file and that of the run: `sheaf verify` needs the list of ended files then.
+    // The third signal may arrive between the end of a file and that of the run: `sheaf verify` then needs the list of ended files.
     let is_of_events = |name: &String| name.ends_with(".sheaf") || name.ends_with(".files.jsonl");
     let left: Vec<_> = entries.filter(|name| !is_of_events(name) && name != "run.json").collect();
     assert_eq!(left, [] as [String; 0]);

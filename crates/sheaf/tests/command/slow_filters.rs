@@ -1,10 +1,10 @@
-//! Filters that are slow: nothing is lost for it, and the end of a run waits until somebody cuts it.
+//! Slow filters lose no events, and the end of a run waits for them until it is interrupted.
 
 use crate::child::{Place, Running};
 use crate::filters::compile;
 use crate::output::{assert_books_match_files, field, number, verify};
 
-/// Every event takes so long that those which a builder unit has at a time take longer than a silent node is waited for.
+/// Judging the events that a builder unit has at a time takes longer than the patience with silent nodes.
 fn assert_takes_its_time(how: &str) {
     let place = Place::new();
     compile("crates/sheaf/tests/command/slow_filter.c", &place.join("libslow.so"));
@@ -37,8 +37,8 @@ fn a_filter_that_takes_its_time_loses_no_event_in_shared_memory() {
     assert_takes_its_time("--processes --transport shm");
 }
 
-/// Starts a run of ten events whose filter does not return from one call before the file `go` is there. Nobody would wait for it
-/// longer than 50 ms, did it not say that it works.
+/// Starts a run of ten events whose filter does not return from one call before the file `go` exists. The other nodes would give it
+/// up after 50 ms if it did not report that it is working.
 fn start(place: &Place, how: &str) -> Running {
     compile("crates/sheaf/tests/command/waiting_filter.c", &place.join("libwaiting.so"));
     let go = place.join("go");
@@ -63,12 +63,12 @@ fn assert_waits_for_one_call(how: &str) {
 }
 
 #[test]
-fn one_process_waits_for_a_long_call_and_says_so() {
+fn one_process_waits_for_a_long_call_and_reports_that() {
     assert_waits_for_one_call("");
 }
 
 #[test]
-fn many_processes_wait_for_a_long_call_and_say_so() {
+fn many_processes_wait_for_a_long_call_and_report_that() {
     assert_waits_for_one_call("--processes");
 }
 
@@ -98,8 +98,8 @@ fn a_second_interrupt_cuts_a_long_call_in_many_processes() {
     assert_second_interrupt_cuts("--processes");
 }
 
-/// The user says that the filter is quick, which it is not: the builder unit judges on its own thread, and goes on answering between
-/// two events.
+/// The filter is configured as quick, but is not: the builder unit judges on its own thread, and answers messages between two
+/// events.
 #[test]
 fn a_filter_on_the_builder_units_own_thread_may_be_slow() {
     let place = Place::new();

@@ -1,10 +1,10 @@
-//! Events in steps, and triggers that some readout units answer.
+//! Two-step building, and triggers that only some readout units answer.
 
 use crate::child::Place;
 use crate::output::{assert_adds_up, assert_books_match_files, directory, dump, field, number, verify};
 use std::collections::BTreeMap;
 
-/// Four sources of 1000 bytes, each behind a readout unit of its own.
+/// Four sources of 1000 bytes, each with its own readout unit.
 const SOURCES: &str = "[run]\nevents = 1000\nduration_s = 0\n[readout]\ncount = 4\n[builder]\ncount = 2\n\
      check_content = true\n[source.emulated]\nsize = \"fixed\"\nmean_bytes = 1000\n";
 
@@ -36,15 +36,15 @@ fn a_quarter_of_the_data_and_a_rejection_of_ten_leave_a_third_of_the_load() {
     }
 }
 
-/// Number of answers sent more than once because a loaded machine responded late: a run of 1,300 answers needs no
-/// repetition.
+/// Number of answers that may be sent more than once because a loaded machine responded late. Without load, a run of 1,300 answers
+/// needs no repetition.
 fn repeated(summary: &serde_json::Value) -> u64 {
     let resent = field(summary, "counters").get("resent").and_then(serde_json::Value::as_u64).unwrap_or(0);
     resent * 1_000
 }
 
 #[test]
-fn the_summary_says_what_was_requested() {
+fn the_summary_reports_the_requested_data() {
     let place = Place::new();
     let config = place.file(
         "steps.toml",

@@ -1,7 +1,7 @@
-//! Strangers at the doors of a run under way: they get nothing, only the log and a counter notice, and the run goes on.
+//! Strangers at the doors of a run in progress: they get nothing, are only logged and counted, and the run continues.
 //!
-//! While a run takes data somebody comes to a door in each role: without the key, with another key, with another node's certificate,
-//! and with what a true peer said a moment ago. `table` has the test of each combination, and fails where one is missing.
+//! While a run takes data, strangers connect to a door in each role: without the key, with another key, with another node's
+//! certificate, and with recorded messages of a genuine peer. `table` lists the test of each combination, and fails if one is missing.
 
 mod record;
 mod run;
@@ -10,7 +10,7 @@ mod table;
 use run::Run;
 use table::{Door, Evidence, Guise};
 
-/// Makes a test of each attack, and the list of them for the table.
+/// Generates a test of each attack, and the list of attacks for the table.
 macro_rules! attacks {
     ($($(#[$here:meta])* $name:ident: $evidence:ident at $door:ident;)*) => {
         $($(#[$here])* #[test] fn $name() {
@@ -48,7 +48,7 @@ attacks! {
     with_a_recording_among_consumers: Recording at Consumers;
 }
 
-/// Strangers come in all guises to a run that takes data.
+/// Lets strangers in all guises connect to a run that takes data.
 fn attack(door: Door, evidence: Evidence) {
     let guises = table::tried(door, evidence);
     assert!(!guises.is_empty(), "the table says that nobody comes");
@@ -59,7 +59,7 @@ fn attack(door: Door, evidence: Evidence) {
             Guise::Processor | Guise::Consumer => run.replay_guest(*guise),
         }),
         Evidence::NoKey | Evidence::WrongKey | Evidence::OthersCertificate => {
-            // One after the other: on raw Ethernet they would meet, and take a run of their own.
+            // One after the other: on raw Ethernet they would find each other and start a run of their own.
             for guise in &guises {
                 let stranger = run.stranger(*guise);
                 run.turns_away(*guise, stranger);

@@ -1,4 +1,4 @@
-//! Fragment streams made for a test, and copies of streams with records left out.
+//! Fragment streams generated for tests, and copies of streams with records omitted.
 
 use bytes::Bytes;
 use sheaf_store::fragment_stream::{StreamReader, StreamWriter};
@@ -6,7 +6,7 @@ use sheaf_wire::stream_file::{EXTENSION, StreamHeader};
 use sheaf_wire::{EventId, Fragment, RunNumber, SourceId, Timestamp};
 use std::path::{Path, PathBuf};
 
-/// The streams of a directory, by name.
+/// Returns the streams of a directory, by name.
 pub(crate) fn paths(directory: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     let mut paths: Vec<_> = entries.collect();
@@ -39,7 +39,7 @@ pub(crate) fn make(directory: &Path, sources: u32, events: u64) {
     }
 }
 
-/// Copies streams without the records that are not wanted.
+/// Copies streams without unwanted records.
 pub(crate) fn copy(from: &Path, to: &Path, wanted: impl Fn(u32, u64) -> bool) {
     std::fs::create_dir_all(to).unwrap();
     for path in paths(from) {

@@ -6,14 +6,14 @@ use std::process::Command;
 
 const EVENTS: u64 = 2_000;
 
-/// The commands of `docs/howto/tls.md`, as they stand there.
+/// Returns the commands of `docs/howto/tls.md`.
 fn commands() -> Vec<String> {
     let page = include_str!("../../../../docs/howto/tls.md");
     let blocks = page.split("```sh\n").skip(1);
     blocks.filter_map(|block| Some(block.split_once("\n```")?.0.to_owned())).collect()
 }
 
-/// Runs the commands in a directory. False where there is no `openssl`.
+/// Runs the commands in a directory. Returns false if there is no `openssl`.
 fn make_certificates(place: &Place) -> bool {
     if Command::new("openssl").arg("version").output().is_err() {
         println!("skipped: there is no openssl to make certificates with");
@@ -36,7 +36,7 @@ fn config(place: &Place, authority: &str) -> String {
 }
 
 #[test]
-fn the_pages_commands_make_a_key_and_certificates_that_a_run_takes() {
+fn the_pages_commands_create_a_key_and_certificates_that_a_run_accepts() {
     assert_eq!(commands().len(), 4, "one makes a key, and the page promises three for certificates");
     let place = Place::new();
     if !make_certificates(&place) {
@@ -50,12 +50,12 @@ fn the_pages_commands_make_a_key_and_certificates_that_a_run_takes() {
 }
 
 #[test]
-fn a_run_with_a_wrong_authority_does_not_start_and_says_why() {
+fn a_run_with_a_wrong_authority_does_not_start_and_reports_the_reason() {
     let place = Place::new();
     if !make_certificates(&place) {
         return;
     }
-    // A node's certificate is nobody's authority but its own.
+    // A node's certificate is not the authority of other nodes.
     let config = config(&place, "node.pem");
     let said = place.sheaf(&format!("run {config} --readouts 1 --builders 1 --processes"));
     let text = said.exits(1).stderr;

@@ -1,21 +1,21 @@
-//! Recordings of what true peers say.
+//! Recordings of the messages of genuine peers.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-/// No more is recorded of a peer: its greetings, and its first messages.
+/// Maximum number of recorded bytes of a peer: its greetings and its first messages.
 const RECORDED: usize = 4_096;
 
-/// Longest answer that a recording may get: a challenge, or a greeting with a refusal.
+/// Maximum size of an answer to a replayed recording: a challenge, or a greeting with a refusal.
 const ANSWER: usize = 200;
 
-/// A port that carries connections to another, and keeps the first of what callers say. Its threads end with the test's process.
+/// A port that forwards connections to another one, and records the first bytes of callers. Its threads end with the test's process.
 #[derive(Clone, Default)]
 pub(super) struct Recording(Arc<Mutex<Vec<Vec<u8>>>>);
 
 impl Recording {
-    /// Begins at a free port of the host of `to`; returns the recording, and the port.
+    /// Starts on a free port of the host of `to`. Returns the recording and the port.
     pub(super) fn begin(to: SocketAddr) -> (Self, u16) {
         let listener = TcpListener::bind((to.ip(), 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -57,7 +57,8 @@ impl Recording {
         }
     }
 
-    /// Says all of it to a port, each word when the one before is answered: an answer to a greeting comes back, and the end.
+    /// Replays the recording to a port, each message after the answer to the previous one. Only an answer to a greeting and the end
+    /// of the connection may follow.
     pub(super) fn replay(&self, to: SocketAddr, speaks: First) {
         let said = self.0.lock().unwrap().clone();
         assert!(!said.is_empty(), "nothing was recorded");
@@ -77,7 +78,7 @@ impl Recording {
     }
 }
 
-/// Side of a connection that speaks first.
+/// Side of a connection that sends first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum First {
     Caller,

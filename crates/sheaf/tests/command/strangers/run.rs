@@ -1,4 +1,4 @@
-//! A run that takes data while strangers come to its doors.
+//! A run that takes data while strangers connect to its doors.
 
 use super::record::{First, Recording};
 use super::table::{self, Door, Evidence, Guise};
@@ -15,7 +15,7 @@ use std::process::Command;
 /// A node of the run.
 struct Node {
     name: &'static str,
-    /// As the log of others calls it.
+    /// Name in the log of other nodes.
     id: &'static str,
     role: Role,
     more: &'static str,
@@ -28,10 +28,10 @@ const NODES: [Node; 4] = [
     Node { name: "out", id: "out0", role: Role::Output, more: "" },
 ];
 
-/// Host of a stranger on raw Ethernet: each guise has one of its own.
+/// Host of a stranger on raw Ethernet. Each guise has its own.
 const STRANGERS: [&str; 4] = ["s0", "s1", "s2", "s3"];
 
-/// Addresses in a configuration: of the nodes in their order, of the door for processors, and of that for consumers.
+/// Addresses in a configuration: of the nodes in order, of the door for processors, and of that for consumers.
 #[derive(Clone, Copy)]
 pub(super) struct Addresses {
     nodes: [SocketAddr; 4],
@@ -40,7 +40,7 @@ pub(super) struct Addresses {
 }
 
 impl Addresses {
-    /// Ports that were free a moment ago, for either protocol. Each node has a host of its own, which its certificate names.
+    /// Chooses ports that were free a moment ago, for both protocols. Each node has its own host, which its certificate names.
     fn free() -> Self {
         let hosts = [0, 1, 2, 3, 4, 5].map(host);
         let listeners = hosts.map(|host| TcpListener::bind((host, 0)).unwrap());
@@ -57,7 +57,7 @@ fn host(at: u8) -> Ipv4Addr {
     Ipv4Addr::new(127, 0, 0, at + 2)
 }
 
-/// Evidence that a node gives of itself.
+/// Evidence by which a node authenticates.
 #[derive(Clone, Copy)]
 enum Shows {
     Nothing,
@@ -67,10 +67,10 @@ enum Shows {
     Certificate(&'static str),
 }
 
-/// The event manager waits for its nodes while strangers come: minutes, on a busy machine.
+/// Time for which the event manager waits for its nodes while strangers connect: minutes, on a busy machine.
 const START_TIMEOUT_MS: u64 = 600_000;
 
-/// Every node says so when it begins.
+/// Message that every node prints when it begins.
 const BEGINS: &str = " of run 7";
 
 const RUN_KEY: &str = "run.key";
@@ -79,21 +79,21 @@ const OTHER_KEY: &str = "other.key";
 /// A run that takes data.
 pub(super) struct Run {
     place: Place,
-    /// Where strangers work.
+    /// Working directory of strangers.
     elsewhere: Place,
     hosts: Option<Hosts>,
     door: Door,
     evidence: Evidence,
     pub(super) addresses: Addresses,
-    /// By place in [`NODES`].
+    /// Nodes in the order of [`NODES`].
     nodes: Vec<Running>,
-    /// Of each node that calls the event manager, by place in [`NODES`].
+    /// Recordings of each node that calls the event manager, by index in [`NODES`].
     recordings: Vec<Option<Recording>>,
 }
 
 impl Run {
-    /// Starts a run with such a door, at which strangers with such evidence have to be noticed. `None`, and says why, where this
-    /// machine cannot have it.
+    /// Starts a run with this door, which must detect strangers with this evidence. If this machine does not support it, prints the
+    /// reason and returns `None`.
     pub(super) fn start(door: Door, evidence: Evidence) -> Option<Self> {
         let (place, elsewhere) = (Place::new(), Place::new());
         make_key(&place, RUN_KEY, 'a');
@@ -119,8 +119,8 @@ impl Run {
         strangers.into_iter().for_each(end_stranger);
     }
 
-    /// Strangers come to the places of nodes that are not there yet: where a link lives, they are refused for that alone. Returns
-    /// those that cannot be told from whoever is slow to find a place: they must not have found one when the run takes data.
+    /// Lets strangers connect in place of nodes that have not started yet; a live link would be a sufficient reason to refuse them.
+    /// Returns those that cannot be distinguished from slow nodes: they must not have a link when the run takes data.
     fn come_early(&mut self) -> Vec<Running> {
         if matches!(self.door, Door::Farm | Door::Consumers) {
             return Vec::new();
@@ -136,7 +136,7 @@ impl Run {
                     waiting.push(stranger);
                     continue;
                 }
-                // Who has the key answers nobody without it.
+                // A node with the key does not answer nodes without it.
                 Door::Udp | Door::Ethernet => self.nodes[0].wait_until_said(&no_link(role)),
                 _ => stranger.wait_until_said("no link with"),
             }
@@ -170,7 +170,7 @@ impl Run {
         self.place.join(name).display().to_string()
     }
 
-    /// Writes a configuration with this name; returns its path.
+    /// Writes a configuration with this name and returns its path.
     fn configuration(&self, name: &str, shows: Shows, seen: &Addresses, start_timeout_ms: u64) -> String {
         let transport = match self.door {
             Door::TcpRails => "kind = \"tcp\"\nrails = 2",
@@ -199,7 +199,7 @@ impl Run {
         self.place.file(&format!("{name}.toml"), &text).display().to_string()
     }
 
-    /// Lines of `[transport]`.
+    /// Returns the lines of `[transport]`.
     fn lines(&self, shows: Shows) -> String {
         match shows {
             Shows::Nothing => String::new(),
@@ -218,19 +218,19 @@ impl Run {
         files.iter().filter(|(name, _)| name.ends_with(".sheaf")).map(|(_, bytes)| bytes).sum()
     }
 
-    /// Waits until the run has stored more than it has now.
+    /// Waits until the run has stored more events than now.
     pub(super) fn wait_for_events(&self) {
         let before = self.written();
         wait_until("more events are stored", || self.written() > before + 10_000);
     }
 
-    /// A stranger comes in this guise, with the evidence that the run has to see through.
+    /// Starts a stranger in this guise, with evidence that the run must reject.
     pub(super) fn stranger(&self, guise: Guise) -> Running {
         match guise {
             Guise::Node(role) => {
                 let own = Addresses::free();
                 let mut seen = Addresses { farm: own.farm, consumers: own.consumers, ..self.addresses };
-                // Its place is taken: it comes from another.
+                // The address is in use: the stranger uses another one.
                 seen.nodes[place_of(role)] = own.nodes[place_of(role)];
                 if matches!(self.door, Door::Farm | Door::Consumers) {
                     seen.nodes[0] = self.target();
@@ -246,7 +246,7 @@ impl Run {
         self.elsewhere.start(arguments)
     }
 
-    /// Address at which guests come.
+    /// Returns the address at which guests join.
     fn target(&self) -> SocketAddr {
         match self.door {
             Door::Farm => self.addresses.farm,
@@ -255,7 +255,7 @@ impl Run {
         }
     }
 
-    /// Arguments of a guest.
+    /// Returns the arguments of a guest.
     fn shown(&self) -> String {
         match self.evidence {
             Evidence::NoKey | Evidence::Recording => String::new(),
@@ -287,7 +287,7 @@ impl Run {
         }
     }
 
-    /// Waits until the stranger has found out that it gets nothing, or whom it asked that it is a stranger; ends it.
+    /// Waits until the stranger has failed, or the called node has detected it. Then ends it.
     pub(super) fn turns_away(&mut self, guise: Guise, mut stranger: Running) {
         let Guise::Node(role) = guise else {
             return gets_nothing(&stranger.end());
@@ -295,27 +295,27 @@ impl Run {
         let is_manager = role == Role::Manager;
         match self.door {
             Door::Ethernet => self.nodes[usize::from(is_manager)].wait_until_said(&no_link(role)),
-            // Nobody takes datagrams of a node from where it is not, nor has names that are not made of the key.
+            // Datagrams from a wrong address are ignored, and names that are not derived from the key do not exist.
             Door::Udp | Door::Shm => {
                 stranger.wait_until_said(BEGINS);
                 self.wait_for_events();
             }
-            // It is called by nobody.
+            // No node calls it.
             _ if is_manager => {}
-            // These doors expect no nodes: they may hang up before they ask for a proof.
+            // These doors expect no nodes: they may hang up before they request a proof.
             Door::Farm | Door::Consumers => {
                 stranger.wait_until_said_one_of(&["no link with", "has not heard of the event manager"]);
             }
             _ => stranger.wait_until_said("no link with"),
         }
         if !is_manager {
-            // It looks for the event manager until its patience is over.
+            // It searches for the event manager until its patience is exceeded.
             stranger.signal("KILL");
         }
         gets_nothing(&stranger.end());
     }
 
-    /// Replays what was recorded of a node in this role.
+    /// Replays the recording of a node in this role.
     pub(super) fn replay(&mut self, role: Role) {
         let at = place_of(role);
         let recording = self.recordings[at].clone().expect("it is recorded");
@@ -326,7 +326,7 @@ impl Run {
         self.nodes[0].wait_until_said(&no_link(role));
     }
 
-    /// Lets a true guest in over a recorded connection; replays what it said.
+    /// Lets a genuine guest join over a recorded connection, then replays its messages.
     pub(super) fn replay_guest(&mut self, guise: Guise) {
         let target = self.target();
         let speaks = if guise == Guise::Consumer { First::Called } else { First::Caller };
@@ -346,7 +346,7 @@ impl Run {
         }
     }
 
-    /// Ends the run, which has lost nothing and nobody. Returns the counters of all nodes.
+    /// Ends the run, which must have lost no events and no nodes. Returns the counters of all nodes.
     pub(super) fn end(self) -> impl Fn(&str) -> u64 {
         self.wait_for_events();
         self.nodes[0].signal("INT");
@@ -366,7 +366,7 @@ impl Run {
     }
 }
 
-/// Names and sizes of the files in a directory; none where it does not exist.
+/// Returns names and sizes of the files in a directory; none if it does not exist.
 fn files_in(directory: &Path) -> Vec<(String, u64)> {
     let files = std::fs::read_dir(directory).into_iter().flatten().flatten();
     files
@@ -374,7 +374,7 @@ fn files_in(directory: &Path) -> Vec<(String, u64)> {
         .collect()
 }
 
-/// Words of a node that refuses one of this role.
+/// Returns the message of a node that refuses one of this role.
 fn no_link(role: Role) -> String {
     format!("no link with {}", NODES[place_of(role)].id)
 }
@@ -388,7 +388,7 @@ fn end_stranger(stranger: Running) {
     gets_nothing(&stranger.end());
 }
 
-/// A stranger fails, or was killed, and has printed no event.
+/// Checks that a stranger has failed or was killed, and has printed no event.
 #[track_caller]
 fn gets_nothing(ended: &Ended) {
     assert!(!ended.status.success(), "{}", ended.stderr);
@@ -400,7 +400,7 @@ fn make_key(place: &Place, name: &str, digit: char) {
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
 }
 
-/// A certificate of the authority for each node, with its name and its host. False where there is no `openssl`.
+/// Creates a certificate of the authority for each node, with its name and its host. Returns false if there is no `openssl`.
 fn make_certificates(place: &Place) -> bool {
     let run = |command: String| {
         let done = Command::new("sh").args(["-c", &command]).current_dir(place.path()).output().unwrap();
@@ -413,7 +413,7 @@ fn make_certificates(place: &Place) -> bool {
     let new = "openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes";
     run(format!("{new} -x509 -days 2 -subj /CN=authority -keyout authority.key -out authority.pem"));
     for (at, Node { name, .. }) in (0..).zip(&NODES) {
-        // Processors check that who is called has a certificate for its address.
+        // Processors check that the called side has a certificate for its address.
         let farm = if *name == "bu" { format!(",IP:{}", host(4)) } else { String::new() };
         let host = host(at);
         run(format!(

@@ -1,4 +1,4 @@
-//! Who comes as what, to which door, with what to show for it; and the test of each combination.
+//! Combinations of guise, door and evidence of strangers, and the test of each combination.
 
 use super::ATTACKS;
 use sheaf_config::TransportKind;
@@ -15,7 +15,7 @@ pub(super) enum Guise {
 }
 
 impl Guise {
-    /// Role of a node that calls others.
+    /// Returns the role of a node that calls others.
     pub(super) fn caller(self) -> Option<Role> {
         match self {
             Self::Node(role) => Some(role).filter(|role| *role != Role::Manager),
@@ -48,20 +48,20 @@ pub(super) enum Door {
 pub(super) enum Evidence {
     NoKey,
     WrongKey,
-    /// A certificate of the authority that is another node's.
+    /// Certificate of the authority for another node.
     OthersCertificate,
-    /// Bytes that a true peer said a moment ago.
+    /// Bytes that a genuine peer sent a moment ago.
     Recording,
 }
 
 /// Test of one combination.
 #[derive(Clone, Copy, Debug)]
 enum Cell {
-    /// One of [`ATTACKS`] tries it in a whole run.
+    /// One of [`ATTACKS`] tests it in a whole run.
     Tried,
-    /// This test function of another crate tries it.
+    /// This test function of another crate tests it.
     Elsewhere(&'static str),
-    /// It cannot be tried, for this reason.
+    /// It cannot be tested, for this reason.
     Impossible(&'static str),
 }
 
@@ -90,7 +90,7 @@ const DOORS: [Door; 10] = [
 const EVIDENCE: [Evidence; 4] =
     [Evidence::NoKey, Evidence::WrongKey, Evidence::OthersCertificate, Evidence::Recording];
 
-/// Doors that nodes have where the transport is of this kind. A new kind does not compile without its doors.
+/// Returns the doors of nodes with this kind of transport. A new kind does not compile without its doors.
 fn doors_of(kind: TransportKind) -> &'static [Door] {
     match kind {
         TransportKind::Memory => &[],
@@ -110,9 +110,9 @@ fn cell(guise: Guise, door: Door, evidence: Evidence) -> Cell {
         Door::Shm => at_a_node_in_shared_memory(guise, evidence),
         Door::Farm => at_the_farm(guise, evidence),
         Door::Consumers => at_the_consumers(guise, evidence),
-        // The kernel names the user at the other end; what the caller says of itself does not matter.
+        // The kernel identifies the user at the other end; the caller's own statements do not matter.
         Door::FarmSocket => Cell::Elsewhere("callers_that_are_not_let_in_are_counted_by_reason"),
-        Door::ConsumersSocket => Cell::Elsewhere("what_a_run_writes_is_for_whom_the_configuration_says"),
+        Door::ConsumersSocket => Cell::Elsewhere("permissions_of_a_runs_files_follow_the_configuration"),
     }
 }
 
@@ -154,7 +154,7 @@ fn at_a_node_in_shared_memory(guise: Guise, evidence: Evidence) -> Cell {
             Cell::Impossible("it joins at a socket of its own, not at that of a node")
         }
         (_, Evidence::OthersCertificate) => Cell::Impossible("there is no TLS within a host"),
-        // A greeting proves nothing there: the kernel names the user at the other end.
+        // A greeting proves nothing there: the kernel identifies the user at the other end.
         (_, Evidence::Recording) => Cell::Elsewhere("a_process_of_another_user_is_not_let_in"),
         (_, Evidence::NoKey | Evidence::WrongKey) => Cell::Tried,
     }
@@ -187,10 +187,10 @@ pub(super) fn tried(door: Door, evidence: Evidence) -> Vec<Guise> {
     GUISES.into_iter().filter(is_tried).collect()
 }
 
-/// Counter that counts a stranger who was turned away; `None` where it finds nobody to be turned away by.
+/// Returns the counter of refused strangers; `None` if the stranger reaches no node that could refuse it.
 pub(super) fn counter(guise: Guise, door: Door, evidence: Evidence) -> Option<&'static str> {
     match (door, guise) {
-        // The node whose greeting it is has a link that lives.
+        // The node whose greeting is replayed has a live link.
         (Door::Tcp, _) if evidence == Evidence::Recording => Some("refused_links"),
         (Door::Farm, _) => Some("farm_callers_refused"),
         (Door::Consumers, _) => Some("consumers_wrong_key"),
