@@ -9,8 +9,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// A process that another test starts while a script is being written inherits the open file, and the script is then
-/// "busy" when it should run: so one at a time.
+/// Serialises the tests: a process that another test starts while a script is being written inherits the open file, and starting the
+/// script then fails with "text file busy".
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// Runs the import with `script` as the interpreter.

@@ -32,7 +32,7 @@ fn km3net(file: &str, truth_file: &str, run: u32, slices: &[u64]) {
     let report = &imported.report;
     assert_eq!((report.run, report.sources, report.events), (run, 69, slices.len() as u64));
     assert_eq!((report.events_incomplete, report.fragments_repeated), (0, 0));
-    // Slices are out of order in the file, and stay so in every stream.
+    // Slices are out of order in the file, and remain so in every stream.
     for fragments in imported.sources.values() {
         let order: Vec<u64> = fragments.iter().map(|fragment| fragment.event).collect();
         assert_eq!(order, slices);

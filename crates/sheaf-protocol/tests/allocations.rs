@@ -1,7 +1,7 @@
-//! Counts the allocations of the roles for each fragment in a steady state: lists, slots and cells are used again.
+//! Counts the allocations of the roles per fragment in a steady state, in which lists, slots and cells are reused.
 //!
-//! A binary of its own, because it counts what the whole process allocates, and one test, because tests of a binary run
-//! beside each other.
+//! A separate binary, because allocations of the whole process are counted, and a single test, because tests of a binary run in
+//! parallel.
 
 #![allow(unsafe_code, reason = "the allocator that counts passes every call on")]
 
@@ -22,18 +22,18 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The allocations of a fragment that a steady state may have: this is the figure of ARCHITECTURE.md. All that remains is for
-/// messages, which share out to the fragments in them.
+/// Maximum number of allocations per fragment in a steady state, as stated in ARCHITECTURE.md. The remaining allocations are for
+/// messages, each of which contains many fragments.
 const ALLOCATIONS_A_FRAGMENT: f64 = 0.03;
 
 const READOUTS: u16 = 2;
 const BUILDERS: u16 = 2;
-/// Sources of each readout unit.
+/// Number of sources of each readout unit.
 const SOURCES: u32 = 4;
-/// Fragments of each source that are offered at a time.
+/// Number of fragments that each source offers at a time.
 const OFFERED: u64 = 64;
 
-/// Events before the count: after these no list grows any more.
+/// Number of events before counting begins. After these, no list grows any more.
 const WARM_UP: u64 = 50_000;
 const COUNTED: u64 = 50_000;
 
@@ -41,12 +41,12 @@ const PATIENCE: Patience = Patience { absence: Nanos::from_secs(10), silence: Na
 const CHANNEL: ChannelTimes =
     ChannelTimes { retransmit: Nanos::from_secs(1), acknowledge: Nanos::from_millis(10) };
 
-/// The system's allocator, with a count of its calls for memory.
+/// The system's allocator, with a counter of allocations.
 struct Counting;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
-// SAFETY: every call goes to the system's allocator with the arguments that came, and its answer comes back.
+// SAFETY: every call is forwarded to the system's allocator with unchanged arguments, and its result is returned.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
@@ -55,7 +55,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: `memory` is of `alloc` or `realloc` here, which are the system's.
+        // SAFETY: `memory` is from `alloc` or `realloc` of this allocator, which are the system's.
         unsafe { System.dealloc(memory, layout) }
     }
 
@@ -69,7 +69,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// A payload that is only a size.
+/// A payload without data, only with a size.
 #[derive(Clone, Debug)]
 struct Size(usize);
 
@@ -80,7 +80,7 @@ impl Payload for Size {
 }
 
 #[test]
-fn a_fragment_in_a_steady_state_costs_nearly_no_allocation() {
+fn a_fragment_in_a_steady_state_needs_almost_no_allocation() {
     let mut run = Run::new();
     run.build(WARM_UP);
     let before = ALLOCATIONS.load(Ordering::Relaxed);
@@ -95,13 +95,13 @@ fn a_fragment_in_a_steady_state_costs_nearly_no_allocation() {
     assert!(allocations > 0, "messages are allocated, so that a count of nothing would be wrong");
 }
 
-/// All roles, and messages on their way, which arrive at once and in order.
+/// All roles, and messages in transit, which arrive at once and in order.
 struct Run {
     now: Timestamp,
     manager: EventManager<Size>,
     readouts: Vec<ReadoutUnit<Size>>,
     builders: Vec<BuilderUnit<Size>>,
-    /// The event that each source of each readout unit gives next.
+    /// Next event of each source of each readout unit.
     next: Vec<Vec<u64>>,
     fragments: Vec<Fragment<Size>>,
     on_their_way: VecDeque<(NodeId, Message<Size>)>,
@@ -129,7 +129,7 @@ impl Run {
         self.manager.tallies().stored
     }
 
-    /// Goes on until so many events are stored.
+    /// Continues until this many events are stored.
     fn build(&mut self, events: u64) {
         let mut rounds = 0;
         while self.stored() < events {
@@ -139,7 +139,7 @@ impl Run {
         }
     }
 
-    /// Every node does what it can; a driver does as much between two looks at the clock.
+    /// Runs every node until it is idle, as a driver does between two readings of the clock.
     fn round(&mut self) {
         self.now += Nanos::from_micros(20);
         self.offer();
@@ -178,7 +178,7 @@ impl Run {
         }
     }
 
-    /// Every source offers its next fragments; what is refused comes again.
+    /// Lets every source offer its next fragments. Refused fragments are offered again.
     fn offer(&mut self) {
         for (index, readout) in self.readouts.iter_mut().enumerate() {
             for (source, next) in self.next[index].iter_mut().enumerate() {

@@ -1,4 +1,4 @@
-//! The configuration as its users meet it: defaults, messages, and properties.
+//! Integration tests of the configuration: defaults, messages, and properties.
 
 mod defaults;
 mod messages;

@@ -280,7 +280,7 @@ error: `builder.memory_bytes` is 0x10
     );
 }
 
-/// Rather than run at another rate than was asked for.
+/// A rate without a mode is refused instead of running at another rate.
 #[test]
 fn a_rate_without_a_mode_that_has_one() {
     let text = parse("[trigger]\nrate_hz = 500.0\n").unwrap_err().to_string();
@@ -764,7 +764,7 @@ fn of_very_many_errors_the_first_are_shown_and_the_rest_counted() {
     assert_eq!(errors.errors()[0].line(), Some(1));
     assert!(errors.to_string().ends_with("\n\nerror: 250 more errors are not shown"));
 
-    // Each of them in a very long line: to look all of them up would take minutes.
+    // Each of them is in a very long line: locating all of them would take minutes.
     let text = format!("run = {{{}}}\n", "number = 1,".repeat(80_000));
     let errors = parse(&text).unwrap_err();
     assert_eq!(errors.errors().len(), 50);

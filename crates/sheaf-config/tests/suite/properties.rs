@@ -9,7 +9,7 @@ use sheaf_config::{
 use sheaf_wire::{ByteCount, EventId, Nanos, Role, RunNumber, SourceId, TriggerType};
 use std::collections::BTreeSet;
 
-/// A file with most of what a file can have, valid as it is.
+/// A valid file with most of the possible tables and keys.
 const FILE: &str = r#"
 [run]
 number = 7
@@ -67,7 +67,7 @@ role = "builder"
 address = "[::1]:7001"
 "#;
 
-/// Pieces that make a file wrong in interesting ways.
+/// Fragments of text that make a file invalid in interesting ways.
 const PIECES: &[&str] = &[
     "[",
     "]",
@@ -173,7 +173,7 @@ proptest! {
             for error in errors.errors() {
                 let line = error.line();
                 prop_assert!(line.is_none_or(|line| (1..=lines).contains(&line)), "{error}");
-                // A place in the file, but for what the file lacks as a whole.
+                // A position in the file, except for errors of the file as a whole.
                 prop_assert!(line.is_some() || error.to_string().contains("--> run.toml"), "{error}");
             }
         }
@@ -219,7 +219,7 @@ proptest! {
         let names: BTreeSet<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
         prop_assert_eq!(names.len(), nodes.len());
 
-        // A child process that is given the resolved nodes has the same.
+        // A child process gets the same result from the resolved nodes.
         let mut listed = config.clone();
         listed.set_nodes(&nodes);
         let child = Config::parse(&listed.to_toml(), "child.toml")?;
@@ -235,7 +235,7 @@ fn bytes(from: u64, to: u64) -> impl Strategy<Value = ByteCount> {
     (from..=to).prop_map(ByteCount)
 }
 
-/// Valid configurations that differ from the default in many knobs of every type.
+/// Generates valid configurations that differ from the default in many keys of every type.
 fn config() -> impl Strategy<Value = Config> {
     (sources(), times(), sizes(), words(), places(), nodes(), streams(), building()).prop_map(|changes| {
         let (sources, times, sizes, words, places, nodes, streams, building) = changes;
@@ -367,7 +367,7 @@ fn words() -> impl Strategy<Value = Change> {
     )
 }
 
-/// Where threads run.
+/// Generates the placement of threads.
 fn places() -> impl Strategy<Value = Change> {
     let cpus = || prop::collection::btree_set(0..1_024_usize, 0..6);
     let priority = || prop::option::of(1..=99_u8);
@@ -391,7 +391,7 @@ fn places() -> impl Strategy<Value = Change> {
     )
 }
 
-/// Tags, and streams that take some of them.
+/// Generates tags, and streams that contain some of them.
 fn streams() -> impl Strategy<Value = Change> {
     let tags = prop::collection::btree_set("[A-Za-z0-9][A-Za-z0-9_-]{0,31}", 0..12);
     let own =
@@ -415,7 +415,7 @@ fn streams() -> impl Strategy<Value = Change> {
     })
 }
 
-/// Steps, and types of triggers, where both may be.
+/// Generates steps and types of triggers, if both are possible.
 fn building() -> impl Strategy<Value = Change> {
     let first_step = prop::collection::btree_set(0..=u32::MAX, 0..9);
     let types = prop::collection::btree_map("[a-z][a-z0-9-]{0,31}", (1..=9_u32, any::<bool>()), 0..5);
@@ -442,7 +442,7 @@ fn building() -> impl Strategy<Value = Change> {
     })
 }
 
-/// No listed nodes, or some whose readout units list sources of irregular numbering.
+/// Generates no listed nodes, or nodes whose readout units list sources with irregular numbers.
 fn nodes() -> impl Strategy<Value = Change> {
     let ids = prop::collection::btree_set(0..=u32::MAX, 6..60);
     let cpu = prop::collection::btree_set(0..1_024_usize, 0..6);

@@ -1,5 +1,5 @@
-//! Recovery over raw Ethernet keeps the contract of an endpoint: hosts are network namespaces, a bridge is their switch. All
-//! of it is skipped, with the reason, where these cannot be made.
+//! Recovery over raw Ethernet meets the contract of an endpoint. Hosts are network namespaces, connected by a bridge. The tests are
+//! skipped, with the reason, if these cannot be created.
 use crate::settings;
 use sheaf_conformance::namespaces::{inside, ip_batch, sweep};
 use sheaf_conformance::{Lab, Limits};
@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// All namespaces of these tests are called so, with the number of the process behind it.
+/// Prefix of the names of all namespaces of these tests, followed by the process id.
 const PREFIX: &str = "sheaf-node-test-";
 
 /// Returns whether namespaces, bridges and packet sockets are available; prints the reason if not. First removes the
@@ -32,7 +32,7 @@ fn is_possible() -> bool {
     })
 }
 
-/// Hosts on a switch, for each rail one: removed with the value.
+/// Hosts with one switch for each rail. Removed when dropped.
 struct Switch {
     name: String,
     hosts: usize,
@@ -142,7 +142,7 @@ impl EthernetLab {
     }
 }
 
-/// A module with the whole suite.
+/// Generates a module with the whole suite.
 macro_rules! suite {
     ($module:ident, $lab:ident, $rails:expr, $mtu:expr, $loss:expr) => {
         mod $module {

@@ -13,7 +13,7 @@ use sheaf_conformance::Limits;
 use sheaf_datagram::lossy::LossySettings;
 use sheaf_wire::{ByteCount, Nanos};
 
-/// Settings for a network of the suite. Blocks are small, so that frames meet their ends, and some frames are larger than one.
+/// Settings for a network of the suite. Blocks are small, so that frames cross their ends, and some frames are larger than a block.
 fn settings(limits: Limits) -> LossySettings {
     LossySettings {
         max_frame_bytes: limits.max_frame_bytes,

@@ -1,4 +1,4 @@
-//! Recovery over UDP keeps the contract of an endpoint, on a network that loses nothing and on one that does.
+//! Recovery over UDP meets the contract of an endpoint, on networks with and without loss.
 
 use crate::settings;
 use sheaf_conformance::{Lab, Limits};
@@ -14,7 +14,7 @@ struct UdpLab {
     nodes: Vec<NodeId>,
     /// The addresses of each node, by rail.
     addresses: Vec<Vec<SocketAddr>>,
-    /// The sockets of nodes that have not started yet: their ports are taken.
+    /// Sockets of nodes that have not started yet, so that their ports stay reserved.
     reserved: Vec<Option<Vec<UdpSocket>>>,
     settings: LossySettings,
     mtu_bytes: usize,
@@ -44,7 +44,7 @@ impl UdpLab {
         let again = |address: &SocketAddr| UdpSocket::bind(address).expect("its old port");
         let sockets = self.reserved[place].take();
         let sockets = sockets.unwrap_or_else(|| self.addresses[place].iter().map(again).collect());
-        // Of the later one of two, the address is not configured: it is learned.
+        // The address of the later one of two nodes is not configured but learned.
         let peers = self.nodes.iter().zip(&self.addresses).enumerate().filter(|(other, _)| *other != place);
         let peers: Vec<UdpPeer> = peers
             .map(|(other, (node, addresses))| UdpPeer {
@@ -63,7 +63,7 @@ impl UdpLab {
     }
 }
 
-/// A module with the whole suite.
+/// Generates a module with the whole suite.
 macro_rules! suite {
     ($module:ident, $lab:ident, $hosts:expr, $mtu:expr, $loss:expr) => {
         mod $module {

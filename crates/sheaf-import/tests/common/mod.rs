@@ -10,7 +10,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// The folder of a data set, or `None` and a printed reason.
+/// Returns the folder of a data set. If it is absent, prints the reason and returns `None`.
 pub(crate) fn data(set: &str) -> Option<PathBuf> {
     let root = std::env::var_os("SHEAF_DATA")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"), PathBuf::from);
@@ -76,7 +76,7 @@ impl Imported {
         self.sources[&source].iter().find(|fragment| fragment.event == event).expect("the fragment is there")
     }
 
-    /// Every fragment of the truth is here once, and no other.
+    /// Checks that every fragment of the reference occurs exactly once, and no other.
     pub(crate) fn assert_is_exactly(&self, truth: impl Iterator<Item = Truth>) {
         let found = self.sources.iter().flat_map(|(&source, fragments)| {
             fragments.iter().map(move |fragment| Truth {
@@ -89,7 +89,7 @@ impl Imported {
         assert_same(found.collect(), truth.collect());
     }
 
-    /// Every (event, size, CRC-32) of the truth is here as often as there, and no other; for a truth without sources.
+    /// Checks that every (event, size, CRC-32) occurs as often as in the reference, and no other. For a reference without sources.
     pub(crate) fn assert_has_exactly_the_payloads(&self, truth: impl Iterator<Item = (u64, u64, u32)>) {
         let found = self.sources.values().flatten();
         let found = found.map(|fragment| (fragment.event, fragment.bytes, fragment.crc32));
@@ -114,8 +114,8 @@ fn assert_same<T: Ord + Debug>(mut found: Vec<T>, mut expected: Vec<T>) {
     assert_eq!(found.len(), expected.len());
 }
 
-/// Imports into a directory of its own. `None` and a printed reason where Python or a package is absent; any other
-/// failure is the test's.
+/// Imports into a directory of its own. If Python or a package is absent, prints the reason and returns `None`. Any other failure
+/// fails the test.
 pub(crate) fn import_or_skip(format: Format, files: &[PathBuf]) -> Option<Imported> {
     let folder = tempfile::tempdir().unwrap();
     let directory = folder.path().join("out");

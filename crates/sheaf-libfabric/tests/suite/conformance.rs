@@ -1,4 +1,4 @@
-//! The transport over libfabric keeps the contract, on each provider that this machine has.
+//! The transport over libfabric meets the contract, on each provider that this machine has.
 
 use sheaf_conformance::{Lab, Limits};
 use sheaf_libfabric::{LibfabricEndpoint, LibfabricError, LibfabricOptions, LibfabricSettings};
@@ -6,12 +6,12 @@ use sheaf_tcp::PeerAddress;
 use sheaf_wire::{ByteCount, Nanos, NodeId, RunNumber, SessionId};
 use std::net::{SocketAddr, TcpListener};
 
-/// Nodes on this machine that meet on loopback; of two, the one that was named later calls.
+/// Nodes on this machine that meet on loopback. Of two nodes, the later one in the list calls.
 struct LibfabricLab {
     provider: &'static str,
     nodes: Vec<NodeId>,
     addresses: Vec<SocketAddr>,
-    /// The listeners of nodes that have not started yet: their ports are taken.
+    /// Listeners of nodes that have not started yet, so that their ports stay reserved.
     reserved: Vec<Option<TcpListener>>,
     settings: LibfabricSettings,
     sessions: u64,
@@ -31,7 +31,7 @@ impl LibfabricLab {
                 max_frame_bytes: limits.max_frame_bytes,
                 queue_frames: limits.queue_frames,
                 queue_bytes: limits.queue_bytes,
-                // Small, so that frames need several messages, and credit runs out.
+                // Small, so that frames need several messages, and credit is exhausted.
                 message_bytes: ByteCount::kib(16),
                 window: 24,
                 receive_bytes: ByteCount::mib(16),
@@ -65,7 +65,7 @@ impl LibfabricLab {
         })
     }
 
-    /// Whether this machine has the provider; if not, prints why.
+    /// Returns whether this machine has the provider. If not, prints the reason.
     #[expect(clippy::print_stderr, reason = "a test that is skipped says why")]
     fn is_there(provider: &'static str) -> bool {
         let node = NodeId::readout(0);
@@ -80,7 +80,7 @@ impl LibfabricLab {
     }
 }
 
-/// A module with the whole suite.
+/// Generates a module with the whole suite.
 macro_rules! suite {
     ($module:ident, $lab:ident, $provider:literal) => {
         mod $module {

@@ -1,4 +1,4 @@
-//! libfabric as its users meet it.
+//! Integration tests of libfabric.
 
 #![cfg(all(feature = "libfabric", target_os = "linux"))]
 #![allow(clippy::unwrap_used, reason = "a test stops where its arrangement fails")]

@@ -1,4 +1,4 @@
-//! The three agents together, over the memory transport, in one thread and under a clock that only the test turns: one
+//! The three agents together, over the memory transport, in one thread and with a clock that only the test advances: one
 //! readout unit, one builder unit, one event manager.
 
 mod outbox;
@@ -30,7 +30,7 @@ fn a_run_ends_by_itself_with_every_event_stored_in_order() {
 
 #[test]
 fn rejected_events_keep_their_place_among_stored_ones() {
-    // What is stored becomes durable late: the decisions behind it wait, in order.
+    // Stored events become durable late, and the decisions after them wait in order.
     let mut world = World::new(|setup| {
         setup.filter = Box::new(Prescale { factor: 3 });
         setup.durable_every = 5;
@@ -45,7 +45,7 @@ fn rejected_events_keep_their_place_among_stored_ones() {
     assert!(ledger.is_balanced());
 }
 
-/// An event is booked as stored when the output says that it is as durable as configured, not before.
+/// An event is booked as stored only when the output reports that it is as durable as configured.
 #[test]
 fn an_event_counts_as_stored_when_it_is_durable() {
     let mut world = World::new(|setup| setup.durable_every = 7);
@@ -72,7 +72,7 @@ fn an_event_with_wrong_content_is_dropped_by_name() {
     assert_eq!(world.builder_report().bad_events, 2);
 }
 
-/// Fails at every fifth event, rejects those behind them, and wants those behind these in a stream that leaves them out.
+/// Fails for every fifth event, rejects the next one, and tags the one after that for a stream that omits it.
 struct Failing;
 
 impl Filter for Failing {
@@ -109,7 +109,7 @@ fn a_rejected_event_does_not_wait_for_the_disk_behind_stored_ones() {
         setup.filter = Box::new(Failing);
         setup.durable_every = u32::MAX;
     });
-    // Event 0 is stored, and its disk takes its time.
+    // Event 0 is to be stored, and its disk is slow.
     world.run_until(|world| world.gauges.snapshot().ended >= 8);
     assert_eq!(world.disk().durable(), 0);
     world.disk().durable_every = 1;
@@ -119,7 +119,7 @@ fn a_rejected_event_does_not_wait_for_the_disk_behind_stored_ones() {
 }
 
 #[test]
-fn without_the_check_content_is_nobodys_business() {
+fn content_is_ignored_without_the_check() {
     let mut world = World::new(|setup| setup.damaged = vec![7]);
     world.run_to_end();
     assert_eq!(world.report().ledger.stored, EVENTS);
@@ -127,7 +127,7 @@ fn without_the_check_content_is_nobodys_business() {
 }
 
 #[test]
-fn an_interrupt_lets_what_is_in_flight_end() {
+fn an_interrupt_lets_events_in_flight_end() {
     let mut world = World::new(|setup| setup.events = None);
     world.run_until(|world| world.disk().events().len() > 50);
     world.interrupt();
@@ -175,7 +175,7 @@ fn nodes_without_an_event_manager_give_up() {
 }
 
 #[test]
-fn an_event_manager_without_builders_says_who_is_absent() {
+fn an_event_manager_without_builders_names_the_absent_nodes() {
     let mut world = World::new(|_| {});
     world.kill(NodeId::builder(0));
     world.run_to_end();
@@ -183,7 +183,7 @@ fn an_event_manager_without_builders_says_who_is_absent() {
     assert_eq!(world.report().imbalances(1), [""; 0], "a run that did not begin owes no books");
 }
 
-/// The run goes on without it, event by event; what it knew is lost.
+/// The run continues without the readout unit; its fragments and books are lost.
 #[test]
 fn a_readout_unit_that_dies_leaves_a_gap_in_the_books() {
     let mut world = World::new(|setup| setup.events = None);

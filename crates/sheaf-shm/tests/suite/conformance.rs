@@ -1,14 +1,14 @@
-//! The shared-memory transport keeps the contract.
+//! The shared-memory transport meets the contract.
 
 use sheaf_conformance::{Lab, Limits};
 use sheaf_shm::{Arena, ShmEndpoint, ShmOptions, ShmPeer, ShmSettings};
 use sheaf_wire::{ByteCount, Nanos, NodeId, RunNumber, SessionId};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Nodes of this process, as strange to each other as nodes of several; of two, the one that was named later calls.
+/// Nodes of this process, isolated from each other like nodes of several processes. Of two nodes, the later one in the list calls.
 struct ShmLab {
     nodes: Vec<NodeId>,
-    /// Differs between labs of this machine.
+    /// Unique among the labs of this machine.
     name: String,
     settings: ShmSettings,
     sessions: u64,
@@ -33,7 +33,7 @@ impl Lab for ShmLab {
                 max_frame_bytes: limits.max_frame_bytes,
                 queue_frames: limits.queue_frames,
                 queue_bytes: limits.queue_bytes,
-                // Small, so that frames meet the ends of blocks, some are larger than one, and memory runs out.
+                // Small, so that frames cross the ends of blocks, some are larger than a block, and memory is exhausted.
                 block_bytes: ByteCount::kib(64),
                 blocks: 16,
                 retry_min: Nanos::from_millis(1),

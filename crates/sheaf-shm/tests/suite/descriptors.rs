@@ -1,6 +1,6 @@
 //! A process without free file descriptors does not spin, and accepts callers when it has some again.
 //!
-//! In a process of its own, because it uses up the descriptors of the whole process.
+//! In its own process, because the test exhausts the descriptors of the whole process.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sheaf_conformance::{WATCHDOG, alone};

@@ -1,4 +1,4 @@
-//! Shared memory as its users meet it: the conformance suite, and real processes and limits.
+//! Integration tests of shared memory: the conformance suite, and real processes and limits.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where its arrangement fails")]
 

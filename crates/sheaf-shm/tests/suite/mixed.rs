@@ -1,4 +1,4 @@
-//! An endpoint of two transports keeps the contract of one.
+//! An endpoint that combines two transports meets the contract.
 
 use sheaf_conformance::{Lab, Limits};
 use sheaf_shm::{Arena, ShmEndpoint, ShmOptions, ShmPeer, ShmSettings};
@@ -7,8 +7,8 @@ use sheaf_transport::mixed::{MixedEndpoint, MixedError};
 use sheaf_wire::{ByteCount, Nanos, NodeId, RunNumber, SessionId};
 use std::net::{SocketAddr, TcpListener};
 
-/// Nodes on two hosts, as it were: two nodes share memory if their places in the list, and `FIRST`, add up to an even
-/// number; the others talk over loopback. Of two, the one that was named later calls.
+/// Nodes as on two hosts: two nodes share memory if the sum of their positions in the list and `FIRST` is even; others communicate
+/// over loopback. Of two nodes, the later one in the list calls.
 struct MixedLab<const FIRST: usize> {
     nodes: Vec<NodeId>,
     addresses: Vec<SocketAddr>,

@@ -1,6 +1,6 @@
 //! Two real processes that share memory, and the effects of killing one of them.
 //!
-//! The other process is this test program again; its environment makes it a node ([`the_other_process`]).
+//! The other process is a second instance of this test program. Its environment makes it a node ([`the_other_process`]).
 
 use bytes::Bytes;
 use rustix::process::{Pid, Signal, kill_process};
@@ -16,7 +16,7 @@ use std::time::Instant;
 const HERE: NodeId = NodeId::readout(0);
 const THERE: NodeId = NodeId::builder(0);
 
-/// Set for the other process: its task, its session, and the name under which it finds this one.
+/// Environment variables of the other process: its task, its session, and the name by which it finds this one.
 const TASK: &str = "SHEAF_TEST_SHM_TASK";
 const PAYLOAD: usize = 3000;
 
@@ -69,7 +69,7 @@ impl Drop for Other {
     }
 }
 
-/// Not a test of its own: the other process of the tests below.
+/// Not a test itself, but the other process of the tests below.
 #[test]
 fn the_other_process() {
     let Ok(task) = std::env::var(TASK) else { return };
@@ -84,7 +84,7 @@ fn the_other_process() {
     }
 }
 
-/// Sends numbered payload from its arena, without end.
+/// Sends numbered payload from its arena endlessly.
 fn flood(endpoint: &mut ShmEndpoint, arena: &Arena) {
     let mut pool = Pool::with_memory(arena.lender(), 64 << 10, 16);
     let mut block = None;
@@ -114,7 +114,7 @@ fn flood(endpoint: &mut ShmEndpoint, arena: &Arena) {
     }
 }
 
-/// Sends every frame back, until the other closes.
+/// Returns every frame to the sender, until the other side closes.
 fn echo(endpoint: &mut ShmEndpoint) {
     loop {
         match next(endpoint) {
@@ -126,7 +126,7 @@ fn echo(endpoint: &mut ShmEndpoint) {
     }
 }
 
-/// The next event; sleeps until it comes.
+/// Sleeps until there is an event, and returns it.
 fn next(endpoint: &mut ShmEndpoint) -> Event {
     let start = Instant::now();
     loop {
@@ -143,7 +143,7 @@ fn until(endpoint: &mut ShmEndpoint, holds: impl Fn(&Event) -> bool) {
     assert!(holds(&event), "{event:?}");
 }
 
-/// Checks a frame of the flood; gives its number.
+/// Checks a frame of the flood and returns its number.
 fn check(frame: &Frame) -> u64 {
     let number = u64::from_le_bytes(frame.head[..].try_into().expect("a number"));
     let payload = &frame.payload[0];
@@ -203,14 +203,14 @@ fn a_process_that_is_killed_leaves_a_beginning_without_gaps_and_its_next_life_is
         }
         assert!(number >= 1000);
     }
-    // Its memory exists as long as any handle does.
+    // Its memory exists as long as any handle to it.
     for frame in &kept {
         check(frame);
     }
     assert_eq!(endpoint.stats().bytes_copied, 0, "payload was read in place");
 }
 
-/// Nothing that a later start could trip over: the name of a node that was killed is free, and no file has its memory.
+/// A killed node leaves nothing that could disturb a later start: its name is free, and no file contains its memory.
 #[test]
 fn a_node_that_is_killed_leaves_nothing_behind() {
     let name = name();

@@ -1,5 +1,5 @@
-//! The pages in `docs/reference` tell the truth: their tables have the fields of the layouts, their examples are what
-//! the writers write, and their Python readers read it.
+//! The pages in `docs/reference` agree with the code: their tables have the fields of the layouts, their examples equal the writers'
+//! output, and their Python readers can read the examples.
 
 use bytes::Bytes;
 use sheaf_store::event_file::{EventFileWriter, WriterOptions};
@@ -20,14 +20,14 @@ fn page(name: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The content of the fenced block that begins with `fence`.
+/// Returns the content of the fenced block that begins with `fence`.
 fn block<'a>(page: &'a str, fence: &str) -> &'a str {
     let start = page.find(&format!("```{fence}\n")).unwrap_or_else(|| panic!("no block {fence}"));
     let content = &page[start + fence.len() + 4..];
     &content[..content.find("```").unwrap()]
 }
 
-/// As `hexdump -C` prints it.
+/// Formats bytes as `hexdump -C`.
 fn hex(bytes: &[u8]) -> String {
     let mut text = String::new();
     for (line, chunk) in bytes.chunks(16).enumerate() {

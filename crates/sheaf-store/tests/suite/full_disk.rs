@@ -1,4 +1,4 @@
-//! A real file system that is full: skipped where this process may not mount one.
+//! A real file system that is full. Skipped if this process is not permitted to mount one.
 
 use bytes::Bytes;
 use sheaf_store::event_file::{EventFileReader, EventFileWriter, EventWriteError, WriterOptions};
@@ -88,7 +88,7 @@ fn a_full_disk_leaves_whole_events_and_writing_goes_on_when_there_is_room() {
     assert_eq!(reader.map(Result::unwrap).count() as u64, stored);
 
     std::fs::remove_file(ballast).unwrap();
-    // The event whose batch failed was accepted: it is written now, once.
+    // The event whose batch failed was accepted. It is written now, exactly once.
     let counts = writer.finish().unwrap();
     assert_eq!(counts.written_events, counts.accepted_events);
     let report = verify(writer.path()).unwrap();

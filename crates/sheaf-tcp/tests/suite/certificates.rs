@@ -1,4 +1,4 @@
-//! Certificates for tests, made when they are asked for.
+//! Certificates for tests, generated on demand.
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};
 use sheaf_tcp::{Tls, TlsFiles};
@@ -11,16 +11,16 @@ pub(crate) struct Authority {
     directory: TempDir,
 }
 
-/// Content of a certificate.
+/// Contents of a certificate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wish<'a> {
-    /// The hosts that it is for.
+    /// Hosts for which the certificate is valid.
     pub(crate) hosts: &'a [&'a str],
-    /// The year in which it begins, and that in which it ends.
+    /// First and last year of validity.
     pub(crate) years: (i32, i32),
 }
 
-/// This century, for a node on loopback.
+/// Valid in this century, for a node on loopback.
 pub(crate) const LOOPBACK: Wish<'_> = Wish { hosts: &["127.0.0.1", "::1"], years: (2000, 2099) };
 
 impl Authority {
@@ -34,7 +34,7 @@ impl Authority {
         Self { issuer: Issuer::new(params, key), directory }
     }
 
-    /// A certificate for a node, in files.
+    /// Writes a certificate for a node to files.
     pub(crate) fn issue(&self, name: &str, wish: Wish<'_>) -> TlsFiles {
         let hosts: Vec<String> = wish.hosts.iter().map(ToString::to_string).collect();
         let mut params = CertificateParams::new(hosts).expect("the hosts are names or addresses");
@@ -54,7 +54,7 @@ impl Authority {
         }
     }
 
-    /// The same, ready for use.
+    /// Returns the loaded certificate.
     pub(crate) fn tls(&self, name: &str, wish: Wish<'_>) -> Tls {
         Tls::load(&self.issue(name, wish)).expect("the files are as they should be")
     }

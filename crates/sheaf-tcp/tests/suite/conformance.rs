@@ -1,5 +1,5 @@
-//! The TCP transport keeps the contract: over IPv4 and IPv6, with one connection for a link and with several, with TLS
-//! and without.
+//! The TCP transport meets the contract: over IPv4 and IPv6, with one and with several connections per link, with and without
+//! TLS.
 
 use crate::certificates::{Authority, LOOPBACK};
 use crate::nodes::MINUTES;
@@ -9,12 +9,12 @@ use sheaf_wire::{ByteCount, Nanos, NodeId, RunNumber, SessionId};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::LazyLock;
 
-/// Nodes on loopback; of two, the one that was named later calls.
+/// Nodes on loopback. Of two nodes, the later one in the list calls.
 struct TcpLab {
     nodes: Vec<NodeId>,
     /// The addresses of each node.
     addresses: Vec<Vec<SocketAddr>>,
-    /// The listeners of nodes that have not started yet: their ports are taken.
+    /// Listeners of nodes that have not started yet, so that their ports stay reserved.
     reserved: Vec<Option<Vec<TcpListener>>>,
     settings: TcpSettings,
     tls: Option<Tls>,
@@ -25,7 +25,7 @@ struct TcpLab {
 static TLS: LazyLock<Tls> = LazyLock::new(|| Authority::new().tls("node", LOOPBACK));
 
 impl TcpLab {
-    /// Nodes that listen at each of `hosts`, with links of `rails` rails.
+    /// Creates nodes that listen at each of `hosts`, with links of `rails` rails.
     fn at(hosts: &[&str], rails: usize, nodes: &[NodeId], limits: Limits) -> Self {
         let listen = |host: &&str| TcpListener::bind((*host, 0)).expect("a free port");
         let listeners: Vec<Vec<TcpListener>> =
@@ -39,7 +39,7 @@ impl TcpLab {
                 max_frame_bytes: limits.max_frame_bytes,
                 queue_frames: limits.queue_frames,
                 queue_bytes: limits.queue_bytes,
-                // Small, so that frames meet the ends of blocks, and some are larger than one.
+                // Small, so that frames cross the ends of blocks, and some are larger than a block.
                 block_bytes: ByteCount::kib(64),
                 blocks: 8192,
                 rails,
@@ -84,7 +84,7 @@ impl TcpLab {
     }
 }
 
-/// A module with the whole suite.
+/// Generates a module with the whole suite.
 macro_rules! suite {
     ($module:ident, $lab:ident, $hosts:expr, $rails:expr, $tls:expr) => {
         mod $module {

@@ -33,7 +33,7 @@ fn settings() -> TcpSettings {
     }
 }
 
-/// Settings for tests in which somebody says nothing.
+/// Settings for tests with a silent peer.
 fn impatient() -> TcpSettings {
     TcpSettings { greeting_timeout: Nanos::from_millis(500), ..settings() }
 }
@@ -101,7 +101,7 @@ fn beside<T: Send + 'static>(
     }
 }
 
-/// The next thing that happens at a host.
+/// Returns the next event of a host.
 fn next(host: &mut TcpHost) -> HostEvent {
     let start = Instant::now();
     loop {
@@ -133,7 +133,7 @@ fn refused(result: Result<TcpGuest, GuestError>) -> Refusal {
     }
 }
 
-/// Over both families: a frame of a head and pieces comes back whole.
+/// Over both address families: a frame with a head and pieces is returned whole.
 #[test]
 fn guests_join_talk_and_leave_and_their_numbers_are_not_used_again() {
     for loopback in ["127.0.0.1", "::1"] {
@@ -214,7 +214,7 @@ fn the_end_of_the_host_is_an_end_in_good_order_for_its_guests() {
     assert_eq!(ended, Some(DownReason::Closed));
 }
 
-/// A raw caller that sends `bytes`: returns the host's refusal, and its answer.
+/// Calls with a raw socket and sends `bytes`. Returns the host's refusal and its answer.
 fn says(bytes: &[u8]) -> (Refusal, Vec<u8>) {
     let (mut host, address) = host_with("127.0.0.1", 1, None, None, impatient());
     let mut stranger = TcpStream::connect(address).unwrap();
@@ -259,7 +259,7 @@ fn a_guest_at_a_wrong_address_is_told_what_is_there() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     assert!(meet(&free).to_string().starts_with(&format!("cannot connect to {free}")));
     assert!(matches!(meet("127.0.0.1"), GuestError::NoSuchHost { .. }));
-    // A node that waits for another node.
+    // The listener of a node that waits for another node.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let peers = vec![PeerAddress { node: NodeId::builder(0), addresses: Vec::new(), initiate: false }];
@@ -314,7 +314,7 @@ fn with_certificates_guests_prove_to_be_of_the_system() {
     assert!(meet(tls(&authority)).is_ok());
     assert_eq!(refused(meet(tls(&other))), Refusal::Tls(TlsProblem::UnknownAuthority));
     assert_eq!(refused(meet(None)), Refusal::Tls(TlsProblem::OnlyPeerHas));
-    // A node's certificate, even that of the host itself, is not one of a guest.
+    // A node's certificate, even that of the host itself, is not valid for a guest.
     let of_node = Some(authority.tls("node", LOOPBACK));
     assert_eq!(refused(meet(of_node)), Refusal::Tls(TlsProblem::WrongNode));
 }
@@ -339,7 +339,7 @@ fn a_guest_without_the_key_of_the_run_is_not_let_in() {
     let (of_stranger, seen) = meet(None);
     assert_eq!(refused(of_stranger), Refusal::KeyOnOneSide);
     assert!(!seen.iter().any(|event| matches!(event, HostEvent::Entered { .. })), "{seen:?}");
-    // Guests have any sessions, and several may prove themselves in turn.
+    // Guests may have any session, and several may authenticate one after the other.
     let (first, _) = meet(Some([1; 32]));
     let (second, seen) = meet(Some([1; 32]));
     assert!(first.is_ok() && second.is_ok(), "{seen:?}");

@@ -1,4 +1,4 @@
-//! Links of a run with a key: who gets one, who does not, and how this is reported.
+//! Links of a run with a key: accepted and refused peers, and the reports.
 
 use crate::certificates::{Authority, LOOPBACK};
 use crate::nodes::{BU, RU, eager, event, verdicts};
@@ -108,7 +108,7 @@ fn nodes_with_different_keys_or_one_without_get_nothing_and_are_told() {
     }
 }
 
-/// A caller's greeting and nonce, by hand.
+/// Composes a caller's greeting and nonce.
 fn call(session: u64, nonce: u8) -> Vec<u8> {
     let greeting = GreetingBytes {
         magic: MAGIC,
@@ -124,7 +124,7 @@ fn call(session: u64, nonce: u8) -> Vec<u8> {
 
 const ANSWER_BYTES: usize = 32 + NONCE_BYTES + PROOF_BYTES;
 
-/// Sends a call; returns the connection and the answer.
+/// Sends a call. Returns the connection and the answer.
 fn says(endpoint: &mut TcpEndpoint, address: SocketAddr, call: &[u8]) -> (TcpStream, [u8; ANSWER_BYTES]) {
     let mut raw = TcpStream::connect(address).unwrap();
     raw.set_nodelay(true).unwrap();
@@ -141,7 +141,7 @@ fn says(endpoint: &mut TcpEndpoint, address: SocketAddr, call: &[u8]) -> (TcpStr
     (raw, answer)
 }
 
-/// The proof of a caller that has the key.
+/// Returns the proof of a caller that has the key.
 fn proof(call: &[u8], answer: &[u8; ANSWER_BYTES]) -> [u8; PROOF_BYTES] {
     key(1).prove(Purpose::TcpCaller, &[call, &answer[..ANSWER_BYTES - PROOF_BYTES]])
 }
@@ -169,11 +169,11 @@ fn what_was_recorded_or_is_sent_back_proves_nothing() {
     raw.read_to_end(&mut told).unwrap();
     let told = GreetingBytes::read_from_bytes(&told).expect("a greeting, then the end");
     assert_eq!(told.refusal.get(), 12);
-    // The endpoint's own proof, sent back.
+    // The endpoint's own proof, reflected.
     let (mut raw, answer) = says(&mut ru, address, &good);
     raw.write_all(&answer[ANSWER_BYTES - PROOF_BYTES..]).unwrap();
     assert_eq!(event(&mut ru), refused(Refusal::WrongKey));
-    // A proof for another session than the one that greeted.
+    // A proof for another session than that of the greeting.
     let (mut raw, answer) = says(&mut ru, address, &call(2, 3));
     raw.write_all(&proof(&call(3, 3), &answer)).unwrap();
     assert_eq!(event(&mut ru), refused(Refusal::WrongKey));

@@ -1,4 +1,4 @@
-//! TCP as its users meet it: the conformance suite, and real sockets, processes and limits.
+//! Integration tests of TCP: the conformance suite, and real sockets, processes and limits.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where its arrangement fails")]
 

@@ -1,4 +1,4 @@
-//! A readout unit and a builder unit, as tests of single links have them.
+//! A readout unit and a builder unit for tests of single links.
 
 use sheaf_conformance::WATCHDOG;
 use sheaf_tcp::framing::{GreetingBytes, MAGIC, VERSION};
@@ -8,7 +8,7 @@ use sheaf_wire::{Nanos, NodeId, RunNumber};
 use std::time::Instant;
 
 pub(crate) const RU: NodeId = NodeId::readout(0);
-/// Limit that no slow machine reaches.
+/// Time limit that even a slow machine does not reach.
 pub(crate) const MINUTES: Nanos = Nanos::from_secs(300);
 pub(crate) const BU: NodeId = NodeId::builder(0);
 
@@ -23,12 +23,12 @@ pub(crate) fn eager() -> TcpSettings {
     }
 }
 
-/// A peer that calls.
+/// Returns a peer that calls.
 pub(crate) fn expects(node: NodeId) -> PeerAddress {
     PeerAddress { node, addresses: Vec::new(), initiate: false }
 }
 
-/// A peer that is called.
+/// Returns a peer that is called.
 pub(crate) fn calls(node: NodeId, address: impl ToString) -> PeerAddress {
     PeerAddress { node, addresses: vec![address.to_string()], initiate: true }
 }
@@ -46,7 +46,7 @@ pub(crate) fn greeting_of(node: NodeId, run: RunNumber) -> GreetingBytes {
     }
 }
 
-/// The next event; the endpoint is driven until there is one.
+/// Drives the endpoint until there is an event, and returns it.
 pub(crate) fn event(endpoint: &mut TcpEndpoint) -> Event {
     let start = Instant::now();
     loop {

@@ -1,4 +1,4 @@
-//! Links of several rails, of which some die: relays stand between the nodes, and are cut while frames pass.
+//! Links of several rails, of which some die: relays between the nodes are cut while frames pass.
 
 use crate::nodes::{BU, MINUTES, RU, expects};
 use bytes::Bytes;
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Instant;
 
-/// A cable: forwards bytes between callers and an address, until it is cut. Bytes within it are then lost.
+/// A cable: forwards bytes between callers and an address until it is cut. Bytes in transit are then lost.
 struct Cable {
     address: SocketAddr,
     ends: Arc<Mutex<Vec<TcpStream>>>,
@@ -45,7 +45,7 @@ impl Cable {
         Self { address, ends, plugged }
     }
 
-    /// Both ends find their connection broken.
+    /// Breaks the connection at both ends.
     fn cut(&self) {
         for end in self.ends.lock().unwrap().drain(..) {
             let _ = end.shutdown(Shutdown::Both);
@@ -94,7 +94,7 @@ fn endpoint(node: NodeId, rails: usize, listener: Option<TcpListener>, peer: Pee
     TcpEndpoint::new(options).unwrap()
 }
 
-/// A readout unit that is called, a builder that calls it, and a cable for each rail.
+/// Returns a readout unit that is called, a builder that calls it, and a cable for each rail.
 fn pair(rails: usize) -> (TcpEndpoint, TcpEndpoint, Vec<Cable>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let target = listener.local_addr().unwrap();
@@ -105,14 +105,14 @@ fn pair(rails: usize) -> (TcpEndpoint, TcpEndpoint, Vec<Cable>) {
     (endpoint(RU, rails, Some(listener), expected), endpoint(BU, rails, None, called), cables)
 }
 
-/// A frame that contains its number everywhere.
+/// Returns a frame filled with its number.
 fn frame(number: u64) -> Frame {
     let size = [10, 900, 40_000, 3_000, 0, 100_000][number as usize % 6];
     let payload = Bytes::from(vec![number as u8; size]);
     Frame::new(Bytes::copy_from_slice(&number.to_le_bytes()), [payload])
 }
 
-/// One side of a conversation: sends `frames` numbered frames, and checks that as many come.
+/// One side of a connection: sends `frames` numbered frames, and checks that as many arrive.
 struct Side {
     endpoint: TcpEndpoint,
     peer: NodeId,
@@ -137,7 +137,7 @@ impl Side {
                 }
                 Event::PeerDown { reason, .. } => self.downs.push(reason),
                 Event::PeerUp { .. } => {}
-                // The caller is back before the other side has noticed the loss: it calls again.
+                // The caller has returned before the other side has detected the loss. It calls again.
                 Event::Refused { reason: Refusal::InUse, .. } => {}
                 Event::Refused { reason, .. } => panic!("refused: {reason}"),
             }
@@ -153,7 +153,7 @@ impl Side {
     }
 }
 
-/// Drives both until each has `frames` of the other; `meanwhile` is called every round with how many have come.
+/// Drives both sides until each has received `frames`. `meanwhile` is called in every round with the number received.
 fn converse(sides: &mut [Side; 2], frames: u64, mut meanwhile: impl FnMut(u64)) {
     let start = Instant::now();
     while sides.iter().any(|side| side.received < frames) {
@@ -165,7 +165,7 @@ fn converse(sides: &mut [Side; 2], frames: u64, mut meanwhile: impl FnMut(u64)) 
     }
 }
 
-/// Steps both until the builder's link has joined `rails` further rails.
+/// Steps both sides until `rails` further rails have joined the builder's link.
 fn until_joined(sides: &mut [Side; 2], rails: u64) {
     let start = Instant::now();
     while sides.iter().any(|side| side.endpoint.stats().rails_up < rails) {
@@ -207,7 +207,7 @@ fn rails_that_die_again_and_again_come_back_and_nothing_is_lost() {
     let mut next = 100;
     let mut cuts = 0_usize;
     converse(&mut sides, 3_000, |received| {
-        // Never all at once: one of three rails at a time, and it may come back at once.
+        // Only one of three rails at a time, and it may return at once.
         if received > next {
             cables[cuts % 3].cut();
             cuts += 1;
@@ -219,7 +219,7 @@ fn rails_that_die_again_and_again_come_back_and_nothing_is_lost() {
     assert!(losses >= 10, "{losses} rails were lost");
     let repeated: u64 = sides.iter().map(|side| side.endpoint.stats().frames_repeated).sum();
     assert!(repeated > 0, "what was in a cable when it was cut went over another");
-    // Where all three were down at a time the link was, too, and then frames may be lost; that did not happen.
+    // If all three rails had been down at the same time, the link would have gone down, and frames might be lost.
     for side in &sides {
         assert_eq!(side.downs, []);
         assert_eq!(side.endpoint.stats().frames_lost, 0);
@@ -246,7 +246,7 @@ fn a_link_that_lost_all_rails_is_down_and_begins_anew() {
     cables.iter().for_each(Cable::cut);
     let start = Instant::now();
     while sides.iter().any(|side| side.downs.is_empty() || side.endpoint.stats().links_up < 2) {
-        // Nothing is sent: numbers of a new link would not follow those of the old.
+        // Nothing is sent, because the numbers of a new link would not continue those of the old one.
         sides.iter_mut().for_each(|side| side.step(0));
         assert!(start.elapsed() < WATCHDOG, "{:?}", sides[1].endpoint.stats());
         thread::yield_now();
@@ -255,7 +255,7 @@ fn a_link_that_lost_all_rails_is_down_and_begins_anew() {
     converse(&mut sides, 200, |_| {});
 }
 
-/// Neither side may sleep on a message that the other waits for: with an hour to linger, this would show here.
+/// Neither side may withhold a message that the other waits for. With a linger time of an hour, the test would hang.
 #[test]
 fn closing_both_ends_of_full_links_ends_without_lingering() {
     for _ in 0..20 {

@@ -1,4 +1,4 @@
-//! Links with TLS: who gets one, who does not, and how this is reported.
+//! Links with TLS: accepted and refused peers, and the reports.
 
 use crate::certificates::{Authority, LOOPBACK, Wish};
 use crate::nodes::{BU, RU, eager, verdicts};
@@ -10,7 +10,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Instant;
 
-/// A readout unit that is called, and a builder unit that calls it by this name.
+/// Creates a readout unit that is called, and a builder unit that calls it by this name.
 struct Pair {
     called: TcpEndpoint,
     caller: TcpEndpoint,
@@ -32,7 +32,7 @@ impl Pair {
             tls.into_iter().for_each(|tls| endpoint.secure(tls));
             endpoint
         };
-        // No node calls a builder unit; its address shows which host it is on.
+        // No node calls a builder unit; its address identifies its host.
         let addresses = vec!["127.0.0.1:1".to_owned()];
         let expected = PeerAddress { node: BU, addresses, initiate: false };
         let to_call = PeerAddress { node: RU, addresses: vec![address], initiate: true };
@@ -47,7 +47,7 @@ impl Pair {
         verdicts(&mut self.called, &mut self.caller)
     }
 
-    /// Returns the problems of the two where none gets a link.
+    /// Returns the problems of both if neither gets a link.
     fn problems(&mut self) -> (TlsProblem, TlsProblem) {
         let problem = |event| match event {
             Event::Refused { reason: Refusal::Tls(problem), .. } => problem,
@@ -70,7 +70,7 @@ fn nodes_with_certificates_of_one_authority_talk() {
 fn what_passes_the_wire_is_not_what_was_sent() {
     let authority = Authority::new();
     let mut pair = Pair::new(Some(authority.tls("ru", LOOPBACK)), Some(authority.tls("bu", LOOPBACK)));
-    // A tap between the two.
+    // A proxy between the two records the traffic.
     let tap = TcpListener::bind("127.0.0.1:0").unwrap();
     let tapped = tap.local_addr().unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -119,7 +119,7 @@ fn another_authority_is_not_trusted() {
 #[test]
 fn who_calls_needs_a_certificate_of_the_authority_too() {
     let (ours, theirs) = (Authority::new(), Authority::new());
-    // It trusts the readout unit's authority, and has a certificate of another.
+    // It trusts the readout unit's authority, but has a certificate of another one.
     let stranger =
         TlsFiles { authority: ours.issue("any", LOOPBACK).authority, ..theirs.issue("bu", LOOPBACK) };
     let mut pair = Pair::new(Some(ours.tls("ru", LOOPBACK)), Some(Tls::load(&stranger).unwrap()));
@@ -146,7 +146,7 @@ fn a_certificate_is_for_the_host_that_was_called() {
     let other = Wish { hosts: &["daq7.example.org", "10.0.0.7"], ..LOOPBACK };
     let mut pair = Pair::new(Some(authority.tls("ru", other)), Some(authority.tls("bu", LOOPBACK)));
     assert_eq!(pair.problems(), (TlsProblem::RefusedThere, TlsProblem::WrongName));
-    // A name is held against names, an address against addresses.
+    // A name is compared with names, an address with addresses.
     let named = Wish { hosts: &["localhost"], ..LOOPBACK };
     let tls = |name, wish| Some(authority.tls(name, wish));
     let mut pair = Pair::by_name("localhost", tls("ru", named), tls("bu", LOOPBACK));
@@ -169,7 +169,7 @@ fn a_certificate_is_for_the_node_that_calls() {
     for good in ["127.0.0.1", "bu0", "farm-a"] {
         assert_eq!(meet(&[good]), (Event::PeerUp { peer: BU }, Event::PeerUp { peer: RU }, 0), "{good}");
     }
-    // Of the same authority, for another host, and for another node.
+    // Certificates of the same authority for another host and for another node.
     for bad in ["ru1host", "bu1", "127.0.0.2", "ru0"] {
         let refused = |peer| Event::Refused { peer: Some(peer), reason: Refusal::Tls(TlsProblem::WrongNode) };
         assert_eq!(meet(&[bad]), (refused(BU), refused(RU), 1), "{bad}");
@@ -182,7 +182,7 @@ fn all_nodes_speak_tls_or_none() {
     let tls = || Some(authority.tls("node", LOOPBACK));
     let mut pair = Pair::new(tls(), None);
     assert_eq!(pair.problems(), (TlsProblem::PeerHasNone, TlsProblem::OnlyPeerHas));
-    // A node without TLS closes on one with it, and only the former can know why.
+    // A node without TLS closes the connection to one with TLS, and only the former knows the reason.
     let mut pair = Pair::new(None, tls());
     let start = Instant::now();
     let said = loop {

@@ -1,4 +1,4 @@
-//! TCP endpoints against misbehaving peers: raw sockets that send what no endpoint would.
+//! TCP endpoints with misbehaving peers: raw sockets that send invalid data.
 
 use crate::nodes::{BU, RU, calls, eager, event, expects, greeting_of};
 use bytes::Bytes;
@@ -28,7 +28,7 @@ fn options(node: NodeId, listener: Option<TcpListener>, peers: Vec<PeerAddress>)
     TcpOptions { node, run: RUN, session: SessionId(10), listener, peers, settings: settings() }
 }
 
-/// A builder unit that expects a readout unit to call, and its address.
+/// Returns a builder unit that expects a readout unit to call, and its address.
 fn builder() -> (TcpEndpoint, SocketAddr) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -55,7 +55,7 @@ fn drive_until(
     events
 }
 
-/// A raw peer whose link is up.
+/// Returns a raw peer whose link is up.
 fn raw_link() -> (TcpEndpoint, TcpStream) {
     let (mut endpoint, address) = builder();
     let mut raw = TcpStream::connect(address).unwrap();
@@ -190,7 +190,7 @@ fn a_stream_that_ends_without_goodbye_is_lost_and_with_it_closed() {
     }
 }
 
-/// A caller of a session, which has greeted.
+/// Returns a caller of a session that has sent its greeting.
 fn call(address: SocketAddr, session: u64) -> TcpStream {
     let mut raw = TcpStream::connect(address).unwrap();
     raw.write_all(GreetingBytes { session: session.into(), ..greeting_of(RU, RUN) }.as_bytes()).unwrap();
@@ -221,7 +221,7 @@ fn a_greeting_does_not_take_the_place_of_a_link_that_is_alive() {
     let (mut endpoint, address) = builder();
     let mut first = call(address, 5);
     assert_eq!(event(&mut endpoint), Event::PeerUp { peer: RU });
-    // The same life, and a later one.
+    // The same session, and a later one.
     for session in [5, 6] {
         let mut rival = call(address, session);
         assert_eq!(event(&mut endpoint), refused(Refusal::InUse));
@@ -233,7 +233,7 @@ fn a_greeting_does_not_take_the_place_of_a_link_that_is_alive() {
     }
     first.write_all(&wire(b"still", b"here")).unwrap();
     assert_eq!(event(&mut endpoint), received(b"still", b"here"));
-    // Nothing that was refused has left a trace: the node comes back with the session that it has.
+    // Refused calls have left no trace: the node can return with its own session.
     drop(first);
     assert_eq!(event(&mut endpoint), down(DownReason::Lost));
     let _again = call(address, 5);

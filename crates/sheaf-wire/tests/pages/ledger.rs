@@ -1,4 +1,4 @@
-//! `docs/concepts/ledger.md`: it names every reason, and says whether it is a loss.
+//! `docs/concepts/ledger.md` names every reason, and states whether it is a loss.
 
 use crate::page::{open, table};
 use sheaf_wire::DropReason;

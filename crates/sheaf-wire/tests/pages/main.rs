@@ -1,5 +1,5 @@
-//! Pages of the reference and of the concepts tell the truth: their tables have the fields of the layouts and all codes, their examples are
-//! what encoding makes and what decoding understands.
+//! Pages of the reference and of the concepts agree with the code: their tables have the fields of the layouts and all codes, and their
+//! examples equal the encoder's output and can be decoded.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it cannot go on")]
 

@@ -1,4 +1,4 @@
-//! A page of the reference, and what a layout must look like in it.
+//! A page of the reference, and the expected form of layouts in it.
 
 use sheaf_wire::message::layout::FragmentBytes;
 use std::fmt::Write as _;
@@ -8,7 +8,7 @@ use zerocopy::little_endian::{U16, U32, U64};
 /// The first row of every table that describes a layout.
 pub(crate) const LAYOUT: &str = "| offset | bytes | type | field | meaning |";
 
-/// The text of `docs/reference/NAME`.
+/// Returns the text of `docs/reference/NAME`.
 pub(crate) fn open(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference").join(name);
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
@@ -42,14 +42,14 @@ pub(crate) fn table<'a>(page: &'a str, first_row: &str) -> Vec<Vec<&'a str>> {
     all.remove(0).rows
 }
 
-/// The content of the fenced block that begins with `fence`.
+/// Returns the content of the fenced block that begins with `fence`.
 pub(crate) fn block<'a>(page: &'a str, fence: &str) -> &'a str {
     let start = page.find(&format!("```{fence}\n")).unwrap_or_else(|| panic!("no block {fence}"));
     let content = &page[start + fence.len() + 4..];
     &content[..content.find("```").unwrap()]
 }
 
-/// As `hexdump -C` prints it, with offsets of two digits.
+/// Formats bytes as `hexdump -C`, with offsets of two digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     let mut text = String::new();
     for (line, chunk) in bytes.chunks(16).enumerate() {
@@ -67,14 +67,14 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     text
 }
 
-/// The bytes of what [`hex`] prints.
+/// Parses the output of [`hex`].
 pub(crate) fn unhex(block: &str) -> Vec<u8> {
     let digits = |line: &str| line[2..line.find('|').unwrap()].to_owned();
     let digits = block.lines().map(digits).collect::<String>();
     digits.split_whitespace().map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect()
 }
 
-/// Name of a field's type on a page.
+/// Returns the name of a field's type on a page.
 pub(crate) trait Named {
     const NAME: &'static str;
 }
@@ -88,7 +88,7 @@ impl<const N: usize> Named for [u8; N] {
     const NAME: &'static str = "bytes";
 }
 
-/// A layout as a page must show it.
+/// The expected form of a layout on a page.
 pub(crate) struct Shape {
     pub(crate) bytes: usize,
     /// The first four cells of each field's row.

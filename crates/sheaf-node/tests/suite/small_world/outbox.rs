@@ -1,4 +1,4 @@
-//! The way between messages and frames: what a link cannot take, and what comes from strangers.
+//! Conversion between messages and frames: frames that a link cannot take, and frames from strangers.
 
 use bytes::Bytes;
 use sheaf_node::outbox::Outbox;
@@ -22,7 +22,7 @@ fn event_of(message: &Message<Bytes>) -> u64 {
     }
 }
 
-/// A builder and a readout unit whose link holds few frames.
+/// Returns a builder and a readout unit whose link holds few frames.
 fn pair() -> (MemoryEndpoint, MemoryEndpoint) {
     let limits = MemoryLimits {
         link_frames: LINK_FRAMES,
@@ -56,7 +56,7 @@ fn frames_that_a_full_link_refuses_come_later_and_in_order() {
 }
 
 #[test]
-fn acknowledgements_do_not_pile_up_before_a_link_that_is_full() {
+fn acknowledgements_do_not_accumulate_before_a_full_link() {
     let (builder, readout) = pair();
     let (mut builder, mut readout) = (Outbox::new(Box::new(builder)), Outbox::new(Box::new(readout)));
     assert!(builder.poll::<Bytes>().is_none() && readout.poll::<Bytes>().is_none(), "the links come up");
@@ -81,7 +81,7 @@ fn acknowledgements_do_not_pile_up_before_a_link_that_is_full() {
 }
 
 #[test]
-fn what_cannot_be_read_is_counted_and_costs_nothing_else() {
+fn unreadable_frames_are_only_counted() {
     let (mut builder, readout) = pair();
     let mut readout = Outbox::new(Box::new(readout));
     assert!(builder.poll().is_some() && readout.poll::<Bytes>().is_none(), "the links come up");
@@ -92,7 +92,7 @@ fn what_cannot_be_read_is_counted_and_costs_nothing_else() {
     };
     let noise = Frame::new(Bytes::from_static(b"\x00\xff no message at all"), []);
     builder.send(NodeId::readout(0), noise).unwrap();
-    // It says that it is of another node than it came from.
+    // It claims to be from another node than its actual sender.
     builder.send(NodeId::readout(0), frame(request(NodeId::builder(1), 5))).unwrap();
     builder.send(NodeId::readout(0), frame(request(NodeId::builder(0), 6))).unwrap();
     builder.flush();

@@ -1,4 +1,4 @@
-//! An output that fails: for a while, or for good.
+//! An output that fails temporarily or permanently.
 
 use super::world::{EVENTS, World};
 use sheaf_node::NodeError;
@@ -8,7 +8,7 @@ use sheaf_protocol::manager::DeadTimeCause;
 use sheaf_wire::{DropReason, NodeId};
 use std::collections::BTreeMap;
 
-/// Events wait while the output fails; none is lost, none is written twice, and they stay in order.
+/// Events wait while the output fails. None is lost or written twice, and the order is preserved.
 #[test]
 fn an_output_that_recovers_loses_nothing() {
     let mut world = World::new(|_| {});
@@ -28,7 +28,7 @@ fn an_output_that_recovers_loses_nothing() {
     assert_eq!(world.report().ledger.dropped, BTreeMap::new());
 }
 
-/// The same where the output takes events and fails to make them durable.
+/// The same if the output accepts events but fails to make them durable.
 #[test]
 fn an_output_that_cannot_make_events_durable_is_tried_again() {
     let mut world = World::new(|setup| setup.durable_every = 4);
@@ -46,7 +46,7 @@ fn an_output_that_cannot_make_events_durable_is_tried_again() {
     assert_eq!(world.report().ledger.stored, EVENTS);
 }
 
-/// Stop always works: what could not be written is dropped when the time to finish is over, and the builder says why.
+/// A stop always ends the run: events that cannot be written are dropped after the time limit, and the builder reports the reason.
 #[test]
 fn an_output_that_stays_broken_does_not_keep_the_run_from_ending() {
     let mut world = World::new(|setup| setup.events = None);
@@ -64,7 +64,7 @@ fn an_output_that_stays_broken_does_not_keep_the_run_from_ending() {
     let dropped = report.ledger.received - report.ledger.stored;
     assert!(dropped > 0);
     assert_eq!(report.ledger.dropped, BTreeMap::from([(DropReason::Stopped, dropped)]));
-    // What is booked as stored is there, and is the beginning of what was written.
+    // The events that are booked as stored are the first ones that were written.
     let events = world.disk().events();
     assert!(report.ledger.stored <= events.len() as u64);
     assert_eq!(events, (0..events.len() as u64).collect::<Vec<_>>());
@@ -82,14 +82,14 @@ fn a_broken_output_holds_the_triggers_back() {
     assert_eq!(in_flight, u64::from(World::SLOTS), "as many events as the builder has slots");
 }
 
-/// Triggers at a rate: an output that fails for a while, or is only slow, refuses triggers by its own name, and loses nothing.
+/// Triggers at a fixed rate: if an output fails for a while or is slow, the vetoes are attributed to it, and nothing is lost.
 #[test]
 fn the_dead_time_of_an_output_that_is_behind_has_its_name() {
     for fails in [true, false] {
         let mut world = World::new(|setup| {
             setup.events = None;
             setup.rate = Some(TriggerRate::Fixed { rate_hz: 2_000.0 });
-            // Where it does not fail, it makes durable what the builder's slots hold once in 40 ms: 400 events a second.
+            // Without failures, it makes the contents of the builder's slots durable every 40 ms: 400 events per second.
             setup.durable_every = if fails { 1 } else { 40 };
         });
         world.run_until(|world| world.disk().events().len() > 30);

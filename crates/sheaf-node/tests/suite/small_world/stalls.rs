@@ -1,4 +1,4 @@
-//! Nodes that are held up: by a slow disk, or because the whole process was stopped for a while.
+//! Nodes that are stalled by a slow disk, or because the whole process was stopped for a while.
 
 use super::world::{EVENTS, World};
 use sheaf_node::NodeError;
@@ -6,7 +6,7 @@ use sheaf_node::trigger::TriggerRate;
 use sheaf_wire::{Nanos, NodeId};
 use std::collections::BTreeMap;
 
-/// Ctrl-Z and on again: everything goes on as if nothing had happened.
+/// A run that is suspended with Ctrl-Z continues as if nothing had happened.
 #[test]
 fn a_process_that_is_stopped_for_a_while_goes_on() {
     let mut world = World::new(|_| {});
@@ -21,7 +21,7 @@ fn a_process_that_is_stopped_for_a_while_goes_on() {
     assert_eq!(world.disk().events(), (0..EVENTS).collect::<Vec<_>>());
 }
 
-/// A builder that takes longer for a write than events may take: what came meanwhile is not held for missing.
+/// A write takes a builder longer than the timeout of events: fragments that arrived meanwhile are not considered missing.
 #[test]
 fn a_builder_that_is_held_up_for_a_while_marks_nothing_incomplete() {
     let mut world = World::new(|_| {});
@@ -35,7 +35,7 @@ fn a_builder_that_is_held_up_for_a_while_marks_nothing_incomplete() {
     assert_eq!((report.ledger.stored, report.lost_builders, report.incomplete), (EVENTS, 0, 0));
 }
 
-/// One that is held up for longer is given up. It begins a new session, and what counts of both is every event once.
+/// A builder that is stalled for longer is given up. It begins a new session, and every event counts exactly once in both together.
 #[test]
 fn a_builder_that_was_given_up_begins_a_new_session() {
     let mut world = World::new(|_| {});
@@ -56,7 +56,7 @@ fn a_builder_that_was_given_up_begins_a_new_session() {
     assert_eq!(events, (0..EVENTS).collect::<Vec<_>>());
 }
 
-/// A node that was held up itself does not blame the event manager.
+/// A node that was stalled itself does not give up the event manager.
 #[test]
 fn a_readout_unit_that_is_held_up_does_not_give_up() {
     let mut world = World::new(|setup| setup.events = None);
@@ -70,7 +70,8 @@ fn a_readout_unit_that_is_held_up_does_not_give_up() {
     assert!(!world.errors.iter().any(blames), "{:?}", world.errors);
 }
 
-/// Its process is stopped for longer than the time to stop while a run ends: accepted events that wait for a builder unit are kept.
+/// While a run ends, the event manager is stopped for longer than the stop timeout. Accepted events that wait for a builder unit are
+/// kept.
 #[test]
 fn an_event_manager_that_is_held_up_while_a_run_ends_cuts_nothing() {
     let mut world = World::new(|setup| {
@@ -89,8 +90,8 @@ fn an_event_manager_that_is_held_up_while_a_run_ends_cuts_nothing() {
     assert_eq!((ledger.dropped, ledger.stored), (BTreeMap::new(), ledger.received));
 }
 
-/// An event manager that has nothing to say is heard all the same, by those that only wait as well: a run whose events are
-/// further apart than any time limit ends in good order.
+/// An idle event manager sends heartbeats, also to nodes that only wait: a run whose events are further apart than any timeout ends
+/// in an orderly way.
 #[test]
 fn an_output_node_outlives_every_silence_of_the_run() {
     let mut world = World::new(|setup| {

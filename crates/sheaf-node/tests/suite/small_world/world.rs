@@ -1,4 +1,4 @@
-//! The world: a few agents, a clock, and a disk that obeys.
+//! The simulated world: a few agents, a clock, and a scripted disk.
 
 use bytes::{Bytes, BytesMut};
 use sheaf_node::builder::{BuilderNode, BuilderReport, Judgement};
@@ -41,21 +41,21 @@ pub(crate) const MANAGER_PATIENCE: Patience =
 /// Time for which the event manager waits for a node, and builders wait for a readout unit.
 const PATIENCE: Patience = Patience { absence: Nanos::from_millis(500), silence: Nanos::from_secs(2) };
 
-/// Far more steps than any run here takes.
+/// Limit of steps, far above the number of any run here.
 const MOST_STEPS: u32 = 100_000;
 
 /// Parameters of a test.
 pub(crate) struct Setup {
     /// Number of events; `None`: until stopped.
     pub(crate) events: Option<u64>,
-    /// Triggers at a rate; `None`: as fast as credit allows.
+    /// Trigger rate; `None`: as fast as credit permits.
     pub(crate) rate: Option<TriggerRate>,
     pub(crate) duration: Option<Nanos>,
     pub(crate) check: ContentCheck,
     pub(crate) filter: Box<dyn Filter>,
-    /// The output makes events durable at every so many-th end of a batch.
+    /// The output makes events durable after this number of batches.
     pub(crate) durable_every: u32,
-    /// Events whose fragment has a wrong byte.
+    /// Events with a wrong byte in their fragment.
     pub(crate) damaged: Vec<u64>,
     /// Whether an output node stores what the builder accepts.
     pub(crate) has_output: bool,
@@ -191,7 +191,7 @@ impl World {
         Box::new(OutputNode::new(role, endpoint, new_session(&self.disk), MANAGER_PATIENCE, self.now, drop))
     }
 
-    /// A builder that begins a new session when it was given up.
+    /// Steps a builder, which begins a new session when it was given up.
     fn builder(&self, setup: Setup, network: MemoryNetwork) -> Box<dyn Agent> {
         let config = BuilderConfig {
             readouts: vec![ReadoutSources { sources: vec![SOURCE] }],
@@ -228,12 +228,12 @@ impl World {
         Box::new(Reborn::new(NodeId::builder(0), Box::new(next)).unwrap())
     }
 
-    /// One round of every agent.
+    /// Steps every agent once.
     pub(crate) fn step(&mut self) {
         self.step_without(None);
     }
 
-    /// One round of every agent but this one, which is held up.
+    /// Steps every agent once except this one, which is stalled.
     pub(crate) fn step_without(&mut self, held_up: Option<NodeId>) {
         self.now += Self::STEP;
         let (now, errors) = (self.now, &mut self.errors);
@@ -279,17 +279,17 @@ impl World {
         panic!("{left:?} did not end");
     }
 
-    /// Ctrl-C.
+    /// Simulates Ctrl-C.
     pub(crate) fn interrupt(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Nobody works for a while.
+    /// Stalls all nodes for a while.
     pub(crate) fn pause(&mut self, pause: Nanos) {
         self.now += pause;
     }
 
-    /// A node dies without a word.
+    /// Kills a node without a message.
     pub(crate) fn kill(&mut self, node: NodeId) {
         self.agents.retain(|agent| agent.node() != node);
     }
@@ -322,14 +322,14 @@ fn attach(network: &MemoryNetwork, node: NodeId) -> Box<dyn Endpoint> {
     Box::new(network.attach(node, &Doorbell::new()).unwrap())
 }
 
-/// The files of a new session of whoever stores.
+/// Returns the files of a new session of the storing node.
 fn new_session(disk: &Arc<Mutex<Disk>>) -> Box<dyn EventSink> {
     let mut locked = disk.lock().unwrap();
     locked.sessions.push(Session::default());
     Box::new(Sink { disk: disk.clone(), session: locked.sessions.len() - 1 })
 }
 
-/// A builder's way to the output node.
+/// A builder's connection to the output node.
 fn sender(me: Identity, now: Timestamp) -> Sender<Bytes> {
     let config = SenderConfig {
         outputs: 1,
@@ -383,12 +383,12 @@ impl Source for Pattern {
     }
 }
 
-/// Events that the builder's output has taken, and its scripted behaviour.
+/// Events that the builder's output has accepted, and its scripted behaviour.
 #[derive(Debug, Default)]
 pub(crate) struct Disk {
     pub(crate) sessions: Vec<Session>,
     pub(crate) durable_every: u32,
-    /// Takes no event.
+    /// Accepts no event.
     pub(crate) broken: bool,
     /// Makes no event durable.
     pub(crate) cannot_sync: bool,
@@ -405,12 +405,12 @@ pub(crate) struct Session {
 }
 
 impl Disk {
-    /// The ids of the events that it took, in order.
+    /// Returns the ids of the events that it accepted, in order.
     pub(crate) fn events(&self) -> Vec<u64> {
         self.sessions.iter().flat_map(|session| &session.written).map(|(event, _)| *event).collect()
     }
 
-    /// The ids of the events that are tagged as not judged.
+    /// Returns the ids of the quarantined events.
     pub(crate) fn quarantined(&self) -> Vec<u64> {
         let of_session = |session: &Session| -> Vec<u64> {
             let tagged = session.written.iter().zip(&session.tags);
@@ -419,7 +419,7 @@ impl Disk {
         self.sessions.iter().flat_map(of_session).collect()
     }
 
-    /// The ids of the events that count: the first so many of each session.
+    /// Returns the ids of the events that count: the first ones of each session.
     pub(crate) fn committed_events(&self, committed: &[u64]) -> Vec<u64> {
         assert!(committed.len() <= self.sessions.len());
         let of_session = |(session, count): (&Session, &u64)| -> Vec<u64> {
@@ -443,7 +443,7 @@ impl Disk {
     }
 }
 
-/// The output leaves out events with this tag, as a prescaled stream does.
+/// Tag of events that the output omits, as a prescaled stream does.
 pub(crate) const LEFT_OUT: Tags = Tags(1 << 5);
 
 struct Sink {
