@@ -1,7 +1,7 @@
-//! Random numbers, all from one seed.
+//! Random numbers from one seed.
 //!
-//! Each part of the simulation rolls dice of its own, so that switching a fault on in one part does not change what
-//! another part does. Only integers are used: a run is the same on every machine.
+//! Each part of the simulation has its own generator, so that enabling a fault in one part does not change the others. Only
+//! integers are used, so that a run is the same on every machine.
 
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
@@ -19,68 +19,68 @@ impl Ratio {
     /// Never.
     pub const NEVER: Self = Self { per_million: 0 };
 
-    /// So many in a hundred.
+    /// Creates a ratio from a percentage.
     #[must_use]
     pub const fn percent(value: u32) -> Self {
         Self { per_million: value * 10_000 }
     }
 
-    /// So many in a million.
+    /// Creates a ratio from parts per million.
     #[must_use]
     pub const fn per_million(value: u32) -> Self {
         Self { per_million: value }
     }
 
-    /// Whether it can happen at all.
+    /// Returns whether the ratio is above zero.
     #[must_use]
     pub const fn is_possible(self) -> bool {
         self.per_million > 0
     }
 }
 
-/// A stream of random numbers.
+/// A generator of random numbers.
 #[derive(Clone, Debug)]
 pub struct Dice(Pcg64Mcg);
 
 impl Dice {
-    /// The dice of one part of the simulation. `part` keeps the streams of one seed apart.
+    /// Creates the generator of one part of the simulation. `part` distinguishes the generators of one seed.
     #[must_use]
     pub fn new(seed: u64, part: u64) -> Self {
         Self(Pcg64Mcg::seed_from_u64(mix(seed) ^ mix(part.wrapping_add(0x5eed))))
     }
 
-    /// A number below `end`, which is at least 1.
+    /// Returns a number below `end`, which must be at least 1.
     pub fn below(&mut self, end: u64) -> u64 {
         debug_assert!(end > 0, "there is no number below 0");
         let product = u128::from(self.0.next_u64()) * u128::from(end);
         u64::try_from(product >> 64).expect("the product of two 64-bit numbers has 128 bits")
     }
 
-    /// A number from `low` to `high`, both included.
+    /// Returns a number from `low` to `high`, both included.
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.below(high - low + 1)
     }
 
-    /// A duration from `low` to `high`.
+    /// Returns a duration from `low` to `high`.
     pub fn time_between(&mut self, low: Nanos, high: Nanos) -> Nanos {
         Nanos(self.between(low.0, high.0))
     }
 
-    /// Whether something happens that does with this ratio.
+    /// Returns `true` with this probability.
     pub fn chance(&mut self, ratio: Ratio) -> bool {
-        // No draw where nothing can happen: that makes fault-free runs cheap, and each fault has its own stream or
-        // its own place in one.
+        // A ratio of zero draws no number. This makes fault-free runs cheap; each fault has its own generator, or its own
+        // position in the sequence of one.
         ratio.is_possible() && self.below(1_000_000) < u64::from(ratio.per_million)
     }
 
-    /// One of `items`, which is not empty.
+    /// Returns one of `items`, which must not be empty.
     pub fn pick<T: Copy>(&mut self, items: &[T]) -> T {
         let index = self.below(items.len() as u64);
         items[usize::try_from(index).expect("the index of a slice")]
     }
 
-    /// An exponentially distributed duration. The logarithm is interpolated between powers of two, in integers; the
-    /// mean is right within a few percent.
+    /// Returns an exponentially distributed duration. The logarithm is interpolated between powers of two, in integers; the
+    /// mean is correct within a few percent.
     pub fn exponential(&mut self, mean: Nanos) -> Nanos {
         const LN_2: u128 = 1_488_522_236; // of 2^31
         let bits = self.0.next_u64() | 1;

@@ -1,8 +1,8 @@
-//! The simulated disks: what each builder session has stored, in order, and which streams each event went to.
+//! The simulated disks: the events that each builder session has stored, in order, and their streams.
 //!
-//! A session's output is what a real builder's event files are. Of it, only the first so many events count as the event
-//! manager has booked as stored; what lies behind was assigned to another builder. Of an output node's session those events
-//! count whose places the event manager was told. An event has the same number in all of its streams.
+//! A session's output corresponds to a real builder's event files. Only its first events count, as many as the event manager has
+//! booked as stored; later ones were assigned to another builder. Of an output node's session, those events count whose places
+//! were reported to the event manager. An event has the same number in all of its streams.
 
 use crate::dice::mix;
 use crate::payload::SimPayload;
@@ -28,13 +28,13 @@ pub struct Disks {
 }
 
 impl Disks {
-    /// Empty disks, with these streams.
+    /// Creates empty disks with these streams.
     #[must_use]
     pub fn new(routing: Routing) -> Self {
         Self { routing, sessions: BTreeMap::new(), written: 0 }
     }
 
-    /// Which events go to which streams.
+    /// Rules that assign events to streams.
     #[must_use]
     pub fn routing(&self) -> &Routing {
         &self.routing
@@ -52,7 +52,7 @@ impl Disks {
         output.tags.push(tags);
     }
 
-    /// Takes the last event of a session out of one of its streams, to see that the checker notices.
+    /// Removes the last event of a session from one of its streams, to test the checker.
     pub(crate) fn forget_last(&mut self, node: NodeId, session: SessionId) {
         let output = self.sessions.entry((node, session)).or_default();
         let last = output.events.len() as u64;
@@ -60,13 +60,13 @@ impl Disks {
         stream.and_then(Vec::pop);
     }
 
-    /// The output of a session.
+    /// Returns the output of a session.
     #[must_use]
     pub fn output(&self, node: NodeId, session: SessionId) -> &[Event<SimPayload>] {
         self.sessions.get(&(node, session)).map_or(&[], |output| &output.events)
     }
 
-    /// Cuts a session's output to its first `events` events, as a crash does.
+    /// Truncates a session's output to its first `events` events, as a crash does.
     pub fn cut(&mut self, node: NodeId, session: SessionId, events: u64) {
         if let Some(output) = self.sessions.get_mut(&(node, session)) {
             let most = usize::try_from(events).unwrap_or(usize::MAX);
@@ -76,18 +76,18 @@ impl Disks {
         }
     }
 
-    /// Sessions that have stored something.
+    /// Returns the sessions that have stored events.
     pub fn sessions(&self) -> impl Iterator<Item = (NodeId, SessionId)> {
         self.sessions.keys().copied()
     }
 
-    /// Events written, whether they count or not.
+    /// Returns the number of events written, whether or not they count.
     #[must_use]
     pub fn written(&self) -> u64 {
         self.written
     }
 
-    /// Whether a stream takes an event, as the documentation says it.
+    /// Returns whether a stream takes an event, according to the documentation.
     fn takes(&self, place: usize, event: EventId, tags: Tags) -> bool {
         let rules = self.routing.rules();
         let is_of = |rule: &StreamRule| (rule.tags.0 & tags.0) != 0;

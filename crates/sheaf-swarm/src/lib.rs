@@ -1,5 +1,5 @@
-//! A deterministic cluster: the real roles of `sheaf-protocol` on a simulated network, with simulated sources and
-//! disks, under injected faults, all from one seed; and a checker that closes the books of every run.
+//! A deterministic cluster: the real roles of `sheaf-protocol` on a simulated network, with simulated sources and disks, under
+//! injected faults, all determined by one seed. A checker verifies the books of every run.
 //!
 //! ```
 //! use sheaf_swarm::Options;
@@ -8,27 +8,27 @@
 //! assert!(report.ledger.is_balanced());
 //! ```
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | [`options`] | what a run is like: system, bounds, times, source defects, network, faults; nothing else decides |
+//! | [`options`] | the complete description of a run: system, bounds, times, source defects, network, faults |
 //! | [`swarm`] | random options from a seed |
-//! | [`shrink`] | a failing run becomes small |
-//! | [`table`] | which options are drawn how often, and which knobs of the configuration they stand for |
-//! | [`cluster`] | the cluster: its clock, what happens when, and the drivers of the roles |
+//! | [`shrink`] | reduction of a failing run |
+//! | [`table`] | how often each option is drawn, and the configuration keys that it represents |
+//! | [`cluster`] | the cluster: its clock, its agenda, and the drivers of the roles |
 //! | [`filter`] | decisions of filters and outputs on events |
-//! | [`network`], [`source`], [`disk`] | what is simulated around the roles |
-//! | [`steps`] | events in steps, triggers that not all answer: what is decided, and what follows |
-//! | [`check`] | what must hold at every step and at the end |
-//! | [`log`] | the run log: one line a happening, always hashed, written out on demand |
+//! | [`network`], [`source`], [`disk`] | the simulated surroundings of the roles |
+//! | [`steps`] | two-step building, and triggers that only some readout units answer: decisions and their consequences |
+//! | [`check`] | conditions that must hold at every step and at the end |
+//! | [`log`] | the run log: one line per occurrence, always hashed, written on demand |
 //! | [`drivers`] | the real drivers of `sheaf-node`, in a simulated world |
 //! | [`dice`] | random numbers |
 //!
-//! A run has two phases. Until [`Options::faults_until`] anything may fail. Then the network heals, and nodes that
-//! are to come back have come back, so that the run must end by itself within [`Options::converge_within`]; if it
-//! does not, the failure says what waits for what.
+//! A run has two phases. Until [`Options::faults_until`] anything may fail. Then the network recovers, and all nodes that
+//! return have returned, so that the run must end by itself within [`Options::converge_within`]. If it does not, the
+//! failure describes the waiting nodes.
 //!
-//! The crate has no threads, no clock and no randomness of the operating system (its binary runs many seeds on all
-//! cores), and iterates over no hash map: the same seed and the same commit make the same run log, byte for byte.
+//! The crate uses no threads, no clock and no randomness of the operating system (its binary runs many seeds on all
+//! cores), and iterates over no hash map: the same seed and commit give the same run log, byte for byte.
 
 #![forbid(unsafe_code)]
 
@@ -55,12 +55,12 @@ pub use options::Options;
 /// Runs a cluster from start to end and checks it.
 ///
 /// # Errors
-/// A [`Failure`] that says what did not hold, with the options that led to it.
+/// A [`Failure`] with the violated rules and the options of the run.
 pub fn run(options: &Options) -> Result<Report, Box<Failure>> {
     Cluster::new(options.clone()).finish()
 }
 
-/// As [`run`], and also returns the text of the run log.
+/// Runs a cluster as [`run`], and also returns the text of the run log.
 pub fn run_with_log(options: &Options) -> (Result<Report, Box<Failure>>, String) {
     let mut cluster = Cluster::new(options.clone());
     cluster.keep_log();

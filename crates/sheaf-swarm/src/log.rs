@@ -1,7 +1,7 @@
-//! The run log: what happened, one line a happening, in order.
+//! The run log: one line per occurrence, in order.
 //!
-//! A hash over all lines is always computed, from their fields, without making the text. The text is made on demand;
-//! `docs/concepts/simulation-testing.md` has its legend.
+//! A hash over all lines is always computed from their fields, without generating the text. The text is generated on demand;
+//! `docs/concepts/simulation-testing.md` explains it.
 
 use crate::network::Fate;
 use crate::payload::SimPayload;
@@ -15,7 +15,7 @@ use std::hash::{Hash, Hasher};
 /// A line of the run log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Line {
-    /// A message was given to the network.
+    /// A message was passed to the network.
     Sent {
         /// The sender.
         from: NodeId,
@@ -23,7 +23,7 @@ pub enum Line {
         to: NodeId,
         /// The message.
         note: Note,
-        /// When it will arrive.
+        /// Time of its arrival.
         fate: Fate,
     },
     /// A message arrived.
@@ -34,17 +34,17 @@ pub enum Line {
         to: NodeId,
         /// The message.
         note: Note,
-        /// The receiver is down: nobody takes it.
+        /// Whether the message is lost because the receiver is down.
         lost: bool,
     },
-    /// A node did what was due.
+    /// A node handled a deadline.
     Woken {
         /// Which.
         node: NodeId,
-        /// Reason of the first deadline.
+        /// Reason for the first deadline.
         why: Reason,
     },
-    /// A source gave a fragment to its readout unit.
+    /// A source passed a fragment to its readout unit.
     Fragment {
         /// The readout unit.
         node: NodeId,
@@ -52,15 +52,15 @@ pub enum Line {
         source: SourceId,
         /// The event.
         event: EventId,
-        /// Fate of the fragment.
+        /// Outcome of the fragment.
         fate: FragmentFate,
     },
-    /// The trigger process asked for an event.
+    /// The trigger process requested an event.
     Trigger {
         /// The event, unless it was vetoed.
         event: Option<EventId>,
     },
-    /// Something about an event happened at a builder.
+    /// An event reached a step at a builder.
     Built {
         /// The builder.
         node: NodeId,
@@ -82,7 +82,7 @@ pub enum Line {
         /// How.
         outcome: Outcome,
     },
-    /// Something happened to a node.
+    /// The state of a node changed.
     Node {
         /// Which.
         node: NodeId,
@@ -99,21 +99,21 @@ pub enum Line {
         to: NodeId,
         /// Whether messages are lost.
         cut: bool,
-        /// Until when.
+        /// End of the fault.
         until: Timestamp,
     },
     /// The operator stops the run.
     Stop,
-    /// From here on the network does nothing wrong.
+    /// The network works without faults from now on.
     Healed,
 }
 
-/// Fate of a fragment at its readout unit.
+/// Outcome of a fragment at its readout unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FragmentFate {
-    /// Taken, if only to be dropped for a reason.
+    /// Taken, and held or dropped for a reason.
     Taken,
-    /// Refused for lack of room; it will be offered again.
+    /// Refused for lack of room. It will be offered again.
     HeldBack,
     /// Lost, because the readout unit was down.
     Lost,
@@ -124,13 +124,13 @@ pub enum FragmentFate {
 pub enum Step {
     /// The builder has a part of it.
     Part,
-    /// The builder has it whole, or as whole as it gets.
+    /// The builder has built it, complete or not.
     Built,
     /// It is on disk.
     Written,
     /// The builder was told that it is stored.
     Stored,
-    /// The builder was told that the filter rejects it.
+    /// The builder was told that the filter rejected it.
     Rejected,
     /// The builder was told that it could not be stored.
     Failed,
@@ -143,19 +143,19 @@ pub enum Turn {
     Began,
     /// It was told that the run has begun.
     Started,
-    /// It forgot everything.
+    /// It lost its state.
     Crashed,
-    /// It does nothing until then.
+    /// It is stalled until this time.
     Stalled(Timestamp),
-    /// It was told that its session is over.
+    /// It was told that its session has ended.
     Fenced,
     /// It was told that the run closes.
     Closed,
-    /// The event manager gave its session up; so many events count.
+    /// The event manager gave up its session; this number of events counts.
     GivenUp(u64),
 }
 
-/// Why a node was woken, in numbers.
+/// Encodes the reason why a node was woken in numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reason(pub Why);
 
@@ -290,7 +290,7 @@ impl Default for RunLog {
 }
 
 impl RunLog {
-    /// Makes the text of every line from here on.
+    /// Generates the text of every line from now on.
     pub fn keep_text(&mut self) {
         self.text.get_or_insert_default();
     }
@@ -305,7 +305,7 @@ impl RunLog {
         }
     }
 
-    /// The hash over all lines so far.
+    /// Returns the hash over all lines so far.
     #[must_use]
     pub fn hash(&self) -> u64 {
         self.hash.0
@@ -317,14 +317,14 @@ impl RunLog {
         self.lines
     }
 
-    /// The text, if it was kept.
+    /// Returns the text, if it was kept.
     pub fn take_text(&mut self) -> String {
         self.text.take().unwrap_or_default()
     }
 }
 
-/// FNV-1a, taken a word at a time, and turned so that high bits reach low ones. Every width is widened to 64 bits, so
-/// that the hash is the same on every machine.
+/// FNV-1a applied to words, with a rotation so that high bits affect low ones. All integers are widened to 64 bits, so that the
+/// hash is the same on every machine.
 #[derive(Clone, Copy, Debug)]
 struct LineHash(u64);
 

@@ -1,4 +1,4 @@
-//! The simulated network: when, how often and whether a message arrives.
+//! The simulated network: decides whether, when and how often a message arrives.
 
 use crate::dice::{Dice, Ratio};
 use crate::options::NetworkOptions;
@@ -7,24 +7,24 @@ use sheaf_wire::{Nanos, NodeId, Role, Timestamp};
 /// Counts of the network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NetworkCounts {
-    /// Messages given to the network.
+    /// Messages passed to the network.
     pub sent: u64,
     /// Messages lost, by chance or on a cut link.
     pub lost: u64,
-    /// Messages that came twice.
+    /// Messages that were duplicated.
     pub duplicated: u64,
-    /// Messages that did not keep their place.
+    /// Messages that were reordered.
     pub reordered: u64,
     /// Links clogged by chance or by plan.
     pub clogged: u64,
 }
 
-/// When a message arrives: never, once or twice.
+/// Arrival of a message: never, once or twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Fate {
-    /// When it arrives, unless it is lost.
+    /// Time of its arrival, unless it is lost.
     pub arrives: Option<Timestamp>,
-    /// When it arrives again.
+    /// Time of its second arrival.
     pub again: Option<Timestamp>,
 }
 
@@ -34,7 +34,7 @@ struct MessageLink {
     last_arrival: Timestamp,
     clogged_until: Timestamp,
     cut_until: Timestamp,
-    /// When it first did something wrong, by chance or by plan.
+    /// Time of its first fault, random or planned.
     disturbed_since: Option<Timestamp>,
 }
 
@@ -51,7 +51,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// A network that joins an event manager, `readouts` readout units, `builders` builders and `outputs` output nodes.
+    /// Creates a network of an event manager, `readouts` readout units, `builders` builders and `outputs` output nodes.
     #[must_use]
     pub fn new(seed: u64, options: NetworkOptions, readouts: u16, builders: u16, outputs: u16) -> Self {
         let nodes = 1 + usize::from(readouts) + usize::from(builders) + usize::from(outputs);
@@ -121,7 +121,7 @@ impl Network {
         self.links[index].disturbed_since.get_or_insert(now);
     }
 
-    /// When the link between two nodes first did something wrong, in either direction.
+    /// Returns the time of the first fault of the link between two nodes, in either direction.
     #[must_use]
     pub fn disturbed_since(&self, one: NodeId, other: NodeId) -> Option<Timestamp> {
         let there = self.links[self.link_index(one, other)].disturbed_since;
@@ -129,7 +129,7 @@ impl Network {
         there.into_iter().chain(back).min()
     }
 
-    /// Holds back what is sent from `from` to `to` until then.
+    /// Delays all messages from `from` to `to` until then.
     pub fn clog(&mut self, from: NodeId, to: NodeId, now: Timestamp, until: Timestamp) {
         let index = self.link_index(from, to);
         self.clog_link(index, now, until);
@@ -142,7 +142,7 @@ impl Network {
         link.clogged_until = link.clogged_until.max(until);
     }
 
-    /// Loses what is sent from `from` to `to` until then.
+    /// Loses all messages from `from` to `to` until then.
     pub fn cut(&mut self, from: NodeId, to: NodeId, now: Timestamp, until: Timestamp) {
         let index = self.link_index(from, to);
         self.note_disturbance(index, now);
@@ -150,7 +150,7 @@ impl Network {
         link.cut_until = link.cut_until.max(until);
     }
 
-    /// From here on nothing goes wrong by chance.
+    /// Disables random faults from now on.
     pub fn heal(&mut self) {
         let NetworkOptions { loss, duplicate, reorder, clog, .. } = &mut self.options;
         for ratio in [loss, duplicate, reorder, clog] {

@@ -5,21 +5,21 @@ use sheaf_wire::message::PayloadSource;
 use sheaf_wire::{EventId, Payload, SourceId};
 use std::collections::VecDeque;
 
-/// A payload that says whose it is, and can prove it.
+/// A payload that identifies its fragment, with a checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimPayload {
-    /// The event that it belongs to.
+    /// Event that it belongs to.
     pub event: EventId,
-    /// The source that sent it.
+    /// Source that sent it.
     pub source: SourceId,
-    /// Number of bytes that it stands for.
+    /// Number of bytes that it represents.
     pub length: u32,
-    /// A checksum of the three others and the run's seed.
+    /// Checksum of the other fields and the run's seed.
     pub tag: u64,
 }
 
 impl SimPayload {
-    /// The payload of `source` for `event`.
+    /// Creates the payload of `source` for `event`.
     #[must_use]
     pub fn new(seed: u64, event: EventId, source: SourceId, length: u32) -> Self {
         let tag = mix(mix(mix(seed) ^ event.0) ^ (u64::from(source.0) << 32 | u64::from(length)));
@@ -32,13 +32,13 @@ impl SimPayload {
         Self::new(mix(seed ^ 0x9e00_0000), self.event, self.source, length)
     }
 
-    /// Its checksum.
+    /// Returns its checksum.
     #[must_use]
     pub(crate) fn sum(&self) -> u32 {
         u32::try_from(self.tag >> 32).unwrap_or_default()
     }
 
-    /// The checksum that the source sends along: every other fragment has one.
+    /// Returns the checksum that the source sends with the fragment. Every other fragment has one.
     #[must_use]
     pub fn checksum(&self) -> Option<u32> {
         self.tag.is_multiple_of(2).then_some(self.sum())
@@ -51,8 +51,8 @@ impl Payload for SimPayload {
     }
 }
 
-/// Payloads on their way through the codec: a decoder finds them in the order in which an encoder handed them out,
-/// and only in the lengths that the head tells.
+/// Payloads that pass through the codec. A decoder gets them in the order in which the encoder produced them, and only with the
+/// lengths in the head.
 #[derive(Debug, Default)]
 pub struct PayloadQueue(pub VecDeque<SimPayload>);
 

@@ -1,31 +1,31 @@
-//! A failing run becomes small: fewer nodes, faults, events and features, as long as the same rule is broken.
+//! Reduces a failing run to fewer nodes, faults, events and features, as long as the same rule is violated.
 
 mod drivers;
 mod roles;
 
 use std::fmt::Debug;
 
-/// Options that can be simpler.
+/// Options that can be simplified.
 pub trait Simplify: Clone + PartialEq + Debug + 'static {
-    /// Changes that make options simpler, each in one respect, given plain ones. Those that take most away come first.
+    /// Returns changes that each simplify one aspect of the options, given plain ones. The largest reductions come first.
     const CHANGES: &'static [fn(&mut Self, &Self)];
 
-    /// The simplest options of all, which show what is particular to others.
+    /// Returns the simplest options, for comparison with others.
     fn plain(&self) -> Self;
 
-    /// The same with fewer of what happens by plan: each lacks a stretch of it.
+    /// Returns variants with fewer planned faults. Each lacks a range of them.
     fn with_fewer_faults(&self) -> Vec<Self>;
 
-    /// The number of events.
+    /// Returns the number of events.
     fn events_mut(&mut self) -> &mut u64;
 
-    /// Forgets what concerns nodes and sources that are not there any more.
+    /// Removes settings of nodes and sources that no longer exist.
     fn forget_absent(&mut self);
 
-    /// Whether a run can have these options.
+    /// Returns whether a run can have these options.
     fn is_valid(&self) -> bool;
 
-    /// Options that are simpler in one respect, those that take most away first. Each is valid.
+    /// Returns valid options that are simpler in one aspect, with the largest reductions first.
     fn simpler(&self) -> Vec<Self> {
         let with_events = |events: u64| {
             let mut fewer = self.clone();
@@ -52,14 +52,14 @@ pub trait Simplify: Clone + PartialEq + Debug + 'static {
 /// Smallest failing run that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shrunk<O> {
-    /// The smallest options that were found.
+    /// Smallest options that were found.
     pub options: O,
-    /// Number of runs that it took.
+    /// Number of runs that were needed.
     pub runs: u32,
 }
 
-/// Looks for the smallest options for which `rule` says the same as for these. `rule` runs options and names the rule that they
-/// break, if any ([`rule_of`]); at most so many `runs` are made.
+/// Searches for the smallest options for which `rule` returns the same as for these. `rule` runs options and returns the rule that
+/// they violate, if any ([`rule_of`]). At most `runs` runs are made.
 pub fn shrink<O: Simplify>(options: &O, runs: u32, rule: impl Fn(&O) -> Option<String>) -> Option<Shrunk<O>> {
     let wanted = rule(options)?;
     let mut shrunk = Shrunk { options: options.clone(), runs: 1 };
@@ -87,7 +87,7 @@ fn next<O: Simplify>(
     None
 }
 
-/// The rule of a violation: its sentence without the numbers that are of one run alone.
+/// Returns the rule of a violation: its text without the numbers that are specific to a run.
 #[must_use]
 pub fn rule_of(violation: &str) -> String {
     const LETTERS: usize = 60;
@@ -107,7 +107,7 @@ pub fn rule_of(violation: &str) -> String {
 #[must_use]
 pub fn particulars<O: Simplify>(options: &O) -> String {
     let (lines, plain) = (lines_of(options), lines_of(&options.plain()));
-    // The longest common part of both, from the end: what is left belongs to these options alone.
+    // Longest common subsequence of both, from the end. The remaining lines belong only to these options.
     let mut common = vec![vec![0_u32; plain.len() + 1]; lines.len() + 1];
     for (row, line) in lines.iter().enumerate().rev() {
         for (column, other) in plain.iter().enumerate().rev() {
@@ -133,7 +133,7 @@ pub fn particulars<O: Simplify>(options: &O) -> String {
     kept
 }
 
-/// The text of options, each number with its unit on the line of its field.
+/// Returns the text of options, with each number and its unit on the line of its field.
 fn lines_of(options: &impl Debug) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let text = format!("{options:#?}");
@@ -154,7 +154,7 @@ fn lines_of(options: &impl Debug) -> Vec<String> {
     lines
 }
 
-/// All lists that lack one half, one quarter and so on, or one element of a list.
+/// Returns all lists that lack one half, one quarter and so on, or one element of a list.
 pub(crate) fn shorter<T: Clone>(list: &[T]) -> Vec<Vec<T>> {
     let mut all = Vec::new();
     let mut length = list.len();

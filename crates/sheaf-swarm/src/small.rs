@@ -5,15 +5,15 @@ use sheaf_swarm::shrink::{Shrunk, Simplify, particulars, rule_of, shrink};
 use sheaf_swarm::{Options, run, run_with_log};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs for one failure, at most: some seconds.
+/// Maximum number of runs for one failure, which take some seconds.
 const RUNS: u32 = 600;
 
-/// The first rule that a run broke; a panic is one, too.
+/// Returns the first rule that a run violated. A panic counts as a violation.
 fn broken(run: impl FnOnce() -> Option<String>) -> Option<String> {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Some("panic".to_owned()))
 }
 
-/// Shrinks a run of the roles, and tells of the smallest.
+/// Shrinks a run of the roles and prints the smallest one.
 pub(crate) fn roles(options: &Options, with_log: bool) -> String {
     let first = |violations: &[String]| violations.first().map(|violation| rule_of(violation));
     let rule =
@@ -28,7 +28,7 @@ pub(crate) fn roles(options: &Options, with_log: bool) -> String {
     tell(&shrunk, broken(end), &again)
 }
 
-/// Shrinks a run of the drivers, and tells of the smallest.
+/// Shrinks a run of the drivers and prints the smallest one.
 pub(crate) fn of_drivers(options: &DriverOptions, family: &str, with_log: bool) -> String {
     let first = |violations: &[String]| violations.first().map(|violation| rule_of(violation));
     let rule = |options: &DriverOptions| {

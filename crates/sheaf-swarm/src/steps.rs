@@ -1,6 +1,5 @@
-//! Events in steps, and triggers that not all readout units answer: what is decided about a part of an event, and of which
-//! sources an event is to be in the end. All of it follows from seed and event id, so that it is the same wherever, and
-//! however often, an event is built.
+//! Two-step building, and triggers that only some readout units answer: the decision on a part of an event, and the sources of the
+//! complete event. All of this follows from seed and event id, so that it is the same wherever and however often an event is built.
 
 use crate::dice::{Ratio, mix};
 use crate::options::Options;
@@ -17,13 +16,13 @@ enum Choice {
 }
 
 impl Options {
-    /// Whether events are more than all sources at once.
+    /// Returns whether events are built in steps or answered by only some readout units.
     #[must_use]
     pub fn is_selective(&self) -> bool {
         self.steps.first > 0 || self.steps.types > 1
     }
 
-    /// The types of the triggers.
+    /// Returns the types of the triggers.
     #[must_use]
     pub fn trigger_mix(&self) -> TriggerMix {
         let types = if self.steps.types > 1 { self.steps.types } else { 0 };
@@ -62,7 +61,7 @@ impl Options {
         kind.is_none_or(|kind| self.answers(kind, number / self.system.sources_per_readout))
     }
 
-    /// Whether an event is judged in parts: some source of the first step answers it.
+    /// Returns whether an event is judged in parts, because some source of the first step answers it.
     fn has_first_step(&self, event: EventId) -> bool {
         (0..self.source_count()).any(|number| self.is_first(number) && self.is_answered_by(event, number))
     }
@@ -94,7 +93,7 @@ impl Options {
             .filter(move |number| self.is_of_interest(event, *number) && self.is_answered_by(event, *number))
     }
 
-    /// Returns the decision on a part of an event in which these sources are named.
+    /// Returns the decision on a part of an event that contains these sources, present or missing.
     #[must_use]
     pub fn judge_part(&self, event: EventId, mut named: impl Iterator<Item = SourceId>) -> PartDecision {
         match self.choice(event) {
@@ -122,20 +121,20 @@ impl Options {
         Nanos(self.steps.judge.0 * (1 + mix(self.seed ^ event.0) % 3))
     }
 
-    /// Whether an event is rejected before it is whole.
+    /// Returns whether an event is rejected before it is complete.
     #[must_use]
     pub fn is_rejected_early(&self, event: EventId) -> bool {
         self.steps.first > 0 && self.has_first_step(event) && self.choice(event) == Choice::Reject
     }
 
-    /// Whether a source belongs to a part of an event that is to be judged: after the first step, or after a region of interest.
+    /// Returns whether a source belongs to a part of an event that is judged: after the first step, or after a region of interest.
     #[must_use]
     pub fn is_in_part(&self, event: EventId, number: u16, is_after_region: bool) -> bool {
         self.is_answered_by(event, number)
             && (self.is_first(number) || (is_after_region && self.is_of_interest(event, number)))
     }
 
-    /// Whether a source belongs to an event that is built.
+    /// Returns whether a source belongs to a complete event.
     #[must_use]
     pub fn is_in_event(&self, event: EventId, number: u16) -> bool {
         if !self.is_answered_by(event, number) {

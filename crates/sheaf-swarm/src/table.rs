@@ -1,7 +1,7 @@
-//! Which options the random swarm draws, and how often: the table of `--table` and of the documentation.
+//! Options that the random swarm draws, with their frequency: the table of `--table` and of the documentation.
 //!
-//! Each row shows one option of [`Options`] and names the knobs of the configuration that reach the roles and drivers by it. A
-//! knob that is in no row is in [`EXCUSED`], with the reason; a test compares both with the reference page of the configuration.
+//! Each row shows one option of [`Options`] and names the configuration keys that it represents. A key without a row is listed in
+//! [`EXCUSED`] with the reason; a test compares both with the reference page of the configuration.
 
 mod excused;
 mod rows;
@@ -15,9 +15,9 @@ use std::fmt::Write as _;
 /// An option that is drawn.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
-    /// Its name in the table.
+    /// Name in the table.
     pub name: &'static str,
-    /// The knobs of the configuration that it stands for; none for faults, which nobody configures.
+    /// Configuration keys that it represents; none for faults, which cannot be configured.
     pub knobs: &'static [&'static str],
     /// Value of the option in a run.
     pub value: fn(&Options) -> String,
@@ -26,11 +26,11 @@ pub struct Row {
 /// Distribution of an option's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Draws {
-    /// Runs.
+    /// Number of runs.
     pub runs: usize,
-    /// Different values.
+    /// Number of different values.
     pub values: usize,
-    /// Runs that have another value than the most common one.
+    /// Number of runs with another value than the most common one.
     pub others: usize,
 }
 
@@ -47,7 +47,7 @@ pub fn draws(seeds: std::ops::Range<u64>) -> Vec<(&'static Row, Draws)> {
     ROWS.iter().map(of_row).collect()
 }
 
-/// The table as Markdown.
+/// Returns the table as Markdown.
 #[must_use]
 pub fn markdown(seeds: std::ops::Range<u64>) -> String {
     let mut text = format!(

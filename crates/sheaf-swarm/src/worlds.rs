@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 type Outcome = Result<DriverReport, Box<DriverFailure>>;
 
-/// Runs seeds of a family; false if one failed.
+/// Runs seeds of a family. Returns false if one failed.
 pub(crate) fn run(arguments: &Arguments, family: Family) -> bool {
     let (first, count) = arguments.seed.map_or((arguments.start, arguments.runs), |seed| (seed, 1));
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &Arguments, family: Family) -> bool {
     is_good(&outcomes, count)
 }
 
-/// Whether all of so many runs were good.
+/// Returns whether all runs were good.
 fn is_good(outcomes: &[(u64, Outcome)], count: u64) -> bool {
     outcomes.iter().all(|(_, outcome)| outcome.is_ok()) && outcomes.len() as u64 == count
 }

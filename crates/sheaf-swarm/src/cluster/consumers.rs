@@ -1,5 +1,5 @@
-//! Consumers at builder units: the real sampler, queues with bounds, and readers that are slow or never read. They look on; nothing
-//! that they do reaches a role.
+//! Consumers at builder units: the real sampler, bounded queues, and readers that are slow or never read. They only watch; nothing
+//! that they do affects a role.
 
 use super::Cluster;
 use super::post::{Happening, Post};
@@ -10,29 +10,29 @@ use sheaf_protocol::sampler::{ConsumerId, Sampler};
 use sheaf_wire::{ByteCount, Event, EventId, Nanos, SessionId, Tags};
 use std::collections::VecDeque;
 
-/// The door of a builder's session, and who is behind it.
+/// The door of a builder's session, and its consumers.
 #[derive(Debug)]
 pub(super) struct Door {
     sampler: Sampler,
     readers: Vec<Reader>,
-    /// Accepted events so far.
+    /// Number of accepted events so far.
     offered: u64,
 }
 
 #[derive(Debug)]
 struct Reader {
-    /// Time for an event; without, it never reads.
+    /// Time to process an event; `None` if it never reads.
     pace: Option<Nanos>,
     tags: Tags,
     queue: VecDeque<(EventId, ByteCount)>,
-    /// It has an event that it is not done with.
+    /// Whether it is processing an event.
     is_reading: bool,
-    /// Number of events that it got.
+    /// Number of events that it received.
     got: u64,
 }
 
 impl Door {
-    /// The door of a session, with all consumers at it.
+    /// Creates the door of a session with all consumers.
     pub(super) fn new(options: &ConsumerOptions) -> Self {
         let mut sampler = Sampler::new(options.bounds());
         let mut readers = Vec::new();
@@ -44,7 +44,7 @@ impl Door {
         Self { sampler, readers, offered: 0 }
     }
 
-    /// An event is accepted.
+    /// Handles an accepted event.
     pub(super) fn offer(
         &mut self,
         post: &mut Post,
@@ -78,7 +78,7 @@ impl Door {
         self.check(options)
     }
 
-    /// Queues keep their bounds, and every event that a consumer did not get is counted.
+    /// Checks that queues stay within their bounds and that every event that a consumer did not get is counted.
     fn check(&self, options: &Options) -> Result<(), String> {
         let Some(setup) = &options.consumers else { return Ok(()) };
         for (number, reader) in (0..).zip(&self.readers) {
@@ -102,7 +102,7 @@ impl Door {
 }
 
 impl Cluster {
-    /// A consumer is done with an event.
+    /// Handles a consumer that has processed an event.
     pub(super) fn happen_looked(&mut self, builder: usize, session: SessionId, number: u32) {
         let Self { post, builders, .. } = self;
         let node = &mut builders[builder];
@@ -133,7 +133,7 @@ impl Cluster {
         }
     }
 
-    /// The tags of an accepted event: those that its filter gives it, or that it was not judged.
+    /// Returns the tags of an accepted event: those of its filter, or `quarantined`.
     pub(super) fn tags(&self, event: EventId) -> Tags {
         if self.watch.quarantined.contains(&event) { Tags::QUARANTINED } else { self.options.tags(event) }
     }

@@ -4,7 +4,7 @@ use super::Cluster;
 use std::fmt::Write as _;
 
 impl Cluster {
-    /// The state of every node: whether it has finished, what it holds, and which deadline it waits for.
+    /// Describes the state of every node: whether it has finished, its held events, and its next deadline.
     #[must_use]
     pub fn explain(&mut self) -> String {
         let mut text = String::new();

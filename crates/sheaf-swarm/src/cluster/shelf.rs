@@ -1,17 +1,17 @@
-//! Event files between their events and an object store: closed when they are full, old or no event comes, brought to the store
-//! in any order, and reported in the order of writing.
+//! Event files on their way to an object store: closed when they are full, old or idle, uploaded in any order, and reported in the
+//! order of writing.
 
 use crate::dice::Dice;
 use crate::options::ObjectStoreOptions;
 use sheaf_wire::{Nanos, Timestamp};
 use std::collections::VecDeque;
 
-/// A file and what is in it.
+/// A file and its contents.
 #[derive(Debug)]
 struct File<T> {
     items: Vec<T>,
     began: Timestamp,
-    /// When its last event came.
+    /// Time of its last event.
     latest: Timestamp,
     state: FileState,
 }
@@ -29,17 +29,17 @@ enum FileState {
 pub(super) struct Shelf<T> {
     setup: ObjectStoreOptions,
     files: VecDeque<File<T>>,
-    /// The number of the first of these files.
+    /// Number of the first of these files.
     first: u64,
 }
 
-/// Files, whatever they hold.
+/// Operations on files that do not depend on their contents.
 pub(super) trait Files {
-    /// Closes the open file if it is time. Returns when to look again.
+    /// Closes the open file if it is due. Returns when to check again.
     fn close_due(&mut self, now: Timestamp) -> Option<Timestamp>;
 
-    /// Begins uploads, as many as may be under way. Returns the number of each file, and when it will be in the store: failed tries
-    /// are repeated.
+    /// Begins uploads, up to the maximum number in progress. Returns the number of each file and the time when it will be in the
+    /// store, including repetitions of failed attempts.
     fn begin_uploads(&mut self, now: Timestamp, dice: &mut Dice) -> Vec<(u64, Timestamp)>;
 }
 
@@ -48,12 +48,12 @@ impl<T> Shelf<T> {
         Self { setup, files: VecDeque::new(), first: 0 }
     }
 
-    /// Events that do not count yet.
+    /// Returns the events that do not count yet.
     pub(super) fn held(&self) -> usize {
         self.files.iter().map(|file| file.items.len()).sum()
     }
 
-    /// Takes a written event. Returns when to look whether its file is to be closed.
+    /// Takes a written event. Returns when to check whether its file is to be closed.
     pub(super) fn put(&mut self, now: Timestamp, item: T) -> Timestamp {
         let is_open = |file: &&mut File<T>| file.state == FileState::Open;
         match self.files.back_mut().filter(is_open) {
@@ -69,7 +69,7 @@ impl<T> Shelf<T> {
         self.due(now).unwrap_or(now)
     }
 
-    /// When the open file is to be closed, if there is one.
+    /// Returns when the open file is to be closed, if there is one.
     fn due(&self, now: Timestamp) -> Option<Timestamp> {
         let file = self.files.back().filter(|file| file.state == FileState::Open)?;
         let is_full = file.items.len() >= self.setup.rotate_events;
@@ -77,7 +77,7 @@ impl<T> Shelf<T> {
         Some(if is_full { now } else { later })
     }
 
-    /// A file is in the store. Returns the events that count from now on, in the order of writing.
+    /// Records that a file is in the store. Returns the events that count from now on, in the order of writing.
     pub(super) fn arrive(&mut self, number: u64) -> Vec<T> {
         let place = usize::try_from(number - self.first).unwrap_or(usize::MAX);
         if let Some(file) = self.files.get_mut(place) {
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_closed_when_no_event_comes_or_it_is_old() {
+    fn a_file_is_closed_when_it_is_idle_or_old() {
         let mut shelf = shelf();
         assert_eq!(shelf.put(Timestamp(5), 0), Timestamp(15));
         assert_eq!(shelf.close_due(Timestamp(14)), Some(Timestamp(15)));

@@ -1,4 +1,4 @@
-//! Closed files of builders and output nodes on their way to an object store.
+//! Uploads of closed files of builders and output nodes to an object store.
 
 use super::Cluster;
 use super::post::Happening;
@@ -7,7 +7,7 @@ use crate::dice::Dice;
 use sheaf_wire::{NodeId, Role, SessionId};
 
 impl Cluster {
-    /// It may be time to close the open file of a node, and to begin its upload.
+    /// Checks whether the open file of a node is to be closed, and begins its upload.
     pub(super) fn happen_close_file(&mut self, node: NodeId, session: SessionId) {
         if self.host(node).session != session {
             return;
@@ -38,7 +38,7 @@ impl Cluster {
         }
     }
 
-    /// A file is in the object store: its events count when those before it do.
+    /// Handles a file that is in the object store. Its events count when those of earlier files do.
     pub(super) fn happen_uploaded(&mut self, node: NodeId, session: SessionId, number: u64) {
         if self.host(node).session != session {
             return;

@@ -1,4 +1,4 @@
-//! Sources that see items at times, sort them and cut them into time slices: the real disorder and the real slicer, whose result is
+//! Sources of items with times, which are sorted and divided into time slices by the real `Disorder` and `Slicer`. The result is
 //! compared with all items.
 
 use crate::dice::Dice;
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 /// Length of a slice.
 const LENGTH: u64 = 1_000_000;
 
-/// Thousandths of a slice.
+/// Returns thousandths of a slice.
 const THOUSANDTH: u64 = LENGTH / 1_000;
 
 impl SliceOptions {
@@ -26,7 +26,7 @@ impl SliceOptions {
         }
     }
 
-    /// Whether every source gives every slice.
+    /// Returns whether every source delivers every slice.
     #[must_use]
     pub fn is_gapless(&self) -> bool {
         self.max_empty == u64::MAX
@@ -34,17 +34,17 @@ impl SliceOptions {
 }
 
 impl Options {
-    /// Whether time slices go together with the rest.
+    /// Returns whether time slices are compatible with the other options.
     pub(crate) fn slices_may_be(&self) -> bool {
         let is_announced = matches!(self.triggers, TriggerOptions::Announced { stride: 1, .. });
         self.slices.is_none_or(|slices| is_announced && slices.config().check().is_ok())
     }
 }
 
-/// The slices that a source gives, of the first so many.
+/// Returns the first `total` slices that a source delivers.
 ///
 /// # Errors
-/// The error of sorting or cutting.
+/// If sorting or slicing is wrong.
 pub(super) fn given(
     options: &Options,
     slices: &SliceOptions,
@@ -91,7 +91,7 @@ pub(super) fn given(
     while let Some((at, item)) = disorder.pop() {
         slicer.push(at, item);
     }
-    // Nothing more comes before the end of the last slice.
+    // No more items follow before the end of the last slice.
     slicer.advance(config.begin(total) + config.after);
     cut(&mut slicer)?;
     slicer.finish();
@@ -101,7 +101,7 @@ pub(super) fn given(
     Ok(given)
 }
 
-/// Items in the order in which a front end gives them.
+/// Returns items in the order in which a front end delivers them.
 fn items(slices: &SliceOptions, total: u64, dice: &mut Dice) -> Vec<Moment> {
     let mut placed: Vec<(u64, u64)> = Vec::new();
     let (mut at, mean) = (0, LENGTH / slices.items.max(1));
@@ -116,7 +116,7 @@ fn items(slices: &SliceOptions, total: u64, dice: &mut Dice) -> Vec<Moment> {
     placed.into_iter().map(|(_, at)| Moment(at)).collect()
 }
 
-/// Where all items of a source are.
+/// Positions of all items of a source.
 struct Account<'a> {
     items: u64,
     taken: &'a [Moment],
@@ -125,7 +125,7 @@ struct Account<'a> {
 }
 
 impl Account<'_> {
-    /// Every item is in each slice that it belongs to, or was left out and counted.
+    /// Checks that every item is in each slice that it belongs to, or was dropped and counted.
     fn check(&self, config: &SliceConfig, given: &BTreeSet<u64>, cut: SlicerStats) -> Result<(), String> {
         let Self { items, taken, in_slices, sorted } = self;
         if sorted.items != *items || taken.len() as u64 + sorted.late != *items {

@@ -1,11 +1,11 @@
-//! Knobs of the configuration that are in no row of the table.
+//! Configuration keys without a row in the table.
 
-/// A knob, or all of a table (`transport.tls.*`), that no simulated run draws, and why not.
+/// A configuration key, or all keys of a table (`transport.tls.*`), that simulated runs do not vary, with the reason.
 #[derive(Clone, Copy, Debug)]
 pub struct Excuse {
-    /// The knob.
+    /// Configuration key.
     pub knob: &'static str,
-    /// Why it is not drawn.
+    /// Reason.
     pub reason: &'static str,
 }
 

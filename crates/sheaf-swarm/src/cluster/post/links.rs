@@ -1,8 +1,8 @@
-//! Recovery between the roles and a network that loses datagrams, as an endpoint on such a network has it.
+//! Recovery between the roles and a network that loses datagrams, as in an endpoint on such a network.
 //!
-//! Every node has a [`Link`] to each of its peers. A message is its handle: it is not made into bytes, but recovery is told
-//! how many it would have, and says which of them belong into which datagram. So datagrams carry real heads, and
-//! handles in place of payload; where they arrive, what recovery says of places is held against where they were cut.
+//! Every node has a [`Link`] to each of its peers. A message is represented by a handle: it is not encoded, but recovery is told its
+//! size and decides which of its bytes belong to which datagram. So datagrams carry real heads, and handles in place of payload. On
+//! arrival, the offsets reported by recovery are compared with those at which messages were divided.
 
 use super::{Happening, Host, Post};
 use crate::cluster::RUN;
@@ -16,10 +16,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::rc::Rc;
 
-/// So many messages wait for a link that is not up or full; then the oldest is dropped, as in an outbox.
+/// Maximum number of messages that wait for a link that is down or full. Beyond it, the oldest is dropped, as in an outbox.
 const WAITING: usize = 4_096;
 
-/// A message, with how many bytes its head and all of it would have.
+/// A message, with the sizes of its head and of the whole message.
 #[derive(Debug)]
 struct Parcel {
     message: Message<SimPayload>,
@@ -27,14 +27,14 @@ struct Parcel {
     bytes: usize,
 }
 
-/// A datagram under way.
+/// A datagram in transit.
 #[derive(Clone, Debug)]
 pub(in crate::cluster) struct Datagram {
     from: NodeId,
     rail: usize,
-    /// Bytes that an endpoint would send, with zeros for payload.
+    /// Bytes that an endpoint would send, with zeros in place of payload.
     bytes: Vec<u8>,
-    /// Of which messages which bytes these zeros stand for.
+    /// Parts of messages that these zeros represent.
     pieces: Vec<(Rc<Parcel>, Range<usize>)>,
 }
 
@@ -51,12 +51,12 @@ pub(in crate::cluster) struct Links {
     settings: Settings,
     nodes: Vec<NodeId>,
     ends: BTreeMap<(NodeId, NodeId), End>,
-    /// Heads, made here.
+    /// Buffer for heads.
     buffer: Vec<u8>,
 }
 
 impl Links {
-    /// The links of a cluster, if it has any.
+    /// Creates the links of a cluster, if it has any.
     pub(super) fn new(options: &Options) -> Option<Self> {
         let RecoveryOptions { datagram, rails } = options.recovery?;
         let system = &options.system;
@@ -88,13 +88,13 @@ impl Links {
     }
 }
 
-/// Whether two roles have anything to say to each other.
+/// Returns whether two roles exchange messages.
 fn talk(one: Role, other: Role) -> bool {
     one != other && !matches!((one, other), (Role::Readout, Role::Output) | (Role::Output, Role::Readout))
 }
 
 impl Post {
-    /// A node's life begins: it asks for its peers.
+    /// Begins a node's life, which calls its peers.
     pub(in crate::cluster) fn open_links(&mut self, host: &Host) {
         let now = self.now;
         let Some(links) = &mut self.links else { return };
@@ -108,14 +108,14 @@ impl Post {
         peers.into_iter().for_each(|peer| self.drain_link(me.node, peer));
     }
 
-    /// A node is down, and its ends of links with it.
+    /// Removes a node's ends of links when it goes down.
     pub(in crate::cluster) fn drop_links(&mut self, node: NodeId) {
         if let Some(links) = &mut self.links {
             links.ends.retain(|(from, _), _| *from != node);
         }
     }
 
-    /// Gives a message to the link of its sender to its receiver.
+    /// Passes a message to the link from its sender to its receiver.
     pub(super) fn carry_by_link(&mut self, from: NodeId, transmit: Transmit<SimPayload>) {
         let (mut head, mut payload) = (Vec::new(), PayloadQueue::default());
         transmit.message.clone().encode(&mut head, |handle| payload.0.push_back(handle));
@@ -123,7 +123,7 @@ impl Post {
         let (head_bytes, bytes) = (head.len(), head.len() + payload_bytes);
         let parcel = Rc::new(Parcel { message: transmit.message, head_bytes, bytes });
         let Some(links) = &mut self.links else { return };
-        // A life that is over may have said something at its very end.
+        // A life that has ended may have sent something at its very end.
         let Some(end) = links.ends.get_mut(&(from, transmit.to)) else { return };
         if end.waiting.len() >= WAITING {
             end.waiting.pop_front();
@@ -132,7 +132,7 @@ impl Post {
         self.drain_link(from, transmit.to);
     }
 
-    /// A datagram arrives.
+    /// Handles the arrival of a datagram.
     pub(in crate::cluster) fn take_datagram(&mut self, to: NodeId, datagram: Datagram) {
         let now = self.now;
         let Datagram { from, rail, bytes, pieces } = datagram;
@@ -165,7 +165,7 @@ impl Post {
         self.drain_link(to, from);
     }
 
-    /// An end's deadline has come.
+    /// Handles a deadline of a link end.
     pub(in crate::cluster) fn wake_link(&mut self, node: NodeId, peer: NodeId, planned: Timestamp) {
         let now = self.now;
         let end = self.links.as_mut().and_then(|links| links.ends.get_mut(&(node, peer)));
@@ -175,7 +175,7 @@ impl Post {
         self.drain_link(node, peer);
     }
 
-    /// Lets an end say what it has to say, and hands on what has arrived there.
+    /// Sends the pending datagrams of a link end, and delivers arrived messages.
     fn drain_link(&mut self, node: NodeId, peer: NodeId) {
         let now = self.now;
         let Some(mut links) = self.links.take() else { return };
@@ -209,8 +209,8 @@ impl Post {
         self.links = Some(links);
     }
 
-    /// Handles the events on a link: messages arrive, those that waited for it leave, those of an earlier life are
-    /// void.
+    /// Handles the events of a link: delivers arrived messages, sends those that waited for it, and discards those of an earlier
+    /// life.
     fn take_events(&mut self, node: NodeId, end: &mut End) {
         while let Some(happened) = end.link.poll_event() {
             match happened {
@@ -229,7 +229,7 @@ impl Post {
         }
     }
 
-    /// Gives a datagram to the network.
+    /// Passes a datagram to the network.
     fn fly(&mut self, to: NodeId, datagram: Datagram) {
         let fate = self.network.send(self.now, datagram.from, to);
         if let Some(again) = fate.again {
@@ -241,7 +241,7 @@ impl Post {
     }
 
     fn arm_link(&mut self, node: NodeId, peer: NodeId, end: &mut End) {
-        // What waits for a link that is full leaves when a report comes; what waits for one that is down, when it is up.
+        // Messages that wait for a full link are sent when a report arrives; those that wait for one that is down, when it is up.
         let Some(deadline) = end.link.poll_timeout() else { return };
         let at = deadline.at.max(self.now + Nanos(1));
         if end.wake_at.is_none_or(|planned| at < planned) {
