@@ -157,9 +157,8 @@ pub(crate) fn command(arguments: &TortureArguments) -> Result<()> {
     let end = arguments.minutes.map(|minutes| Instant::now() + Duration::from_mins(minutes));
     let is_over = || end.is_some_and(|end| Instant::now() >= end);
     let mut tried: Vec<Tried> = Vec::new();
-    let try_next = |(family, case): (&'static str, &Case), seed| {
-        try_case(family, case, seed, arguments, &sheaf, &directory)
-    };
+    let bench = TestBench { arguments, sheaf: &sheaf, directory: &directory };
+    let try_next = |(family, case): (&'static str, &Case), seed| bench.try_case(family, case, seed);
     if arguments.faults.is_some() || arguments.runs.is_some() {
         let mut order = Dice::new(arguments.seed, "order");
         for seed in arguments.seed.. {
@@ -208,59 +207,63 @@ fn chosen(arguments: &TortureArguments) -> Result<Vec<(&'static str, &'static Ca
     Ok(all().filter(|(family, case)| is_wanted(family, case)).collect())
 }
 
-/// Tries one case in its own directory, which is removed if the case passes.
-fn try_case(
-    family: &'static str,
-    case: &Case,
-    seed: u64,
-    arguments: &TortureArguments,
-    sheaf: &Path,
-    below: &Path,
-) -> Result<Tried> {
-    let mark = format!("{}-{}-{seed}", case.name, std::process::id());
-    let directory = below.join(&mark);
-    std::fs::create_dir_all(directory.join("tmp")).with_context(|| directory.display().to_string())?;
-    let mut trial = Trial {
-        sheaf: sheaf.to_owned(),
-        output: directory.join("runs"),
-        directory: directory.clone(),
-        mark,
-        dice: Dice::new(seed, case.name),
-        scale: arguments.scale(),
-        soak_minutes: arguments.soak,
-        notes: Vec::new(),
-        problems: Vec::new(),
-        tally: Tally::default(),
-    };
-    let began = Instant::now();
-    let outcome = (case.work)(&mut trial);
-    // Also after an error, so that nothing disturbs the next case.
-    trial.collect_processes();
-    let (seconds, tally) = (began.elapsed().as_secs_f64(), trial.tally);
-    let verdict = match outcome {
-        Ok(Outcome::Skipped(reason)) => Verdict::Skipped(reason),
-        Ok(Outcome::Done) if trial.problems.is_empty() => Verdict::Good,
-        Ok(Outcome::Done) => Verdict::Failed(trial.problems, directory.clone()),
-        Err(error) => {
-            trial.problems.push(format!("{error:#}"));
-            Verdict::Failed(trial.problems, directory.clone())
+/// Settings that all cases share.
+struct TestBench<'a> {
+    arguments: &'a TortureArguments,
+    /// The program.
+    sheaf: &'a Path,
+    /// Parent of the directories of the cases.
+    directory: &'a Path,
+}
+
+impl TestBench<'_> {
+    /// Tries one case in its own directory, which is removed if the case passes.
+    fn try_case(&self, family: &'static str, case: &Case, seed: u64) -> Result<Tried> {
+        let mark = format!("{}-{}-{seed}", case.name, std::process::id());
+        let directory = self.directory.join(&mark);
+        std::fs::create_dir_all(directory.join("tmp")).with_context(|| directory.display().to_string())?;
+        let mut trial = Trial {
+            sheaf: self.sheaf.to_owned(),
+            output: directory.join("runs"),
+            directory: directory.clone(),
+            mark,
+            dice: Dice::new(seed, case.name),
+            scale: self.arguments.scale(),
+            soak_minutes: self.arguments.soak,
+            notes: Vec::new(),
+            problems: Vec::new(),
+            tally: Tally::default(),
+        };
+        let began = Instant::now();
+        let outcome = (case.work)(&mut trial);
+        // Also after an error, so that nothing disturbs the next case.
+        trial.collect_processes();
+        let (seconds, tally) = (began.elapsed().as_secs_f64(), trial.tally);
+        let verdict = match outcome {
+            Ok(Outcome::Skipped(reason)) => Verdict::Skipped(reason),
+            Ok(Outcome::Done) if trial.problems.is_empty() => Verdict::Good,
+            Ok(Outcome::Done) => Verdict::Failed(trial.problems, directory.clone()),
+            Err(error) => {
+                trial.problems.push(format!("{error:#}"));
+                Verdict::Failed(trial.problems, directory.clone())
+            }
+        };
+        let word = match &verdict {
+            Verdict::Good => "good",
+            Verdict::Skipped(_) => "skipped",
+            Verdict::Failed(..) => "FAILED",
+        };
+        println!("{:<28} seed {seed}: {word} in {seconds:.1} s; {}", case.name, trial.notes.join("; "));
+        match &verdict {
+            Verdict::Good => {}
+            Verdict::Skipped(reason) => println!("    {reason}"),
+            Verdict::Failed(problems, _) => problems.iter().for_each(|problem| println!("    {problem}")),
         }
-    };
-    let word = match &verdict {
-        Verdict::Good => "good",
-        Verdict::Skipped(_) => "skipped",
-        Verdict::Failed(..) => "FAILED",
-    };
-    println!("{:<28} seed {seed}: {word} in {seconds:.1} s; {}", case.name, trial.notes.join("; "));
-    match &verdict {
-        Verdict::Good => {}
-        Verdict::Skipped(reason) => println!("    {reason}"),
-        Verdict::Failed(problems, _) => problems.iter().for_each(|problem| println!("    {problem}")),
+        if !matches!(verdict, Verdict::Failed(..)) {
+            std::fs::remove_dir_all(&directory).with_context(|| directory.display().to_string())?;
+        }
+        Ok(Tried { family, name: case.name, seed, seconds, tally, verdict })
     }
-    if !matches!(verdict, Verdict::Failed(..)) {
-        std::fs::remove_dir_all(&directory).with_context(|| directory.display().to_string())?;
-    }
-    Ok(Tried { family, name: case.name, seed, seconds, tally, verdict })
 }
 
 /// Prints a line for each case over all its seeds, their sum, and each failure with the command that repeats it.

@@ -3,7 +3,7 @@
 use super::arguments::BuilderArguments;
 use super::bounds;
 use super::limits::Limit;
-use super::links;
+use super::links::SleepyTrips;
 use super::report::{Curve, Picture, Report, Sample, Scanned, column};
 use super::scan::Scan;
 use crate::plan::Plan;
@@ -68,36 +68,35 @@ pub(super) fn measure(arguments: &BuilderArguments, scan: &Scan<'_>) -> anyhow::
         _ => None,
     };
     let trip = trip.zip(arguments.rate).filter(|_| arguments.baseline);
-    let progress = scan.progress(systems.len() * sizes.len() * arguments.scan.repeat as usize);
+    let scanning = scan.over(systems.len(), Scanned::Size, &sizes, arguments.scan.repeat);
     // The runs and processes of the measurement would log about themselves.
     let quiet = Quiet::new();
     let mut curves = Vec::new();
     for system in systems.iter().copied() {
-        let points =
-            scan.curve(&system.name(), Scanned::Size, &sizes, arguments.scan.repeat, &progress, |size| {
-                let config = configuration(arguments, kind, system, size, seconds)?;
-                let Some(mut sample) = run(config, arguments.processes, scan)? else { return Ok(None) };
-                if let Some(limit) = limit_of(system) {
-                    let most = limit.measure(size, seconds)?;
-                    let rate = figure(&sample, "bytes_per_second");
-                    sample.push(("limit_bytes_per_second", most));
-                    sample.push(("fraction_of_limit", rate / most));
+        let points = scanning.curve(&system.name(), |size| {
+            let config = configuration(arguments, kind, system, size, seconds)?;
+            let Some(mut sample) = run(config, arguments.processes, scan)? else { return Ok(None) };
+            if let Some(limit) = limit_of(system) {
+                let most = limit.measure(size, seconds)?;
+                let rate = figure(&sample, "bytes_per_second");
+                sample.push(("limit_bytes_per_second", most));
+                sample.push(("fraction_of_limit", rate / most));
+            }
+            if let Some((transport, rate)) = trip {
+                let time = SleepyTrips {
+                    transport,
+                    rate_hz: rate,
+                    processes: arguments.processes,
+                    payload: arguments.payload,
+                    bytes: size,
                 }
-                if let Some((transport, rate)) = trip {
-                    let time = links::sleepy_roundtrip(
-                        transport,
-                        rate,
-                        arguments.processes,
-                        arguments.payload,
-                        size,
-                        scan,
-                    )?;
-                    let latency = figure(&sample, "latency_ns.p50");
-                    sample.push(("roundtrip_ns.p50", time));
-                    sample.push(("latency_in_roundtrips", latency / time));
-                }
-                Ok(Some(sample))
-            })?;
+                .median_ns(scan)?;
+                let latency = figure(&sample, "latency_ns.p50");
+                sample.push(("roundtrip_ns.p50", time));
+                sample.push(("latency_in_roundtrips", latency / time));
+            }
+            Ok(Some(sample))
+        })?;
         let about =
             json!({ "readouts": system.readouts, "builders": system.builders, "rms_fraction": system.rms });
         let curve = Curve::new(system.name(), about, points);

@@ -38,23 +38,21 @@ pub(super) fn measure(arguments: &FarmArguments, scan: &Scan<'_>) -> anyhow::Res
         }
     }
     let repeat = arguments.repeat;
-    let points = arguments.workers.len() * arguments.filter_us.len();
-    let progress = scan.progress(points * repeat as usize);
+    let scanning = scan.over(arguments.workers.len(), Scanned::FilterTime, &arguments.filter_us, repeat);
     let quiet = Quiet::new();
     let mut curves = Vec::new();
     for workers in arguments.workers.iter().copied() {
         let name = name(workers);
-        let points =
-            scan.curve(&name, Scanned::FilterTime, &arguments.filter_us, repeat, &progress, |filter_us| {
-                let mut config = configuration(arguments, workers, filter_us)?;
-                let joining = match arguments.transport {
-                    FarmTransport::Tcp if workers > 0 => Some(Joining::start(&mut config, workers)?),
-                    FarmTransport::Tcp | FarmTransport::Memory => None,
-                };
-                let outcome = outcome(config, false, scan)?;
-                drop(joining);
-                Ok(outcome.map(|(summary, _)| sample(&summary, workers, filter_us)))
-            })?;
+        let points = scanning.curve(&name, |filter_us| {
+            let mut config = configuration(arguments, workers, filter_us)?;
+            let joining = match arguments.transport {
+                FarmTransport::Tcp if workers > 0 => Some(Joining::start(&mut config, workers)?),
+                FarmTransport::Tcp | FarmTransport::Memory => None,
+            };
+            let outcome = outcome(config, false, scan)?;
+            drop(joining);
+            Ok(outcome.map(|(summary, _)| sample(&summary, workers, filter_us)))
+        })?;
         curves.push(Curve::new(name, json!({ "workers": workers }), points));
     }
     drop(quiet);

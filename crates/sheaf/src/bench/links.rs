@@ -57,10 +57,10 @@ fn streams(
     let limit = Limit::of(transport.uses_sockets(), usize::from(receivers));
     let limit = baseline.then_some(limit);
     let sizes = arguments.scan.sizes(64, 1 << 20, 2);
-    let progress = scan.progress(sizes.len() * arguments.scan.repeat as usize);
+    let scanning = scan.over(1, Scanned::Size, &sizes, arguments.scan.repeat);
     let base = job(arguments, Task::Stream, transport, arguments.spins.unwrap_or(SPINS));
     let name = format!("{senders} to {receivers}, {transport}");
-    let points = scan.curve(&name, Scanned::Size, &sizes, arguments.scan.repeat, &progress, |bytes| {
+    let points = scanning.curve(&name, |bytes| {
         let job = Job { senders, receivers, bytes, ..base };
         let measured = run(&job, arguments.processes, &[], scan)?;
         let mut sample = throughput(&measured);
@@ -106,7 +106,7 @@ pub(super) fn roundtrip(arguments: &RoundtripArguments, scan: &Scan<'_>) -> anyh
     let (arguments, rate_hz) = (&arguments.link, arguments.rate);
     let transport = arguments.transport()?;
     let sizes = arguments.scan.sizes(64, 1 << 20, 2);
-    let progress = scan.progress(sizes.len() * arguments.scan.repeat as usize);
+    let scanning = scan.over(1, Scanned::Size, &sizes, arguments.scan.repeat);
     let place = Placement::OtherCore.processors();
     // Nodes that wait for long sleep, as a node does at a low rate.
     let waits = place.is_none() || rate_hz.is_some();
@@ -120,13 +120,12 @@ pub(super) fn roundtrip(arguments: &RoundtripArguments, scan: &Scan<'_>) -> anyh
             base.seconds
         );
     }
-    let points =
-        scan.curve(transport.name(), Scanned::Size, &sizes, arguments.scan.repeat, &progress, |bytes| {
-            let measured = run(&Job { bytes, ..base }, arguments.processes, &processors, scan)?;
-            let mut sample = times(&measured, "roundtrip_ns.p50", "roundtrip_ns.p99", "roundtrip_ns.max");
-            sample.extend(throughput(&measured));
-            Ok(Some(sample))
-        })?;
+    let points = scanning.curve(transport.name(), |bytes| {
+        let measured = run(&Job { bytes, ..base }, arguments.processes, &processors, scan)?;
+        let mut sample = times(&measured, "roundtrip_ns.p50", "roundtrip_ns.p99", "roundtrip_ns.max");
+        sample.extend(throughput(&measured));
+        Ok(Some(sample))
+    })?;
     let curve = Curve::new(transport.name(), json!({}), points);
     let picture = Picture {
         figure: "roundtrip_ns.p50",
@@ -152,33 +151,38 @@ pub(super) fn roundtrip(arguments: &RoundtripArguments, scan: &Scan<'_>) -> anyh
     Ok(report)
 }
 
-/// Half a second of round trips of messages of `bytes` bytes, `rate` of them a second, whose sides sleep between messages: the
-/// median, in nanoseconds. A processor that has slept wakes more slowly than one that has just been awake, so that trips
-/// without pauses are quicker than any at a low rate.
-pub(super) fn sleepy_roundtrip(
-    transport: Transport,
-    rate: f64,
-    processes: bool,
-    payload: Use,
-    bytes: u64,
-    scan: &Scan<'_>,
-) -> anyhow::Result<f64> {
-    let job = Job {
-        task: Task::RoundTrip,
-        transport,
-        senders: 1,
-        receivers: 1,
-        bytes,
-        payload,
-        warm_up_s: 0.1,
-        seconds: 0.5,
-        spins: 0,
-        rate_hz: Some(rate.max(SLOWEST_TRIPS_HZ)),
-    };
-    // Where the kernel puts the nodes, as it does with those of the event builder.
-    let measured = run(&job, processes, &[], scan)?;
-    let median = times(&measured, "p50", "p99", "max").first().map(|(_, time)| *time);
-    median.context("no message came back")
+/// Round trips of messages whose sides sleep between messages. A processor that has slept wakes more slowly than one that
+/// has just been awake, so that trips without pauses are quicker than any at a low rate.
+pub(super) struct SleepyTrips {
+    pub(super) transport: Transport,
+    pub(super) rate_hz: f64,
+    /// Whether each side is a process.
+    pub(super) processes: bool,
+    pub(super) payload: Use,
+    /// Size of a message.
+    pub(super) bytes: u64,
+}
+
+impl SleepyTrips {
+    /// Measures the median time of a trip, in half a second.
+    pub(super) fn median_ns(&self, scan: &Scan<'_>) -> anyhow::Result<f64> {
+        let job = Job {
+            task: Task::RoundTrip,
+            transport: self.transport,
+            senders: 1,
+            receivers: 1,
+            bytes: self.bytes,
+            payload: self.payload,
+            warm_up_s: 0.1,
+            seconds: 0.5,
+            spins: 0,
+            rate_hz: Some(self.rate_hz.max(SLOWEST_TRIPS_HZ)),
+        };
+        // Where the kernel puts the nodes, as it does with those of the event builder.
+        let measured = run(&job, self.processes, &[], scan)?;
+        let median = times(&measured, "p50", "p99", "max").first().map(|(_, time)| *time);
+        median.context("no message came back")
+    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "nanoseconds of three digits")]
@@ -196,7 +200,7 @@ pub(super) fn pingpong(arguments: &PingpongArguments, scan: &Scan<'_>) -> anyhow
     let sizes = arguments.scan.sizes(4, 64 << 10, 4);
     let here: Vec<_> =
         Placement::ALL.into_iter().filter_map(|place| Some((place, place.processors()?))).collect();
-    let progress = scan.progress(here.len() * 2 * sizes.len() * arguments.scan.repeat as usize);
+    let scanning = scan.over(2 * here.len(), Scanned::Size, &sizes, arguments.scan.repeat);
     let mut curves = Vec::new();
     for (place, (one, other)) in here {
         for (task, direction) in [(Task::RoundTrip, "one way"), (Task::Exchange, "both ways")] {
@@ -204,16 +208,15 @@ pub(super) fn pingpong(arguments: &PingpongArguments, scan: &Scan<'_>) -> anyhow
             let spins = arguments.spins.unwrap_or(if waits { 0 } else { SPINS_FOR_TIMES });
             let base = job(arguments, task, transport, spins);
             let name = format!("{}, {direction}", place.name());
-            let points =
-                scan.curve(&name, Scanned::Size, &sizes, arguments.scan.repeat, &progress, |bytes| {
-                    let measured = run(&Job { bytes, ..base }, arguments.processes, &[one, other], scan)?;
-                    // Two messages pass in a trip there and back, and in an exchange.
-                    let each = |(name, time): (&'static str, f64)| (name, time / 2.0);
-                    let times = times(&measured, "latency_ns.p50", "latency_ns.p99", "latency_ns.max");
-                    let mut sample: Sample = times.into_iter().map(each).collect();
-                    sample.extend(throughput(&measured));
-                    Ok(Some(sample))
-                })?;
+            let points = scanning.curve(&name, |bytes| {
+                let measured = run(&Job { bytes, ..base }, arguments.processes, &[one, other], scan)?;
+                // Two messages pass in a trip there and back, and in an exchange.
+                let each = |(name, time): (&'static str, f64)| (name, time / 2.0);
+                let times = times(&measured, "latency_ns.p50", "latency_ns.p99", "latency_ns.max");
+                let mut sample: Sample = times.into_iter().map(each).collect();
+                sample.extend(throughput(&measured));
+                Ok(Some(sample))
+            })?;
             let about = json!({ "placement": place, "direction": direction, "processors": [one, other] });
             curves.push(Curve::new(name, about, points).fitted("latency_ns.p50", |time| time));
         }

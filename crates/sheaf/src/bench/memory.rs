@@ -46,12 +46,12 @@ pub(super) fn measure(arguments: &MemoryArguments, scan: &Scan<'_>) -> anyhow::R
     };
     let repeat = arguments.scan.repeat;
     let kinds: Vec<(Kind, usize)> = threads.iter().flat_map(|&threads| kinds(threads)).collect();
-    let progress = scan.progress(kinds.len() * sizes.len() * repeat as usize);
+    let scanning = scan.over(kinds.len(), Scanned::Size, &sizes, repeat);
     let mut curves = Vec::new();
     for (kind, threads) in kinds {
         let plural = if threads == 1 { "" } else { "s" };
         let name = format!("{}, {threads} thread{plural}", kind.name());
-        let points = scan.curve(&name, Scanned::Size, &sizes, repeat, &progress, |size| {
+        let points = scanning.curve(&name, |size| {
             let bytes = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
             let (block, set) = (bytes(size), bytes(arguments.working_set.max(size)));
             let rate = match kind {

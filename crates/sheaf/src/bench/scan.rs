@@ -20,46 +20,61 @@ impl<'a> Scan<'a> {
         Self { console, stop, interrupted: Cell::new(false) }
     }
 
-    /// Begins to show `repetitions` repetitions.
-    pub(super) fn progress(&self, repetitions: usize) -> Progress {
-        self.console.progress(repetitions)
+    /// Begins a scan of `curves` curves over `places`, each point measured `repeat` times, and shows its progress.
+    pub(super) fn over<'s>(
+        &'s self,
+        curves: usize,
+        scanned: Scanned,
+        places: &'s [u64],
+        repeat: u32,
+    ) -> CurveScan<'s> {
+        let progress = self.console.progress(curves * places.len() * repeat as usize);
+        CurveScan { scan: self, scanned, places, repeat, progress }
     }
 
     pub(super) fn is_stopped(&self) -> bool {
         self.interrupted.get() || self.stop.load(Ordering::Relaxed)
     }
+}
 
-    /// Measures the points of one curve, each `repeat` times. When a signal comes, the points that are complete.
+/// A scan of several curves over the same places.
+pub(super) struct CurveScan<'a> {
+    scan: &'a Scan<'a>,
+    scanned: Scanned,
+    places: &'a [u64],
+    repeat: u32,
+    progress: Progress,
+}
+
+impl CurveScan<'_> {
+    /// Measures the points of one curve. When a signal comes, returns those that are complete.
     pub(super) fn curve(
         &self,
         name: &str,
-        scanned: Scanned,
-        places: &[u64],
-        repeat: u32,
-        progress: &Progress,
         mut measure: impl FnMut(u64) -> anyhow::Result<Option<Sample>>,
     ) -> anyhow::Result<Vec<Point>> {
+        let scan = self.scan;
         let mut points = Vec::new();
-        for &at in places {
+        for &at in self.places {
             let mut samples = Vec::new();
-            for _ in 0..repeat {
-                if self.is_stopped() {
+            for _ in 0..self.repeat {
+                if scan.is_stopped() {
                     return Ok(points);
                 }
-                progress.tell(&format!("{name}, {}", super::table::place(scanned, at)));
+                self.progress.tell(&format!("{name}, {}", super::table::place(self.scanned, at)));
                 match measure(at) {
                     Ok(Some(sample)) => samples.push(sample),
                     Ok(None) => {
-                        self.interrupted.set(true);
+                        scan.interrupted.set(true);
                         return Ok(points);
                     }
-                    Err(error) if self.is_stopped() || is_interruption(&error) => {
-                        self.interrupted.set(true);
+                    Err(error) if scan.is_stopped() || is_interruption(&error) => {
+                        scan.interrupted.set(true);
                         return Ok(points);
                     }
                     Err(error) => return Err(error),
                 }
-                progress.step();
+                self.progress.step();
             }
             points.push(Point::of(at, &samples));
         }

@@ -30,28 +30,25 @@ fn measure_in(
         asked => asked.to_vec(),
     };
     let (fragments, megabytes, repeat) = (arguments.fragments, arguments.megabytes, arguments.repeat);
-    let progress = scan.progress(policies.len() * arguments.size.len() * repeat as usize);
+    let scanning = scan.over(policies.len(), Scanned::Size, &arguments.size, repeat);
     let mut curves = Vec::new();
     for policy in policies {
-        let points =
-            scan.curve(policy.name(), Scanned::Size, &arguments.size, repeat, &progress, |size| {
-                let load = Load { fragments, fragment_bytes: size, total_bytes: megabytes * 1_000_000 };
-                let stored = measure_store(scratch, policy, load)?;
-                let mut figures = vec![
-                    ("bytes_per_second", stored.bytes_per_second),
-                    ("plain_bytes_per_second", stored.plain_bytes_per_second),
-                    ("fraction_of_plain", stored.bytes_per_second / stored.plain_bytes_per_second),
-                    ("read_bytes_per_second", stored.read_bytes_per_second),
-                    ("events_per_second", stored.events_per_second),
-                ];
-                if let Some(dd) = stored.dd_bytes_per_second {
-                    figures.extend([
-                        ("dd_bytes_per_second", dd),
-                        ("fraction_of_dd", stored.bytes_per_second / dd),
-                    ]);
-                }
-                Ok(Some(figures))
-            })?;
+        let points = scanning.curve(policy.name(), |size| {
+            let load = Load { fragments, fragment_bytes: size, total_bytes: megabytes * 1_000_000 };
+            let stored = measure_store(scratch, policy, load)?;
+            let mut figures = vec![
+                ("bytes_per_second", stored.bytes_per_second),
+                ("plain_bytes_per_second", stored.plain_bytes_per_second),
+                ("fraction_of_plain", stored.bytes_per_second / stored.plain_bytes_per_second),
+                ("read_bytes_per_second", stored.read_bytes_per_second),
+                ("events_per_second", stored.events_per_second),
+            ];
+            if let Some(dd) = stored.dd_bytes_per_second {
+                figures
+                    .extend([("dd_bytes_per_second", dd), ("fraction_of_dd", stored.bytes_per_second / dd)]);
+            }
+            Ok(Some(figures))
+        })?;
         curves.push(Curve::new(policy.name(), json!({ "sync": policy }), points));
     }
     let mut settings = Map::new();
