@@ -3,15 +3,15 @@
 //! | rule | checked in |
 //! |---|---|
 //! | an event ends once; bounds are kept; no machine spins | [`watch`] |
-//! | farms try again, alone, and give up nothing that can be judged | [`farms`] |
+//! | farms retry events alone, and give up no event that can be judged | [`farms`] |
 //! | every ledger balances and nothing is in flight | [`books`] |
-//! | the disks hold every stored event exactly once, each right in itself | [`outputs`] |
+//! | the disks contain every stored event exactly once with the right contents | [`outputs`] |
 //! | the books of readout units, event manager and disks agree on fragments | [`books`] |
-//! | readout units count what went in and out of them | [`readouts`] |
-//! | live time and dead time are the time of the run, each booked when it was | [`live_time`] |
-//! | nodes are given up when their signs of life say so | [`lives`] |
+//! | readout units count their inputs and outputs correctly | [`readouts`] |
+//! | live time and dead time add up to the time of the run | [`live_time`] |
+//! | nodes are given up only according to their signs of life | [`lives`] |
 //! | every drop and every missing source has a cause that was injected | [`causes`] |
-//! | and it was injected there, and before | [`blame`] |
+//! | the cause was injected at that place, and before | [`blame`] |
 
 pub mod blame;
 pub mod books;
@@ -38,26 +38,26 @@ use std::collections::BTreeMap;
 use std::fmt;
 pub use watch::{FaultCounts, Watch};
 
-/// A run that ended well.
+/// Result of a run that passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// The event manager's books.
+    /// Books of the event manager.
     pub ledger: Ledger,
-    /// The books of all readout units that are alive at the end.
+    /// Books of all readout units that are alive at the end.
     pub fragments: Ledger,
-    /// Stored events that miss a required source.
+    /// Stored events that lack a required source.
     pub incomplete: u64,
     /// Missing sources in built events, by reason.
     pub missing: BTreeMap<MissingReason, u64>,
     /// Counters of all nodes that are alive at the end.
     pub counters: BTreeMap<Counter, u64>,
-    /// The longest time from a trigger to its end.
+    /// Longest time from a trigger to its end.
     pub latency_max: Nanos,
     /// Triggers that the event manager vetoed.
     pub vetoes: u64,
-    /// Times that a source was held back.
+    /// Number of times that a source was held back.
     pub held_back: u64,
-    /// Events written to disks, counting or not.
+    /// Events written to disks, whether or not they count.
     pub written: u64,
     /// Counts of planned faults of nodes and links.
     pub faults: FaultCounts,
@@ -69,16 +69,16 @@ pub struct Report {
     pub hash: u64,
     /// Lines of the run log.
     pub lines: u64,
-    /// Happenings.
+    /// Number of occurrences.
     pub steps: u64,
 }
 
-/// A run that broke a rule.
+/// A run that violated a rule.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// The options that led to it.
+    /// Options of the run.
     pub options: Options,
-    /// The rules that were broken, in sentences.
+    /// Descriptions of the violated rules.
     pub violations: Vec<String>,
     /// When the run was stopped.
     pub at: Timestamp,
@@ -87,7 +87,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// The command that runs the same again with its log, if the options are those of a random run.
+    /// Returns the command that repeats the run with its log, if the options are those of a random run.
     #[must_use]
     pub fn replay(&self) -> Option<String> {
         let seed = self.options.seed;
@@ -112,7 +112,7 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// All that there is to see at the end of a run.
+/// All observations at the end of a run.
 #[derive(Debug)]
 pub struct Evidence<'a> {
     /// Options of the run.
@@ -121,11 +121,11 @@ pub struct Evidence<'a> {
     pub watch: &'a Watch,
     /// The event manager.
     pub manager: &'a EventManager<SimPayload>,
-    /// The readout units; those that are gone are `None`.
+    /// The readout units; `None` for those that are gone.
     pub readouts: Vec<Option<&'a ReadoutUnit<SimPayload>>>,
     /// Payload bytes that each has sent.
     pub sent: Vec<u64>,
-    /// The builders; those that are gone are `None`.
+    /// The builders; `None` for those that are gone.
     pub builders: Vec<Option<&'a BuilderUnit<SimPayload>>>,
     /// Senders of the builders' events to output nodes.
     pub senders: Vec<Option<&'a Sender<SimPayload>>>,
@@ -150,7 +150,7 @@ pub struct Evidence<'a> {
 }
 
 impl Evidence<'_> {
-    /// The books of all readout units that are alive.
+    /// Returns the books of all readout units that are alive.
     #[must_use]
     pub fn fragment_books(&self) -> Ledger {
         let mut total = Ledger::default();
@@ -160,7 +160,7 @@ impl Evidence<'_> {
         total
     }
 
-    /// The events on disks that count, each with whose file it is in.
+    /// Returns the events on disks that count, each with the owner of its file.
     #[must_use]
     pub fn counting(&self) -> Vec<((NodeId, SessionId), &Event<SimPayload>)> {
         let mut all = Vec::new();
@@ -177,7 +177,7 @@ impl Evidence<'_> {
         all
     }
 
-    /// The counters of all nodes that are alive.
+    /// Returns the counters of all nodes that are alive.
     #[must_use]
     pub fn counters(&self) -> BTreeMap<Counter, u64> {
         let mut total = BTreeMap::new();
@@ -195,13 +195,13 @@ impl Evidence<'_> {
     }
 }
 
-/// Closes the books of a run.
+/// Checks a run at its end.
 ///
 /// # Errors
-/// Every rule that was broken.
+/// Returns all violated rules.
 pub fn at_the_end(evidence: &Evidence<'_>) -> Result<Report, Box<Failure>> {
     let mut violations: Vec<String> = evidence.watch.violation.iter().cloned().collect();
-    // What broke on the way makes the state at the end meaningless.
+    // After a violation during the run, the state at the end is meaningless.
     if violations.is_empty() {
         books::check(evidence, &mut violations);
         readouts::check(evidence, &mut violations);

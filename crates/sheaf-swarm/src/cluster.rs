@@ -1,8 +1,7 @@
-//! The cluster: an event manager, readout units and builders as in a real system, with everything around them
-//! simulated.
+//! The cluster: an event manager, readout units and builders as in a real system, with simulated surroundings.
 //!
-//! Nothing happens but what is on the agenda, in the order of its instants. After each happening the machine that it
-//! concerned is drained, as the contract of the roles demands, and looked at by the checker.
+//! The cluster executes the entries of an agenda in chronological order. After each entry the machine concerned is drained, as the
+//! contract of the roles requires, and examined by the checker.
 
 mod builders;
 mod consumers;
@@ -32,14 +31,14 @@ use sheaf_wire::{Nanos, NodeId, Role, RunNumber, Timestamp};
 
 pub(crate) const RUN: RunNumber = RunNumber(1);
 
-/// Something broken on purpose, to see that the checker notices: once, where nothing else is said.
+/// A deliberate error to test the checker. It occurs once, unless stated otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sabotage {
-    /// A disk says that it has written an event and has not.
+    /// A disk reports an event as written that it has not written.
     ForgetWrite,
     /// A disk writes an event twice.
     WriteTwice,
-    /// A disk writes a fragment that is not the one it was given.
+    /// A disk writes a wrong fragment.
     FlipTag,
     /// An event is not written to one of its streams.
     ForgetStream,
@@ -47,11 +46,11 @@ pub enum Sabotage {
     ForgetRelease,
     /// An answer loses a fragment on its way.
     LoseFragment,
-    /// An answer's super-fragments are taken for each other.
+    /// An answer's super-fragments are swapped.
     SwapEvents,
-    /// A builder says that an event has one more fragment than it has.
+    /// A builder reports one fragment more than an event has.
     LieAboutFragments,
-    /// No builder is ever told that its session is over.
+    /// No builder is ever told that its session has ended.
     NeverFence,
 }
 
@@ -73,7 +72,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// A cluster before the start of its run: nothing has happened yet.
+    /// Creates a cluster before the start of its run.
     ///
     /// # Panics
     /// If the options do not [validate](Options::validate).
@@ -120,46 +119,46 @@ impl Cluster {
         self.begin_triggers();
     }
 
-    /// Makes the text of the run log from here on.
+    /// Generates the text of the run log from now on.
     pub fn keep_log(&mut self) {
         self.post.log.keep_text();
     }
 
-    /// The text of the run log so far, if it was kept.
+    /// Returns the text of the run log so far, if it was kept.
     pub fn take_log(&mut self) -> String {
         self.post.log.take_text()
     }
 
-    /// Breaks something, once.
+    /// Injects a deliberate error.
     pub fn sabotage(&mut self, sabotage: Sabotage) {
         self.post.sabotage = Some(sabotage);
     }
 
-    /// The options of the run.
+    /// Returns the options of the run.
     #[must_use]
     pub fn options(&self) -> &Options {
         &self.options
     }
 
-    /// The present instant.
+    /// Returns the current instant.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.post.now
     }
 
-    /// The event manager's books.
+    /// Returns the event manager's books.
     #[must_use]
     pub fn ledger(&self) -> Ledger {
         self.manager.machine.ledger()
     }
 
-    /// The books of a readout unit, unless it is down.
+    /// Returns the books of a readout unit, unless it is down.
     #[must_use]
     pub fn readout_books(&self, index: u16) -> Option<NodeBooks> {
         self.readouts[usize::from(index)].unit.as_ref().map(sheaf_protocol::readout::ReadoutUnit::books)
     }
 
-    /// The books of a builder, unless it is down.
+    /// Returns the books of a builder, unless it is down.
     #[must_use]
     pub fn builder_books(&self, index: u16) -> Option<NodeBooks> {
         self.builders[usize::from(index)].unit.as_ref().map(sheaf_protocol::builder::BuilderUnit::books)
@@ -171,13 +170,13 @@ impl Cluster {
         self.builders.iter().filter_map(|node| Some(node.farm.as_ref()?.counts())).collect()
     }
 
-    /// The books of an output node, unless it is down.
+    /// Returns the books of an output node, unless it is down.
     #[must_use]
     pub fn output_books(&self, index: u16) -> Option<NodeBooks> {
         self.outputs[usize::from(index)].unit.as_ref().map(sheaf_protocol::output::OutputUnit::books)
     }
 
-    /// The disks of builders and output nodes.
+    /// Returns the disks of builders and output nodes.
     #[must_use]
     pub fn disks(&self) -> &Disks {
         &self.disks
@@ -189,19 +188,19 @@ impl Cluster {
         &self.watch
     }
 
-    /// Makes something go wrong now.
+    /// Injects a fault now.
     pub fn inject(&mut self, kind: FaultKind) {
         self.begin();
         self.happen_fault(kind);
     }
 
-    /// The operator stops the run now.
+    /// Stops the run now, as the operator does.
     pub fn stop(&mut self) {
         self.begin();
         self.happen_stop();
     }
 
-    /// Goes on until `wanted` holds or the run is over; says whether it held.
+    /// Continues until `wanted` holds or the run is over. Returns whether it held.
     pub fn run_until(&mut self, mut wanted: impl FnMut(&Self) -> bool) -> bool {
         loop {
             if wanted(self) {
@@ -213,7 +212,7 @@ impl Cluster {
         }
     }
 
-    /// Goes on to the end of the run and checks it.
+    /// Continues to the end of the run and checks it.
     ///
     /// # Errors
     /// Returns the first violation.
@@ -239,7 +238,7 @@ impl Cluster {
         })
     }
 
-    /// As [`Self::run`], at the end of a test.
+    /// Does the same as [`Self::run`] at the end of a test.
     ///
     /// # Errors
     /// Returns the first violation.
@@ -247,7 +246,7 @@ impl Cluster {
         self.run()
     }
 
-    /// Lets the next thing happen. False when the run is over, well or not.
+    /// Executes the next entry of the agenda. Returns false when the run is over, successful or not.
     pub fn step(&mut self) -> bool {
         self.begin();
         if self.watch.violation.is_some() || self.is_over() {
@@ -271,7 +270,7 @@ impl Cluster {
         true
     }
 
-    /// Whether every machine has finished or is gone for good.
+    /// Returns whether every machine has finished or is permanently gone.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.manager.machine.is_finished()
@@ -285,7 +284,7 @@ impl Cluster {
             && self.host(node).stalled_until > self.post.now
         {
             let until = self.host(node).stalled_until;
-            // A driver takes what has arrived before it looks at its timers.
+            // A driver handles arrived messages before its timers.
             let is_timer = matches!(
                 happening,
                 Happening::Wake(..)
@@ -350,7 +349,7 @@ impl Cluster {
         }
     }
 
-    /// Holds up a node; false if it is down.
+    /// Stalls a node. Returns false if it is down.
     fn stall(&mut self, node: NodeId, lasts: Nanos) -> bool {
         let (until, is_up) = (self.post.now + lasts, self.is_up(node));
         if is_up {
@@ -362,7 +361,7 @@ impl Cluster {
         is_up
     }
 
-    /// Holds up all nodes.
+    /// Stalls all nodes.
     fn freeze(&mut self, lasts: Nanos) {
         self.watch.faults.freezes += 1;
         self.watch.troubles.frozen.get_or_insert(self.post.now);
@@ -378,7 +377,7 @@ impl Cluster {
             Role::Output => self.outputs[usize::from(node.index)].crash(),
             Role::Manager => false,
         };
-        // A node that is down already, or has finished, has nothing to lose.
+        // A node that is already down, or has finished, has no state to lose.
         if !crashed {
             return;
         }
@@ -422,7 +421,7 @@ impl Cluster {
     }
 }
 
-/// The node whose stall holds a happening up.
+/// Returns the node whose stall delays an entry.
 fn concerns(happening: &Happening, sources: &[SimSource]) -> Option<NodeId> {
     let builder = |index: usize| NodeId::builder(index_u16(index));
     match happening {
@@ -434,7 +433,7 @@ fn concerns(happening: &Happening, sources: &[SimSource]) -> Option<NodeId> {
         | Happening::Uploaded(node, ..) => Some(*node),
         Happening::Source(source) => Some(NodeId::readout(index_u16(sources[*source].readout))),
         Happening::Processed(index, ..) => Some(NodeId::readout(index_u16(*index))),
-        // Consumers are processes of their own.
+        // Consumers are separate processes.
         Happening::Looked(..) => None,
         Happening::Written(index, _) | Happening::Decided(index, _) | Happening::Judged(index, ..) => {
             Some(builder(*index))
@@ -442,7 +441,7 @@ fn concerns(happening: &Happening, sources: &[SimSource]) -> Option<NodeId> {
         Happening::OutputWritten(index, _) | Happening::OutputDurable(index, _) => {
             Some(NodeId::output(index_u16(*index)))
         }
-        // Processors are processes of their own.
+        // Processors are separate processes.
         Happening::Farm(_, _, FarmTurn::Down(..) | FarmTurn::Done(..)) => None,
         Happening::Farm(index, ..) => Some(builder(*index)),
         Happening::Trigger | Happening::Stop => Some(NodeId::MANAGER),

@@ -14,19 +14,19 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Runs event-building clusters under random faults and closes their books.
+/// Runs simulated event-building clusters under random faults and checks their books.
 ///
-/// Each run is decided by its seed. Exit status: 0 if every run ended with balanced books, 1 if not.
+/// Each run is determined by its seed. Exit status: 0 if every run ended with balanced books, otherwise 1.
 #[derive(Debug, Parser)]
 #[command(name = "sheaf-swarm", version)]
 struct Arguments {
-    /// Run this seed alone.
+    /// Run only this seed.
     #[arg(long, conflicts_with_all = ["runs", "start"])]
     seed: Option<u64>,
     /// Print the run log (with --seed).
     #[arg(long, requires = "seed")]
     log: bool,
-    /// Look for the smallest run that breaks the same rule (with --seed).
+    /// Search for the smallest run that violates the same rule (with --seed).
     #[arg(long, requires = "seed")]
     shrink: bool,
     /// Print the options (with --seed).
@@ -35,22 +35,22 @@ struct Arguments {
     /// Number of seeds to run.
     #[arg(long, default_value_t = 1_000)]
     runs: u64,
-    /// The first of them.
+    /// First seed.
     #[arg(long, default_value_t = 0)]
     start: u64,
-    /// After so many failures the rest of the seeds is left out.
+    /// Number of failures after which the remaining seeds are skipped.
     #[arg(long, value_name = "N", default_value_t = 20)]
     failures: usize,
-    /// Threads; one a core if not given.
+    /// Number of threads. Default: one per core.
     #[arg(long)]
     threads: Option<usize>,
-    /// Print one JSON object on standard output and nothing else there.
+    /// Print one JSON object on standard output, and nothing else.
     #[arg(long)]
     json: bool,
     /// Run the real drivers instead of the roles alone: `slowness`, where nothing may be lost, or `faults`
     #[arg(long, value_name = "FAMILY")]
     drivers: Option<Families>,
-    /// Print which options are drawn how often by so many runs, and do not run them
+    /// Print how often each option is drawn by this number of runs, without running them
     #[arg(long)]
     table: bool,
 }
@@ -58,9 +58,9 @@ struct Arguments {
 /// Families of runs of the drivers.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Families {
-    /// Nodes, filters and disks are slow; nobody dies.
+    /// Nodes, filters and disks are slow; no node dies.
     Slowness,
-    /// Nodes are killed, too, and disks refuse to write.
+    /// Nodes are also killed, and disks refuse to write.
     Faults,
 }
 
@@ -90,7 +90,7 @@ fn main() -> ExitCode {
     if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Writes to standard output. A reader that has gone away is no reason to fail.
+/// Writes to standard output. A closed pipe is not an error.
 fn print(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
@@ -111,7 +111,7 @@ fn run_one(arguments: &Arguments, seed: u64) -> bool {
         print_aside(&format!("{options:#?}\n"));
     }
     let (result, log) = if arguments.log { run_with_log(&options) } else { (run(&options), String::new()) };
-    // With JSON, standard output is for the object alone.
+    // With JSON, standard output is reserved for the object.
     if arguments.json {
         print_aside(&log);
     } else {
@@ -195,11 +195,11 @@ struct Totals {
     crashes: u64,
     given_up: u64,
     steps: u64,
-    /// The most steps of one run, and its seed.
+    /// Maximum number of steps of a run, and its seed.
     longest: (u64, u64),
-    /// The largest part of its bound of steps that a run took, in thousandths, and its seed.
+    /// Maximum fraction of the step limit that a run needed, in thousandths, and its seed.
     nearest: (u64, u64),
-    /// Of the hashes of all runs: equal if and only if all runs were.
+    /// Combined hash of all runs, equal if all runs are equal.
     hash: u64,
     failures: Vec<Failure>,
 }
@@ -240,7 +240,7 @@ fn run_many(arguments: &Arguments) -> bool {
             (0..threads).map(|_| scope.spawn(|| work(&next, end, arguments.failures, &totals))).collect();
         let progress = scope.spawn(|| show_progress(arguments.runs, &totals, &is_done));
         for worker in workers {
-            // A panic in a run is a bug like any other: it is printed by the panic hook with its seed.
+            // A panic in a run is a bug like any other. The panic hook prints it with its seed.
             let _ = worker.join();
         }
         is_done.store(true, Ordering::Release);
@@ -273,7 +273,7 @@ fn work(next: &AtomicU64, end: u64, failures: usize, totals: &Mutex<Totals>) {
     }
 }
 
-/// A machine that panicked is a failure like any other.
+/// Converts a panic to a failure.
 fn panic_failure(seed: u64, panic: &(dyn std::any::Any + Send)) -> Box<Failure> {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");

@@ -1,5 +1,5 @@
-//! Causes at their place and time: what is missing, given up or dropped has a cause at the node, link or source that it concerns,
-//! before it happened.
+//! Causes at their place and time: anything missing, given up or dropped must have an earlier cause at the node, link or source
+//! concerned.
 
 use super::Evidence;
 use crate::filter::decide;
@@ -9,44 +9,44 @@ use sheaf_protocol::builder::{Decision, IncompletePolicy};
 use sheaf_wire::{DropReason, EventId, MissingReason, NodeId, SourceId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Maximum number of violations in a report: one cause makes many.
+/// Maximum number of violations in a report, because one cause produces many.
 const VIOLATIONS_MAX: usize = 10;
 
 /// A source that is missing in a built event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MissingRecord {
-    /// When it was handed out.
+    /// Time at which the event was built.
     pub at: Timestamp,
-    /// Who built it.
+    /// Builder of the event.
     pub builder: NodeId,
     /// The event.
     pub event: EventId,
     /// The source.
     pub source: SourceId,
-    /// The reason that is given.
+    /// Reported reason.
     pub reason: MissingReason,
 }
 
-/// When something first went wrong at which node.
+/// Time of the first fault of each node.
 #[derive(Clone, Debug, Default)]
 pub struct NodeFaults {
     nodes: BTreeMap<NodeId, Timestamp>,
     crashed: BTreeMap<NodeId, Timestamp>,
-    /// When all nodes first stood still together.
+    /// Time of the first stall of all nodes together.
     pub(crate) frozen: Option<Timestamp>,
-    /// Nodes that were not there when the run began.
+    /// Nodes that were absent when the run began.
     pub(crate) absent: BTreeSet<NodeId>,
-    /// Readout units that held a source back, and since when.
+    /// Readout units that held a source back, with the time since when.
     pub(crate) full: BTreeMap<NodeId, Timestamp>,
 }
 
 impl NodeFaults {
-    /// A node is held up.
+    /// Records a stall of a node.
     pub(crate) fn note_stall(&mut self, node: NodeId, now: Timestamp) {
         self.nodes.entry(node).or_insert(now);
     }
 
-    /// A node forgets everything.
+    /// Records the loss of a node's state.
     pub(crate) fn note_crash(&mut self, node: NodeId, now: Timestamp) {
         self.nodes.entry(node).or_insert(now);
         self.crashed.entry(node).or_insert(now);
@@ -63,12 +63,12 @@ impl NodeFaults {
 
 /// Defects of the sources, by source and event.
 struct Defects {
-    /// Fragments that are sent rightly.
+    /// Fragments that are sent without defects.
     sent: BTreeSet<(SourceId, EventId)>,
     oversize: BTreeSet<(SourceId, EventId)>,
     /// Sources that pause, or send out of order.
     uneven: BTreeSet<SourceId>,
-    /// Readout units that are given a fragment twice.
+    /// Readout units that receive a fragment twice.
     duplicated: BTreeSet<u16>,
 }
 
@@ -152,7 +152,7 @@ impl Blame<'_> {
         self.evidence.watch.troubles.frozen.is_some_and(|since| since <= at)
     }
 
-    /// Whether something is wrong with a readout unit or its links.
+    /// Returns whether a readout unit or its links had a fault.
     fn readout(&self, readout: NodeId, at: Timestamp) -> bool {
         let options = self.evidence.options;
         let mut builders = (0..options.system.builders).map(NodeId::builder);
@@ -161,7 +161,7 @@ impl Blame<'_> {
             || builders.any(|builder| self.link(readout, builder, at))
     }
 
-    /// Whether a source may come too late for an event, or never.
+    /// Returns whether a source may be too late for an event, or missing.
     fn explains_silence(&self, event: EventId, source: SourceId, at: Timestamp) -> bool {
         let readout = self.readout_of(source);
         let is_full = self.evidence.watch.troubles.full.get(&readout).is_some_and(|since| *since <= at);
@@ -174,7 +174,7 @@ impl Blame<'_> {
             || self.expires(readout)
     }
 
-    /// Whether a readout unit gave up waiting for somebody to ask for a fragment.
+    /// Returns whether a readout unit gave up waiting for the request of a fragment.
     fn expires(&self, readout: NodeId) -> bool {
         let unit = self.evidence.readouts.get(usize::from(readout.index)).copied().flatten();
         unit.is_some_and(|unit| unit.books().fragments.dropped.contains_key(&DropReason::UnknownEvent))
@@ -206,7 +206,7 @@ impl Blame<'_> {
         }
     }
 
-    /// Whether a builder may be given up: nobody is for a time in which all stood still.
+    /// Returns whether a builder may be given up. A stall of all nodes is no reason.
     fn explains_loss(&self, builder: NodeId, at: Timestamp) -> bool {
         let (options, faults) = (self.evidence.options, self.evidence.watch.faults);
         let stops = !options.stops.is_empty() || faults.stops + faults.failed_starts > 0;
@@ -235,12 +235,12 @@ impl Blame<'_> {
             DropReason::StorageFailed | DropReason::ContentMismatch => {
                 decide(options, event) == Decision::Dropped(reason)
             }
-            // Of the whole run: others look after these.
+            // These belong to the whole run and are checked elsewhere.
             _ => true,
         }
     }
 
-    /// A fragment that came twice was sent twice.
+    /// Checks that a duplicate fragment was sent twice.
     fn duplicates(&self, violations: &mut Vec<String>) {
         for unit in self.evidence.readouts.iter().flatten() {
             let node = unit.identity().node;

@@ -1,4 +1,4 @@
-//! Ledgers: each balanced, nothing in flight, and all of them telling the same.
+//! Ledgers: each must be balanced with nothing in flight, and all must agree.
 
 use super::Evidence;
 use crate::options::TriggerOptions;
@@ -20,7 +20,7 @@ pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     }
 }
 
-/// The event manager: every trigger is in one bin, and the bins are those of the events that it said had ended.
+/// Checks the event manager: every trigger is in one bin, and the bins agree with the reported ends of events.
 fn triggers(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     let ledger = evidence.manager.ledger();
     closed("the event manager", &ledger, violations);
@@ -45,7 +45,7 @@ fn triggers(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     }
 }
 
-/// Every trigger that was offered while the run went on was accepted or vetoed, and is booked so.
+/// Checks that every trigger offered during the run was accepted or vetoed, and booked accordingly.
 fn offered(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     let watch = evidence.watch;
     let vetoed = evidence.manager.dead_time(evidence.now).vetoed.values().sum::<u64>();
@@ -60,13 +60,13 @@ fn offered(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     }
 }
 
-/// Where sources announce events, each becomes one, unless the run was stopped or somebody forgot it.
+/// Checks that each event that sources announced was accepted, unless the run was stopped or a node lost its state.
 fn announced(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     let faults = evidence.watch.faults;
     if faults.stops + faults.readout_crashes + faults.absent_at_start + faults.failed_starts > 0 {
         return;
     }
-    // An event manager that hears of no readout unit for the peer timeout takes the sources for ended.
+    // If the event manager receives nothing from any readout unit for the peer timeout, it considers the sources ended.
     if faults.freezes + faults.stalls + faults.links + evidence.network.clogged > 0 {
         return;
     }
@@ -78,7 +78,7 @@ fn announced(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     }
 }
 
-/// The payload of stored events is the same in the event manager's books, in the news of their ends, and on the disks.
+/// Checks that the payload of stored events agrees between the event manager's books, the reports of their ends, and the disks.
 fn bytes(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     let of_event = |event: &Event<SimPayload>| -> u64 {
         event.fragments.iter().map(|fragment| u64::from(fragment.payload.length)).sum()
@@ -92,7 +92,7 @@ fn bytes(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     }
 }
 
-/// Each readout unit has booked the payload that left it.
+/// Checks that each readout unit has booked the payload that it sent.
 fn sent(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     for (unit, sent) in evidence.readouts.iter().zip(&evidence.sent) {
         let Some(unit) = unit else { continue };
@@ -104,7 +104,7 @@ fn sent(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     }
 }
 
-/// Each readout unit: balanced, empty, and as it was reported to the event manager.
+/// Checks that each readout unit is balanced, empty, and agrees with its report to the event manager.
 fn readouts(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     for unit in evidence.readouts.iter().flatten() {
         let node = unit.identity().node;
@@ -121,7 +121,7 @@ fn readouts(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     }
 }
 
-/// Each output node has reported.
+/// Checks that each output node has reported.
 fn outputs(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     let nodes = evidence.outputs.iter().flatten().map(|unit| unit.identity().node);
     for node in nodes.filter(|node| !evidence.watch.reported.contains_key(node)) {
@@ -129,13 +129,13 @@ fn outputs(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     }
 }
 
-/// When all events have ended, a builder's credit is all of its room.
+/// Checks that a builder's credit equals its capacity when all events have ended.
 fn credit(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     let bounds = &evidence.options.bounds;
     for unit in evidence.builders.iter().flatten() {
         let node = unit.identity().node;
         let Some((slots, bytes)) = evidence.manager.credit(node.index) else { continue };
-        // What went back for lack of memory is granted when another event ends.
+        // Credit of events returned for lack of memory is granted when another event ends.
         let is_whole = slots == u64::from(bounds.slots);
         if slots > u64::from(bounds.slots) || bytes > bounds.memory || (is_whole && bytes != bounds.memory) {
             violations.push(format!(
@@ -152,7 +152,7 @@ fn closed(who: &str, ledger: &Ledger, violations: &mut Vec<String>) {
     }
 }
 
-/// Where no readout unit forgot anything: fragments are the same number everywhere.
+/// Checks that the number of fragments agrees everywhere, if no readout unit lost its state.
 fn fragments(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     let books = evidence.fragment_books();
     let of = |outcome| {

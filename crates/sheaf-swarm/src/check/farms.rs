@@ -1,5 +1,5 @@
-//! Farms: an event is tried as often as is said, alone after its first try, and without a verdict only for its own sake or
-//! because its processors were killed by plan.
+//! Farms: an event is tried the configured number of times, alone after its first attempt. It has no verdict only for reasons of its
+//! own, or because its processors were killed deliberately.
 
 use crate::filter::{Conduct, conduct};
 use crate::options::{FarmOptions, Options};
@@ -7,28 +7,28 @@ use sheaf_protocol::farm::{Departure, FarmCounts, Quarantine, Seat};
 use sheaf_wire::EventId;
 use std::collections::{BTreeMap, HashSet};
 
-/// The record of one farm: what went into its dispatcher and came out of it.
+/// Record of one farm: the inputs and outputs of its dispatcher.
 #[derive(Clone, Debug, Default)]
 pub struct FarmWatch {
-    /// Number of times that each event was given to a processor.
+    /// Number of deliveries of each event.
     tries: BTreeMap<EventId, u16>,
-    /// Who has which event.
+    /// Seat that has each event.
     at: BTreeMap<EventId, Seat>,
-    /// Who failed last with which event.
+    /// Seat that failed last with each event.
     failed_at: BTreeMap<EventId, Seat>,
-    /// Seats that are over.
+    /// Seats that have ended.
     over: HashSet<Seat>,
-    /// Words that came from these.
+    /// Number of messages from these seats.
     stale_words: u64,
-    /// Processors that were killed by plan.
+    /// Processors that were killed deliberately.
     pub(crate) kills: u16,
 }
 
 impl FarmWatch {
-    /// An event is given to a processor.
+    /// Records the delivery of an event to a processor.
     ///
     /// # Errors
-    /// Why it may not be.
+    /// If the delivery violates a rule.
     pub(crate) fn give(
         &mut self,
         farm: &FarmOptions,
@@ -64,12 +64,12 @@ impl FarmWatch {
         Ok(())
     }
 
-    /// A processor says something.
+    /// Records a message of a processor.
     pub(crate) fn hear(&mut self, seat: Seat) {
         self.stale_words += u64::from(self.over.contains(&seat));
     }
 
-    /// A processor says that its filter failed with an event; `None`: with one that it does not have.
+    /// Records that a filter failed with an event; `None` if the processor does not have the event.
     pub(crate) fn fail(&mut self, event: Option<EventId>, seat: Seat) {
         self.hear(seat);
         if let Some(event) = event.filter(|event| self.at.get(event) == Some(&seat)) {
@@ -78,7 +78,7 @@ impl FarmWatch {
         }
     }
 
-    /// A processor leaves in good order: what it has was not tried.
+    /// Records that a processor leaves in an orderly way. Its events were not tried.
     pub(crate) fn leave(&mut self, seat: Seat) {
         self.hear(seat);
         for (event, _) in self.at.iter().filter(|(_, at)| **at == seat) {
@@ -88,7 +88,7 @@ impl FarmWatch {
         self.over.insert(seat);
     }
 
-    /// A seat is over. Its events have failed there, and may go to whoever failed with them before.
+    /// Records the end of a seat. Its events have failed there, and may return to a processor that failed with them before.
     pub(crate) fn end(&mut self, seat: Seat) {
         let Self { at, failed_at, .. } = self;
         at.retain(|event, at| {
@@ -100,11 +100,10 @@ impl FarmWatch {
         self.over.insert(seat);
     }
 
-    /// A seat is over because the dispatcher says so; `speaks`: its processor had no event and says in time what it
-    /// owes.
+    /// Records that the dispatcher ends a seat. `speaks`: the processor had no event and sends its requests in time.
     ///
     /// # Errors
-    /// Why it may not.
+    /// If the end violates a rule.
     pub(crate) fn end_by_will(&mut self, seat: Seat, why: Departure, speaks: bool) -> Result<(), String> {
         self.end(seat);
         if why == Departure::Silent && speaks {
@@ -113,10 +112,10 @@ impl FarmWatch {
         Ok(())
     }
 
-    /// Whether all words of seats that are over were counted.
+    /// Checks that all messages of ended seats were counted.
     ///
     /// # Errors
-    /// The two counts.
+    /// If the counts differ.
     pub(crate) fn check_stale(&self, counts: &FarmCounts) -> Result<(), String> {
         let (came, counted) = (self.stale_words, counts.stale_words);
         let is_equal = came == counted;
@@ -125,10 +124,10 @@ impl FarmWatch {
             .ok_or_else(|| format!("{came} words came from seats that were over, {counted} are counted"))
     }
 
-    /// An event has its verdict.
+    /// Records the verdict of an event.
     ///
     /// # Errors
-    /// Why it cannot have one.
+    /// If the event cannot have one.
     pub(crate) fn judge(&mut self, event: EventId) -> Result<(), String> {
         self.at.remove(&event);
         self.failed_at.remove(&event);
@@ -136,10 +135,10 @@ impl FarmWatch {
         given.then_some(()).ok_or_else(|| format!("event {event} has a verdict and was given to nobody"))
     }
 
-    /// An event leaves without a verdict.
+    /// Records an event that leaves without a verdict.
     ///
     /// # Errors
-    /// Why it need not have.
+    /// If there is no reason for that.
     pub(crate) fn quarantine(
         &mut self,
         options: &Options,
@@ -164,8 +163,8 @@ impl FarmWatch {
             Quarantine::Failed(_) => matches!(conduct, Conduct::Fails | Conduct::Contradicts),
             _ => !conduct.has_verdict(),
         };
-        // The first try it shares with others. In each later one it is alone, and nobody else's end is its own: only a kill by
-        // plan, or a processor that had fallen silent before it came.
+        // In the first attempt it is together with others. In each later one it is alone, and only a deliberate kill, or a processor
+        // that had fallen silent before, can end it without a fault of the event.
         let by_others = self.kills >= farm.retries
             || farm.falls_silent.is_possible()
             || farm.contradicts.is_possible()
@@ -175,10 +174,10 @@ impl FarmWatch {
     }
 }
 
-/// Whether a dispatcher's counts add up.
+/// Checks that a dispatcher's counts add up.
 ///
 /// # Errors
-/// Which do not.
+/// If they do not.
 pub(crate) fn check_counts(counts: &FarmCounts, (held, given): (usize, usize)) -> Result<(), String> {
     let FarmCounts { judged, quarantined, failed, abandoned, returned, .. } = *counts;
     let (held, given) = (held as u64, given as u64);

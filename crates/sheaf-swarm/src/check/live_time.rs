@@ -1,4 +1,4 @@
-//! Live time and dead time, added up from outside and compared with the books.
+//! Live time and dead time, measured independently and compared with the books.
 
 use super::Evidence;
 use crate::payload::SimPayload;
@@ -6,10 +6,10 @@ use sheaf_protocol::manager::{DeadTimeCause, EventManager};
 use sheaf_wire::{Nanos, Timestamp};
 use std::collections::BTreeMap;
 
-/// Adds up the time of a run by what the gate was between two looks.
+/// Adds up the time of a run by the state of the gate between two checks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Onlooker {
-    /// When it last looked, while triggers are taken.
+    /// Time of the last check, while triggers are accepted.
     since: Option<Timestamp>,
     shut: Option<DeadTimeCause>,
     live: Nanos,
@@ -17,7 +17,7 @@ pub struct Onlooker {
 }
 
 impl Onlooker {
-    /// The cause by which the gate was shut when it last looked.
+    /// Cause for the closed gate at the last check.
     pub(crate) fn shut(&self) -> Option<DeadTimeCause> {
         self.shut
     }

@@ -1,21 +1,21 @@
-//! Who may be judged, and when: the signs of life that each node has had of its peers, seen from outside.
+//! Liveness: the signs of life that each node has received from its peers, observed independently.
 //!
-//! The rules are those of [`sheaf_protocol::liveness`]; links are not reported here. A builder's session is not given up before the
-//! event manager has had no sign of it for as long as is configured. A readout unit is given up by a builder only when that hears others.
+//! The rules are those of [`sheaf_protocol::liveness`]; links are not reported here. The event manager gives up a builder's session
+//! only after the configured time without a sign of life. A builder gives up a readout unit only while it receives messages of others.
 
 use crate::options::Options;
 use sheaf_protocol::liveness::Patience;
 use sheaf_wire::{Nanos, NodeId, Role, SessionId, Timestamp};
 use std::collections::BTreeMap;
 
-/// The signs of life that a node has had of a peer.
+/// Signs of life that a node has received from a peer.
 #[derive(Clone, Copy, Debug, Default)]
 struct Signs {
-    /// The latest session that spoke, and the latest that is over.
+    /// Latest session that sent a message, and latest one that has ended.
     session: SessionId,
     over: SessionId,
     last: Option<Timestamp>,
-    /// It was lost, as far as its own signs say, while others were heard.
+    /// Whether it counted as lost by its signs of life, while messages of others were received.
     was_lost: bool,
 }
 
@@ -34,25 +34,25 @@ impl Signs {
 pub struct LifeRecord {
     /// By observer and peer.
     signs: BTreeMap<(NodeId, NodeId), Signs>,
-    /// When the present life of each observer began.
+    /// Begin of the current life of each observer.
     born: BTreeMap<NodeId, Timestamp>,
-    /// When the event manager looks again who is lost.
+    /// Time of the event manager's next check for lost peers.
     look_at: Option<Timestamp>,
 }
 
-/// Time between two looks of the event manager.
+/// Interval between two checks of the event manager.
 fn between_looks(options: &Options) -> Nanos {
     Nanos(options.times.patience().absence.0 / 4)
 }
 
 impl LifeRecord {
-    /// A node begins a life.
+    /// Records the begin of a node's life.
     pub(crate) fn begin(&mut self, now: Timestamp, node: NodeId) {
         self.signs.retain(|(observer, _), _| *observer != node);
         self.born.insert(node, now);
     }
 
-    /// A message arrives.
+    /// Records the arrival of a message.
     pub(crate) fn see_word(
         &mut self,
         now: Timestamp,
@@ -72,7 +72,7 @@ impl LifeRecord {
         self.signs.get(&(observer, peer)).copied().unwrap_or_default().session
     }
 
-    /// The event manager looks who is lost. Time in which it was held up itself is nobody's silence.
+    /// Simulates the event manager's check for lost peers. Time in which it was stalled itself does not count as silence.
     pub(crate) fn see_look(&mut self, now: Timestamp, options: &Options) {
         let between = between_looks(options);
         let look_at = self.look_at.unwrap_or(Timestamp::ZERO + between);
@@ -88,10 +88,10 @@ impl LifeRecord {
         self.look_at = Some(now + between);
     }
 
-    /// The event manager gives up a session of a builder, which is neither for a later one nor because the time of the run is over.
+    /// Records that the event manager gives up a session of a builder, without a later session or the end of the run as a reason.
     ///
     /// # Errors
-    /// It is too early for that.
+    /// If that is too early.
     pub(crate) fn see_given_up(
         &mut self,
         now: Timestamp,
@@ -114,7 +114,7 @@ impl LifeRecord {
         Ok(())
     }
 
-    /// Whether a builder may have given up a readout unit in its present life.
+    /// Returns whether a builder may have given up a readout unit in its current life.
     pub(crate) fn may_be_lost(
         &self,
         now: Timestamp,
@@ -126,7 +126,7 @@ impl LifeRecord {
         was_lost || self.is_lost(now, options, builder, readout)
     }
 
-    /// Before there is a sign of a readout unit: takes note whether it was lost until now.
+    /// Records, before a new sign of life of a readout unit, whether it counted as lost until now.
     fn note_loss(&mut self, now: Timestamp, options: &Options, observer: NodeId, peer: NodeId) {
         if (observer.role, peer.role) == (Role::Builder, Role::Readout)
             && self.is_lost(now, options, observer, peer)
@@ -155,7 +155,7 @@ mod tests {
         Timestamp(milliseconds * 1_000_000)
     }
 
-    /// Whether a builder may be given up then, where a silent node is waited for 50 ms.
+    /// Returns whether a builder may be given up at this time, with a timeout of 50 ms.
     fn is_right(lives: &LifeRecord, time: u64) -> bool {
         lives.clone().see_given_up(at(time), &Options::default(), BUILDER, SessionId(1)).is_ok()
     }
@@ -165,13 +165,13 @@ mod tests {
         let (mut lives, options) = (LifeRecord::default(), Options::default());
         lives.see_word(at(100), &options, (NodeId::MANAGER, BUILDER), SessionId(1));
         assert!(!is_right(&lives, 149) && is_right(&lives, 150));
-        // A later session says that the one before is over.
+        // A later session implies that the previous one has ended.
         lives.see_word(at(110), &options, (NodeId::MANAGER, BUILDER), SessionId(2));
         assert!(is_right(&lives, 110));
     }
 
     #[test]
-    fn nobody_is_silent_while_the_event_manager_is_held_up() {
+    fn no_node_counts_as_silent_while_the_event_manager_is_stalled() {
         let (mut lives, options) = (LifeRecord::default(), Options::default());
         lives.see_word(at(1), &options, (NodeId::MANAGER, BUILDER), SessionId(1));
         lives.see_look(at(13), &options);
@@ -190,7 +190,7 @@ mod tests {
         assert!(!may(&lives, 2_000));
         lives.see_word(at(12), &options, (BUILDER, NodeId::MANAGER), SessionId(1));
         assert!(!may(&lives, 60) && may(&lives, 61));
-        // An event may have been given up before the unit was heard again.
+        // An event may have been given up before the unit sent a message again.
         lives.see_word(at(500), &options, (BUILDER, READOUT), SessionId(1));
         assert!(may(&lives, 501));
     }

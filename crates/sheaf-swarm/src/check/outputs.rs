@@ -68,7 +68,7 @@ fn check_against_ending(evidence: &Evidence<'_>, event: &Event<SimPayload>, viol
     }
 }
 
-/// Whether an event is right in itself: of every source that belongs to it the right fragment or a reason why not, in order.
+/// Checks that an event has, in order, the right fragment or a reason for its absence for every source that belongs to it.
 ///
 /// # Errors
 /// Describes the first error.
@@ -76,7 +76,7 @@ pub fn check_event(options: &Options, event: &Event<SimPayload>) -> Result<(), S
     check_sources(options, event, |number| options.is_in_event(event.id, number))
 }
 
-/// The same of a part of an event.
+/// Checks a part of an event in the same way.
 ///
 /// # Errors
 /// Describes the first error.
@@ -87,7 +87,7 @@ pub fn check_part(options: &Options, part: &Event<SimPayload>) -> Result<(), Str
     after(false).or_else(|_| after(true))
 }
 
-/// Whether a fragment is what its source sent, or what a preprocessor made of that.
+/// Checks that a fragment is as sent by its source, or as processed by a preprocessor.
 fn check_fragment(options: &Options, event: EventId, fragment: &Fragment<SimPayload>) -> Result<(), String> {
     let Fragment { source, processed, .. } = *fragment;
     let raw = options.payload(event, source);
@@ -107,7 +107,7 @@ fn check_fragment(options: &Options, event: EventId, fragment: &Fragment<SimPayl
         return if processed { Err(format!("source {source} is processed by nobody")) } else { Ok(()) };
     };
     let is_made = setup.of(options.seed, event, source) == Processing::Made;
-    // What a worker that hangs has besides leaves as it is.
+    // Other fragments of a worker that hangs are sent unprocessed.
     let may_be_raw = !is_made || setup.may_hang();
     if processed && !is_made || !processed && !may_be_raw {
         return Err(format!("the fragment of source {source} is processed: {processed}"));

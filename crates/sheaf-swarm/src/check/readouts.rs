@@ -1,4 +1,4 @@
-//! Readout units, seen from outside: what goes in and out of each says what it must have counted, and which reasons it may give.
+//! Readout units, observed independently: the inputs and outputs of each determine its expected counts and the permitted reasons.
 
 use super::Evidence;
 use crate::options::Options;
@@ -9,26 +9,26 @@ use sheaf_wire::message::{Body, EventRange, Message, SuperFragments};
 use sheaf_wire::{DropReason, EventId, MissingReason, MissingSource, NodeId, SourceId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The present life of a readout unit.
+/// Current life of a readout unit.
 #[derive(Clone, Debug, Default)]
 pub struct ReadoutLife {
-    /// The run was under way when it began: what its sources had sent before is gone.
+    /// Whether the run was already in progress when it began, so that earlier fragments of its sources are lost.
     joins_late: bool,
-    /// The highest event that each source has given.
+    /// Highest event that each source has delivered.
     highest: BTreeMap<SourceId, EventId>,
-    /// Fragments that came after one of a higher event.
+    /// Number of fragments that arrived after one of a higher event.
     out_of_order: u64,
-    /// Fragments that it held when they came. Kept where sources repeat fragments.
+    /// Fragments that were held when they arrived. Recorded only if sources repeat fragments.
     held: BTreeSet<(SourceId, EventId)>,
-    /// Fragments that it certainly held already when they came once more.
+    /// Number of repeated fragments of which the first was certainly held.
     duplicates: u64,
-    /// When each event was first asked for, at the earliest.
+    /// Earliest possible time of the first request for each event.
     asked: BTreeMap<EventId, Timestamp>,
-    /// Events answered, with attempt and part where they are built in parts.
+    /// Answered events, with attempt and part if they are built in parts.
     answered: BTreeSet<(EventId, u16, u16)>,
-    /// Answers given before.
+    /// Number of repeated answers.
     repeated: u64,
-    /// Sources that have ended, and when.
+    /// Ended sources, with the time of their end.
     ended: BTreeMap<SourceId, Timestamp>,
 }
 
@@ -37,7 +37,7 @@ impl ReadoutLife {
         Self { joins_late, ..Self::default() }
     }
 
-    /// A fragment was taken, and is held from now on or was dropped. `has_ended` where its event has.
+    /// Records a fragment that was taken, and is held from now on or was dropped. `has_ended`: whether its event has ended.
     pub(crate) fn see_fragment(
         &mut self,
         options: &Options,
@@ -66,7 +66,7 @@ impl ReadoutLife {
         self.ended.entry(source).or_insert(now);
     }
 
-    /// A message has arrived. Those of the event manager may be taken later, when one before them has come.
+    /// Records the arrival of a message. The channel may deliver messages of the event manager later, after a missing one.
     pub(crate) fn see_message(&mut self, now: Timestamp, message: &Message<SimPayload>) {
         match &message.body {
             Body::FragmentRequest(ranges) => ranges.iter().for_each(|range| self.see_asked(now, range)),
@@ -86,10 +86,10 @@ impl ReadoutLife {
         }
     }
 
-    /// Super-fragments leave.
+    /// Records super-fragments that are sent.
     ///
     /// # Errors
-    /// The rule that they break.
+    /// Returns the violated rule.
     pub(crate) fn see_answer(
         &mut self,
         options: &Options,
@@ -123,7 +123,7 @@ impl ReadoutLife {
                 "source {source} misses in event {event} as {reason}, and the unit was started again"
             ));
         }
-        // Nobody is silent before the time for silent sources is over, and who has ended is awaited no more.
+        // No source counts as silent before the timeout for silent sources, and ended sources are not awaited.
         if let (Some(asked), Some(ended)) = (self.asked.get(&event), self.ended.get(&source))
             && *asked + options.times.merge > *ended
         {
@@ -135,7 +135,7 @@ impl ReadoutLife {
     }
 }
 
-/// Compares the counts of each readout unit with what entered and left it.
+/// Compares the counts of each readout unit with its inputs and outputs.
 pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     for unit in evidence.readouts.iter().flatten() {
         let (node, books) = (unit.identity().node, unit.books());
@@ -154,7 +154,7 @@ pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
         }
         let dropped = |reason| books.fragments.dropped.get(&reason).copied().unwrap_or_default();
         let duplicates = dropped(DropReason::Duplicate);
-        // One that was dropped because nothing asked for it is not held when it comes once more.
+        // A fragment that was dropped for lack of a request is not held when it is repeated.
         if dropped(DropReason::UnknownEvent) == 0 && duplicates < life.duplicates {
             let given = life.duplicates;
             violations.push(format!("{node} was given {given} duplicates, {duplicates} are booked"));
@@ -162,7 +162,7 @@ pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     }
 }
 
-/// The lives of all readout units.
+/// Current lives of all readout units.
 pub type ReadoutRecords = BTreeMap<NodeId, ReadoutLife>;
 
 #[cfg(test)]
@@ -174,7 +174,7 @@ mod tests {
         Planned { event: EventId(event), source: SourceId(0), bytes: 10, trigger: 0, pause: Nanos::ZERO }
     }
 
-    /// An answer to event 5 that misses source 0.
+    /// Returns an answer to event 5 that lacks source 0.
     fn answer(reason: MissingReason) -> SuperFragments<SimPayload> {
         SuperFragments {
             entries: vec![SuperFragment {
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn fragments_that_come_twice_or_late_are_counted() {
+    fn repeated_and_late_fragments_are_counted() {
         let mut options = Options::default();
         options.sources.duplicate = crate::dice::Ratio::percent(1);
         let mut life = ReadoutLife::new(false);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_is_not_silent_that_ended_before_its_time_was_over() {
+    fn a_source_that_ended_before_its_timeout_is_not_silent() {
         let options = Options::default();
         let range = EventRange::one(EventId(5), 0);
         for (end, is_right) in [(0, false), (options.times.merge.0 - 1, false), (options.times.merge.0, true)]
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_unit_that_was_started_again_lacks_is_not_silence() {
+    fn fragments_missing_after_a_restart_are_not_silence() {
         let (options, mut life) = (Options::default(), ReadoutLife::new(true));
         assert!(life.see_answer(&options, &answer(MissingReason::ReadoutRestarted)).is_ok());
         assert!(life.see_answer(&options, &answer(MissingReason::SourceSilent)).is_err());

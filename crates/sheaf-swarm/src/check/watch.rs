@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A life of a node.
 type Life = (NodeId, SessionId);
 
-/// Counts of faults of nodes and links that really happened.
+/// Counts of faults of nodes and links that actually occurred.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FaultCounts {
     /// Readout units that crashed.
@@ -30,28 +30,28 @@ pub struct FaultCounts {
     pub builder_crashes: u64,
     /// Output nodes that crashed.
     pub output_crashes: u64,
-    /// Processors that were killed by plan.
+    /// Processors that were killed deliberately.
     pub processor_kills: u64,
     /// Nodes that stalled.
     pub stalls: u64,
-    /// Times that all nodes stalled together.
+    /// Stalls of all nodes together.
     pub freezes: u64,
     /// Links that were cut or clogged by plan.
     pub links: u64,
-    /// Builders that were told that their session is over.
+    /// Builders that were told that their session has ended.
     pub fences: u64,
     /// Builder sessions that the event manager gave up.
     pub given_up: u64,
-    /// The operator's stops.
+    /// Stops by the operator.
     pub stops: u64,
-    /// The run could not begin.
+    /// Whether the run could not begin.
     pub failed_starts: u64,
-    /// Nodes that were not there when the run began.
+    /// Nodes that were absent when the run began.
     pub absent_at_start: u64,
 }
 
 impl FaultCounts {
-    /// Number of faults that a plan or a test asked for, without their consequences.
+    /// Returns the number of planned faults, without their consequences.
     #[must_use]
     pub fn injected(&self) -> u64 {
         let crashes = self.readout_crashes + self.builder_crashes + self.output_crashes;
@@ -64,83 +64,83 @@ impl FaultCounts {
 pub struct Ending {
     /// How.
     pub outcome: Outcome,
-    /// Its fragments, as its builder counted them.
+    /// Number of its fragments, as counted by its builder.
     pub fragments: u32,
-    /// Whether a required source is missing in it.
+    /// Whether it lacks a required source.
     pub incomplete: bool,
 }
 
-/// The running record of a run, and the first rule that it broke.
+/// Record of a run in progress, and the first rule that it violated.
 #[derive(Clone, Debug, Default)]
 pub struct Watch {
-    /// The first rule that was broken.
+    /// First violated rule.
     pub violation: Option<String>,
     /// End of each event.
     pub ended: BTreeMap<EventId, Ending>,
-    /// The books that readout units reported at the end.
+    /// Books that readout units reported at the end.
     pub reported: BTreeMap<NodeId, Ledger>,
     /// Faults of nodes and links.
     pub faults: FaultCounts,
-    /// Payload of stored events, as their ends told it.
+    /// Payload of stored events according to the reports of their ends.
     pub stored_bytes: ByteCount,
-    /// Times that a source was held back.
+    /// Number of times that a source was held back.
     pub held_back: u64,
-    /// Triggers that were offered while the run went on.
+    /// Triggers that were offered during the run.
     pub offered: u64,
-    /// Of those, triggers that were vetoed.
+    /// Offered triggers that were vetoed.
     pub vetoes: u64,
     /// Events whose ids sources announced to readout units.
     pub announced: BTreeSet<EventId>,
-    /// The signs of life that nodes have had of one another.
+    /// Signs of life between nodes.
     pub lives: LifeRecord,
-    /// The present life of each readout unit.
+    /// Current life of each readout unit.
     pub readout_lives: ReadoutRecords,
-    /// Live and dead time, seen from outside.
+    /// Live and dead time, measured independently.
     pub live_time: Onlooker,
     /// Builder sessions begun.
     pub sessions: u64,
     /// Fragments that readout units took.
     pub taken: u64,
-    /// Of those, fragments of sources that they do not read.
+    /// Taken fragments of sources that the unit does not read.
     pub strangers: u64,
     /// Faults by node, with their first times.
     pub troubles: NodeFaults,
     /// Missing sources in built events, one by one.
     pub missing_at: Vec<MissingRecord>,
-    /// Builders that were given up, and when.
+    /// Builders that were given up, with the time.
     pub given_up: Vec<(NodeId, Timestamp)>,
-    /// Dropped events, and when.
+    /// Dropped events, with the time.
     pub dropped: BTreeMap<EventId, Timestamp>,
     /// Missing sources in built events.
     pub missing: BTreeMap<MissingReason, u64>,
     /// Parts of events that were judged.
     pub parts: u64,
-    /// A readout unit was silent in such a part.
+    /// Whether a readout unit was silent in such a part.
     pub silent_in_parts: bool,
-    /// The longest time from a trigger to its end.
+    /// Longest time from a trigger to its end.
     pub latency_max: Nanos,
-    /// The verdicts of farms: each event has one in a builder's session.
+    /// Verdicts of farms: each event has one in a builder's session.
     pub verdicts: BTreeSet<(NodeId, SessionId, EventId)>,
-    /// Events in the order in which each builder session gave them to output nodes.
+    /// Events in the order in which each builder session sent them to output nodes.
     pub handed: BTreeMap<(NodeId, SessionId), Vec<EventId>>,
-    /// Place that each session of an output node has reached in that order.
+    /// Position that each session of an output node has reached in that order.
     stored_up_to: BTreeMap<(Life, Life), usize>,
-    /// Events that a farm gave no verdict on: they are stored whatever the filter would have said.
+    /// Events without a verdict of a farm, which are stored regardless of the filter's decision.
     pub quarantined: BTreeSet<EventId>,
 }
 
 impl Watch {
-    /// Notes that a rule was broken. The first one counts; the run ends there.
+    /// Records the violation of a rule. The first one counts; the run ends there.
     pub fn fail(&mut self, text: String) {
         self.violation.get_or_insert(text);
     }
 
-    /// The present life of a readout unit, seen from outside.
+    /// Returns the current life of a readout unit.
     pub(crate) fn readout_life(&mut self, node: NodeId) -> &mut ReadoutLife {
         self.readout_lives.entry(node).or_default()
     }
 
-    /// A readout unit has taken a fragment, and holds it from now on or has dropped it.
+    /// Records that a readout unit has taken a fragment, and holds it from now on or has dropped it.
     pub(crate) fn see_fragment(&mut self, options: &Options, node: NodeId, planned: &Planned, is_held: bool) {
         let has_ended = self.ended.contains_key(&planned.event);
         self.readout_life(node).see_fragment(options, planned, is_held, has_ended);
@@ -213,7 +213,7 @@ impl Watch {
         }
     }
 
-    /// No node may believe that: the event manager never restarts here.
+    /// Records a violation: the event manager never restarts here.
     pub(crate) fn see_manager_restart(&mut self, node: NodeId) {
         self.fail(format!("{node} believes that the event manager restarted"));
     }
@@ -228,8 +228,8 @@ impl Watch {
         }
     }
 
-    /// An output node begins to write an event: not that of a builder session of which it knows that it is over, whose place
-    /// would count nowhere.
+    /// Records that an output node begins to write an event. It must not belong to a builder session that the node knows to have
+    /// ended, because its place would not count.
     pub(crate) fn see_taken_up(&mut self, output: NodeId, from: (NodeId, SessionId), event: EventId) {
         let (builder, session) = from;
         let latest = self.lives.latest_session(output, builder);
@@ -240,8 +240,8 @@ impl Watch {
         }
     }
 
-    /// An output node stores the events of a builder in the order in which that gave them: always where there is one output node,
-    /// for what an output node of several had when it was given up goes to others.
+    /// Checks that an output node stores the events of a builder in the order in which they were sent. With several output nodes,
+    /// events of one that was given up are sent to others.
     pub(crate) fn see_order(
         &mut self,
         options: &Options,
@@ -281,7 +281,7 @@ impl Watch {
         self.latency_max = self.latency_max.max(ended.latency);
     }
 
-    /// The bounds of a readout unit: what [`sheaf_protocol::readout::ReadoutConfig`] promises.
+    /// Checks the bounds of a readout unit that [`sheaf_protocol::readout::ReadoutConfig`] promises.
     pub(crate) fn see_readout(&mut self, options: &Options, node: NodeId, unit: &ReadoutUnit<SimPayload>) {
         let (bytes, events) = unit.held();
         let sources = u64::from(options.system.sources_per_readout);
@@ -293,7 +293,7 @@ impl Watch {
         }
     }
 
-    /// The bounds of a builder: its slots and its memory.
+    /// Checks the bounds of a builder: its slots and its memory.
     pub(crate) fn see_builder(&mut self, options: &Options, node: NodeId, unit: &BuilderUnit<SimPayload>) {
         let (building, pending, bytes) = unit.held();
         let (slots, memory) = (options.bounds.slots as usize, options.bounds.memory);
@@ -304,8 +304,8 @@ impl Watch {
         }
     }
 
-    /// The bound of events in flight with driven triggers: the queue, and what builder sessions, living or dead, have
-    /// been given.
+    /// Checks the bound of events in flight with driven triggers: the queue, and the events assigned to builder sessions, live or
+    /// dead.
     pub(crate) fn see_queue(&mut self, options: &Options, in_flight: u64) {
         let slots = u64::from(options.bounds.slots) * self.sessions;
         let bound = options.bounds.queue_events as u64 + slots;
@@ -314,7 +314,7 @@ impl Watch {
         }
     }
 
-    /// A machine that has done what was due wants nothing at the same instant: else its driver spins.
+    /// Checks that a machine that has handled a deadline has no other at the same instant, so that its driver does not spin.
     pub(crate) fn see_no_spin(&mut self, node: NodeId, now: Timestamp, deadline: Option<Deadline>) {
         if let Some(deadline) = deadline
             && deadline.at <= now
