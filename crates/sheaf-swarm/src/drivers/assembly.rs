@@ -3,7 +3,7 @@
 use super::disk::{DisksHandle, SimBeside, SimSink};
 use super::hardware::{SimFilter, SimSource, SimStep};
 use super::net::Network;
-use super::options::{DriverOptions, TIME_LIMIT};
+use super::options::{DriverOptions, STOP_TIMEOUT, TIME_LIMIT};
 use super::workers::SimWorker;
 use sheaf_node::builder::{BuilderNode, BuilderReport, Judgement};
 use sheaf_node::content::ContentCheck;
@@ -128,7 +128,7 @@ impl Assembly {
             max_attempts: MAX_ATTEMPTS,
             expected_event: None,
             start_timeout: START_TIMEOUT,
-            stop_timeout: Nanos::from_secs(60),
+            stop_timeout: STOP_TIMEOUT,
             desertion_timeout: Nanos::from_secs(60),
             patience: PATIENCE,
             heartbeat: HEARTBEAT,

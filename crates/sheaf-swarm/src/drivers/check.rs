@@ -289,12 +289,14 @@ fn check_losses(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &
             && evidence.manager_ended.is_none_or(|ended| ended >= fault.at + fault.kind.lasts())
     });
     violations.extend(waited.map(|fault| format!("the run waited for {}, which stays away", fault.node)));
+    violations.extend(causes.waits_for_full_disks(evidence.manager_ended));
     if is_short && !causes.explain_early_end() {
         let (received, events) = (report.ledger.received, evidence.options.events);
         violations.push(format!("the run ended after {received} of {events} triggers"));
     }
     let killed = causes.killed(Role::Builder) as u64;
-    if report.lost_builders > killed && !causes.was_cut() {
+    let ended_with_events = causes.was_cut() || causes.full_disks().next().is_some();
+    if report.lost_builders > killed && !ended_with_events {
         let lost = report.lost_builders;
         violations.push(format!("{lost} builder sessions were given up, and {killed} died"));
     }

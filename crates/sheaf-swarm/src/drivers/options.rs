@@ -351,12 +351,19 @@ impl DriverOptions {
             };
             // Some while the run starts.
             let within = dice.pick(&[busy.0, busy.0, 500_000]);
-            let at = Timestamp(START.0 + dice.below(within));
-            options.faults.push(DriverFault { at, node: NodeId::MANAGER, kind });
+            let after = Nanos(dice.below(within));
+            options.faults.push(DriverFault { at: START + after, node: NodeId::MANAGER, kind });
+            if dice.below(2) == 0 {
+                // A readout unit that looks for messages now and then: others are suspended while they wait for its answer.
+                let (lasts, gap) = (after + Nanos::from_secs(10), Nanos::from_secs(3));
+                let (node, kind) = (NodeId::readout(0), DriverFaultKind::Starve { lasts, gap });
+                options.faults.push(DriverFault { at: START, node, kind });
+            }
         }
         match dice.below(12) {
             0 => options.draw_full_system(&mut dice, family),
             1 => options.draw_quick_triggers(&mut dice),
+            2 if family == Family::Faults => options.draw_disk_that_stays_full(&mut dice),
             _ => {}
         }
         let faults: u64 = options.faults.iter().map(|fault| fault.kind.lasts().0).sum();
@@ -507,6 +514,22 @@ impl DriverOptions {
         self.within = Nanos(4 * lasts.0) + Nanos::from_secs(400);
     }
 
+    /// The only disk runs full before the last trigger and is not cleared in time: the run ends without what is not stored.
+    fn draw_disk_that_stays_full(&mut self, dice: &mut Dice) {
+        (self.outputs, self.builders) = dice.pick(&[(0, 1), (1, 1), (1, 2)]);
+        (self.slots, self.queue_events, self.events) = (512, 4_096, dice.between(20, 200));
+        (self.announce, self.steps.first, self.pace) = (Announce::Never, 0, Nanos::from_micros(50));
+        self.trigger_period = Some(dice.time_between(Nanos::from_millis(1), Nanos::from_millis(20)));
+        self.filter = Self::default().filter;
+        self.disk = DiskOptions { is_beside: self.disk.is_beside, ..Self::default().disk };
+        (self.corrupt, self.links) = (Ratio::NEVER, Self::default().links);
+        let node = if self.outputs > 0 { NodeId::output(0) } else { NodeId::builder(0) };
+        let lasts = dice.time_between(Nanos(4 * STOP_TIMEOUT.0), Nanos(8 * STOP_TIMEOUT.0));
+        let at = Timestamp(START.0 + dice.between(1_000_000, 15_000_000));
+        self.faults = vec![DriverFault { at, node, kind: DriverFaultKind::DiskFails { lasts } }];
+        self.within = Nanos(2 * lasts.0) + Nanos::from_secs(400);
+    }
+
     /// Triggers at up to a megahertz, nearly all of them vetoed, in a short run of a system that nothing happens to.
     fn draw_quick_triggers(&mut self, dice: &mut Dice) {
         (self.announce, self.steps.first, self.pace) = (Announce::Never, 0, Nanos::from_micros(50));
@@ -559,6 +582,9 @@ impl DriverOptions {
         Nanos(events * (2 + 2 * kills) * TIME_LIMIT.0)
     }
 }
+
+/// Time that events have to end after the last trigger, where nobody works on them.
+pub(super) const STOP_TIMEOUT: Nanos = Nanos::from_secs(60);
 
 /// After how long a worker that gives no verdict is ended.
 pub(super) const TIME_LIMIT: Nanos = Nanos::from_secs(300);

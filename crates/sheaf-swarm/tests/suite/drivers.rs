@@ -65,6 +65,23 @@ fn a_disk_that_is_full_for_a_while_holds_the_run_up_and_costs_nothing() {
     assert!(report.end.since(START) > Nanos::from_secs(4));
 }
 
+/// Events that a full disk does not take are no work in progress: the stop timeout ends them.
+#[test]
+fn the_end_of_a_run_does_not_wait_for_a_disk_that_stays_full() {
+    for (outputs, node) in [(0, NodeId::builder(0)), (1, NodeId::output(0))] {
+        for is_beside in [false, true] {
+            let mut options = DriverOptions { builders: 1, outputs, slots: 512, ..DriverOptions::default() };
+            options.trigger_period = Some(Nanos::from_millis(5));
+            options.disk.is_beside = is_beside;
+            let kind = DriverFaultKind::DiskFails { lasts: Nanos::from_secs(400) };
+            options.faults = vec![fault(Nanos::from_millis(500), node, kind)];
+            let report = good(&options);
+            assert!(report.stored > 0 && report.dropped > 0, "{report:?}");
+            assert!(report.end.since(START) < Nanos::from_secs(100), "{report:?}");
+        }
+    }
+}
+
 /// The machine sleeps, and nobody counts the time.
 #[test]
 fn a_machine_that_sleeps_costs_nothing_at_the_start_in_the_run_or_at_its_end() {

@@ -1,7 +1,7 @@
 //! Losses that the faults of a run explain: each by the node that it hit, and from the time on at which it did.
 
 use super::super::assembly::{MAX_ATTEMPTS, PEER_TIMEOUT};
-use super::super::options::{DriverFault, DriverFaultKind, DriverOptions, FOR_GOOD};
+use super::super::options::{DriverFault, DriverFaultKind, DriverOptions, FOR_GOOD, START, STOP_TIMEOUT};
 use crate::dice::Ratio;
 use sheaf_node::NodeError;
 use sheaf_protocol::readout::Announce;
@@ -70,6 +70,25 @@ impl Causes<'_> {
         self.of(|fault| matches!(fault.kind, DriverFaultKind::Stop { again: Some(_) })).next().is_some()
     }
 
+    /// Disks that refused everything for longer than the end of a run waits for events.
+    pub(super) fn full_disks(&self) -> impl Iterator<Item = &DriverFault> {
+        self.of(|fault| matches!(fault.kind, DriverFaultKind::DiskFails { lasts } if lasts >= STOP_TIMEOUT))
+    }
+
+    /// Disks that were full when the last trigger came, which the end of the run waited for: it had room for all events.
+    pub(super) fn waits_for_full_disks(&self, ended: Option<Timestamp>) -> impl Iterator<Item = String> {
+        let options = self.options;
+        let triggers = options.trigger_period.filter(|_| options.room() >= options.events);
+        let due =
+            triggers.map(|period| START + Nanos(period.0 * options.events) + STOP_TIMEOUT + self.slowness());
+        let stayed = move |fault: &&DriverFault| {
+            due.is_some_and(|due| ended > Some(due) && due < fault.at + fault.kind.lasts())
+        };
+        self.full_disks()
+            .filter(stayed)
+            .map(|fault| format!("the end of the run waited for the full disk of {}", fault.node))
+    }
+
     /// Whether `count` events may be dropped for a reason.
     ///
     /// The event manager charges a builder unit's death to one event at most, and drops an event only when it was charged with
@@ -79,7 +98,7 @@ impl Causes<'_> {
             DropReason::BuilderLost => {
                 count.saturating_mul(u64::from(MAX_ATTEMPTS)) <= self.killed(Role::Builder) as u64
             }
-            DropReason::Stopped => self.was_cut(),
+            DropReason::Stopped => self.was_cut() || self.full_disks().next().is_some(),
             DropReason::ContentMismatch => self.options.corrupt != Ratio::NEVER,
             _ => false,
         }
