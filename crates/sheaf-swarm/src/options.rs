@@ -1,4 +1,4 @@
-//! Options of a simulated run. Together with the commit, the options decide a run completely.
+//! Options of a simulated run. Options and commit determine a run completely.
 //!
 //! Durations are [`Nanos`], sizes [`ByteCount`], probabilities [`Ratio`]. Instants are counted from the start of the
 //! run.
@@ -20,13 +20,13 @@ pub use steps::StepOptions;
 /// A whole run. [`Options::default`] is a small system without any fault.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// Decides every random number of the run.
+    /// Seed of all random numbers of the run.
     pub seed: u64,
     /// Number of triggers.
     pub events: u64,
     /// Numbers of nodes and sources.
     pub system: SystemOptions,
-    /// Where triggers come from.
+    /// Source of triggers.
     pub triggers: TriggerOptions,
     /// Fragments of the sources, and their defects.
     pub sources: SourceOptions,
@@ -38,7 +38,7 @@ pub struct Options {
     pub gathering: Gathering,
     /// With a barrel shifter: the line of a readout unit, and its slots.
     pub slots: SlotOptions,
-    /// Which sources are asked for, and in which order.
+    /// Sources that are requested, and their order.
     pub steps: StepOptions,
     /// Policy for incomplete events.
     pub policy: IncompletePolicy,
@@ -48,29 +48,29 @@ pub struct Options {
     pub network: NetworkOptions,
     /// Whether the network carries datagrams, and recovery is between it and the roles. Then its faults hit datagrams.
     pub recovery: Option<RecoveryOptions>,
-    /// Who judges the events of builders; without, they do so themselves.
+    /// Farms that judge the events of builders. `None`: builders judge themselves.
     pub farm: Option<FarmOptions>,
-    /// Who processes fragments before they are sent, where somebody does.
+    /// Preprocessing of fragments before they are sent, if any.
     pub preprocessing: Option<PreprocessingOptions>,
-    /// Which streams there are beside the stream `default`.
+    /// Streams in addition to the stream `default`.
     pub streams: Vec<StreamRule>,
-    /// Whether closed files go to an object store, and events count when they are there.
+    /// Uploads of closed files to an object store. If enabled, events count when they are there.
     pub uploads: Option<ObjectStoreOptions>,
-    /// Who looks on at each builder unit.
+    /// Consumers at each builder unit.
     pub consumers: Option<ConsumerOptions>,
-    /// Whether events are time slices. Then triggers are announced, with consecutive ids.
+    /// Time slices as events, if enabled. Triggers are then announced, with consecutive ids.
     pub slices: Option<SliceOptions>,
     /// Faults of nodes and links, with their times.
     pub faults: Vec<Fault>,
     /// When the operator stops the run, if it has not ended before. The second stop ends it at once.
     pub stops: Vec<Timestamp>,
-    /// From here on the network does nothing wrong any more. Faults of `faults` are not shortened by it.
+    /// Time from which the network has no faults. Faults of `faults` are not shortened by it.
     pub faults_until: Timestamp,
     /// Time that the run may take to end after `faults_until`, the last stop and the last fault.
     pub converge_within: Nanos,
     /// Whether every message is encoded and decoded on its way.
     pub through_codec: bool,
-    /// Nodes see their deadlines up to so much late.
+    /// Maximum delay with which nodes handle their deadlines.
     pub timer_slack: Nanos,
 }
 
@@ -83,16 +83,16 @@ pub struct SystemOptions {
     pub sources_per_readout: u16,
     /// Builder units, at least 1.
     pub builders: u16,
-    /// Output nodes; 0 where builders store events themselves.
+    /// Output nodes; 0 if builders store events themselves.
     pub outputs: u16,
-    /// So many sources, the last of all, are optional.
+    /// Number of optional sources, which are the last ones.
     pub optional_sources: u16,
 }
 
-/// Where triggers come from.
+/// Source of triggers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TriggerOptions {
-    /// As fast as builders take events. Sources send consecutive ids by themselves.
+    /// As fast as builders take events. Sources send consecutive ids on their own.
     Free,
     /// From a trigger process; sources answer each trigger.
     Driven {
@@ -103,7 +103,7 @@ pub enum TriggerOptions {
     },
     /// From the ids that sources send.
     Announced {
-        /// Source 0 alone announces, not all.
+        /// Only source 0 announces events.
         reference_only: bool,
         /// The step from id to id, at least 1.
         stride: u64,
@@ -113,16 +113,16 @@ pub enum TriggerOptions {
 /// Fragments of the sources.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SourceOptions {
-    /// Mean time between two fragments of a source where sources go by themselves; latency after the trigger where
-    /// triggers are driven.
+    /// Mean time between two fragments of a source that sends on its own; latency after the trigger if triggers are
+    /// driven.
     pub period: Nanos,
     /// The smallest fragment.
     pub smallest: ByteCount,
-    /// The largest fragment that is sent rightly.
+    /// Largest fragment without a defect.
     pub largest: ByteCount,
-    /// So many more events than triggers, where sources go by themselves.
+    /// Number of events in addition to the triggers, if sources send on their own.
     pub surplus: u64,
-    /// Whether sources end when they have sent everything. Always where triggers are announced.
+    /// Whether sources end when they have sent everything. Always the case if triggers are announced.
     pub end: bool,
     /// A fragment is never sent.
     pub silent: Ratio,
@@ -144,9 +144,9 @@ pub struct SourceOptions {
     pub pause: Ratio,
     /// Mean duration of a pause.
     pub pause_mean: Nanos,
-    /// This source is so many times slower than the others.
+    /// A source that is slower than the others by this factor.
     pub slow: Option<(u16, u64)>,
-    /// This source ends after so many fragments.
+    /// A source that ends after this number of fragments.
     pub early_end: Option<(u16, u64)>,
     /// Whether fragments sent while the readout unit is down are lost; otherwise they wait.
     pub lossy_while_down: bool,
@@ -206,7 +206,7 @@ pub struct TimeOptions {
     pub retransmit: Nanos,
     /// See [`sheaf_protocol::channel::ChannelTimes::acknowledge`].
     pub acknowledge: Nanos,
-    /// See [`sheaf_protocol::liveness::Patience`]: nobody reports links here, so there is one limit for all silence.
+    /// See [`sheaf_protocol::liveness::Patience`]. Links are not reported here, so there is a single limit for silence.
     pub peer: Nanos,
     /// See [`sheaf_protocol::manager::ManagerConfig::start_timeout`].
     pub start: Nanos,
@@ -217,23 +217,23 @@ pub struct TimeOptions {
 }
 
 impl TimeOptions {
-    /// Time for which nodes wait for one another.
+    /// Returns the time for which nodes wait for each other.
     #[must_use]
     pub fn patience(&self) -> Patience {
         Patience { absence: self.peer, silence: self.peer }
     }
 }
 
-/// The slots of a barrel shifter. Where they have no rate they have no length, and are free-running.
+/// Time slots of a barrel shifter. Without a rate, slots have no length and are free-running.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlotOptions {
     /// The line of a readout unit.
     pub rate: Option<ByteRate>,
-    /// Bytes that a slot carries.
+    /// Number of bytes in a slot.
     pub block: ByteCount,
     /// The pause between two slots.
     pub guard: Nanos,
-    /// Slots begin by the event manager's clock.
+    /// Whether slots follow the event manager's clock.
     pub synchronised: bool,
     /// Time for which a link that takes nothing would hold its slot. In the simulation all links take everything.
     pub patience: Nanos,
@@ -257,15 +257,15 @@ impl Default for SlotOptions {
 pub struct StorageOptions {
     /// Time to filter and write an event. A builder writes one at a time.
     pub write: Nanos,
-    /// From written to reported: a crash in between leaves an event on disk that does not count.
+    /// Time from writing to reporting. A crash in between leaves an event on disk that does not count.
     pub report: Nanos,
-    /// Events that an output takes until the first of them is durable; where it is none, any number.
+    /// Maximum number of events that an output accepts until the first of them is durable; `None`: no limit.
     pub queue_events: Option<usize>,
     /// A write takes `late_time` longer.
     pub late: Ratio,
     /// See `late`.
     pub late_time: Nanos,
-    /// This builder is so many times slower than the others.
+    /// A builder that is slower than the others by this factor.
     pub slow_builder: Option<(u16, u64)>,
     /// Events that the filter rejects.
     pub reject: Ratio,
@@ -276,7 +276,7 @@ pub struct StorageOptions {
 }
 
 impl StorageOptions {
-    /// Whether an output that has taken so many events takes another.
+    /// Returns whether an output that has accepted this number of events accepts another.
     #[must_use]
     pub fn has_room(&self, events: usize) -> bool {
         self.queue_events.is_none_or(|most| events < most)
@@ -286,17 +286,17 @@ impl StorageOptions {
 /// The network. Without loss, duplication and reordering, each link keeps its messages in order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NetworkOptions {
-    /// The shortest delay of a message.
+    /// Minimum delay of a message.
     pub delay_min: Nanos,
-    /// The mean of what comes on top of it, exponentially distributed.
+    /// Mean of the additional delay, which is exponentially distributed.
     pub jitter_mean: Nanos,
-    /// Each link is slower than that by a factor from 1 to this.
+    /// Maximum factor by which a link is slower than that.
     pub spread: u64,
     /// A message is lost.
     pub loss: Ratio,
-    /// A message comes twice.
+    /// A message is duplicated.
     pub duplicate: Ratio,
-    /// A message does not keep its place in the order of its link and may take `reorder_delay` longer.
+    /// A message may be reordered on its link, with up to `reorder_delay` of additional delay.
     pub reorder: Ratio,
     /// See `reorder`.
     pub reorder_delay: Nanos,
@@ -311,33 +311,33 @@ pub struct NetworkOptions {
 pub struct FarmOptions {
     /// Processors of each builder.
     pub processors: u16,
-    /// Events at a processor, at most.
+    /// Maximum number of events at a processor.
     pub ahead: u32,
     /// Time for a verdict.
     pub judge: Nanos,
-    /// Time from converter to processor, and back.
+    /// Latency from dispatcher to processor, and back.
     pub way: Nanos,
-    /// A processor that is silent for so long although a word is due is ended.
+    /// Time limit after which a processor is ended if it owes a message.
     pub time_limit: Nanos,
-    /// For so long events wait for a processor where there is none.
+    /// Time for which events wait if there is no processor.
     pub patience: Nanos,
     /// Number of retries of an event after its processor ended or failed with it.
     pub retries: u16,
-    /// After so long another processor takes the place of one that died.
+    /// Time after which a dead processor is replaced.
     pub restart: Nanos,
-    /// Events that the filter fails with, in good order.
+    /// Events for which the filter returns a failure.
     pub fails: Ratio,
-    /// Events that the filter dies of.
+    /// Events that crash the filter.
     pub dies: Ratio,
-    /// Events that the filter never comes back from.
+    /// Events for which the filter hangs.
     pub hangs: Ratio,
-    /// Events after whose verdict the processor says nothing more.
+    /// Events after whose verdict the processor hangs.
     pub falls_silent: Ratio,
-    /// Events after which the processor leaves in good order.
+    /// Events after which the processor leaves in an orderly way.
     pub leaves: Ratio,
-    /// Events that the filter fails with, and that the processor sends a verdict of all the same.
+    /// Events for which the filter fails but the processor sends a verdict nevertheless.
     pub contradicts: Ratio,
-    /// Number of events that a processor would like to have; at most `ahead` are given.
+    /// Number of events that a processor requests; at most `ahead` are delivered.
     pub asks: u32,
 }
 
@@ -364,20 +364,20 @@ impl Default for FarmOptions {
 }
 
 impl FarmOptions {
-    /// The longest time from giving an event to a living processor that has no other to its verdict.
+    /// Returns the longest time from delivering an event to an idle live processor to its verdict.
     #[must_use]
     pub fn turn(&self) -> Nanos {
         self.judge + self.way + self.way
     }
 
-    /// Whether no processor that works is taken for one that hangs, and no event is given up while one is being started.
+    /// Returns whether no working processor is mistaken for one that hangs, and no event is given up while one is being started.
     #[must_use]
     pub fn is_patient(&self) -> bool {
         let limit = 2 * self.turn().0 + 500_000;
         self.time_limit.0 >= limit && self.patience.0 >= 4 * (self.restart.0 + self.time_limit.0 + self.way.0)
     }
 
-    /// Whether a filter ends its processor, or fails with an event.
+    /// Returns whether a filter can end its processor or fail.
     #[must_use]
     pub fn is_faulty(&self) -> bool {
         let harm = [self.fails, self.dies, self.hangs, self.falls_silent, self.contradicts];
@@ -388,13 +388,13 @@ impl FarmOptions {
 /// Links that recover from loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecoveryOptions {
-    /// The largest datagram, from 256 to 65,535 bytes.
+    /// Maximum size of a datagram, from 256 to 65,535 bytes.
     pub datagram: ByteCount,
     /// Number of rails of a link, from 1 to 64. The network treats them alike.
     pub rails: usize,
 }
 
-/// Something that goes wrong at a planned instant.
+/// A planned fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// When.
@@ -406,7 +406,7 @@ pub struct Fault {
 /// Kind of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// A node other than the event manager forgets everything. It comes back with a new session after `back_after`,
+    /// A node other than the event manager crashes and loses its state. It returns with a new session after `back_after`,
     /// or never.
     Crash {
         /// Which.
@@ -414,26 +414,26 @@ pub enum FaultKind {
         /// Time for which it is down.
         back_after: Option<Nanos>,
     },
-    /// A node does nothing for a while; what arrives waits.
+    /// A node is stalled for a while. Arriving messages wait.
     Stall {
         /// Which.
         node: NodeId,
         /// Duration.
         lasts: Nanos,
     },
-    /// All nodes do nothing for the same while, as when their machine is suspended; the network goes on.
+    /// All nodes are stalled for the same time, as when their machine is suspended. The network continues.
     Freeze {
         /// Duration.
         lasts: Nanos,
     },
-    /// A processor of a builder's farm dies; it is started again.
+    /// A processor of a builder's farm dies and is restarted.
     KillProcessor {
         /// The builder.
         builder: u16,
         /// Which of its processors.
         place: u16,
     },
-    /// A link loses (`cut`) or holds back everything that is sent on it for a while.
+    /// A link loses (`cut`) or delays all its messages for a while.
     Link {
         /// The sender.
         from: NodeId,
@@ -441,7 +441,7 @@ pub enum FaultKind {
         to: NodeId,
         /// Duration.
         lasts: Nanos,
-        /// Messages are lost, not held back.
+        /// Whether messages are lost, not delayed.
         cut: bool,
     },
 }
@@ -578,7 +578,7 @@ impl Default for NetworkOptions {
 }
 
 impl Fault {
-    /// When the fault is over. A node that never comes back has been lost for good at once.
+    /// Returns when the fault is over. The loss of a node that never returns is over at once.
     #[must_use]
     pub fn ends_at(&self) -> Timestamp {
         match self.kind {
@@ -591,11 +591,11 @@ impl Fault {
     }
 }
 
-/// Messages, datagrams and timers of a fragment in one attempt, each of which may come twice.
+/// Number of messages, datagrams and timers of a fragment in one attempt, each of which may occur twice.
 const STEPS_OF_A_FRAGMENT: u64 = 10;
 
 impl Options {
-    /// All nodes.
+    /// Returns all nodes.
     #[must_use]
     pub fn nodes(&self) -> Vec<NodeId> {
         let readouts = (0..self.system.readouts).map(NodeId::readout);
@@ -604,33 +604,33 @@ impl Options {
         [NodeId::MANAGER].into_iter().chain(readouts).chain(builders).chain(outputs).collect()
     }
 
-    /// All sources.
+    /// Returns all sources.
     #[must_use]
     pub fn source_count(&self) -> u16 {
         self.system.readouts * self.system.sources_per_readout
     }
 
-    /// The readout unit of a source.
+    /// Returns the readout unit of a source.
     #[must_use]
     pub fn readout_of(&self, source: SourceId) -> NodeId {
         let index = source.0 / u32::from(self.system.sources_per_readout);
         NodeId::readout(u16::try_from(index).unwrap_or(u16::MAX))
     }
 
-    /// The mean time between two fragments of a source, or its latency.
+    /// Returns the mean time between two fragments of a source, or its latency.
     #[must_use]
     pub fn source_period(&self, source: SourceId) -> Nanos {
         let slowness = self.sources.slow.filter(|(slow, _)| u32::from(*slow) == source.0);
         Nanos(self.sources.period.0 * slowness.map_or(1, |(_, factor)| factor))
     }
 
-    /// Whether a source is optional.
+    /// Returns whether a source is optional.
     #[must_use]
     pub fn is_optional(&self, source: u16) -> bool {
         source + self.system.optional_sources >= self.source_count()
     }
 
-    /// When the run must have ended.
+    /// Returns the time by which the run must have ended.
     #[must_use]
     pub fn deadline(&self) -> Timestamp {
         let faults = self.faults.iter().map(Fault::ends_at).max();
@@ -639,7 +639,7 @@ impl Options {
         last.unwrap_or_default() + self.converge_within
     }
 
-    /// Number of steps that the run may take until then: some for each fragment in each attempt, and some for each heartbeat of each
+    /// Returns the maximum number of steps of the run: some for each fragment in each attempt, and some for each heartbeat of each
     /// pair of nodes.
     #[must_use]
     pub fn steps_until(&self, now: Timestamp) -> u64 {
@@ -657,10 +657,10 @@ impl Options {
         10_000 + STEPS_OF_A_FRAGMENT * rails * attempts * (fragments + nodes * self.events) + of_time
     }
 
-    /// Returns the error of the options, if any: those that the configuration of a real system would be refused for.
+    /// Checks the options by the rules for configurations of real systems.
     ///
     /// # Errors
-    /// The rule that is not kept.
+    /// Returns the violated rule.
     pub fn validate(&self) -> Result<(), &'static str> {
         let (times, system, bounds) = (&self.times, &self.system, &self.bounds);
         let rules = [
@@ -705,7 +705,7 @@ impl Options {
         rules.into_iter().find(|(kept, _)| !kept).map_or(Ok(()), |(_, rule)| Err(rule))
     }
 
-    /// The shaper of a readout unit, where there is a barrel shifter.
+    /// Creates the shaper of a readout unit, if there is a barrel shifter.
     #[must_use]
     pub fn shaper(&self) -> Option<ShaperConfig> {
         let slots = &self.slots;
@@ -728,7 +728,7 @@ impl Options {
         })
     }
 
-    /// Whether nothing that the run log would call a fault can happen. Back-pressure is no fault.
+    /// Returns whether no faults can occur. Back-pressure is not a fault.
     #[must_use]
     pub fn is_fault_free(&self) -> bool {
         let (sources, network) = (&self.sources, &self.network);

@@ -1,7 +1,7 @@
-//! Drives output nodes: the machine, and the disk that it stores on; and the senders beside builders.
+//! Drives output nodes, each a machine with a disk, and the senders of builders.
 //!
-//! An event is written after some time, one at a time, and durable some time after that. What a crash leaves on the disk beyond
-//! what is durable is for the session's number to decide: of every second session all that was written, else nothing of it.
+//! An event is written after some time, one at a time, and durable some time after that. The session number decides which events
+//! beyond the durable ones survive a crash: all of them in every second session, otherwise none.
 
 use super::Cluster;
 use super::post::{Happening, Host};
@@ -22,15 +22,15 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 pub(super) struct OutputSide {
     pub(super) host: Host,
-    /// Nothing while it is down.
+    /// The machine; `None` while the node is down.
     pub(super) unit: Option<OutputUnit<SimPayload>>,
     writing: VecDeque<(Ticket, Event<SimPayload>, Verdict)>,
-    /// Written, not durable.
+    /// Events that are written but not durable.
     syncing: VecDeque<Ticket>,
-    /// Files on their way to an object store, where there is one.
+    /// Files being uploaded to an object store, if there is one.
     pub(super) shelf: Option<Shelf<Ticket>>,
     disk_free_at: Timestamp,
-    /// Number of events that this session has written, and the number of those that are durable.
+    /// Number of events that this session has written, and number of durable ones.
     written: u64,
     durable: u64,
 }
@@ -49,7 +49,7 @@ impl OutputSide {
         }
     }
 
-    /// Events that the disk has taken and that are not durable.
+    /// Returns the number of events that the disk has accepted and that are not durable.
     fn at_disk(&self) -> usize {
         self.writing.len() + self.syncing.len() + self.shelf.as_ref().map_or(0, Shelf::held)
     }
@@ -58,7 +58,7 @@ impl OutputSide {
         self.unit.as_ref().map_or(self.host.is_gone, OutputUnit::is_finished)
     }
 
-    /// Forgets everything; false if there is nothing to forget.
+    /// Loses all state. Returns false if there is none.
     pub(super) fn crash(&mut self) -> bool {
         self.writing.clear();
         self.syncing.clear();
@@ -82,7 +82,7 @@ fn config(options: &Options) -> OutputConfig {
     }
 }
 
-/// The sender of a builder's session, where there are output nodes.
+/// The sender of a builder's session, if there are output nodes.
 pub(super) fn sender(options: &Options, me: Identity, now: Timestamp) -> Option<Sender<SimPayload>> {
     let config = SenderConfig {
         outputs: options.system.outputs,
@@ -98,14 +98,14 @@ pub(super) fn sender(options: &Options, me: Identity, now: Timestamp) -> Option<
 pub(super) fn verdict_for(event: &Event<SimPayload>, decision: Decision, tags: Tags) -> Option<Verdict> {
     match decision {
         Decision::Stored => Some(Verdict::accept().with_tags(tags)),
-        // Half of the events that are not wanted are accepted by the filter, and left out by the streams.
+        // Half of the unwanted events are accepted by the filter and omitted by the streams.
         Decision::Rejected if event.id.0 % 2 == 1 => Some(Verdict::accept()),
         _ => None,
     }
 }
 
 impl Cluster {
-    /// Makes the machine of an output node's next life.
+    /// Creates the machine of an output node's next life.
     pub(super) fn make_output(&mut self, index: usize, me: Identity) {
         let (node, now) = (&mut self.outputs[index], self.post.now);
         (node.disk_free_at, node.written, node.durable) = (now, 0, 0);
@@ -113,12 +113,12 @@ impl Cluster {
         node.unit = Some(OutputUnit::new(me, config(&self.options), now));
     }
 
-    /// Drains the output node, as its contract demands.
+    /// Drains the output node, as its contract requires.
     pub(super) fn settle_output(&mut self, index: usize) {
         let Self { post, outputs, watch, options, .. } = self;
         let node = &mut outputs[index];
         let session = node.host.session;
-        // What the disk has no room for stays with the machine.
+        // Events for which the disk has no room stay with the machine.
         while options.storage.has_room(node.at_disk())
             && let Some(event) = node.unit.as_mut().and_then(OutputUnit::poll_event)
         {
@@ -143,8 +143,8 @@ impl Cluster {
         };
         unit.handle_trouble(is_behind);
         post.carry_all(unit);
-        // Each session of a builder sends up to its window, and one event whatever its size. What an earlier session sent may still be
-        // written.
+        // Each session of a builder sends up to its window, and one event of any size. Events of an earlier session may still be in the
+        // process of being written.
         let largest = options.sources.largest.0 * u64::from(options.source_count());
         let sessions =
             u64::from(options.system.builders) + watch.faults.builder_crashes + watch.faults.fences;
@@ -187,7 +187,7 @@ impl Cluster {
         self.settle_output(index);
     }
 
-    /// An event is written: it is durable after a while.
+    /// Handles a written event, which becomes durable after a while.
     pub(super) fn report_output_soon(&mut self, index: usize, ticket: Ticket) {
         let node = &mut self.outputs[index];
         node.syncing.push_back(ticket);
@@ -207,7 +207,7 @@ impl Cluster {
         }
     }
 
-    /// Drains the sender of a builder, as its contract demands.
+    /// Drains the sender of a builder, as its contract requires.
     pub(super) fn settle_sender(&mut self, index: usize) {
         let Self { post, builders, .. } = self;
         let node = &mut builders[index];

@@ -1,5 +1,5 @@
-//! Drives the preprocessing of active readout units, as the driver of a node does: an answer is given to the idlest worker
-//! before it is sent, waits for it, and leaves with what was made of its fragments.
+//! Drives the preprocessing of active readout units, as the driver of a node does: before an answer is sent, the least busy worker
+//! processes its fragments, and the answer is sent with the results.
 
 use super::Cluster;
 use super::post::{Happening, Post, payload_bytes};
@@ -11,15 +11,15 @@ use sheaf_wire::message::{Body, SuperFragments};
 use sheaf_wire::{EventId, Fragment, Nanos, NodeId, SessionId, SuperFragment, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Part of an event that a builder is to get, in an attempt.
+/// Part of an event for a builder, in an attempt.
 type Errand = (NodeId, EventId, u16, u16);
 
-/// The workers of a readout unit, and the answers that they have.
+/// The workers of a readout unit, and their answers.
 #[derive(Debug)]
 pub(super) struct Preprocessing {
     setup: PreprocessingOptions,
     workers: Vec<Worker>,
-    /// Answers, and whether they leave as they are because their worker is given up.
+    /// Answers, and whether they are sent unprocessed because their worker is given up.
     pending: BTreeMap<u64, (Transmit<SimPayload>, bool)>,
     outstanding: BTreeSet<Errand>,
     next: u64,
@@ -27,9 +27,9 @@ pub(super) struct Preprocessing {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Worker {
-    /// When it is done with all that it has, or is given up with it.
+    /// Time when the worker has finished all its work, or is given up.
     until: Timestamp,
-    /// It hangs, and is given up then.
+    /// Whether the worker hangs and is given up then.
     hangs: bool,
 }
 
@@ -39,8 +39,8 @@ impl Preprocessing {
         Self { setup, workers, pending: BTreeMap::new(), outstanding: BTreeSet::new(), next: 0 }
     }
 
-    /// The next message of the unit that is no answer, or is an answer with nothing to process. Answers are given to workers, as
-    /// long as there is room.
+    /// Returns the next message of the unit that is not an answer, or an answer without fragments to process. Other answers are passed
+    /// to workers as long as there is room.
     pub(super) fn poll(
         &mut self,
         unit: &mut ReadoutUnit<SimPayload>,
@@ -74,7 +74,8 @@ impl Preprocessing {
         }
     }
 
-    /// An answer without the events of which the same is being processed, and the payload bytes of these.
+    /// Removes events from an answer that are already being processed for the same request. Returns the rest, and the payload bytes
+    /// removed.
     fn without_outstanding(
         &self,
         to: NodeId,
@@ -101,12 +102,12 @@ impl Preprocessing {
         (rest, dropped)
     }
 
-    /// Payload bytes that are being processed.
+    /// Returns the payload bytes that are being processed.
     pub(super) fn held(&self) -> u64 {
         self.pending.values().map(|(transmit, _)| payload_bytes(transmit)).sum()
     }
 
-    /// Gives fragments to the idlest worker. Returns when they leave, and whether as they are.
+    /// Passes fragments to the least busy worker. Returns when they are sent, and whether unprocessed.
     fn hand_out(
         &mut self,
         now: Timestamp,
@@ -129,7 +130,7 @@ impl Preprocessing {
                 }
                 Processing::Hangs => self.setup.time_limit,
             };
-            // A call that takes longer than the limit is one that hangs.
+            // A call that exceeds the time limit counts as one that hangs.
             worker.hangs = time >= self.setup.time_limit;
             worker.until += time.min(self.setup.time_limit);
             if worker.hangs {
@@ -139,13 +140,13 @@ impl Preprocessing {
         (worker.until, worker.hangs)
     }
 
-    /// Whether answers are being processed.
+    /// Returns whether answers are being processed.
     pub(super) fn is_busy(&self) -> bool {
         !self.pending.is_empty()
     }
 
-    /// An answer leaves: with what was made of its fragments, unless it is to leave as it is. Returns it, with how many bytes less
-    /// it has, and how many more.
+    /// Finishes an answer, with the processed fragments unless it is to be sent unprocessed. Returns it, with the number of bytes
+    /// saved and added.
     fn take(&mut self, number: u64, options: &Options) -> Option<(Transmit<SimPayload>, (u64, u64))> {
         let (mut transmit, is_raw) = self.pending.remove(&number)?;
         let mut difference = (0, 0);
@@ -172,7 +173,7 @@ fn errands(to: NodeId, entry: SuperFragment) -> impl Iterator<Item = Errand> {
 }
 
 impl Cluster {
-    /// A worker of a readout unit is done with an answer, or is given up with it.
+    /// Handles a worker of a readout unit that has finished an answer, or is given up with it.
     pub(super) fn happen_processed(&mut self, index: usize, session: SessionId, number: u64) {
         let node = &mut self.readouts[index];
         if node.host.session != session {

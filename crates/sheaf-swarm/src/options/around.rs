@@ -1,4 +1,4 @@
-//! Options of the surroundings of the roles: preprocessing before events are built, time slices as events; streams, uploads and consumers after.
+//! Options of the surroundings of the roles: preprocessing, time slices as events, streams, uploads and consumers.
 
 use crate::dice::{Ratio, mix};
 use crate::options::Options;
@@ -7,7 +7,7 @@ use sheaf_protocol::sampler::{Bounds, Wish};
 use sheaf_store::streams::{Routing, StreamRule};
 use sheaf_wire::{ByteCount, ByteRate, EventId, Nanos, SourceId, Tags};
 
-/// Slow calls of a preprocessor that one fragment waits for, at most.
+/// Maximum number of slow calls of a preprocessor that a fragment waits for.
 const SLOW_AT_ONCE: u64 = 8;
 
 /// Number of tags that filters give.
@@ -18,9 +18,9 @@ const TAGS: u64 = 4;
 pub struct PreprocessingOptions {
     /// Workers of each readout unit.
     pub workers: u16,
-    /// Answers are begun as long as fewer events than this are being processed.
+    /// Number of events being processed from which on no further answers are started.
     pub outstanding_events: usize,
-    /// Every source with a number divisible by this is processed, at least 1.
+    /// Sources with a number divisible by this are processed; at least 1.
     pub every: u32,
     /// Time for one fragment.
     pub time: Nanos,
@@ -28,68 +28,68 @@ pub struct PreprocessingOptions {
     pub slow: Ratio,
     /// See `slow`.
     pub slow_time: Nanos,
-    /// A worker that is with one fragment for this time is replaced.
+    /// Time limit for one fragment, after which a worker is replaced.
     pub time_limit: Nanos,
     /// Results are smaller than their fragments by this factor, at least 1.
     pub factor: u32,
-    /// Results may be larger than that by this.
+    /// Maximum number of bytes by which results exceed that size.
     pub extra: ByteCount,
-    /// Fragments that the preprocessor fails with.
+    /// Fragments for which the preprocessor fails.
     pub fails: Ratio,
-    /// Fragments that it never comes back from.
+    /// Fragments for which it hangs.
     pub hangs: Ratio,
 }
 
-/// Time slices in place of events with numbers: sources cut what they saw.
+/// Time slices in place of numbered events: sources divide their items by time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SliceOptions {
     /// Mean number of items of a source in a slice.
     pub items: u64,
-    /// An item is given to be sorted by up to so many thousandths of a slice too late.
+    /// Maximum lateness of an item, in thousandths of a slice.
     pub disorder: u64,
-    /// Thousandths of a slice for which the sorting waits.
+    /// Tolerance of the sorting, in thousandths of a slice.
     pub tolerance: u64,
-    /// Items that wait to be sorted.
+    /// Maximum number of items that wait to be sorted.
     pub held: usize,
-    /// Thousandths of a slice before it that are in it, too.
+    /// Overlap before a slice, in thousandths of a slice.
     pub before: u64,
-    /// Thousandths of a slice after it that are in it, too.
+    /// Overlap after a slice, in thousandths of a slice.
     pub after: u64,
-    /// Items of a source in a slice.
+    /// Maximum number of items of a source in a slice.
     pub max_items: usize,
-    /// Consecutive empty slices that are given.
+    /// Maximum number of consecutive empty slices that are delivered.
     pub max_empty: u64,
 }
 
-/// Event files that are brought to an object store when they are closed. Their events count as stored when they are there.
+/// Uploads of closed event files to an object store. Their events count as stored when they are there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObjectStoreOptions {
     /// A file is closed at this number of events.
     pub rotate_events: usize,
     /// A file is closed when it is this old.
     pub rotate: Nanos,
-    /// A file is closed when no event came for this time.
+    /// A file is closed when it is idle for this time.
     pub quiet: Nanos,
-    /// Mean time of one try.
+    /// Mean duration of an attempt.
     pub time: Nanos,
-    /// Files at a time.
+    /// Number of files uploaded at a time.
     pub connections: usize,
-    /// Tries that fail.
+    /// Attempts that fail.
     pub fails: Ratio,
 }
 
 /// Consumers at each builder unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConsumerOptions {
-    /// Wish of each consumer, and its time for an event; one without never reads.
+    /// Wish of each consumer, and its processing time for an event; `None`: it never reads.
     pub wishes: Vec<(Wish, Option<Nanos>)>,
-    /// Events that wait for a consumer.
+    /// Maximum number of events that wait for a consumer.
     pub queue_events: u64,
-    /// Bytes that wait for a consumer.
+    /// Maximum number of bytes that wait for a consumer.
     pub queue: ByteCount,
-    /// Shortest mean time from event to event of a consumer.
+    /// Minimum mean interval between events of a consumer.
     pub interval: Nanos,
-    /// Bytes that are copied for all of them in a second.
+    /// Maximum number of bytes copied for all consumers per second.
     pub copy_rate: Option<ByteRate>,
 }
 
@@ -100,10 +100,10 @@ impl ConsumerOptions {
     }
 }
 
-/// Fate of a fragment that is given to a preprocessor: the same each time.
+/// Outcome of a fragment in a preprocessor, which is the same each time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Processing {
-    /// Its source is not processed.
+    /// The source is not processed.
     NotWanted,
     Made,
     Fails,
@@ -125,14 +125,14 @@ impl PreprocessingOptions {
         }
     }
 
-    /// Whether a worker may be replaced, and with it what it has leave as it is.
+    /// Returns whether a worker may be replaced, so that its fragments are sent unprocessed.
     pub(crate) fn may_hang(&self) -> bool {
         self.hangs.is_possible()
             || self.time >= self.time_limit
             || self.slow.is_possible() && self.slow_time >= self.time_limit
     }
 
-    /// Time that a worker is with a fragment, if it comes back.
+    /// Returns the processing time of a fragment, unless the worker hangs.
     pub(crate) fn time_of(&self, seed: u64, event: EventId, source: SourceId) -> Nanos {
         let is_slow = draw(seed ^ 0x9e00_0002, event, source) < u64::from(self.slow.per_million);
         if is_slow { self.slow_time } else { self.time }
@@ -144,7 +144,7 @@ fn draw(seed: u64, event: EventId, source: SourceId) -> u64 {
 }
 
 impl Options {
-    /// The payload that a preprocessor makes of what a source sends for an event.
+    /// Returns the payload that a preprocessor produces for a source and an event.
     #[must_use]
     pub fn processed(&self, event: EventId, source: SourceId) -> SimPayload {
         let raw = self.payload(event, source);
@@ -154,7 +154,7 @@ impl Options {
         raw.remade(self.seed, u32::try_from(length).unwrap_or(u32::MAX))
     }
 
-    /// Time that preprocessors are with all fragments, one after the other, if each is processed once.
+    /// Returns the total processing time of all fragments, if each is processed once.
     #[must_use]
     pub(crate) fn processing_together(&self) -> Nanos {
         let Some(setup) = self.preprocessing else { return Nanos::ZERO };
@@ -169,7 +169,7 @@ impl Options {
         Nanos(sources.map(of_source).sum())
     }
 
-    /// Longest time that a fragment takes to be processed where nobody asks twice, with all that is before it.
+    /// Returns the longest time until a fragment is processed, including all fragments before it, without repeated requests.
     #[must_use]
     pub(crate) fn processing_of_one(&self) -> Nanos {
         let Some(setup) = self.preprocessing else { return Nanos::ZERO };
@@ -180,20 +180,20 @@ impl Options {
         Nanos(setup.time.0 * (before + 1) + slow)
     }
 
-    /// The tags that the filter gives an event that it accepts.
+    /// Returns the tags that the filter gives to an accepted event.
     #[must_use]
     pub fn tags(&self, event: EventId) -> Tags {
         Tags(mix(self.seed ^ mix(event.0 ^ 0x7a65)) % (1 << TAGS))
     }
 
-    /// The rules of the streams.
+    /// Returns the rules of the streams.
     #[must_use]
     pub fn routing(&self) -> Routing {
         Routing::new(self.streams.clone())
     }
 }
 
-/// A rule for each of these streams: name, tags, prescale.
+/// Creates a rule for each of these streams: name, tags, prescale.
 pub(crate) fn stream_rules(streams: &[(&str, Tags, u32)]) -> Vec<StreamRule> {
     let rule = |(name, tags, prescale): &(&str, Tags, u32)| {
         let name = name.parse().ok()?;

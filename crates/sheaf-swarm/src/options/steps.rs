@@ -7,14 +7,14 @@ use sheaf_wire::Nanos;
 /// Steps in which events are built, if not all sources at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepOptions {
-    /// So many sources are asked for first; if 0, all are at once.
+    /// Number of sources that are requested first; 0: all at once.
     pub first: u16,
-    /// Events that are rejected on a part of them.
+    /// Events that are rejected after a part has been judged.
     pub reject: Ratio,
     /// Events that need no more than the first step.
     pub enough: Ratio,
-    /// Events of which a region of interest is asked for after the first step. Of every other such event, all the rest is
-    /// asked for after that. The rest of all other events is asked for after the first step.
+    /// Events of which a region of interest is requested after the first step. For every other such event, the rest is
+    /// requested after that. The rest of all other events is requested after the first step.
     pub region: Ratio,
     /// Minimum time of the judgement of a part; the maximum is three times as long.
     pub judge: Nanos,
@@ -36,10 +36,10 @@ impl Default for StepOptions {
 }
 
 impl Options {
-    /// Returns whether the options of steps and trigger types go together.
+    /// Checks that the options of steps and trigger types are compatible.
     pub(super) fn steps_may_be(&self) -> bool {
         let is_pushed = matches!(self.gathering, sheaf_protocol::gathering::Gathering::Push);
-        // A trigger type is the event manager's to give, and ids that sources announce are of sources that answer.
+        // Trigger types are assigned by the event manager, but announced ids come from sources.
         let is_announced = matches!(self.triggers, TriggerOptions::Announced { .. });
         let has_types = self.steps.types > 1;
         !(self.is_selective() && is_pushed || has_types && is_announced)
