@@ -5,12 +5,12 @@ use super::{Case, Outcome, always, join_processor, nightly, or_skip};
 use crate::torture::books::{Promise, number};
 use crate::torture::machine::{BusyLoops, Disk, Quota};
 use crate::torture::process::{self, tool};
-use crate::torture::run::Run;
+use crate::torture::run::{Run, written};
 use crate::torture::system::System;
 use crate::torture::trial::Trial;
 use crate::workspace;
 use anyhow::{Context as _, Result};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub(super) const CASES: &[Case] = &[
     always("slow-filter", slow_filter),
@@ -20,6 +20,7 @@ pub(super) const CASES: &[Case] = &[
     always("busy-loops", busy_loops),
     nightly("quota", quota),
     nightly("slow-disk", slow_disk),
+    nightly("disk-of-a-megabyte-a-second", disk_of_a_megabyte_a_second),
     always("hanging-disk", hanging_disk),
     always("freeze-builder", |trial| freeze(trial, "bu1", 0)),
     nightly("freeze-manager", |trial| freeze(trial, "evm", 0)),
@@ -170,6 +171,35 @@ fn slow_disk(trial: &mut Trial) -> Result<Outcome> {
         halts += 1;
     }
     trial.note(format!("the disk was frozen {halts} times for 0.9 s"));
+    end(trial, run, &system)
+}
+
+/// Bytes of event files that may be written in a second.
+const DISK_RATE: f64 = 1e6;
+
+/// The disk takes as many bytes as its rate permits, and is halted until it may take more.
+fn disk_of_a_megabyte_a_second(trial: &mut Trial) -> Result<Outcome> {
+    const STEP: u64 = 100_000;
+    let (mut system, mut disk) = or_skip!(on_disk(trial));
+    system.set("output", "sync = \"fsync\"");
+    let total = system.stored_bytes();
+    let mut run = trial.start(&system)?;
+    run.reaches_part(1, total)?;
+    let (start, mut halts) = (Instant::now(), 0_u64);
+    while run.reaches_part((written(&trial.output) + STEP).min(total - STEP), total)? {
+        disk.freeze()?;
+        let bytes = written(&trial.output);
+        #[expect(clippy::cast_precision_loss, reason = "a rate need not be exact")]
+        let due = Duration::from_secs_f64(bytes as f64 / DISK_RATE);
+        std::thread::sleep(due.saturating_sub(start.elapsed()));
+        disk.thaw()?;
+        halts += 1;
+        if bytes + STEP >= total {
+            break;
+        }
+    }
+    let (took, megabytes) = (start.elapsed().as_secs_f64(), total / 1_000_000);
+    trial.note(format!("the disk was halted {halts} times: {megabytes} MB in {took:.1} s"));
     end(trial, run, &system)
 }
 
