@@ -43,7 +43,7 @@ const MEMORY_PAUSE: Nanos = Nanos::from_millis(1);
 
 /// A link, and the endpoint's state about it.
 #[derive(Debug)]
-struct Peer {
+struct PeerLink {
     link: Link<Frame, Parts>,
     /// Time at which the link must be polled.
     due: Timestamp,
@@ -57,7 +57,7 @@ pub struct LossyEndpoint<D> {
     outlet: Outlet<D>,
     clock: Clock,
     index: PeerIndex,
-    peers: Vec<Peer>,
+    peers: Vec<PeerLink>,
     /// The peers as those that are due at once are served, in reverse. Nodes begin with another one each: if all asked the same
     /// peer first, their questions would meet in its output of the switch.
     order: Vec<usize>,
@@ -107,8 +107,8 @@ impl<D: DatagramPort> LossyEndpoint<D> {
             let Some(key) = &key else { return Ok(link) };
             Ok(link.authenticated(Box::new(KeyProver(key.clone())), sheaf_key::nonce()?))
         };
-        let peer = |node| -> Result<Peer, LossyError> {
-            Ok(Peer { link: link(node)?, due: Timestamp::ZERO, is_touched: false })
+        let peer = |node| -> Result<PeerLink, LossyError> {
+            Ok(PeerLink { link: link(node)?, due: Timestamp::ZERO, is_touched: false })
         };
         Ok(Self {
             outlet: Outlet { port, stuck: None, bytes_copied: 0 },
@@ -251,7 +251,7 @@ impl<D: DatagramPort> LossyEndpoint<D> {
         };
         let view = View::new(datagram.bytes);
         let body = view.as_ref().map_or(&[][..], View::body);
-        let store = |parts: &mut Option<Parts>, place: sheaf_recovery::Place| {
+        let store = |parts: &mut Option<Parts>, place: sheaf_recovery::PartRange| {
             let parts = parts.get_or_insert_with(|| shelf.begin(place.total));
             parts.put(place.offset, &body[place.at]);
         };

@@ -96,7 +96,7 @@ pub(super) struct Link {
     pub(super) incoming: Incoming,
     /// Total number of messages that the peer may send, and the number last announced to it.
     pub(super) granted: u64,
-    pub(super) told: u64,
+    pub(super) announced: u64,
     /// Parts of the frame that is being put together whose credit goes back with the frame.
     pub(super) parts_held: usize,
     pub(super) farewell: Farewell,
@@ -154,12 +154,12 @@ impl Link {
 
     /// Returns the number of messages that the peer may still send, as far as it knows.
     pub(super) fn credit_of_peer(&self) -> u64 {
-        self.told.saturating_sub(self.incoming.taken() + self.incoming.early() as u64)
+        self.announced.saturating_sub(self.incoming.taken() + self.incoming.early() as u64)
     }
 
     /// Returns whether a message of its own should announce credit to the peer. See [`super::settings::RESERVE`].
     pub(super) fn owes_credit(&self, window: usize) -> bool {
-        let more = self.granted - self.told;
+        let more = self.granted - self.announced;
         more > 0 && (more * 2 >= window as u64 || self.credit_of_peer() == 0)
     }
 }

@@ -97,7 +97,7 @@ impl LibfabricEndpoint {
             in_flight: 0,
             incoming: Incoming::new(max_frame_bytes),
             granted: window,
-            told: window,
+            announced: window,
             parts_held: 0,
             farewell: Farewell::default(),
         });

@@ -224,7 +224,7 @@ impl LibfabricEndpoint {
             Ok(()) => {
                 self.senders[at] = Some((place, link.token));
                 link.in_flight += 1;
-                link.told = granted;
+                link.announced = granted;
                 self.stats.writes += 1;
                 true
             }

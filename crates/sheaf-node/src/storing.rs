@@ -28,7 +28,7 @@ pub(crate) struct Storing<T> {
     /// Accepted and not known to be durable, in the order of writing.
     accepted: VecDeque<T>,
     /// Number of events before these.
-    told: u64,
+    reported: u64,
     left_out: VecDeque<T>,
     /// An event that the output did not take.
     refused: Option<(T, Event<Bytes>, Verdict)>,
@@ -49,7 +49,7 @@ impl<T> Storing<T> {
             node,
             sink,
             accepted: VecDeque::new(),
-            told: 0,
+            reported: 0,
             left_out: VecDeque::new(),
             refused: None,
             trouble: None,
@@ -59,7 +59,7 @@ impl<T> Storing<T> {
 
     /// The output, which has taken nothing yet.
     pub(crate) fn into_sink(self) -> Box<dyn EventSink> {
-        debug_assert!(self.told == 0 && self.accepted.is_empty(), "{}: the output is in use", self.node);
+        debug_assert!(self.reported == 0 && self.accepted.is_empty(), "{}: the output is in use", self.node);
         self.sink
     }
 
@@ -135,12 +135,12 @@ impl<T> Storing<T> {
         if let Some(token) = self.left_out.pop_front() {
             return Some(Settled::LeftOut(token));
         }
-        if self.told >= self.sink.stored() {
+        if self.reported >= self.sink.stored() {
             return None;
         }
-        let number = self.told;
+        let number = self.reported;
         let token = self.accepted.pop_front()?;
-        self.told += 1;
+        self.reported += 1;
         Some(Settled::Stored(token, number))
     }
 

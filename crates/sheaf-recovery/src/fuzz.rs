@@ -102,7 +102,7 @@ fn fuzz(bytes: &[u8], is_keyed: bool) {
 
 fn take(now: Timestamp, rail: usize, datagram: &[u8], link: &mut Link<Memory, Memory>, held: &mut u64) {
     let body = View::new(datagram).map_or(&[][..], |view| view.body());
-    let store = |memory: &mut Option<Memory>, place: super::Place| {
+    let store = |memory: &mut Option<Memory>, place: super::PartRange| {
         let memory = memory.get_or_insert_with(|| {
             *held += place.total as u64;
             vec![0; place.total]

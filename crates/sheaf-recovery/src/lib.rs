@@ -268,9 +268,9 @@ pub struct Arrived<A> {
     pub bytes: usize,
 }
 
-/// Destination of bytes of a datagram.
+/// Destination of a part of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct PartRange {
     /// Bytes of the whole message: at most [`Settings::message_bytes`].
     pub total: usize,
     /// Their offset in the message.

@@ -9,7 +9,7 @@ use super::meeting::{Heard, Meeting, Met};
 use super::proving::Prover;
 use super::receiving::{Numbered, Receiving};
 use super::sending::Sending;
-use super::{Control, Counts, Down, Happened, NotTaken, Origin, Place, Sender, Settings, Why};
+use super::{Control, Counts, Down, Happened, NotTaken, Origin, PartRange, Sender, Settings, Why};
 use sheaf_wire::datagram::layout::Kind;
 use sheaf_wire::datagram::{self, Greeting, Head, Key, Secret, View};
 use sheaf_wire::machine::{Deadline, Identity};
@@ -186,7 +186,7 @@ impl<M, A> Link<M, A> {
         now: Timestamp,
         origin: Origin,
         bytes: &[u8],
-        store: impl FnMut(&mut Option<A>, Place),
+        store: impl FnMut(&mut Option<A>, PartRange),
         done: impl FnMut(M),
     ) -> Sender {
         self.look(now);
@@ -315,7 +315,7 @@ impl<M, A> Link<M, A> {
         now: Timestamp,
         rail: usize,
         view: &View<'_>,
-        store: impl FnMut(&mut Option<A>, Place),
+        store: impl FnMut(&mut Option<A>, PartRange),
         done: impl FnMut(M),
     ) {
         let Some(key) = self.key.filter(|key| view.belongs_to(*key)) else {
@@ -368,7 +368,7 @@ impl<M, A> Link<M, A> {
         now: Timestamp,
         rail: usize,
         view: &View<'_>,
-        store: impl FnMut(&mut Option<A>, Place),
+        store: impl FnMut(&mut Option<A>, PartRange),
     ) -> bool {
         let Ok(parts) = view.parts() else { return false };
         let happened = &mut self.happened;

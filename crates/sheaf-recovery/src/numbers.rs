@@ -18,7 +18,7 @@ pub(super) struct Numbers {
     /// Missing numbers below, ascending, as first number and the one after the last.
     missing: VecDeque<(u64, u64)>,
     /// Gaps that end at or below this were reported, or need not be.
-    told: u64,
+    newest_reported: u64,
 }
 
 /// Result of the arrival of a number.
@@ -90,8 +90,8 @@ impl Numbers {
         }
         let surely = self.end.saturating_sub(OVERTAKEN);
         let newest = self.missing.iter().rev().find(|gap| gap.1 <= surely).map_or(0, |gap| gap.1);
-        let is_news = newest > self.told;
-        self.told = self.told.max(newest);
+        let is_news = newest > self.newest_reported;
+        self.newest_reported = self.newest_reported.max(newest);
         is_news
     }
 

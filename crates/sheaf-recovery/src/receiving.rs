@@ -2,7 +2,7 @@
 
 use super::coverage::Coverage;
 use super::numbers::{Arrival, Numbers};
-use super::{Arrived, Counts, Place, SPAN, Settings, cost, expand_message};
+use super::{Arrived, Counts, PartRange, SPAN, Settings, cost, expand_message};
 use sheaf_wire::datagram::{Part, Report};
 use sheaf_wire::{Nanos, Timestamp};
 use std::collections::VecDeque;
@@ -35,7 +35,7 @@ struct Assembly<A> {
 
 /// A message that has partly arrived.
 #[derive(Debug)]
-enum Slot<A> {
+enum MessageState<A> {
     Unseen,
     Begun(Assembly<A>),
     Whole,
@@ -47,7 +47,7 @@ pub(super) struct Receiving<A> {
     settings: Settings,
     rails: Vec<Numbers>,
     /// Messages from the first that is not whole on.
-    messages: VecDeque<Slot<A>>,
+    messages: VecDeque<MessageState<A>>,
     first: u64,
     /// Cost of the messages that were begun, and the parts of it that were taken and granted anew.
     begun: u64,
@@ -55,7 +55,7 @@ pub(super) struct Receiving<A> {
     /// Taken, but not granted anew yet.
     withheld: u64,
     /// Taken as of the last report.
-    told: u64,
+    reported: u64,
     unreported: u32,
     unreported_bytes: u64,
     has_gap: bool,
@@ -73,7 +73,7 @@ impl<A> Receiving<A> {
             begun: 0,
             taken: 0,
             withheld: 0,
-            told: 0,
+            reported: 0,
             unreported: 0,
             unreported_bytes: 0,
             has_gap: false,
@@ -90,7 +90,7 @@ impl<A> Receiving<A> {
         of: Numbered,
         parts: impl Iterator<Item = Part>,
         counts: &mut Counts,
-        mut store: impl FnMut(&mut Option<A>, Place),
+        mut store: impl FnMut(&mut Option<A>, PartRange),
         mut whole: impl FnMut(Arrived<A>),
     ) -> bool {
         let Some(numbers) = self.rails.get(of.rail) else { return false };
@@ -142,7 +142,7 @@ impl<A> Receiving<A> {
         part: &Part,
         at: std::ops::Range<usize>,
         counts: &mut Counts,
-        store: &mut impl FnMut(&mut Option<A>, Place),
+        store: &mut impl FnMut(&mut Option<A>, PartRange),
         whole: &mut impl FnMut(Arrived<A>),
     ) -> Option<bool> {
         let number = expand_message(part.message, self.first);
@@ -153,24 +153,24 @@ impl<A> Receiving<A> {
         let ahead = usize::try_from(ahead).ok().filter(|ahead| *ahead < SPAN);
         let Some(ahead) = ahead else { return Some(false) };
         if ahead >= self.messages.len() {
-            self.messages.resize_with(ahead + 1, || Slot::Unseen);
+            self.messages.resize_with(ahead + 1, || MessageState::Unseen);
         }
         let slot = &mut self.messages[ahead];
-        if let Slot::Unseen = slot {
+        if let MessageState::Unseen = slot {
             let after = self.begun + cost(part.total.into());
             let is_granted = after - self.taken <= self.settings.granted_window();
             if !is_granted || u64::from(part.total) > self.settings.message_bytes.0 {
                 return Some(false);
             }
             self.begun = after;
-            *slot = Slot::Begun(Assembly {
+            *slot = MessageState::Begun(Assembly {
                 total: part.total,
                 head_bytes: None,
                 coverage: Coverage::default(),
                 memory: None,
             });
         }
-        let Slot::Begun(assembly) = slot else {
+        let MessageState::Begun(assembly) = slot else {
             counts.bytes_in_vain += u64::from(part.bytes);
             return Some(true);
         };
@@ -183,14 +183,14 @@ impl<A> Receiving<A> {
         let new = assembly.coverage.add(part.offset, part.offset + u32::from(part.bytes));
         counts.bytes_in_vain += u64::from(u32::from(part.bytes) - new);
         if new > 0 {
-            let place = Place { total: part.total as usize, offset: part.offset as usize, at };
+            let place = PartRange { total: part.total as usize, offset: part.offset as usize, at };
             store(&mut assembly.memory, place);
         }
         if let Some(head_bytes) = assembly.head_bytes.filter(|_| assembly.coverage.is_whole(assembly.total)) {
             let (memory, bytes) = (assembly.memory.take(), assembly.total as usize);
-            *slot = Slot::Whole;
+            *slot = MessageState::Whole;
             whole(Arrived { memory, head_bytes: head_bytes as usize, bytes });
-            while let Some(Slot::Whole) = self.messages.front() {
+            while let Some(MessageState::Whole) = self.messages.front() {
                 self.messages.pop_front();
                 self.first += 1;
             }
@@ -207,7 +207,7 @@ impl<A> Receiving<A> {
     pub(super) fn open(&mut self, now: Timestamp) {
         if self.withheld > 0 {
             self.taken += std::mem::take(&mut self.withheld);
-            let is_due = self.taken - self.told >= self.settings.granted_window() / 4;
+            let is_due = self.taken - self.reported >= self.settings.granted_window() / 4;
             self.report_within(now, if is_due { Nanos::ZERO } else { self.settings.report_after });
         }
     }
@@ -239,7 +239,7 @@ impl<A> Receiving<A> {
         self.unreported = 0;
         self.unreported_bytes = 0;
         self.has_gap = false;
-        self.told = self.taken;
+        self.reported = self.taken;
         let heard = self.rails.iter().filter(|rail| !rail.is_empty()).count();
         let room = Report::room_for_gaps(self.settings.datagram_bytes, heard) / heard.max(1);
         let rails = (0..).zip(&self.rails).filter(|(_, rail)| !rail.is_empty());

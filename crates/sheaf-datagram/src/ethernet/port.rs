@@ -459,7 +459,7 @@ impl EthernetPort {
 
     /// Returns whether the addresses of all peers on a rail are known.
     pub(super) fn knows_all(&self, rail: usize) -> bool {
-        use super::rail::Place;
-        self.rails[rail].peers.iter().all(|place| !matches!(place, Place::Unknown(_)))
+        use super::rail::PeerAddress;
+        self.rails[rail].peers.iter().all(|place| !matches!(place, PeerAddress::Unknown(_)))
     }
 }

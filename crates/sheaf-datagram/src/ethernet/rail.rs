@@ -19,7 +19,7 @@ const ASK_LAST: Duration = Duration::from_millis(256);
 
 /// Address of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum PeerAddress {
     /// Not known.
     Unknown(Asked),
     /// Source of its last frame.
@@ -54,7 +54,7 @@ pub(super) struct Rail {
     pub(super) interface: Interface,
     pub(super) wire: Box<dyn Wire>,
     /// By the peer's place in the list.
-    pub(super) peers: Vec<Place>,
+    pub(super) peers: Vec<PeerAddress>,
     /// Source of the last request of a node that may be the peer, in the same order.
     pub(super) asides: Vec<Option<MacAddress>>,
     /// Whether the interface works, as far as known.
@@ -76,9 +76,9 @@ impl Rail {
     ) -> Result<Self, EthernetError> {
         let (wire, reason) = open_wire(options, &interface, mtu)?;
         let place = |addresses: &[MacAddress]| {
-            addresses
-                .get(rail)
-                .map_or(Place::Unknown(Asked { at: None, pause: ASK_FIRST }), |at| Place::Given(*at))
+            addresses.get(rail).map_or(PeerAddress::Unknown(Asked { at: None, pause: ASK_FIRST }), |at| {
+                PeerAddress::Given(*at)
+            })
         };
         let peers = options.peers.iter().map(|peer| place(&peer.addresses)).collect();
         let asides = vec![None; options.peers.len()];
@@ -88,10 +88,10 @@ impl Rail {
     /// Returns the destination of a frame for a peer now.
     pub(super) fn way(&mut self, peer: usize) -> Way {
         let asked = match &mut self.peers[peer] {
-            Place::Learned(address) | Place::Sure(address) | Place::Given(address) => {
+            PeerAddress::Learned(address) | PeerAddress::Sure(address) | PeerAddress::Given(address) => {
                 return Way::To(*address);
             }
-            Place::Unknown(asked) => asked,
+            PeerAddress::Unknown(asked) => asked,
         };
         let now = Instant::now();
         if let Some(at) = asked.at {
@@ -107,33 +107,35 @@ impl Rail {
     /// Returns whether datagrams to a peer are sent to this address.
     pub(super) fn is_home(&self, peer: usize, address: MacAddress) -> bool {
         match &self.peers[peer] {
-            Place::Learned(home) | Place::Sure(home) | Place::Given(home) => *home == address,
-            Place::Unknown(_) => false,
+            PeerAddress::Learned(home) | PeerAddress::Sure(home) | PeerAddress::Given(home) => {
+                *home == address
+            }
+            PeerAddress::Unknown(_) => false,
         }
     }
 
     /// The peer is surely there.
     pub(super) fn take_home(&mut self, peer: usize, address: MacAddress) {
-        if !matches!(self.peers[peer], Place::Given(_)) {
-            self.peers[peer] = Place::Sure(address);
+        if !matches!(self.peers[peer], PeerAddress::Given(_)) {
+            self.peers[peer] = PeerAddress::Sure(address);
         }
     }
 
     /// The peer may be elsewhere from now on.
     pub(super) fn leave_home(&mut self, peer: usize) {
-        if let Place::Sure(address) = self.peers[peer] {
-            self.peers[peer] = Place::Learned(address);
+        if let PeerAddress::Sure(address) = self.peers[peer] {
+            self.peers[peer] = PeerAddress::Learned(address);
         }
     }
 
     /// Takes note of where a frame of a peer came from. `false`: it cannot have come from there.
     pub(super) fn learn(&mut self, peer: usize, source: MacAddress) -> bool {
         match &mut self.peers[peer] {
-            Place::Given(address) => *address == source,
+            PeerAddress::Given(address) => *address == source,
             // Any node may claim to be the peer.
-            Place::Sure(_) => source.is_of_one_interface(),
-            place @ (Place::Learned(_) | Place::Unknown(_)) => {
-                *place = Place::Learned(source);
+            PeerAddress::Sure(_) => source.is_of_one_interface(),
+            place @ (PeerAddress::Learned(_) | PeerAddress::Unknown(_)) => {
+                *place = PeerAddress::Learned(source);
                 source.is_of_one_interface()
             }
         }

@@ -135,7 +135,7 @@ impl Remote {
             host,
             orders: its_orders,
             news: its_news,
-            told: false,
+            must_wake: false,
             held: VecDeque::new(),
             waker,
             over: over.clone(),
@@ -336,7 +336,7 @@ struct Porter {
     orders: Consumer<Order>,
     news: Producer<News>,
     /// Whether the builder unit has unread messages and was not woken.
-    told: bool,
+    must_wake: bool,
     /// Messages for which the ring to the builder unit had no room. Links are not read until these are gone.
     held: VecDeque<News>,
     waker: Waker,
@@ -358,7 +358,7 @@ impl Porter {
             busy |= self.take_news();
             self.cut_the_silent();
             self.host.flush();
-            if std::mem::take(&mut self.told) {
+            if std::mem::take(&mut self.must_wake) {
                 self.waker.wake_by_ref();
             }
             if over {
@@ -478,7 +478,7 @@ impl Porter {
 
     /// Returns `false` if there is no room now; the message is kept for later.
     fn tell(&mut self, news: News) -> bool {
-        self.told = true;
+        self.must_wake = true;
         match self.news.push(news) {
             Ok(()) => true,
             Err(PushError::Full(news)) => {

@@ -16,7 +16,7 @@ pub(super) struct Precedence {
     /// Oldest assigned event, valid as long as it is assigned.
     oldest: Option<EventId>,
     /// Builder that was requested to give way and has not answered since.
-    told: Option<u16>,
+    giving_way: Option<u16>,
 }
 
 impl Precedence {
@@ -28,13 +28,13 @@ impl Precedence {
 
     /// Records a message or the loss of a builder.
     pub(super) fn note_news(&mut self, builder: u16) {
-        self.told = self.told.filter(|told| *told != builder);
+        self.giving_way = self.giving_way.filter(|giving_way| *giving_way != builder);
     }
 
     /// Returns whether an event that waits may be older than an assigned one, and no builder has been
     /// requested to give way.
     pub(super) fn may_be_overtaken(&self, waiting: EventId) -> bool {
-        Some(waiting) <= self.youngest && self.told.is_none()
+        Some(waiting) <= self.youngest && self.giving_way.is_none()
     }
 
     /// Returns the oldest assigned event.
@@ -51,7 +51,7 @@ impl Precedence {
     pub(super) fn tell_youngest(&mut self, table: &EventWindow<Entry>) -> Option<u16> {
         let assigned = table.iter().filter(|(_, entry)| entry.assigned);
         let (_, youngest) = assigned.max_by_key(|(event, _)| *event)?;
-        self.told = youngest.builder.or(self.told);
+        self.giving_way = youngest.builder.or(self.giving_way);
         youngest.builder
     }
 }

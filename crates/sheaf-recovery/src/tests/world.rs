@@ -124,7 +124,7 @@ impl End {
     fn arrives(&mut self, now: Timestamp, origin: Origin, bytes: &[u8]) -> Sender {
         let body = sheaf_wire::datagram::View::new(bytes).map_or(&[][..], |view| view.body());
         let Self { link, held, most_held, done, .. } = self;
-        let store = |memory: &mut Option<Vec<u8>>, place: crate::Place| {
+        let store = |memory: &mut Option<Vec<u8>>, place: crate::PartRange| {
             let memory = memory.get_or_insert_with(|| {
                 *held += place.total;
                 *most_held = (*most_held).max(*held);

@@ -9,7 +9,7 @@ use crate::cluster::RUN;
 use crate::options::{Options, RecoveryOptions};
 use crate::payload::{PayloadQueue, SimPayload};
 use sheaf_protocol::{Identity, Transmit};
-use sheaf_recovery::{Happened, Link, NotTaken, Origin, Place, Settings};
+use sheaf_recovery::{Happened, Link, NotTaken, Origin, PartRange, Settings};
 use sheaf_wire::message::Message;
 use sheaf_wire::{ByteCount, Nanos, NodeId, Role, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
@@ -139,7 +139,7 @@ impl Post {
         let Some(links) = &mut self.links else { return };
         let Some(end) = links.ends.get_mut(&(to, from)) else { return };
         let mut wrong = None;
-        let store = |memory: &mut Option<Rc<Parcel>>, place: Place| {
+        let store = |memory: &mut Option<Rc<Parcel>>, place: PartRange| {
             let mut at = 0;
             let piece = pieces.iter().find(|(_, range)| {
                 let here = at == place.at.start && range.len() == place.at.len();
