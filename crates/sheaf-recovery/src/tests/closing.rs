@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use sheaf_wire::Nanos;
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+    #![proptest_config(sheaf_wire::property_cases!(32))]
 
     #[test]
     fn closing_delivers_what_was_taken_and_then_says_farewell(
