@@ -20,28 +20,28 @@ use sheaf_wire::message::Work;
 use sheaf_wire::{Event, EventId, Nanos, NodeId, SessionId, SourceId, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
 
-/// A builder and its driver.
+/// State of a builder and its driver.
 #[derive(Debug)]
 pub(super) struct BuilderNode {
     pub(super) host: Host,
-    /// Nothing while it is down.
+    /// The machine; `None` while the builder is down.
     pub(super) unit: Option<BuilderUnit<SimPayload>>,
     /// Parts of events that are judged.
     judging: BTreeMap<EventId, Event<SimPayload>>,
-    /// Judged, and not taken by the output yet.
+    /// Events that are judged but not yet accepted by the output.
     waiting: VecDeque<(Event<SimPayload>, Decision)>,
-    /// Built, on their way through the filter to the disk.
+    /// Built events on their way through the filter to the disk.
     writing: VecDeque<(Event<SimPayload>, Decision)>,
-    /// Decided, on their way back.
+    /// Decided events on their way back.
     reporting: VecDeque<(Event<SimPayload>, Decision)>,
     disk_free_at: Timestamp,
-    /// Who judges, where the filter is not the builder's own.
+    /// Farm that judges events, unless the builder does itself.
     pub(super) farm: Option<Farm>,
-    /// Who stores, where that is not the builder.
+    /// Sender to output nodes, unless the builder stores events itself.
     pub(super) sender: Option<Sender<SimPayload>>,
-    /// Files on their way to an object store, where there is one.
+    /// Files being uploaded to an object store, if there is one.
     pub(super) shelf: Option<Shelf<(Event<SimPayload>, Decision)>>,
-    /// Where consumers look on.
+    /// Door for consumers.
     pub(super) door: Option<Door>,
 }
 
@@ -66,7 +66,7 @@ impl BuilderNode {
         self.unit.as_ref().map_or(self.host.is_gone, BuilderUnit::is_finished)
     }
 
-    /// Forgets everything; false if there is nothing to forget.
+    /// Loses all state. Returns false if there is none.
     pub(super) fn crash(&mut self) -> bool {
         let crashed = self.unit.take_if(|unit| !unit.is_finished()).is_some();
         if crashed {
@@ -95,17 +95,17 @@ impl BuilderNode {
         }
     }
 
-    /// Events between built and reported.
+    /// Returns the number of events that are built but not reported.
     pub(super) fn undecided(&self) -> usize {
         self.waiting.len() + self.at_output() + self.sender.as_ref().map_or(0, Sender::held)
     }
 
-    /// Events that the builder's own output has taken and that are not reported.
+    /// Returns the number of events that the builder's own output has accepted but not reported.
     fn at_output(&self) -> usize {
         self.writing.len() + self.reporting.len() + self.shelf.as_ref().map_or(0, Shelf::held)
     }
 
-    /// Whether the output holds the builder up.
+    /// Returns whether the output delays the builder.
     fn is_output_behind(&self) -> bool {
         self.sender.as_ref().map_or(!self.waiting.is_empty(), Sender::is_held_up)
     }
@@ -140,7 +140,7 @@ fn config(options: &Options) -> BuilderConfig {
 }
 
 impl Cluster {
-    /// Makes the machines of a builder's next life.
+    /// Creates the machines of a builder's next life.
     pub(super) fn make_builder(&mut self, index: usize, me: Identity) {
         let (node, now) = (&mut self.builders[index], self.post.now);
         node.disk_free_at = now;
@@ -151,7 +151,7 @@ impl Cluster {
         self.watch.sessions += 1;
     }
 
-    /// Drains the builder, as its contract demands.
+    /// Drains the builder, as its contract requires.
     pub(super) fn settle_builder(&mut self, index: usize) {
         let Self { post, builders, watch, options, .. } = self;
         let node = &mut builders[index];
@@ -217,7 +217,7 @@ impl Cluster {
         self.note_work(index);
     }
 
-    /// Tells a builder what is done with its events, and whether its output is behind, as a node does in every round.
+    /// Reports outcomes of events, and whether the output is behind, to a builder, as a node does in every round.
     fn note_work(&mut self, index: usize) {
         let Self { post, builders, .. } = self;
         let node = &mut builders[index];
@@ -230,7 +230,7 @@ impl Cluster {
         }
     }
 
-    /// An event is judged: it goes through the disk's queue, wanted or not.
+    /// Handles a judged event, which passes through the disk's queue whether accepted or not.
     pub(super) fn write_soon(&mut self, index: usize, event: Event<SimPayload>, decision: Decision) {
         let tags = self.tags(event.id);
         let is_left_out = self.disks.routing().route(event.id, tags).is_empty();
@@ -252,7 +252,7 @@ impl Cluster {
         self.feed_output(index);
     }
 
-    /// Gives the output what it has room for.
+    /// Passes events to the output, as far as it has room.
     fn feed_output(&mut self, index: usize) {
         let Self { post, builders, options, .. } = self;
         let node = &mut builders[index];
@@ -304,7 +304,7 @@ impl Cluster {
         self.report_soon(index, event, decision);
     }
 
-    /// Writes an event, or makes the mistake that a test of the checker asks for.
+    /// Writes an event, or makes the error that a test of the checker requests.
     pub(super) fn write_to_disk(&mut self, node: NodeId, session: SessionId, event: &Event<SimPayload>) {
         let tags = self.tags(event.id);
         let mut write = |event: &Event<SimPayload>| self.disks.write(node, session, event.clone(), tags);
@@ -329,7 +329,7 @@ impl Cluster {
         }
     }
 
-    /// An event is decided: its builder hears of it after a while.
+    /// Handles a decision on an event, which is reported to its builder after a while.
     pub(super) fn report_soon(&mut self, index: usize, event: Event<SimPayload>, decision: Decision) {
         let node = &mut self.builders[index];
         let session = node.host.session;

@@ -1,5 +1,5 @@
-//! Drives the farms of builders: the real dispatcher, the real processors, and between them a way that keeps the order and
-//! takes its time. A processor that dies is started again after a while, with another seat.
+//! Drives the farms of builders: the real dispatcher and the real processors, with an ordered connection with latency between them. A
+//! processor that dies is restarted after a while, with another seat.
 
 use super::Cluster;
 use super::post::{FarmTurn, Happening, Post};
@@ -24,7 +24,7 @@ pub(super) struct Farm {
     wake_at: Option<Timestamp>,
 }
 
-/// A place for a process, and who is there.
+/// A place for a process, and its current process.
 #[derive(Debug, Default)]
 struct Process {
     life: u32,
@@ -36,7 +36,7 @@ struct Alive {
     seat: Seat,
     role: Processor<EventId, Decision>,
     judging: Option<(Ticket, EventId)>,
-    /// It says nothing more.
+    /// Whether it sends nothing more.
     silent: bool,
 }
 
@@ -55,7 +55,7 @@ impl Farm {
         Self { dispatcher: Dispatcher::new(config, now), processes, watch, wake_at: None }
     }
 
-    /// Whether no event waits for its verdict.
+    /// Returns whether no event waits for its verdict.
     pub(super) fn is_empty(&self) -> bool {
         self.dispatcher.held().0 == 0
     }
@@ -69,7 +69,7 @@ impl Farm {
         assert!(offered.is_ok(), "a dispatcher has room for all that its builder may have");
     }
 
-    /// Ends the process at a place; the dispatcher learns of it after a while, the place is filled again after another.
+    /// Ends the process at a place. The dispatcher is notified after a while, and the place is filled again later.
     fn kill(&mut self, place: usize, at: &mut Ways<'_>) -> bool {
         let Some(alive) = self.processes[place].alive.take() else { return false };
         at.plan(at.farm.way.0, FarmTurn::Gone(alive.seat));
@@ -77,7 +77,7 @@ impl Farm {
         true
     }
 
-    /// Lets a process begin what it may, and carries what it says.
+    /// Lets a process start its next event, and transports its messages.
     fn drive(&mut self, place: usize, at: &mut Ways<'_>) {
         let process = &mut self.processes[place];
         let Some(alive) = process.alive.as_mut().filter(|alive| !alive.silent) else { return };
@@ -129,7 +129,7 @@ impl Cluster {
         }
     }
 
-    /// A processor is killed by plan.
+    /// Kills a processor deliberately.
     pub(super) fn kill_processor(&mut self, builder: u16, place: u16) {
         let builder = usize::from(builder);
         let Self { post, builders, watch, options, .. } = self;
@@ -159,7 +159,7 @@ impl Cluster {
                     process.alive = Some(Alive { seat, role, judging: None, silent: false });
                     farm.drive(place, &mut ways);
                 }
-                // The seat of the one before is not over yet.
+                // The seat of the previous process has not ended yet.
                 None => ways.plan(setup.restart.0, FarmTurn::Begin(place)),
             },
             FarmTurn::Down(place, life, ticket, event) => {
@@ -233,7 +233,7 @@ impl Cluster {
         self.settle_farm(builder);
     }
 
-    /// Drains the dispatcher, as its contract demands.
+    /// Drains the dispatcher, as its contract requires.
     pub(super) fn settle_farm(&mut self, builder: usize) {
         let Self { post, builders, watch, options, .. } = self;
         let node = &mut builders[builder];
@@ -283,7 +283,7 @@ impl Cluster {
             {
                 watch.fail(format!("{id}: {what}"));
             }
-            // To one that is gone it goes as well: the dispatcher does not know yet.
+            // It is also sent to a processor that is gone, because the dispatcher does not know yet.
             if let (Some(event), Some(place)) = (event, place) {
                 let life = farm.processes[place].life;
                 let turn = FarmTurn::Down(place, life, give.ticket, event);
@@ -309,7 +309,7 @@ impl Cluster {
     }
 }
 
-/// Each event has one verdict in a builder's session, and it is the filter's, or none can be had.
+/// Checks that each event has exactly one verdict in a builder's session, which is that of the filter if it can judge the event.
 fn see_verdict(
     watch: &mut Watch,
     options: &Options,

@@ -1,4 +1,4 @@
-//! Course of every node: a life begins, messages arrive, deadlines come, and machines are drained.
+//! The life of every node: its begin, arriving messages, deadlines, and draining of machines.
 
 use super::Cluster;
 use super::post::{Host, Post};
@@ -45,7 +45,7 @@ macro_rules! machines {
 machines!(EventManager, ReadoutUnit, BuilderUnit, OutputUnit, Sender);
 
 impl Post {
-    /// Lets a machine do what is due. Returns whether anything was.
+    /// Lets a machine handle its deadlines. Returns whether any was due.
     fn let_do(&mut self, node: NodeId, machine: &mut dyn Machine) -> bool {
         let due = machine.poll_timeout().filter(|deadline| deadline.at <= self.now);
         if let Some(deadline) = due {
@@ -55,26 +55,26 @@ impl Post {
         due.is_some()
     }
 
-    /// Carries everything that a machine has to say.
+    /// Transports all messages of a machine.
     pub(super) fn carry_all(&mut self, machine: &mut dyn Machine) {
         while let Some(transmit) = machine.poll_transmit(self.now) {
             self.carry(transmit);
         }
     }
 
-    /// Notes what happens to a node.
+    /// Logs a change of a node's state.
     pub(super) fn turn(&mut self, host: &Host, what: Turn) {
         self.note(Line::Node { node: host.node, session: host.session, what });
     }
 }
 
 impl Cluster {
-    /// The machine of a node, unless that is down.
+    /// Returns the machine of a node, unless that is down.
     fn machine(&mut self, node: NodeId) -> Option<&mut dyn Machine> {
         self.post_and_machine(node).1
     }
 
-    /// The same beside the clock and the network.
+    /// Returns the same, together with clock and network.
     fn post_and_machine(&mut self, node: NodeId) -> (&mut Post, Option<&mut dyn Machine>) {
         let Self { post, manager, readouts, builders, outputs, .. } = self;
         let index = usize::from(node.index);
@@ -87,7 +87,7 @@ impl Cluster {
         (post, machine)
     }
 
-    /// Begins a life of a node, the first or another.
+    /// Begins the first or a later life of a node.
     pub(super) fn begin_node(&mut self, node: NodeId) {
         let index = usize::from(node.index);
         self.watch.lives.begin(self.post.now, node);
@@ -136,14 +136,14 @@ impl Cluster {
         }
     }
 
-    /// The builder's sender where an output node speaks to it.
+    /// Delivers a message of an output node to the builder's sender.
     fn sender_for(&mut self, from: NodeId, to: NodeId) -> Option<&mut Sender<SimPayload>> {
         let is_for_it = (from.role, to.role) == (Role::Output, Role::Builder);
         let node = is_for_it.then(|| &mut self.builders[usize::from(to.index)])?;
         node.sender.as_mut().filter(|_| node.unit.is_some())
     }
 
-    /// Room may have been made for what a readout unit refused.
+    /// Offers refused fragments again, because a readout unit may have room now.
     fn offer_again(&mut self, node: NodeId) {
         if node.role == Role::Readout {
             self.offer_held_back(usize::from(node.index));
@@ -188,7 +188,7 @@ impl Cluster {
         }
     }
 
-    /// Drains a node, as the contract of its machine demands.
+    /// Drains a node, as the contract of its machine requires.
     pub(super) fn settle(&mut self, node: NodeId) {
         let index = usize::from(node.index);
         match node.role {

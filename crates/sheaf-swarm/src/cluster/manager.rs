@@ -16,10 +16,10 @@ use sheaf_wire::{DropReason, Nanos, NodeId, SessionId, Timestamp, TriggerType};
 pub(super) struct ManagerNode {
     pub(super) host: Host,
     pub(super) machine: EventManager<SimPayload>,
-    /// When each driven trigger was accepted, in order of event id.
+    /// Times at which driven triggers were accepted, in order of event id.
     pub(super) accepted: Vec<Timestamp>,
     has_started: bool,
-    /// The trigger process has ended.
+    /// Whether the trigger process has ended.
     pub(super) triggers_end: bool,
 }
 
@@ -35,7 +35,7 @@ impl ManagerNode {
         }
     }
 
-    /// Whether the run has begun.
+    /// Returns whether the run has begun.
     pub(super) fn has_started(&self) -> bool {
         self.has_started
     }
@@ -79,7 +79,7 @@ impl Options {
 }
 
 impl Cluster {
-    /// Drains the event manager, as its contract demands.
+    /// Drains the event manager, as its contract requires.
     pub(super) fn settle_manager(&mut self) {
         let Self { post, manager, watch, options, .. } = self;
         post.carry_all(&mut manager.machine);
@@ -87,7 +87,7 @@ impl Cluster {
             watch.see_manager_event(post.now, &event);
             if let ManagerEvent::BuilderLost { builder, session, .. } = &event
                 && let Err(what) = watch.lives.see_given_up(post.now, options, *builder, *session)
-                // When the time of a run is over, builders are given up with the events that they have.
+                // When the time limit of a run expires, builders are given up together with their events.
                 && !manager.machine.ledger().dropped.contains_key(&DropReason::Stopped)
             {
                 watch.fail(what);
@@ -129,13 +129,13 @@ impl Cluster {
         let now = self.post.now;
         let event = match self.manager.machine.handle_trigger(now, now, TriggerType(1)) {
             Ok(event) => Some(event),
-            // The run takes no more; before its start, the trigger process goes on.
+            // The run accepts no more triggers. Before its start, the trigger process continues.
             Err(Veto::NotRunning) if self.manager.has_started || self.manager.machine.is_finished() => {
                 self.manager.triggers_end = true;
                 self.schedule_sources();
                 return;
             }
-            // It is no trigger of the run yet.
+            // The trigger does not belong to the run yet.
             Err(Veto::NotRunning) => None,
             Err(Veto::Busy(cause)) => {
                 self.watch.see_veto(cause);

@@ -22,24 +22,24 @@ use std::collections::BinaryHeap;
 #[derive(Debug)]
 pub(super) enum Happening {
     Arrival(NodeId, Box<Message<SimPayload>>),
-    /// Where recovery is between roles and network.
+    /// Used if recovery is between roles and network.
     Datagram(NodeId, Box<Datagram>),
-    /// The deadline of a node's end of the link to a peer. Void if it waits for another instant meanwhile.
+    /// The deadline of a node's end of the link to a peer. Void if it now waits for another instant.
     Link(NodeId, NodeId, Timestamp),
-    /// The node's deadline. Void if the node waits for another instant meanwhile.
+    /// The node's deadline. Void if the node now waits for another instant.
     Wake(NodeId, Timestamp),
-    /// A worker of a readout unit is done with an answer.
+    /// A worker of a readout unit has finished an answer.
     Processed(usize, SessionId, u64),
-    /// It may be time to close the open file of a node.
+    /// The open file of a node may be due to be closed.
     CloseFile(NodeId, SessionId),
     /// A file of a node is in the object store.
     Uploaded(NodeId, SessionId, u64),
-    /// A consumer of a builder is done with an event.
+    /// A consumer of a builder has processed an event.
     Looked(usize, SessionId, u32),
     /// A source's next fragment is ready.
     Source(usize),
     Trigger,
-    /// The next event of a builder's queue to its disk is written, or the filter is done with it.
+    /// The next event of a builder's queue to its disk is written, or judged by the filter.
     Written(usize, SessionId),
     /// The next event of a builder's queue back from its disk is reported to the builder.
     Decided(usize, SessionId),
@@ -49,10 +49,10 @@ pub(super) enum Happening {
     OutputWritten(usize, SessionId),
     /// The first written event of an output node is durable.
     OutputDurable(usize, SessionId),
-    /// Something in the farm of a builder's session.
+    /// A step in the farm of a builder's session.
     Farm(usize, SessionId, FarmTurn),
     Fault(usize),
-    /// A node comes back.
+    /// A node returns.
     Back(NodeId),
     Stop,
     Healed,
@@ -65,13 +65,13 @@ pub(super) enum FarmTurn {
     Begin(usize),
     /// An event arrives at the process of a place, in this life of it.
     Down(usize, u32, Ticket, EventId),
-    /// A word arrives at the converter.
+    /// A message arrives at the dispatcher.
     Up(Seat, Word<Decision>),
-    /// The process of a place is done with its first event.
+    /// The process of a place has finished its first event.
     Done(usize, u32),
-    /// The converter learns that the process of a seat is gone.
+    /// The dispatcher is notified that the process of a seat is gone.
     Gone(Seat),
-    /// The converter's deadline.
+    /// The dispatcher's deadline.
     Wake(Timestamp),
 }
 
@@ -85,7 +85,7 @@ struct Entry {
 
 impl Ord for Entry {
     fn cmp(&self, other: &Self) -> Ordering {
-        // The heap gives the greatest first: that is to be the earliest.
+        // The heap returns the greatest entry first, which must be the earliest.
         (other.at, other.order).cmp(&(self.at, self.order))
     }
 }
@@ -104,7 +104,7 @@ impl PartialEq for Entry {
 
 impl Eq for Entry {}
 
-/// A node as its surroundings see it.
+/// State of a node, without its machine.
 #[derive(Clone, Debug)]
 pub(super) struct Host {
     pub(super) node: NodeId,
@@ -112,7 +112,7 @@ pub(super) struct Host {
     pub(super) session: SessionId,
     wake_at: Option<Timestamp>,
     pub(super) stalled_until: Timestamp,
-    /// It is down and never comes back.
+    /// Whether it is permanently down.
     pub(super) is_gone: bool,
     has_begun: bool,
 }
@@ -137,7 +137,7 @@ impl Host {
         Identity { node: self.node, run: RUN, session: self.session }
     }
 
-    /// The node's next life begins with no timer set and no stall to sit out.
+    /// Resets timers and stalls for the node's next life.
     pub(super) fn go_down(&mut self) {
         (self.wake_at, self.stalled_until) = (None, Timestamp::ZERO);
     }
@@ -150,7 +150,7 @@ pub(super) struct Post {
     agenda: BinaryHeap<Entry>,
     next_order: u64,
     pub(super) network: Network,
-    /// Recovery, where the network loses datagrams and not messages.
+    /// Recovery, if the network loses datagrams and not messages.
     pub(super) links: Option<Links>,
     pub(super) log: RunLog,
     pub(super) dice: Dice,
@@ -196,7 +196,7 @@ impl Post {
         self.agenda.peek().map(|entry| entry.at)
     }
 
-    /// Goes on to what comes next.
+    /// Advances to the next entry of the agenda.
     pub(super) fn advance(&mut self) -> Option<Happening> {
         let entry = self.agenda.pop()?;
         self.now = entry.at;
@@ -207,11 +207,11 @@ impl Post {
         self.log.write(self.now, line);
     }
 
-    /// Gives a message to the network.
+    /// Passes a message to the network.
     pub(super) fn carry(&mut self, transmit: Transmit<SimPayload>) {
         let (from, to) = (transmit.message.header.sender, transmit.to);
         let note = Note::of(&transmit.message);
-        // With recovery the network decides about datagrams; when a message arrives is seen when it does.
+        // With recovery, the network delays and loses datagrams, so the arrival time of a message is not known in advance.
         let fate = if self.links.is_some() { Fate::default() } else { self.network.send(self.now, from, to) };
         self.note(Line::Sent { from, to, note, fate });
         if fate.arrives.is_none() && self.links.is_none() {
@@ -251,10 +251,10 @@ impl Post {
         }
     }
 
-    /// Breaks a message where a test of the checker wants it broken.
+    /// Corrupts a message if a test of the checker requests it.
     fn damage(&mut self, message: &mut Message<SimPayload>) {
         if let (Some(_), Body::SuperFragments(parts)) = (self.sabotage, &mut message.body) {
-            // What is broken is an event's, not a run of events'.
+            // Corrupts a single event, not a range of events.
             let single = |entry: &SuperFragment| {
                 let entry = *entry;
                 entry.events().map(move |event| SuperFragment { event, count: 1, ..entry })
@@ -284,7 +284,7 @@ impl Post {
         if self.dice.chance(storage.late) { storage.late_time } else { Nanos::ZERO }
     }
 
-    /// Sees to it that a node is woken at its deadline.
+    /// Schedules a node's wake-up at its deadline.
     pub(super) fn arm(&mut self, host: &mut Host, deadline: Option<Deadline>) {
         let Some(deadline) = deadline else {
             return;
@@ -294,14 +294,14 @@ impl Post {
             slack => self.dice.time_between(Nanos::ZERO, slack),
         };
         let at = deadline.at.max(self.now) + slack;
-        // An entry for an earlier instant stays: the node looks at its deadlines then and is armed anew.
+        // An entry for an earlier instant stays: the node checks its deadlines then and is scheduled again.
         if host.wake_at.is_none_or(|planned| at < planned) {
             host.wake_at = Some(at);
             self.plan(at, Happening::Wake(host.node, at));
         }
     }
 
-    /// Whether a wake-up is the one that the node waits for.
+    /// Returns whether a wake-up is the one that the node waits for.
     pub(super) fn is_awaited(host: &mut Host, planned: Timestamp) -> bool {
         let awaited = host.wake_at == Some(planned);
         if awaited {
@@ -311,7 +311,7 @@ impl Post {
     }
 }
 
-/// The payload of an answer.
+/// Returns the payload of an answer.
 pub(super) fn payload_bytes(transmit: &Transmit<SimPayload>) -> u64 {
     match &transmit.message.body {
         Body::SuperFragments(parts) => {

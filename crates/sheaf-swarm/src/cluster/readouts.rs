@@ -20,16 +20,16 @@ use sheaf_wire::{ByteCount, Fragment, Nanos, NodeId, Role, SessionId, SourceId};
 pub(super) struct ReadoutNode {
     pub(super) host: Host,
     config: ReadoutConfig,
-    /// Nothing while it is down.
+    /// The machine; `None` while the unit is down.
     pub(super) unit: Option<ReadoutUnit<SimPayload>>,
     /// Its sources, as indices.
     sources: std::ops::Range<usize>,
-    /// Sources may send.
+    /// Whether sources may send.
     is_started: bool,
     is_closed: bool,
     /// Messages that wait for their slot, if there is a barrel shifter.
     lanes: Option<Lanes<Transmit<SimPayload>>>,
-    /// Its workers, where it is an active one.
+    /// Workers of an active readout unit.
     pub(super) preprocessing: Option<Preprocessing>,
     /// Payload bytes that this session has sent to builders.
     sent: u64,
@@ -64,7 +64,7 @@ impl ReadoutNode {
         self.unit.as_ref().map_or(self.host.is_gone, ReadoutUnit::is_finished)
     }
 
-    /// Forgets everything; false if there is nothing to forget.
+    /// Loses all state. Returns false if there is none.
     pub(super) fn crash(&mut self) -> bool {
         (self.is_started, self.is_closed) = (false, false);
         (self.lanes, self.preprocessing) = (None, None);
@@ -84,12 +84,12 @@ impl ReadoutNode {
         }
     }
 
-    /// Payload bytes that this session has composed answers of: sent, and still being processed.
+    /// Returns the payload bytes of this session's answers, sent or still being processed.
     pub(super) fn composed(&self) -> u64 {
         self.sent + self.preprocessing.as_ref().map_or(0, Preprocessing::held)
     }
 
-    /// The next message of the unit that is to be sent.
+    /// Returns the next message of the unit to send.
     fn poll(&mut self, post: &mut Post, options: &Options) -> Option<Transmit<SimPayload>> {
         let unit = self.unit.as_mut()?;
         match &mut self.preprocessing {
@@ -133,7 +133,7 @@ fn config(options: &Options, numbers: std::ops::Range<u16>) -> ReadoutConfig {
 }
 
 impl Cluster {
-    /// Makes the machine of a readout unit's next life.
+    /// Creates the machine of a readout unit's next life.
     pub(super) fn make_readout(&mut self, index: usize, me: Identity) {
         let node = &mut self.readouts[index];
         node.unit = Some(ReadoutUnit::new(me, node.config.clone(), self.post.now));
@@ -145,7 +145,7 @@ impl Cluster {
         self.watch.readout_lives.insert(me.node, life);
     }
 
-    /// Drains the unit, as its contract demands.
+    /// Drains the unit, as its contract requires.
     pub(super) fn settle_readout(&mut self, index: usize) {
         let Self { post, readouts, watch, options, .. } = self;
         let node = &mut readouts[index];
@@ -221,7 +221,7 @@ impl Cluster {
         self.offer_held_back(index);
     }
 
-    /// Skips what the source sent while nobody listened.
+    /// Skips the fragments that the source sent while the readout unit was down.
     fn lose_while_down(&mut self, source: usize) {
         let now = self.post.now;
         let triggers = self.manager.accepted.len() as u64;
@@ -240,7 +240,7 @@ impl Cluster {
         }
     }
 
-    /// Puts a source's next fragment on the agenda, or ends the source.
+    /// Schedules a source's next fragment, or ends the source.
     pub(super) fn schedule_source(&mut self, index: usize) {
         let source = &self.sources[index];
         let readout = source.readout;
@@ -265,7 +265,7 @@ impl Cluster {
         self.post.plan(at, Happening::Source(index));
     }
 
-    /// When there are no more triggers, a source has nothing to send for those that did not come.
+    /// After the last trigger, skips the fragments of events that were not triggered.
     fn skip_to_triggered(&mut self, index: usize) {
         if self.manager.triggers_end {
             let triggers = self.manager.accepted.len() as u64;
@@ -295,7 +295,7 @@ impl Cluster {
             return;
         }
         let Some(planned) = source.script.pop_front() else {
-            // The rest was lost meanwhile, while the readout unit was down.
+            // The rest was lost while the readout unit was down.
             self.schedule_source(index);
             return;
         };
@@ -323,7 +323,7 @@ impl Cluster {
         self.settle_readout(readout);
     }
 
-    /// Gives a fragment to the readout unit, or keeps it for later.
+    /// Passes a fragment to the readout unit, or keeps it for later.
     fn offer(&mut self, index: usize, fragment: Fragment<SimPayload>) -> bool {
         let readout = self.sources[index].readout;
         let Some(unit) = &mut self.readouts[readout].unit else {
@@ -348,7 +348,7 @@ impl Cluster {
         true
     }
 
-    /// Offers again what was refused. Whenever room may have been made, this is called.
+    /// Offers refused fragments again. Called whenever there may be room.
     pub(super) fn offer_held_back(&mut self, index: usize) {
         if !self.readouts[index].takes_fragments() {
             return;
@@ -367,5 +367,5 @@ impl Cluster {
     }
 }
 
-/// Approximate size of the head of a message of a few super-fragments.
+/// Approximate size of the head of a message with a few super-fragments.
 const HEAD_BYTES: u64 = 150;
