@@ -17,7 +17,7 @@ import sheaf
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("path", help="an event file or a run directory")
-parser.add_argument("--events", type=int, default=50_000, help="read so many events at most")
+parser.add_argument("--events", type=int, default=50_000, help="maximum number of events to read")
 parser.add_argument("--output", default="energies.png", help="the picture: .png, .svg or .pdf")
 options = parser.parse_args()
 

@@ -19,8 +19,8 @@ import sheaf
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("target", help="a run's directory, or the address of a builder's door")
-parser.add_argument("--rate", type=float, default=200.0, help="at most so many events a second")
-parser.add_argument("--seconds", type=float, default=60.0, help="look on for so long")
+parser.add_argument("--rate", type=float, default=200.0, help="maximum number of events per second")
+parser.add_argument("--seconds", type=float, default=60.0, help="time to watch the run")
 parser.add_argument("--output", default="live.png", help="the picture: .png, .svg or .pdf")
 options = parser.parse_args()
 
