@@ -70,19 +70,20 @@ impl EventFlow {
         // depend on this very event, whose fragments block others.
         let others_have_credit = self.builders.some_have_credit(|other| other.index != builder);
         let may_go = |entry: &Entry| entry.builder != Some(builder) || !others_have_credit;
+        // Before all younger ones: the place may be that of one that made way for it.
+        let oldest = self.held_up_by_suspects(now, builder);
+        if oldest.and_then(|oldest| self.table.get(oldest)).is_some_and(may_go) {
+            return oldest;
+        }
         let state = self.builders.get(builder);
         // A suspect that waits for room prevents younger ones from taking it.
         let mut some_wait = false;
-        let next = self.backlog.next_returned(|event| {
+        self.backlog.next_returned(|event| {
             self.table.get(event).is_none_or(|entry| {
                 let has_room = state.may_take(entry) && !(some_wait && entry.is_suspect());
                 some_wait |= !has_room;
                 has_room && may_go(entry)
             })
-        });
-        next.or_else(|| {
-            let oldest = self.held_up_by_suspects(now, builder)?;
-            self.table.get(oldest).is_some_and(may_go).then_some(oldest)
         })
     }
 

@@ -78,3 +78,34 @@ fn an_event_that_is_always_alone_has_its_attempts() {
     let (ledger, died) = deaths(1, Some(1), 0);
     assert_eq!((ledger.stored, died), (0, 3));
 }
+
+/// Events 1 and 2 may not be in a builder unit together, and the only one left has event 2. Its place for the youngest is for
+/// event 1, not for the youngest again.
+#[test]
+fn what_makes_way_for_the_oldest_does_not_take_its_place() {
+    let mut world = World::new(Triggers::Driven, |config| config.max_attempts = 10);
+    for _ in 0..3 {
+        world.manager.handle_trigger(world.now, world.now, TriggerType(0)).expect("the queue is long enough");
+    }
+    for session in 2..=4 {
+        world.grant(1, 2);
+        assert_eq!(world.assigned(1), [1, 2]);
+        world.sessions.insert(NodeId::builder(1), (session, 0));
+        world.grant(1, 0);
+    }
+    world.grant(0, 1);
+    world.grant(1, 2);
+    assert_eq!((world.assigned(0), world.assigned(1)), (vec![1], vec![2, 3]));
+    // Builder unit 0 is never heard of again, and the other ends no event.
+    let mut steps = 0..40;
+    while !world.said_to(NodeId::builder(1)).contains(&Body::Command(Command::GiveWay)) {
+        steps.next().expect("the youngest makes way");
+        world.now += Nanos::from_millis(250);
+        world.grant(1, 0);
+        world.manager.handle_timeout(world.now);
+        world.drain();
+    }
+    world.finish(1, 3, 1, Outcome::GivenBack, None);
+    world.grant(1, 1);
+    assert_eq!(world.assigned(1), [1]);
+}
