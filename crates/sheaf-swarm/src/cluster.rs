@@ -7,6 +7,7 @@ mod builders;
 mod consumers;
 mod explain;
 mod farm;
+mod links;
 mod machines;
 mod manager;
 mod outputs;
@@ -27,6 +28,7 @@ use outputs::OutputSide;
 use post::{FarmTurn, Happening, Host, Post};
 use readouts::ReadoutNode;
 use sheaf_protocol::ledger::{Ledger, NodeBooks};
+use sheaf_protocol::liveness::LinkStatus;
 use sheaf_wire::{Nanos, NodeId, Role, RunNumber, Timestamp};
 
 pub(crate) const RUN: RunNumber = RunNumber(1);
@@ -284,15 +286,15 @@ impl Cluster {
             && self.host(node).stalled_until > self.post.now
         {
             let until = self.host(node).stalled_until;
-            // A driver handles arrived messages before its timers.
-            let is_timer = matches!(
-                happening,
+            // A driver takes what has arrived before it hears of links, and then looks at its timers.
+            let after = match happening {
                 Happening::Wake(..)
-                    | Happening::Link(..)
-                    | Happening::CloseFile(..)
-                    | Happening::Farm(_, _, FarmTurn::Wake(_))
-            );
-            let after = if is_timer { Nanos(1) } else { Nanos::ZERO };
+                | Happening::Link(..)
+                | Happening::CloseFile(..)
+                | Happening::Farm(_, _, FarmTurn::Wake(_)) => Nanos(2),
+                Happening::LinkNews(..) => Nanos(1),
+                _ => Nanos::ZERO,
+            };
             self.post.plan(until + after, happening);
             return;
         }
@@ -300,6 +302,10 @@ impl Cluster {
             Happening::Arrival(to, message) => self.arrive(to, *message),
             Happening::Datagram(to, datagram) => self.post.take_datagram(to, *datagram),
             Happening::Link(node, peer, planned) => self.post.wake_link(node, peer, planned),
+            Happening::LinkNews(node, session, peer, link) => {
+                self.happen_link_news(node, session, peer, link);
+            }
+            Happening::Severed(from, to, link) => self.happen_severed(from, to, link),
             Happening::Wake(node, planned) => self.wake(node, planned),
             Happening::Processed(readout, session, number) => self.happen_processed(readout, session, number),
             Happening::CloseFile(node, session) => self.happen_close_file(node, session),
@@ -342,6 +348,7 @@ impl Cluster {
                 self.post.note(Line::Link { from, to, cut, until });
                 if cut {
                     self.post.network.cut(from, to, now, until);
+                    self.plan_severance(from, to, lasts);
                 } else {
                     self.post.network.clog(from, to, now, until);
                 }
@@ -397,6 +404,7 @@ impl Cluster {
         host.is_gone = back_at.is_none();
         let session = host.session;
         self.post.note(Line::Node { node, session, what: Turn::Crashed });
+        self.change_links(node, LinkStatus::Down);
         if let Some(at) = back_at {
             self.post.plan(at, Happening::Back(node));
         }
@@ -428,6 +436,7 @@ fn concerns(happening: &Happening, sources: &[SimSource]) -> Option<NodeId> {
         Happening::Arrival(node, _)
         | Happening::Datagram(node, _)
         | Happening::Link(node, ..)
+        | Happening::LinkNews(node, ..)
         | Happening::Wake(node, _)
         | Happening::CloseFile(node, _)
         | Happening::Uploaded(node, ..) => Some(*node),
@@ -445,7 +454,7 @@ fn concerns(happening: &Happening, sources: &[SimSource]) -> Option<NodeId> {
         Happening::Farm(_, _, FarmTurn::Down(..) | FarmTurn::Done(..)) => None,
         Happening::Farm(index, ..) => Some(builder(*index)),
         Happening::Trigger | Happening::Stop => Some(NodeId::MANAGER),
-        Happening::Fault(_) | Happening::Back(_) | Happening::Healed => None,
+        Happening::Fault(_) | Happening::Back(_) | Happening::Severed(..) | Happening::Healed => None,
     }
 }
 

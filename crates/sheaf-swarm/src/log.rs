@@ -102,6 +102,15 @@ pub enum Line {
         /// End of the fault.
         until: Timestamp,
     },
+    /// A node hears of its link to a peer.
+    LinkNews {
+        /// Which.
+        node: NodeId,
+        /// Its peer.
+        peer: NodeId,
+        /// Whether it is up.
+        is_up: bool,
+    },
     /// The operator stops the run.
     Stop,
     /// The network works without faults from now on.
@@ -417,6 +426,9 @@ impl fmt::Display for Line {
             },
             Self::Link { from, to, cut, until } => {
                 write!(f, "{from} > {to} * {} until {until}", if *cut { "cut" } else { "clogged" })
+            }
+            Self::LinkNews { node, peer, is_up } => {
+                write!(f, "{node} < {peer} * link {}", if *is_up { "up" } else { "down" })
             }
             Self::Stop => write!(f, "operator * stop"),
             Self::Healed => write!(f, "network * healed"),

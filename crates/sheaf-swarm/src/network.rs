@@ -97,6 +97,11 @@ impl Network {
         Fate { arrives, again }
     }
 
+    /// Draws the time that something small takes without any fault.
+    pub fn delay(&self, dice: &mut Dice) -> Nanos {
+        self.options.delay_min + dice.exponential(self.options.jitter_mean)
+    }
+
     fn arrival(&mut self, now: Timestamp, index: usize) -> Timestamp {
         let jitter = self.dice.exponential(self.options.jitter_mean);
         let reordered = self.dice.chance(self.options.reorder);

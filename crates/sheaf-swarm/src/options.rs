@@ -206,8 +206,10 @@ pub struct TimeOptions {
     pub retransmit: Nanos,
     /// See [`sheaf_protocol::channel::ChannelTimes::acknowledge`].
     pub acknowledge: Nanos,
-    /// See [`sheaf_protocol::liveness::Patience`]. Links are not reported here, so there is a single limit for silence.
+    /// See [`sheaf_protocol::liveness::Patience`]: the limit for absence.
     pub peer: Nanos,
+    /// The limit for silence. Where it is none, nobody reports links, and the limit for absence is the one for all silence.
+    pub silence: Option<Nanos>,
     /// See [`sheaf_protocol::manager::ManagerConfig::start_timeout`].
     pub start: Nanos,
     /// See [`sheaf_protocol::manager::ManagerConfig::stop_timeout`].
@@ -220,7 +222,7 @@ impl TimeOptions {
     /// Returns the time for which nodes wait for each other.
     #[must_use]
     pub fn patience(&self) -> Patience {
-        Patience { absence: self.peer, silence: self.peer }
+        Patience { absence: self.peer, silence: self.silence.unwrap_or(self.peer) }
     }
 }
 
@@ -554,6 +556,7 @@ impl Default for TimeOptions {
             retransmit: Nanos::from_millis(8),
             acknowledge: Nanos::from_millis(1),
             peer: Nanos::from_millis(50),
+            silence: None,
             start: Nanos::from_millis(100),
             stop: Nanos::from_millis(300),
             rejoin: Nanos::from_millis(1),
@@ -688,6 +691,7 @@ impl Options {
                 "fragments outlive the wait for the others of their event",
             ),
             (times.heartbeat < times.peer, "a living node is heard before it is held for dead"),
+            (times.patience().silence >= times.peer, "a node whose link is up is not given up sooner"),
             (times.retransmit < times.peer, "a lost message is repeated before its peer is held for dead"),
             (times.acknowledge < times.retransmit, "an acknowledgement comes before the repetition"),
             (times.retry > Nanos::ZERO && times.heartbeat > Nanos::ZERO, "what is repeated takes time"),

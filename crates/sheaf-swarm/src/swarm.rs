@@ -56,6 +56,7 @@ impl Swarm {
         self.late_bounds();
         self.optional_sources();
         self.lagging_outputs();
+        self.link_news();
         self.around();
         self.pace();
         self.converge();
@@ -337,7 +338,7 @@ impl Swarm {
 
     /// Each event may wait for its time in each attempt, a few at a time.
     fn converge(&mut self) {
-        let each = (self.options.times.event.0 + self.options.times.peer.0).min(200_000_000);
+        let each = (self.options.times.event.0 + self.options.times.patience().silence.0).min(200_000_000);
         let all = each * (self.options.events + 20) * u64::from(self.options.bounds.max_attempts);
         let attempts = u64::from(self.options.bounds.max_attempts) + 1;
         let processing = self.options.processing_together().0 * attempts;
@@ -348,11 +349,14 @@ impl Swarm {
     /// not as long as the others are ahead of it, and the end of the run for as long as events take that nobody works on.
     fn wait_long(&mut self, just: bool) {
         let (pause, gathering) = (self.options.pause(), self.options.gathering_time());
+        // An event that fits nowhere comes back from each attempt, and each may need a request that is repeated.
+        let fits_nowhere = self.options.some_events_fit_nowhere();
+        let retries = if fits_nowhere { 2 + u64::from(self.options.bounds.max_attempts) } else { 2 };
         if just {
             let times = &mut self.options.times;
             times.merge = pause;
             times.retry = times.retry.max(pause).max(gathering);
-            times.stop = Nanos(gathering.0 + pause.0 + 2 * times.retry.0 + 4 * times.heartbeat.0);
+            times.stop = Nanos(gathering.0 + pause.0 + retries * times.retry.0 + 4 * times.heartbeat.0);
             self.preprocess_for_longer_than_the_end_waits();
         }
         let patience = self.options.patience();

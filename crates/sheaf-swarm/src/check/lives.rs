@@ -1,31 +1,49 @@
 //! Liveness: the signs of life that each node has received from its peers, observed independently.
 //!
-//! The rules are those of [`sheaf_protocol::liveness`]; links are not reported here. The event manager gives up a builder's session
-//! only after the configured time without a sign of life. A builder gives up a readout unit only while it receives messages of others.
+//! The rules are those of [`sheaf_protocol::liveness`], with and without news of links. A builder's session is not given up before the
+//! event manager has had no sign of it for as long as is configured. A readout unit is given up by a builder only when that hears others.
 
 use crate::options::Options;
-use sheaf_protocol::liveness::Patience;
+use sheaf_protocol::liveness::{LinkStatus, Patience};
 use sheaf_wire::{Nanos, NodeId, Role, SessionId, Timestamp};
 use std::collections::BTreeMap;
 
-/// Signs of life that a node has received from a peer.
+/// State of a link, as the node was told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Link {
+    #[default]
+    Unknown,
+    Up,
+    DownSince(Timestamp),
+}
+
+/// The signs of life that a node has had of a peer.
 #[derive(Clone, Copy, Debug, Default)]
 struct Signs {
     /// Latest session that sent a message, and latest one that has ended.
     session: SessionId,
     over: SessionId,
     last: Option<Timestamp>,
-    /// Whether it counted as lost by its signs of life, while messages of others were received.
+    link: Link,
+    /// It was lost, as far as its own signs say, while others were heard.
     was_lost: bool,
 }
 
 impl Signs {
     fn quiet_since(&self, born: Timestamp) -> Timestamp {
-        self.last.unwrap_or(born)
+        match self.link {
+            Link::DownSince(since) => since,
+            Link::Unknown | Link::Up => self.last.unwrap_or(born),
+        }
     }
 
     fn lost_at(&self, born: Timestamp, patience: Patience) -> Timestamp {
-        self.quiet_since(born) + if self.last.is_some() { patience.silence } else { patience.absence }
+        let is_absent = match self.link {
+            Link::DownSince(_) => true,
+            Link::Unknown => self.last.is_none(),
+            Link::Up => false,
+        };
+        self.quiet_since(born) + if is_absent { patience.absence } else { patience.silence }
     }
 }
 
@@ -64,6 +82,26 @@ impl LifeRecord {
         let signs = self.signs.entry((observer, peer)).or_default();
         if session >= signs.session && session > signs.over {
             (signs.session, signs.last) = (session, Some(now));
+            if matches!(signs.link, Link::DownSince(_)) {
+                signs.link = Link::Unknown;
+            }
+        }
+    }
+
+    /// A node hears of its link to a peer.
+    pub(crate) fn see_link(
+        &mut self,
+        now: Timestamp,
+        options: &Options,
+        (observer, peer): (NodeId, NodeId),
+        link: LinkStatus,
+    ) {
+        self.note_loss(now, options, observer, peer);
+        let signs = self.signs.entry((observer, peer)).or_default();
+        match (link, signs.link) {
+            (LinkStatus::Up, _) => (signs.link, signs.last) = (Link::Up, Some(now)),
+            (LinkStatus::Down, Link::DownSince(_)) => {}
+            (LinkStatus::Down, Link::Unknown | Link::Up) => signs.link = Link::DownSince(now),
         }
     }
 
@@ -72,20 +110,37 @@ impl LifeRecord {
         self.signs.get(&(observer, peer)).copied().unwrap_or_default().session
     }
 
-    /// Simulates the event manager's check for lost peers. Time in which it was stalled itself does not count as silence.
-    pub(crate) fn see_look(&mut self, now: Timestamp, options: &Options) {
+    /// The event manager looks who is lost, if it is time. Time in which it was held up itself is nobody's silence.
+    pub(crate) fn see_look(&mut self, now: Timestamp, options: &Options) -> bool {
         let between = between_looks(options);
         let look_at = self.look_at.unwrap_or(Timestamp::ZERO + between);
         if look_at > now {
-            return;
+            return false;
         }
         if now.since(look_at) >= between {
             let of_manager = self.signs.range_mut((NodeId::MANAGER, NodeId::MANAGER)..);
             for (_, signs) in of_manager.take_while(|((observer, _), _)| *observer == NodeId::MANAGER) {
                 signs.last = signs.last.map(|last| last.max(now));
+                if let Link::DownSince(since) = &mut signs.link {
+                    *since = now.max(*since);
+                }
             }
         }
         self.look_at = Some(now + between);
+        true
+    }
+
+    /// Returns the sessions of builders that the event manager has met, that are lost, and that it has not given up.
+    pub(crate) fn overdue(&self, now: Timestamp, options: &Options) -> Vec<(NodeId, SessionId)> {
+        let patience = options.times.patience();
+        let is_overdue =
+            |signs: &Signs| signs.session > signs.over && signs.lost_at(Timestamp::ZERO, patience) <= now;
+        let of_manager = self.signs.range((NodeId::MANAGER, NodeId::MANAGER)..);
+        of_manager
+            .take_while(|((observer, _), _)| *observer == NodeId::MANAGER)
+            .filter(|((_, peer), signs)| peer.role == Role::Builder && is_overdue(signs))
+            .map(|((_, peer), signs)| (*peer, signs.session))
+            .collect()
     }
 
     /// Records that the event manager gives up a session of a builder, without a later session or the end of the run as a reason.

@@ -228,8 +228,17 @@ impl Watch {
         }
     }
 
-    /// Records that an output node begins to write an event. It must not belong to a builder session that the node knows to have
-    /// ended, because its place would not count.
+    /// The event manager has looked who is lost: it has given up every builder that is.
+    pub(crate) fn see_nobody_overdue(&mut self, now: Timestamp, options: &Options) {
+        let overdue = self.lives.overdue(now, options);
+        // One that has reported has nothing more to say.
+        if let Some((builder, session)) = overdue.into_iter().find(|it| !self.reported.contains_key(&it.0)) {
+            self.fail(format!("{builder}/{session} is lost at {now}, and is not given up"));
+        }
+    }
+
+    /// An output node begins to write an event: not that of a builder session of which it knows that it is over, whose place
+    /// would count nowhere.
     pub(crate) fn see_taken_up(&mut self, output: NodeId, from: (NodeId, SessionId), event: EventId) {
         let (builder, session) = from;
         let latest = self.lives.latest_session(output, builder);

@@ -15,6 +15,7 @@ use crate::options::Options;
 use crate::payload::SimPayload;
 use sheaf_protocol::Identity;
 use sheaf_protocol::builder::{BuilderConfig, BuilderEvent, BuilderUnit, Decision, ReadoutSources};
+use sheaf_protocol::liveness::LinkStatus;
 use sheaf_protocol::output::Sender;
 use sheaf_wire::message::Work;
 use sheaf_wire::{Event, EventId, Nanos, NodeId, SessionId, SourceId, Timestamp};
@@ -207,6 +208,7 @@ impl Cluster {
             node.host.go_down();
             node.forget_events();
             post.plan(post.now + options.times.rejoin, Happening::Back(id));
+            self.change_links(id, LinkStatus::Down);
             return;
         }
         for event in built {

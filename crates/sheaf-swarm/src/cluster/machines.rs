@@ -5,6 +5,7 @@ use super::post::{Host, Post};
 use crate::log::{Line, Note, Reason, Turn};
 use crate::payload::SimPayload;
 use sheaf_protocol::builder::BuilderUnit;
+use sheaf_protocol::liveness::LinkStatus;
 use sheaf_protocol::manager::EventManager;
 use sheaf_protocol::output::{OutputUnit, Sender};
 use sheaf_protocol::readout::ReadoutUnit;
@@ -15,6 +16,7 @@ use sheaf_wire::{NodeId, Role, Timestamp};
 /// The verbs of a role that every driver of the cluster needs.
 pub(super) trait Machine {
     fn handle_input(&mut self, now: Timestamp, message: Message<SimPayload>);
+    fn handle_link(&mut self, now: Timestamp, peer: NodeId, link: LinkStatus);
     fn handle_timeout(&mut self, now: Timestamp);
     fn poll_transmit(&mut self, now: Timestamp) -> Option<Transmit<SimPayload>>;
     fn poll_timeout(&mut self) -> Option<Deadline>;
@@ -25,6 +27,10 @@ macro_rules! machines {
         impl Machine for $machine<SimPayload> {
             fn handle_input(&mut self, now: Timestamp, message: Message<SimPayload>) {
                 $machine::handle_input(self, now, message);
+            }
+
+            fn handle_link(&mut self, now: Timestamp, peer: NodeId, link: LinkStatus) {
+                $machine::handle_link(self, now, peer, link);
             }
 
             fn handle_timeout(&mut self, now: Timestamp) {
@@ -69,8 +75,8 @@ impl Post {
 }
 
 impl Cluster {
-    /// Returns the machine of a node, unless that is down.
-    fn machine(&mut self, node: NodeId) -> Option<&mut dyn Machine> {
+    /// The machine of a node, unless that is down.
+    pub(super) fn machine(&mut self, node: NodeId) -> Option<&mut dyn Machine> {
         self.post_and_machine(node).1
     }
 
@@ -103,6 +109,7 @@ impl Cluster {
         }
         let host = self.host(node).clone();
         self.post.open_links(&host);
+        self.change_links(node, LinkStatus::Up);
         if node.role == Role::Builder {
             self.begin_farm(index);
             self.settle_builder(index);
@@ -155,17 +162,18 @@ impl Cluster {
         if !Post::is_awaited(self.host_mut(node), planned) {
             return;
         }
-        if node == NodeId::MANAGER
+        let looks = node == NodeId::MANAGER
             && self.manager.machine.poll_timeout().is_some_and(|deadline| deadline.at <= self.post.now)
-        {
-            self.watch.lives.see_look(self.post.now, &self.options);
-        }
+            && self.watch.lives.see_look(self.post.now, &self.options);
         let (post, machine) = self.post_and_machine(node);
         let due = machine.is_some_and(|machine| post.let_do(node, machine));
         if due {
             self.offer_again(node);
         }
         self.settle(node);
+        if looks {
+            self.watch.see_nobody_overdue(self.post.now, &self.options);
+        }
         if node.role == Role::Builder {
             self.wake_sender(usize::from(node.index));
         }

@@ -1,6 +1,7 @@
 //! State that all drivers of the cluster share: the clock, the agenda, the network and the log.
 
 mod links;
+mod news;
 
 use super::{RUN, Sabotage};
 use crate::dice::Dice;
@@ -10,8 +11,11 @@ use crate::options::{Options, StorageOptions};
 use crate::payload::{PayloadQueue, SimPayload};
 pub(super) use links::Datagram;
 use links::Links;
+use news::LinkNews;
+pub(super) use news::talk;
 use sheaf_protocol::builder::Decision;
 use sheaf_protocol::farm::{Seat, Ticket, Word};
+use sheaf_protocol::liveness::LinkStatus;
 use sheaf_protocol::{Deadline, Identity, Transmit};
 use sheaf_wire::message::{Body, Message};
 use sheaf_wire::{EventId, Nanos, NodeId, SessionId, SuperFragment, Timestamp};
@@ -26,7 +30,11 @@ pub(super) enum Happening {
     Datagram(NodeId, Box<Datagram>),
     /// The deadline of a node's end of the link to a peer. Void if it now waits for another instant.
     Link(NodeId, NodeId, Timestamp),
-    /// The node's deadline. Void if the node now waits for another instant.
+    /// A life of a node hears that its link to a peer is up or down.
+    LinkNews(NodeId, SessionId, NodeId, LinkStatus),
+    /// The link between two nodes is closed because it carries nothing, or made anew.
+    Severed(NodeId, NodeId, LinkStatus),
+    /// The node's deadline. Void if the node waits for another instant meanwhile.
     Wake(NodeId, Timestamp),
     /// A worker of a readout unit has finished an answer.
     Processed(usize, SessionId, u64),
@@ -152,6 +160,8 @@ pub(super) struct Post {
     pub(super) network: Network,
     /// Recovery, if the network loses datagrams and not messages.
     pub(super) links: Option<Links>,
+    /// News of links, where drivers are told of them.
+    link_news: Option<LinkNews>,
     pub(super) log: RunLog,
     pub(super) dice: Dice,
     timer_slack: Nanos,
@@ -177,6 +187,7 @@ impl Post {
             next_order: 0,
             network,
             links: Links::new(options),
+            link_news: options.times.silence.map(|_| LinkNews::default()),
             log: RunLog::default(),
             dice: Dice::new(options.seed, 2),
             timer_slack: options.timer_slack,

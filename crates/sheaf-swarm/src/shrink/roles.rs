@@ -58,6 +58,7 @@ impl Simplify for Options {
         |options, plain| options.storage.slow_builder = plain.storage.slow_builder,
         |options, plain| options.storage.queue_events = plain.storage.queue_events,
         |options, plain| options.storage.late = plain.storage.late,
+        |options, plain| options.times.silence = plain.times.silence,
     ];
 
     fn plain(&self) -> Self {

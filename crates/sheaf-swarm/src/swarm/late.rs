@@ -185,6 +185,14 @@ impl Swarm {
         storage.late_time = dice.time_between(Nanos::ZERO, Nanos::from_millis(20));
     }
 
+    /// Whether drivers are told of links, and then how much longer a node may be silent whose link is up.
+    pub(super) fn link_news(&mut self) {
+        let mut dice = Dice::new(self.options.seed, 18);
+        let peer = self.options.times.peer.0;
+        let factor = dice.pick(&[None, None, None, Some(1), Some(2), Some(4)]);
+        self.options.times.silence = factor.map(|factor| Nanos(factor * peer));
+    }
+
     /// A source that is slower than the others, and times at which all nodes stand still together. Runs in which nothing goes
     /// wrong have times that are just long enough.
     pub(super) fn pace(&mut self) {

@@ -83,7 +83,8 @@ pub const ROWS: &[Row] = rows! {
     "expected event size" ["manager.expected_event_bytes"] |o| text(o.bounds.expected_event);
     "start timeout" ["manager.start_timeout_ms"] |o| text(o.times.start);
     "stop timeout" ["manager.stop_timeout_ms"] |o| text(o.times.stop);
-    "peer timeout" ["manager.patience", "manager.peer_timeout_ms", "manager.silence_timeout_ms"] |o| text(o.times.peer);
+    "peer timeout" ["manager.patience", "manager.peer_timeout_ms"] |o| text(o.times.peer);
+    "links reported, and silence" ["manager.silence_timeout_ms"] |o| text(o.times.silence.map(|silence| silence.0 / o.times.peer.0));
     "first step" ["building.first_step"] |o| text(o.steps.first);
     "step filter" ["building.filter", "building.prescale", "building.minimum_bytes"] |o| {
         format!("{} {} {}", ratio(o.steps.reject), ratio(o.steps.enough), ratio(o.steps.region))

@@ -4,14 +4,15 @@
 //! size and decides which of its bytes belong to which datagram. So datagrams carry real heads, and handles in place of payload. On
 //! arrival, the offsets reported by recovery are compared with those at which messages were divided.
 
-use super::{Happening, Host, Post};
+use super::{Happening, Host, Post, talk};
 use crate::cluster::RUN;
 use crate::options::{Options, RecoveryOptions};
 use crate::payload::{PayloadQueue, SimPayload};
+use sheaf_protocol::liveness::LinkStatus;
 use sheaf_protocol::{Identity, Transmit};
 use sheaf_recovery::{Happened, Link, NotTaken, Origin, PartRange, Settings};
 use sheaf_wire::message::Message;
-use sheaf_wire::{ByteCount, Nanos, NodeId, Role, Timestamp};
+use sheaf_wire::{ByteCount, Nanos, NodeId, SessionId, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::rc::Rc;
@@ -41,6 +42,8 @@ pub(in crate::cluster) struct Datagram {
 #[derive(Debug)]
 struct End {
     link: Link<Rc<Parcel>, Rc<Parcel>>,
+    /// Of the node.
+    session: SessionId,
     waiting: VecDeque<Rc<Parcel>>,
     wake_at: Option<Timestamp>,
 }
@@ -88,11 +91,6 @@ impl Links {
     }
 }
 
-/// Returns whether two roles exchange messages.
-fn talk(one: Role, other: Role) -> bool {
-    one != other && !matches!((one, other), (Role::Readout, Role::Output) | (Role::Output, Role::Readout))
-}
-
 impl Post {
     /// Begins a node's life, which calls its peers.
     pub(in crate::cluster) fn open_links(&mut self, host: &Host) {
@@ -103,7 +101,10 @@ impl Post {
             links.nodes.iter().copied().filter(|peer| talk(me.node.role, peer.role)).collect();
         for peer in &peers {
             let link = Link::new(me, *peer, &links.settings, now);
-            links.ends.insert((me.node, *peer), End { link, waiting: VecDeque::new(), wake_at: None });
+            links.ends.insert(
+                (me.node, *peer),
+                End { link, session: me.session, waiting: VecDeque::new(), wake_at: None },
+            );
         }
         peers.into_iter().for_each(|peer| self.drain_link(me.node, peer));
     }
@@ -189,7 +190,7 @@ impl Post {
                     break;
                 }
             }
-            self.take_events(node, end);
+            self.take_events(node, peer, end);
             end.link.grant(now);
             while let Some(control) = end.link.poll_control(now, buffer) {
                 let mut bytes = buffer.clone();
@@ -209,9 +210,9 @@ impl Post {
         self.links = Some(links);
     }
 
-    /// Handles the events of a link: delivers arrived messages, sends those that waited for it, and discards those of an earlier
-    /// life.
-    fn take_events(&mut self, node: NodeId, end: &mut End) {
+    /// Handles the events on a link: messages arrive, those that waited for it leave, those of an earlier life are
+    /// void.
+    fn take_events(&mut self, node: NodeId, peer: NodeId, end: &mut End) {
         while let Some(happened) = end.link.poll_event() {
             match happened {
                 Happened::Message(arrived) => match arrived.memory {
@@ -223,8 +224,12 @@ impl Post {
                     }
                     _ => self.codec_failure = Some("recovery hands out a message that is not whole".into()),
                 },
-                Happened::Down(_) => end.waiting.clear(),
-                Happened::Up | Happened::Refused(_) => {}
+                Happened::Down(_) => {
+                    end.waiting.clear();
+                    self.hear_of_link((node, end.session), peer, LinkStatus::Down);
+                }
+                Happened::Up => self.hear_of_link((node, end.session), peer, LinkStatus::Up),
+                Happened::Refused(_) => {}
             }
         }
     }
