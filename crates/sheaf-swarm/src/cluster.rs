@@ -286,7 +286,7 @@ impl Cluster {
             && self.host(node).stalled_until > self.post.now
         {
             let until = self.host(node).stalled_until;
-            // A driver takes what has arrived before it hears of links, and then looks at its timers.
+            // A driver handles arrived messages before news of links, and those before its timers.
             let after = match happening {
                 Happening::Wake(..)
                 | Happening::Link(..)

@@ -1,7 +1,8 @@
 //! Liveness: the signs of life that each node has received from its peers, observed independently.
 //!
-//! The rules are those of [`sheaf_protocol::liveness`], with and without news of links. A builder's session is not given up before the
-//! event manager has had no sign of it for as long as is configured. A readout unit is given up by a builder only when that hears others.
+//! The rules are those of [`sheaf_protocol::liveness`], with and without reported links. The event manager gives up a builder's
+//! session only after the configured time without a sign of life, and no later than its next check. A builder gives up a readout
+//! unit only while it receives messages of others.
 
 use crate::options::Options;
 use sheaf_protocol::liveness::{LinkStatus, Patience};
@@ -17,7 +18,7 @@ enum Link {
     DownSince(Timestamp),
 }
 
-/// The signs of life that a node has had of a peer.
+/// Signs of life that a node has received from a peer.
 #[derive(Clone, Copy, Debug, Default)]
 struct Signs {
     /// Latest session that sent a message, and latest one that has ended.
@@ -25,7 +26,7 @@ struct Signs {
     over: SessionId,
     last: Option<Timestamp>,
     link: Link,
-    /// It was lost, as far as its own signs say, while others were heard.
+    /// Whether it counted as lost by its signs of life, while messages of others were received.
     was_lost: bool,
 }
 
@@ -110,7 +111,7 @@ impl LifeRecord {
         self.signs.get(&(observer, peer)).copied().unwrap_or_default().session
     }
 
-    /// The event manager looks who is lost, if it is time. Time in which it was held up itself is nobody's silence.
+    /// Simulates the event manager's check for lost peers, if it is due. Time in which it was stalled itself does not count as silence.
     pub(crate) fn see_look(&mut self, now: Timestamp, options: &Options) -> bool {
         let between = between_looks(options);
         let look_at = self.look_at.unwrap_or(Timestamp::ZERO + between);

@@ -237,8 +237,8 @@ impl Watch {
         }
     }
 
-    /// An output node begins to write an event: not that of a builder session of which it knows that it is over, whose place
-    /// would count nowhere.
+    /// Records that an output node begins to write an event. It must not belong to a builder session that the node knows to have
+    /// ended, because its place would not count.
     pub(crate) fn see_taken_up(&mut self, output: NodeId, from: (NodeId, SessionId), event: EventId) {
         let (builder, session) = from;
         let latest = self.lives.latest_session(output, builder);

@@ -75,7 +75,7 @@ impl Post {
 }
 
 impl Cluster {
-    /// The machine of a node, unless that is down.
+    /// Returns the machine of a node, unless that is down.
     pub(super) fn machine(&mut self, node: NodeId) -> Option<&mut dyn Machine> {
         self.post_and_machine(node).1
     }

@@ -34,7 +34,7 @@ pub(super) enum Happening {
     LinkNews(NodeId, SessionId, NodeId, LinkStatus),
     /// The link between two nodes is closed because it carries nothing, or made anew.
     Severed(NodeId, NodeId, LinkStatus),
-    /// The node's deadline. Void if the node waits for another instant meanwhile.
+    /// The node's deadline. Void if the node now waits for another instant.
     Wake(NodeId, Timestamp),
     /// A worker of a readout unit has finished an answer.
     Processed(usize, SessionId, u64),

@@ -210,8 +210,8 @@ impl Post {
         self.links = Some(links);
     }
 
-    /// Handles the events on a link: messages arrive, those that waited for it leave, those of an earlier life are
-    /// void.
+    /// Handles the events of a link: delivers arrived messages, sends those that waited for it, discards those of an earlier life,
+    /// and passes on that it is up or down.
     fn take_events(&mut self, node: NodeId, peer: NodeId, end: &mut End) {
         while let Some(happened) = end.link.poll_event() {
             match happened {

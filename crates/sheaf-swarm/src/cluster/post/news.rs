@@ -9,7 +9,7 @@ use sheaf_protocol::liveness::LinkStatus;
 use sheaf_wire::{NodeId, Role, SessionId, Timestamp};
 use std::collections::BTreeMap;
 
-/// Whether two roles have anything to say to each other.
+/// Returns whether two roles exchange messages.
 pub(in crate::cluster) fn talk(one: Role, other: Role) -> bool {
     one != other && !matches!((one, other), (Role::Readout, Role::Output) | (Role::Output, Role::Readout))
 }
