@@ -519,7 +519,7 @@ impl Checker<'_> {
         let Config { source, builder, transport, .. } = self.config;
         let mean = source.emulated.mean.0;
         let maximum = source.emulated.effective_maximum().0;
-        let total = self.config.emulated_sources().len() as u64;
+        let total = self.config.numbered_sources().len() as u64;
         let per_readout = self.config.most_sources_of_a_readout();
         let together = |sources: u64| sources.saturating_sub(1).saturating_mul(mean).saturating_add(maximum);
         let keys = &[

@@ -69,8 +69,8 @@ pub use nodes::NodeConfig;
 pub use reference::{lab_reference_page, reference_page};
 pub use settings::{
     Access, Affinity, Builder, Building, CardClock, Congestion, Consumers, Content, Emulated,
-    EthernetBackend, Filter, FilterKind, FrontEnd, Incomplete, IncompletePolicy, Lab, LabHead, LabPlacement,
-    LibfabricProvider, Manager, Measure, MemoryPolicy, Node, ObjectCheck, ObjectStore, Output,
+    EthernetBackend, Feed, Filter, FilterKind, FrontEnd, Incomplete, IncompletePolicy, Lab, LabHead,
+    LabPlacement, LibfabricProvider, Manager, Measure, MemoryPolicy, Node, ObjectCheck, ObjectStore, Output,
     OutputCompression, OutputFormat, OutputKind, Pacing, Preprocessing, Protocol, Readout, Replay, Run,
     Shaping, ShapingPolicy, SizeModel, Source, SourceKind, StepFilterKind, Stream, Sync, Tag, Timed, Tls,
     Transport, TransportKind, Trigger, TriggerClass, TriggerMode,

@@ -92,8 +92,8 @@ impl Config {
         (!lists.is_empty()).then(|| lists.into_iter().flatten().copied().collect())
     }
 
-    /// The ids of emulated sources.
-    pub(crate) fn emulated_sources(&self) -> Vec<SourceId> {
+    /// The ids of sources that the configuration numbers: emulated ones, and those that programs feed.
+    pub(crate) fn numbered_sources(&self) -> Vec<SourceId> {
         let count = self.source.count.unwrap_or_else(|| u32::from(self.readout.count));
         self.listed_sources().unwrap_or_else(|| (0..count).map(SourceId).collect())
     }
@@ -101,7 +101,7 @@ impl Config {
     /// Returns the ids of the sources, if the configuration alone determines them.
     fn known_sources(&self) -> Option<Vec<SourceId>> {
         match self.source.kind {
-            SourceKind::Emulated => Some(self.emulated_sources()),
+            SourceKind::Emulated | SourceKind::Feed => Some(self.numbered_sources()),
             SourceKind::Replay => self.listed_sources(),
             SourceKind::Capture | SourceKind::Packets => {
                 let cards = &self.source.timed.cards;
@@ -114,7 +114,7 @@ impl Config {
     pub(crate) fn most_sources_of_a_readout(&self) -> u64 {
         let listed = self.node.iter().filter_map(|node| Some(node.sources.as_ref()?.len() as u64)).max();
         let readouts = u64::from(self.readout.count).max(1);
-        listed.unwrap_or_else(|| (self.emulated_sources().len() as u64).div_ceil(readouts))
+        listed.unwrap_or_else(|| (self.numbered_sources().len() as u64).div_ceil(readouts))
     }
 
     fn assemble(&self, sources: &[SourceId]) -> Vec<NodeConfig> {
@@ -387,7 +387,7 @@ impl Checker<'_> {
             );
         }
         let listed = reader.len() as u64;
-        if config.source.kind == SourceKind::Emulated
+        if matches!(config.source.kind, SourceKind::Emulated | SourceKind::Feed)
             && let Some(count) = config.source.count
             && u64::from(count) != listed
         {
@@ -440,7 +440,8 @@ impl Checker<'_> {
             let right = "nodes started one by one need `address = \"host:port\"`";
             self.fail(ErrorKind::Missing, &[&keys[0], &keys[1]], found, right);
         }
-        if config.source.kind.has_own_ids() && config.listed_sources().is_none() {
+        let kind = config.source.kind;
+        if kind.has_own_ids() && kind != SourceKind::Feed && config.listed_sources().is_none() {
             self.unlisted_sources();
         }
     }

@@ -85,6 +85,9 @@ impl ManagerNode {
                     let clock = |(rate, _): &(TriggerRate, TriggerType)| TriggerClock::new(*rate, now);
                     self.triggers = self.course.triggers.as_ref().map(clock);
                 }
+                ManagerEvent::StartDeclined { readout } => {
+                    self.failed = Some(NodeError::StartDeclined(readout));
+                }
                 ManagerEvent::StartFailed { absent } => {
                     self.failed = Some(NodeError::StartFailed(absent));
                 }

@@ -9,7 +9,7 @@ use crate::worker::{Agent, NodeError, Progress};
 use sheaf_protocol::liveness::Patience;
 use sheaf_protocol::readout::{ReadoutEvent, ReadoutUnit};
 use sheaf_shaping::ShaperConfig;
-use sheaf_source::{Batch, BatchEnd, Source, SourceStats};
+use sheaf_source::{Batch, BatchEnd, Source, SourceEvent, SourceStats};
 use sheaf_transport::Endpoint;
 use sheaf_wire::{Fragment, Nanos, NodeId, SourceId, Span, Timestamp};
 
@@ -157,7 +157,10 @@ impl ReadoutNode {
     fn take_events(&mut self, now: Timestamp) {
         while let Some(event) = self.role.poll_event() {
             match event {
-                ReadoutEvent::Started => self.running = true,
+                ReadoutEvent::Started => {
+                    self.running = true;
+                    self.inputs.iter_mut().for_each(|input| input.source.start());
+                }
                 ReadoutEvent::Closed => {
                     self.running = false;
                     self.closed_at = Some(now);
@@ -175,6 +178,42 @@ impl ReadoutNode {
                 }
             }
         }
+    }
+
+    /// Takes events of sources that depend on programs of the user.
+    fn take_source_events(&mut self, now: Timestamp) {
+        for input in &mut self.inputs {
+            let source = input.source.id();
+            while let Some(event) = input.source.poll_event() {
+                match event {
+                    SourceEvent::Gone => self.role.handle_source_gone(source, true),
+                    SourceEvent::Back => self.role.handle_source_gone(source, false),
+                    SourceEvent::Declined { name, reason } => {
+                        let node = self.role.identity().node;
+                        let late =
+                            if self.running { ", which is in progress: this has no effect" } else { "" };
+                        log::warn!("{node}: {name} declines the start of the run{late}: {reason}");
+                        if !self.running {
+                            self.role.handle_decline(now);
+                        }
+                    }
+                }
+            }
+        }
+        if !self.running && self.closed_at.is_none() {
+            let waits = !self.inputs.iter_mut().all(|input| input.source.is_ready());
+            self.role.handle_waiting(now, waits);
+        }
+    }
+
+    /// Announces to all sources that the thread is about to sleep. Returns `false` if one has something new.
+    fn prepare_sources_to_sleep(&mut self) -> bool {
+        let mut quiet = true;
+        for input in &mut self.inputs {
+            // Each source is told, also where an earlier one has something new.
+            quiet &= input.source.prepare_to_sleep();
+        }
+        quiet
     }
 
     /// Takes fragments from all sources. Returns whether there were any, and when to check again.
@@ -226,6 +265,7 @@ impl Input {
                 break;
             }
             let given = role.handle_fragments(now, self.rest());
+            self.source.handle_accepted(given);
             self.had += given;
             taken += given;
             if self.had < self.batch.fragments.len() {
@@ -235,6 +275,7 @@ impl Input {
         match self.then {
             BatchEnd::More => (true, now),
             BatchEnd::NotBefore(at) => (taken > 0, at),
+            BatchEnd::Idle => (taken > 0, Timestamp::MAX),
             BatchEnd::OutOfMemory => (taken > 0, now + RETRY_SOURCES),
             BatchEnd::Ended => {
                 self.ended = true;
@@ -254,7 +295,7 @@ impl Input {
         match self.then {
             BatchEnd::NotBefore(at) if at > now => return false,
             BatchEnd::Ended => return false,
-            BatchEnd::More | BatchEnd::OutOfMemory | BatchEnd::NotBefore(_) => {}
+            BatchEnd::More | BatchEnd::OutOfMemory | BatchEnd::Idle | BatchEnd::NotBefore(_) => {}
         }
         let batch = &mut self.batch;
         batch.fragments.clear();
@@ -292,6 +333,7 @@ impl Agent for ReadoutNode {
             self.role.handle_link(now, peer, link);
         }
         self.take_events(now);
+        self.take_source_events(now);
         let (some, until) = self.take_fragments(now);
         busy |= some;
         self.role.handle_timeout(now);
@@ -305,6 +347,9 @@ impl Agent for ReadoutNode {
             return Progress::Finished;
         }
         if busy {
+            return Progress::Busy;
+        }
+        if !self.prepare_sources_to_sleep() {
             return Progress::Busy;
         }
         let deadline = self.role.poll_timeout().map_or(Timestamp::MAX, |deadline| deadline.at);

@@ -5,6 +5,7 @@
 
 use crate::preprocessing::{OutputMemory, Outputs};
 use sheaf_buffer::{Heap, Memory, Pool};
+use sheaf_feed::{FeedSetup, OpenError};
 use sheaf_shm::Arena;
 use sheaf_source::emulator::EmulatorError;
 use sheaf_source::timed::{CaptureSource, Decoder, FeedConfig, TimedSourceError, UdpSource};
@@ -88,6 +89,17 @@ impl FragmentMemory {
         match self {
             Self::Heap => received(address, decoder, cards, || size.pool(Heap)),
             Self::Arena(arena) => received(address, decoder, cards, || size.pool(arena.lender())),
+        }
+    }
+
+    /// Opens the socket at which programs feed sources, and returns these, each with a pool of `size`.
+    ///
+    /// # Errors
+    /// An [`OpenError`].
+    pub fn fed(&self, setup: FeedSetup, size: PoolSize) -> Result<Vec<Box<dyn Source>>, OpenError> {
+        match self {
+            Self::Heap => setup.open(|| size.pool(Heap)),
+            Self::Arena(arena) => setup.open(|| size.pool(arena.lender())),
         }
     }
 

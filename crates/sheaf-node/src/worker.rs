@@ -110,6 +110,9 @@ pub enum NodeError {
         /// Time that the run has waited.
         limit: Nanos,
     },
+    /// A program that feeds a source declined the start of the run.
+    #[error("a program that feeds {0} declined the start of the run; its reason is in the log above")]
+    StartDeclined(NodeId),
     /// The run never began: there is no builder unit, or no readout unit.
     #[error("the run could not start: {} did not appear", list(.0))]
     StartFailed(Vec<NodeId>),

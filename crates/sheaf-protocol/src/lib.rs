@@ -36,6 +36,7 @@ mod event_range;
 mod event_set;
 mod event_window;
 pub mod farm;
+pub mod feed;
 pub mod gathering;
 pub mod ledger;
 pub mod liveness;

@@ -312,7 +312,13 @@ impl<P: Clone> EventManager<P> {
         match self.phase.get() {
             Phase::Waiting { until } => {
                 let absent = self.peers.absent();
-                if absent.is_empty() || until <= now {
+                if let Some(readout) = self.readouts.declining() {
+                    self.events.push_back(ManagerEvent::StartDeclined { readout });
+                    self.phase.give_up(now);
+                } else if self.readouts.some_wait(|node| self.peers.is_lost(node, now)) {
+                    // Somebody starts these programs, and may take any time. Other nodes have theirs after that.
+                    self.phase.wait_again(now);
+                } else if absent.is_empty() || until <= now {
                     self.start(now, absent);
                 }
             }

@@ -40,6 +40,7 @@ use crate::ledger::{Counter, NodeBooks};
 use crate::liveness::{LinkStatus, Liveness};
 use crate::machine::{Deadline, Identity, Transmit, Why};
 use crate::manager::DISPATCH_EVENTS;
+use inputs::DriverState;
 use merger::{Merger, Wanted};
 use reports::Reports;
 use shape_clock::ShapeClock;
@@ -74,8 +75,7 @@ pub struct ReadoutUnit<P> {
     merger: Merger<P>,
     reports: Reports,
     shape_clock: ShapeClock,
-    /// Whether the driver processes fragments before they are sent.
-    processing: bool,
+    driver: DriverState,
     events: VecDeque<ReadoutEvent>,
 }
 
@@ -90,7 +90,7 @@ impl<P: Payload> ReadoutUnit<P> {
             reports: Reports::new(&config, now),
             merger: Merger::new(config, now),
             shape_clock: ShapeClock::default(),
-            processing: false,
+            driver: DriverState::default(),
             events: VecDeque::new(),
         }
     }
@@ -183,6 +183,12 @@ impl<P: Payload> ReadoutUnit<P> {
         self.merger.keep_data(source);
     }
 
+    /// Takes note that the program that feeds a source has gone, or is back. While it is gone, its events wait only as long as for a
+    /// source that is silent.
+    pub fn handle_source_gone(&mut self, source: SourceId, gone: bool) {
+        self.merger.note_gone(source, gone);
+    }
+
     /// Records that the node itself was stalled for this time. Timeouts do not run during a stall.
     pub fn handle_stall(&mut self, stall: Nanos) {
         self.merger.note_stall(stall);
@@ -217,7 +223,21 @@ impl<P: Payload> ReadoutUnit<P> {
     /// Records whether the driver processes fragments before they are sent. It is sent to the event manager
     /// with the next status. Only the end of a run depends on it.
     pub fn handle_processing(&mut self, processing: bool) {
-        self.processing = processing;
+        self.driver.processing = processing;
+    }
+
+    /// Records whether programs that feed its sources are awaited. The event manager does not start the run meanwhile, without any
+    /// time limit.
+    pub fn handle_waiting(&mut self, now: Timestamp, waiting: bool) {
+        if std::mem::replace(&mut self.driver.waiting, waiting) != waiting {
+            self.reports.report_at(now);
+        }
+    }
+
+    /// Records that a program that feeds its sources declines the start of the run, which then does not take place.
+    pub fn handle_decline(&mut self, now: Timestamp) {
+        self.driver.declines = true;
+        self.reports.report_at(now);
     }
 
     /// Records the bytes by which the driver's processing has reduced the data sent.
@@ -270,14 +290,14 @@ impl<P: Payload> ReadoutUnit<P> {
 
     /// Passes reports that are due to the channel, as far as it has room.
     fn fill_channel(&mut self, now: Timestamp) {
-        let Self { channel, reports, merger, processing, .. } = self;
+        let Self { channel, reports, merger, driver, .. } = self;
         if reports.is_status_due(now) && channel.awaits(|body| matches!(body, Body::ReadoutStatus(_))) {
             // A slow event manager would have to read all of them before anything else.
             reports.skip_status(now);
             channel.acknowledge_now();
         }
         while channel.is_open()
-            && let Some(body) = reports.next(now, || merger.take_status(*processing))
+            && let Some(body) = reports.next(now, || merger.take_status(*driver))
         {
             channel.push(body);
         }

@@ -25,6 +25,9 @@ pub enum BatchEnd {
     More,
     /// The next fragment goes not before this instant.
     NotBefore(Timestamp),
+    /// Nothing now: the source wakes the readout unit when there is, after
+    /// [`prepare_to_sleep`](crate::Source::prepare_to_sleep).
+    Idle,
     /// The source has no memory for the next fragment: ask again when some were dropped.
     OutOfMemory,
     /// The source gives nothing more.
@@ -42,6 +45,7 @@ impl Batch {
                 BatchEnd::More
             }
             SourcePoll::NotBefore(at) => BatchEnd::NotBefore(at),
+            SourcePoll::Idle => BatchEnd::Idle,
             SourcePoll::OutOfMemory => BatchEnd::OutOfMemory,
             SourcePoll::Ended => BatchEnd::Ended,
         }

@@ -6,19 +6,21 @@ use sheaf_buffer::{Block, Memory, Pool};
 /// Cuts fragments from pool blocks. A fragment never spans two blocks: the rest at the end of one is unused until the
 /// block is used again.
 #[derive(Debug)]
-pub(crate) struct BlockWriter<M: Memory> {
+pub struct BlockWriter<M: Memory> {
     pool: Pool<M>,
     block: Option<M::Block>,
 }
 
 impl<M: Memory> BlockWriter<M> {
-    pub(crate) fn new(pool: Pool<M>) -> Self {
+    /// Returns a writer into the blocks of `pool`.
+    #[must_use]
+    pub fn new(pool: Pool<M>) -> Self {
         Self { pool, block: None }
     }
 
     /// Returns a block with room for `bytes` more bytes, which must not exceed the pool's block size; `None` while the
     /// pool has no free block. Appended bytes become a fragment with [`BlockWriter::cut`].
-    pub(crate) fn room_for(&mut self, bytes: usize) -> Option<&mut M::Block> {
+    pub fn room_for(&mut self, bytes: usize) -> Option<&mut M::Block> {
         debug_assert!(bytes <= self.pool.block_bytes(), "{bytes} bytes never fit a block");
         if self.block.as_ref().is_none_or(|block| block.room() < bytes) {
             if let Some(full) = self.block.take() {
@@ -31,12 +33,13 @@ impl<M: Memory> BlockWriter<M> {
 
     /// Returns whether `bytes` more bytes fit into the present block, so that they follow the bytes appended since the
     /// last cut.
-    pub(crate) fn continues_for(&self, bytes: usize) -> bool {
+    #[must_use]
+    pub fn continues_for(&self, bytes: usize) -> bool {
         self.block.as_ref().is_some_and(|block| block.room() >= bytes)
     }
 
     /// Returns the bytes appended since the last cut.
-    pub(crate) fn cut(&mut self) -> Bytes {
+    pub fn cut(&mut self) -> Bytes {
         match &mut self.block {
             Some(block) if block.appended() > 0 => block.cut(),
             // A fragment without bytes holds no block.

@@ -2,6 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | [`block_writer`] | fragments written one after another into memory blocks |
 //! | [`batch`] | many fragments of one source at once, in one piece of memory |
 //! | [`emulator`] | a source that generates its fragments, with defects on request |
 //! | [`script`] | behaviour of an emulated source at each event, also for the code that checks it |
@@ -23,7 +24,7 @@
 #![forbid(unsafe_code)]
 
 pub mod batch;
-mod block_writer;
+pub mod block_writer;
 pub mod content;
 pub mod emulator;
 mod exp2;
@@ -66,11 +67,51 @@ pub trait Source: Send {
         false
     }
 
+    /// Returns whether the run may start as far as this source is concerned. Sources that somebody has to connect first are
+    /// asked again and again.
+    fn is_ready(&mut self) -> bool {
+        true
+    }
+
+    /// Announces the start of the run: fragments are polled from now on.
+    fn start(&mut self) {}
+
+    /// Announces that the readout unit has accepted the next `fragments` of those that were returned. Each is in its accounts
+    /// from now on.
+    fn handle_accepted(&mut self, _fragments: usize) {}
+
+    /// Returns the next event of the source, other than fragments.
+    fn poll_event(&mut self) -> Option<SourceEvent> {
+        None
+    }
+
+    /// Announces that the thread of the readout unit is about to sleep. From then on a source that has something new must wake
+    /// it. Returns `false` if there is something new already.
+    fn prepare_to_sleep(&mut self) -> bool {
+        true
+    }
+
     /// Announces the end of the run: the source ends with the fragments that it has already returned.
     fn stop(&mut self);
 
     /// Returns the source's counters.
     fn stats(&self) -> SourceStats;
+}
+
+/// Event of a source that depends on a program of the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SourceEvent {
+    /// The program has gone, and may come back.
+    Gone,
+    /// A program feeds the source again.
+    Back,
+    /// The program declines the start of the run.
+    Declined {
+        /// Name of the program.
+        name: String,
+        /// Its reason.
+        reason: String,
+    },
 }
 
 /// Result of [`Source::poll`].
@@ -80,6 +121,8 @@ pub enum SourcePoll {
     Fragment(Fragment<Bytes>),
     /// Nothing before this instant.
     NotBefore(Timestamp),
+    /// Nothing now: the source wakes the readout unit when there is, after [`Source::prepare_to_sleep`].
+    Idle,
     /// Every block of the source's pool has fragments in use: poll again when some were dropped.
     OutOfMemory,
     /// Nothing ever again.

@@ -14,6 +14,7 @@
 //! | [`verdict`] | verdict of a filter on an event: accepted or not, tags, a payload |
 //! | [`tap`] | messages between a builder's door and consumers |
 //! | [`trigger`] | types of emulated triggers |
+//! | [`feed`] | the source protocol: messages between a readout unit and the programs that feed it |
 //! | [`hit`] | content of a fragment of a time slice |
 //! | [`ethernet`] | the frame of raw Ethernet |
 //! | [`checksum`] | CRC-32C |
@@ -33,6 +34,7 @@ pub mod datagram;
 pub mod ethernet;
 pub mod event_file;
 pub mod farm;
+pub mod feed;
 pub mod file;
 pub mod fragment;
 #[doc(hidden)]

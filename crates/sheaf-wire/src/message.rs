@@ -331,6 +331,10 @@ pub struct ReadoutStatus {
     /// Whether it is processing fragments that builder units requested. That may take any time, and the end of a run
     /// waits for it.
     pub processing: bool,
+    /// Whether programs that feed its sources are awaited: the run cannot start.
+    pub waiting: bool,
+    /// Whether one of these programs declines the start of the run.
+    pub declines: bool,
 }
 
 /// The run's course.

@@ -163,6 +163,8 @@ coded_enum! {
         ReadoutLost = 5, "readout_lost";
         /// The source's readout unit restarted and lost its fragments, or joined the run late.
         ReadoutRestarted = 6, "readout_restarted";
+        /// The program that feeds the source had gone, and was not back when the time of the event ran out.
+        SourceGone = 7, "source_gone";
     }
 }
 

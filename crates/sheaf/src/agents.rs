@@ -99,7 +99,7 @@ impl AgentMaker {
                 let role = ReadoutUnit::new(me, plan.readout(node), now);
                 let list = self.reports.readouts.clone();
                 let done = move |report| list.lock().unwrap_or_else(PoisonError::into_inner).push(report);
-                let sources = plan.sources(node, arena.as_ref())?;
+                let sources = plan.sources(&me, node, arena.as_ref(), endpoint.waker())?;
                 let patience = plan.manager_patience();
                 let mut agent = ReadoutNode::new(role, endpoint, sources, patience, now, done);
                 if let Some(setup) = plan.preprocessing(node, &me, arena.as_ref()) {

@@ -23,6 +23,7 @@ use sheaf_source::{EmulatorConfig, Source, StreamSet};
 use sheaf_wire::{ByteCount, Nanos, SourceId};
 use std::num::NonZeroU64;
 use std::path::Path;
+use std::task::Waker;
 
 impl Plan {
     pub(crate) fn judgement(&self, me: &Identity, directory: Option<&Path>) -> anyhow::Result<Judgement> {
@@ -52,10 +53,15 @@ impl Plan {
     /// The sources of a node; with an arena, emulated ones write there.
     pub(crate) fn sources(
         &self,
+        me: &Identity,
         node: &NodeConfig,
         arena: Option<&Arena>,
+        waker: Waker,
     ) -> anyhow::Result<Vec<Box<dyn Source>>> {
         let memory = FragmentMemory::of(arena);
+        if let Some(fed) = self.fed_sources(me, node, &memory, waker)? {
+            return Ok(fed);
+        }
         if let Some(timed) = &self.timed {
             return timed.open(&self.config.source, &node.sources, &memory);
         }
@@ -90,6 +96,7 @@ impl Plan {
         }
         let maximum = match &self.timed {
             Some(_) => timed::largest(&source.timed),
+            None if source.kind == SourceKind::Feed => self.max_fed_fragment(),
             None => source.emulated.effective_maximum(),
         };
         // A block takes whole pages.

@@ -55,6 +55,7 @@ mod consumers;
 mod doctor;
 mod export;
 mod farms;
+mod fed;
 mod files;
 mod filters;
 mod hdf5;

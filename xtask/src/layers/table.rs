@@ -238,10 +238,18 @@ pub(super) const LAYERS: &[Layer] = &[
         reason: "a small client for consumers; the protocol crate selects their events",
     },
     Layer {
+        package: "sheaf-feed",
+        floor: Floor::Transports,
+        may_know: &["sheaf-buffer", "sheaf-protocol", "sheaf-shm", "sheaf-source", "sheaf-wire"],
+        may_use: &["log", "thiserror"],
+        reason: "fragments from programs of the user, and the client that these use",
+    },
+    Layer {
         package: "sheaf-node",
         floor: Floor::Nodes,
         may_know: &[
             "sheaf-buffer",
+            "sheaf-feed",
             "sheaf-filter",
             "sheaf-key",
             "sheaf-protocol",
@@ -329,6 +337,7 @@ pub(super) const LAYERS: &[Layer] = &[
             "sheaf-buffer",
             "sheaf-config",
             "sheaf-netsim",
+            "sheaf-feed",
             "sheaf-filter",
             "sheaf-machine",
             "sheaf-import",

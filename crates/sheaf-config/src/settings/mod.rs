@@ -27,7 +27,7 @@ pub use preprocessing::Preprocessing;
 pub use run::{Access, Filter, FilterKind, Run, Trigger, TriggerMode};
 pub use shaping::{Shaping, ShapingPolicy};
 pub use source::{
-    CardClock, Content, Emulated, FrontEnd, Pacing, Replay, SizeModel, Source, SourceKind, Timed,
+    CardClock, Content, Emulated, Feed, FrontEnd, Pacing, Replay, SizeModel, Source, SourceKind, Timed,
 };
 
 /// The longest accepted time of a timeout.

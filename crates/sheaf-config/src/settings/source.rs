@@ -20,6 +20,8 @@ choice! {
         Capture = "capture",
         /// time slices of live packets, see `[source.timed]`
         Packets = "packets",
+        /// programs of your own, see `[source.feed]`
+        Feed = "feed",
     }
 }
 
@@ -42,8 +44,8 @@ section! {
     Source "source" {
         /// Kind of sources.
         kind: SourceKind = SourceKind::Emulated, "kind", pick();
-        /// Number of emulated sources, with the ids 0, 1, ... 0: one per readout unit, or those that the `[[node]]`
-        /// tables list. A replay has the sources of its directory.
+        /// Number of emulated sources, or of sources that programs feed, with the ids 0, 1, ... 0: one per readout unit,
+        /// or those that the `[[node]]` tables list. A replay has the sources of its directory.
         count: Option<u32> = None, "count", zero_is_none(whole(1, MAX_SOURCES));
         /// Optional sources: an event without them is complete. All other sources are required. Numbers, or ranges
         /// such as `"10-19"`.
@@ -62,6 +64,8 @@ section! {
         replay: Replay;
         /// Self-triggered front ends.
         timed: Timed;
+        /// Programs of your own.
+        feed: Feed;
     }
 }
 
@@ -167,6 +171,23 @@ section! {
         pause: Nanos = Nanos::ZERO, "pause_us", microseconds(Nanos::ZERO, HOUR);
         /// Speed of the pacing `recorded`, as a multiple of real time.
         speed: f64 = 1.0, "speed", real(1e-6, 1e6);
+    }
+}
+
+section! {
+    /// Sources that programs of your own feed. Each readout unit accepts them at a socket of its host.
+    Feed "source.feed" {
+        /// Directory of the sockets, one for each readout unit: `ru0.feed` and so on. They have the same paths in every run, so
+        /// that a program can wait for the next one. Relative paths start at the working directory of the process. Default: `run.output`.
+        directory: Option<PathBuf> = None, "directory", maybe(path());
+        /// Whether the run starts only when a program feeds each required source. There is no time limit: people may start
+        /// these programs by hand.
+        wait: bool = true, "wait", switch();
+        /// Maximum number of fragments of a source that a program may send before the readout unit has accepted them. Their
+        /// payload is limited to half of `source.memory_bytes`.
+        window_fragments: u32 = 65_536, "window_fragments", whole(1, 1 << 24);
+        /// Maximum number of programs that are connected to a readout unit.
+        max_clients: u32 = 1_024, "max_clients", whole(1, 65_536);
     }
 }
 

@@ -12,6 +12,11 @@ pub enum ManagerEvent {
         /// Expected nodes that did not appear in time.
         absent: Vec<NodeId>,
     },
+    /// The run does not begin: a program that feeds sources of a readout unit declines. It is closed.
+    StartDeclined {
+        /// The readout unit.
+        readout: NodeId,
+    },
     /// The run cannot begin: there is no builder or no readout unit. It is closed.
     StartFailed {
         /// Expected nodes that did not appear in time.

@@ -29,6 +29,7 @@ pub(super) struct RunPhase {
     stop_asked: bool,
     /// Whether a second stop was requested: events in flight are dropped, even if a node works on them.
     is_cut: bool,
+    start_timeout: Nanos,
     stop_timeout: Nanos,
     /// Time that a node which has spoken may take for its next message, when the run closes.
     silence: Nanos,
@@ -40,6 +41,7 @@ impl RunPhase {
             phase: Phase::Waiting { until: now + config.start_timeout },
             stop_asked: false,
             is_cut: false,
+            start_timeout: config.start_timeout,
             stop_timeout: config.stop_timeout,
             silence: config.patience.silence,
         }
@@ -81,6 +83,11 @@ impl RunPhase {
             }
             Phase::Running | Phase::Closed => None,
         }
+    }
+
+    /// Lets a run that has not started wait for the whole time from now on.
+    pub(super) fn wait_again(&mut self, now: Timestamp) {
+        self.phase = Phase::Waiting { until: now + self.start_timeout };
     }
 
     pub(super) fn start(&mut self) {

@@ -83,6 +83,17 @@ impl Readouts {
         ByteCount(self.states.iter().map(status).sum())
     }
 
+    /// Returns a readout unit of which a program declines the start, if there is one.
+    pub(super) fn declining(&self) -> Option<NodeId> {
+        let declines = |state: &ReadoutState| state.status.is_some_and(|status| status.declines);
+        self.iter().find(|(_, state)| declines(state)).map(|(node, _)| node)
+    }
+
+    /// Returns whether a readout unit that is not `lost` waits for the programs that feed its sources, by its last status.
+    pub(super) fn some_wait(&self, lost: impl Fn(NodeId) -> bool) -> bool {
+        self.iter().any(|(node, state)| state.status.is_some_and(|status| status.waiting) && !lost(node))
+    }
+
     /// Returns whether a readout unit that is not `lost` processes fragments, by its last status.
     pub(super) fn some_process(&self, lost: impl Fn(NodeId) -> bool) -> bool {
         self.iter().any(|(node, state)| state.status.is_some_and(|status| status.processing) && !lost(node))

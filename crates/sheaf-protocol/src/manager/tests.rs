@@ -521,6 +521,28 @@ fn time_in_which_the_event_manager_was_held_up_does_not_count_at_the_start() {
     assert!(world.events.contains(&ManagerEvent::Started { absent: vec![] }), "{:?}", world.events);
 }
 
+#[test]
+fn a_run_starts_when_the_programs_that_feed_sources_are_there_however_long_that_takes() {
+    let mut world = World::empty(Triggers::Free, |_| {});
+    let status =
+        |waiting| Body::ReadoutStatus(ReadoutStatus { sources: 2, waiting, ..ReadoutStatus::default() });
+    world.say(NodeId::readout(0), status(true));
+    world.say(NodeId::readout(1), status(false));
+    world.grant(0, 0);
+    for second in 0..100 {
+        world.now = Timestamp(second * 1_000_000_000);
+        world.say(NodeId::readout(0), status(true));
+        world.manager.handle_timeout(world.now);
+        world.drain();
+        assert!(!world.manager.is_running() && world.events.is_empty(), "second {second}");
+    }
+    world.say(NodeId::readout(0), status(false));
+    assert!(!world.manager.is_running(), "a builder has the whole time to connect from now on");
+    world.grant(1, 0);
+    assert!(world.manager.is_running());
+    assert!(world.said_to(NodeId::readout(0)).contains(&Body::Command(Command::Start)));
+}
+
 /// An event manager and everything it says.
 struct World {
     manager: EventManager<()>,

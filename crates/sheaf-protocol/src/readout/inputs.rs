@@ -42,6 +42,8 @@ struct Input {
     highest: Option<EventId>,
     /// Whether its data wait until they are taken: such a source is never silent, only behind.
     keeps_data: bool,
+    /// Whether the program that feeds it has gone; it may come back.
+    gone: bool,
     /// Time of its last fragment, in the node's own time.
     gave_at: Timestamp,
     delay: Delay,
@@ -141,7 +143,7 @@ impl Inputs {
 
     /// Records a request for events, which sources may not have delivered.
     pub(super) fn note_request(&mut self, own: Timestamp, events: EventIdRange) {
-        for input in self.inputs.iter_mut().filter(|input| !input.keeps_data) {
+        for input in self.inputs.iter_mut().filter(|input| !input.is_awaited()) {
             if let Some(event) = events.first_above(input.highest) {
                 input.delay.note_request(own, event);
             }
@@ -211,6 +213,18 @@ impl Inputs {
         }
     }
 
+    /// Takes note that the program that feeds a source has gone, or is back.
+    pub(super) fn note_gone(&mut self, source: SourceId, gone: bool) {
+        if let Some(index) = self.index_of(source) {
+            self.inputs[index].gone = gone;
+        }
+    }
+
+    /// Whether the program that feeds a source has gone.
+    pub(super) fn is_gone(&self, index: usize) -> bool {
+        self.inputs[index].gone
+    }
+
     /// Returns whether a source is sending but has not reached the event, so that it is late because of its own or this node's load,
     /// and not silent. A source that this unit holds back is not silent either, nor is one whose data wait. A source is silent if it
     /// has delivered nothing for longer than the limit of its measured delay.
@@ -218,8 +232,8 @@ impl Inputs {
         let input = &self.inputs[index];
         let limit = input.delay.limit(self.merge_timeout, self.longest_merge);
         let speaks = own.since(input.delay.silent_since(input.gave_at)) < limit;
-        let sends = !input.ended && (input.keeps_data || speaks);
-        let is_behind = input.highest.map_or(input.keeps_data, |highest| highest < event);
+        let sends = !input.ended && (input.is_awaited() || speaks);
+        let is_behind = input.highest.map_or(input.is_awaited(), |highest| highest < event);
         (sends && is_behind) || input.is_held_back_before(event)
     }
 
@@ -230,7 +244,7 @@ impl Inputs {
 
     /// Returns the status to report, with `events` events held. Resets the record of refused fragments, which
     /// is per report.
-    pub(super) fn take_status(&mut self, events: usize, processing: bool) -> ReadoutStatus {
+    pub(super) fn take_status(&mut self, events: usize, state: DriverState) -> ReadoutStatus {
         let count = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
         let makes_events = |input: &&Input| input.makes_events;
         ReadoutStatus {
@@ -239,12 +253,30 @@ impl Inputs {
             buffered_events: count(events),
             buffered: self.held(),
             busy: std::mem::take(&mut self.refused),
-            processing,
+            processing: state.processing,
+            waiting: state.waiting,
+            declines: state.declines,
         }
     }
 }
 
+/// State of the unit that only its driver knows.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct DriverState {
+    /// It processes fragments before they leave.
+    pub(super) processing: bool,
+    /// Programs that feed its sources are awaited before the run can start.
+    pub(super) waiting: bool,
+    /// One of these programs declines the start.
+    pub(super) declines: bool,
+}
+
 impl Input {
+    /// Whether its data wait, and somebody is there to give them.
+    fn is_awaited(&self) -> bool {
+        self.keeps_data && !self.gone
+    }
+
     fn new(source: &SourceConfig, announce: Announce, now: Timestamp) -> Self {
         Self {
             id: source.id,
@@ -265,6 +297,7 @@ impl Input {
             held: ByteCount::ZERO,
             highest: None,
             keeps_data: false,
+            gone: false,
             gave_at: now,
             delay: Delay::default(),
             held_back: None,

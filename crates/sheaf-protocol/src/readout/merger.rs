@@ -11,7 +11,7 @@ pub(super) use requests::Wanted;
 
 use super::ReadoutConfig;
 use super::books::{Books, Ending};
-use super::inputs::Inputs;
+use super::inputs::{DriverState, Inputs};
 use super::orphans::Orphans;
 use super::own_time::OwnTime;
 use super::ready::Ready;
@@ -92,8 +92,8 @@ impl<P: Payload> Merger<P> {
     }
 
     /// Returns the status to report. Fragments that are refused from now on count for the next report.
-    pub(super) fn take_status(&mut self, processing: bool) -> ReadoutStatus {
-        self.inputs.take_status(self.slots.len(), processing)
+    pub(super) fn take_status(&mut self, state: DriverState) -> ReadoutStatus {
+        self.inputs.take_status(self.slots.len(), state)
     }
 
     /// Returns the payloads that were freed since the last call.
@@ -104,6 +104,11 @@ impl<P: Payload> Merger<P> {
     /// Records that the data of a source wait until they are taken.
     pub(super) fn keep_data(&mut self, source: SourceId) {
         self.inputs.keep_data(source);
+    }
+
+    /// Notes that the program that feeds a source has gone, or is back.
+    pub(super) fn note_gone(&mut self, source: SourceId, gone: bool) {
+        self.inputs.note_gone(source, gone);
     }
 
     /// Records a stall of the node itself.

@@ -131,6 +131,24 @@ fn a_source_whose_data_wait_is_waited_for_until_it_has_passed_the_event() {
 }
 
 #[test]
+fn events_wait_for_a_client_that_lives_and_not_long_for_one_that_has_gone() {
+    let mut unit = unit(|_| {});
+    unit.wait_for_source(SourceId(1));
+    unit.handle_source_gone(SourceId(1), true);
+    give(&mut unit, 9, 0, 10);
+    ask(&mut unit, 0, 9, 1, 1);
+    unit.handle_timeout(LATER);
+    let missing = answers(&mut unit, LATER)[0].1.missing[0];
+    assert_eq!((missing.source, missing.reason), (SourceId(1), MissingReason::SourceGone));
+    unit.handle_source_gone(SourceId(1), false);
+    give(&mut unit, 10, 0, 10);
+    ask(&mut unit, 0, 10, 1, 1);
+    let much_later = LATER + Nanos::from_secs(1_000);
+    unit.handle_timeout(much_later);
+    assert_eq!(answers(&mut unit, much_later), [], "it is back");
+}
+
+#[test]
 fn a_node_that_was_held_up_has_no_opinion_on_that_time() {
     let mut unit = unit(|_| {});
     give(&mut unit, 9, 0, 10);

@@ -202,7 +202,7 @@ impl Blame<'_> {
                     || self.frozen(at)
             }
             MissingReason::ReadoutRestarted => self.evidence.watch.troubles.has_crashed(readout, at),
-            MissingReason::ReadoutLost => false,
+            MissingReason::ReadoutLost | MissingReason::SourceGone => false,
         }
     }
 

@@ -134,7 +134,7 @@ impl<'a> Causes<'a> {
                 let faults = self.evidence.watch.faults;
                 faults.readout_crashes + faults.absent_at_start > 0
             }
-            MissingReason::ReadoutLost => false,
+            MissingReason::ReadoutLost | MissingReason::SourceGone => false,
         }
     }
 

@@ -197,7 +197,9 @@ impl Watch {
                 self.faults.given_up += 1;
                 self.given_up.push((*builder, now));
             }
-            ManagerEvent::StartFailed { .. } => self.faults.failed_starts += 1,
+            ManagerEvent::StartDeclined { .. } | ManagerEvent::StartFailed { .. } => {
+                self.faults.failed_starts += 1
+            }
             ManagerEvent::Started { absent } => {
                 self.faults.absent_at_start += absent.len() as u64;
                 self.troubles.absent.extend(absent.iter().copied());

@@ -106,7 +106,8 @@ impl Cluster {
                     let session = manager.host.session;
                     post.note(Line::Node { node: NodeId::MANAGER, session, what: Turn::Closed });
                 }
-                ManagerEvent::StartFailed { .. }
+                ManagerEvent::StartDeclined { .. }
+                | ManagerEvent::StartFailed { .. }
                 | ManagerEvent::Deserted { .. }
                 | ManagerEvent::GivenUp { .. }
                 | ManagerEvent::ReadoutRestarted { .. }

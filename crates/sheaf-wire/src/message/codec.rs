@@ -1,6 +1,7 @@
 //! Bytes to messages and back.
 
 mod delivery;
+mod status;
 
 use super::layout::{
     AbsentReadoutBytes, AnnouncementBytes, AssignmentBytes, CommandBytes, CountBytes, DestinationBytes,
@@ -10,7 +11,7 @@ use super::layout::{
 };
 use super::{
     AbsentReadout, Announcement, Assignment, Body, Command, Count, Destination, EventRange, Finished, Header,
-    Message, PartRequest, ReadoutStatus, Release, Request, Shape, SuperFragments, Work,
+    Message, PartRequest, Release, Request, Shape, SuperFragments, Work,
 };
 use crate::checksum::{crc32c, crc32c_append};
 use crate::{
@@ -834,33 +835,6 @@ impl Entry for MissingSource {
         let reason = MissingReason::from_code(bytes.reason)
             .ok_or(DecodeError::BadValue { field: "missing reason", value: u64::from(bytes.reason) })?;
         Ok(Self { source: SourceId(bytes.source.get()), reason })
-    }
-}
-
-impl Entry for ReadoutStatus {
-    type Bytes = ReadoutStatusBytes;
-    fn emit(&self) -> ReadoutStatusBytes {
-        ReadoutStatusBytes {
-            sources: U32::new(self.sources),
-            sources_ended: U32::new(self.sources_ended),
-            buffered_events: U32::new(self.buffered_events),
-            flags: U32::new(u32::from(self.busy) | u32::from(self.processing) << 1),
-            buffered_bytes: U64::new(self.buffered.0),
-        }
-    }
-    fn parse(bytes: &ReadoutStatusBytes) -> Result<Self, DecodeError> {
-        let flags = bytes.flags.get();
-        if flags > 3 {
-            return Err(DecodeError::BadValue { field: "readout flags", value: u64::from(flags) });
-        }
-        Ok(Self {
-            sources: bytes.sources.get(),
-            sources_ended: bytes.sources_ended.get(),
-            buffered_events: bytes.buffered_events.get(),
-            buffered: ByteCount(bytes.buffered_bytes.get()),
-            busy: flags & 1 != 0,
-            processing: flags & 2 != 0,
-        })
     }
 }
 

@@ -342,7 +342,8 @@ layout! {
         sources_ended: U32,
         /// Offset 8: events held.
         buffered_events: U32,
-        /// Offset 12: bit 0: busy.
+        /// Offset 12: bit 0: busy; bit 1: processing; bit 2: waiting for the programs that feed its sources; bit 3:
+        /// one of these declines the start.
         flags: U32,
         /// Offset 16: payload bytes held.
         buffered_bytes: U64,

@@ -196,6 +196,8 @@ fn body() -> impl Strategy<Value = Body<Bytes>> {
                 buffered: ByteCount(buffered),
                 busy: flags[0],
                 processing: flags[1],
+                waiting: flags[1] ^ flags[0],
+                declines: flags[0] && !flags[1],
             })
         });
     let report = prop::collection::vec((any::<[u16; 2]>(), any::<u64>()), 0..5).prop_map(|list| {

@@ -251,6 +251,9 @@ fn remedy_of_missing(summary: &Summary) -> String {
         Some(MissingReason::SourceSilent | MissingReason::SourceEnded) | None => {
             "check these sources; name those that events may lack in `source.optional`".into()
         }
+        Some(MissingReason::SourceGone) => {
+            "see why the programs that feed these sources ended, and restart them during the run".into()
+        }
         Some(MissingReason::FragmentRefused) => "raise `readout.max_fragment_bytes`".into(),
         Some(MissingReason::ReadoutSilent) => slow_filter(summary).unwrap_or_else(|| {
             "check the readout unit, its host and its link; raise `manager.silence_timeout_ms`".into()

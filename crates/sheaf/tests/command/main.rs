@@ -21,6 +21,7 @@ mod death;
 mod doctor;
 mod ethernet;
 mod farm;
+mod feed;
 mod filters;
 mod full_disk;
 mod hanging_disk;

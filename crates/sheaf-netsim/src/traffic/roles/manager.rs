@@ -75,7 +75,8 @@ impl Roles {
                     tally.complete += if is_complete { u64::from(ended.count) } else { 0 };
                 }
                 // Lost builders are in its ledger, and reports of nodes are in their own accounts.
-                ManagerEvent::StartFailed { .. }
+                ManagerEvent::StartDeclined { .. }
+                | ManagerEvent::StartFailed { .. }
                 | ManagerEvent::Deserted { .. }
                 | ManagerEvent::GivenUp { .. }
                 | ManagerEvent::BuilderLost { .. }

@@ -221,7 +221,12 @@ impl<P: Payload> Merger<P> {
             let is_optional = self.inputs.is_optional(index);
             if is_optional || !wait {
                 self.inputs.note_given_up(index, event);
-                self.settle(key, index, if is_optional { MissingReason::SourceSilent } else { reason });
+                let reason = match reason {
+                    _ if self.inputs.is_gone(index) => MissingReason::SourceGone,
+                    _ if is_optional => MissingReason::SourceSilent,
+                    reason => reason,
+                };
+                self.settle(key, index, reason);
             }
         }
         if some_on_their_way {

@@ -1,0 +1,519 @@
+//! The side of a program that feeds sources.
+
+mod kept;
+mod link;
+
+use kept::Kept;
+use link::Link;
+use sheaf_protocol::feed::{Client, ClientError, ClientEvent};
+use sheaf_shm::door::VisitError;
+use sheaf_wire::checksum::crc32c;
+use sheaf_wire::feed::{
+    FRAGMENT_HEAD_BYTES, FRAGMENTS_HEAD_BYTES, FragmentHead, FragmentsHead, FromReadout, Hello, Phase,
+    Refusal,
+};
+use sheaf_wire::{ByteCount, EventId, Nanos, RunNumber, SourceId, Timestamp};
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Longest sleep while a client waits for room in the ring: its reader wakes nobody.
+const RING_PAUSE: Nanos = Nanos::from_millis(1);
+
+/// Pause between two attempts to connect.
+const CONNECT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Options of a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientOptions {
+    /// Sources that it feeds.
+    pub sources: Vec<SourceId>,
+    /// Its name, for people.
+    pub name: String,
+    /// Whether each fragment gets a CRC-32C of its payload.
+    pub checksum: bool,
+    /// Whether fragments are kept until they are accepted, and sent again when a connection ends.
+    pub keep: bool,
+    /// Time for which the readout unit may be absent, at first and after its connection has ended.
+    pub patience: Duration,
+}
+
+/// Reason why a client cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum FeedError {
+    /// No readout unit accepts clients at the address.
+    #[error(
+        "cannot connect to {socket}; check that the run is in progress and that this is the socket of its readout unit"
+    )]
+    NotThere {
+        /// The socket.
+        socket: PathBuf,
+        /// Reason.
+        #[source]
+        source: VisitError,
+    },
+    /// The connection ended.
+    #[error("the readout unit has closed the connection")]
+    Closed,
+    /// The readout unit refused the client.
+    #[error("the readout unit has refused this program{}: {text}", about(*.of))]
+    Refused {
+        /// Reason.
+        refusal: Refusal,
+        /// The source in question.
+        of: Option<SourceId>,
+        /// The reason for people.
+        text: String,
+    },
+    /// The run has ended: nothing more is accepted.
+    #[error("run {0} has ended")]
+    RunEnded(RunNumber),
+    /// The fragment is larger than the configuration of the run allows.
+    #[error(
+        "a fragment of {length} is larger than the run allows ({most}); raise `readout.max_fragment_bytes`"
+    )]
+    TooLarge {
+        /// Its size.
+        length: ByteCount,
+        /// The limit.
+        most: ByteCount,
+    },
+    /// The source has ended in this run.
+    #[error("source {0} has ended in this run")]
+    SourceEnded(SourceId),
+    /// The readout unit violates the protocol.
+    #[error(transparent)]
+    Protocol(#[from] ClientError),
+    /// A message of the readout unit is invalid.
+    #[error("the readout unit sent an invalid message: {0}")]
+    Message(#[from] sheaf_wire::message::DecodeError),
+    /// The connection failed.
+    #[error("the connection to the readout unit failed")]
+    Link(#[from] VisitError),
+}
+
+fn about(source: Option<SourceId>) -> String {
+    source.map_or_else(String::new, |source| format!(" for source {source}"))
+}
+
+/// A fragment to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SourceFragment<'a> {
+    /// The event.
+    pub event: EventId,
+    /// The source's own time; zero where it has none.
+    pub time: Timestamp,
+    /// Data.
+    pub payload: &'a [u8],
+}
+
+/// Feeds sources of one readout unit.
+///
+/// Every call that sends or waits also reads what the readout unit says.
+#[derive(Debug)]
+pub struct SourceClient {
+    socket: PathBuf,
+    options: ClientOptions,
+    machine: Client,
+    link: Option<Link>,
+    message: Vec<u8>,
+    received: Vec<u8>,
+    kept: Vec<Kept>,
+    /// Event id of the last fragment that the readout unit has of each source.
+    last_events: Vec<Option<EventId>>,
+    joined_run: Option<RunNumber>,
+    refused: Option<(Refusal, Option<SourceId>, String)>,
+    phases: VecDeque<Phase>,
+    reconnections: u64,
+}
+
+impl SourceClient {
+    /// Connects to the readout unit at `socket`, and waits for its answer.
+    ///
+    /// # Errors
+    /// If there is none within the patience, or it refuses the sources.
+    pub fn connect(socket: &Path, options: ClientOptions) -> Result<Self, FeedError> {
+        let machine = Client::new(Hello { sources: options.sources.clone(), name: options.name.clone() });
+        let mut client = Self {
+            socket: socket.into(),
+            machine,
+            link: None,
+            message: Vec::new(),
+            received: Vec::new(),
+            kept: vec![Kept::default(); options.sources.len()],
+            last_events: vec![None; options.sources.len()],
+            joined_run: None,
+            refused: None,
+            phases: VecDeque::new(),
+            reconnections: 0,
+            options,
+        };
+        client.reconnect()?;
+        Ok(client)
+    }
+
+    /// Its sources.
+    #[must_use]
+    pub fn sources(&self) -> &[SourceId] {
+        self.machine.sources()
+    }
+
+    /// The run.
+    #[must_use]
+    pub fn run(&self) -> Option<RunNumber> {
+        self.machine.run()
+    }
+
+    /// Phase of the run, as far as it is known.
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        self.machine.phase()
+    }
+
+    /// Returns the number of fragments of a source that were sent in this run, and of those that were accepted.
+    #[must_use]
+    pub fn progress(&self, source: usize) -> (u64, u64) {
+        self.machine.sent(source)
+    }
+
+    /// Returns the event id of the last fragment that the readout unit had of a source when the connection began: a program that
+    /// was restarted continues behind it.
+    #[must_use]
+    pub fn last_event(&self, source: usize) -> Option<EventId> {
+        self.last_events[source]
+    }
+
+    /// Number of times that the connection ended and was made again.
+    #[must_use]
+    pub fn reconnections(&self) -> u64 {
+        self.reconnections
+    }
+
+    /// Waits until the run is in progress, or has ended. Returns whether it is in progress.
+    ///
+    /// # Errors
+    /// If the connection ends.
+    pub fn wait_for_start(&mut self, timeout: Option<Duration>) -> Result<bool, FeedError> {
+        let until = timeout.map(|timeout| Instant::now() + timeout);
+        while self.phase() == Phase::Waiting {
+            if until.is_some_and(|until| until <= Instant::now()) {
+                break;
+            }
+            self.wait(Duration::from_millis(100))?;
+        }
+        Ok(self.phase() == Phase::Running)
+    }
+
+    /// Declines the start of the run.
+    ///
+    /// # Errors
+    /// If the connection ends.
+    pub fn decline(&mut self, reason: &str) -> Result<(), FeedError> {
+        self.machine.handle_decline(reason.to_owned());
+        self.exchange()
+    }
+
+    /// Sends a fragment of the source with this index. Waits while there is no room.
+    ///
+    /// # Errors
+    /// If the fragment is too large, the run has ended, or the connection ends for longer than the patience.
+    pub fn send(&mut self, source: usize, fragment: SourceFragment<'_>) -> Result<(), FeedError> {
+        self.send_all(source, std::slice::from_ref(&fragment))
+    }
+
+    /// Sends a fragment if there is room for it. Returns whether there was.
+    ///
+    /// # Errors
+    /// As [`Self::send`].
+    pub fn try_send(&mut self, source: usize, fragment: SourceFragment<'_>) -> Result<bool, FeedError> {
+        Ok(self.send_some(source, std::slice::from_ref(&fragment))? == 1)
+    }
+
+    /// Sends fragments of the source with this index, many in one message. Waits while there is no room.
+    ///
+    /// # Errors
+    /// As [`Self::send`].
+    pub fn send_all(&mut self, source: usize, mut fragments: &[SourceFragment<'_>]) -> Result<(), FeedError> {
+        while !fragments.is_empty() {
+            let sent = self.send_some(source, fragments)?;
+            fragments = &fragments[sent..];
+            if sent == 0 {
+                self.wait(Duration::from_millis(100))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends as many of the fragments as there is room for, and returns how many.
+    ///
+    /// # Errors
+    /// As [`Self::send`].
+    pub fn send_some(&mut self, source: usize, fragments: &[SourceFragment<'_>]) -> Result<usize, FeedError> {
+        self.exchange()?;
+        self.check(source, fragments)?;
+        if !self.kept[source].is_sent(self.machine.sent(source).0) {
+            // Earlier fragments are sent again first.
+            return Ok(0);
+        }
+        let number = self.compose(source, fragments);
+        if number == 0 {
+            return Ok(0);
+        }
+        let Some(link) = &mut self.link else { return Ok(0) };
+        if !link.send(&self.message) {
+            return Ok(0);
+        }
+        let payload = self.message.len() - FRAGMENTS_HEAD_BYTES - number * FRAGMENT_HEAD_BYTES;
+        let bytes = ByteCount(payload as u64);
+        let first = self.machine.handle_sent(source, number as u64, bytes);
+        if self.options.keep {
+            self.kept[source].push(first, number as u64, bytes, &self.message);
+        }
+        Ok(number)
+    }
+
+    /// Ends a source: it sends nothing more in this run.
+    ///
+    /// # Errors
+    /// If the connection ends for longer than the patience.
+    pub fn end(&mut self, source: usize) -> Result<(), FeedError> {
+        let sent = self.machine.sent(source).0.max(self.kept[source].end());
+        self.machine.handle_end(source, sent);
+        self.exchange()
+    }
+
+    /// Waits until all fragments that were sent are accepted, or the run has ended. Returns whether all are accepted.
+    ///
+    /// # Errors
+    /// If the connection ends for longer than the patience.
+    pub fn drain(&mut self) -> Result<bool, FeedError> {
+        while !self.is_drained() {
+            match self.wait(Duration::from_millis(100)) {
+                Ok(()) if self.phase() == Phase::Ended => break,
+                Ok(()) => {}
+                // What was accepted was said before.
+                Err(FeedError::RunEnded(_)) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(self.is_drained())
+    }
+
+    /// Returns whether all fragments are accepted.
+    fn is_drained(&self) -> bool {
+        (0..self.kept.len()).all(|source| {
+            let (sent, accepted) = self.machine.sent(source);
+            sent == accepted && self.kept[source].is_sent(sent)
+        })
+    }
+
+    /// Sleeps until the readout unit says something, at most for `timeout`, and takes note of it.
+    ///
+    /// # Errors
+    /// If the connection ends for longer than the patience, or the readout unit has refused this program.
+    pub fn wait(&mut self, timeout: Duration) -> Result<(), FeedError> {
+        let timeout = Nanos(u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX));
+        if let Some(link) = &mut self.link {
+            link.wait(if link.is_full() { timeout.min(RING_PAUSE) } else { timeout });
+        }
+        self.exchange()
+    }
+
+    /// Returns the next phase that the run has entered since the last call.
+    pub fn poll_phase(&mut self) -> Option<Phase> {
+        self.phases.pop_front()
+    }
+
+    /// Takes what the readout unit has sent, and sends what is due.
+    fn exchange(&mut self) -> Result<(), FeedError> {
+        match self.take_messages() {
+            Ok(()) => {}
+            Err(FeedError::Closed) => {
+                self.link = None;
+                self.machine.handle_disconnection();
+                self.take_events();
+                self.fail_if_refused()?;
+                if self.phase() == Phase::Ended {
+                    return Err(self.run_ended());
+                }
+                self.reconnections += 1;
+                self.reconnect()?;
+            }
+            Err(error) => return Err(error),
+        }
+        self.take_events();
+        self.fail_if_refused()?;
+        self.send_again();
+        self.send_control();
+        Ok(())
+    }
+
+    fn take_messages(&mut self) -> Result<(), FeedError> {
+        let Some(link) = &mut self.link else { return Err(FeedError::Closed) };
+        while link.take(&mut self.received)? {
+            self.machine.handle_input(FromReadout::read(&self.received)?)?;
+        }
+        Ok(())
+    }
+
+    fn take_events(&mut self) {
+        while let Some(event) = self.machine.poll_event() {
+            match event {
+                ClientEvent::Joined { run, resumed } => {
+                    let before = self.joined_run.replace(run);
+                    match (before == Some(run), resumed) {
+                        (true, true) => {}
+                        // Another session of the readout unit has received nothing.
+                        (true, false) => self.kept.iter_mut().for_each(Kept::renumber),
+                        (false, _) => self.kept.iter_mut().for_each(Kept::clear),
+                    }
+                }
+                ClientEvent::Resume { source, last_event, .. } => {
+                    let index = self.index_of(source);
+                    self.last_events[index] = last_event;
+                }
+                ClientEvent::Accepted { source, fragments } => {
+                    let index = self.index_of(source);
+                    self.kept[index].forget(fragments);
+                }
+                ClientEvent::Phase(phase) => self.phases.push_back(phase),
+                ClientEvent::Refused { refusal, source, text } => {
+                    self.refused = Some((refusal, source, text))
+                }
+            }
+        }
+    }
+
+    /// The machine speaks only of its own sources.
+    fn index_of(&self, source: SourceId) -> usize {
+        self.machine.sources().iter().position(|ours| *ours == source).unwrap_or(0)
+    }
+
+    fn fail_if_refused(&mut self) -> Result<(), FeedError> {
+        match self.refused.take() {
+            Some((Refusal::RunEnded, ..)) => Err(self.run_ended()),
+            Some((refusal, of, text)) => Err(FeedError::Refused { refusal, of, text }),
+            None => Ok(()),
+        }
+    }
+
+    fn run_ended(&self) -> FeedError {
+        FeedError::RunEnded(self.machine.run().unwrap_or(RunNumber(0)))
+    }
+
+    /// Sends messages that the readout unit has not received, as far as there is room.
+    fn send_again(&mut self) {
+        for index in 0..self.kept.len() {
+            while let Some(message) = self.kept[index].unsent(self.machine.sent(index).0) {
+                let room = self.machine.credit(index);
+                let Some(link) = &mut self.link else { return };
+                if message.fragments > room.fragments
+                    || message.bytes > room.bytes
+                    || !link.send(&message.content)
+                {
+                    break;
+                }
+                self.machine.handle_sent(index, message.fragments, message.bytes);
+            }
+        }
+    }
+
+    fn send_control(&mut self) {
+        let Some(link) = &mut self.link else { return };
+        link.flush_unsent();
+        while !link.is_full()
+            && let Some(message) = self.machine.poll_transmit()
+        {
+            link.send_or_keep(message.emit());
+        }
+    }
+
+    /// Connects again, and waits for the answer of the readout unit.
+    fn reconnect(&mut self) -> Result<(), FeedError> {
+        let until = Instant::now() + self.options.patience;
+        loop {
+            match Link::connect(&self.socket) {
+                Ok(link) => {
+                    self.link = Some(link);
+                    self.machine.handle_connection();
+                    self.send_control();
+                    match self.await_welcome() {
+                        // It may have ended between two runs.
+                        Err(FeedError::Closed) if Instant::now() < until => {}
+                        result => return result,
+                    }
+                }
+                Err(source) if Instant::now() >= until || !link::may_come(&source) => {
+                    return Err(FeedError::NotThere { socket: self.socket.clone(), source });
+                }
+                Err(_) => {}
+            }
+            std::thread::sleep(CONNECT_PAUSE);
+        }
+    }
+
+    fn await_welcome(&mut self) -> Result<(), FeedError> {
+        while !self.machine.is_welcomed() {
+            self.take_messages()?;
+            self.take_events();
+            self.fail_if_refused()?;
+            if let Some(link) = self.link.as_mut().filter(|_| !self.machine.is_welcomed()) {
+                link.wait(Nanos::from_millis(100));
+            }
+        }
+        self.take_events();
+        Ok(())
+    }
+
+    fn check(&self, source: usize, fragments: &[SourceFragment<'_>]) -> Result<(), FeedError> {
+        if self.phase() == Phase::Ended {
+            return Err(self.run_ended());
+        }
+        let (most, _) = self.machine.limits();
+        let largest = fragments.iter().map(|fragment| fragment.payload.len() as u64).max().unwrap_or(0);
+        if largest > most.0 {
+            return Err(FeedError::TooLarge { length: ByteCount(largest), most });
+        }
+        if self.machine.has_ended(source) {
+            return Err(FeedError::SourceEnded(self.machine.sources()[source]));
+        }
+        Ok(())
+    }
+
+    /// Writes a message of the first fragments, as many as there is room for. Returns their number.
+    fn compose(&mut self, source: usize, fragments: &[SourceFragment<'_>]) -> usize {
+        let room = self.machine.credit(source);
+        let most = usize::try_from(self.machine.limits().1.0).unwrap_or(usize::MAX);
+        let most = self.link.as_ref().map_or(0, |link| most.min(link.longest()));
+        let message = &mut self.message;
+        message.clear();
+        message.resize(FRAGMENTS_HEAD_BYTES, 0);
+        let (mut number, mut bytes) = (0_usize, 0_u64);
+        for fragment in fragments {
+            let length = fragment.payload.len();
+            bytes += length as u64;
+            let fits = message.len() + FRAGMENT_HEAD_BYTES + length <= most;
+            if !fits || bytes > room.bytes.0 || number as u64 >= room.fragments {
+                break;
+            }
+            let head = FragmentHead {
+                event: fragment.event,
+                time: fragment.time,
+                // At most the longest message.
+                length: length as u32,
+                checksum: self.options.checksum.then(|| crc32c(fragment.payload)),
+            };
+            message.extend_from_slice(&head.emit());
+            message.extend_from_slice(fragment.payload);
+            number += 1;
+        }
+        let head = FragmentsHead {
+            source: self.machine.sources()[source],
+            count: number as u32,
+            first: self.machine.sent(source).0,
+        };
+        let length = message.len() as u32;
+        message[..FRAGMENTS_HEAD_BYTES].copy_from_slice(&head.emit(length));
+        number
+    }
+}

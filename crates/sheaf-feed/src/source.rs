@@ -1,0 +1,98 @@
+//! The sources that the thread of a readout unit polls.
+
+use crate::feed::Feed;
+use sheaf_buffer::Memory;
+use sheaf_source::{Batch, BatchEnd, Source, SourceEvent, SourcePoll, SourceStats};
+use sheaf_wire::feed::Phase;
+use sheaf_wire::{Fragment, SourceId, Timestamp};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A source that a program of the user feeds.
+#[derive(Debug)]
+pub(crate) struct FedSource<M: Memory> {
+    id: SourceId,
+    index: usize,
+    /// Shared with the other sources of the readout unit, which are on the same thread: never contended.
+    feed: Arc<Mutex<Feed<M>>>,
+}
+
+impl<M: Memory> FedSource<M> {
+    pub(crate) fn new(id: SourceId, index: usize, feed: Arc<Mutex<Feed<M>>>) -> Self {
+        Self { id, index, feed }
+    }
+
+    fn feed(&self) -> MutexGuard<'_, Feed<M>> {
+        self.feed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<M: Memory> Source for FedSource<M> {
+    fn id(&self) -> SourceId {
+        self.id
+    }
+
+    fn poll(&mut self, now: Timestamp) -> SourcePoll {
+        let mut batch = Batch::default();
+        let end = self.poll_batch(now, 1, &mut batch);
+        match (batch.fragments.pop(), end) {
+            (Some(fragment), _) => {
+                let from = fragment.payload.offset as usize;
+                let payload = batch.payload.slice(from..from + fragment.payload.length as usize);
+                let Fragment { event, source, time, checksum, processed, .. } = fragment;
+                SourcePoll::Fragment(Fragment { event, source, time, checksum, processed, payload })
+            }
+            (None, BatchEnd::Ended) => SourcePoll::Ended,
+            (None, _) => SourcePoll::Idle,
+        }
+    }
+
+    fn poll_batch(&mut self, now: Timestamp, most: usize, batch: &mut Batch) -> BatchEnd {
+        let mut feed = self.feed();
+        feed.work(now);
+        if feed.queue(self.index).take(most, batch) {
+            BatchEnd::More
+        } else if feed.has_ended(self.id) {
+            BatchEnd::Ended
+        } else if feed.queue(self.index).lacks_memory() {
+            BatchEnd::OutOfMemory
+        } else {
+            BatchEnd::Idle
+        }
+    }
+
+    /// A client has room for a limited amount, and waits.
+    fn keeps_data(&self) -> bool {
+        true
+    }
+
+    fn is_ready(&mut self) -> bool {
+        self.feed().is_ready()
+    }
+
+    fn start(&mut self) {
+        // All sources of the unit start together; the first tells the clients.
+        self.feed().start();
+    }
+
+    fn handle_accepted(&mut self, fragments: usize) {
+        if fragments > 0 {
+            self.feed().handle_accepted(self.index, fragments);
+        }
+    }
+
+    fn poll_event(&mut self) -> Option<SourceEvent> {
+        self.feed().queue(self.index).poll_event()
+    }
+
+    fn prepare_to_sleep(&mut self) -> bool {
+        self.feed().prepare_to_sleep()
+    }
+
+    fn stop(&mut self) {
+        self.feed().enter(Phase::Ended);
+    }
+
+    fn stats(&self) -> SourceStats {
+        self.feed().queue(self.index).stats().clone()
+    }
+}

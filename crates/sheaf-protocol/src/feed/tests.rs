@@ -1,0 +1,343 @@
+//! A client and a server over connections that end at any moment.
+
+use super::*;
+use proptest::prelude::*;
+use sheaf_wire::feed::{FragmentsHead, FromClient, FromReadout, Hello, Phase, Refusal};
+use sheaf_wire::{ByteCount, EventId, RunNumber, SessionId, SourceId};
+use std::collections::VecDeque;
+
+const SOURCES: [SourceId; 2] = [SourceId(4), SourceId(9)];
+const WINDOW: u64 = 8;
+/// Every fragment of the tests has as many bytes.
+const EACH: u64 = 100;
+
+fn server() -> Server {
+    let config = ServerConfig {
+        sources: SOURCES.to_vec(),
+        window_fragments: WINDOW,
+        window: ByteCount(6 * EACH),
+        max_fragment: ByteCount(EACH),
+        max_message: ByteCount(1 << 16),
+        max_clients: 3,
+    };
+    Server::new(config, RunNumber(7), SessionId(1))
+}
+
+fn hello(sources: &[SourceId]) -> Hello {
+    Hello { sources: sources.to_vec(), name: "board".into() }
+}
+
+/// Message on its way from a client to the server.
+#[derive(Clone, Debug)]
+enum Sent {
+    Control(FromClient),
+    /// Fragments by their values; the sequence number is in the head.
+    Fragments(FragmentsHead, Vec<u64>),
+}
+
+/// A client that keeps its fragments until they are accepted, a server, and at most one connection between them.
+struct Pair {
+    server: Server,
+    client: Client,
+    connection: Option<ClientId>,
+    connections: u64,
+    up: VecDeque<Sent>,
+    down: VecDeque<FromReadout>,
+    /// For each source: fragments that may have to be sent again, with their sequence numbers.
+    kept: [VecDeque<(u64, u64)>; 2],
+    /// For each source: number of fragments made, which is the value of the next.
+    made: [u64; 2],
+    received: [VecDeque<u64>; 2],
+    accepted: [Vec<u64>; 2],
+    ended: [bool; 2],
+}
+
+impl Pair {
+    fn new() -> Self {
+        Self {
+            server: server(),
+            client: Client::new(hello(&SOURCES)),
+            connection: None,
+            connections: 0,
+            up: VecDeque::new(),
+            down: VecDeque::new(),
+            kept: Default::default(),
+            made: [0; 2],
+            received: Default::default(),
+            accepted: Default::default(),
+            ended: [false; 2],
+        }
+    }
+
+    fn connect(&mut self) {
+        if self.connection.is_none() {
+            self.connections += 1;
+            let id = ClientId(self.connections);
+            self.connection = Some(id);
+            self.server.handle_connection(id);
+            self.client.handle_connection();
+        }
+    }
+
+    /// Ends the connection after the server has had `arrived` of the messages on their way.
+    fn cut(&mut self, arrived: usize) {
+        for _ in 0..arrived {
+            self.deliver();
+        }
+        let Some(id) = self.connection.take() else { return };
+        self.server.handle_disconnection(id);
+        self.client.handle_disconnection();
+        self.up.clear();
+        self.down.clear();
+    }
+
+    /// Sends what was kept and not received, then new fragments, as far as there is room.
+    fn send(&mut self, source: usize, new: u64) {
+        let (mut next, _) = self.client.sent(source);
+        let mut values = Vec::new();
+        let first = next;
+        let room = |client: &Client, number: u64| {
+            let room = client.credit(source);
+            room.fragments > number && room.bytes.0 >= (number + 1) * EACH
+        };
+        for (sequence, value) in &self.kept[source] {
+            if *sequence == next && room(&self.client, values.len() as u64) {
+                values.push(*value);
+                next += 1;
+            }
+        }
+        let all_again = self.kept[source].back().is_none_or(|(last, _)| *last < next);
+        for _ in 0..if all_again { new } else { 0 } {
+            if room(&self.client, values.len() as u64) {
+                values.push(self.made[source]);
+                self.kept[source].push_back((next, self.made[source]));
+                self.made[source] += 1;
+                next += 1;
+            }
+        }
+        if !values.is_empty() {
+            let count = values.len() as u64;
+            assert_eq!(self.client.handle_sent(source, count, ByteCount(count * EACH)), first);
+            let head = FragmentsHead { source: SOURCES[source], count: values.len() as u32, first };
+            self.up.push_back(Sent::Fragments(head, values));
+        }
+    }
+
+    fn deliver(&mut self) {
+        let (Some(id), Some(sent)) = (self.connection, self.up.pop_front()) else { return };
+        match sent {
+            Sent::Control(message) => self.server.handle_input(id, message),
+            Sent::Fragments(head, values) => {
+                let admission = self.server.admit(id, &head).expect("a client keeps the rules");
+                let source = SOURCES.iter().position(|source| *source == head.source).expect("one of them");
+                let new = &values[admission.repeated as usize..];
+                let bytes = ByteCount(new.len() as u64 * EACH);
+                assert!(bytes <= admission.room);
+                if let Some(last) = new.last() {
+                    self.server.handle_received(head.source, new.len() as u64, bytes, EventId(*last));
+                }
+                self.received[source].extend(new);
+            }
+        }
+    }
+
+    fn accept(&mut self, source: usize, most: usize) {
+        for _ in 0..most {
+            let Some(value) = self.received[source].pop_front() else { return };
+            self.accepted[source].push(value);
+            self.server.handle_accepted(SOURCES[source], 1, ByteCount(EACH));
+        }
+    }
+
+    fn exchange(&mut self) {
+        let Some(id) = self.connection else { return };
+        self.down.extend(std::iter::from_fn(|| self.server.poll_transmit(id)));
+        while let Some(message) = self.down.pop_front() {
+            self.client.handle_input(message).expect("the server keeps the rules");
+        }
+        while let Some(event) = self.client.poll_event() {
+            match event {
+                ClientEvent::Accepted { source, fragments } => {
+                    let source = SOURCES.iter().position(|ours| *ours == source).expect("one of them");
+                    self.kept[source].retain(|(sequence, _)| *sequence >= fragments);
+                }
+                ClientEvent::Refused { refusal, .. } => panic!("refused: {refusal}"),
+                ClientEvent::Joined { .. } | ClientEvent::Resume { .. } | ClientEvent::Phase(_) => {}
+            }
+        }
+        while let Some(message) = self.client.poll_transmit() {
+            self.up.push_back(Sent::Control(message));
+        }
+        while let Some(event) = self.server.poll_event() {
+            match event {
+                ServerEvent::Ended(source) => {
+                    self.ended[SOURCES.iter().position(|ours| *ours == source).expect("one of them")] = true;
+                }
+                ServerEvent::Refused { refusal, .. } => panic!("refused: {refusal}"),
+                ServerEvent::Joined { .. } | ServerEvent::Gone(_) | ServerEvent::Declined { .. } => {}
+            }
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Connect,
+    Cut(usize),
+    Send(usize, u64),
+    Deliver,
+    Accept(usize, usize),
+    Exchange,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        2 => Just(Step::Connect),
+        1 => (0..4_usize).prop_map(Step::Cut),
+        6 => (0..2_usize, 1..6_u64).prop_map(|(source, new)| Step::Send(source, new)),
+        6 => Just(Step::Deliver),
+        4 => (0..2_usize, 1..5_usize).prop_map(|(source, most)| Step::Accept(source, most)),
+        6 => Just(Step::Exchange),
+    ]
+}
+
+proptest! {
+    /// Whatever connection ends when: each fragment is accepted once and in order, and never are more outstanding than granted.
+    #[test]
+    fn a_client_that_keeps_its_fragments_loses_and_doubles_none(
+        steps in prop::collection::vec(step(), 1..200), start_at in 0..50_usize,
+    ) {
+        let mut pair = Pair::new();
+        for (index, step) in steps.into_iter().enumerate() {
+            if index == start_at {
+                pair.server.handle_phase(Phase::Running);
+            }
+            match step {
+                Step::Connect => pair.connect(),
+                Step::Cut(arrived) => pair.cut(arrived),
+                Step::Send(source, new) => pair.send(source, new),
+                Step::Deliver => pair.deliver(),
+                Step::Accept(source, most) => pair.accept(source, most),
+                Step::Exchange => pair.exchange(),
+            }
+            for source in 0..2 {
+                prop_assert!(pair.received[source].len() as u64 <= WINDOW);
+            }
+        }
+        pair.server.handle_phase(Phase::Running);
+        pair.connect();
+        let mut rounds = 0;
+        while pair.ended != [true; 2] {
+            pair.exchange();
+            for source in 0..2 {
+                let (sent, _) = pair.client.sent(source);
+                if pair.kept[source].back().is_none_or(|(last, _)| *last < sent) && pair.client.is_welcomed() {
+                    pair.client.handle_end(source, sent);
+                }
+                pair.send(source, 0);
+            }
+            while !pair.up.is_empty() {
+                pair.deliver();
+            }
+            pair.accept(0, 3);
+            pair.accept(1, 3);
+            rounds += 1;
+            prop_assert!(rounds < 1000, "it comes to an end");
+        }
+        pair.accept(0, 1000);
+        pair.accept(1, 1000);
+        pair.exchange();
+        for source in 0..2 {
+            prop_assert_eq!(&pair.accepted[source], &(0..pair.made[source]).collect::<Vec<_>>());
+            prop_assert!(pair.kept[source].is_empty(), "the client knows that all are accepted");
+        }
+    }
+}
+
+/// A server in a run, with one client that has joined.
+fn joined(sources: &[SourceId]) -> (Server, ClientId) {
+    let (mut server, client) = (server(), ClientId(1));
+    server.handle_phase(Phase::Running);
+    server.handle_connection(client);
+    server.handle_input(client, FromClient::Hello(hello(sources)));
+    assert!(matches!(server.poll_transmit(client), Some(FromReadout::Welcome(_))));
+    assert!(matches!(server.poll_event(), Some(ServerEvent::Joined { .. })));
+    (server, client)
+}
+
+fn head(source: u32, count: u32, first: u64) -> FragmentsHead {
+    FragmentsHead { source: SourceId(source), count, first }
+}
+
+#[test]
+fn a_client_that_breaks_a_rule_is_refused_by_name_and_frees_its_sources() {
+    for (message, refusal) in [
+        (head(5, 1, 0), Refusal::UnknownSource),
+        (head(9, 1, 0), Refusal::UnknownSource),
+        (head(4, 1, 1), Refusal::SequenceGap),
+        (head(4, WINDOW as u32 + 1, 0), Refusal::OverCredit),
+    ] {
+        let (mut server, client) = joined(&SOURCES[..1]);
+        assert_eq!(server.admit(client, &message), Err(refusal));
+        assert_eq!(server.poll_event(), Some(ServerEvent::Gone(SOURCES[0])));
+        assert!(
+            matches!(server.poll_event(), Some(ServerEvent::Refused { refusal: it, .. }) if it == refusal)
+        );
+        let last = server.poll_transmit(client);
+        assert!(matches!(last, Some(FromReadout::Refused { refusal: it, .. }) if it == refusal));
+        assert_eq!(server.poll_transmit(client), None, "nothing follows");
+        // Another takes its place.
+        server.handle_connection(ClientId(2));
+        server.handle_input(ClientId(2), FromClient::Hello(hello(&SOURCES)));
+        assert!(server.has_joined(ClientId(2)));
+    }
+}
+
+#[test]
+fn a_source_has_one_client_and_the_second_is_refused() {
+    let (mut server, client) = joined(&SOURCES[..1]);
+    server.handle_connection(ClientId(2));
+    server.handle_input(ClientId(2), FromClient::Hello(hello(&SOURCES)));
+    let Some(FromReadout::Refused { refusal, source, .. }) = server.poll_transmit(ClientId(2)) else {
+        panic!("refused")
+    };
+    assert_eq!((refusal, source), (Refusal::SourceTaken, Some(SOURCES[0])));
+    assert!(server.has_joined(client), "the first stays");
+    server.handle_disconnection(client);
+    server.handle_connection(ClientId(3));
+    server.handle_input(ClientId(3), FromClient::Hello(hello(&SOURCES)));
+    assert!(server.has_joined(ClientId(3)));
+    assert_eq!(server.absent(|_| false).next(), None);
+}
+
+#[test]
+fn nothing_is_granted_before_the_run_or_after_its_end() {
+    let mut server = server();
+    server.handle_connection(ClientId(1));
+    server.handle_input(ClientId(1), FromClient::Hello(hello(&SOURCES)));
+    let Some(FromReadout::Welcome(welcome)) = server.poll_transmit(ClientId(1)) else { panic!("a welcome") };
+    assert!(welcome.sources.iter().all(|progress| progress.fragments_limit == 0));
+    assert_eq!(server.poll_transmit(ClientId(1)), None);
+    server.handle_phase(Phase::Running);
+    assert_eq!(server.poll_transmit(ClientId(1)), Some(FromReadout::Phase(Phase::Running)));
+    let Some(FromReadout::Progress(all)) = server.poll_transmit(ClientId(1)) else { panic!("room") };
+    assert!(all.iter().all(|progress| progress.fragments_limit == WINDOW) && all.len() == 2);
+    server.handle_phase(Phase::Ended);
+    assert_eq!(server.poll_transmit(ClientId(1)), Some(FromReadout::Phase(Phase::Ended)));
+    server.handle_connection(ClientId(2));
+    let last = server.poll_transmit(ClientId(2));
+    assert!(matches!(last, Some(FromReadout::Refused { refusal: Refusal::RunEnded, .. })));
+}
+
+#[test]
+fn a_crowd_is_refused_and_a_second_hello_too() {
+    let (mut server, client) = joined(&SOURCES[..1]);
+    for id in 2..=4 {
+        server.handle_connection(ClientId(id));
+    }
+    let last = server.poll_transmit(ClientId(4));
+    assert!(matches!(last, Some(FromReadout::Refused { refusal: Refusal::Full, .. })));
+    server.handle_input(client, FromClient::Hello(hello(&SOURCES[1..])));
+    let last = server.poll_transmit(client);
+    assert!(matches!(last, Some(FromReadout::Refused { refusal: Refusal::InvalidMessage, .. })));
+}

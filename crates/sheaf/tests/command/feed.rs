@@ -1,0 +1,133 @@
+//! `[source] kind = "feed"`: programs of the user give the fragments.
+
+use crate::child::{Place, wait_until};
+use crate::output::{dump, field, number};
+use sheaf_feed::client::SourceFragment;
+use sheaf_feed::{ClientOptions, FeedError, SourceClient};
+use sheaf_wire::{EventId, SourceId, Timestamp};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Minutes: a machine that does much else makes a test slow, never red.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+fn connect(place: &Place, readout: u32, sources: &[u32]) -> SourceClient {
+    try_connect(place.join(&format!("runs/ru{readout}.feed")), sources).expect("the run accepts programs")
+}
+
+fn try_connect(socket: PathBuf, sources: &[u32]) -> Result<SourceClient, FeedError> {
+    let options = ClientOptions {
+        sources: sources.iter().map(|source| SourceId(*source)).collect(),
+        name: format!("board {}", sources[0]),
+        checksum: true,
+        keep: true,
+        patience: PATIENCE,
+    };
+    SourceClient::connect(&socket, options)
+}
+
+fn payload(source: usize, event: u64) -> Vec<u8> {
+    let length = (event * 37 + source as u64 * 101) % 3_000;
+    (0..length).map(|at| (at + event + source as u64) as u8).collect()
+}
+
+fn send(client: &mut SourceClient, index: usize, source: usize, event: u64) {
+    let payload = payload(source, event);
+    let fragment =
+        SourceFragment { event: EventId(event), time: Timestamp(event * 1_000), payload: &payload };
+    client.send(index, fragment).expect("the run takes fragments");
+}
+
+const RUN: &str = "[source]\nkind = \"feed\"\ncount = 4\n[readout]\ncount = 2\n[builder]\ncount = 2\n";
+
+#[test]
+fn programs_feed_a_run_byte_for_byte_and_one_dies_and_comes_back() {
+    const EVENTS: u64 = 3_000;
+    for flags in ["", "--processes"] {
+        let place = Place::new();
+        place.file("run.toml", RUN);
+        let run = place.start(&format!("run run.toml --json {flags}"));
+        std::thread::scope(|scope| {
+            // Readout unit 0 has sources 0 and 1 of one program; unit 1 has sources 2 and 3 of one each.
+            scope.spawn(|| {
+                let mut both = connect(&place, 0, &[0, 1]);
+                assert!(both.wait_for_start(None).expect("connected"));
+                for event in 0..EVENTS {
+                    send(&mut both, 0, 0, event);
+                    send(&mut both, 1, 1, event);
+                }
+                both.end(0).expect("connected");
+                both.end(1).expect("connected");
+                assert!(both.drain().expect("connected"));
+            });
+            scope.spawn(|| {
+                let mut next = 0;
+                for life in 1..=5 {
+                    let mut board = connect(&place, 1, &[2]);
+                    assert_eq!(board.last_event(0).map_or(0, |event| event.0 + 1), next, "where it stopped");
+                    assert!(board.wait_for_start(None).expect("connected"));
+                    while next < EVENTS * life / 5 {
+                        send(&mut board, 0, 2, next);
+                        next += 1;
+                    }
+                    if life == 5 {
+                        board.end(0).expect("connected");
+                        assert!(board.drain().expect("connected"));
+                    }
+                }
+            });
+            scope.spawn(|| {
+                let mut board = connect(&place, 1, &[3]);
+                assert!(board.wait_for_start(None).expect("connected"));
+                (0..EVENTS).for_each(|event| send(&mut board, 0, 3, event));
+                board.end(0).expect("connected");
+                assert!(board.drain().expect("connected"));
+            });
+        });
+        let summary = run.end().exits(0).json();
+        assert_eq!(number(&summary, "ledger.stored"), EVENTS, "{flags}");
+        assert_eq!(field(&summary, "ledger.balanced"), true);
+        let lines = dump(&place.join("runs/run000001"));
+        assert_eq!(lines.len() as u64, 4 * EVENTS);
+        for line in lines {
+            assert_eq!(line.bytes, payload(line.source as usize, line.event).len() as u64);
+            assert_eq!(line.crc32, crc32(&payload(line.source as usize, line.event)));
+        }
+    }
+}
+
+#[test]
+fn a_program_declines_the_start_and_says_why() {
+    let place = Place::new();
+    place.file("run.toml", RUN);
+    let run = place.start("run run.toml");
+    let mut board = connect(&place, 0, &[1]);
+    board.decline("the high voltage is off").expect("connected");
+    run.end().exits(1).says(&[
+        "board 1 declines the start of the run: the high voltage is off",
+        "a program that feeds ru0 declined",
+    ]);
+}
+
+#[test]
+fn a_second_program_for_a_source_is_refused_and_ctrl_c_ends_a_run_that_waits() {
+    let place = Place::new();
+    place.file("run.toml", RUN);
+    let run = place.start("run run.toml --json");
+    let _first = connect(&place, 0, &[0]);
+    let second = try_connect(place.join("runs/ru0.feed"), &[0]).expect_err("it has a program");
+    assert!(second.to_string().contains("another client feeds the source"), "{second}");
+    let elsewhere = try_connect(place.join("runs/ru0.feed"), &[2]).expect_err("ru1 reads it");
+    assert!(elsewhere.to_string().contains("does not read the source"), "{elsewhere}");
+    wait_until("it waits", || place.join("runs/run000001").exists());
+    run.signal("INT");
+    run.end();
+    assert!(!place.join("runs/ru0.feed").exists(), "a run that has ended has no sockets");
+}
+
+/// CRC-32 as in `sheaf dump`.
+fn crc32(bytes: &[u8]) -> u32 {
+    let mut crc = flate2::Crc::new();
+    crc.update(bytes);
+    crc.sum()
+}
