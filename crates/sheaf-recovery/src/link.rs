@@ -476,6 +476,9 @@ impl<M, A> Link<M, A> {
         for rail in self.sending.handle_timeout(now, &mut self.counts) {
             self.meeting.ask(rail, now);
         }
+        if self.ask_silent_at().is_some_and(|at| at <= now) {
+            self.sending.ping();
+        }
         if now.since(self.sent_at) >= self.keep_alive() {
             self.receiving.report_within(now, Nanos::ZERO);
         }
@@ -493,6 +496,13 @@ impl<M, A> Link<M, A> {
     /// Returns the time of silence after which a sign of life is sent to the peer.
     fn keep_alive(&self) -> Nanos {
         Nanos(self.settings.dead_peer.0 / 8)
+    }
+
+    /// Returns the time at which a silent peer is asked for a sign of life. The question is a datagram of data, and so is
+    /// repeated until it is answered: of the few signs of life of an idle link, all may be lost by chance.
+    fn ask_silent_at(&self) -> Option<Timestamp> {
+        let silence = Nanos(2 * self.keep_alive().0);
+        self.sending.may_ping().then(|| self.heard_at + silence)
     }
 
     /// Sets the earliest time of the next question to the peer. A question is as long as the largest datagram, and many
@@ -601,6 +611,7 @@ impl<M, A> Link<M, A> {
             at(self.sending.poll_timeout(), Why::Retransmit),
             at(closing, Why::Farewell),
             at(Some(self.sent_at + self.keep_alive()), Why::KeepAlive),
+            at(self.ask_silent_at(), Why::KeepAlive),
             at(Some(self.heard_at + self.settings.dead_peer), Why::PeerSilent),
         ];
         others.into_iter().fold(meet, Deadline::earliest)

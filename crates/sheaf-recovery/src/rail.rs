@@ -11,7 +11,8 @@ const OVERTAKEN: u64 = 3;
 const FIRST_ROUND_TRIP: Nanos = Nanos::from_millis(10);
 
 /// A pause between probes is doubled with each, but not beyond this, unless round trips take that long: a network that loses
-/// most of everything is still probed often enough to go on.
+/// most of everything is still probed often enough to go on. With a loss of 70 % each way, 9 % of the probes are answered. Of
+/// the 200 probes in the 20 s after which a peer counts as dead, all fail once in 150 million times.
 const LONGEST_PAUSE: Nanos = Nanos::from_millis(100);
 
 /// A part of a message, in a datagram or to be sent again.
@@ -40,6 +41,15 @@ struct Sent {
 pub(super) enum Ending {
     Received,
     GivenUp,
+}
+
+/// Datagrams of a rail that a report has ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Settled {
+    /// Number of datagrams given up.
+    pub(super) given_up: u64,
+    /// Age of the youngest datagram that was received, without the time for which the report waited.
+    pub(super) age: Option<Nanos>,
 }
 
 /// One rail, as the sender sees it.
@@ -135,8 +145,7 @@ impl Rail {
     }
 
     /// Applies the peer's report about this rail: all numbers below `end` arrived, except those for which `is_missing`
-    /// returns true. Calls `ended` for each piece of each datagram that ends by the report. Returns the number of
-    /// datagrams given up.
+    /// returns true. Calls `ended` for each piece of each datagram that ends by the report.
     pub(super) fn settle(
         &mut self,
         now: Timestamp,
@@ -144,8 +153,8 @@ impl Rail {
         waited: Nanos,
         mut is_missing: impl FnMut(u64) -> bool,
         mut ended: impl FnMut(Ending, Piece),
-    ) -> u64 {
-        let (mut given_up, mut progress, mut youngest) = (0, false, None);
+    ) -> Settled {
+        let (mut given_up, mut youngest) = (0, None);
         let patience = self.overtaking();
         self.reported = self.reported.max(end);
         let mut piece = 0;
@@ -158,7 +167,6 @@ impl Rail {
             }
             let number = self.first + place as u64;
             let ending = if !is_missing(number) {
-                progress = true;
                 youngest = Some(sent.at);
                 Ending::Received
             } else if number + OVERTAKEN < end || now.since(sent.at) > patience {
@@ -172,15 +180,13 @@ impl Rail {
             self.flying -= 1;
             self.pieces.range(of_it).for_each(|piece| ended(ending, *piece));
         }
-        if let Some(at) = youngest {
-            self.measure(Nanos(now.since(at).0.saturating_sub(waited.0)));
-        }
-        if progress {
+        if youngest.is_some() {
             self.progress_at = now;
             self.probes = 0;
         }
         self.forget();
-        given_up
+        let age = youngest.map(|at| Nanos(now.since(at).0.saturating_sub(waited.0)));
+        Settled { given_up, age }
     }
 
     /// Returns the time by which a datagram may arrive after a later one.
@@ -231,7 +237,8 @@ impl Rail {
         }
     }
 
-    fn measure(&mut self, sample: Nanos) {
+    /// Takes a measured round trip into account.
+    pub(super) fn measure(&mut self, sample: Nanos) {
         let off = sample.0.abs_diff(self.round_trip.0);
         self.variation = Nanos((3 * self.variation.0 + off) / 4);
         self.round_trip = Nanos((7 * self.round_trip.0 + sample.0) / 8);

@@ -6,7 +6,7 @@ use sheaf_wire::datagram::{
     self, Greeting, HEAD_BYTES, Head, Key, Kind, LEAST_DATAGRAM_BYTES, MAX_HEADS_BYTES, PART_BYTES, Part,
     RailReport, Report,
 };
-use sheaf_wire::{ByteCount, Timestamp};
+use sheaf_wire::{ByteCount, Nanos, Timestamp};
 use std::collections::VecDeque;
 
 /// A message is not cut for less than this, if it would fit whole into the next datagram.
@@ -279,6 +279,7 @@ impl<M> Sending<M> {
             return false;
         }
         self.granted = self.granted.max(report.granted);
+        let mut round_trip: Option<(Nanos, usize)> = None;
         for said in &report.rails {
             let Self { rails, messages, first, again, again_bytes, live, held, .. } = self;
             let rail = &mut rails[usize::from(said.rail)];
@@ -294,25 +295,32 @@ impl<M> Sending<M> {
                 }
                 gap.is_some_and(|(first, _)| first <= number)
             };
-            counts.datagrams_lost +=
-                rail.settle(now, end, report.waited, is_missing, |ending, piece| match ending {
-                    Ending::GivenUp => {
-                        *again_bytes += u64::from(piece.bytes);
-                        again.push_back(piece);
+            let settled = rail.settle(now, end, report.waited, is_missing, |ending, piece| match ending {
+                Ending::GivenUp => {
+                    *again_bytes += u64::from(piece.bytes);
+                    again.push_back(piece);
+                }
+                Ending::Received => {
+                    let entry = &mut messages[(piece.message - *first) as usize];
+                    entry.open -= 1;
+                    if entry.open == 0
+                        && entry.is_cut()
+                        && let Some(message) = entry.message.take()
+                    {
+                        *live -= 1;
+                        *held -= u64::from(entry.total);
+                        done(message);
                     }
-                    Ending::Received => {
-                        let entry = &mut messages[(piece.message - *first) as usize];
-                        entry.open -= 1;
-                        if entry.open == 0
-                            && entry.is_cut()
-                            && let Some(message) = entry.message.take()
-                        {
-                            *live -= 1;
-                            *held -= u64::from(entry.total);
-                            done(message);
-                        }
-                    }
-                });
+                }
+            });
+            counts.datagrams_lost += settled.given_up;
+            let measured = settled.age.map(|age| (age, usize::from(said.rail)));
+            round_trip = round_trip.into_iter().chain(measured).min();
+        }
+        // The report waited since the youngest datagram of all rails arrived. Those of other rails arrived earlier: with
+        // lost reports, seconds earlier.
+        if let Some((age, rail)) = round_trip {
+            self.rails[rail].measure(age);
         }
         while self.messages.front().is_some_and(|entry| entry.message.is_none()) {
             self.messages.pop_front();
@@ -400,6 +408,12 @@ impl<M> Sending<M> {
         if let Some(rail) = self.rails.iter_mut().find(|rail| rail.is_proven) {
             rail.ping = true;
         }
+    }
+
+    /// Returns whether a ping would ask the peer something: it is reached, and was not asked yet.
+    pub(super) fn may_ping(&self) -> bool {
+        let is_reached = self.rails.iter().any(|rail| rail.is_proven && rail.has_room());
+        is_reached && self.rails.iter().all(|rail| rail.is_idle() && !rail.ping)
     }
 
     /// Returns whether a rail is to be asked for a report now.

@@ -26,22 +26,13 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(sheaf_wire::property_cases!(24))]
 
     #[test]
     fn every_message_arrives_once_and_as_it_was_sent(
         seed in any::<u64>(), faults in faults(), rails in 1..4_usize, count in 1..150_u64, cuts: bool,
     ) {
-        let mut world = World::met(seed, Settings { rails, ..small() }, faults);
-        world.cuts = cuts;
-        world.carry(0, &messages(seed, count, 16_000));
-        world.carry(1, &messages(seed ^ 1, count / 2, 16_000));
-        let most = world.settings.window.0 as usize;
-        for end in &world.ends {
-            prop_assert!(end.most_held <= most, "{} bytes were held, {most} granted", end.most_held);
-            prop_assert_eq!(end.link.unfinished(), 0);
-        }
-        prop_assert_eq!(world.ends[0].done as u64, count);
+        carry_all(World::met(seed, Settings { rails, ..small() }, faults), seed, count, cuts);
     }
 
     #[test]
@@ -61,6 +52,39 @@ proptest! {
             prop_assert_eq!(before.datagrams_sent, after.datagrams_sent);
             prop_assert_eq!(before.reports_sent, after.reports_sent, "an idle link is silent");
         }
+    }
+}
+
+/// Sends `count` messages one way and half as many the other way.
+fn carry_all(mut world: World, seed: u64, count: u64, cuts: bool) {
+    world.cuts = cuts;
+    world.carry(0, &messages(seed, count, 16_000));
+    world.carry(1, &messages(seed ^ 1, count / 2, 16_000));
+    let most = world.settings.window.0 as usize;
+    for end in &world.ends {
+        assert!(end.most_held <= most, "{} bytes were held, {most} granted", end.most_held);
+        assert_eq!(end.link.unfinished(), 0);
+    }
+    assert_eq!(world.ends[0].done as u64, count);
+}
+
+/// Two datagrams of three are lost.
+#[test]
+fn three_rails_that_lose_most_of_everything_stay_up() {
+    let faults = Faults { loss: 659, duplicate: 233, reorder: 24, damage: 43, ..Faults::default() };
+    let (seed, settings) = (4_533_990_834_599_636_573, Settings { rails: 3, ..small() });
+    carry_all(World::met(seed, settings, faults), seed, 147, false);
+}
+
+/// Eight signs of life in 20 s, of which each arrives with a probability of 0.3, are all lost once in 17 times.
+#[test]
+fn an_idle_link_that_loses_most_of_everything_stays_up() {
+    for rails in 1..=3 {
+        let settings = Settings { rails, ..small() };
+        let mut world = World::met(rails as u64, settings, Faults { loss: 700, ..Faults::default() });
+        world.pass(Nanos::from_secs(20_000));
+        let counts = world.counts();
+        assert!(counts.iter().all(|end| end.links_down == 0), "{counts:?}");
     }
 }
 
