@@ -7,8 +7,8 @@ use sheaf_protocol::Transmit;
 use sheaf_protocol::liveness::LinkStatus;
 use sheaf_shaping::{Lanes, ShaperConfig};
 use sheaf_transport::{DownReason, Endpoint, Event, Frame, LinkStats, Refusal, SendError, TimeSlots};
-use sheaf_wire::message::{Body, DecodeError, Message, PayloadSource};
-use sheaf_wire::{ByteCount, NodeId, Payload, Role, Span, Timestamp};
+use sheaf_wire::message::{Body, DecodeError, Header, Message, PayloadSource};
+use sheaf_wire::{ByteCount, NodeId, Payload, Role, SessionId, Span, Timestamp};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
 use std::mem::{Discriminant, discriminant};
@@ -52,26 +52,59 @@ pub struct OutboxStats {
 #[derive(Default)]
 struct Backlog {
     frames: VecDeque<(Kind, Frame)>,
-    /// Highest sequence number of a kept frame. Repeated messages have no higher one.
+    /// Highest sequence number of the frames that wait. Repeated messages have no higher one.
     highest: u64,
 }
 
-/// Messages that a waiting frame makes superfluous.
+/// Messages of which one makes another superfluous that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// The message of a channel with this number, which may be sent again.
-    Numbered(u64),
+    /// A message of a channel, which may be sent again.
+    Numbered(Channel, u64),
     /// An acknowledgement alone.
     Acknowledgement,
+    /// The end of this session of the receiver: whatever waits for it is in vain.
+    Fence(SessionId),
     Other,
+}
+
+/// A channel between two sessions, each with numbers of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Channel {
+    sender: SessionId,
+    /// The receiver's session; 0 until its first message.
+    receiver: SessionId,
+}
+
+impl Channel {
+    fn of(header: &Header) -> Self {
+        Self { sender: header.session, receiver: header.acknowledged_session }
+    }
+
+    /// Returns whether a message of `self` with the number of one of `earlier` is its repetition.
+    fn repeats(self, earlier: Self) -> bool {
+        let is_same = earlier.receiver == self.receiver || earlier.receiver == SessionId(0);
+        earlier.sender == self.sender && is_same
+    }
 }
 
 impl Kind {
     fn of<P>(message: &Message<P>) -> Self {
         match (message.header.sequence, &message.body) {
             (0, Body::Acknowledge) => Self::Acknowledgement,
+            (0, Body::Fence(session)) => Self::Fence(*session),
             (0, _) => Self::Other,
-            (sequence, _) => Self::Numbered(sequence),
+            (sequence, _) => Self::Numbered(Channel::of(&message.header), sequence),
+        }
+    }
+
+    /// Returns whether a message of this kind replaces one of kind `earlier` that waits.
+    fn replaces(self, earlier: Self) -> bool {
+        match (self, earlier) {
+            (Self::Numbered(channel, number), Self::Numbered(before, same)) => {
+                number == same && channel.repeats(before)
+            }
+            _ => self == earlier,
         }
     }
 }
@@ -161,7 +194,8 @@ impl Outbox {
     ///
     /// An acknowledgement replaces one at the end of the backlog, since each is cumulative. A repeated message replaces
     /// an earlier copy that still waits. Otherwise the repetitions of a node would fill the link of a slow peer, and
-    /// important messages would wait behind them.
+    /// important messages would wait behind them. The end of a session of the peer replaces all messages of channels
+    /// with it: the session would work in vain until the last of them was sent.
     pub fn send(&mut self, transmit: Transmit<Bytes>) {
         let kind = Kind::of(&transmit.message);
         self.send_or_keep(transmit.to, frame_of(transmit.message), kind);
@@ -392,30 +426,38 @@ fn refuse(stats: &mut OutboxStats, endpoint: &dyn Endpoint, to: NodeId, error: &
 impl Backlog {
     /// Keeps a frame; the oldest makes room where there are too many.
     fn keep(&mut self, frame: Frame, kind: Kind, stats: &mut OutboxStats) {
-        if let Some(waiting) = self.superfluous(kind) {
-            *waiting = frame;
+        if let Kind::Fence(session) = kind {
+            let is_of_it =
+                |kind: &Kind| matches!(kind, Kind::Numbered(channel, _) if channel.receiver == session);
+            self.frames.retain(|(kind, _)| !is_of_it(kind));
+        }
+        if let Some((waiting_kind, waiting)) = self.superfluous(kind) {
+            (*waiting_kind, *waiting) = (kind, frame);
             return;
         }
         if self.frames.len() >= BACKLOG_FRAMES {
             self.frames.pop_front();
             stats.dropped_frames += 1;
         }
-        if let Kind::Numbered(sequence) = kind {
+        if self.frames.is_empty() {
+            self.highest = 0;
+        }
+        if let Kind::Numbered(_, sequence) = kind {
             self.highest = self.highest.max(sequence);
         }
         self.frames.push_back((kind, frame));
     }
 
-    /// The frame that one of this kind replaces.
-    fn superfluous(&mut self, kind: Kind) -> Option<&mut Frame> {
-        let waiting = match kind {
+    /// The waiting frame that one of this kind replaces.
+    fn superfluous(&mut self, kind: Kind) -> Option<&mut (Kind, Frame)> {
+        match kind {
             Kind::Acknowledgement => self.frames.back_mut().filter(|(last, _)| *last == kind),
-            Kind::Numbered(sequence) if sequence <= self.highest => {
-                self.frames.iter_mut().find(|(other, _)| *other == kind)
+            Kind::Numbered(_, sequence) if sequence > self.highest => None,
+            Kind::Numbered(..) | Kind::Fence(_) => {
+                self.frames.iter_mut().find(|(earlier, _)| kind.replaces(*earlier))
             }
-            Kind::Numbered(_) | Kind::Other => None,
-        };
-        waiting.map(|(_, frame)| frame)
+            Kind::Other => None,
+        }
     }
 }
 

@@ -60,21 +60,39 @@ fn transmit(sequence: u64, acknowledged: u64) -> Transmit<Bytes> {
     Transmit { to: NodeId::MANAGER, message }
 }
 
-/// Numbers and acknowledgements that arrive of those that were sent while the link took nothing.
-fn arrived(sent: &[(u64, u64)]) -> Vec<(u64, u64)> {
+/// Headers of the messages that arrive of those that were sent while the link took nothing.
+fn arrived_of(sent: impl IntoIterator<Item = Transmit<Bytes>>) -> Vec<Message<Bytes>> {
     let link = Arc::new(Mutex::new(Line::default()));
     let mut outbox = Outbox::new(Box::new(Narrow(link.clone())));
-    for (sequence, acknowledged) in sent {
-        outbox.send(transmit(*sequence, *acknowledged));
-    }
+    sent.into_iter().for_each(|transmit| outbox.send(transmit));
     link.lock().expect("nobody panicked").room = 100;
     outbox.flush();
     assert_eq!(outbox.stats().dropped_frames, 0);
     let took = std::mem::take(&mut link.lock().expect("nobody panicked").took);
-    took.into_iter()
-        .map(|frame| <Bytes as Arriving>::decode(frame).expect("it was a message").header)
-        .map(|header| (header.sequence, header.acknowledged))
-        .collect()
+    took.into_iter().map(|frame| Arriving::decode(frame).expect("it was a message")).collect()
+}
+
+/// Numbers and acknowledgements that arrive of those that were sent while the link took nothing.
+fn arrived(sent: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let messages = arrived_of(sent.iter().map(|(sequence, acknowledged)| transmit(*sequence, *acknowledged)));
+    messages.iter().map(|message| (message.header.sequence, message.header.acknowledged)).collect()
+}
+
+/// A message of the channel with session `receiver` of the peer.
+fn numbered(receiver: u64, sequence: u64) -> Transmit<Bytes> {
+    let mut transmit = transmit(sequence, 0);
+    transmit.message.header.acknowledged_session = SessionId(receiver);
+    transmit
+}
+
+fn plain(body: Body<Bytes>) -> Transmit<Bytes> {
+    Transmit { to: NodeId::MANAGER, message: ME.plain(body) }
+}
+
+/// Sessions of the receiver, and numbers, of the messages that arrive of these.
+fn channels_of(sent: impl IntoIterator<Item = Transmit<Bytes>>) -> Vec<(u64, u64)> {
+    let headers = arrived_of(sent).into_iter().map(|message| message.header);
+    headers.map(|header| (header.acknowledged_session.0, header.sequence)).collect()
 }
 
 #[test]
@@ -85,4 +103,26 @@ fn a_repeated_message_that_waits_still_replaces_itself() {
 #[test]
 fn of_acknowledgements_that_follow_on_one_another_the_last_is_sent() {
     assert_eq!(arrived(&[(0, 1), (0, 2), (1, 2), (0, 3), (0, 4)]), [(0, 2), (1, 2), (0, 4)]);
+}
+
+#[test]
+fn a_message_to_a_new_session_does_not_replace_one_to_the_earlier() {
+    let sent = [(5, 1), (5, 2), (6, 1), (6, 2), (6, 1)].map(|(session, number)| numbered(session, number));
+    assert_eq!(channels_of(sent), [(5, 1), (5, 2), (6, 1), (6, 2)]);
+}
+
+#[test]
+fn a_repetition_after_the_peer_was_met_replaces_the_message_that_waits() {
+    let sent = [(0, 1), (0, 2), (5, 1), (5, 1)].map(|(session, number)| numbered(session, number));
+    assert_eq!(channels_of(sent), [(5, 1), (0, 2)]);
+}
+
+#[test]
+fn the_end_of_a_session_does_not_wait_behind_its_messages() {
+    let fence = || plain(Body::Fence(SessionId(5)));
+    let sent = [numbered(5, 1), numbered(5, 2), plain(Body::Command(Command::Close)), fence(), fence()];
+    let bodies: Vec<_> = arrived_of(sent).into_iter().map(|message| message.body).collect();
+    assert_eq!(bodies, [Body::Command(Command::Close), Body::Fence(SessionId(5))]);
+    let sent = [numbered(5, 1), numbered(6, 1), fence(), numbered(6, 2), numbered(6, 1)];
+    assert_eq!(channels_of(sent), [(6, 1), (0, 0), (6, 2)]);
 }
