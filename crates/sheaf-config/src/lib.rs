@@ -16,6 +16,7 @@
 //! | `lab` | scenarios of the virtual switch lab: a network and its measurements, added to a configuration |
 //! | `streams` | assignment of tags to streams |
 //! | `nodes` | the nodes and the sources of each |
+//! | `feeding` | sockets at which programs feed sources |
 //! | `error`, `suggest` | errors with position and suggested correction |
 //! | `reference` | the reference page, generated |
 //!
@@ -44,6 +45,7 @@ mod choice;
 mod codec;
 mod document;
 mod error;
+mod feeding;
 mod knob;
 mod lab;
 mod lab_tables;
@@ -64,6 +66,7 @@ pub mod diagnose {
 }
 
 pub use error::{ConfigError, ConfigErrors, ErrorKind, Origin, Place};
+pub use feeding::{FeedTargetError, feed_socket_at};
 pub use lab::{LabFile, LabPoint, LabSweep};
 pub use nodes::NodeConfig;
 pub use reference::{lab_reference_page, reference_page};

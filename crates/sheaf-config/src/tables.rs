@@ -37,6 +37,7 @@ tables! {
     "source.emulated" => source.emulated;
     "source.replay" => source.replay;
     "source.timed" => source.timed;
+    "source.feed" => source.feed;
     "readout" => readout;
     "preprocessing" => preprocessing;
     "builder" => builder;

@@ -11,18 +11,8 @@ use sheaf_protocol::Identity;
 use sheaf_protocol::feed::ServerConfig;
 use sheaf_source::Source;
 use sheaf_wire::feed::{FRAGMENT_HEAD_BYTES, FRAGMENTS_HEAD_BYTES};
-use sheaf_wire::{ByteCount, NodeId};
-use std::path::PathBuf;
+use sheaf_wire::ByteCount;
 use std::task::Waker;
-
-/// Extension of the socket at which programs of this host feed a readout unit.
-pub(crate) const FEED_EXTENSION: &str = "feed";
-
-/// Returns the path of the socket at which programs feed a readout unit.
-pub(crate) fn socket_of(config: &conf::Config, readout: NodeId) -> PathBuf {
-    let directory = config.source.feed.directory.as_ref().unwrap_or(&config.run.output);
-    directory.join(format!("{readout}.{FEED_EXTENSION}"))
-}
 
 impl Plan {
     /// Returns the largest fragment that a program can send: what readout units take, but no more than a quarter of a source's
@@ -48,7 +38,7 @@ impl Plan {
         if *kind != SourceKind::Feed {
             return Ok(None);
         }
-        let socket = socket_of(&self.config, me.node);
+        let socket = self.config.feed_socket(me.node);
         if let Some(directory) = socket.parent() {
             std::fs::create_dir_all(directory)
                 .with_context(|| format!("cannot make the directory of {}", socket.display()))?;
