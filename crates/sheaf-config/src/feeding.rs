@@ -10,18 +10,22 @@ const FEED_EXTENSION: &str = "feed";
 
 /// Reason why no readout unit takes the fragments of a program.
 #[derive(Debug, Error)]
-pub enum FeedTargetError {
+pub enum FeedAddressError {
     /// The configuration cannot be used.
     #[error("{0}")]
     Config(#[from] ConfigErrors),
     /// The sources of the run are of another kind.
-    #[error("the sources of this configuration are of the kind `{0}`; programs feed sources of the kind `feed`")]
+    #[error(
+        "the sources of this configuration are of the kind `{0}`; programs feed sources of the kind `feed`"
+    )]
     OtherKind(SourceKind),
     /// No readout unit reads the source.
     #[error("no readout unit of this configuration reads source {0}")]
     UnknownSource(SourceId),
     /// The sources are read by different readout units.
-    #[error("{first} reads source {of_first} and {other} reads source {of_other}; connect once for each readout unit")]
+    #[error(
+        "{first} reads source {of_first} and {other} reads source {of_other}; connect once for each readout unit"
+    )]
     SeveralReadouts {
         /// Readout unit of the first source.
         first: NodeId,
@@ -49,23 +53,23 @@ impl Config {
     ///
     /// # Errors
     /// If they are not fed by programs, or not read by the same readout unit.
-    pub fn feed_socket_of(&self, sources: &[SourceId]) -> Result<PathBuf, FeedTargetError> {
+    pub fn feed_socket_of(&self, sources: &[SourceId]) -> Result<PathBuf, FeedAddressError> {
         if self.source.kind != SourceKind::Feed {
-            return Err(FeedTargetError::OtherKind(self.source.kind));
+            return Err(FeedAddressError::OtherKind(self.source.kind));
         }
         let nodes = self.nodes()?;
         let readouts = || nodes.iter().filter(|node| node.id.role == Role::Readout);
         let reads = |source: &SourceId| {
             let readout = readouts().find(|node| node.sources.contains(source));
-            readout.map(|node| node.id).ok_or(FeedTargetError::UnknownSource(*source))
+            readout.map(|node| node.id).ok_or(FeedAddressError::UnknownSource(*source))
         };
-        let (of_first, others) = sources.split_first().ok_or(FeedTargetError::NoSource)?;
+        let (of_first, others) = sources.split_first().ok_or(FeedAddressError::NoSource)?;
         let first = reads(of_first)?;
         for of_other in others {
             let other = reads(of_other)?;
             if other != first {
                 let (of_first, of_other) = (*of_first, *of_other);
-                return Err(FeedTargetError::SeveralReadouts { first, of_first, other, of_other });
+                return Err(FeedAddressError::SeveralReadouts { first, of_first, other, of_other });
             }
         }
         Ok(self.feed_socket(first))
@@ -77,7 +81,7 @@ impl Config {
 ///
 /// # Errors
 /// As [`Config::feed_socket_of`], or if the file cannot be read.
-pub fn feed_socket_at(target: &Path, sources: &[SourceId]) -> Result<PathBuf, FeedTargetError> {
+pub fn feed_socket_at(target: &Path, sources: &[SourceId]) -> Result<PathBuf, FeedAddressError> {
     // A socket that does not exist yet has this extension; a file of any other name is a configuration.
     if target.extension().is_some_and(|extension| extension == FEED_EXTENSION) || !target.is_file() {
         return Ok(target.to_owned());

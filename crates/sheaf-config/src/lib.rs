@@ -66,7 +66,7 @@ pub mod diagnose {
 }
 
 pub use error::{ConfigError, ConfigErrors, ErrorKind, Origin, Place};
-pub use feeding::{FeedTargetError, feed_socket_at};
+pub use feeding::{FeedAddressError, feed_socket_at};
 pub use lab::{LabFile, LabPoint, LabSweep};
 pub use nodes::NodeConfig;
 pub use reference::{lab_reference_page, reference_page};

@@ -10,8 +10,8 @@ use sheaf_node::sources::{FragmentMemory, PoolSize};
 use sheaf_protocol::Identity;
 use sheaf_protocol::feed::ServerConfig;
 use sheaf_source::Source;
-use sheaf_wire::feed::{FRAGMENT_HEAD_BYTES, FRAGMENTS_HEAD_BYTES};
 use sheaf_wire::ByteCount;
+use sheaf_wire::feed::{FRAGMENT_HEAD_BYTES, FRAGMENTS_HEAD_BYTES};
 use std::task::Waker;
 
 impl Plan {
