@@ -12,6 +12,7 @@
 //! | [`stream_set`] | a directory of fragment streams, as one recording |
 //! | [`replay`] | a source that plays one of them |
 //! | [`timed`] | self-triggered front ends, captured or live: packets of hits become time slices |
+//! | [`described`] | packets of any front end that has event numbers, by a description of their fields |
 //! | [`random`] | random numbers that are a pure function of seed, source and event |
 //!
 //! A source is polled by the thread of its readout unit. It never blocks and reads no clock: it gets the time as an
@@ -26,6 +27,7 @@
 pub mod batch;
 pub mod block_writer;
 pub mod content;
+pub mod described;
 pub mod emulator;
 mod exp2;
 mod normal;

@@ -43,7 +43,7 @@ fn drain(source: &mut EmulatedSource) -> Vec<Fragment<()>> {
                 assert!(ready >= now);
                 now = ready;
             }
-            SourcePoll::OutOfMemory => panic!("no fragment is in use"),
+            SourcePoll::OutOfMemory | SourcePoll::Idle => panic!("no fragment is in use"),
             SourcePoll::Ended => return fragments,
         }
     }
@@ -163,7 +163,7 @@ fn sources_at_a_rate_stay_in_step_whatever_each_is_silent_about() {
                 // The schedule starts with the first poll, and the first event may be a silent one.
                 SourcePoll::Fragment(fragment) => assert_eq!(now.since(start).0, fragment.event.0 * 1_000),
                 SourcePoll::NotBefore(ready) => now = ready,
-                SourcePoll::OutOfMemory => panic!("no fragment is in use"),
+                SourcePoll::OutOfMemory | SourcePoll::Idle => panic!("no fragment is in use"),
                 SourcePoll::Ended => break,
             }
         }
@@ -288,7 +288,7 @@ proptest! {
                         prop_assert_eq!(content::check(SOURCE, fragment.event, &fragment.payload), Ok(()));
                     }
                 }
-                SourcePoll::NotBefore(_) => prop_assert!(false, "full speed never waits"),
+                SourcePoll::NotBefore(_) | SourcePoll::Idle => prop_assert!(false, "full speed never waits"),
                 SourcePoll::Ended => break,
             }
         }

@@ -87,7 +87,7 @@ fn play(
         match source.poll(now) {
             SourcePoll::Fragment(fragment) => played.push((now, fragment)),
             SourcePoll::NotBefore(ready) => now = ready,
-            SourcePoll::OutOfMemory => panic!("a replay is bounded by its consumer"),
+            SourcePoll::OutOfMemory | SourcePoll::Idle => panic!("a replay is bounded by its consumer"),
             SourcePoll::Ended => return (played, source.stats()),
         }
     }

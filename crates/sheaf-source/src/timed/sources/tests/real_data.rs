@@ -81,6 +81,7 @@ fn play(source: &mut CaptureSource<sheaf_buffer::Heap>) -> BTreeMap<u64, Vec<Hit
             SourcePoll::NotBefore(_) => {}
             SourcePoll::Ended => return slices,
             SourcePoll::OutOfMemory => panic!("every fragment was dropped"),
+            SourcePoll::Idle => panic!("a file does not wait"),
         }
     }
 }

@@ -1,0 +1,29 @@
+//! Sources that no program was written for: their packets are described, and read by the description.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`field`] | numbers and marks in a packet: where they are, and how they are read |
+//! | [`description`] | a packet's layout, and its division into fragments or parts of fragments |
+//! | [`rollover`] | counters of any width, as numbers of 64 bits |
+//! | [`order`] | packets that wait for those before them |
+//! | [`parts`] | fragments over several packets |
+//! | [`decoder`] | packets in, fragments out, with accounts of both |
+//! | [`fuzz`] | the body of the fuzz target |
+//!
+//! Everything here is sans-IO: bytes and times go in, fragments and counts come out. Packets come from a network: whatever
+//! they contain, they are decoded or counted by a name, and take no more memory than [`decoder::Limits`] allow.
+
+pub mod decoder;
+pub mod description;
+pub mod field;
+pub mod fuzz;
+pub mod order;
+pub mod parts;
+pub mod rollover;
+
+pub use decoder::{Decoder, Described, Limits, StreamBooks};
+pub use description::{Counted, Description, DescriptionError, Length, PacketError, PacketKind, Piece};
+pub use field::{ByteOrder, Field, Mark, Origin, Width};
+
+#[cfg(test)]
+mod tests;
