@@ -7,7 +7,7 @@ mod assigning;
 mod ending;
 
 use super::backlog::Backlog;
-use super::builders::{Builders, EndedSession};
+use super::builders::{BuilderState, Builders, EndedSession};
 use super::entry::Entry;
 use super::precedence::Precedence;
 use super::releases::Releases;
@@ -214,25 +214,22 @@ impl EventFlow {
 
     // Precedence of the oldest event.
 
-    /// If the oldest event of all waits for a builder and none has credit, the youngest one must be given back. Returns the builder
-    /// to which the request is sent.
+    /// If the oldest event of all waits for a builder and none has credit, a younger one must be given back, where the oldest may then go.
+    /// Returns the builder to which the request is sent.
     pub(super) fn make_way(&mut self, now: Timestamp) -> Option<u16> {
         let waiting = self.backlog.oldest().filter(|waiting| self.precedence.may_be_overtaken(*waiting))?;
+        let entry = self.table.get(waiting)?;
+        // A builder that has suspects and makes progress may not take another one: it would only be assigned its own event again.
+        let may_take =
+            |builder: &BuilderState| builder.may_take(entry) || builder.is_stuck(now, self.config.patience);
+        let may_give_way = |builder: u16| {
+            let state = self.builders.get(builder);
+            state.outstanding() > 0 && may_take(state)
+        };
         let stays = self.builders.some_have_credit(|_| true)
-            || self.waits_for_suspects(now, waiting)
+            || !self.builders.iter().any(|(node, _)| may_give_way(node.index))
             || self.precedence.oldest_assigned(&self.table).is_none_or(|oldest| oldest < waiting);
-        if stays { None } else { self.precedence.tell_youngest(&self.table) }
-    }
-
-    /// Returns whether an event waits only for suspects at builders, and these make progress.
-    fn waits_for_suspects(&self, now: Timestamp, event: EventId) -> bool {
-        let mut living = self.builders.iter().filter(|(_, builder)| builder.lives());
-        self.table.get(event).is_some_and(|entry| {
-            entry.is_suspect()
-                && living.all(|(_, builder)| {
-                    !builder.may_take(entry) && !builder.is_stuck(now, self.config.patience)
-                })
-        })
+        if stays { None } else { self.precedence.tell_youngest(&self.table, may_give_way) }
     }
 
     /// Handles the death of a builder unit with these events. Returns the event that is the cause, if it can be determined.

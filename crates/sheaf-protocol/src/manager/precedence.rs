@@ -2,7 +2,8 @@
 //!
 //! A full readout unit accepts nothing more until an event has ended. So all other events may wait for the event with
 //! the lowest id. If that event waits for a builder while the others hold every slot, the system would deadlock. Then
-//! the builder with the youngest event is requested to give it back.
+//! a builder that may take it is requested to give back its youngest event: of these builders, the one with the
+//! youngest of all.
 
 use super::entry::Entry;
 use crate::event_window::EventWindow;
@@ -47,11 +48,17 @@ impl Precedence {
         self.oldest
     }
 
-    /// Returns the builder that is to give back the youngest assigned event, and marks it as requested.
-    pub(super) fn tell_youngest(&mut self, table: &EventWindow<Entry>) -> Option<u16> {
+    /// Returns the builder that is to give back the youngest assigned event of those builders that `may_give_way`, and marks it as
+    /// requested.
+    pub(super) fn tell_youngest(
+        &mut self,
+        table: &EventWindow<Entry>,
+        may_give_way: impl Fn(u16) -> bool,
+    ) -> Option<u16> {
         let assigned = table.iter().filter(|(_, entry)| entry.assigned);
-        let (_, youngest) = assigned.max_by_key(|(event, _)| *event)?;
-        self.giving_way = youngest.builder.or(self.giving_way);
-        youngest.builder
+        let builders = assigned.filter_map(|(event, entry)| Some((event, entry.builder?)));
+        let (_, builder) = builders.filter(|(_, builder)| may_give_way(*builder)).max()?;
+        self.giving_way = Some(builder);
+        Some(builder)
     }
 }

@@ -79,12 +79,11 @@ fn an_event_that_is_always_alone_has_its_attempts() {
     assert_eq!((ledger.stored, died), (0, 3));
 }
 
-/// Events 1 and 2 may not be in a builder unit together, and the only one left has event 2. Its place for the youngest is for
-/// event 1, not for the youngest again.
-#[test]
-fn what_makes_way_for_the_oldest_does_not_take_its_place() {
+/// Builds and kills builder unit 1 three times with events 1 and 2, which then may not be in a builder unit together. Both wait, and
+/// as many younger events for the first time.
+fn two_suspects(younger: u64) -> World {
     let mut world = World::new(Triggers::Driven, |config| config.max_attempts = 10);
-    for _ in 0..3 {
+    for _ in 0..2 + younger {
         world.manager.handle_trigger(world.now, world.now, TriggerType(0)).expect("the queue is long enough");
     }
     for session in 2..=4 {
@@ -93,6 +92,30 @@ fn what_makes_way_for_the_oldest_does_not_take_its_place() {
         world.sessions.insert(NodeId::builder(1), (session, 0));
         world.grant(1, 0);
     }
+    world
+}
+
+/// Builder unit 1 has event 2 and the youngest. Event 1 may not go there, but to the other one.
+#[test]
+fn way_is_made_where_the_oldest_may_go() {
+    let mut world = two_suspects(2);
+    world.grant(0, 2);
+    world.grant(1, 2);
+    assert_eq!((world.assigned(0), world.assigned(1)), (vec![1, 3], vec![2, 4]));
+    world.finish(0, 1, 4, Outcome::GivenBack, None);
+    let give_way = Body::Command(Command::GiveWay);
+    assert!(!world.said_to(NodeId::builder(1)).contains(&give_way));
+    assert!(world.said_to(NodeId::builder(0)).contains(&give_way));
+    world.finish(0, 3, 1, Outcome::GivenBack, None);
+    world.grant(0, 1);
+    assert_eq!(world.assigned(0), [1]);
+}
+
+/// Events 1 and 2 may not be in a builder unit together, and the only one left has event 2. Its place for the youngest is for
+/// event 1, not for the youngest again.
+#[test]
+fn what_makes_way_for_the_oldest_does_not_take_its_place() {
+    let mut world = two_suspects(1);
     world.grant(0, 1);
     world.grant(1, 2);
     assert_eq!((world.assigned(0), world.assigned(1)), (vec![1], vec![2, 3]));
