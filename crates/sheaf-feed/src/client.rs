@@ -3,10 +3,14 @@
 mod kept;
 mod link;
 
+use bytes::BytesMut;
 use kept::Kept;
-use link::Link;
+use link::{Address, Link};
+use sheaf_key::KeyError;
 use sheaf_protocol::feed::{Client, ClientError, ClientEvent};
 use sheaf_shm::door::VisitError;
+use sheaf_tcp::GuestError;
+pub use sheaf_tcp::{TlsError, TlsFiles};
 use sheaf_wire::checksum::crc32c;
 use sheaf_wire::feed::{
     FRAGMENT_HEAD_BYTES, FRAGMENTS_HEAD_BYTES, FragmentHead, FragmentsHead, FromReadout, Hello, Phase,
@@ -36,22 +40,30 @@ pub struct ClientOptions {
     pub keep: bool,
     /// Time for which the readout unit may be absent, at first and after its connection has ended.
     pub patience: Duration,
+    /// Its certificate, where it connects over a network that is secured so (`transport.tls` of the run).
+    pub tls: Option<TlsFiles>,
+    /// File with the key of the run, where it connects over the network and the run has one (`transport.key_file`).
+    pub key: Option<PathBuf>,
+}
+
+impl Default for ClientOptions {
+    /// Options without sources, whose client waits ten seconds for a readout unit, and keeps nothing.
+    fn default() -> Self {
+        Self {
+            sources: Vec::new(),
+            name: String::new(),
+            checksum: false,
+            keep: false,
+            patience: Duration::from_secs(10),
+            tls: None,
+            key: None,
+        }
+    }
 }
 
 /// Reason why a client cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum FeedError {
-    /// No readout unit accepts clients at the address.
-    #[error(
-        "cannot connect to {socket}; check that the run is in progress and that this is the socket of its readout unit"
-    )]
-    NotThere {
-        /// The socket.
-        socket: PathBuf,
-        /// Reason.
-        #[source]
-        source: VisitError,
-    },
     /// The connection ended.
     #[error("the readout unit has closed the connection")]
     Closed,
@@ -87,9 +99,18 @@ pub enum FeedError {
     /// A message of the readout unit is invalid.
     #[error("the readout unit sent an invalid message: {0}")]
     Message(#[from] sheaf_wire::message::DecodeError),
-    /// The connection failed.
-    #[error("the connection to the readout unit failed")]
+    /// The socket on this host.
+    #[error(transparent)]
     Link(#[from] VisitError),
+    /// The link over the network.
+    #[error(transparent)]
+    Network(#[from] GuestError),
+    /// Its own certificate.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The key of the run.
+    #[error(transparent)]
+    Key(#[from] KeyError),
 }
 
 fn about(source: Option<SourceId>) -> String {
@@ -112,11 +133,11 @@ pub struct SourceFragment<'a> {
 /// Every call that sends or waits also reads what the readout unit says.
 #[derive(Debug)]
 pub struct SourceClient {
-    socket: PathBuf,
+    address: Address,
     options: ClientOptions,
     machine: Client,
     link: Option<Link>,
-    message: Vec<u8>,
+    message: BytesMut,
     received: Vec<u8>,
     kept: Vec<Kept>,
     /// Event id of the last fragment that the readout unit has of each source.
@@ -128,17 +149,18 @@ pub struct SourceClient {
 }
 
 impl SourceClient {
-    /// Connects to the readout unit at `socket`, and waits for its answer.
+    /// Connects to the readout unit at `address`, and waits for its answer. The address is the path of its socket on this host, such
+    /// as `runs/ru0.feed`, or `HOST:PORT`.
     ///
     /// # Errors
     /// If there is none within the patience, or it refuses the sources.
-    pub fn connect(socket: &Path, options: ClientOptions) -> Result<Self, FeedError> {
+    pub fn connect(address: &Path, options: ClientOptions) -> Result<Self, FeedError> {
         let machine = Client::new(Hello { sources: options.sources.clone(), name: options.name.clone() });
         let mut client = Self {
-            socket: socket.into(),
+            address: Address::of(address),
             machine,
             link: None,
-            message: Vec::new(),
+            message: BytesMut::new(),
             received: Vec::new(),
             kept: vec![Kept::default(); options.sources.len()],
             last_events: vec![None; options.sources.len()],
@@ -260,14 +282,16 @@ impl SourceClient {
             return Ok(0);
         }
         let Some(link) = &mut self.link else { return Ok(0) };
-        if !link.send(&self.message) {
+        // Its memory is used again when the message has left.
+        let message = self.message.split().freeze();
+        if !link.send(&message) {
             return Ok(0);
         }
-        let payload = self.message.len() - FRAGMENTS_HEAD_BYTES - number * FRAGMENT_HEAD_BYTES;
+        let payload = message.len() - FRAGMENTS_HEAD_BYTES - number * FRAGMENT_HEAD_BYTES;
         let bytes = ByteCount(payload as u64);
         let first = self.machine.handle_sent(source, number as u64, bytes);
         if self.options.keep {
-            self.kept[source].push(first, number as u64, bytes, &self.message);
+            self.kept[source].push(first, number as u64, bytes, message);
         }
         Ok(number)
     }
@@ -424,7 +448,7 @@ impl SourceClient {
         while !link.is_full()
             && let Some(message) = self.machine.poll_transmit()
         {
-            link.send_or_keep(message.emit());
+            link.send_or_keep(message.emit().into());
         }
     }
 
@@ -432,7 +456,7 @@ impl SourceClient {
     fn reconnect(&mut self) -> Result<(), FeedError> {
         let until = Instant::now() + self.options.patience;
         loop {
-            match Link::connect(&self.socket) {
+            match Link::connect(&self.address, &self.options) {
                 Ok(link) => {
                     self.link = Some(link);
                     self.machine.handle_connection();
@@ -443,9 +467,7 @@ impl SourceClient {
                         result => return result,
                     }
                 }
-                Err(source) if Instant::now() >= until || !link::may_come(&source) => {
-                    return Err(FeedError::NotThere { socket: self.socket.clone(), source });
-                }
+                Err(error) if Instant::now() >= until || !link::may_come(&error) => return Err(error),
                 Err(_) => {}
             }
             std::thread::sleep(CONNECT_PAUSE);

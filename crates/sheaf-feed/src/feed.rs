@@ -1,10 +1,13 @@
 //! The side of a readout unit: its clients, and what they have sent.
 
+use crate::connection::{Connection, Message, Next};
+use crate::network::{Arrival, Network};
 use crate::queue::{Queue, Received};
 use log::{info, warn};
 use sheaf_buffer::Memory;
 use sheaf_protocol::feed::{ClientId, Server, ServerEvent};
-use sheaf_shm::door::{Door, DoorNews, DoorRefusal, Guest};
+use sheaf_shm::door::{self, Door, DoorNews, DoorRefusal};
+use sheaf_tcp::GuestId;
 use sheaf_wire::feed::{
     ClientMessage, FRAGMENT_HEAD_BYTES, FRAGMENTS_HEAD_BYTES, Fragments, FragmentsHead, Phase, Refusal,
 };
@@ -20,6 +23,11 @@ pub(crate) struct Feed<M: Memory> {
     max_message: usize,
     server: Server,
     door: Door,
+    network: Option<Network>,
+    /// Maximum number of messages of a client that wait here: its credit allows no more.
+    max_waiting: usize,
+    last_client: u64,
+    guests: BTreeMap<Caller, ClientId>,
     /// The thread of the readout unit may be asleep.
     sleeps: bool,
     /// Time of the last round.
@@ -31,44 +39,31 @@ pub(crate) struct Feed<M: Memory> {
     refused_at_door: [u64; DoorRefusal::ALL.len()],
 }
 
-/// The connection to a client.
-#[derive(Debug)]
-struct Connection {
-    guest: Box<Guest>,
-    /// The last message of the client.
-    message: Vec<u8>,
-    /// It was not handled for lack of memory.
-    waits: bool,
-    /// The client has gone; messages of it may be left.
-    has_left: bool,
-    /// A message for the client that found no room.
-    unsent: Option<Vec<u8>>,
-}
-
-/// State of a connection after a message.
-enum Next {
-    /// There may be more.
-    More,
-    /// Nothing now.
-    Nothing,
-    /// The client has gone, and all that it sent was handled.
-    Gone,
+/// A client, in the numbering of the door or of the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Caller {
+    Shared(door::GuestId),
+    Network(GuestId),
 }
 
 impl<M: Memory> Feed<M> {
     pub(crate) fn new(
         (node, awaited): (NodeId, Vec<SourceId>),
         server: Server,
-        door: Door,
+        (door, network): (Door, Option<Network>),
         queues: Vec<Queue<M>>,
-        max_message: usize,
+        (max_message, max_waiting): (usize, usize),
     ) -> Self {
         Self {
             node,
             awaited,
             max_message,
+            max_waiting,
             server,
             door,
+            network,
+            last_client: 0,
+            guests: BTreeMap::new(),
             sleeps: false,
             worked_at: None,
             clients: BTreeMap::new(),
@@ -92,19 +87,10 @@ impl<M: Memory> Feed<M> {
             self.door.get_up();
         }
         self.take_news();
+        self.take_arrivals();
         let clients: Vec<ClientId> = self.clients.keys().copied().collect();
         for id in clients {
-            loop {
-                match self.take_message(id) {
-                    Next::More => {}
-                    Next::Nothing => break,
-                    Next::Gone => {
-                        self.clients.remove(&id);
-                        self.server.handle_disconnection(id);
-                        break;
-                    }
-                }
-            }
+            while self.take_message(id) {}
         }
         self.take_events();
         self.transmit();
@@ -119,7 +105,7 @@ impl<M: Memory> Feed<M> {
         let before = self.received();
         self.worked_at = None;
         self.exchange_and_sleep();
-        quiet && self.received() == before
+        quiet && self.received() == before && self.network.as_ref().is_none_or(Network::is_quiet)
     }
 
     fn exchange_and_sleep(&mut self) {
@@ -173,54 +159,78 @@ impl<M: Memory> Feed<M> {
         while let Some(news) = self.door.poll() {
             match news {
                 DoorNews::Entered(guest) => {
-                    let id = ClientId(guest.id.0);
-                    let connection = Connection {
-                        guest,
-                        message: Vec::new(),
-                        waits: false,
-                        has_left: false,
-                        unsent: None,
-                    };
-                    self.clients.insert(id, connection);
-                    self.server.handle_connection(id);
+                    self.admit(Caller::Shared(guest.id), Connection::shared(guest));
                 }
-                DoorNews::Left(guest) => {
-                    if let Some(client) = self.clients.get_mut(&ClientId(guest.0)) {
-                        client.has_left = true;
+                DoorNews::Left(guest) => self.note_left(Caller::Shared(guest)),
+            }
+        }
+    }
+
+    fn take_arrivals(&mut self) {
+        while let Some(arrival) = self.network.as_mut().and_then(Network::poll) {
+            match arrival {
+                Arrival::Connected(guest) => self.admit(Caller::Network(guest), Connection::network(guest)),
+                Arrival::Message(guest, frame) => {
+                    let Some(id) = self.guests.get(&Caller::Network(guest)).copied() else { continue };
+                    let Some(client) = self.clients.get_mut(&id) else { continue };
+                    if client.waiting() < self.max_waiting {
+                        client.receive(frame);
+                    } else {
+                        self.server.refuse(id, Refusal::OverCredit, None);
                     }
+                }
+                Arrival::Gone(guest) => self.note_left(Caller::Network(guest)),
+                Arrival::Refused(reason) => {
+                    warn!("{}: refused a program that connected to feed sources: {reason}", self.node);
                 }
             }
         }
     }
 
-    /// Handles the next message of a client, if there is one and memory for it.
-    fn take_message(&mut self, id: ClientId) -> Next {
-        let Some(client) = self.clients.get_mut(&id) else { return Next::Nothing };
-        if !client.waits {
-            match client.guest.take(&mut client.message) {
-                Some(true) => {}
-                Some(false) if client.has_left => return Next::Gone,
-                Some(false) => return Next::Nothing,
-                None => {
-                    self.server.refuse(id, Refusal::InvalidMessage, None);
-                    return if self.clients[&id].has_left { Next::Gone } else { Next::Nothing };
+    fn admit(&mut self, caller: Caller, connection: Connection) {
+        self.last_client += 1;
+        let id = ClientId(self.last_client);
+        self.guests.insert(caller, id);
+        self.clients.insert(id, connection);
+        self.server.handle_connection(id);
+    }
+
+    fn note_left(&mut self, caller: Caller) {
+        let client = self.guests.remove(&caller).and_then(|id| self.clients.get_mut(&id));
+        if let Some(client) = client {
+            client.has_left = true;
+        }
+    }
+
+    /// Handles the next message of a client, if there is one and memory for it. Returns whether there may be more.
+    fn take_message(&mut self, id: ClientId) -> bool {
+        let Some(client) = self.clients.get_mut(&id) else { return false };
+        match client.take() {
+            Next::Message(message) => {
+                let waits = self.handle_message(id, &message);
+                if let Some(client) = self.clients.get_mut(&id) {
+                    client.give_back(message, waits);
                 }
+                !waits
+            }
+            Next::Nothing => false,
+            Next::Invalid => {
+                self.server.refuse(id, Refusal::InvalidMessage, None);
+                false
+            }
+            Next::Gone => {
+                self.clients.remove(&id);
+                self.server.handle_disconnection(id);
+                false
             }
         }
-        // Taken out, so that it can be read while the rest of this struct changes.
-        let message = std::mem::take(&mut client.message);
-        let waits = self.handle_message(id, &message);
-        if let Some(client) = self.clients.get_mut(&id) {
-            (client.message, client.waits) = (message, waits);
-        }
-        if waits { Next::Nothing } else { Next::More }
     }
 
     /// Handles a message of a client. Returns `true` if there is no memory for it now.
-    fn handle_message(&mut self, id: ClientId, message: &[u8]) -> bool {
-        match ClientMessage::read(message) {
+    fn handle_message(&mut self, id: ClientId, message: &Message) -> bool {
+        match message.read() {
             Ok(ClientMessage::Fragments(head, fragments)) => {
-                self.handle_fragments(id, message.len(), head, fragments)
+                self.handle_fragments(id, message.length(), head, fragments)
             }
             Ok(ClientMessage::Control(control)) => {
                 self.server.handle_input(id, control);
@@ -315,25 +325,17 @@ impl<M: Memory> Feed<M> {
         }
     }
 
-    /// Sends each client what is due, as far as its ring has room.
+    /// Sends each client what is due, as far as there is room.
     fn transmit(&mut self) {
-        for (id, client) in &mut self.clients {
-            if client.has_left {
-                continue;
+        let Self { clients, server, network, .. } = self;
+        for (id, client) in clients {
+            client.send(network.as_mut(), || server.poll_transmit(*id).map(|message| message.emit()));
+            if server.is_refused(*id) {
+                client.close(network.as_mut());
             }
-            loop {
-                let message =
-                    client.unsent.take().or_else(|| self.server.poll_transmit(*id).map(|it| it.emit()));
-                let Some(message) = message else { break };
-                if !client.guest.push(&[&message]) {
-                    client.unsent = Some(message);
-                    break;
-                }
-            }
-            client.guest.flush();
-            if client.unsent.is_none() && self.server.is_refused(*id) {
-                client.guest.end();
-            }
+        }
+        if let Some(network) = network {
+            network.flush();
         }
     }
 

@@ -4,6 +4,8 @@
 //! |---|---|
 //! | [`setup`] | [`FeedSetup`]: the side of a readout unit, from its configuration to its sources |
 //! | `feed` | its clients, and their messages |
+//! | `connection` | the connection to a client: rings in shared memory, or a link over a network |
+//! | `network` | the thread that carries frames of clients of other hosts |
 //! | `queue` | fragments of one source between their arrival and their acceptance |
 //! | `source` | the sources that the thread of the readout unit polls |
 //! | [`client`] | [`SourceClient`]: the side of a program that feeds sources |
@@ -19,12 +21,15 @@
 #![forbid(unsafe_code)]
 
 pub mod client;
+mod connection;
 mod feed;
+mod network;
 mod queue;
 pub mod setup;
 mod source;
 
 pub use client::{ClientOptions, FeedError, SourceClient};
+pub use network::ListenError;
 pub use setup::{FeedSetup, OpenError, window_of};
 
 #[cfg(test)]

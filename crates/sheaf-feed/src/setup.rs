@@ -1,6 +1,7 @@
 //! The setup of fed sources: the socket, the memory, the limits.
 
 use crate::feed::Feed;
+use crate::network::{ListenError, Network};
 use crate::queue::Queue;
 use crate::source::FedSource;
 use log::info;
@@ -8,6 +9,7 @@ use sheaf_buffer::{Memory, Pool};
 use sheaf_protocol::feed::{Server, ServerConfig};
 use sheaf_shm::door::{Door, DoorError, DoorOptions};
 use sheaf_source::Source;
+use sheaf_tcp::HostOptions;
 use sheaf_wire::{ByteCount, NodeId, RunNumber, SessionId, SourceId};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -18,6 +20,9 @@ const DOWN_BYTES: usize = 1 << 19;
 
 /// Largest ring for messages of a client. Where it is smaller than the windows of its sources, the client waits for the ring.
 const MAX_UP_BYTES: u64 = 16 << 20;
+
+/// Number of messages without fragments that a client may have sent ahead.
+const CONTROL_MESSAGES: usize = 1024;
 
 /// A setup of the fed sources of a readout unit.
 #[derive(Debug)]
@@ -30,6 +35,8 @@ pub struct FeedSetup {
     pub session: SessionId,
     /// Path of the socket at which clients of this host connect.
     pub socket: PathBuf,
+    /// The listener for clients of other hosts, if there are any.
+    pub listen: Option<HostOptions>,
     /// Sources without which the run does not start.
     pub awaited: Vec<SourceId>,
     /// Windows and limits.
@@ -49,6 +56,15 @@ pub enum OpenError {
         /// Reason.
         #[source]
         source: DoorError,
+    },
+    /// The listener cannot be set up.
+    #[error("{node} cannot accept the programs that feed its sources over the network")]
+    Listen {
+        /// The readout unit.
+        node: NodeId,
+        /// Reason.
+        #[source]
+        source: ListenError,
     },
 }
 
@@ -76,15 +92,20 @@ impl FeedSetup {
             down_bytes: DOWN_BYTES,
             up_bytes,
             max_guests: self.server.max_clients + 1,
-            waker: self.waker,
+            waker: self.waker.clone(),
         })
         .map_err(|source| OpenError::Door { node, source })?;
         info!("{node}: programs may feed its sources at {}", self.socket.display());
+        let network = self.listen.map(|options| Network::open(node, options, self.waker)).transpose();
+        let network = network.map_err(|source| OpenError::Listen { node, source })?;
         let sources = self.server.sources.clone();
+        let messages = self.server.window_fragments.saturating_mul(sources.len() as u64);
+        let max_waiting = usize::try_from(messages).unwrap_or(usize::MAX).saturating_add(CONTROL_MESSAGES);
         let queues = sources.iter().map(|source| Queue::new(*source, pool())).collect();
         let max_message = usize::try_from(self.server.max_message.0).unwrap_or(usize::MAX);
         let server = Server::new(self.server, self.run, self.session);
-        let feed = Feed::new((node, self.awaited), server, door, queues, max_message);
+        let doors = (door, network);
+        let feed = Feed::new((node, self.awaited), server, doors, queues, (max_message, max_waiting));
         let feed = Arc::new(Mutex::new(feed));
         let source = |(index, id)| Box::new(FedSource::new(id, index, feed.clone())) as Box<dyn Source>;
         Ok(sources.into_iter().enumerate().map(source).collect())

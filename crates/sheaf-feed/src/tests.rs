@@ -6,9 +6,11 @@ use sheaf_buffer::Pool;
 use sheaf_protocol::feed::ServerConfig;
 use sheaf_shm::door::{Hello, Visit, VisitError, Visited};
 use sheaf_source::{Batch, BatchEnd, Source, SourceEvent};
+use sheaf_tcp::{HostOptions, TcpSettings};
 use sheaf_wire::checksum::crc32c;
 use sheaf_wire::feed::{FragmentHead, FragmentsHead, FromClient, FromReadout, Phase, Refusal};
 use sheaf_wire::{ByteCount, EventId, Nanos, NodeId, RunNumber, SessionId, SourceId, Timestamp};
+use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Waker;
@@ -29,18 +31,42 @@ struct Unit {
     round: u64,
     /// Accepts at most as many fragments of a source in a round.
     most: usize,
+    /// Where programs of other hosts connect.
+    address: String,
     directory: tempfile::TempDir,
+}
+
+/// The ways to a readout unit.
+const WAYS: [Way; 2] = [Way::Shared, Way::Network];
+
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    Shared,
+    Network,
 }
 
 impl Unit {
     fn new(sources: u32, window_fragments: u64) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let sources: Vec<SourceId> = (0..sources).map(SourceId).collect();
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("it is bound").to_string();
         let setup = FeedSetup {
             node: NodeId::readout(0),
             run: RunNumber(7),
             session: SessionId(1),
             socket: directory.path().join("ru0.feed"),
+            listen: Some(HostOptions {
+                node: NodeId::readout(0),
+                run: RunNumber(7),
+                session: SessionId(1),
+                listener,
+                max_guests: 8,
+                settings: TcpSettings { blocks: 32, ..TcpSettings::default() },
+                tls: None,
+                names: Vec::new(),
+                key: None,
+            }),
             awaited: sources.clone(),
             server: ServerConfig {
                 sources: sources.clone(),
@@ -54,11 +80,18 @@ impl Unit {
         };
         let sources = setup.open(|| Pool::new(64 << 10, 8)).expect("the directory is new");
         let (accepted, ended) = (vec![Vec::new(); sources.len()], vec![false; sources.len()]);
-        Self { sources, accepted, ended, events: Vec::new(), round: 0, most: 64, directory }
+        Self { sources, accepted, ended, events: Vec::new(), round: 0, most: 64, address, directory }
     }
 
     fn socket(&self) -> PathBuf {
         self.directory.path().join("ru0.feed")
+    }
+
+    fn address(&self, way: Way) -> PathBuf {
+        match way {
+            Way::Shared => self.socket(),
+            Way::Network => PathBuf::from(&self.address),
+        }
     }
 
     fn start(&mut self) {
@@ -101,6 +134,7 @@ fn options(sources: &[u32]) -> ClientOptions {
         checksum: true,
         keep: true,
         patience: PATIENCE,
+        ..ClientOptions::default()
     }
 }
 
@@ -113,8 +147,8 @@ fn fragment(event: u64, payload: &[u8]) -> SourceFragment<'_> {
 }
 
 /// Runs `client` on a thread while the unit works.
-fn beside<T: Send>(unit: &mut Unit, client: impl FnOnce(PathBuf) -> T + Send) -> T {
-    let (socket, over) = (unit.socket(), AtomicBool::new(false));
+fn beside<T: Send>(unit: &mut Unit, way: Way, client: impl FnOnce(PathBuf) -> T + Send) -> T {
+    let (socket, over) = (unit.address(way), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
             let result = client(socket);
@@ -135,26 +169,29 @@ fn expected(events: impl Iterator<Item = u64>) -> Vec<(u64, Vec<u8>)> {
 
 #[test]
 fn fragments_arrive_in_order_one_by_one_and_many_at_once() {
-    let mut unit = Unit::new(2, 500);
-    unit.start();
-    beside(&mut unit, |socket| {
-        let mut client = SourceClient::connect(&socket, options(&[0, 1])).expect("it accepts clients");
-        assert!(client.wait_for_start(None).expect("connected"));
-        assert_eq!(client.run(), Some(RunNumber(7)));
-        for event in 0..2_000 {
-            client.send(0, fragment(event, &payload(event))).expect("connected");
+    for way in WAYS {
+        let mut unit = Unit::new(2, 500);
+        unit.start();
+        beside(&mut unit, way, |socket| {
+            let mut client = SourceClient::connect(&socket, options(&[0, 1])).expect("it accepts clients");
+            assert!(client.wait_for_start(None).expect("connected"));
+            assert_eq!(client.run(), Some(RunNumber(7)));
+            for event in 0..2_000 {
+                client.send(0, fragment(event, &payload(event))).expect("connected");
+            }
+            let payloads: Vec<Vec<u8>> = (0..2_000).map(payload).collect();
+            let all: Vec<_> =
+                payloads.iter().enumerate().map(|(event, it)| fragment(event as u64, it)).collect();
+            client.send_all(1, &all).expect("connected");
+            assert!(client.drain().expect("connected"));
+            client.end(0).expect("connected");
+            client.end(1).expect("connected");
+            assert!(matches!(client.send(1, fragment(1, b"")), Err(FeedError::SourceEnded(SourceId(1)))));
+        });
+        unit.work_until(|unit| unit.ended == [true; 2]);
+        for accepted in &unit.accepted {
+            assert_eq!(*accepted, expected(0..2_000));
         }
-        let payloads: Vec<Vec<u8>> = (0..2_000).map(payload).collect();
-        let all: Vec<_> = payloads.iter().enumerate().map(|(event, it)| fragment(event as u64, it)).collect();
-        client.send_all(1, &all).expect("connected");
-        assert!(client.drain().expect("connected"));
-        client.end(0).expect("connected");
-        client.end(1).expect("connected");
-        assert!(matches!(client.send(1, fragment(1, b"")), Err(FeedError::SourceEnded(SourceId(1)))));
-    });
-    unit.work_until(|unit| unit.ended == [true; 2]);
-    for accepted in &unit.accepted {
-        assert_eq!(*accepted, expected(0..2_000));
     }
 }
 
@@ -179,68 +216,75 @@ fn a_client_waits_for_the_start_and_its_absence_delays_it() {
 
 #[test]
 fn a_client_that_is_not_accepted_fills_its_window_and_no_more() {
-    let mut unit = Unit::new(1, 10);
-    unit.start();
-    unit.most = 0;
-    let mut client = beside(&mut unit, |socket| {
-        let mut client = SourceClient::connect(&socket, options(&[0])).expect("it accepts clients");
-        assert!(client.wait_for_start(None).expect("connected"));
-        let sent = (0..20).take_while(|event| client.try_send(0, fragment(*event, b"x")).expect("connected"));
-        assert_eq!(sent.count(), 10);
-        let large = vec![0; MAX_FRAGMENT as usize + 1];
-        assert!(matches!(client.try_send(0, fragment(99, &large)), Err(FeedError::TooLarge { .. })));
-        client
-    });
-    assert_eq!(client.progress(0), (10, 0));
-    unit.most = 64;
-    unit.work_until(|unit| unit.accepted[0].len() == 10);
-    unit.work();
-    assert!(client.try_send(0, fragment(10, b"x")).expect("connected"));
-    assert_eq!(client.progress(0), (11, 10));
+    for way in WAYS {
+        let mut unit = Unit::new(1, 10);
+        unit.start();
+        unit.most = 0;
+        let mut client = beside(&mut unit, way, |socket| {
+            let mut client = SourceClient::connect(&socket, options(&[0])).expect("it accepts clients");
+            assert!(client.wait_for_start(None).expect("connected"));
+            let sent =
+                (0..20).take_while(|event| client.try_send(0, fragment(*event, b"x")).expect("connected"));
+            assert_eq!(sent.count(), 10);
+            let large = vec![0; MAX_FRAGMENT as usize + 1];
+            assert!(matches!(client.try_send(0, fragment(99, &large)), Err(FeedError::TooLarge { .. })));
+            client
+        });
+        assert_eq!(client.progress(0), (10, 0));
+        unit.most = 64;
+        unit.work_until(|unit| unit.accepted[0].len() == 10);
+        unit.work();
+        assert!(client.try_send(0, fragment(10, b"x")).expect("connected"));
+        assert_eq!(client.progress(0), (11, 10));
+    }
 }
 
 #[test]
 fn the_next_client_of_a_source_learns_where_it_continues() {
-    let mut unit = Unit::new(1, 50);
-    unit.start();
-    for life in 0..5_u64 {
-        beside(&mut unit, move |socket| {
-            let mut client = SourceClient::connect(&socket, options(&[0])).expect("it accepts clients");
-            let next = client.last_event(0).map_or(0, |event| event.0 + 1);
-            assert_eq!(next, client.progress(0).0, "events are numbered like fragments");
-            for event in next..next + 100 + life {
-                client.send(0, fragment(event, &payload(event))).expect("connected");
-            }
-            // It dies without a word; what it had written is there.
-        });
+    for way in WAYS {
+        let mut unit = Unit::new(1, 50);
+        unit.start();
+        for life in 0..5_u64 {
+            beside(&mut unit, way, move |socket| {
+                let mut client = SourceClient::connect(&socket, options(&[0])).expect("it accepts clients");
+                let next = client.last_event(0).map_or(0, |event| event.0 + 1);
+                assert_eq!(next, client.progress(0).0, "events are numbered like fragments");
+                for event in next..next + 100 + life {
+                    client.send(0, fragment(event, &payload(event))).expect("connected");
+                }
+                // It dies without a word; what it had written is there.
+            });
+        }
+        unit.work_until(|unit| unit.events.len() == 9);
+        assert_eq!(unit.accepted[0], expected(0..510));
+        let gone = unit.events.iter().filter(|(_, event)| *event == SourceEvent::Gone).count();
+        assert_eq!(gone, 5, "and back four times: {:?}", unit.events);
     }
-    unit.work_until(|unit| unit.events.len() == 9);
-    assert_eq!(unit.accepted[0], expected(0..510));
-    let gone = unit.events.iter().filter(|(_, event)| *event == SourceEvent::Gone).count();
-    assert_eq!(gone, 5, "and back four times: {:?}", unit.events);
 }
 
 #[test]
 fn a_run_that_ends_is_told_to_its_clients_with_what_was_accepted() {
-    let mut unit = Unit::new(1, 50);
-    unit.start();
-    let mut client = beside(&mut unit, |socket| {
-        let mut client = SourceClient::connect(&socket, options(&[0])).expect("it accepts clients");
-        client.wait_for_start(None).expect("connected");
-        for event in 0..20 {
-            client.send(0, fragment(event, b"x")).expect("connected");
+    for way in WAYS {
+        let mut unit = Unit::new(1, 50);
+        unit.start();
+        let mut client = beside(&mut unit, way, |socket| {
+            let mut client = SourceClient::connect(&socket, options(&[0])).expect("it accepts clients");
+            client.wait_for_start(None).expect("connected");
+            for event in 0..20 {
+                client.send(0, fragment(event, b"x")).expect("connected");
+            }
+            client
+        });
+        unit.work_until(|unit| unit.accepted[0].len() == 20);
+        unit.sources[0].stop();
+        let start = Instant::now();
+        while client.phase() != Phase::Ended {
+            client.wait(Duration::from_millis(10)).expect("the last words are there");
+            assert!(start.elapsed() < PATIENCE);
         }
-        client
-    });
-    unit.work_until(|unit| unit.accepted[0].len() == 20);
-    unit.sources[0].stop();
-    let start = Instant::now();
-    while client.phase() != Phase::Ended {
-        client.wait(Duration::from_millis(10)).expect("the last words are there");
-        assert!(start.elapsed() < PATIENCE);
+        assert_eq!(client.progress(0), (20, 20));
+        assert!(matches!(client.send(0, fragment(20, b"x")), Err(FeedError::RunEnded(RunNumber(7)))));
     }
-    assert_eq!(client.progress(0), (20, 20));
-    assert!(matches!(client.send(0, fragment(20, b"x")), Err(FeedError::RunEnded(RunNumber(7)))));
 }
 
 /// A client that says what it likes.
@@ -331,7 +375,7 @@ fn each_kind_of_lie_ends_its_own_connection_by_name() {
         assert_eq!(stranger.refusal(&mut unit), Some(refusal), "{} messages", messages.len());
     }
     assert!(unit.accepted.iter().all(Vec::is_empty), "nothing of it counts");
-    beside(&mut unit, |socket| {
+    beside(&mut unit, Way::Network, |socket| {
         let mut client = SourceClient::connect(&socket, options(&[1])).expect("its source is free");
         client.send(0, fragment(5, b"x")).expect("connected");
         assert!(client.drain().expect("connected"));
@@ -365,7 +409,7 @@ proptest! {
         }
         unit.work();
         let _ = stranger.refusal(&mut unit);
-        beside(&mut unit, |socket| {
+        beside(&mut unit, Way::Network, |socket| {
             let mut client = SourceClient::connect(&socket, options(&[0, 1])).expect("it accepts clients");
             client.send(0, fragment(1, b"x")).expect("connected");
             assert!(client.drain().expect("connected"));

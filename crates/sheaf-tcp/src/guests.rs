@@ -4,7 +4,7 @@
 //! host that answers. Everything else is as between nodes: greeting, frames, goodbye, TLS, keep-alive, back-pressure. A
 //! link to a guest has one connection.
 //!
-//! Inside an endpoint a guest needs a node id: it has that of the readout unit with the index of its place. Such an
+//! Inside an endpoint a guest needs a node id: it has that of the output node with the index of its place. Such an
 //! endpoint has no other nodes, and the id never leaves this module.
 
 use super::endpoint::{Stage, TcpEndpoint};
@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 /// Returns the internal name of a guest.
 fn name(place: usize) -> NodeId {
     // There are at most 65,536 places, see `TcpHost::new`.
-    NodeId::readout(place as u16)
+    NodeId::output(place as u16)
 }
 
 impl TcpEndpoint {
@@ -240,7 +240,7 @@ impl TcpHost {
     }
 }
 
-/// Returns whether a node id is one that guests use internally: readout units have no guests.
+/// Returns whether a node id is one that guests use internally: output nodes have no guests.
 fn has_the_name_of_a_place(node: NodeId) -> bool {
     node.role == name(0).role
 }

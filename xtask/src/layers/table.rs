@@ -240,8 +240,17 @@ pub(super) const LAYERS: &[Layer] = &[
     Layer {
         package: "sheaf-feed",
         floor: Floor::Transports,
-        may_know: &["sheaf-buffer", "sheaf-protocol", "sheaf-shm", "sheaf-source", "sheaf-wire"],
-        may_use: &["log", "thiserror"],
+        may_know: &[
+            "sheaf-buffer",
+            "sheaf-key",
+            "sheaf-protocol",
+            "sheaf-shm",
+            "sheaf-source",
+            "sheaf-tcp",
+            "sheaf-transport",
+            "sheaf-wire",
+        ],
+        may_use: &["bytes", "log", "rtrb", "thiserror"],
         reason: "fragments from programs of the user, and the client that these use",
     },
     Layer {

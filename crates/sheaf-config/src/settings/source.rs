@@ -3,7 +3,8 @@
 use super::{GIB, HOUR, KIB, MAX_INTEGER, MAX_SOURCES, MIB, TIB};
 use crate::choice::choice;
 use crate::codec::{
-    address, bytes, id_list, maybe, microseconds, path, pick, real, signed, switch, whole, zero_is_none,
+    address, bytes, id_list, maybe, microseconds, name_list, path, pick, real, signed, switch, whole,
+    zero_is_none,
 };
 use crate::knob::section;
 use sheaf_wire::{ByteCount, Nanos, SourceId};
@@ -180,6 +181,13 @@ section! {
         /// Directory of the sockets, one for each readout unit: `ru0.feed` and so on. They have the same paths in every run, so
         /// that a program can wait for the next one. Relative paths start at the working directory of the process. Default: `run.output`.
         directory: Option<PathBuf> = None, "directory", maybe(path());
+        /// TCP address at which programs of other hosts connect, as `host:port`: readout unit 0 listens at this port, readout
+        /// unit 1 at the next, and so on. Anyone who can reach it can feed sources of the run, unless `transport.key_file` or
+        /// `transport.tls` is set. Default: none.
+        listen: Option<String> = None, "listen", maybe(address());
+        /// Names accepted in the certificates of programs that connect at `listen`, if `transport.tls` is set. One of them must
+        /// be among the subject alternative names of the certificate. The certificate of a node is not accepted.
+        guest_names: Vec<String> = vec!["source".to_owned()], "guest_names", name_list();
         /// Whether the run starts only when a program feeds each required source. There is no time limit: people may start
         /// these programs by hand.
         wait: bool = true, "wait", switch();

@@ -1,5 +1,6 @@
 //! Messages that a client keeps until their fragments are accepted.
 
+use bytes::Bytes;
 use sheaf_wire::ByteCount;
 use sheaf_wire::feed::renumber_fragments;
 use std::collections::VecDeque;
@@ -12,7 +13,7 @@ pub(super) struct KeptMessage {
     pub(super) fragments: u64,
     /// Their payload.
     pub(super) bytes: ByteCount,
-    pub(super) content: Vec<u8>,
+    pub(super) content: Bytes,
 }
 
 /// Messages of one source, in order.
@@ -22,8 +23,8 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    pub(super) fn push(&mut self, first: u64, fragments: u64, bytes: ByteCount, content: &[u8]) {
-        self.messages.push_back(KeptMessage { first, fragments, bytes, content: content.to_vec() });
+    pub(super) fn push(&mut self, first: u64, fragments: u64, bytes: ByteCount, content: Bytes) {
+        self.messages.push_back(KeptMessage { first, fragments, bytes, content });
     }
 
     /// Forgets messages whose fragments are all among the first `accepted`.
@@ -53,7 +54,9 @@ impl Kept {
         let mut next = 0;
         for message in &mut self.messages {
             message.first = next;
-            renumber_fragments(&mut message.content, next);
+            let mut content = message.content.to_vec();
+            renumber_fragments(&mut content, next);
+            message.content = content.into();
             next += message.fragments;
         }
     }

@@ -1,44 +1,107 @@
-//! A connection to a readout unit of the same host.
+//! A connection to a readout unit: rings in shared memory on the same host, else a link over the network.
 
-use super::FeedError;
+use super::{ClientOptions, FeedError};
+use bytes::Bytes;
+use sheaf_key::RunKey;
 use sheaf_shm::door::{Hello, Visit, VisitError, Visited};
-use sheaf_wire::Nanos;
-use std::path::Path;
+use sheaf_tcp::{GuestError, GuestOptions, TcpGuest, TcpSettings, Tls};
+use sheaf_transport::{Frame, SendError};
+use sheaf_wire::feed::first_part;
+use sheaf_wire::{ByteCount, Nanos, SessionId};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Time that the last messages have to leave.
+const FAREWELL: Nanos = Nanos::from_secs(2);
+
+/// Address of a readout unit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Address {
+    /// A socket of this host.
+    Socket(PathBuf),
+    /// `host:port`.
+    Network(String),
+}
+
+impl Address {
+    /// Reads an address: `HOST:PORT` (`[::1]:PORT`), else a path. An existing file is a path in any case.
+    pub(super) fn of(text: &Path) -> Self {
+        let parts = text.to_str().and_then(|text| text.rsplit_once(':'));
+        let is_address = |(host, port): &(&str, &str)| {
+            !host.is_empty() && !host.contains('/') && port.parse::<u16>().is_ok_and(|port| port > 0)
+        };
+        match parts.filter(is_address) {
+            Some((host, port)) if !text.exists() => Self::Network(format!("{host}:{port}")),
+            _ => Self::Socket(text.to_owned()),
+        }
+    }
+}
 
 /// Messages in both directions, in order.
 #[derive(Debug)]
 pub(super) struct Link {
-    visit: Visit,
-    /// The last message found no room in the ring.
+    way: Way,
+    /// The last message found no room.
     is_full: bool,
-    unsent: Option<Vec<u8>>,
+    unsent: Option<Bytes>,
+}
+
+#[derive(Debug)]
+enum Way {
+    Shared(Box<Visit>),
+    Network(Box<TcpGuest>),
 }
 
 /// Returns whether a readout unit may accept clients later.
-pub(super) fn may_come(error: &VisitError) -> bool {
-    matches!(error, VisitError::NobodyThere { .. } | VisitError::Closed)
+pub(super) fn may_come(error: &FeedError) -> bool {
+    matches!(
+        error,
+        FeedError::Link(VisitError::NobodyThere { .. } | VisitError::Closed)
+            | FeedError::Network(GuestError::NobodyThere { .. })
+    )
 }
 
 impl Link {
-    pub(super) fn connect(socket: &Path) -> Result<Self, VisitError> {
-        let hello = Hello { pid: std::process::id(), content: Vec::new() };
-        let visit = Visit::meet(socket, &hello)?;
-        Ok(Self { visit, is_full: false, unsent: None })
+    pub(super) fn connect(address: &Address, options: &ClientOptions) -> Result<Self, FeedError> {
+        let way = match address {
+            Address::Socket(socket) => {
+                let hello = Hello { pid: std::process::id(), content: Vec::new() };
+                Way::Shared(Box::new(Visit::meet(socket, &hello)?))
+            }
+            Address::Network(address) => Way::Network(Box::new(call(address, options)?)),
+        };
+        Ok(Self { way, is_full: false, unsent: None })
     }
 
     /// Sends a message of fragments. Returns `false` if there is no room now.
-    pub(super) fn send(&mut self, message: &[u8]) -> bool {
+    pub(super) fn send(&mut self, message: &Bytes) -> bool {
         if self.unsent.is_some() {
             return false;
         }
-        let sent = self.visit.push(&[message]);
+        let sent = match &mut self.way {
+            Way::Shared(visit) => {
+                let sent = visit.push(&[message]);
+                visit.flush();
+                sent
+            }
+            Way::Network(guest) => {
+                let at = first_part(message);
+                let frame = Frame::new(
+                    message.slice(..at),
+                    Some(message.slice(at..)).filter(|rest| !rest.is_empty()),
+                );
+                let sent = guest.send(frame);
+                guest.flush();
+                // The end of the link is seen where messages are taken.
+                !matches!(sent, Err(SendError::Full(_)))
+            }
+        };
         self.is_full = !sent;
-        self.visit.flush();
         sent
     }
 
     /// Sends a message, or keeps it until there is room. There must be no message that is kept.
-    pub(super) fn send_or_keep(&mut self, message: Vec<u8>) {
+    pub(super) fn send_or_keep(&mut self, message: Bytes) {
         if !self.send(&message) {
             self.unsent = Some(message);
         }
@@ -57,23 +120,61 @@ impl Link {
         self.is_full
     }
 
-    /// Returns the length of the longest message.
+    /// Returns the length of the longest message that the connection can carry.
     pub(super) fn longest(&self) -> usize {
-        self.visit.longest()
+        match &self.way {
+            Way::Shared(visit) => visit.longest(),
+            Way::Network(_) => usize::MAX,
+        }
     }
 
     /// Copies the next message of the readout unit to `message`. Returns `false` if there is none.
     pub(super) fn take(&mut self, message: &mut Vec<u8>) -> Result<bool, FeedError> {
-        match self.visit.take(message) {
-            Ok(Visited::Record) => Ok(true),
-            Ok(Visited::Nothing) => Ok(false),
-            Err(VisitError::Closed) => Err(FeedError::Closed),
-            Err(error) => Err(error.into()),
+        match &mut self.way {
+            Way::Shared(visit) => match visit.take(message) {
+                Ok(Visited::Record) => Ok(true),
+                Ok(Visited::Nothing) => Ok(false),
+                Err(VisitError::Closed) => Err(FeedError::Closed),
+                Err(error) => Err(error.into()),
+            },
+            Way::Network(guest) => match guest.take() {
+                Some(frame) => {
+                    message.clear();
+                    message.extend_from_slice(&frame.head);
+                    frame.payload.iter().for_each(|piece| message.extend_from_slice(piece));
+                    Ok(true)
+                }
+                None if guest.ended().is_some() => Err(FeedError::Closed),
+                None => Ok(false),
+            },
         }
     }
 
     /// Sleeps until there may be a message, the connection ends, or `timeout` has passed.
     pub(super) fn wait(&mut self, timeout: Nanos) {
-        self.visit.wait(timeout);
+        match &mut self.way {
+            Way::Shared(visit) => visit.wait(timeout),
+            Way::Network(guest) => guest.wait(timeout),
+        }
     }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        if let Way::Network(guest) = &mut self.way {
+            // What was sent is delivered, as through shared memory.
+            guest.close(FAREWELL);
+        }
+    }
+}
+
+fn call(address: &str, options: &ClientOptions) -> Result<TcpGuest, FeedError> {
+    let tls = options.tls.as_ref().map(Tls::load).transpose()?;
+    let key = options.key.as_deref().map(RunKey::load).transpose()?;
+    // The run decides how long messages are, and its credit bounds what waits to be sent.
+    let most = ByteCount::mib(1024);
+    let settings = TcpSettings { max_frame_bytes: most, queue_bytes: most, ..TcpSettings::default() };
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let session = SessionId(Nanos::from(since).0.max(1));
+    Ok(TcpGuest::meet(address, GuestOptions { session, settings, tls, key })?)
 }

@@ -106,21 +106,33 @@ impl<'a> ClientMessage<'a> {
     /// # Errors
     /// The problem with it; [`DecodeError::BadValue`] of `version` where the client is of another release.
     pub fn read(message: &'a [u8]) -> Result<Self, DecodeError> {
-        let (kind, body) = open(message)?;
-        match kind {
-            Kind::Fragments => {
-                let (bytes, rest) = split::<FragmentsBytes>(body)?;
-                let count = bytes.count.get();
-                if count == 0 {
-                    return Err(bad("count", count));
-                }
-                let head =
-                    FragmentsHead { source: SourceId(bytes.source.get()), count, first: bytes.first.get() };
-                if head.first.checked_add(count.into()).is_none() {
-                    return Err(bad("first", head.first));
-                }
-                Ok(Self::Fragments(head, Fragments { left: count, rest }))
+        let (head, rest) = message.split_at(first_part(message));
+        Self::read_parts(head, rest)
+    }
+
+    /// Reads a message in two parts: for fragments its first [`FRAGMENTS_HEAD_BYTES`] and the others, else all and none.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_parts(head: &'a [u8], rest: &'a [u8]) -> Result<Self, DecodeError> {
+        let (kind, body) = open(head, rest.len())?;
+        if kind == Kind::Fragments {
+            let bytes = whole::<FragmentsBytes>(body)?;
+            let count = bytes.count.get();
+            if count == 0 {
+                return Err(bad("count", count));
             }
+            let head =
+                FragmentsHead { source: SourceId(bytes.source.get()), count, first: bytes.first.get() };
+            if head.first.checked_add(count.into()).is_none() {
+                return Err(bad("first", head.first));
+            }
+            return Ok(Self::Fragments(head, Fragments { left: count, rest }));
+        }
+        if !rest.is_empty() {
+            return Err(DecodeError::TrailingBytes(rest.len()));
+        }
+        match kind {
             Kind::Hello => Ok(Self::Control(FromClient::Hello(Hello::read(body)?))),
             Kind::End => {
                 let bytes = whole::<EndBytes>(body)?;
@@ -128,7 +140,9 @@ impl<'a> ClientMessage<'a> {
                 Ok(Self::Control(FromClient::End { source, fragments: bytes.fragments.get() }))
             }
             Kind::Decline => Ok(Self::Control(FromClient::Decline(text("reason", body, MAX_REASON_BYTES)?))),
-            Kind::Welcome | Kind::Progress | Kind::Phase | Kind::Refused => Err(bad("kind", kind as u8)),
+            Kind::Fragments | Kind::Welcome | Kind::Progress | Kind::Phase | Kind::Refused => {
+                Err(bad("kind", kind as u8))
+            }
         }
     }
 }
@@ -224,7 +238,7 @@ impl FromReadout {
     /// # Errors
     /// The problem with it; [`DecodeError::BadValue`] of `version` where the readout unit is of another release.
     pub fn read(message: &[u8]) -> Result<Self, DecodeError> {
-        let (kind, body) = open(message)?;
+        let (kind, body) = open(message, 0)?;
         match kind {
             Kind::Welcome => Ok(Self::Welcome(Welcome::read(body)?)),
             Kind::Progress => Ok(Self::Progress(Progress::read_all(body)?)),
@@ -332,6 +346,13 @@ pub fn declared_length(head: &[u8; HEAD_BYTES], most: usize) -> Result<usize, De
     Ok(length)
 }
 
+/// Returns the length of the first part of a message for [`ClientMessage::read_parts`].
+#[must_use]
+pub fn first_part(message: &[u8]) -> usize {
+    let is_fragments = message.get(4) == Some(&(Kind::Fragments as u8));
+    if is_fragments { FRAGMENTS_HEAD_BYTES.min(message.len()) } else { message.len() }
+}
+
 /// Replaces the sequence number of the first fragment in a message of fragments.
 ///
 /// # Panics
@@ -354,14 +375,12 @@ fn close(kind: Kind, parts: &[&[u8]]) -> Vec<u8> {
     message
 }
 
-/// Returns the kind and the body of a message.
-fn open(message: &[u8]) -> Result<(Kind, &[u8]), DecodeError> {
+/// Returns the kind and the body of a message that `more` bytes follow.
+fn open(message: &[u8], more: usize) -> Result<(Kind, &[u8]), DecodeError> {
     let (head, body) = split::<HeadBytes>(message)?;
-    if head.length.get() as usize != message.len() {
-        return Err(DecodeError::WrongHeadLength {
-            declared: head.length.get() as usize,
-            have: message.len(),
-        });
+    let (declared, have) = (head.length.get() as usize, message.len() + more);
+    if declared != have {
+        return Err(DecodeError::WrongHeadLength { declared, have });
     }
     let kind = Kind::from_code(head.kind).ok_or_else(|| bad("kind", head.kind))?;
     Ok((kind, body))

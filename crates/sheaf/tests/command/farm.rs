@@ -195,7 +195,7 @@ fn a_processor_without_a_run_reports_the_reason() {
 }
 
 /// Returns the first of two consecutive free ports.
-fn free_ports() -> u16 {
+pub(crate) fn free_ports() -> u16 {
     let listen = |port| std::net::TcpListener::bind(("127.0.0.1", port));
     let pair = || {
         let first = listen(0).ok()?;

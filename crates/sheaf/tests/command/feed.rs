@@ -1,11 +1,13 @@
 //! `[source] kind = "feed"`: programs of the user give the fragments.
 
 use crate::child::{Place, wait_until};
+use crate::farm::free_ports;
 use crate::output::{dump, field, number};
 use sheaf_feed::client::SourceFragment;
 use sheaf_feed::{ClientOptions, FeedError, SourceClient};
 use sheaf_wire::{EventId, SourceId, Timestamp};
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Minutes: a machine that does much else makes a test slow, never red.
@@ -22,6 +24,7 @@ fn try_connect(socket: PathBuf, sources: &[u32]) -> Result<SourceClient, FeedErr
         checksum: true,
         keep: true,
         patience: PATIENCE,
+        ..ClientOptions::default()
     };
     SourceClient::connect(&socket, options)
 }
@@ -123,6 +126,57 @@ fn a_second_program_for_a_source_is_refused_and_ctrl_c_ends_a_run_that_waits() {
     run.signal("INT");
     run.end();
     assert!(!place.join("runs/ru0.feed").exists(), "a run that has ended has no sockets");
+}
+
+#[test]
+fn programs_of_other_hosts_need_the_key_of_the_run() {
+    let place = Place::new();
+    let secret = |name: &str, digit: char| {
+        let path = place.file(name, &digit.to_string().repeat(64));
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        path
+    };
+    let (key, other_key) = (secret("run.key", 'a'), secret("other.key", 'b'));
+    // The listener of the second readout unit is at the next port.
+    let port = free_ports();
+    let listen =
+        format!("[source.feed]\nlisten = \"127.0.0.1:{port}\"\n[transport]\nkey_file = \"run.key\"\n");
+    place.file("run.toml", &format!("{RUN}{listen}"));
+    let run = place.start("run run.toml --processes --json");
+    let over_network = |readout: u16, sources: &[u32], key: Option<&Path>| {
+        let options = ClientOptions {
+            sources: sources.iter().map(|source| SourceId(*source)).collect(),
+            name: format!("board {}", sources[0]),
+            patience: PATIENCE,
+            key: key.map(Path::to_owned),
+            ..ClientOptions::default()
+        };
+        SourceClient::connect(Path::new(&format!("127.0.0.1:{}", port + readout)), options)
+    };
+    let mut first = over_network(0, &[0, 1], Some(&key)).expect("it has the key");
+    for stranger in [None, Some(other_key.as_path())] {
+        over_network(1, &[2, 3], stranger).expect_err("it has no key, or another");
+    }
+    let mut second = over_network(1, &[2, 3], Some(&key)).expect("it has the key");
+    std::thread::scope(|scope| {
+        for (client, sources) in [(&mut first, [0, 1]), (&mut second, [2, 3])] {
+            scope.spawn(move || {
+                assert!(client.wait_for_start(None).expect("connected"));
+                for event in 0..500 {
+                    send(client, 0, sources[0], event);
+                    send(client, 1, sources[1], event);
+                }
+                client.end(0).expect("connected");
+                client.end(1).expect("connected");
+                assert!(client.drain().expect("connected"));
+            });
+        }
+    });
+    let summary = run.end().exits(0).json();
+    assert_eq!(number(&summary, "ledger.stored"), 500);
+    for line in dump(&place.join("runs/run000001")) {
+        assert_eq!(line.crc32, crc32(&payload(line.source as usize, line.event)));
+    }
 }
 
 /// CRC-32 as in `sheaf dump`.
