@@ -26,6 +26,7 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("tap", tap),
     ("tcp_deframer", tcp_deframer),
     ("tcp_greeting", tcp_greeting),
+    ("trigger_link", trigger_link),
 ];
 
 /// A configuration file.
@@ -118,4 +119,9 @@ pub fn tcp_deframer(bytes: &[u8]) {
 /// The greeting of the other side of a connection, with its proof where the run has a key.
 pub fn tcp_greeting(bytes: &[u8]) {
     sheaf_tcp::fuzz_tcp_greeting(bytes);
+}
+
+/// Messages of the trigger protocol, of both sides.
+pub fn trigger_link(bytes: &[u8]) {
+    sheaf_wire::trigger_link::fuzz::fuzz_trigger_link(bytes);
 }

@@ -1,8 +1,8 @@
 //! The event-building protocol, without any input or output of its own.
 //!
 //! # The life of an event
-//! 1. The [`manager::EventManager`] accepts a trigger: emulated, given by its driver, or announced by a readout unit
-//!    that has seen a new event id.
+//! 1. The [`manager::EventManager`] accepts a trigger: emulated, given by its driver (from a trigger supervisor, see
+//!    [`trigger_link`]), or announced by a readout unit that has seen a new event id.
 //! 2. Sources push fragments to their [`readout::ReadoutUnit`], which holds them.
 //! 3. A [`builder::BuilderUnit`] has asked the event manager for events, in slots and bytes.
 //! 4. The event manager assigns it a batch of events.
@@ -46,5 +46,6 @@ pub mod output;
 mod range_set;
 pub mod readout;
 pub mod sampler;
+pub mod trigger_link;
 
 pub use machine::{Deadline, Identity, Transmit, Why};

@@ -116,7 +116,7 @@ impl Phase {
     pub const ALL: [Self; 4] = [Self::Waiting, Self::Running, Self::Paused, Self::Ended];
 
     fn read(code: u8) -> Result<Self, DecodeError> {
-        Self::ALL.get(usize::from(code)).copied().ok_or_else(|| codec::bad("phase", code))
+        Self::ALL.get(usize::from(code)).copied().ok_or_else(|| crate::parts::bad("phase", code))
     }
 }
 
@@ -188,7 +188,7 @@ impl Refusal {
         usize::from(code)
             .checked_sub(1)
             .and_then(|index| Self::ALL.get(index).copied())
-            .ok_or_else(|| codec::bad("refusal", code))
+            .ok_or_else(|| crate::parts::bad("refusal", code))
     }
 }
 

@@ -15,6 +15,8 @@
 //! | [`tap`] | messages between a builder's door and consumers |
 //! | [`trigger`] | types of emulated triggers |
 //! | [`feed`] | the source protocol: messages between a readout unit and the programs that feed it |
+//! | [`trigger_link`] | the trigger protocol: messages between the event manager and a trigger supervisor |
+//! | `parts` | parts of the messages of these two |
 //! | [`hit`] | content of a fragment of a time slice |
 //! | [`ethernet`] | the frame of raw Ethernet |
 //! | [`checksum`] | CRC-32C |
@@ -44,6 +46,7 @@ pub mod ids;
 pub mod machine;
 pub mod message;
 pub mod mix;
+mod parts;
 pub mod reason;
 pub mod stream_file;
 pub mod tap;
@@ -51,6 +54,7 @@ pub mod tap;
 pub mod testing;
 pub mod times;
 pub mod trigger;
+pub mod trigger_link;
 pub mod units;
 pub mod verdict;
 

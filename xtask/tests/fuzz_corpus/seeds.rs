@@ -32,6 +32,7 @@ pub(crate) fn of(target: &str) -> BTreeMap<String, Vec<u8>> {
         "tap" => sheaf_wire::tap::fuzz::seeds(),
         "tcp_deframer" => tcp::seeds(&mut dice),
         "tcp_greeting" => sheaf_tcp::tcp_greeting_seeds(),
+        "trigger_link" => sheaf_wire::trigger_link::fuzz::seeds(),
         other => panic!("no seeds are made for the target {other}"),
     };
     valid.push(("nothing".to_owned(), Vec::new()));

@@ -10,9 +10,10 @@ use super::{
     VERSION, Welcome,
 };
 use crate::message::DecodeError;
+use crate::parts::{bad, count, cut, split, split_list, text, whole};
 use crate::{ByteCount, EventId, RunNumber, SessionId, SourceId, Timestamp};
 use zerocopy::little_endian::{U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, IntoBytes};
 
 impl FragmentsHead {
     /// Writes it, as the start of a message of `length` bytes.
@@ -384,42 +385,4 @@ fn open(message: &[u8], more: usize) -> Result<(Kind, &[u8]), DecodeError> {
     }
     let kind = Kind::from_code(head.kind).ok_or_else(|| bad("kind", head.kind))?;
     Ok((kind, body))
-}
-
-pub(super) fn bad(field: &'static str, value: impl Into<u64>) -> DecodeError {
-    DecodeError::BadValue { field, value: value.into() }
-}
-
-fn count(length: usize) -> U32 {
-    U32::new(u32::try_from(length).unwrap_or(u32::MAX))
-}
-
-fn cut(text: &str, most: usize) -> &str {
-    &text[..text.floor_char_boundary(most)]
-}
-
-fn text(field: &'static str, bytes: &[u8], most: usize) -> Result<String, DecodeError> {
-    let text = std::str::from_utf8(bytes).ok().filter(|text| text.len() <= most);
-    text.map(str::to_owned).ok_or_else(|| bad(field, bytes.len() as u64))
-}
-
-fn whole<T: FromBytes + Immutable + KnownLayout + Unaligned>(bytes: &[u8]) -> Result<&T, DecodeError> {
-    let (value, rest) = split::<T>(bytes)?;
-    if rest.is_empty() { Ok(value) } else { Err(DecodeError::TrailingBytes(rest.len())) }
-}
-
-fn split<T: FromBytes + Immutable + KnownLayout + Unaligned>(
-    bytes: &[u8],
-) -> Result<(&T, &[u8]), DecodeError> {
-    T::ref_from_prefix(bytes).map_err(|_| DecodeError::Truncated { need: size_of::<T>(), have: bytes.len() })
-}
-
-fn split_list<T: FromBytes + Immutable + KnownLayout + Unaligned>(
-    bytes: &[u8],
-    count: u32,
-) -> Result<(&[T], &[u8]), DecodeError> {
-    <[T]>::ref_from_prefix_with_elems(bytes, count as usize).map_err(|_| DecodeError::Truncated {
-        need: (count as usize).saturating_mul(size_of::<T>()),
-        have: bytes.len(),
-    })
 }

@@ -9,3 +9,4 @@ mod farm;
 mod ledger;
 mod page;
 mod protocol;
+mod trigger_protocol;

@@ -61,6 +61,8 @@ fn bodies(dice: &mut Dice) -> Vec<(&'static str, Body<Bytes>)> {
         buffered: ByteCount(1 << 22),
         busy: true,
         processing: false,
+        waiting: false,
+        declines: false,
     };
     vec![
         ("announce", Body::Announce((0..5).map(announcement).collect())),

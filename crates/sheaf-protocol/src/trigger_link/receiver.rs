@@ -1,0 +1,532 @@
+//! The event manager's side: triggers in, busy out.
+
+use super::busy_time::BusyAccount;
+use crate::event_range::EventIdRange;
+use crate::event_set::EventSet;
+use sheaf_wire::trigger_link::{
+    Busy, BusyReason, BusyTime, BusyTimes, FromManager, FromSupervisor, Phase, ReceivedTriggers, Refusal,
+    Totals, Trigger,
+};
+use sheaf_wire::{EventId, Nanos, RunNumber, Timestamp};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Number of separate ranges of received ids that are remembered. Older gaps count as received.
+const RANGES: usize = 4_096;
+
+/// Minimum interval between two messages of progress.
+const PROGRESS_INTERVAL: Nanos = Nanos::from_millis(100);
+
+/// Maximum number of connections that have not introduced themselves.
+const MAX_STRANGERS: usize = 8;
+
+/// A connection of a receiver. Numbers are never used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkId(pub u64);
+
+/// Configuration of a receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReceiverConfig {
+    /// Number of triggers that may wait for a builder.
+    pub queue: u64,
+    /// Number of places that are kept free for triggers in flight; less than `queue`.
+    pub reserve: u64,
+    /// Id of the first trigger.
+    pub first: EventId,
+}
+
+/// Returns the number of triggers that may be in flight when busy is raised. `latency` is the maximum time of a message from
+/// one side to the other, `max_rate_hz` the maximum rate of triggers in a second.
+#[must_use]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "a number of triggers in flight is positive and far below 2^53"
+)]
+pub fn reserve(latency: Nanos, max_rate_hz: f64) -> u64 {
+    (2.0 * latency.0 as f64 * 1e-9 * max_rate_hz).ceil() as u64 + 1
+}
+
+/// Event for the driver of a receiver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReceiverEvent {
+    /// A supervisor is connected.
+    Joined {
+        /// Its name.
+        name: String,
+    },
+    /// The connection to the supervisor has ended. It has not sent the end of triggers if `early`.
+    Gone {
+        /// Its name.
+        name: String,
+        /// Whether it may have more triggers.
+        early: bool,
+    },
+    /// The supervisor has no more triggers, and all that it sent were handed over.
+    TriggersEnded,
+    /// The supervisor has sent its account.
+    Totals(Totals),
+    /// A connection is closed after the message that says why.
+    Refused {
+        /// The connection.
+        link: LinkId,
+        /// Its name, empty before its hello.
+        name: String,
+        /// Reason.
+        refusal: Refusal,
+    },
+}
+
+/// Account of all connections of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LinkReport {
+    /// Number of supervisors that connected, one after another.
+    pub connections: u64,
+    /// Triggers received, and busy times on the event manager's clock.
+    pub triggers: ReceivedTriggers,
+    /// Ids that were left out.
+    pub skipped: u64,
+    /// Number of times that an id was below the one before.
+    pub steps_back: u64,
+    /// Triggers that had to wait outside the queue, because busy was raised too late for them.
+    pub late: u64,
+    /// Sum of the accounts of supervisors.
+    pub supervisor: Totals,
+    /// Number of connections whose supervisor gave its account.
+    pub accounts: u64,
+    /// Refused connections, by reason.
+    pub refused: BTreeMap<Refusal, u64>,
+    /// Numbers on which the two sides differ.
+    pub differences: Vec<String>,
+}
+
+/// See the [module](super) and the contract in the [crate documentation](crate).
+#[derive(Debug)]
+pub struct Receiver {
+    config: ReceiverConfig,
+    run: RunNumber,
+    phase: Phase,
+    /// Free places of the event manager's queue, without the triggers that wait here.
+    free: u64,
+    /// The reason that busy would have.
+    reason: BusyReason,
+    is_busy: bool,
+    waiting: VecDeque<Trigger>,
+    next: EventId,
+    last: Option<EventId>,
+    ids: EventSet,
+    supervisor: Option<Member>,
+    strangers: BTreeSet<LinkId>,
+    refused: VecDeque<(LinkId, Refusal)>,
+    report: LinkReport,
+    events: VecDeque<ReceiverEvent>,
+}
+
+/// The supervisor's connection.
+#[derive(Debug)]
+struct Member {
+    link: LinkId,
+    name: String,
+    is_welcomed: bool,
+    knows_phase: Phase,
+    sequence: u64,
+    busy: BusyAccount,
+    account: ReceivedTriggers,
+    /// Number of triggers that the supervisor says it has sent, at the end of triggers.
+    sent: Option<u64>,
+    /// Whether the end was passed on, and the account sent.
+    is_ended: bool,
+    is_account_due: bool,
+    has_totals: bool,
+    progress_told: (u64, u64),
+    progress_at: Timestamp,
+}
+
+impl Receiver {
+    /// A receiver without a supervisor, in the phase [`Phase::Waiting`]. `reason` is the reason of busy before the first
+    /// [`Self::handle_room`].
+    #[must_use]
+    pub fn new(config: ReceiverConfig, run: RunNumber, reason: BusyReason) -> Self {
+        assert!(config.reserve < config.queue, "there is room for triggers that are not in flight");
+        Self {
+            config,
+            run,
+            phase: Phase::Waiting,
+            free: config.queue,
+            reason,
+            is_busy: false,
+            waiting: VecDeque::new(),
+            next: config.first,
+            last: None,
+            ids: EventSet::new(RANGES),
+            supervisor: None,
+            strangers: BTreeSet::new(),
+            refused: VecDeque::new(),
+            report: LinkReport::default(),
+            events: VecDeque::new(),
+        }
+    }
+
+    /// Returns the number of triggers for which there is room.
+    #[must_use]
+    pub fn room(&self) -> u64 {
+        self.free.saturating_sub(self.waiting.len() as u64)
+    }
+
+    /// Returns whether a supervisor is connected.
+    #[must_use]
+    pub fn has_supervisor(&self) -> bool {
+        self.supervisor.is_some()
+    }
+
+    /// Returns whether the connected supervisor may send more triggers.
+    #[must_use]
+    pub fn expects_triggers(&self) -> bool {
+        !self.waiting.is_empty() || self.supervisor.as_ref().is_some_and(|member| !member.is_ended)
+    }
+
+    /// Returns whether nothing more is awaited of a supervisor: its account has come, or none is connected.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.refused.is_empty() && self.supervisor.as_ref().is_none_or(|member| member.has_totals)
+    }
+
+    /// Returns the state of the busy signal that was sent.
+    #[must_use]
+    pub fn busy(&self) -> Option<BusyReason> {
+        self.supervisor.as_ref().and_then(|member| member.busy.reason())
+    }
+
+    /// Returns the account of all connections, the present one included.
+    #[must_use]
+    pub fn report(&self, now: Timestamp) -> LinkReport {
+        let mut report = self.report.clone();
+        if let Some(member) = &self.supervisor {
+            report.add_connection(member, now);
+        }
+        report
+    }
+
+    /// Admits a connection. It must send a hello first.
+    pub fn handle_connection(&mut self, link: LinkId) {
+        self.strangers.insert(link);
+        if self.phase == Phase::Ended {
+            self.refuse(link, Refusal::RunEnded);
+        } else if self.strangers.len() > MAX_STRANGERS
+            && let Some(oldest) = self.strangers.first().copied()
+        {
+            self.refuse(oldest, Refusal::TooManyConnections);
+        }
+    }
+
+    /// Takes note that a connection has ended. All that arrived by it must have been handled.
+    pub fn handle_disconnection(&mut self, now: Timestamp, link: LinkId) {
+        self.strangers.remove(&link);
+        self.refused.retain(|(other, _)| *other != link);
+        if let Some(member) = self.supervisor.take_if(|member| member.link == link) {
+            self.report.add_connection(&member, now);
+            let early = member.sent.is_none();
+            self.events.push_back(ReceiverEvent::Gone { name: member.name, early });
+        }
+    }
+
+    /// Closes a connection.
+    pub fn refuse(&mut self, link: LinkId, refusal: Refusal) {
+        self.refuse_named(link, refusal, String::new());
+    }
+
+    fn refuse_named(&mut self, link: LinkId, refusal: Refusal, name: String) {
+        let is_supervisor = self.supervisor.as_ref().is_some_and(|member| member.link == link);
+        if !self.strangers.remove(&link) && !is_supervisor {
+            return;
+        }
+        let name =
+            self.supervisor.as_ref().filter(|_| is_supervisor).map_or(name, |member| member.name.clone());
+        *self.report.refused.entry(refusal).or_default() += 1;
+        self.refused.push_back((link, refusal));
+        self.events.push_back(ReceiverEvent::Refused { link, name, refusal });
+    }
+
+    /// Takes a message. Triggers beyond the [room](Self::room) are lost: a driver whose connection can hold them back does not
+    /// hand them over.
+    pub fn handle_input(&mut self, now: Timestamp, link: LinkId, message: FromSupervisor) {
+        if self.strangers.contains(&link) {
+            match message {
+                FromSupervisor::Hello { name } => self.join(now, link, name),
+                _ => self.refuse(link, Refusal::InvalidMessage),
+            }
+            return;
+        }
+        let Some(member) = self.supervisor.as_mut().filter(|member| member.link == link) else { return };
+        match message {
+            FromSupervisor::Triggers(triggers) if member.sent.is_none() => {
+                triggers.into_iter().for_each(|trigger| self.receive(trigger));
+            }
+            FromSupervisor::End { sent } if member.sent.is_none() => {
+                member.sent = Some(sent);
+                if sent != member.account.received {
+                    let received = member.account.received;
+                    self.report.differences.push(format!("{sent} triggers were sent, {received} received"));
+                }
+            }
+            FromSupervisor::Totals(totals) if member.is_ended && !member.has_totals => {
+                member.has_totals = true;
+                self.report.compare(&member.account, member.busy.times(), &totals);
+                self.report.add_totals(&totals);
+                self.events.push_back(ReceiverEvent::Totals(totals));
+            }
+            _ => self.refuse(link, Refusal::InvalidMessage),
+        }
+    }
+
+    fn join(&mut self, now: Timestamp, link: LinkId, name: String) {
+        if self.supervisor.is_some() {
+            self.refuse_named(link, Refusal::SupervisorTaken, name);
+            return;
+        }
+        self.strangers.remove(&link);
+        self.events.push_back(ReceiverEvent::Joined { name: name.clone() });
+        self.supervisor = Some(Member {
+            link,
+            name,
+            is_welcomed: false,
+            knows_phase: self.phase,
+            sequence: 0,
+            busy: BusyAccount::default(),
+            account: ReceivedTriggers::default(),
+            sent: None,
+            is_ended: false,
+            is_account_due: false,
+            has_totals: false,
+            progress_told: (0, 0),
+            progress_at: now,
+        });
+    }
+
+    /// Puts a trigger into its bin, or among those that wait.
+    fn receive(&mut self, trigger: Trigger) {
+        let has_room = self.room() > 0;
+        let Some(member) = &mut self.supervisor else { return };
+        let (id, account) = (trigger.id, &mut member.account);
+        account.received += 1;
+        self.report.steps_back += u64::from(self.last.replace(id).is_some_and(|last| id < last));
+        if !matches!(self.phase, Phase::Running | Phase::Stopping) {
+            account.outside += 1;
+        } else if self.ids.contains(id) {
+            account.repeated += 1;
+        } else if id < self.next {
+            account.out_of_order += 1;
+        } else {
+            self.report.skipped += id.0 - self.next.0;
+            self.next = EventId(id.0.saturating_add(1));
+            self.ids.insert(EventIdRange::one(id));
+            if has_room {
+                self.waiting.push_back(trigger);
+            } else {
+                account.lost += 1;
+            }
+        }
+    }
+
+    /// Takes note of the number of free places in the event manager's queue, now that it has taken all triggers that it was
+    /// given, and of the reason why it would be busy.
+    pub fn handle_room(&mut self, free: u64, reason: BusyReason) {
+        (self.free, self.reason) = (free, reason);
+    }
+
+    /// Counts triggers that must wait outside the queue because busy was raised too late.
+    pub fn note_late(&mut self, triggers: u64) {
+        self.report.late += triggers;
+    }
+
+    /// Enters a phase of the run.
+    pub fn handle_phase(&mut self, phase: Phase) {
+        self.phase = phase;
+        if phase == Phase::Ended {
+            let rest = std::mem::take(&mut self.waiting).len() as u64;
+            self.current_account().outside += rest;
+        }
+    }
+
+    /// The account of the connection whose triggers wait. A supervisor that has gone is in the report.
+    fn current_account(&mut self) -> &mut ReceivedTriggers {
+        match &mut self.supervisor {
+            Some(member) => &mut member.account,
+            None => &mut self.report.triggers,
+        }
+    }
+
+    /// Returns the next trigger for the event manager, which then calls [`Self::handle_taken`].
+    pub fn poll_trigger(&mut self) -> Option<Trigger> {
+        self.waiting.pop_front()
+    }
+
+    /// Takes note of what became of the trigger polled last: an event, or not, because the run has ended.
+    pub fn handle_taken(&mut self, is_event: bool) {
+        if is_event {
+            self.free = self.free.saturating_sub(1);
+        }
+        let account = self.current_account();
+        *(if is_event { &mut account.accepted } else { &mut account.outside }) += 1;
+    }
+
+    /// Returns the next message, with its connection. It is composed now: a supervisor that does not read makes nothing wait
+    /// here. A driver whose connection takes nothing does not call it.
+    pub fn poll_transmit(&mut self, now: Timestamp) -> Option<(LinkId, FromManager)> {
+        if let Some((link, refusal)) = self.refused.pop_front() {
+            let text = match (&self.supervisor, refusal) {
+                (Some(member), Refusal::SupervisorTaken) => format!("{refusal}: {}", member.name),
+                _ => refusal.to_string(),
+            };
+            return Some((link, FromManager::Refused { refusal, text }));
+        }
+        self.judge_busy();
+        let room_is_short = self.is_busy;
+        let member = self.supervisor.as_mut()?;
+        let has_waiting = !self.waiting.is_empty();
+        if member.sent.is_some() && !member.is_ended && !has_waiting {
+            (member.is_ended, member.is_account_due) = (true, true);
+            self.events.push_back(ReceiverEvent::TriggersEnded);
+        }
+        let wanted = Some(self.reason).filter(|_| room_is_short && member.sent.is_none());
+        let message = member.next_message(now, wanted, self.run, self.phase, self.next)?;
+        Some((member.link, message))
+    }
+
+    /// Decides whether triggers must be held back.
+    fn judge_busy(&mut self) {
+        let ReceiverConfig { queue, reserve, .. } = self.config;
+        let released_at = reserve + (queue - reserve).div_ceil(2);
+        let room = self.room();
+        self.is_busy = if self.is_busy { room < released_at } else { room <= reserve };
+        self.is_busy &= matches!(self.phase, Phase::Running | Phase::Stopping);
+    }
+
+    /// Returns the next event.
+    pub fn poll_event(&mut self) -> Option<ReceiverEvent> {
+        self.events.pop_front()
+    }
+
+    /// Does what is due at `now`: nothing by itself, since messages are composed when they are polled.
+    pub fn handle_timeout(&mut self, _now: Timestamp) {}
+
+    /// Returns when to call [`Self::poll_transmit`] at the latest.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Timestamp> {
+        let member = self.supervisor.as_ref()?;
+        (member.progress() != member.progress_told).then(|| member.progress_at + PROGRESS_INTERVAL)
+    }
+}
+
+impl Member {
+    fn progress(&self) -> (u64, u64) {
+        (self.account.received, self.account.accepted)
+    }
+
+    fn next_message(
+        &mut self,
+        now: Timestamp,
+        wanted: Option<BusyReason>,
+        run: RunNumber,
+        phase: Phase,
+        next: EventId,
+    ) -> Option<FromManager> {
+        if !std::mem::replace(&mut self.is_welcomed, true) {
+            self.knows_phase = phase;
+            return Some(FromManager::Welcome { run, phase, next });
+        }
+        if self.busy.reason() != wanted {
+            self.sequence += 1;
+            self.busy.turn(now, wanted);
+            return Some(FromManager::Busy(Busy { sequence: self.sequence, reason: wanted }));
+        }
+        if std::mem::replace(&mut self.knows_phase, phase) != phase {
+            return Some(FromManager::Phase(phase));
+        }
+        if std::mem::take(&mut self.is_account_due) {
+            let busy = self.busy.times().clone();
+            return Some(FromManager::Account(ReceivedTriggers { busy, ..self.account.clone() }));
+        }
+        let progress = self.progress();
+        if progress != self.progress_told && self.progress_at + PROGRESS_INTERVAL <= now && !self.is_ended {
+            (self.progress_told, self.progress_at) = (progress, now);
+            return Some(FromManager::Progress { received: progress.0, accepted: progress.1 });
+        }
+        if self.is_ended {
+            self.progress_told = progress;
+        }
+        None
+    }
+}
+
+impl LinkReport {
+    /// Returns whether each received trigger is in one bin.
+    #[must_use]
+    pub fn is_balanced(&self) -> bool {
+        let ReceivedTriggers { received, accepted, lost, repeated, out_of_order, outside, .. } =
+            self.triggers;
+        received == accepted + lost + repeated + out_of_order + outside
+    }
+
+    fn add_connection(&mut self, member: &Member, now: Timestamp) {
+        self.connections += 1;
+        let (sum, account) = (&mut self.triggers, &member.account);
+        sum.received += account.received;
+        sum.accepted += account.accepted;
+        sum.lost += account.lost;
+        sum.repeated += account.repeated;
+        sum.out_of_order += account.out_of_order;
+        sum.outside += account.outside;
+        let mut busy = member.busy.clone();
+        busy.turn(now, None);
+        add_busy(&mut sum.busy, busy.times());
+    }
+
+    fn add_totals(&mut self, totals: &Totals) {
+        self.accounts += 1;
+        self.supervisor.offered = self.supervisor.offered.saturating_add(totals.offered);
+        self.supervisor.sent = self.supervisor.sent.saturating_add(totals.sent);
+        self.supervisor.own_vetoed = self.supervisor.own_vetoed.saturating_add(totals.own_vetoed);
+        add_busy(&mut self.supervisor.busy, &totals.busy);
+    }
+
+    fn compare(&mut self, account: &ReceivedTriggers, busy: &BusyTimes, totals: &Totals) {
+        let mut differences = Vec::new();
+        if totals.sent != account.received {
+            differences.push(format!("{} triggers were sent, {} received", totals.sent, account.received));
+        }
+        let vetoed = totals.busy.values().fold(0_u64, |sum, time| sum.saturating_add(time.vetoed));
+        let parts = totals.sent.saturating_add(totals.own_vetoed).saturating_add(vetoed);
+        if parts != totals.offered {
+            differences.push(format!(
+                "the supervisor's {} triggers are not {} sent, {} vetoed by itself and {vetoed} by busy",
+                totals.offered, totals.sent, totals.own_vetoed
+            ));
+        }
+        let reasons: BTreeSet<_> = busy.keys().chain(totals.busy.keys()).collect();
+        for reason in reasons {
+            let intervals = |times: &BusyTimes| times.get(reason).map_or(0, |time| time.intervals);
+            let (ours, theirs) = (intervals(busy), intervals(&totals.busy));
+            if ours != theirs {
+                differences.push(format!(
+                    "busy by {}: {ours} intervals were sent, {theirs} heard",
+                    reason.cause.name()
+                ));
+            }
+        }
+        for difference in differences {
+            if !self.differences.contains(&difference) {
+                self.differences.push(difference);
+            }
+        }
+    }
+}
+
+fn add_busy(sums: &mut BusyTimes, more: &BusyTimes) {
+    for (reason, BusyTime { intervals, time, vetoed }) in more {
+        let sum = sums.entry(*reason).or_default();
+        sum.intervals = sum.intervals.saturating_add(*intervals);
+        sum.time = Nanos(sum.time.0.saturating_add(time.0));
+        sum.vetoed = sum.vetoed.saturating_add(*vetoed);
+    }
+}

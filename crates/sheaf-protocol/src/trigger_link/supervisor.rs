@@ -1,0 +1,206 @@
+//! The side of a trigger supervisor.
+
+use super::busy_time::BusyAccount;
+use sheaf_wire::trigger_link::{
+    Busy, BusyReason, FromManager, FromSupervisor, MAX_TRIGGERS, Phase, ReceivedTriggers, Refusal, Totals,
+    Trigger,
+};
+use sheaf_wire::{EventId, RunNumber, Timestamp, TriggerType};
+use std::collections::VecDeque;
+
+/// Reason why a trigger was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// The run takes no triggers: it has not started, or it ends.
+    NotRunning,
+    /// Busy.
+    Busy(BusyReason),
+}
+
+/// Event for the driver of a supervisor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SupervisorEvent {
+    /// The event manager has accepted the connection.
+    Welcome {
+        /// The run.
+        run: RunNumber,
+        /// Id of the first trigger.
+        next: EventId,
+    },
+    /// The run has entered another phase.
+    Phase(Phase),
+    /// The event manager closes the connection.
+    Refused {
+        /// Reason.
+        refusal: Refusal,
+        /// The reason for people.
+        text: String,
+    },
+    /// The accounts are exchanged; this is the event manager's. Nothing more follows.
+    Account(ReceivedTriggers),
+}
+
+/// See the [module](super) and the contract in the [crate documentation](crate). A supervisor has no deadlines.
+#[derive(Debug)]
+pub struct Supervisor {
+    name: String,
+    has_greeted: bool,
+    phase: Option<Phase>,
+    next: EventId,
+    busy: BusyAccount,
+    offered: u64,
+    sent: u64,
+    own_vetoed: u64,
+    outbox: VecDeque<Trigger>,
+    is_over: bool,
+    has_told_end: bool,
+    account: Option<ReceivedTriggers>,
+    has_told_totals: bool,
+    progress: (u64, u64),
+    events: VecDeque<SupervisorEvent>,
+}
+
+impl Supervisor {
+    /// A supervisor that begins with its hello.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            has_greeted: false,
+            phase: None,
+            next: EventId(0),
+            busy: BusyAccount::default(),
+            offered: 0,
+            sent: 0,
+            own_vetoed: 0,
+            outbox: VecDeque::new(),
+            is_over: false,
+            has_told_end: false,
+            account: None,
+            has_told_totals: false,
+            progress: (0, 0),
+            events: VecDeque::new(),
+        }
+    }
+
+    /// Returns whether the run takes triggers, unless it is busy.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.phase == Some(Phase::Running) && !self.is_over
+    }
+
+    /// Returns the reason to hold triggers back.
+    #[must_use]
+    pub fn busy(&self) -> Option<BusyReason> {
+        self.busy.reason()
+    }
+
+    /// Returns the account so far. An interval of busy counts when it has ended.
+    #[must_use]
+    pub fn totals(&self) -> Totals {
+        Totals {
+            offered: self.offered,
+            sent: self.sent,
+            own_vetoed: self.own_vetoed,
+            busy: self.busy.times().clone(),
+        }
+    }
+
+    /// Returns the numbers of triggers that the event manager has received and accepted, as it last said.
+    #[must_use]
+    pub fn progress(&self) -> (u64, u64) {
+        self.progress
+    }
+
+    /// Takes a trigger, unless the run is busy. It gets the next id.
+    ///
+    /// # Errors
+    /// Why it was not taken. Triggers in the time of busy are counted as vetoed; those outside the run are not counted.
+    pub fn handle_trigger(&mut self, time: Timestamp, kind: TriggerType, bits: u64) -> Result<EventId, Held> {
+        if !self.is_running() {
+            return Err(Held::NotRunning);
+        }
+        self.offered += 1;
+        if let Some(reason) = self.busy.reason() {
+            self.busy.veto(reason);
+            return Err(Held::Busy(reason));
+        }
+        let id = self.next;
+        self.next = EventId(id.0 + 1);
+        self.sent += 1;
+        self.outbox.push_back(Trigger { id, time, kind, bits });
+        Ok(id)
+    }
+
+    /// Counts a trigger that the supervisor's own dead-time rules veto.
+    pub fn veto_own(&mut self) {
+        if self.is_running() {
+            self.offered += 1;
+            self.own_vetoed += 1;
+        }
+    }
+
+    /// Leaves out ids, as a supervisor does whose counter has jumped.
+    pub fn skip(&mut self, ids: u64) {
+        self.next = EventId(self.next.0 + ids);
+    }
+
+    /// Ends the triggers.
+    pub fn handle_end(&mut self) {
+        self.is_over = true;
+    }
+
+    /// Takes a message of the event manager.
+    pub fn handle_input(&mut self, now: Timestamp, message: FromManager) {
+        match message {
+            FromManager::Welcome { run, phase, next } => {
+                self.next = next;
+                self.events.push_back(SupervisorEvent::Welcome { run, next });
+                self.enter(phase);
+            }
+            FromManager::Busy(Busy { reason, .. }) => self.busy.turn(now, reason),
+            FromManager::Progress { received, accepted } => self.progress = (received, accepted),
+            FromManager::Phase(phase) => self.enter(phase),
+            FromManager::Refused { refusal, text } => {
+                self.events.push_back(SupervisorEvent::Refused { refusal, text });
+            }
+            FromManager::Account(account) => {
+                self.busy.turn(now, None);
+                self.account = Some(account);
+            }
+        }
+    }
+
+    fn enter(&mut self, phase: Phase) {
+        self.phase = Some(phase);
+        self.is_over |= matches!(phase, Phase::Stopping | Phase::Ended);
+        self.events.push_back(SupervisorEvent::Phase(phase));
+    }
+
+    /// Returns the next message.
+    pub fn poll_transmit(&mut self) -> Option<FromSupervisor> {
+        if !std::mem::replace(&mut self.has_greeted, true) {
+            return Some(FromSupervisor::Hello { name: self.name.clone() });
+        }
+        self.phase?;
+        if !self.outbox.is_empty() {
+            let number = self.outbox.len().min(MAX_TRIGGERS);
+            return Some(FromSupervisor::Triggers(self.outbox.drain(..number).collect()));
+        }
+        if self.is_over && !std::mem::replace(&mut self.has_told_end, true) {
+            return Some(FromSupervisor::End { sent: self.sent });
+        }
+        if let Some(account) = &self.account
+            && !std::mem::replace(&mut self.has_told_totals, true)
+        {
+            self.events.push_back(SupervisorEvent::Account(account.clone()));
+            return Some(FromSupervisor::Totals(self.totals()));
+        }
+        None
+    }
+
+    /// Returns the next event.
+    pub fn poll_event(&mut self) -> Option<SupervisorEvent> {
+        self.events.pop_front()
+    }
+}

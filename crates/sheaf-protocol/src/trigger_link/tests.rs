@@ -1,0 +1,284 @@
+//! Both sides of the trigger protocol, with a link that delays messages.
+
+use super::*;
+use proptest::prelude::*;
+use sheaf_wire::trigger_link::{
+    Busy, BusyCause, BusyReason, FromManager, FromSupervisor, Phase, Refusal, Totals, Trigger,
+};
+use sheaf_wire::{EventId, Nanos, NodeId, RunNumber, Timestamp, TriggerType};
+use std::collections::VecDeque;
+
+const CREDIT: BusyReason = BusyReason { cause: BusyCause::BuilderCredit, culprit: None };
+const OUTPUT: BusyReason = BusyReason { cause: BusyCause::Output, culprit: Some(NodeId::builder(1)) };
+
+/// At the maximum rate, one trigger comes in each tick.
+const TICK: Nanos = Nanos(1_000);
+const LINK: LinkId = LinkId(1);
+
+fn receiver(queue: u64, reserve: u64) -> Receiver {
+    let config = ReceiverConfig { queue, reserve, first: EventId(5) };
+    Receiver::new(config, RunNumber(3), CREDIT)
+}
+
+/// One direction of a link: messages keep their order, and take some ticks each.
+struct Line<T> {
+    under_way: VecDeque<(u64, T)>,
+    delays: Vec<u64>,
+    sent: usize,
+}
+
+impl<T> Line<T> {
+    fn new(delays: &[u64]) -> Self {
+        Self { under_way: VecDeque::new(), delays: delays.to_vec(), sent: 0 }
+    }
+
+    fn send(&mut self, tick: u64, message: T) {
+        let delay = self.delays[self.sent % self.delays.len()];
+        self.sent += 1;
+        let before = self.under_way.back().map_or(0, |(at, _)| *at);
+        self.under_way.push_back((before.max(tick + delay), message));
+    }
+
+    fn receive(&mut self, tick: u64) -> Option<T> {
+        self.under_way.pop_front_if(|(at, _)| *at <= tick).map(|(_, message)| message)
+    }
+}
+
+/// The event manager's queue, which builders empty in the rhythm of `takes`: (number of ticks, events in each).
+struct Consumer {
+    queue: u64,
+    held: u64,
+    takes: Vec<(u64, u64)>,
+}
+
+impl Consumer {
+    fn take(&mut self, tick: u64) {
+        let cycle: u64 = self.takes.iter().map(|(ticks, _)| ticks).sum();
+        let mut at = tick % cycle.max(1);
+        for (ticks, events) in &self.takes {
+            if at < *ticks {
+                self.held = self.held.saturating_sub(*events);
+                return;
+            }
+            at -= ticks;
+        }
+    }
+
+    fn reason(&self, tick: u64) -> BusyReason {
+        if tick / 64 % 2 == 0 { CREDIT } else { OUTPUT }
+    }
+}
+
+proptest! {
+    /// The builders take one event in two ticks at last, so that every run ends.
+    #[test]
+    fn no_trigger_is_lost_and_the_accounts_agree_whatever_the_link_delays(
+        latency in 0..40_u64, there in prop::collection::vec(0..=40_u64, 1..30), back in prop::collection::vec(0..=40_u64, 1..30),
+        room in 1..100_u64, takes in prop::collection::vec((1..200_u64, 0..3_u64), 1..6), offers in prop::collection::vec(any::<bool>(), 1..50),
+        ticks in 1..3_000_u64,
+    ) {
+        let within = |delays: Vec<u64>| delays.into_iter().map(|delay| delay.min(latency)).collect::<Vec<_>>();
+        let (mut there, mut back) = (Line::new(&within(there)), Line::new(&within(back)));
+        let reserve = reserve(Nanos(TICK.0 * latency), 1e9 / TICK.0 as f64);
+        let mut receiver = receiver(reserve + room, reserve);
+        let mut supervisor = Supervisor::new("TLU");
+        let mut takes = takes;
+        takes.push((400, 1));
+        let mut consumer = Consumer { queue: reserve + room, held: 0, takes };
+        receiver.handle_connection(LINK);
+        receiver.handle_phase(Phase::Running);
+        let (mut account, mut totals, mut vetoed) = (None, None, 0);
+        for tick in 0.. {
+            let now = Timestamp(TICK.0 * tick);
+            prop_assert!(tick < 1_000_000, "the accounts are exchanged");
+            while let Some(message) = back.receive(tick) {
+                supervisor.handle_input(now, message);
+            }
+            if offers[tick as usize % offers.len()]
+                && let Err(Held::Busy(_)) = supervisor.handle_trigger(now, TriggerType(1), tick)
+            {
+                vetoed += 1;
+            }
+            if tick == ticks {
+                supervisor.handle_end();
+            }
+            while let Some(message) = supervisor.poll_transmit() {
+                there.send(tick, message);
+            }
+            consumer.take(tick);
+            receiver.handle_room(consumer.queue - consumer.held, consumer.reason(tick));
+            while let Some(message) = there.receive(tick) {
+                receiver.handle_input(now, LINK, message);
+            }
+            while let Some(trigger) = receiver.poll_trigger() {
+                prop_assert!(consumer.held < consumer.queue, "there is room");
+                consumer.held += 1;
+                prop_assert!(trigger.id >= EventId(5));
+                receiver.handle_taken(true);
+            }
+            while let Some((_, message)) = receiver.poll_transmit(now) {
+                back.send(tick, message);
+            }
+            while let Some(event) = supervisor.poll_event() {
+                if let SupervisorEvent::Account(it) = event {
+                    account = Some(it);
+                }
+            }
+            while let Some(event) = receiver.poll_event() {
+                if let ReceiverEvent::Totals(it) = event {
+                    totals = Some(it);
+                }
+            }
+            if totals.is_some() {
+                break;
+            }
+        }
+        let (account, totals) = (account.expect("exchanged"), totals.expect("exchanged"));
+        let report = receiver.report(Timestamp::MAX);
+        prop_assert_eq!(&report.differences, &Vec::<String>::new());
+        prop_assert!(report.is_balanced());
+        prop_assert_eq!(account.lost, 0);
+        prop_assert_eq!((account.received, account.accepted), (totals.sent, totals.sent));
+        prop_assert_eq!(totals.offered, totals.sent + vetoed);
+        prop_assert_eq!(report.skipped + report.steps_back + report.late, 0);
+        prop_assert!(account.busy.keys().all(|reason| totals.busy.contains_key(reason)));
+        for (reason, theirs) in &totals.busy {
+            let ours = account.busy[reason];
+            prop_assert_eq!(ours.intervals, theirs.intervals);
+            prop_assert!(ours.time.0.abs_diff(theirs.time.0) <= theirs.intervals * latency * TICK.0);
+        }
+    }
+}
+
+/// Triggers of these ids, as one message.
+fn triggers(ids: impl IntoIterator<Item = u64>) -> FromSupervisor {
+    let trigger = |id| Trigger { id: EventId(id), time: Timestamp(id), kind: TriggerType(0), bits: 0 };
+    FromSupervisor::Triggers(ids.into_iter().map(trigger).collect())
+}
+
+/// A receiver with the supervisor "TLU", in a run in progress.
+fn joined(queue: u64, reserve: u64) -> Receiver {
+    let mut receiver = receiver(queue, reserve);
+    receiver.handle_connection(LINK);
+    receiver.handle_phase(Phase::Running);
+    receiver.handle_input(Timestamp::ZERO, LINK, FromSupervisor::Hello { name: "TLU".into() });
+    assert_eq!(receiver.poll_event(), Some(ReceiverEvent::Joined { name: "TLU".into() }));
+    receiver
+}
+
+fn transmits(receiver: &mut Receiver, at: u64) -> Vec<FromManager> {
+    std::iter::from_fn(|| receiver.poll_transmit(Timestamp(at))).map(|(_, message)| message).collect()
+}
+
+fn take_all(receiver: &mut Receiver) -> Vec<u64> {
+    std::iter::from_fn(|| {
+        let trigger = receiver.poll_trigger()?;
+        receiver.handle_taken(true);
+        Some(trigger.id.0)
+    })
+    .collect()
+}
+
+#[test]
+fn each_trigger_is_in_one_bin() {
+    let mut receiver = joined(6, 1);
+    receiver.handle_input(Timestamp::ZERO, LINK, triggers([5, 6, 6, 9, 8, 3, 10]));
+    assert_eq!(take_all(&mut receiver), [5, 6, 9, 10]);
+    // There were 6 places; the queue has 4 events, and the supervisor does not honour busy.
+    receiver.handle_input(Timestamp::ZERO, LINK, triggers([11, 12, 13]));
+    receiver.handle_phase(Phase::Ended);
+    receiver.handle_input(Timestamp::ZERO, LINK, triggers([14]));
+    let report = receiver.report(Timestamp(9));
+    assert!(report.is_balanced());
+    let all = report.triggers;
+    assert_eq!((all.received, all.accepted, all.lost), (11, 4, 1));
+    assert_eq!((all.repeated, all.out_of_order, all.outside), (1, 2, 3));
+    assert_eq!((report.skipped, report.steps_back), (2, 2));
+}
+
+#[test]
+fn busy_is_raised_at_the_reserve_and_released_at_half_of_the_rest() {
+    let mut receiver = joined(10, 4);
+    assert!(matches!(transmits(&mut receiver, 0)[..], [FromManager::Welcome { next: EventId(5), .. }]));
+    receiver.handle_input(Timestamp(1), LINK, triggers(5..10));
+    assert_eq!(transmits(&mut receiver, 1), [], "5 places are free");
+    receiver.handle_input(Timestamp(2), LINK, triggers([10]));
+    let busy = |sequence, reason| FromManager::Busy(Busy { sequence, reason });
+    assert_eq!(transmits(&mut receiver, 2), [busy(1, Some(CREDIT))]);
+    assert_eq!(take_all(&mut receiver), [5, 6, 7, 8, 9, 10]);
+    receiver.handle_room(6, OUTPUT);
+    assert_eq!(transmits(&mut receiver, 5), [busy(2, Some(OUTPUT))], "another reason");
+    receiver.handle_room(7, OUTPUT);
+    assert_eq!(transmits(&mut receiver, 12), [busy(3, None)]);
+    let busy = receiver.report(Timestamp(20)).triggers.busy;
+    assert_eq!((busy[&CREDIT].time, busy[&OUTPUT].time), (Nanos(3), Nanos(7)));
+}
+
+#[test]
+fn one_supervisor_is_accepted_and_the_next_may_follow_it() {
+    let mut receiver = joined(10, 4);
+    transmits(&mut receiver, 0);
+    let second = LinkId(2);
+    receiver.handle_connection(second);
+    receiver.handle_input(Timestamp(1), second, FromSupervisor::Hello { name: "other".into() });
+    let text = "another trigger supervisor is connected: TLU".to_owned();
+    let refused = FromManager::Refused { refusal: Refusal::SupervisorTaken, text };
+    assert_eq!(receiver.poll_transmit(Timestamp(1)), Some((second, refused)));
+    receiver.handle_input(Timestamp(1), LINK, triggers([5, 6]));
+    receiver.handle_disconnection(Timestamp(2), second);
+    receiver.handle_disconnection(Timestamp(2), LINK);
+    let news: Vec<_> = std::iter::from_fn(|| receiver.poll_event()).collect();
+    assert!(
+        matches!(&news[..], [ReceiverEvent::Refused { name, .. }, ReceiverEvent::Gone { early: true, .. }] if name == "other")
+    );
+    assert_eq!(take_all(&mut receiver), [5, 6], "triggers that were received count");
+    let third = LinkId(3);
+    receiver.handle_connection(third);
+    receiver.handle_input(Timestamp(3), third, FromSupervisor::Hello { name: "TLU".into() });
+    let next = EventId(7);
+    let welcome = FromManager::Welcome { run: RunNumber(3), phase: Phase::Running, next };
+    assert_eq!(receiver.poll_transmit(Timestamp(3)), Some((third, welcome)));
+    let report = receiver.report(Timestamp(4));
+    assert!(report.is_balanced());
+    assert_eq!((report.connections, report.triggers.accepted, report.accounts), (2, 2, 0));
+}
+
+#[test]
+fn accounts_that_differ_are_named() {
+    let mut receiver = joined(10, 4);
+    receiver.handle_input(Timestamp(1), LINK, triggers([5, 6]));
+    take_all(&mut receiver);
+    receiver.handle_input(Timestamp(2), LINK, FromSupervisor::End { sent: 2 });
+    transmits(&mut receiver, 2);
+    let busy = [(CREDIT, sheaf_wire::trigger_link::BusyTime { intervals: 1, ..Default::default() })].into();
+    let totals = Totals { offered: 5, sent: 3, own_vetoed: 1, busy };
+    receiver.handle_input(Timestamp(3), LINK, FromSupervisor::Totals(totals));
+    assert_eq!(
+        receiver.report(Timestamp(4)).differences,
+        [
+            "3 triggers were sent, 2 received",
+            "the supervisor's 5 triggers are not 3 sent, 1 vetoed by itself and 0 by busy",
+            "busy by builder_credit: 0 intervals were sent, 1 heard",
+        ]
+    );
+}
+
+#[test]
+fn messages_at_the_wrong_moment_end_the_connection() {
+    for wrong in [FromSupervisor::Hello { name: "again".into() }, FromSupervisor::Totals(Totals::default())] {
+        let mut receiver = joined(10, 4);
+        transmits(&mut receiver, 0);
+        receiver.handle_input(Timestamp(1), LINK, wrong);
+        let Some((LINK, FromManager::Refused { refusal: Refusal::InvalidMessage, .. })) =
+            receiver.poll_transmit(Timestamp(1))
+        else {
+            panic!("refused")
+        };
+    }
+    let mut receiver = receiver(10, 4);
+    for link in 0..9 {
+        receiver.handle_connection(LinkId(link));
+    }
+    let first = receiver.poll_transmit(Timestamp(1)).map(|(link, _)| link);
+    assert_eq!(first, Some(LinkId(0)), "strangers are bounded, and the oldest makes way");
+}

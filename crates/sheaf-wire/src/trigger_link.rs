@@ -1,0 +1,307 @@
+//! The trigger protocol: messages between the event manager and a *trigger supervisor*, the device or program of the
+//! experiment that decides which triggers are taken.
+//!
+//! The supervisor sends triggers. The event manager sends *busy* before its queue is full, so that triggers that are still
+//! in flight find room. `docs/reference/trigger-protocol.md` has the sequence of messages, for authors of supervisors
+//! without this library.
+//!
+//! A message is a [`HeadBytes`] and a body.
+//!
+//! | kind | from | body |
+//! |---|---|---|
+//! | 1 hello | supervisor | [`HelloBytes`], name |
+//! | 2 triggers | supervisor | n x [`TriggerBytes`] |
+//! | 3 end | supervisor | [`EndBytes`] |
+//! | 4 totals | supervisor | [`TotalsBytes`], n x [`BusyTimeBytes`] |
+//! | 16 welcome | event manager | [`WelcomeBytes`] |
+//! | 17 busy | event manager | [`BusyBytes`] |
+//! | 18 progress | event manager | [`ProgressBytes`] |
+//! | 19 phase | event manager | [`PhaseBytes`] |
+//! | 20 refused | event manager | [`RefusedBytes`], text |
+//! | 21 account | event manager | [`AccountBytes`], n x [`BusyTimeBytes`] |
+
+mod codec;
+pub mod layout;
+
+pub use codec::declared_length;
+pub use layout::{
+    AccountBytes, BusyBytes, BusyTimeBytes, EndBytes, HeadBytes, HelloBytes, PhaseBytes, ProgressBytes,
+    RefusedBytes, TotalsBytes, TriggerBytes, WelcomeBytes,
+};
+
+use crate::message::DecodeError;
+use crate::{EventId, Nanos, NodeId, RunNumber, Timestamp, TriggerType};
+use std::collections::BTreeMap;
+
+/// The version of the protocol. Each side refuses every other.
+pub const VERSION: u32 = 1;
+
+/// Bytes of a message before its body.
+pub const HEAD_BYTES: usize = size_of::<HeadBytes>();
+
+/// Maximum number of triggers in a message.
+pub const MAX_TRIGGERS: usize = 4096;
+
+/// Maximum length of a supervisor's name, in bytes; longer names are cut.
+pub const MAX_NAME_BYTES: usize = 64;
+
+/// Maximum length of a reason, in bytes; longer reasons are cut.
+pub const MAX_REASON_BYTES: usize = 1024;
+
+/// Maximum number of busy times in a message. There are fewer pairs of a cause and a node.
+pub const MAX_BUSY_TIMES: usize = 4096;
+
+/// Maximum length of a message.
+pub const MAX_MESSAGE_BYTES: usize = HEAD_BYTES + MAX_TRIGGERS * size_of::<TriggerBytes>();
+
+const _: () = assert!(
+    HEAD_BYTES + size_of::<AccountBytes>() + MAX_BUSY_TIMES * size_of::<BusyTimeBytes>()
+        <= MAX_MESSAGE_BYTES + 64
+);
+
+macro_rules! codes {
+    ($(#[$meta:meta])* $name:ident, $field:literal { $($(#[$doc:meta])* $variant:ident = $code:literal, $text:literal;)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum $name { $($(#[$doc])* $variant = $code,)* }
+
+        impl $name {
+            /// Every value, in code order.
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+
+            /// The name in counters and documents.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $text,)* }
+            }
+
+            fn read(code: u8) -> Result<Self, DecodeError> {
+                match code {
+                    $($code => Ok(Self::$variant),)*
+                    _ => Err(DecodeError::BadValue { field: $field, value: code.into() }),
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    /// Kind of a message.
+    Kind, "kind" {
+        /// Supervisor, first: its version and name.
+        Hello = 1, "hello";
+        /// Supervisor: triggers.
+        Triggers = 2, "triggers";
+        /// Supervisor: no more triggers in this run.
+        End = 3, "end";
+        /// Supervisor, last: its own account.
+        Totals = 4, "totals";
+        /// Event manager, first: the run, and the id of the next trigger.
+        Welcome = 16, "welcome";
+        /// Event manager: whether triggers must be held back.
+        Busy = 17, "busy";
+        /// Event manager: number of triggers received and accepted.
+        Progress = 18, "progress";
+        /// Event manager: the run has entered another phase.
+        Phase = 19, "phase";
+        /// Event manager, last: why it closes the connection.
+        Refused = 20, "refused";
+        /// Event manager, after the end of triggers: its account.
+        Account = 21, "account";
+    }
+}
+
+codes! {
+    /// Phase of a run, as supervisors see it.
+    Phase, "phase" {
+        /// The run has not started: triggers are not taken.
+        Waiting = 0, "waiting";
+        /// Triggers are taken.
+        Running = 1, "running";
+        /// The run ends: the supervisor stops and sends the end of triggers.
+        Stopping = 2, "stopping";
+        /// Triggers are not taken any more.
+        Ended = 3, "ended";
+    }
+}
+
+codes! {
+    /// Reason for busy.
+    BusyCause, "busy cause" {
+        /// No builder unit is connected.
+        NoBuilder = 1, "no_builder";
+        /// A readout unit has never connected.
+        NoReadout = 2, "no_readout";
+        /// Builder units have no credit left: building or filtering is slower than the triggers.
+        BuilderCredit = 3, "builder_credit";
+        /// Builder units have no credit left, and the output of at least one of them is behind.
+        Output = 4, "output";
+        /// Builder units have credit, and the event manager is behind.
+        EventManager = 5, "event_manager";
+    }
+}
+
+codes! {
+    /// Reason for which the event manager closes a connection.
+    Refusal, "refusal" {
+        /// The supervisor speaks another version of the protocol.
+        OtherVersion = 1, "other_version";
+        /// Another supervisor is connected.
+        SupervisorTaken = 2, "supervisor_taken";
+        /// The message is invalid, or not allowed at this moment.
+        InvalidMessage = 3, "invalid_message";
+        /// The run has ended.
+        RunEnded = 4, "run_ended";
+        /// Too many connections wait to introduce themselves.
+        TooManyConnections = 5, "too_many_connections";
+    }
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::OtherVersion => "the supervisor speaks another version of the trigger protocol",
+            Self::SupervisorTaken => "another trigger supervisor is connected",
+            Self::InvalidMessage => "the supervisor sent an invalid message",
+            Self::RunEnded => "the run has ended",
+            Self::TooManyConnections => "too many connections have not introduced themselves",
+        })
+    }
+}
+
+/// A trigger of a supervisor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trigger {
+    /// The event.
+    pub id: EventId,
+    /// Time of the trigger, on the supervisor's clock; zero where it has none.
+    pub time: Timestamp,
+    /// Type of the trigger.
+    pub kind: TriggerType,
+    /// Trigger bits, in the supervisor's own meaning.
+    pub bits: u64,
+}
+
+/// Identity of a busy time: the cause, and the node that is the reason where it is one node alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BusyReason {
+    /// The cause.
+    pub cause: BusyCause,
+    /// The node.
+    pub culprit: Option<NodeId>,
+}
+
+/// Busy time of one reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BusyTime {
+    /// Number of intervals.
+    pub intervals: u64,
+    /// Sum of their lengths, on the clock of the side that gives the account.
+    pub time: Nanos,
+    /// Triggers that were vetoed in them; only a supervisor knows it.
+    pub vetoed: u64,
+}
+
+/// Busy times by reason.
+pub type BusyTimes = BTreeMap<BusyReason, BusyTime>;
+
+/// Account of a supervisor: `offered` is the sum of `sent`, `own_vetoed` and those of the busy times.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Triggers that happened.
+    pub offered: u64,
+    /// Triggers that were sent.
+    pub sent: u64,
+    /// Triggers that the supervisor's own dead-time rules vetoed.
+    pub own_vetoed: u64,
+    /// Busy times.
+    pub busy: BusyTimes,
+}
+
+/// Account of the event manager for one connection: `received` is the sum of the other numbers of triggers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReceivedTriggers {
+    /// Triggers received.
+    pub received: u64,
+    /// Triggers that became events.
+    pub accepted: u64,
+    /// Triggers for which there was no room.
+    pub lost: u64,
+    /// Triggers whose id was received before.
+    pub repeated: u64,
+    /// Triggers with an id below one received before that was not received itself.
+    pub out_of_order: u64,
+    /// Triggers that came before the start or after the end of the run.
+    pub outside: u64,
+    /// Busy times.
+    pub busy: BusyTimes,
+}
+
+/// State of the busy signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Busy {
+    /// Number of this message in the connection, from 1 on.
+    pub sequence: u64,
+    /// The reason to hold triggers back; `None`: they are taken.
+    pub reason: Option<BusyReason>,
+}
+
+/// Message of a supervisor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FromSupervisor {
+    /// Its name, for people.
+    Hello {
+        /// The name.
+        name: String,
+    },
+    /// Triggers, in the order in which they happened.
+    Triggers(Vec<Trigger>),
+    /// No more triggers in this run.
+    End {
+        /// Number of triggers that were sent over this connection.
+        sent: u64,
+    },
+    /// The supervisor's account.
+    Totals(Totals),
+}
+
+/// Message of the event manager.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FromManager {
+    /// The run.
+    Welcome {
+        /// Its number.
+        run: RunNumber,
+        /// Its phase.
+        phase: Phase,
+        /// Id of the next trigger.
+        next: EventId,
+    },
+    /// State of the busy signal.
+    Busy(Busy),
+    /// Triggers of this connection so far.
+    Progress {
+        /// Number of triggers received.
+        received: u64,
+        /// Number of triggers that became events.
+        accepted: u64,
+    },
+    /// The run has entered this phase.
+    Phase(Phase),
+    /// The event manager closes the connection.
+    Refused {
+        /// Reason.
+        refusal: Refusal,
+        /// The reason for people.
+        text: String,
+    },
+    /// The event manager's account.
+    Account(ReceivedTriggers),
+}
+
+#[doc(hidden)]
+pub mod fuzz;
+
+#[cfg(test)]
+mod tests;

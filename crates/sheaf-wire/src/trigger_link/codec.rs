@@ -1,0 +1,313 @@
+//! Messages of the trigger protocol, between bytes and values.
+
+use super::layout::{
+    AccountBytes, BusyBytes, BusyTimeBytes, EndBytes, HAS_CULPRIT, HeadBytes, HelloBytes, PhaseBytes,
+    ProgressBytes, RefusedBytes, TotalsBytes, TriggerBytes, WelcomeBytes,
+};
+use super::{
+    Busy, BusyCause, BusyReason, BusyTime, BusyTimes, FromManager, FromSupervisor, HEAD_BYTES, Kind,
+    MAX_BUSY_TIMES, MAX_MESSAGE_BYTES, MAX_NAME_BYTES, MAX_REASON_BYTES, MAX_TRIGGERS, Phase,
+    ReceivedTriggers, Refusal, Totals, Trigger, VERSION,
+};
+use crate::message::DecodeError;
+use crate::parts::{bad, count, cut, split, text, whole};
+use crate::{EventId, Nanos, NodeId, RunNumber, Timestamp, TriggerType};
+use zerocopy::IntoBytes;
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+
+impl FromSupervisor {
+    /// Writes the message.
+    ///
+    /// # Panics
+    /// If there are more than [`MAX_TRIGGERS`] triggers, or none.
+    #[must_use]
+    pub fn emit(&self) -> Vec<u8> {
+        match self {
+            Self::Hello { name } => {
+                let name = cut(name, MAX_NAME_BYTES);
+                let body = HelloBytes { version: U32::new(VERSION), name_bytes: count(name.len()) };
+                close(Kind::Hello, &[body.as_bytes(), name.as_bytes()])
+            }
+            Self::Triggers(triggers) => {
+                assert!((1..=MAX_TRIGGERS).contains(&triggers.len()), "a message holds some triggers");
+                let triggers: Vec<_> = triggers.iter().map(Trigger::to_bytes).collect();
+                close(Kind::Triggers, &[triggers.as_bytes()])
+            }
+            Self::End { sent } => close(Kind::End, &[EndBytes { sent: U64::new(*sent) }.as_bytes()]),
+            Self::Totals(totals) => {
+                let body = TotalsBytes {
+                    offered: U64::new(totals.offered),
+                    sent: U64::new(totals.sent),
+                    own_vetoed: U64::new(totals.own_vetoed),
+                    busy_times: count(totals.busy.len()),
+                    reserved: U32::new(0),
+                };
+                close(Kind::Totals, &[body.as_bytes(), emit_busy(&totals.busy).as_bytes()])
+            }
+        }
+    }
+
+    /// Reads a message.
+    ///
+    /// # Errors
+    /// The problem with it; [`DecodeError::BadValue`] of `version` where the supervisor is of another release.
+    pub fn read(message: &[u8]) -> Result<Self, DecodeError> {
+        let (kind, body) = open(message)?;
+        match kind {
+            Kind::Hello => {
+                let (head, name) = split::<HelloBytes>(body)?;
+                if head.version.get() != VERSION {
+                    return Err(bad("version", head.version.get()));
+                }
+                if name.len() as u64 != u64::from(head.name_bytes.get()) {
+                    return Err(bad("name_bytes", head.name_bytes.get()));
+                }
+                Ok(Self::Hello { name: text("name", name, MAX_NAME_BYTES)? })
+            }
+            Kind::Triggers => {
+                let triggers = list::<TriggerBytes>("trigger bytes", body)?;
+                if !(1..=MAX_TRIGGERS).contains(&triggers.len()) {
+                    return Err(bad("triggers", triggers.len() as u64));
+                }
+                Ok(Self::Triggers(triggers.iter().map(Trigger::from_bytes).collect()))
+            }
+            Kind::End => Ok(Self::End { sent: whole::<EndBytes>(body)?.sent.get() }),
+            Kind::Totals => {
+                let (head, rest) = split::<TotalsBytes>(body)?;
+                Ok(Self::Totals(Totals {
+                    offered: head.offered.get(),
+                    sent: head.sent.get(),
+                    own_vetoed: head.own_vetoed.get(),
+                    busy: read_busy(head.busy_times.get(), rest)?,
+                }))
+            }
+            _ => Err(bad("kind", kind as u8)),
+        }
+    }
+}
+
+impl FromManager {
+    /// Writes the message.
+    #[must_use]
+    pub fn emit(&self) -> Vec<u8> {
+        match self {
+            Self::Welcome { run, phase, next } => {
+                let body = WelcomeBytes {
+                    version: U32::new(VERSION),
+                    run: U32::new(run.0),
+                    next: U64::new(next.0),
+                    phase: *phase as u8,
+                    reserved: [0; 7],
+                };
+                close(Kind::Welcome, &[body.as_bytes()])
+            }
+            Self::Busy(busy) => {
+                let (flags, culprit) = emit_culprit(busy.reason.and_then(|reason| reason.culprit));
+                let body = BusyBytes {
+                    sequence: U64::new(busy.sequence),
+                    cause: busy.reason.map_or(0, |reason| reason.cause as u8),
+                    flags,
+                    reserved: U16::new(0),
+                    culprit,
+                };
+                close(Kind::Busy, &[body.as_bytes()])
+            }
+            Self::Progress { received, accepted } => {
+                let body = ProgressBytes { received: U64::new(*received), accepted: U64::new(*accepted) };
+                close(Kind::Progress, &[body.as_bytes()])
+            }
+            Self::Phase(phase) => {
+                close(Kind::Phase, &[PhaseBytes { phase: *phase as u8, reserved: [0; 7] }.as_bytes()])
+            }
+            Self::Refused { refusal, text } => {
+                let body = RefusedBytes { refusal: *refusal as u8, reserved: [0; 7] };
+                close(Kind::Refused, &[body.as_bytes(), cut(text, MAX_REASON_BYTES).as_bytes()])
+            }
+            Self::Account(account) => {
+                close(Kind::Account, &[account.to_bytes().as_bytes(), emit_busy(&account.busy).as_bytes()])
+            }
+        }
+    }
+
+    /// Reads a message.
+    ///
+    /// # Errors
+    /// The problem with it; [`DecodeError::BadValue`] of `version` where the event manager is of another release.
+    pub fn read(message: &[u8]) -> Result<Self, DecodeError> {
+        let (kind, body) = open(message)?;
+        match kind {
+            Kind::Welcome => {
+                let head = whole::<WelcomeBytes>(body)?;
+                if head.version.get() != VERSION {
+                    return Err(bad("version", head.version.get()));
+                }
+                let (run, next) = (RunNumber(head.run.get()), EventId(head.next.get()));
+                Ok(Self::Welcome { run, phase: Phase::read(head.phase)?, next })
+            }
+            Kind::Busy => {
+                let bytes = whole::<BusyBytes>(body)?;
+                let sequence = bytes.sequence.get();
+                if bytes.cause == 0 {
+                    return Ok(Self::Busy(Busy { sequence, reason: None }));
+                }
+                let reason = read_reason(bytes.cause, bytes.flags, bytes.culprit)?;
+                Ok(Self::Busy(Busy { sequence, reason: Some(reason) }))
+            }
+            Kind::Progress => {
+                let bytes = whole::<ProgressBytes>(body)?;
+                Ok(Self::Progress { received: bytes.received.get(), accepted: bytes.accepted.get() })
+            }
+            Kind::Phase => Ok(Self::Phase(Phase::read(whole::<PhaseBytes>(body)?.phase)?)),
+            Kind::Refused => {
+                let (head, rest) = split::<RefusedBytes>(body)?;
+                let refusal = Refusal::read(head.refusal)?;
+                Ok(Self::Refused { refusal, text: text("reason", rest, MAX_REASON_BYTES)? })
+            }
+            Kind::Account => {
+                let (head, rest) = split::<AccountBytes>(body)?;
+                Ok(Self::Account(ReceivedTriggers::read(head, rest)?))
+            }
+            _ => Err(bad("kind", kind as u8)),
+        }
+    }
+}
+
+impl ReceivedTriggers {
+    fn to_bytes(&self) -> AccountBytes {
+        AccountBytes {
+            received: U64::new(self.received),
+            accepted: U64::new(self.accepted),
+            lost: U64::new(self.lost),
+            repeated: U64::new(self.repeated),
+            out_of_order: U64::new(self.out_of_order),
+            outside: U64::new(self.outside),
+            busy_times: count(self.busy.len()),
+            reserved: U32::new(0),
+        }
+    }
+
+    fn read(bytes: &AccountBytes, rest: &[u8]) -> Result<Self, DecodeError> {
+        Ok(Self {
+            received: bytes.received.get(),
+            accepted: bytes.accepted.get(),
+            lost: bytes.lost.get(),
+            repeated: bytes.repeated.get(),
+            out_of_order: bytes.out_of_order.get(),
+            outside: bytes.outside.get(),
+            busy: read_busy(bytes.busy_times.get(), rest)?,
+        })
+    }
+}
+
+impl Trigger {
+    fn to_bytes(&self) -> TriggerBytes {
+        TriggerBytes {
+            id: U64::new(self.id.0),
+            time: U64::new(self.time.0),
+            bits: U64::new(self.bits),
+            kind: U16::new(self.kind.0),
+            reserved: [0; 6],
+        }
+    }
+
+    fn from_bytes(bytes: &TriggerBytes) -> Self {
+        Self {
+            id: EventId(bytes.id.get()),
+            time: Timestamp(bytes.time.get()),
+            kind: TriggerType(bytes.kind.get()),
+            bits: bytes.bits.get(),
+        }
+    }
+}
+
+fn emit_culprit(culprit: Option<NodeId>) -> (u8, U32) {
+    let flags = if culprit.is_some() { HAS_CULPRIT } else { 0 };
+    (flags, U32::new(culprit.map_or(0, NodeId::to_code)))
+}
+
+fn read_reason(cause: u8, flags: u8, culprit: U32) -> Result<BusyReason, DecodeError> {
+    if flags & !HAS_CULPRIT != 0 {
+        return Err(bad("busy flags", flags));
+    }
+    let node = |code| NodeId::from_code(code).ok_or_else(|| bad("culprit", code));
+    let culprit = (flags & HAS_CULPRIT != 0).then(|| node(culprit.get())).transpose()?;
+    Ok(BusyReason { cause: BusyCause::read(cause)?, culprit })
+}
+
+fn emit_busy(busy: &BusyTimes) -> Vec<BusyTimeBytes> {
+    let emit = |(reason, time): (&BusyReason, &BusyTime)| {
+        let (flags, culprit) = emit_culprit(reason.culprit);
+        BusyTimeBytes {
+            cause: reason.cause as u8,
+            flags,
+            reserved: U16::new(0),
+            culprit,
+            intervals: U64::new(time.intervals),
+            time: U64::new(time.time.0),
+            vetoed: U64::new(time.vetoed),
+        }
+    };
+    busy.iter().take(MAX_BUSY_TIMES).map(emit).collect()
+}
+
+fn read_busy(number: u32, bytes: &[u8]) -> Result<BusyTimes, DecodeError> {
+    let all = list::<BusyTimeBytes>("busy times bytes", bytes)?;
+    if all.len() > MAX_BUSY_TIMES || all.len() as u64 != u64::from(number) {
+        return Err(bad("busy_times", number));
+    }
+    let mut busy = BusyTimes::new();
+    for bytes in all {
+        let reason = read_reason(bytes.cause, bytes.flags, bytes.culprit)?;
+        let time = BusyTime {
+            intervals: bytes.intervals.get(),
+            time: Nanos(bytes.time.get()),
+            vetoed: bytes.vetoed.get(),
+        };
+        if busy.insert(reason, time).is_some() {
+            return Err(bad("busy cause", bytes.cause));
+        }
+    }
+    Ok(busy)
+}
+
+/// Returns the length of the message that starts with these bytes, as its head declares it.
+///
+/// # Errors
+/// If the head is invalid, or the message is shorter than its head or longer than any message.
+pub fn declared_length(head: &[u8; HEAD_BYTES]) -> Result<usize, DecodeError> {
+    let bytes: HeadBytes = zerocopy::transmute!(*head);
+    let length = bytes.length.get() as usize;
+    if !(HEAD_BYTES..=MAX_MESSAGE_BYTES).contains(&length) {
+        return Err(bad("length", bytes.length.get()));
+    }
+    Kind::read(bytes.kind)?;
+    Ok(length)
+}
+
+fn list<'a, T: FromBytes + Immutable + KnownLayout + Unaligned>(
+    field: &'static str,
+    bytes: &'a [u8],
+) -> Result<&'a [T], DecodeError> {
+    <[T]>::ref_from_bytes(bytes).map_err(|_| bad(field, bytes.len() as u64))
+}
+
+/// Returns the message of these parts. Lists and texts are bounded, so that the length fits its field.
+fn close(kind: Kind, parts: &[&[u8]]) -> Vec<u8> {
+    let length = HEAD_BYTES + parts.iter().map(|part| part.len()).sum::<usize>();
+    let head = HeadBytes { length: count(length), kind: kind as u8, reserved: [0; 3] };
+    let mut message = Vec::with_capacity(length);
+    message.extend_from_slice(head.as_bytes());
+    parts.iter().for_each(|part| message.extend_from_slice(part));
+    message
+}
+
+/// Returns the kind and the body of a message.
+fn open(message: &[u8]) -> Result<(Kind, &[u8]), DecodeError> {
+    let (head, body) = split::<HeadBytes>(message)?;
+    let declared = head.length.get() as usize;
+    if declared != message.len() {
+        return Err(DecodeError::WrongHeadLength { declared, have: message.len() });
+    }
+    Ok((Kind::read(head.kind)?, body))
+}

@@ -1,0 +1,66 @@
+//! The body of the fuzz target for the trigger protocol.
+
+use super::{
+    Busy, BusyCause, BusyReason, BusyTime, BusyTimes, FromManager, FromSupervisor, Phase, ReceivedTriggers,
+    Refusal, Totals, Trigger,
+};
+use crate::{EventId, Nanos, NodeId, RunNumber, Timestamp, TriggerType};
+
+/// Reads `bytes` as a message of a supervisor, and as one of the event manager. A message that was read must be written
+/// so that it is read as the same.
+///
+/// # Panics
+/// If a parser violates its contract.
+pub fn fuzz_trigger_link(bytes: &[u8]) {
+    match FromSupervisor::read(bytes) {
+        Ok(message) => {
+            assert_eq!(FromSupervisor::read(&message.emit()), Ok(message), "read as it was written");
+        }
+        Err(error) => assert!(!error.to_string().is_empty(), "an error says what is wrong"),
+    }
+    if let Ok(message) = FromManager::read(bytes) {
+        assert_eq!(FromManager::read(&message.emit()), Ok(message), "read as it was written");
+    }
+}
+
+/// Some inputs, for the fuzzer to begin with: name and bytes.
+#[must_use]
+pub fn seeds() -> Vec<(String, Vec<u8>)> {
+    let reason = BusyReason { cause: BusyCause::Output, culprit: Some(NodeId::builder(1)) };
+    let time = BusyTime { intervals: 3, time: Nanos(1_500), vetoed: 12 };
+    let busy = BusyTimes::from([
+        (reason, time),
+        (BusyReason { cause: BusyCause::BuilderCredit, culprit: None }, BusyTime::default()),
+    ]);
+    let trigger = Trigger { id: EventId(7), time: Timestamp(99), kind: TriggerType(2), bits: 0x81 };
+    let account = ReceivedTriggers {
+        received: 20,
+        accepted: 12,
+        lost: 1,
+        repeated: 2,
+        out_of_order: 3,
+        outside: 2,
+        busy: busy.clone(),
+    };
+    let refused = FromManager::Refused { refusal: Refusal::SupervisorTaken, text: "by board 3".into() };
+    let welcome = FromManager::Welcome { run: RunNumber(7), phase: Phase::Running, next: EventId(12) };
+    vec![
+        ("hello".into(), FromSupervisor::Hello { name: "TLU".into() }.emit()),
+        (
+            "triggers".into(),
+            FromSupervisor::Triggers(vec![trigger, Trigger { id: EventId(8), ..trigger }]).emit(),
+        ),
+        ("end".into(), FromSupervisor::End { sent: 12 }.emit()),
+        (
+            "totals".into(),
+            FromSupervisor::Totals(Totals { offered: 27, sent: 12, own_vetoed: 3, busy }).emit(),
+        ),
+        ("welcome".into(), welcome.emit()),
+        ("busy".into(), FromManager::Busy(Busy { sequence: 1, reason: Some(reason) }).emit()),
+        ("free".into(), FromManager::Busy(Busy { sequence: 2, reason: None }).emit()),
+        ("progress".into(), FromManager::Progress { received: 20, accepted: 12 }.emit()),
+        ("phase".into(), FromManager::Phase(Phase::Stopping).emit()),
+        ("refused".into(), refused.emit()),
+        ("account".into(), FromManager::Account(account).emit()),
+    ]
+}

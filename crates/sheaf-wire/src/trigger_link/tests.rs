@@ -1,0 +1,69 @@
+//! Messages of the trigger protocol: round trips, and what is refused.
+
+use super::fuzz::{fuzz_trigger_link, seeds};
+use super::*;
+use proptest::prelude::*;
+
+fn seed(name: &str) -> Vec<u8> {
+    seeds().into_iter().find(|(seed, _)| seed == name).expect("there is such a seed").1
+}
+
+#[test]
+fn every_message_has_one_sender_and_declares_its_length() {
+    for (name, bytes) in seeds() {
+        assert_eq!(FromSupervisor::read(&bytes).is_ok(), FromManager::read(&bytes).is_err(), "{name}");
+        fuzz_trigger_link(&bytes);
+        let length = declared_length(bytes.first_chunk().expect("a head"));
+        assert_eq!(length, Ok(bytes.len()), "{name}");
+    }
+}
+
+#[test]
+fn lengths_and_counts_are_checked_before_they_are_used() {
+    let mut bytes = seed("triggers");
+    bytes.push(0);
+    assert!(matches!(FromSupervisor::read(&bytes), Err(DecodeError::WrongHeadLength { .. })));
+    let mut bytes = seed("totals");
+    bytes[HEAD_BYTES + 24] = 3;
+    let read = FromSupervisor::read(&bytes);
+    assert!(matches!(read, Err(DecodeError::BadValue { field: "busy_times", value: 3 })), "{read:?}");
+    let empty = &seed("triggers")[..HEAD_BYTES];
+    let mut empty = empty.to_vec();
+    empty[0] = 8;
+    let read = FromSupervisor::read(&empty);
+    assert!(matches!(read, Err(DecodeError::BadValue { field: "triggers", value: 0 })), "{read:?}");
+    let mut long = *seed("end").first_chunk().expect("a head");
+    long[..4].copy_from_slice(&(MAX_MESSAGE_BYTES as u32 + 1).to_le_bytes());
+    assert!(matches!(declared_length(&long), Err(DecodeError::BadValue { field: "length", .. })));
+    let mut other = seed("hello");
+    other[HEAD_BYTES] = 2;
+    let read = FromSupervisor::read(&other);
+    assert!(matches!(read, Err(DecodeError::BadValue { field: "version", value: 2 })), "{read:?}");
+}
+
+#[test]
+fn codes_round_trip() {
+    assert!(Kind::ALL.iter().all(|kind| Kind::read(*kind as u8) == Ok(*kind)));
+    assert!(Phase::ALL.iter().all(|phase| Phase::read(*phase as u8) == Ok(*phase)));
+    assert!(Refusal::ALL.iter().all(|refusal| Refusal::read(*refusal as u8) == Ok(*refusal)));
+    assert!(BusyCause::ALL.iter().all(|cause| BusyCause::read(*cause as u8) == Ok(*cause)));
+}
+
+proptest! {
+    #[test]
+    fn damaged_messages_are_refused_or_read_without_panic(
+        which in 0..seeds().len(), at in any::<prop::sample::Index>(), flip in 1..=255_u8, cut in any::<prop::sample::Index>(),
+    ) {
+        let mut bytes = seeds()[which].1.clone();
+        let at = at.index(bytes.len());
+        bytes[at] ^= flip;
+        fuzz_trigger_link(&bytes);
+        bytes.truncate(cut.index(bytes.len() + 1));
+        fuzz_trigger_link(&bytes);
+    }
+
+    #[test]
+    fn any_bytes_are_read_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        fuzz_trigger_link(&bytes);
+    }
+}
