@@ -51,6 +51,11 @@
 typedef struct SheafReader SheafReader;
 
 /**
+ * Feeds sources of a readout unit.
+ */
+typedef struct SheafSource SheafSource;
+
+/**
  * Reads the fragments of one source.
  */
 typedef struct SheafStream SheafStream;
@@ -265,6 +270,54 @@ typedef struct SheafStoredEvent {
    */
   size_t payload_bytes;
 } SheafStoredEvent;
+
+/**
+ * Options of a program that feeds sources. All zero: the defaults.
+ */
+typedef struct SheafSourceWish {
+  /**
+   * Name of the program for the operator; null: its process id.
+   */
+  const char *name;
+  /**
+   * Time for which the readout unit may be absent, at first and after its connection has ended, in milliseconds; 0: 10,000.
+   */
+  uint32_t patience_ms;
+  /**
+   * 1: fragments carry no checksum of their payload.
+   */
+  uint8_t no_checksum;
+  /**
+   * 1: fragments are not kept until they are accepted; those that are under way when a connection ends are lost.
+   */
+  uint8_t no_keep;
+  /**
+   * Always 0.
+   */
+  uint8_t reserved[2];
+} SheafSourceWish;
+
+/**
+ * A fragment to send.
+ */
+typedef struct SheafSentFragment {
+  /**
+   * Event number.
+   */
+  uint64_t event;
+  /**
+   * Time by the source's own clock in nanoseconds; 0: it has none.
+   */
+  uint64_t time_ns;
+  /**
+   * Payload.
+   */
+  const void *data;
+  /**
+   * Size of the payload.
+   */
+  size_t bytes;
+} SheafSentFragment;
 
 /**
  * Selection among a run's accepted events. All zero: every event, as fast as the run provides them.
@@ -528,6 +581,176 @@ const char *sheaf_reader_message(const struct SheafReader *reader);
  * `reader` is null or from sheaf_reader_open, and not used again.
  */
 void sheaf_reader_close(struct SheafReader *reader);
+
+/**
+ * Connects to a readout unit to feed `source_count` sources of it. `target` is its socket (`runs/ru0.feed`), or the
+ * configuration file of the run. `wish` has options (null: the defaults). Waits for the run for the patience of the wish.
+ * On failure, returns null and writes the reason to `message` (a buffer of `message_bytes` bytes, or null). The caller
+ * owns the result and closes it with sheaf_source_close. One thread at a time may use it.
+ *
+ * Functions return 1 if they have done what was asked, 0 if the run has ended, and -1 if they failed;
+ * sheaf_source_message then has the reason. Each call also takes what the readout unit has said.
+ *
+ * # Safety
+ * `target` is null or a NUL-terminated text, `sources` is null or a list of `source_count` numbers, `wish` is null or a
+ * valid SheafSourceWish, and `message` is null or a buffer of `message_bytes` bytes.
+ */
+struct SheafSource *sheaf_source_open(const char *target,
+                                      const uint32_t *sources,
+                                      size_t source_count,
+                                      const struct SheafSourceWish *wish,
+                                      char *message,
+                                      size_t message_bytes);
+
+/**
+ * Waits until the run starts, at most `timeout_ms` milliseconds. Returns 1 if it is in progress, 0 if it has ended, 2 if
+ * it has not started in this time, and -1 on failure.
+ *
+ * # Safety
+ * `source` is null or from sheaf_source_open and not closed.
+ */
+int32_t sheaf_source_wait_for_start(struct SheafSource *source,
+                                    uint32_t timeout_ms);
+
+/**
+ * Declines the start of the run: it ends before it has started, and says `reason`.
+ *
+ * # Safety
+ * `source` is null or from sheaf_source_open and not closed; `reason` is null or a NUL-terminated text.
+ */
+int32_t sheaf_source_decline(struct SheafSource *source, const char *reason);
+
+/**
+ * Sends a fragment of the source `id`. Waits while there is no room for it. The payload is copied.
+ *
+ * # Safety
+ * `source` is null or from sheaf_source_open and not closed; `data` is null or has `bytes` bytes.
+ */
+int32_t sheaf_source_send(struct SheafSource *source,
+                          uint32_t id,
+                          uint64_t event,
+                          uint64_t time_ns,
+                          const void *data,
+                          size_t bytes);
+
+/**
+ * Sends a fragment as sheaf_source_send does, if there is room for it now; returns 2 if there is none.
+ *
+ * # Safety
+ * As `sheaf_source_send`.
+ */
+int32_t sheaf_source_try_send(struct SheafSource *source,
+                              uint32_t id,
+                              uint64_t event,
+                              uint64_t time_ns,
+                              const void *data,
+                              size_t bytes);
+
+/**
+ * Sends `count` fragments of the source `id` in their order, many in one message. Waits while there is no room. Payloads
+ * are copied. If the run ends or the call fails, sheaf_source_progress has the number of those sent.
+ *
+ * # Safety
+ * `source` is null or from sheaf_source_open and not closed; `fragments` is null or a list of `count` fragments, whose
+ * `data` are null or have `bytes` bytes.
+ */
+int32_t sheaf_source_send_many(struct SheafSource *source,
+                               uint32_t id,
+                               const struct SheafSentFragment *fragments,
+                               size_t count);
+
+/**
+ * Sends `count` fragments as sheaf_source_send_many does, from arrays: fragment i has the event number `events[i]`, the
+ * time `times_ns[i]` (`times_ns` may be null: there are no times), and the bytes of `payload` from `offsets[i]` to
+ * `offsets[i + 1]`.
+ *
+ * # Safety
+ * `source` is null or from sheaf_source_open and not closed; `events` and `times_ns` are null or have `count` numbers,
+ * `offsets` is null or has one more, and `payload` is null or has as many bytes as the last of `offsets` says.
+ */
+int32_t sheaf_source_send_arrays(struct SheafSource *source,
+                                 uint32_t id,
+                                 size_t count,
+                                 const uint64_t *events,
+                                 const uint64_t *times_ns,
+                                 const void *payload,
+                                 const uint64_t *offsets);
+
+/**
+ * Waits for news of the readout unit, at most `timeout_ms` milliseconds. A program that sends nothing for long need not call
+ * this, but learns only by a call that the run has ended.
+ *
+ * # Safety
+ * `source` is null or from sheaf_source_open and not closed.
+ */
+int32_t sheaf_source_wait(struct SheafSource *source,
+                          uint32_t timeout_ms);
+
+/**
+ * Writes the number of fragments of the source `id` that were sent in this run to `sent`, and of those that the run has
+ * accepted, which are in its accounts, to `accepted`. Either may be null.
+ *
+ * # Safety
+ * `source` is null or from sheaf_source_open and not closed; `sent` and `accepted` are null or point to writable numbers.
+ */
+int32_t sheaf_source_progress(struct SheafSource *source,
+                              uint32_t id,
+                              uint64_t *sent,
+                              uint64_t *accepted);
+
+/**
+ * Writes the event number of the last fragment of the source `id` that the readout unit had when the connection began to
+ * `event`. Returns 0 if it had none in this run. A program that was started again continues behind this event.
+ *
+ * # Safety
+ * `source` is null or from sheaf_source_open and not closed; `event` is null or points to a writable number.
+ */
+int32_t sheaf_source_last_event(struct SheafSource *source,
+                                uint32_t id,
+                                uint64_t *event);
+
+/**
+ * Returns the number of the run.
+ *
+ * # Safety
+ * `source` is null or from sheaf_source_open and not closed.
+ */
+uint32_t sheaf_source_run(const struct SheafSource *source);
+
+/**
+ * Ends the source `id`: it sends nothing more in this run. A run ends by itself when all of its sources have ended.
+ *
+ * # Safety
+ * `source` is null or from sheaf_source_open and not closed.
+ */
+int32_t sheaf_source_end(struct SheafSource *source,
+                         uint32_t id);
+
+/**
+ * Waits until all fragments that were sent are accepted. Returns 0 if the run has ended before.
+ *
+ * # Safety
+ * `source` is null or from sheaf_source_open and not closed.
+ */
+int32_t sheaf_source_drain(struct SheafSource *source);
+
+/**
+ * Describes the error of the last function that returned -1. The text belongs to the source and is valid until the next
+ * call.
+ *
+ * # Safety
+ * `source` is null or from sheaf_source_open and not closed.
+ */
+const char *sheaf_source_message(const struct SheafSource *source);
+
+/**
+ * Closes the connection. Sources that have not ended can be fed by another program. Fragments that were not received are
+ * lost: call sheaf_source_drain before. Null is ignored.
+ *
+ * # Safety
+ * `source` is null or from sheaf_source_open, and not used again.
+ */
+void sheaf_source_close(struct SheafSource *source);
 
 /**
  * Opens the fragment stream at `path`. On failure, returns null and writes the reason to `message` (a buffer of

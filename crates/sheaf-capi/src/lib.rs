@@ -6,6 +6,7 @@
 //! | `stream` | the fragments of a fragment stream |
 //! | `processor` | judging events of a run in progress |
 //! | `tap` | watching a run in progress |
+//! | `source` | feeding sources of a run in progress |
 //! | `stored` | events with their verdicts |
 //! | `version` | version of the library |
 //!
@@ -20,6 +21,7 @@
 mod argument;
 pub mod processor;
 pub mod reader;
+pub mod source;
 pub mod stored;
 pub mod stream;
 pub mod tap;

@@ -385,7 +385,15 @@ pub(super) const LAYERS: &[Layer] = &[
     Layer {
         package: "sheaf-capi",
         floor: Floor::Edges,
-        may_know: &["sheaf-config", "sheaf-filter", "sheaf-node", "sheaf-store", "sheaf-tap", "sheaf-wire"],
+        may_know: &[
+            "sheaf-config",
+            "sheaf-feed",
+            "sheaf-filter",
+            "sheaf-node",
+            "sheaf-store",
+            "sheaf-tap",
+            "sheaf-wire",
+        ],
         may_use: &["bytes"],
         reason: "the interface for C programs, without the command",
     },
@@ -406,9 +414,9 @@ pub(super) const LAYERS: &[Layer] = &[
     Layer {
         package: "sheaf-python",
         floor: Floor::Edges,
-        may_know: &["sheaf-node", "sheaf-store", "sheaf-tap", "sheaf-wire"],
+        may_know: &["sheaf-config", "sheaf-feed", "sheaf-node", "sheaf-store", "sheaf-tap", "sheaf-wire"],
         may_use: &["bytes", "pyo3", "serde_json"],
-        reason: "the Python package reads files, taps runs and runs filters",
+        reason: "the Python package reads files, taps runs, feeds sources and runs filters",
     },
     Layer {
         package: "xtask",

@@ -22,6 +22,7 @@ mod doctor;
 mod ethernet;
 mod farm;
 mod feed;
+mod feed_in_c;
 mod filters;
 mod full_disk;
 mod hanging_disk;

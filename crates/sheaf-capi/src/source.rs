@@ -1,0 +1,493 @@
+//! Feeding sources of a run in progress with fragments.
+
+#![allow(unsafe_code)]
+
+use crate::argument;
+use sheaf_config::feed_socket_at;
+use sheaf_feed::client::SourceFragment;
+use sheaf_feed::{ClientOptions, FeedError, SourceClient};
+use sheaf_filter::text;
+use sheaf_wire::feed::Phase;
+use sheaf_wire::{EventId, SourceId, Timestamp};
+use std::ffi::{CStr, CString, c_char, c_void};
+use std::time::Duration;
+use std::{ptr, slice};
+
+/// Answer of functions that have done what was asked.
+const DONE: i32 = 1;
+
+/// The run has ended.
+const ENDED: i32 = 0;
+
+/// There is no room now, or the time is over.
+const NOT_NOW: i32 = 2;
+
+const FAILED: i32 = -1;
+
+/// Time for which the readout unit may be absent, unless the caller sets it.
+const DEFAULT_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Feeds sources of a readout unit.
+pub struct Source {
+    client: SourceClient,
+    message: CString,
+}
+
+/// Options of a program that feeds sources. All zero: the defaults.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct SourceWish {
+    /// Name of the program for the operator; null: its process id.
+    pub name: *const c_char,
+    /// Time for which the readout unit may be absent, at first and after its connection has ended, in milliseconds; 0: 10,000.
+    pub patience_ms: u32,
+    /// 1: fragments carry no checksum of their payload.
+    pub no_checksum: u8,
+    /// 1: fragments are not kept until they are accepted; those that are under way when a connection ends are lost.
+    pub no_keep: u8,
+    /// Always 0.
+    pub reserved: [u8; 2],
+}
+
+/// A fragment to send.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct SentFragment {
+    /// Event number.
+    pub event: u64,
+    /// Time by the source's own clock in nanoseconds; 0: it has none.
+    pub time_ns: u64,
+    /// Payload.
+    pub data: *const c_void,
+    /// Size of the payload.
+    pub bytes: usize,
+}
+
+/// Connects to a readout unit to feed `source_count` sources of it. `target` is its socket (`runs/ru0.feed`), or the
+/// configuration file of the run. `wish` has options (null: the defaults). Waits for the run for the patience of the wish.
+/// On failure, returns null and writes the reason to `message` (a buffer of `message_bytes` bytes, or null). The caller
+/// owns the result and closes it with sheaf_source_close. One thread at a time may use it.
+///
+/// Functions return 1 if they have done what was asked, 0 if the run has ended, and -1 if they failed;
+/// sheaf_source_message then has the reason. Each call also takes what the readout unit has said.
+///
+/// # Safety
+/// `target` is null or a NUL-terminated text, `sources` is null or a list of `source_count` numbers, `wish` is null or a
+/// valid SheafSourceWish, and `message` is null or a buffer of `message_bytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sheaf_source_open(
+    target: *const c_char,
+    sources: *const u32,
+    source_count: usize,
+    wish: *const SourceWish,
+    message: *mut c_char,
+    message_bytes: usize,
+) -> *mut Source {
+    // SAFETY: as the caller promises.
+    match unsafe { open(target, sources, source_count, wish) } {
+        Ok(client) => Box::into_raw(Box::new(Source { client, message: CString::default() })),
+        Err(error) => {
+            // SAFETY: as the caller promises.
+            unsafe { text::write(&error, message, message_bytes) };
+            ptr::null_mut()
+        }
+    }
+}
+
+/// # Safety
+/// As `sheaf_source_open`.
+unsafe fn open(
+    target: *const c_char,
+    sources: *const u32,
+    source_count: usize,
+    wish: *const SourceWish,
+) -> Result<SourceClient, String> {
+    // SAFETY: null or a NUL-terminated text, as the caller promises.
+    let target = unsafe { argument::path(target)? };
+    // SAFETY: null or a list of this length, as the caller promises.
+    let sources = unsafe { list(sources, source_count, "the list of sources")? };
+    let sources: Vec<SourceId> = sources.iter().copied().map(SourceId).collect();
+    let mut options = ClientOptions {
+        sources,
+        name: format!("process {}", std::process::id()),
+        checksum: true,
+        keep: true,
+        patience: DEFAULT_PATIENCE,
+    };
+    // SAFETY: null or a wish, as the caller promises.
+    if let Some(wish) = unsafe { wish.as_ref() } {
+        if !wish.name.is_null() {
+            // SAFETY: not null, and so a NUL-terminated text.
+            options.name = unsafe { CStr::from_ptr(wish.name) }.to_string_lossy().into_owned();
+        }
+        if wish.patience_ms != 0 {
+            options.patience = Duration::from_millis(wish.patience_ms.into());
+        }
+        (options.checksum, options.keep) = (wish.no_checksum == 0, wish.no_keep == 0);
+    }
+    let socket = feed_socket_at(&target, &options.sources).map_err(|error| error.to_string())?;
+    SourceClient::connect(&socket, options).map_err(|error| described(&error))
+}
+
+/// Returns a list that was passed by the caller.
+///
+/// # Safety
+/// `first` is null or a list of `count` items, which stay as they are while the result is used.
+unsafe fn list<'a, T>(first: *const T, count: usize, what: &str) -> Result<&'a [T], String> {
+    match count {
+        0 => Ok(&[]),
+        _ if first.is_null() => Err(format!("{what} has {count} items and is null")),
+        // SAFETY: not null, and so a list of this length.
+        _ => Ok(unsafe { slice::from_raw_parts(first, count) }),
+    }
+}
+
+/// Returns the text of an error with its causes.
+fn described(error: &FeedError) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
+
+impl Source {
+    /// Returns the index of a source that it feeds.
+    fn index_of(&self, source: u32) -> Result<usize, String> {
+        let index = self.client.sources().iter().position(|ours| ours.0 == source);
+        index.ok_or_else(|| format!("source {source} is not one of those that were opened"))
+    }
+
+    fn fail(&mut self, error: &str) -> i32 {
+        self.message = argument::c_text(error);
+        FAILED
+    }
+
+    /// Returns the answer to the caller.
+    fn answer(&mut self, result: Result<i32, FeedError>) -> i32 {
+        match result {
+            Ok(answer) => answer,
+            Err(FeedError::RunEnded(_)) => ENDED,
+            Err(error) => self.fail(&described(&error)),
+        }
+    }
+
+    /// Sends fragments, and waits while there is no room.
+    fn send_all(&mut self, source: u32, fragments: &[SourceFragment<'_>]) -> i32 {
+        match self.index_of(source) {
+            Ok(index) => {
+                let sent = self.client.send_all(index, fragments);
+                self.answer(sent.map(|()| DONE))
+            }
+            Err(error) => self.fail(&error),
+        }
+    }
+}
+
+/// # Safety
+/// `data` is null or has `bytes` bytes, which stay as they are while the result is used.
+unsafe fn fragment<'a>(sent: &SentFragment) -> Result<SourceFragment<'a>, String> {
+    // SAFETY: as the caller promises.
+    let payload = unsafe { list(sent.data.cast(), sent.bytes, "the payload")? };
+    Ok(SourceFragment { event: EventId(sent.event), time: Timestamp(sent.time_ns), payload })
+}
+
+/// Waits until the run starts, at most `timeout_ms` milliseconds. Returns 1 if it is in progress, 0 if it has ended, 2 if
+/// it has not started in this time, and -1 on failure.
+///
+/// # Safety
+/// `source` is null or from sheaf_source_open and not closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sheaf_source_wait_for_start(source: *mut Source, timeout_ms: u32) -> i32 {
+    // SAFETY: as the caller promises.
+    let Some(source) = (unsafe { source.as_mut() }) else { return FAILED };
+    let waited = source.client.wait_for_start(Some(Duration::from_millis(timeout_ms.into())));
+    let answer = match source.client.phase() {
+        Phase::Waiting => NOT_NOW,
+        Phase::Ended => ENDED,
+        Phase::Running | Phase::Paused => DONE,
+    };
+    source.answer(waited.map(|_| answer))
+}
+
+/// Declines the start of the run: it ends before it has started, and says `reason`.
+///
+/// # Safety
+/// `source` is null or from sheaf_source_open and not closed; `reason` is null or a NUL-terminated text.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sheaf_source_decline(source: *mut Source, reason: *const c_char) -> i32 {
+    // SAFETY: as the caller promises.
+    let Some(source) = (unsafe { source.as_mut() }) else { return FAILED };
+    if reason.is_null() {
+        return source.fail("the reason is null");
+    }
+    // SAFETY: not null, and so a NUL-terminated text.
+    let reason = unsafe { CStr::from_ptr(reason) }.to_string_lossy();
+    let declined = source.client.decline(&reason);
+    source.answer(declined.map(|()| DONE))
+}
+
+/// Sends a fragment of the source `id`. Waits while there is no room for it. The payload is copied.
+///
+/// # Safety
+/// `source` is null or from sheaf_source_open and not closed; `data` is null or has `bytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sheaf_source_send(
+    source: *mut Source,
+    id: u32,
+    event: u64,
+    time_ns: u64,
+    data: *const c_void,
+    bytes: usize,
+) -> i32 {
+    // SAFETY: as the caller promises.
+    let Some(source) = (unsafe { source.as_mut() }) else { return FAILED };
+    // SAFETY: as the caller promises.
+    match unsafe { fragment(&SentFragment { event, time_ns, data, bytes }) } {
+        Ok(fragment) => source.send_all(id, &[fragment]),
+        Err(error) => source.fail(&error),
+    }
+}
+
+/// Sends a fragment as sheaf_source_send does, if there is room for it now; returns 2 if there is none.
+///
+/// # Safety
+/// As `sheaf_source_send`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sheaf_source_try_send(
+    source: *mut Source,
+    id: u32,
+    event: u64,
+    time_ns: u64,
+    data: *const c_void,
+    bytes: usize,
+) -> i32 {
+    // SAFETY: as the caller promises.
+    let Some(source) = (unsafe { source.as_mut() }) else { return FAILED };
+    // SAFETY: as the caller promises.
+    let fragment = unsafe { fragment(&SentFragment { event, time_ns, data, bytes }) };
+    match fragment.and_then(|fragment| Ok((source.index_of(id)?, fragment))) {
+        Ok((index, fragment)) => {
+            let sent = source.client.try_send(index, fragment);
+            source.answer(sent.map(|sent| if sent { DONE } else { NOT_NOW }))
+        }
+        Err(error) => source.fail(&error),
+    }
+}
+
+/// Sends `count` fragments of the source `id` in their order, many in one message. Waits while there is no room. Payloads
+/// are copied. If the run ends or the call fails, sheaf_source_progress has the number of those sent.
+///
+/// # Safety
+/// `source` is null or from sheaf_source_open and not closed; `fragments` is null or a list of `count` fragments, whose
+/// `data` are null or have `bytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sheaf_source_send_many(
+    source: *mut Source,
+    id: u32,
+    fragments: *const SentFragment,
+    count: usize,
+) -> i32 {
+    // SAFETY: as the caller promises.
+    let Some(source) = (unsafe { source.as_mut() }) else { return FAILED };
+    // SAFETY: as the caller promises, also of the payloads.
+    let read = unsafe {
+        list(fragments, count, "the list of fragments")
+            .and_then(|sent| sent.iter().map(|sent| fragment(sent)).collect::<Result<Vec<_>, _>>())
+    };
+    match read {
+        Ok(read) => source.send_all(id, &read),
+        Err(error) => source.fail(&error),
+    }
+}
+
+/// Sends `count` fragments as sheaf_source_send_many does, from arrays: fragment i has the event number `events[i]`, the
+/// time `times_ns[i]` (`times_ns` may be null: there are no times), and the bytes of `payload` from `offsets[i]` to
+/// `offsets[i + 1]`.
+///
+/// # Safety
+/// `source` is null or from sheaf_source_open and not closed; `events` and `times_ns` are null or have `count` numbers,
+/// `offsets` is null or has one more, and `payload` is null or has as many bytes as the last of `offsets` says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sheaf_source_send_arrays(
+    source: *mut Source,
+    id: u32,
+    count: usize,
+    events: *const u64,
+    times_ns: *const u64,
+    payload: *const c_void,
+    offsets: *const u64,
+) -> i32 {
+    // SAFETY: as the caller promises.
+    let Some(source) = (unsafe { source.as_mut() }) else { return FAILED };
+    // SAFETY: as the caller promises.
+    match unsafe { arrays(count, events, times_ns, payload, offsets) } {
+        Ok(read) => source.send_all(id, &read),
+        Err(error) => source.fail(&error),
+    }
+}
+
+/// # Safety
+/// As `sheaf_source_send_arrays`; the arrays stay as they are while the result is used.
+unsafe fn arrays<'a>(
+    count: usize,
+    events: *const u64,
+    times_ns: *const u64,
+    payload: *const c_void,
+    offsets: *const u64,
+) -> Result<Vec<SourceFragment<'a>>, String> {
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    // SAFETY: null or of these lengths, as the caller promises.
+    let (events, offsets, times) = unsafe {
+        let times = if times_ns.is_null() { None } else { Some(slice::from_raw_parts(times_ns, count)) };
+        (
+            list(events, count, "the array of events")?,
+            list(offsets, count + 1, "the array of offsets")?,
+            times,
+        )
+    };
+    let bytes = usize::try_from(offsets[count]).map_err(|_| "the last offset is too large")?;
+    // SAFETY: null or of this length, as the caller promises.
+    let payload = unsafe { list(payload.cast::<u8>(), bytes, "the payload")? };
+    let one = |(at, event): (usize, &u64)| {
+        let place = offsets[at] as usize..offsets[at + 1] as usize;
+        let Some(payload) = payload.get(place.clone()) else {
+            return Err(format!("fragment {at} has the offsets {place:?}; they must not fall"));
+        };
+        let time = times.map_or(0, |times| times[at]);
+        Ok(SourceFragment { event: EventId(*event), time: Timestamp(time), payload })
+    };
+    events.iter().enumerate().map(one).collect()
+}
+
+/// Waits for news of the readout unit, at most `timeout_ms` milliseconds. A program that sends nothing for long need not call
+/// this, but learns only by a call that the run has ended.
+///
+/// # Safety
+/// `source` is null or from sheaf_source_open and not closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sheaf_source_wait(source: *mut Source, timeout_ms: u32) -> i32 {
+    // SAFETY: as the caller promises.
+    let Some(source) = (unsafe { source.as_mut() }) else { return FAILED };
+    let waited = source.client.wait(Duration::from_millis(timeout_ms.into()));
+    let answer = if source.client.phase() == Phase::Ended { ENDED } else { DONE };
+    source.answer(waited.map(|()| answer))
+}
+
+/// Writes the number of fragments of the source `id` that were sent in this run to `sent`, and of those that the run has
+/// accepted, which are in its accounts, to `accepted`. Either may be null.
+///
+/// # Safety
+/// `source` is null or from sheaf_source_open and not closed; `sent` and `accepted` are null or point to writable numbers.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sheaf_source_progress(
+    source: *mut Source,
+    id: u32,
+    sent: *mut u64,
+    accepted: *mut u64,
+) -> i32 {
+    // SAFETY: as the caller promises.
+    let Some(source) = (unsafe { source.as_mut() }) else { return FAILED };
+    let index = match source.index_of(id) {
+        Ok(index) => index,
+        Err(error) => return source.fail(&error),
+    };
+    let progress = source.client.progress(index);
+    for (place, number) in [(sent, progress.0), (accepted, progress.1)] {
+        if !place.is_null() {
+            // SAFETY: not null, and so writable.
+            unsafe { place.write(number) };
+        }
+    }
+    DONE
+}
+
+/// Writes the event number of the last fragment of the source `id` that the readout unit had when the connection began to
+/// `event`. Returns 0 if it had none in this run. A program that was started again continues behind this event.
+///
+/// # Safety
+/// `source` is null or from sheaf_source_open and not closed; `event` is null or points to a writable number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sheaf_source_last_event(source: *mut Source, id: u32, event: *mut u64) -> i32 {
+    // SAFETY: as the caller promises.
+    let Some(source) = (unsafe { source.as_mut() }) else { return FAILED };
+    if event.is_null() {
+        return source.fail("the pointer to the event number is null");
+    }
+    match source.index_of(id).map(|index| source.client.last_event(index)) {
+        Ok(None) => 0,
+        Ok(Some(last)) => {
+            // SAFETY: not null, and so writable.
+            unsafe { event.write(last.0) };
+            DONE
+        }
+        Err(error) => source.fail(&error),
+    }
+}
+
+/// Returns the number of the run.
+///
+/// # Safety
+/// `source` is null or from sheaf_source_open and not closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sheaf_source_run(source: *const Source) -> u32 {
+    // SAFETY: as the caller promises.
+    unsafe { source.as_ref() }.and_then(|source| source.client.run()).map_or(0, |run| run.0)
+}
+
+/// Ends the source `id`: it sends nothing more in this run. A run ends by itself when all of its sources have ended.
+///
+/// # Safety
+/// `source` is null or from sheaf_source_open and not closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sheaf_source_end(source: *mut Source, id: u32) -> i32 {
+    // SAFETY: as the caller promises.
+    let Some(source) = (unsafe { source.as_mut() }) else { return FAILED };
+    match source.index_of(id) {
+        Ok(index) => {
+            let ended = source.client.end(index);
+            source.answer(ended.map(|()| DONE))
+        }
+        Err(error) => source.fail(&error),
+    }
+}
+
+/// Waits until all fragments that were sent are accepted. Returns 0 if the run has ended before.
+///
+/// # Safety
+/// `source` is null or from sheaf_source_open and not closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sheaf_source_drain(source: *mut Source) -> i32 {
+    // SAFETY: as the caller promises.
+    let Some(source) = (unsafe { source.as_mut() }) else { return FAILED };
+    let drained = source.client.drain();
+    source.answer(drained.map(|all| if all { DONE } else { ENDED }))
+}
+
+/// Describes the error of the last function that returned -1. The text belongs to the source and is valid until the next
+/// call.
+///
+/// # Safety
+/// `source` is null or from sheaf_source_open and not closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sheaf_source_message(source: *const Source) -> *const c_char {
+    // SAFETY: as the caller promises.
+    unsafe { source.as_ref() }.map_or(c"the source is null".as_ptr(), |source| source.message.as_ptr())
+}
+
+/// Closes the connection. Sources that have not ended can be fed by another program. Fragments that were not received are
+/// lost: call sheaf_source_drain before. Null is ignored.
+///
+/// # Safety
+/// `source` is null or from sheaf_source_open, and not used again.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sheaf_source_close(source: *mut Source) {
+    if !source.is_null() {
+        // SAFETY: made with `Box::into_raw` by `sheaf_source_open`, and not used again.
+        drop(unsafe { Box::from_raw(source) });
+    }
+}

@@ -1,0 +1,101 @@
+//! Programs in C that feed a run with libsheaf.
+
+use crate::active::root;
+use crate::child::Place;
+use crate::output::{dump, field, number};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Compiles a program of the repository and links it with libsheaf, which cargo puts beside the tests.
+fn compile(source: &str, place: &Place) -> PathBuf {
+    let source = root().join(source);
+    let program = place.join(source.file_stem().expect("a file").to_str().expect("UTF-8"));
+    let output = Command::new("cc")
+        .args(["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O1", "-I"])
+        .arg(root().join("crates/sheaf-capi/include"))
+        .arg("-o")
+        .args([&program, &source])
+        .arg("-L")
+        .arg(library_directory())
+        .arg("-lsheaf")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    program
+}
+
+fn library_directory() -> PathBuf {
+    std::env::current_exe().unwrap().parent().unwrap().to_owned()
+}
+
+/// Runs a program to its end in the directory of a run.
+fn run(place: &Place, program: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(place.path()).env("LD_LIBRARY_PATH", library_directory());
+    command.output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+const CONFIG: &str = "examples/sources/boards.toml";
+
+#[test]
+fn the_example_boards_in_c_feed_a_run() {
+    let place = Place::new();
+    let board = compile("examples/sources/c/board.c", &place);
+    std::fs::copy(root().join(CONFIG), place.join("boards.toml")).unwrap();
+    let sheaf = place.start("run boards.toml --json");
+    std::thread::scope(|scope| {
+        for source in ["0", "1"] {
+            let (place, board) = (&place, &board);
+            scope.spawn(move || {
+                let output = run(place, board, &["boards.toml", source, "2000"]);
+                assert!(output.status.success(), "{}", text(&output.stderr));
+            });
+        }
+    });
+    let summary = sheaf.end().exits(0).json();
+    assert_eq!(number(&summary, "ledger.stored"), 2000);
+    assert_eq!(field(&summary, "ledger.balanced"), true);
+    let lines = dump(&place.join("runs/run000001"));
+    assert_eq!(lines.len(), 4000);
+    assert!(lines.iter().all(|line| line.bytes == 128));
+}
+
+#[test]
+fn a_program_in_c_feeds_a_run_in_every_way_of_the_library() {
+    let place = Place::new();
+    let program = compile("crates/sheaf-capi/tests/programs/feed.c", &place);
+    std::fs::copy(root().join(CONFIG), place.join("boards.toml")).unwrap();
+    let sheaf = place.start("run boards.toml --json");
+    let output = run(&place, &program, &["runs/ru0.feed"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stdout), "4 sent, 4 accepted\n");
+    let summary = sheaf.end().exits(0).json();
+    assert_eq!(number(&summary, "ledger.stored"), 4);
+    let mut sizes: Vec<_> = dump(&place.join("runs/run000001"))
+        .iter()
+        .map(|line| (line.source, line.event, line.bytes))
+        .collect();
+    sizes.sort_unstable();
+    let expected = [(0, 1), (1, 2), (2, 3), (3, 0)].map(|(event, bytes)| (0, event, bytes));
+    assert_eq!(sizes[..4], expected);
+    let expected = [(0, 0), (1, 2), (2, 0), (3, 3)].map(|(event, bytes)| (1, event, bytes));
+    assert_eq!(sizes[4..], expected);
+}
+
+#[test]
+fn a_program_in_c_declines_a_start_and_is_told_why_it_cannot_connect() {
+    let place = Place::new();
+    let program = compile("crates/sheaf-capi/tests/programs/feed.c", &place);
+    std::fs::copy(root().join(CONFIG), place.join("boards.toml")).unwrap();
+    let sheaf = place.start("run boards.toml");
+    assert!(run(&place, &program, &["boards.toml", "no gas"]).status.success());
+    sheaf.end().exits(1).says(&["feed.c declines the start of the run: no gas"]);
+    place.file("other.toml", "[readout]\ncount = 2\n");
+    let output = run(&place, &program, &["other.toml"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("of the kind `emulated`"), "{}", text(&output.stderr));
+}
