@@ -280,6 +280,10 @@ typedef struct SheafSourceWish {
    */
   const char *name;
   /**
+   * Copy of the transport.key_file of the run, readable only by the user, for a target HOST:PORT; null: the run has no key.
+   */
+  const char *key_file;
+  /**
    * Time for which the readout unit may be absent, at first and after its connection has ended, in milliseconds; 0: 10,000.
    */
   uint32_t patience_ms;
@@ -583,8 +587,8 @@ const char *sheaf_reader_message(const struct SheafReader *reader);
 void sheaf_reader_close(struct SheafReader *reader);
 
 /**
- * Connects to a readout unit to feed `source_count` sources of it. `target` is its socket (`runs/ru0.feed`), or the
- * configuration file of the run. `wish` has options (null: the defaults). Waits for the run for the patience of the wish.
+ * Connects to a readout unit to feed `source_count` sources of it. `target` is its socket (`runs/ru0.feed`), the
+ * configuration file of the run, or HOST:PORT of its `source.feed.listen`. `wish` has options (null: the defaults). Waits for the run for the patience of the wish.
  * On failure, returns null and writes the reason to `message` (a buffer of `message_bytes` bytes, or null). The caller
  * owns the result and closes it with sheaf_source_close. One thread at a time may use it.
  *

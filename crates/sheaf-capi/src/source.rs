@@ -24,9 +24,6 @@ const NOT_NOW: i32 = 2;
 
 const FAILED: i32 = -1;
 
-/// Time for which the readout unit may be absent, unless the caller sets it.
-const DEFAULT_PATIENCE: Duration = Duration::from_secs(10);
-
 /// Feeds sources of a readout unit.
 pub struct Source {
     client: SourceClient,
@@ -39,6 +36,8 @@ pub struct Source {
 pub struct SourceWish {
     /// Name of the program for the operator; null: its process id.
     pub name: *const c_char,
+    /// Copy of the transport.key_file of the run, readable only by the user, for a target HOST:PORT; null: the run has no key.
+    pub key_file: *const c_char,
     /// Time for which the readout unit may be absent, at first and after its connection has ended, in milliseconds; 0: 10,000.
     pub patience_ms: u32,
     /// 1: fragments carry no checksum of their payload.
@@ -63,8 +62,8 @@ pub struct SentFragment {
     pub bytes: usize,
 }
 
-/// Connects to a readout unit to feed `source_count` sources of it. `target` is its socket (`runs/ru0.feed`), or the
-/// configuration file of the run. `wish` has options (null: the defaults). Waits for the run for the patience of the wish.
+/// Connects to a readout unit to feed `source_count` sources of it. `target` is its socket (`runs/ru0.feed`), the
+/// configuration file of the run, or HOST:PORT of its `source.feed.listen`. `wish` has options (null: the defaults). Waits for the run for the patience of the wish.
 /// On failure, returns null and writes the reason to `message` (a buffer of `message_bytes` bytes, or null). The caller
 /// owns the result and closes it with sheaf_source_close. One thread at a time may use it.
 ///
@@ -112,13 +111,17 @@ unsafe fn open(
         name: format!("process {}", std::process::id()),
         checksum: true,
         keep: true,
-        patience: DEFAULT_PATIENCE,
+        ..ClientOptions::default()
     };
     // SAFETY: null or a wish, as the caller promises.
     if let Some(wish) = unsafe { wish.as_ref() } {
         if !wish.name.is_null() {
             // SAFETY: not null, and so a NUL-terminated text.
             options.name = unsafe { CStr::from_ptr(wish.name) }.to_string_lossy().into_owned();
+        }
+        if !wish.key_file.is_null() {
+            // SAFETY: not null, and so a NUL-terminated text.
+            options.key = Some(unsafe { argument::path(wish.key_file)? });
         }
         if wish.patience_ms != 0 {
             options.patience = Duration::from_millis(wish.patience_ms.into());
