@@ -113,6 +113,14 @@ pub enum FeedError {
     Key(#[from] KeyError),
 }
 
+impl FeedError {
+    /// Returns whether the readout unit is absent and may come: the call can be repeated.
+    #[must_use]
+    pub fn is_absence(&self) -> bool {
+        matches!(self, Self::Closed) || link::may_come(self)
+    }
+}
+
 fn about(source: Option<SourceId>) -> String {
     source.map_or_else(String::new, |source| format!(" for source {source}"))
 }
@@ -324,7 +332,8 @@ impl SourceClient {
     }
 
     /// Returns whether all fragments are accepted.
-    fn is_drained(&self) -> bool {
+    #[must_use]
+    pub fn is_drained(&self) -> bool {
         (0..self.kept.len()).all(|source| {
             let (sent, accepted) = self.machine.sent(source);
             sent == accepted && self.kept[source].is_sent(sent)

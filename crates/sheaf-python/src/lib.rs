@@ -8,6 +8,7 @@
 //! | `read` | event files, run directories and fragment streams, one after another |
 //! | `columns` | whole files at once, as columns |
 //! | `live` | events of a run in progress |
+//! | `source` | feeding sources of a run in progress |
 //! | `verdict` | verdicts of filters |
 //! | `filter` | adapter for filters written in Python |
 //! | `processor` | judging events for a builder unit |
@@ -23,6 +24,7 @@ mod lease;
 mod live;
 mod processor;
 mod read;
+mod source;
 mod verdict;
 
 use pyo3::prelude::*;
@@ -47,6 +49,13 @@ pyo3::create_exception!(
     "There is no run to join at this address. One may begin later."
 );
 
+pyo3::create_exception!(
+    sheaf,
+    RunEndedError,
+    SheafError,
+    "The run has ended: it takes nothing more. A `with` block of a `Source` ends with it."
+);
+
 /// Converts an error of a library, with its text.
 fn sheaf_error(error: impl std::fmt::Display) -> PyErr {
     SheafError::new_err(error.to_string())
@@ -56,13 +65,14 @@ fn sheaf_error(error: impl std::fmt::Display) -> PyErr {
 mod _sheaf {
     #[pymodule_export]
     use super::{
-        DamagedError, NobodyThereError, SheafError,
+        DamagedError, NobodyThereError, RunEndedError, SheafError,
         buffer::Payload,
         columns::{Columns, read_columns},
         event::{Event, Fragment},
         live::Tap,
         processor::Processor,
         read::{EventReader, FragmentReader, open},
+        source::Source,
         verdict::Verdict,
     };
     use pyo3::prelude::*;

@@ -1,4 +1,4 @@
-"""Read events, watch a run in progress, write filters.
+"""Read events, watch a run in progress, feed one, write filters.
 
 Events of a file or a run directory:
 
@@ -14,7 +14,7 @@ NumPy accesses a fragment's memory without a copy; the array keeps the memory al
 array([257, 257, 257, 257], dtype=uint16)
 
 `sheaf.columns` and `sheaf.to_awkward` read whole files as columns, for vectorised work. `sheaf.tap` gives events of a run in
-progress. A filter is a function or a class decorated with `sheaf.filter`; `python -m sheaf.processor` runs it.
+progress, `sheaf.Source` feeds the sources of a run with fragments. A filter is a function or a class decorated with `sheaf.filter`; `python -m sheaf.processor` runs it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ from ._sheaf import (
     NobodyThereError,
     Payload,
     Processor,
+    RunEndedError,
     SheafError,
+    Source,
     Tap,
     Verdict,
     __version__,
@@ -51,7 +53,9 @@ __all__ = [
     "NobodyThereError",
     "Payload",
     "Processor",
+    "RunEndedError",
     "SheafError",
+    "Source",
     "Tap",
     "Verdict",
     "__version__",

@@ -1,0 +1,157 @@
+"""Programs in Python that feed a run. They need the command, whose path is in SHEAF_COMMAND."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sheaf
+from test_live import COMMAND, EXAMPLES, PATIENCE, Run, start  # noqa: F401
+
+pytestmark = pytest.mark.skipif(COMMAND is None, reason="SHEAF_COMMAND does not name the command")
+
+FEED = '[source]\nkind = "feed"\ncount = 2\n[readout]\ncount = 1\n[builder]\ncount = 1\n'
+
+
+def payload(source: int, event: int) -> bytes:
+    return bytes((event + source + at) % 256 for at in range(event * 7 % 50))
+
+
+def test_a_program_feeds_a_run_one_fragment_at_a_time_and_in_batches(
+    start: Callable[..., Run],  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    events = 700
+    run = start(FEED)
+    ids = np.arange(events)
+    sizes = [len(payload(1, event)) for event in range(events)]
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    data = np.frombuffer(b"".join(payload(1, event) for event in range(events)), dtype="u1")
+    with sheaf.Source(tmp_path / "run.toml", sources=[0, 1], wait=PATIENCE) as board:
+        assert board.wait_for_start(), "the run starts with its last program"
+        assert (board.run, board.phase, board.sources) == (1, "running", [0, 1])
+        assert board.last_event(0) is None
+        for event in range(events):
+            if event % 2 == 0 or not board.try_send(event, payload(0, event), source=0):
+                board.send(event=event, time_ns=event * 10, payload=payload(0, event), source=0)
+        half = events // 2
+        board.send_batch(ids[:half], data, offsets[: half + 1], times_ns=ids[:half] * 20, source=1)
+        board.send_batch(ids[half:].astype("u8"), data, offsets[half:], source=1)
+        board.send_batch(ids[:0], data, offsets[:0], source=1)
+        board.end(0)
+        with pytest.raises(sheaf.SheafError, match="source 0 has ended"):
+            board.send(events, b"", source=0)
+        board.end()
+        assert board.drain()
+        assert board.sent(0) == board.accepted(0) == board.sent(1) == board.accepted(1) == events
+    assert run.finish()["ledger"]["stored"] == events
+    stored = list(sheaf.open(run.directory))
+    assert [event.id for event in stored] == list(range(events))
+    for event in stored:
+        assert [bytes(fragment) for fragment in event] == [payload(0, event.id), payload(1, event.id)]
+        assert event[1].time == (event.id * 20 if event.id < half else 0)
+
+
+def test_a_program_that_was_killed_continues_behind_its_last_event(
+    start: Callable[..., Run],  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    run = start(FEED.replace("count = 2", "count = 1"))
+    first = sheaf.Source(tmp_path / "ru0.feed", source=0, wait=PATIENCE)
+    first.wait_for_start()
+    for event in range(100):
+        first.send(event, b"first")
+    first.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        first.send(100, b"")
+    with sheaf.Source(tmp_path / "ru0.feed", source=0, wait=PATIENCE) as second:
+        assert second.last_event() == 99
+        second.send(100, b"second")
+    assert run.finish()["ledger"]["stored"] == 101
+
+
+def test_mistakes_are_reported_and_send_nothing(start: Callable[..., Run], tmp_path: Path) -> None:  # noqa: F811
+    run = start(FEED)
+    config = tmp_path / "run.toml"
+    with pytest.raises(sheaf.SheafError, match="no readout unit of this configuration reads source 5"):
+        sheaf.Source(config, source=5)
+    with pytest.raises(ValueError, match="source=7 or sources"):
+        sheaf.Source(config)
+    with pytest.raises(sheaf.NobodyThereError):
+        sheaf.Source(tmp_path / "ru7.feed", source=0, wait=0)
+    board = sheaf.Source(config, sources=[0, 1], wait=PATIENCE)
+    ids = np.arange(2)
+    with pytest.raises(ValueError, match="name one with source"):
+        board.send(0, b"")
+    with pytest.raises(ValueError, match="there are 2 offsets; there must be 3"):
+        board.send_batch(ids, b"abc", ids, source=0)
+    with pytest.raises(ValueError, match="offsets must not fall"):
+        board.send_batch(ids, b"abc", np.array([0, 3, 2]), source=0)
+    with pytest.raises(ValueError, match="the payload has 3 bytes"):
+        board.send_batch(ids, b"abc", np.array([0, 3, 4]), source=0)
+    with pytest.raises(TypeError, match="64-bit integers"):
+        board.send_batch(ids.astype("u4"), b"abc", np.array([0, 1, 2]), source=0)
+    with pytest.raises(TypeError, match="not contiguous"):
+        board.send(0, np.zeros((4, 4), dtype="u1")[:, 1], source=0)
+    assert (board.sent(0), board.sent(1)) == (0, 0)
+    board.close()
+    run.end()
+
+
+def test_a_run_that_ends_ends_the_block_of_a_program(start: Callable[..., Run], tmp_path: Path) -> None:  # noqa: F811
+    run = start(FEED)
+    sent = 0
+    with sheaf.Source(tmp_path / "run.toml", sources=[0, 1], wait=PATIENCE) as board:
+        board.wait_for_start()
+        while True:
+            board.send(sent, b"data", source=0)
+            board.send(sent, b"data", source=1)
+            sent += 1
+            if sent == 500:
+                run.process.send_signal(signal.SIGINT)
+    assert 0 < run.end()["ledger"]["stored"] <= sent
+    assert sent >= 500
+
+
+def test_a_program_declines_a_start(start: Callable[..., Run], tmp_path: Path) -> None:  # noqa: F811
+    run = start(FEED)
+    board = sheaf.Source(tmp_path / "run.toml", source=0, wait=PATIENCE)
+    assert not board.wait_for_start(timeout=0), "source 1 has no program"
+    board.decline("the gas is off")
+    _, said = run.process.communicate(timeout=PATIENCE)
+    assert run.process.returncode == 1
+    assert "declines the start of the run: the gas is off" in said
+
+
+def test_ctrl_c_ends_a_program_that_waits_and_other_threads_go_on(tmp_path: Path, start: Callable[..., Run]) -> None:  # noqa: F811
+    run = start(FEED)
+    script = (
+        "import sys, threading, sheaf\n"
+        f"board = sheaf.Source({str(tmp_path / 'run.toml')!r}, source=0, wait={PATIENCE})\n"
+        "threading.Timer(0.0, lambda: print('waiting', flush=True)).start()\n"
+        "board.wait_for_start()\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as waits:
+        assert waits.stdout is not None
+        assert waits.stdout.readline() == "waiting\n"
+        waits.send_signal(signal.SIGINT)
+        _, said = waits.communicate(timeout=PATIENCE)
+    assert "KeyboardInterrupt" in said
+    run.end()
+
+
+def test_the_example_boards_feed_a_run(start: Callable[..., Run], tmp_path: Path) -> None:  # noqa: F811
+    run = start((EXAMPLES / "sources/boards.toml").read_text())
+    board = [sys.executable, str(EXAMPLES / "sources/python/board.py"), str(tmp_path / "run.toml")]
+    boards = [threading.Thread(target=subprocess.run, args=([*board, source, "300"],)) for source in "01"]
+    for thread in boards:
+        thread.start()
+    for thread in boards:
+        thread.join(PATIENCE)
+    assert run.finish()["ledger"]["stored"] == 300
