@@ -23,6 +23,7 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("recovery", recovery),
     ("shm_ring", shm_ring),
     ("slcio", slcio),
+    ("source_protocol", source_protocol),
     ("tap", tap),
     ("tcp_deframer", tcp_deframer),
     ("tcp_greeting", tcp_greeting),
@@ -104,6 +105,11 @@ pub fn shm_ring(bytes: &[u8]) {
 /// An LCIO file of the SDHCAL calorimeter.
 pub fn slcio(bytes: &[u8]) {
     let _fragments = sheaf_import::fuzz_slcio(bytes);
+}
+
+/// Reads messages between a readout unit and the programs that feed it, in either direction.
+pub fn source_protocol(bytes: &[u8]) {
+    sheaf_wire::feed::fuzz::fuzz_feed(bytes);
 }
 
 /// Reads messages between a door and a consumer; with valid checksums if the last byte is odd.

@@ -81,7 +81,9 @@ pub enum Kind {
 }
 
 impl Kind {
-    const fn from_code(code: u8) -> Option<Self> {
+    /// Returns the kind with this code.
+    #[must_use]
+    pub const fn from_code(code: u8) -> Option<Self> {
         Some(match code {
             1 => Self::Hello,
             2 => Self::Fragments,

@@ -29,6 +29,7 @@ pub(crate) fn of(target: &str) -> BTreeMap<String, Vec<u8>> {
         "recovery" => datagrams::to_a_link(&mut dice),
         "shm_ring" => shm::seeds(),
         "slcio" => lcio::seeds(&mut dice),
+        "source_protocol" => sheaf_wire::feed::fuzz::seeds(),
         "tap" => sheaf_wire::tap::fuzz::seeds(),
         "tcp_deframer" => tcp::seeds(&mut dice),
         "tcp_greeting" => sheaf_tcp::tcp_greeting_seeds(),

@@ -9,4 +9,5 @@ mod farm;
 mod ledger;
 mod page;
 mod protocol;
+mod source_protocol;
 mod trigger_protocol;
