@@ -34,6 +34,8 @@ pub(crate) fn check(config: &Config, origins: &Origins<'_>, purpose: Purpose<'_>
         checker.fragment_sizes();
         checker.replay();
         checker.timed();
+        checker.shared_socket();
+        checker.described();
         checker.runs();
         checker.filter();
         checker.farm();
@@ -255,8 +257,60 @@ impl Checker<'_> {
         }
     }
 
+    /// One socket for all packets of a host.
+    fn shared_socket(&mut self) {
+        let Config { source, readout, node, .. } = self.config;
+        if source.kind.shares_socket() && node.is_empty() && readout.count > 1 {
+            let found = format!("{} readout units of one host cannot share a socket", readout.count);
+            let right = "one readout unit reads all sources that send to an address";
+            self.fail(ErrorKind::Conflict, &["readout.count", "source.kind"], found, right);
+        }
+    }
+
+    fn described(&mut self) {
+        let stream = &self.config.source.stream;
+        if self.config.source.kind != SourceKind::Stream {
+            return;
+        }
+        let needed = [
+            (
+                "source.stream.listen",
+                stream.listen.is_none(),
+                "write the address that receives the packets, such as `listen = \"0.0.0.0:6006\"`",
+            ),
+            (
+                "source.stream.event",
+                stream.event.is_none(),
+                "write where the event number is, such as `event = \"u32 at 0\"`",
+            ),
+        ];
+        for (key, is_missing, right) in needed {
+            if is_missing {
+                let found = format!("`source.kind` is \"stream\", but `{key}` is not set");
+                self.fail(ErrorKind::Missing, &["source.kind", key], found, right);
+            }
+        }
+        if self.config.numbered_sources().len() > 1 && stream.source.is_none() && self.config.node.is_empty()
+        {
+            let found = "there are several sources, but `source.stream.source` is not set".into();
+            let right =
+                "write where the source id is, such as `source = \"u8 at 4\"`, or set `source.count = 1`";
+            self.fail(ErrorKind::Missing, &["source.count", "source.stream.source"], found, right);
+        }
+        if stream.several && stream.length.is_none() {
+            let found = "`source.stream.several` is true, but `source.stream.length` is not set".into();
+            let right = "write where the length is, such as `length = \"u16 at 4\"`: it tells where the next fragment begins";
+            self.fail(ErrorKind::Missing, &["source.stream.several", "source.stream.length"], found, right);
+        }
+        if stream.part.is_some() && stream.last.is_none() {
+            let found = "`source.stream.part` is set, but `source.stream.last` is not".into();
+            let right = "write what marks the last part, such as `last = \"u8 at 6 & 0x80\"`";
+            self.fail(ErrorKind::Missing, &["source.stream.part", "source.stream.last"], found, right);
+        }
+    }
+
     fn timed(&mut self) {
-        let Config { source, readout, .. } = self.config;
+        let Config { source, .. } = self.config;
         if !source.kind.is_timed() {
             return;
         }
@@ -286,11 +340,6 @@ impl Checker<'_> {
                     missing("cards"),
                     right,
                 );
-            }
-            if self.config.node.is_empty() && readout.count > 1 {
-                let found = format!("{} readout units of one host cannot share a socket", readout.count);
-                let right = "one readout unit reads all cards that send to an address";
-                self.fail(ErrorKind::Conflict, &["readout.count", "source.kind"], found, right);
             }
         }
         let most = MOST_SLICE_LENGTHS;

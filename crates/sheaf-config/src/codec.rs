@@ -3,6 +3,7 @@
 //! A codec only reports *that* it refuses a value, and the reason. The caller knows file, line and key, and writes the
 //! message.
 
+mod field;
 mod list;
 mod number;
 mod optional;
@@ -10,6 +11,8 @@ mod text;
 mod time;
 mod word;
 
+pub use field::{Field, Mark};
+pub(crate) use field::{field, mark_list};
 pub(crate) use list::id_list;
 pub(crate) use number::{bit_rate, bytes, real, show_bytes, signed, whole};
 pub(crate) use optional::{maybe, zero_is_none};

@@ -65,18 +65,19 @@ pub mod diagnose {
     pub use crate::text::{Text, shorten};
 }
 
+pub use codec::{Field, Mark};
 pub use error::{ConfigError, ConfigErrors, ErrorKind, Origin, Place};
 pub use feeding::{FeedAddressError, feed_socket_at};
 pub use lab::{LabFile, LabPoint, LabSweep};
 pub use nodes::NodeConfig;
 pub use reference::{lab_reference_page, reference_page};
 pub use settings::{
-    Access, Affinity, Builder, Building, CardClock, Congestion, Consumers, Content, Emulated,
-    EthernetBackend, Feed, Filter, FilterKind, FrontEnd, Incomplete, IncompletePolicy, Lab, LabHead,
-    LabPlacement, LibfabricProvider, Manager, Measure, MemoryPolicy, Node, ObjectCheck, ObjectStore, Output,
-    OutputCompression, OutputFormat, OutputKind, Pacing, Preprocessing, Protocol, Readout, Replay, Run,
-    Shaping, ShapingPolicy, SizeModel, Source, SourceKind, StepFilterKind, Stream, Sync, Tag, Timed, Tls,
-    Transport, TransportKind, Trigger, TriggerClass, TriggerMode,
+    Access, Affinity, Builder, Building, CardClock, Congestion, Consumers, Content, Counted, Described,
+    Emulated, EthernetBackend, Feed, Filter, FilterKind, FrontEnd, Incomplete, IncompletePolicy, Lab,
+    LabHead, LabPlacement, LibfabricProvider, Manager, Measure, MemoryPolicy, Node, ObjectCheck, ObjectStore,
+    Output, OutputCompression, OutputFormat, OutputKind, Pacing, Preprocessing, Protocol, Readout, Replay,
+    Run, Shaping, ShapingPolicy, SizeModel, Source, SourceKind, StepFilterKind, Stream, Sync, Tag, Timed,
+    Tls, Transport, TransportKind, Trigger, TriggerClass, TriggerMode,
 };
 
 use document::Document;
@@ -347,7 +348,7 @@ impl Config {
         if kind.has_own_ids() && !origins.is_in_file("run.duration_s") {
             self.run.duration = None;
         }
-        if kind == SourceKind::Packets && readouts == 0 && !origins.is_in_file("readout.count") {
+        if kind.shares_socket() && readouts == 0 && !origins.is_in_file("readout.count") {
             self.readout.count = 1;
         }
     }

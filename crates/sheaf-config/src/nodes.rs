@@ -92,7 +92,7 @@ impl Config {
         (!lists.is_empty()).then(|| lists.into_iter().flatten().copied().collect())
     }
 
-    /// The ids of sources that the configuration numbers: emulated ones, and those that programs feed.
+    /// The ids of sources that the configuration numbers: emulated ones, and those that programs feed or the configuration describes.
     pub(crate) fn numbered_sources(&self) -> Vec<SourceId> {
         let count = self.source.count.unwrap_or_else(|| u32::from(self.readout.count));
         self.listed_sources().unwrap_or_else(|| (0..count).map(SourceId).collect())
@@ -101,9 +101,9 @@ impl Config {
     /// Returns the ids of the sources, if the configuration alone determines them.
     fn known_sources(&self) -> Option<Vec<SourceId>> {
         match self.source.kind {
-            SourceKind::Emulated | SourceKind::Feed => Some(self.numbered_sources()),
+            kind if kind.is_numbered() => Some(self.numbered_sources()),
             SourceKind::Replay => self.listed_sources(),
-            SourceKind::Capture | SourceKind::Packets => {
+            _ => {
                 let cards = &self.source.timed.cards;
                 self.listed_sources().or_else(|| (!cards.is_empty()).then(|| cards.clone()))
             }
@@ -387,7 +387,7 @@ impl Checker<'_> {
             );
         }
         let listed = reader.len() as u64;
-        if matches!(config.source.kind, SourceKind::Emulated | SourceKind::Feed)
+        if config.source.kind.is_numbered()
             && let Some(count) = config.source.count
             && u64::from(count) != listed
         {
@@ -441,7 +441,7 @@ impl Checker<'_> {
             self.fail(ErrorKind::Missing, &[&keys[0], &keys[1]], found, right);
         }
         let kind = config.source.kind;
-        if kind.has_own_ids() && kind != SourceKind::Feed && config.listed_sources().is_none() {
+        if !kind.is_numbered() && config.listed_sources().is_none() {
             self.unlisted_sources();
         }
     }

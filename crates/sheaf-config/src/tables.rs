@@ -38,6 +38,7 @@ tables! {
     "source.replay" => source.replay;
     "source.timed" => source.timed;
     "source.feed" => source.feed;
+    "source.stream" => source.stream;
     "readout" => readout;
     "preprocessing" => preprocessing;
     "builder" => builder;

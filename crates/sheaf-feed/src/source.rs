@@ -4,7 +4,7 @@ use crate::feed::Feed;
 use sheaf_buffer::Memory;
 use sheaf_source::{Batch, BatchEnd, Source, SourceEvent, SourcePoll, SourceStats};
 use sheaf_wire::feed::Phase;
-use sheaf_wire::{Fragment, SourceId, Timestamp};
+use sheaf_wire::{SourceId, Timestamp};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A source that a program of the user feeds.
@@ -34,13 +34,8 @@ impl<M: Memory> Source for FedSource<M> {
     fn poll(&mut self, now: Timestamp) -> SourcePoll {
         let mut batch = Batch::default();
         let end = self.poll_batch(now, 1, &mut batch);
-        match (batch.fragments.pop(), end) {
-            (Some(fragment), _) => {
-                let from = fragment.payload.offset as usize;
-                let payload = batch.payload.slice(from..from + fragment.payload.length as usize);
-                let Fragment { event, source, time, checksum, processed, .. } = fragment;
-                SourcePoll::Fragment(Fragment { event, source, time, checksum, processed, payload })
-            }
+        match (batch.pop(), end) {
+            (Some(fragment), _) => SourcePoll::Fragment(fragment),
             (None, BatchEnd::Ended) => SourcePoll::Ended,
             (None, _) => SourcePoll::Idle,
         }

@@ -370,7 +370,13 @@ impl Agent for ReadoutNode {
         }
         self.outbox.endpoint().close(LINGER);
         if let Some(report) = self.report.take() {
-            let sources = self.inputs.iter().map(|input| (input.source.id(), input.source.stats())).collect();
+            let sources: Vec<_> =
+                self.inputs.iter().map(|input| (input.source.id(), input.source.stats())).collect();
+            for (source, stats) in &sources {
+                if let Some(error) = &stats.last_error {
+                    log::warn!("{}: the last loss of source {source}: {error}", self.node());
+                }
+            }
             let preprocessing = self.preprocessing.as_ref().map(Preprocessing::counts);
             let outbox = self.outbox.stats();
             report(ReadoutReport { node: self.node(), sources, outbox, preprocessing });

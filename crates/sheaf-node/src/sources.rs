@@ -7,6 +7,7 @@ use crate::preprocessing::{OutputMemory, Outputs};
 use sheaf_buffer::{Heap, Memory, Pool};
 use sheaf_feed::{FeedSetup, OpenError};
 use sheaf_shm::Arena;
+use sheaf_source::described::{Description, Limits, Listen, ListenError, StreamSource};
 use sheaf_source::emulator::EmulatorError;
 use sheaf_source::timed::{CaptureSource, Decoder, FeedConfig, TimedSourceError, UdpSource};
 use sheaf_source::{EmulatedSource, EmulatorConfig, Source};
@@ -92,6 +93,25 @@ impl FragmentMemory {
         }
     }
 
+    /// Returns the sources whose described packets arrive at an address, each with a pool of `size`.
+    ///
+    /// # Errors
+    /// A [`ListenError`].
+    pub fn described(
+        &self,
+        listen: Listen,
+        (description, limits): (Description, Limits),
+        sources: &[SourceId],
+        size: PoolSize,
+    ) -> Result<Vec<Box<dyn Source>>, ListenError> {
+        match self {
+            Self::Heap => described(listen, (description, limits), sources, || size.pool(Heap)),
+            Self::Arena(arena) => {
+                described(listen, (description, limits), sources, || size.pool(arena.lender()))
+            }
+        }
+    }
+
     /// Opens the socket at which programs feed sources, and returns these, each with a pool of `size`.
     ///
     /// # Errors
@@ -121,5 +141,16 @@ fn received<M: Memory + 'static>(
 ) -> Result<Vec<Box<dyn Source>>, TimedSourceError> {
     let cards = cards.iter().map(|card| (*card, pool())).collect();
     let (sources, _) = UdpSource::listen(address, decoder, cards)?;
+    Ok(sources.into_iter().map(|source| Box::new(source) as Box<dyn Source>).collect())
+}
+
+fn described<M: Memory + 'static>(
+    listen: Listen,
+    (description, limits): (Description, Limits),
+    sources: &[SourceId],
+    pool: impl Fn() -> Pool<M>,
+) -> Result<Vec<Box<dyn Source>>, ListenError> {
+    let sources = sources.iter().map(|source| (*source, pool())).collect();
+    let (sources, _) = StreamSource::listen(listen, description, limits, sources)?;
     Ok(sources.into_iter().map(|source| Box::new(source) as Box<dyn Source>).collect())
 }

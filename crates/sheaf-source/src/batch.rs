@@ -51,6 +51,14 @@ impl Batch {
         }
     }
 
+    /// Removes the last fragment, and returns it with its payload.
+    pub fn pop(&mut self) -> Option<Fragment<Bytes>> {
+        let Fragment { event, source, time, checksum, processed, payload } = self.fragments.pop()?;
+        let from = payload.offset as usize;
+        let payload = self.payload.slice(from..from + payload.length as usize);
+        Some(Fragment { event, source, time, checksum, processed, payload })
+    }
+
     /// Gives each fragment the checksum of its payload.
     pub(crate) fn compute_checksums(&mut self) {
         for fragment in &mut self.fragments {

@@ -8,22 +8,27 @@
 //! | [`order`] | packets that wait for those before them |
 //! | [`parts`] | fragments over several packets |
 //! | [`decoder`] | packets in, fragments out, with accounts of both |
+//! | [`live`] | sources whose packets arrive at a UDP socket |
 //! | [`fuzz`] | the body of the fuzz target |
 //!
-//! Everything here is sans-IO: bytes and times go in, fragments and counts come out. Packets come from a network: whatever
+//! All but [`live`] is sans-IO: bytes and times go in, fragments and counts come out. Packets come from a network: whatever
 //! they contain, they are decoded or counted by a name, and take no more memory than [`decoder::Limits`] allow.
 
 pub mod decoder;
 pub mod description;
 pub mod field;
 pub mod fuzz;
+mod kernel_drops;
+pub mod live;
 pub mod order;
+mod outbox;
 pub mod parts;
 pub mod rollover;
 
 pub use decoder::{Decoder, Described, Limits, StreamBooks};
 pub use description::{Counted, Description, DescriptionError, Length, PacketError, PacketKind, Piece};
 pub use field::{ByteOrder, Field, Mark, Origin, Width};
+pub use live::{Listen, ListenError, StreamSource};
 
 #[cfg(test)]
 mod tests;

@@ -162,4 +162,6 @@ pub struct SourceStats {
     pub last_error: Option<String>,
     /// Self-triggered sources: accounts of packets and hits.
     pub timed: Option<timed::FeedBooks>,
+    /// Described packets: accounts of packets and fragments.
+    pub stream: Option<described::StreamBooks>,
 }

@@ -1,6 +1,7 @@
 //! From the plan of a run to its sources, filters and outputs.
 
 use crate::blocks::{PAGE_BYTES, blocks};
+use crate::described;
 use crate::filters;
 use crate::plan::Plan;
 use crate::timed;
@@ -62,6 +63,9 @@ impl Plan {
         if let Some(fed) = self.fed_sources(me, node, &memory, waker)? {
             return Ok(fed);
         }
+        if self.config.source.kind == SourceKind::Stream {
+            return described::open(&self.config.source, self.max_fed_fragment(), &node.sources, &memory);
+        }
         if let Some(timed) = &self.timed {
             return timed.open(&self.config.source, &node.sources, &memory);
         }
@@ -96,7 +100,7 @@ impl Plan {
         }
         let maximum = match &self.timed {
             Some(_) => timed::largest(&source.timed),
-            None if source.kind == SourceKind::Feed => self.max_fed_fragment(),
+            None if matches!(source.kind, SourceKind::Feed | SourceKind::Stream) => self.max_fed_fragment(),
             None => source.emulated.effective_maximum(),
         };
         // A block takes whole pages.

@@ -25,7 +25,7 @@ const RECEIVE_BLOCK: ByteCount = ByteCount::kib(256);
 const MESSAGE_HEADS: u64 = (FRAGMENTS_HEAD_BYTES + FRAGMENT_HEAD_BYTES) as u64;
 
 impl Plan {
-    /// Returns the largest fragment that a program can send: what readout units take, but no more than a quarter of a source's
+    /// Returns the largest fragment that a program or a described packet can have: what readout units take, but no more than a quarter of a source's
     /// memory unless the configuration asks for it.
     pub(crate) fn max_fed_fragment(&self) -> ByteCount {
         let Plan { config, .. } = self;

@@ -8,6 +8,7 @@
 //! | `assemble` | makes sources, filters and outputs from the plan |
 //! | `blocks` | the memory of emulated sources |
 //! | `farms` | the filter farm of a configuration |
+//! | `fed`, `described`, `timed` | makes live sources from the configuration |
 //! | `code` | the run's own copies of the libraries and scripts that it loads |
 //! | `rehearsal` | loads these once before the run |
 //! | `filters` | the filter of a configuration |
@@ -52,6 +53,7 @@ mod cli;
 mod code;
 mod console;
 mod consumers;
+mod described;
 mod doctor;
 mod export;
 mod farms;

@@ -45,6 +45,7 @@ impl Plan {
             _ => None,
         };
         let timed = TimedSources::new(&config)?;
+        crate::described::check(&config)?;
         let nodes = match &streams {
             Some(streams) => {
                 report_damage(streams);

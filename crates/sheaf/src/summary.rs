@@ -212,6 +212,9 @@ impl Extras {
                 extras.add("source_read_errors", source.read_errors);
                 extras.add("source_out_of_memory", source.out_of_memory);
                 extras.add("source_events_divided_away", source.divided);
+                for (name, value) in source.stream.iter().flat_map(|books| books.fields()) {
+                    extras.add(&format!("source_{name}"), value);
+                }
                 for (name, value) in source.timed.iter().flat_map(|books| books.fields()) {
                     extras.add(&format!("source_{name}"), value);
                 }

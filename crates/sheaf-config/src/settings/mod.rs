@@ -3,6 +3,7 @@
 mod affinity;
 mod building;
 mod consumers;
+mod described;
 mod flow;
 mod lab;
 mod network;
@@ -17,6 +18,7 @@ mod source;
 pub use affinity::{Affinity, MemoryPolicy};
 pub use building::{Building, StepFilterKind, TriggerClass};
 pub use consumers::Consumers;
+pub use described::{Counted, Described};
 pub use flow::{Builder, Incomplete, IncompletePolicy, Manager, Readout};
 pub use lab::{Lab, LabHead, LabPlacement, Measure};
 pub use network::{Congestion, EthernetBackend, LibfabricProvider, Protocol, Tls, Transport, TransportKind};

@@ -1,5 +1,6 @@
 //! Where fragments come from.
 
+use super::described::Described;
 use super::{GIB, HOUR, KIB, MAX_INTEGER, MAX_SOURCES, MIB, TIB};
 use crate::choice::choice;
 use crate::codec::{
@@ -23,6 +24,8 @@ choice! {
         Packets = "packets",
         /// programs of your own, see `[source.feed]`
         Feed = "feed",
+        /// live packets that are described by their fields, see `[source.stream]`
+        Stream = "stream",
     }
 }
 
@@ -31,6 +34,18 @@ impl SourceKind {
     #[must_use]
     pub fn has_own_ids(self) -> bool {
         self != Self::Emulated
+    }
+
+    /// Whether the configuration numbers the sources.
+    #[must_use]
+    pub fn is_numbered(self) -> bool {
+        matches!(self, Self::Emulated | Self::Feed | Self::Stream)
+    }
+
+    /// Whether one readout unit of a host receives all its packets.
+    #[must_use]
+    pub fn shares_socket(self) -> bool {
+        matches!(self, Self::Packets | Self::Stream)
     }
 
     /// Whether events are time slices, of front ends that have no event number.
@@ -45,7 +60,7 @@ section! {
     Source "source" {
         /// Kind of sources.
         kind: SourceKind = SourceKind::Emulated, "kind", pick();
-        /// Number of emulated sources, or of sources that programs feed, with the ids 0, 1, ... 0: one per readout unit,
+        /// Number of sources that are emulated, fed by programs or described, with the ids 0, 1, ... 0: one per readout unit,
         /// or those that the `[[node]]` tables list. A replay has the sources of its directory.
         count: Option<u32> = None, "count", zero_is_none(whole(1, MAX_SOURCES));
         /// Optional sources: an event without them is complete. All other sources are required. Numbers, or ranges
@@ -67,6 +82,8 @@ section! {
         timed: Timed;
         /// Programs of your own.
         feed: Feed;
+        /// Described packets.
+        stream: Described;
     }
 }
 

@@ -73,8 +73,12 @@ pub struct StreamBooks {
     pub parts_repeated: u64,
     /// Fragments with an event number before the start of the run, or beyond the range of event ids.
     pub fragments_out_of_range: u64,
-    /// Fragments that found no memory.
+    /// Live sources: fragments that found no memory.
     pub fragments_no_memory: u64,
+    /// Live sources: fragments that were not taken before the run was stopped.
+    pub fragments_after_stop: u64,
+    /// Live sources: packets that the kernel dropped because its buffer was full.
+    pub packets_dropped_by_kernel: u64,
 }
 
 impl StreamBooks {
@@ -99,6 +103,8 @@ impl StreamBooks {
             ("parts_repeated", self.parts_repeated),
             ("fragments_out_of_range", self.fragments_out_of_range),
             ("fragments_no_memory", self.fragments_no_memory),
+            ("fragments_after_stop", self.fragments_after_stop),
+            ("packets_dropped_by_kernel", self.packets_dropped_by_kernel),
         ];
         others.into_iter().map(|(name, value)| (name.to_owned(), value)).chain(damaged)
     }
@@ -214,11 +220,6 @@ impl Decoder {
         }
     }
 
-    /// Counts a fragment that was passed and found no memory.
-    pub fn note_no_memory(&mut self, source: SourceId) {
-        self.books_of(Some(source)).fragments_no_memory += 1;
-    }
-
     /// Returns the accounts of a source. Packets of which the source is not known are in that of the first.
     #[must_use]
     pub fn books(&self, source: SourceId) -> StreamBooks {
@@ -318,7 +319,7 @@ impl Decoder {
         if lost > before {
             let after = lane.events.last().map_or("the start".to_owned(), |event| format!("event {event}"));
             let packets = if lost - before == 1 { "packet" } else { "packets" };
-            lane.last_loss = Some(format!("source {source}: {} {packets} lost after {after}", lost - before));
+            lane.last_loss = Some(format!("{} {packets} lost after {after}", lost - before));
         }
     }
 

@@ -18,6 +18,7 @@ mod child;
 mod consumers;
 mod content;
 mod death;
+mod described;
 mod doctor;
 mod ethernet;
 mod farm;

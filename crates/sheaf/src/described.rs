@@ -1,0 +1,116 @@
+//! Sources whose packets the configuration describes.
+
+use crate::blocks::blocks;
+use anyhow::Context;
+use sheaf_config as conf;
+use sheaf_config::{Config, SourceKind};
+use sheaf_node::sources::{FragmentMemory, PoolSize};
+use sheaf_source::Source;
+use sheaf_source::described::{
+    ByteOrder, Counted, Description, Field, Length, Limits, Listen, Mark, Origin, Width,
+};
+use sheaf_wire::{ByteCount, SourceId};
+use std::net::ToSocketAddrs;
+
+/// Checks that the packets of a configuration can be decoded.
+///
+/// # Errors
+/// Why they cannot.
+pub(crate) fn check(config: &Config) -> anyhow::Result<()> {
+    if config.source.kind != SourceKind::Stream {
+        return Ok(());
+    }
+    Ok(description(&config.source.stream)?.check()?)
+}
+
+/// Opens the socket of a readout unit, and returns its sources.
+pub(crate) fn open(
+    source: &conf::Source,
+    max_fragment: ByteCount,
+    sources: &[SourceId],
+    memory: &FragmentMemory,
+) -> anyhow::Result<Vec<Box<dyn Source>>> {
+    let stream = &source.stream;
+    let at = stream.listen.as_deref().context("`source.stream.listen` is not set")?;
+    let unresolved = || format!("cannot resolve {at}");
+    let address = at.to_socket_addrs().with_context(unresolved)?.next().with_context(unresolved)?;
+    let limits = Limits {
+        waiting_packets: stream.waiting_packets as usize,
+        wait: stream.wait,
+        open_fragments: stream.open_fragments as usize,
+        max_fragment: usize::try_from(max_fragment.0).unwrap_or(usize::MAX),
+        tick_ps: stream.tick_ps,
+    };
+    let receive_buffer_bytes =
+        stream.receive_buffer.map(|bytes| usize::try_from(bytes.0).unwrap_or(usize::MAX));
+    let block_bytes = usize::try_from(source.block.max(max_fragment).0).unwrap_or(usize::MAX);
+    let size = PoolSize { block_bytes, blocks: blocks(source, max_fragment) };
+    let listen = Listen { address, receive_buffer_bytes };
+    Ok(memory.described(listen, (description(stream)?, limits), sources, size)?)
+}
+
+/// Returns the description of the packets of a configuration.
+///
+/// # Errors
+/// If there is no event number.
+pub(crate) fn description(stream: &conf::Described) -> anyhow::Result<Description> {
+    let event = stream.event.context("`source.stream.event` is not set")?;
+    let maybe = |described: Option<conf::Field>| described.map(field);
+    let marks = |marks: &[conf::Mark]| marks.iter().map(mark).collect();
+    let mut description = Description {
+        magic: marks(&stream.magic),
+        keep_alive: marks(&stream.keep_alive),
+        keep_alive_below: stream.keep_alive_below as usize,
+        reset: marks(&stream.reset),
+        packet_header_bytes: stream.packet_header as usize,
+        header_bytes: 0,
+        keep_header: stream.keep_header,
+        trailer_bytes: stream.trailer as usize,
+        event: field(event),
+        source: maybe(stream.source),
+        time: maybe(stream.time),
+        length: stream.length.map(|length| Length {
+            field: field(length),
+            unit_bytes: u64::from(stream.length_unit),
+            counted: match stream.length_counts {
+                conf::Counted::Payload => Counted::Payload,
+                conf::Counted::HeaderAndPayload => Counted::HeaderAndPayload,
+                conf::Counted::All => Counted::All,
+            },
+        }),
+        packet_number: maybe(stream.packet_number).map(|field| Field { origin: Origin::Packet, ..field }),
+        part: maybe(stream.part),
+        last: maybe(stream.last),
+        several: stream.several,
+    };
+    description.header_bytes =
+        stream.header.map_or_else(|| end_of_fields(&description), |bytes| bytes as usize);
+    Ok(description)
+}
+
+/// Returns the bytes of a fragment's header that ends with the last described field, or with `magic`.
+fn end_of_fields(description: &Description) -> usize {
+    let packet_header = description.packet_header_bytes;
+    let fields = description.fields().map(|(_, field)| match field.origin {
+        Origin::Fragment => field.range().end,
+        Origin::Packet => field.range().end.saturating_sub(packet_header),
+    });
+    let marks =
+        description.magic.iter().map(|mark| (mark.offset + mark.bytes.len()).saturating_sub(packet_header));
+    fields.chain(marks).max().unwrap_or_default()
+}
+
+fn field(described: conf::Field) -> Field {
+    Field {
+        origin: if described.is_in_packet { Origin::Packet } else { Origin::Fragment },
+        offset: described.offset as usize,
+        width: Width::of_bits(described.bits).expect("the configuration has only such widths"),
+        order: if described.is_little_endian { ByteOrder::Little } else { ByteOrder::Big },
+        mask: described.mask.unwrap_or(u64::MAX),
+        shift: described.shift,
+    }
+}
+
+fn mark(described: &conf::Mark) -> Mark {
+    Mark { offset: described.offset as usize, bytes: described.bytes.clone() }
+}

@@ -1,0 +1,182 @@
+//! `[source] kind = "stream"`: packets that the configuration describes. The board of these tests writes its packets byte by
+//! byte, without Sheaf's crates.
+
+use crate::child::{Place, wait_until};
+use crate::output::{dump, field, number};
+use std::fs;
+use std::net::UdpSocket;
+
+/// Bytes that wait for the run at most, so that the kernel drops none whatever it grants as a buffer.
+const WAITING_BYTES: u64 = 50_000;
+
+/// A front end of four sources that sends to a run.
+struct Board {
+    socket: UdpSocket,
+    /// The address of the run as the kernel's table of sockets has it.
+    in_table: String,
+}
+
+/// Returns an address of this host for a test of this process alone.
+fn address(test: u8) -> String {
+    let [.., high, low] = std::process::id().to_be_bytes();
+    format!("127.{}.{high}.{low}:6006", 100 + test)
+}
+
+impl Board {
+    /// Waits until the run listens.
+    fn new(address: &str) -> Self {
+        let (host, port) = address.rsplit_once(':').expect("host:port");
+        let host: Vec<u8> = host.split('.').map(|part| part.parse().expect("a byte")).collect();
+        let word = u32::from_ne_bytes(host.try_into().expect("four bytes"));
+        let port: u16 = port.parse().expect("a port");
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a port is free");
+        socket.connect(address).expect("loopback");
+        let board = Self { socket, in_table: format!("{word:08X}:{port:04X}") };
+        wait_until("the run listens", || board.waiting().is_some());
+        board
+    }
+
+    /// Returns the bytes that the run has not read. `None`: it does not listen.
+    fn waiting(&self) -> Option<u64> {
+        let table = fs::read_to_string("/proc/net/udp").expect("Linux has it");
+        let mut lines = table.lines().map(|line| line.split_ascii_whitespace().collect::<Vec<_>>());
+        let line = lines.find(|columns| columns.get(1) == Some(&self.in_table.as_str()))?;
+        u64::from_str_radix(line[4].split_once(':')?.1, 16).ok()
+    }
+
+    /// Sends a packet when the run has room for it.
+    fn send(&self, packet: &[u8]) {
+        wait_until("the run reads its packets", || self.waiting().is_none_or(|bytes| bytes < WAITING_BYTES));
+        self.socket.send(packet).expect("the run listens");
+    }
+}
+
+fn payload(source: u32, event: u64) -> Vec<u8> {
+    let length = (event * 37 + u64::from(source) * 101) % 1_400;
+    (0..length).map(|at| (at + event + u64::from(source)) as u8).collect()
+}
+
+/// Checks that the run has stored `events` events of four sources, byte for byte.
+fn check_content(place: &Place, events: u64) {
+    let lines = dump(&place.join("runs/run000001"));
+    assert_eq!(lines.len() as u64, 4 * events);
+    for line in lines {
+        let mut crc = flate2::Crc::new();
+        crc.update(&payload(line.source, line.event));
+        assert_eq!((line.bytes, line.crc32), (payload(line.source, line.event).len() as u64, crc.sum()));
+    }
+}
+
+fn has_socket_table() -> bool {
+    let has = fs::exists("/proc/net/udp").unwrap_or(false);
+    if !has {
+        println!("skipped: without /proc/net/udp the board does not know what the run has read");
+    }
+    has
+}
+
+#[test]
+fn the_simplest_packets_become_events_byte_for_byte() {
+    const EVENTS: u64 = 500;
+    if !has_socket_table() {
+        return;
+    }
+    let (place, address) = (Place::new(), address(0));
+    let stream = format!("[source]\nkind = \"stream\"\n[source.stream]\nlisten = \"{address}\"\n");
+    place.file("run.toml", &format!("{stream}event = \"u32 at 0\"\n"));
+    let run = place.start(&format!("run run.toml --json --events {EVENTS}"));
+    let board = Board::new(&address);
+    for event in 0..EVENTS {
+        board.send(&[&(event as u32).to_be_bytes()[..], &payload(0, event)].concat());
+    }
+    let summary = run.end().exits(0).json();
+    assert_eq!(number(&summary, "ledger.stored"), EVENTS);
+    for line in dump(&place.join("runs/run000001")) {
+        assert_eq!(line.bytes, payload(0, line.event).len() as u64);
+    }
+}
+
+/// Words of 32 bits, the least significant byte first: mark and source; packet number; then for each fragment event (12 bits,
+/// rolls over) and length in bytes (16 bits), payload, trailer.
+const BOARD: &str = "
+magic = [\"efbe at 2\"]
+source = \"u8 at packet 0 & 0x0f\"
+packet_number = \"u24le at 4\"
+packet_header_bytes = 8
+event = \"u16le at 2 >> 4\"
+length = \"u16le at 0\"
+length_counts = \"all\"
+trailer_bytes = 4
+several = true
+keep_alive_below_bytes = 4
+";
+
+/// One fragment as the board sends it.
+fn fragment(source: u32, event: u64) -> Vec<u8> {
+    let body = payload(source, event);
+    let length = (body.len() + 8) as u16;
+    let event = ((event % 4096) << 4 | 0xa) as u16;
+    [&length.to_le_bytes()[..], &event.to_le_bytes(), &body, b"tail"].concat()
+}
+
+fn packet(source: u32, number: u64, fragments: &[u8]) -> Vec<u8> {
+    let number = &number.to_le_bytes()[..3];
+    [&[0xf0 | source as u8, 0, 0xef, 0xbe], number, &[0x77], fragments].concat()
+}
+
+/// The packets of all sources with five events each. Of a hundred packets of a source one comes twice, and one before its
+/// predecessor.
+fn packets(events: u64) -> Vec<Vec<u8>> {
+    let mut packets = Vec::new();
+    for number in 0..events / 5 {
+        for source in 0..4 {
+            let fragments: Vec<u8> =
+                (5 * number..5 * number + 5).flat_map(|event| fragment(source, event)).collect();
+            packets.push(packet(source, number, &fragments));
+        }
+    }
+    for hundred in (0..packets.len()).step_by(400) {
+        for source in 0..4 {
+            packets.swap(hundred + 200 + source, hundred + 204 + source);
+        }
+    }
+    let is_twice = |index: usize| index % 400 < 4;
+    packets
+        .into_iter()
+        .enumerate()
+        .flat_map(|(index, one)| vec![one; 1 + usize::from(is_twice(index))])
+        .collect()
+}
+
+#[test]
+fn several_fragments_in_a_packet_from_several_sources_out_of_order() {
+    const EVENTS: u64 = 5_000;
+    if !has_socket_table() {
+        return;
+    }
+    for (test, flags) in [(1, ""), (2, "--processes")] {
+        let (place, address) = (Place::new(), address(test));
+        let sources = "[source]\nkind = \"stream\"\ncount = 4\n[incomplete]\npolicy = \"wait\"\n";
+        place.file("run.toml", &format!("{sources}[source.stream]\nlisten = \"{address}\"\n{BOARD}"));
+        let run = place.start(&format!("run run.toml --json --events {EVENTS} {flags}"));
+        let board = Board::new(&address);
+        board.send(b"hi");
+        board.send(b"this is no packet of a board");
+        for packet in packets(EVENTS) {
+            board.send(&packet);
+        }
+        let summary = run.end().exits(0).json();
+        assert_eq!(number(&summary, "ledger.stored"), EVENTS, "{flags}");
+        assert_eq!(field(&summary, "ledger.balanced"), true);
+        for (counter, value) in [
+            ("packets", 4 * EVENTS / 5),
+            ("packets_keep_alive", 1),
+            ("packets_damaged_no_magic", 1),
+            ("packets_repeated", 4 * EVENTS / 500),
+            ("packets_waited", 4 * EVENTS / 500),
+        ] {
+            assert_eq!(number(&summary, &format!("counters.source_{counter}")), value, "{counter}");
+        }
+        check_content(&place, EVENTS);
+    }
+}
