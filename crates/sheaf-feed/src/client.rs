@@ -146,6 +146,7 @@ pub struct SourceClient {
     machine: Client,
     link: Option<Link>,
     message: BytesMut,
+    heads: Vec<[u8; FRAGMENT_HEAD_BYTES]>,
     received: Vec<u8>,
     kept: Vec<Kept>,
     /// Event id of the last fragment that the readout unit has of each source.
@@ -169,6 +170,7 @@ impl SourceClient {
             machine,
             link: None,
             message: BytesMut::new(),
+            heads: Vec::new(),
             received: Vec::new(),
             kept: vec![Kept::default(); options.sources.len()],
             last_events: vec![None; options.sources.len()],
@@ -285,22 +287,12 @@ impl SourceClient {
             // Earlier fragments are sent again first.
             return Ok(0);
         }
-        let number = self.compose(source, fragments);
-        if number == 0 {
+        let (number, length) = self.fitting(source, fragments);
+        if number == 0 || !self.send_message(source, &fragments[..number], length) {
             return Ok(0);
         }
-        let Some(link) = &mut self.link else { return Ok(0) };
-        // Its memory is used again when the message has left.
-        let message = self.message.split().freeze();
-        if !link.send(&message) {
-            return Ok(0);
-        }
-        let payload = message.len() - FRAGMENTS_HEAD_BYTES - number * FRAGMENT_HEAD_BYTES;
-        let bytes = ByteCount(payload as u64);
-        let first = self.machine.handle_sent(source, number as u64, bytes);
-        if self.options.keep {
-            self.kept[source].push(first, number as u64, bytes, message);
-        }
+        let payload = length - FRAGMENTS_HEAD_BYTES - number * FRAGMENT_HEAD_BYTES;
+        self.machine.handle_sent(source, number as u64, ByteCount(payload as u64));
         Ok(number)
     }
 
@@ -511,40 +503,63 @@ impl SourceClient {
         Ok(())
     }
 
-    /// Writes a message of the first fragments, as many as there is room for. Returns their number.
-    fn compose(&mut self, source: usize, fragments: &[SourceFragment<'_>]) -> usize {
-        let room = self.machine.credit(source);
+    /// Returns the number of fragments that fit into a message and into the credit, and the length of this message.
+    fn fitting(&self, source: usize, fragments: &[SourceFragment<'_>]) -> (usize, usize) {
+        let credit = self.machine.credit(source);
         let most = usize::try_from(self.machine.limits().1.0).unwrap_or(usize::MAX);
         let most = self.link.as_ref().map_or(0, |link| most.min(link.longest()));
-        let message = &mut self.message;
-        message.clear();
-        message.resize(FRAGMENTS_HEAD_BYTES, 0);
-        let (mut number, mut bytes) = (0_usize, 0_u64);
+        let (mut number, mut length, mut bytes) = (0_usize, FRAGMENTS_HEAD_BYTES, 0_u64);
         for fragment in fragments {
-            let length = fragment.payload.len();
-            bytes += length as u64;
-            let fits = message.len() + FRAGMENT_HEAD_BYTES + length <= most;
-            if !fits || bytes > room.bytes.0 || number as u64 >= room.fragments {
+            let longer = length + FRAGMENT_HEAD_BYTES + fragment.payload.len();
+            bytes += fragment.payload.len() as u64;
+            if longer > most || bytes > credit.bytes.0 || number as u64 >= credit.fragments {
                 break;
             }
-            let head = FragmentHead {
-                event: fragment.event,
-                time: fragment.time,
-                // At most the longest message.
-                length: length as u32,
-                checksum: self.options.checksum.then(|| crc32c(fragment.payload)),
-            };
-            message.extend_from_slice(&head.emit());
-            message.extend_from_slice(fragment.payload);
-            number += 1;
+            (number, length) = (number + 1, longer);
         }
-        let head = FragmentsHead {
-            source: self.machine.sources()[source],
-            count: number as u32,
-            first: self.machine.sent(source).0,
-        };
-        let length = message.len() as u32;
-        message[..FRAGMENTS_HEAD_BYTES].copy_from_slice(&head.emit(length));
-        number
+        (number, length)
+    }
+
+    /// Sends fragments in one message of this length. Returns `false` if there is no room for it now.
+    fn send_message(&mut self, source: usize, fragments: &[SourceFragment<'_>], length: usize) -> bool {
+        let Some(link) = &mut self.link else { return false };
+        let first = self.machine.sent(source).0;
+        let (id, count) = (self.machine.sources()[source], fragments.len() as u32);
+        // A message is at most as long as its field allows.
+        let head = FragmentsHead { source: id, count, first }.emit(length as u32);
+        let checksum = self.options.checksum;
+        self.heads.clear();
+        self.heads.extend(fragments.iter().map(|fragment| fragment.head(checksum).emit()));
+        let parts =
+            self.heads.iter().zip(fragments).flat_map(|(head, fragment)| [&head[..], fragment.payload]);
+        if !self.options.keep && link.is_shared() {
+            // Payload is copied once, from where the caller has it to the memory that both sides share.
+            let parts: Vec<&[u8]> = std::iter::once(&head[..]).chain(parts).collect();
+            return link.send_parts(&parts);
+        }
+        self.message.reserve(length);
+        self.message.extend_from_slice(&head);
+        parts.for_each(|part| self.message.extend_from_slice(part));
+        // The memory is used again when the message has left.
+        let message = self.message.split().freeze();
+        let sent = link.send(&message);
+        if sent && self.options.keep {
+            let bytes =
+                ByteCount((length - FRAGMENTS_HEAD_BYTES - fragments.len() * FRAGMENT_HEAD_BYTES) as u64);
+            self.kept[source].push(first, fragments.len() as u64, bytes, message);
+        }
+        sent
+    }
+}
+
+impl SourceFragment<'_> {
+    fn head(&self, checksum: bool) -> FragmentHead {
+        FragmentHead {
+            event: self.event,
+            time: self.time,
+            // At most the longest message.
+            length: self.payload.len() as u32,
+            checksum: checksum.then(|| crc32c(self.payload)),
+        }
     }
 }

@@ -1,11 +1,14 @@
 //! The connection to a client, as its readout unit sees it.
 
 use crate::network::Network;
+use crate::queue::FragmentSource;
 use bytes::Bytes;
 use sheaf_shm::door::Guest;
 use sheaf_tcp::GuestId;
 use sheaf_transport::Frame;
-use sheaf_wire::feed::ClientMessage;
+use sheaf_wire::feed::{
+    ClientMessage, FRAGMENT_HEAD_BYTES, FRAGMENTS_HEAD_BYTES, FragmentHead, is_fragments,
+};
 use sheaf_wire::message::DecodeError;
 use std::collections::VecDeque;
 
@@ -33,9 +36,16 @@ enum Way {
     Network { guest: GuestId, inbox: VecDeque<Frame> },
 }
 
-/// A message of a client, in memory of this process.
+/// A message of a client.
 #[derive(Debug)]
 pub(crate) enum Message {
+    /// Fragments in the ring of the client. Their heads are copied before they are checked.
+    InRing {
+        /// First part of the message, in memory of this process.
+        head: [u8; FRAGMENTS_HEAD_BYTES],
+        /// Length of the message.
+        length: usize,
+    },
     /// One piece.
     Whole(Vec<u8>),
     /// The head of a message, and what follows it.
@@ -45,6 +55,7 @@ pub(crate) enum Message {
 impl Message {
     pub(crate) fn read(&self) -> Result<ClientMessage<'_>, DecodeError> {
         match self {
+            Self::InRing { head, length } => ClientMessage::read_head(head, *length),
             Self::Whole(message) => ClientMessage::read(message),
             // A client may send a message in one piece.
             Self::Parts(head, rest) if rest.is_empty() => ClientMessage::read(head),
@@ -54,9 +65,41 @@ impl Message {
 
     pub(crate) fn length(&self) -> usize {
         match self {
+            Self::InRing { length, .. } => *length,
             Self::Whole(message) => message.len(),
             Self::Parts(head, rest) => head.len() + rest.len(),
         }
+    }
+}
+
+/// Fragments of a message in the ring of a client.
+#[derive(Debug)]
+pub(crate) struct FragmentsInRing<'a> {
+    guest: &'a Guest,
+    left: u32,
+    at: usize,
+    length: usize,
+}
+
+impl FragmentSource for FragmentsInRing<'_> {
+    fn next_fragment(&mut self) -> Result<Option<(FragmentHead, &[u8])>, DecodeError> {
+        let more = self.length - self.at;
+        if self.left == 0 {
+            return if more == 0 { Ok(None) } else { Err(DecodeError::TrailingBytes(more)) };
+        }
+        let Some(most) = more.checked_sub(FRAGMENT_HEAD_BYTES) else {
+            return Err(DecodeError::Truncated { need: FRAGMENT_HEAD_BYTES, have: more });
+        };
+        let mut head = [0; FRAGMENT_HEAD_BYTES];
+        self.guest.copy(self.at, &mut head);
+        let head = FragmentHead::parse(&head)?;
+        let length = head.length as usize;
+        if length > most {
+            return Err(DecodeError::WrongPayloadLength { declared: head.length.into(), have: most as u64 });
+        }
+        let payload = self.guest.payload(self.at + FRAGMENT_HEAD_BYTES, length);
+        (self.left, self.at) = (self.left - 1, self.at + FRAGMENT_HEAD_BYTES + length);
+        Ok(Some((head, payload)))
     }
 }
 
@@ -111,16 +154,22 @@ impl Connection {
         let gone = if self.has_left { Next::Gone } else { Next::Nothing };
         match &mut self.way {
             Way::Shared(guest) => {
-                let mut bytes = if let Message::Whole(bytes) = message { bytes } else { Vec::new() };
-                match guest.take(&mut bytes) {
-                    Some(true) => Next::Message(Message::Whole(bytes)),
-                    Some(false) => {
-                        self.message = Message::Whole(bytes);
-                        gone
-                    }
-                    None if self.has_left => Next::Gone,
-                    None => Next::Invalid,
+                let length = match guest.peek() {
+                    Some(Some(length)) => length,
+                    Some(None) => return gone,
+                    None if self.has_left => return Next::Gone,
+                    None => return Next::Invalid,
+                };
+                let mut head = [0; FRAGMENTS_HEAD_BYTES];
+                let first = length.min(FRAGMENTS_HEAD_BYTES);
+                guest.copy(0, &mut head[..first]);
+                if first == FRAGMENTS_HEAD_BYTES && is_fragments(&head) {
+                    return Next::Message(Message::InRing { head, length });
                 }
+                let mut bytes = if let Message::Whole(bytes) = message { bytes } else { Vec::new() };
+                bytes.resize(length, 0);
+                guest.copy(0, &mut bytes);
+                Next::Message(Message::Whole(bytes))
             }
             Way::Network { inbox, .. } => match inbox.pop_front() {
                 // A link hands a payload out in one piece.
@@ -135,7 +184,22 @@ impl Connection {
 
     /// Gives a message back, to reuse its memory, or to handle it again where it `waits` for memory.
     pub(crate) fn give_back(&mut self, message: Message, waits: bool) {
+        if let Way::Shared(guest) = &mut self.way
+            && !waits
+        {
+            guest.release();
+        }
         (self.message, self.waits) = (message, waits);
+    }
+
+    /// Returns the fragments of the message in the ring of the client, if it is there.
+    pub(crate) fn fragments_in_ring(&self, message: &Message, count: u32) -> Option<FragmentsInRing<'_>> {
+        match (&self.way, message) {
+            (Way::Shared(guest), Message::InRing { length, .. }) => {
+                Some(FragmentsInRing { guest, left: count, at: FRAGMENTS_HEAD_BYTES, length: *length })
+            }
+            _ => None,
+        }
     }
 
     /// Sends messages as far as there is room.

@@ -230,7 +230,7 @@ impl<M: Memory> Feed<M> {
     fn handle_message(&mut self, id: ClientId, message: &Message) -> bool {
         match message.read() {
             Ok(ClientMessage::Fragments(head, fragments)) => {
-                self.handle_fragments(id, message.length(), head, fragments)
+                self.handle_fragments(id, message, head, fragments)
             }
             Ok(ClientMessage::Control(control)) => {
                 self.server.handle_input(id, control);
@@ -250,7 +250,7 @@ impl<M: Memory> Feed<M> {
     fn handle_fragments(
         &mut self,
         id: ClientId,
-        length: usize,
+        message: &Message,
         head: FragmentsHead,
         fragments: Fragments<'_>,
     ) -> bool {
@@ -260,6 +260,7 @@ impl<M: Memory> Feed<M> {
         }
         let Ok(admission) = self.server.admit(id, &head) else { return false };
         let heads = (head.count as usize).saturating_mul(FRAGMENT_HEAD_BYTES);
+        let length = message.length();
         let payload = length.checked_sub(FRAGMENTS_HEAD_BYTES + heads);
         let Some(payload) = payload.filter(|_| length <= self.max_message) else {
             self.server.refuse(id, Refusal::InvalidMessage, Some(head.source));
@@ -269,7 +270,12 @@ impl<M: Memory> Feed<M> {
             return false;
         };
         let max_fragment = self.server.max_fragment();
-        match queue.receive(payload, admission, max_fragment, fragments) {
+        let in_ring = self.clients.get(&id).and_then(|client| client.fragments_in_ring(message, head.count));
+        let received = match in_ring {
+            Some(fragments) => queue.receive(payload, admission, max_fragment, fragments),
+            None => queue.receive(payload, admission, max_fragment, fragments),
+        };
+        match received {
             Received::NoMemory => true,
             Received::Refused(refusal) => {
                 self.server.refuse(id, refusal, Some(head.source));

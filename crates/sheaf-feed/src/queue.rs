@@ -4,7 +4,8 @@ use sheaf_buffer::{Block, Memory, Pool};
 use sheaf_protocol::feed::Admission;
 use sheaf_source::block_writer::BlockWriter;
 use sheaf_source::{Batch, SourceEvent, SourceStats};
-use sheaf_wire::feed::{Fragments, Refusal};
+use sheaf_wire::feed::{FragmentHead, Fragments, Refusal};
+use sheaf_wire::message::DecodeError;
 use sheaf_wire::{ByteCount, EventId, Fragment, SourceId, Span};
 use std::collections::VecDeque;
 
@@ -40,6 +41,21 @@ pub(crate) enum Received {
     Stored { fragments: u64, bytes: ByteCount, last_event: EventId },
 }
 
+/// Fragments of a message, one after another.
+pub(crate) trait FragmentSource {
+    /// Returns the next fragment, or `None` after the last.
+    ///
+    /// # Errors
+    /// If its head is invalid, its payload is not complete, or bytes follow the last one.
+    fn next_fragment(&mut self) -> Result<Option<(FragmentHead, &[u8])>, DecodeError>;
+}
+
+impl FragmentSource for Fragments<'_> {
+    fn next_fragment(&mut self) -> Result<Option<(FragmentHead, &[u8])>, DecodeError> {
+        Fragments::next_fragment(self)
+    }
+}
+
 /// Number of lists that are kept for later use.
 const SPARE_LISTS: usize = 64;
 
@@ -69,7 +85,7 @@ impl<M: Memory> Queue<M> {
         payload: usize,
         admission: Admission,
         max_fragment: ByteCount,
-        mut fragments: Fragments<'_>,
+        mut fragments: impl FragmentSource,
     ) -> Received {
         let Some(block) = self.writer.room_for(payload) else {
             self.stats.out_of_memory += u64::from(!std::mem::replace(&mut self.lacks_memory, true));

@@ -107,12 +107,11 @@ impl Drop for Mapping {
     }
 }
 
-/// A segment that several processes write to: references are given out only to atomics.
+/// A segment that several processes write to: references are given out only to atomics, and to payload.
 ///
 /// The copies rely on the guarantee of the rings' positions: a range is read only after its writer has published it,
 /// and written only after its reader has returned it. Another process that breaks this can make a copy have any
 /// content, and content is checked after it was copied.
-/// content is checked after it was copied.
 #[derive(Debug)]
 pub(crate) struct Common(Mapping);
 
@@ -147,6 +146,16 @@ impl Common {
         let atomic: *const AtomicU32 = self.u32(at);
         // SAFETY: A token is an atomic, and has no other layout.
         unsafe { &*atomic.cast::<DoorbellState>() }
+    }
+
+    /// Returns bytes in place. Only payload may be read so, and only before it is returned to its writer.
+    pub(crate) fn payload(&self, at: usize, length: usize) -> &[u8] {
+        let from = self.range(at, length);
+        // SAFETY: The range is within the mapping, which lives as long as the reference. A correct peer does not write to what it
+        // has published until it is returned. An incorrect one can change bytes while they are read: payload is only bytes to
+        // this program, of which every value is valid, and no memory access depends on them; lengths are copied and checked
+        // before.
+        unsafe { std::slice::from_raw_parts(from, length) }
     }
 
     /// Copies `from` to offset `at`.

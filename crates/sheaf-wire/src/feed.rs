@@ -24,7 +24,7 @@
 mod codec;
 pub mod layout;
 
-pub use codec::{ClientMessage, Fragments, declared_length, first_part, renumber_fragments};
+pub use codec::{ClientMessage, Fragments, declared_length, first_part, is_fragments, renumber_fragments};
 pub use layout::{
     EndBytes, FragmentHeadBytes, FragmentsBytes, HeadBytes, HelloBytes, PhaseBytes, ProgressBytes,
     RefusedBytes, WelcomeBytes,

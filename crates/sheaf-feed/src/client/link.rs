@@ -100,6 +100,20 @@ impl Link {
         sent
     }
 
+    /// Returns whether both sides share memory.
+    pub(super) fn is_shared(&self) -> bool {
+        matches!(self.way, Way::Shared(_))
+    }
+
+    /// Sends a message in parts, through shared memory only. Returns `false` if there is no room now.
+    pub(super) fn send_parts(&mut self, parts: &[&[u8]]) -> bool {
+        let Way::Shared(visit) = &mut self.way else { return false };
+        let sent = self.unsent.is_none() && visit.push(parts);
+        visit.flush();
+        self.is_full = !sent;
+        sent
+    }
+
     /// Sends a message, or keeps it until there is room. There must be no message that is kept.
     pub(super) fn send_or_keep(&mut self, message: Bytes) {
         if !self.send(&message) {

@@ -1,6 +1,6 @@
 //! A guest, as its host sees it.
 
-use super::ring::{GAUGES, In, Out, Rings, Way};
+use super::ring::{GAUGES, In, Out, Record, Rings, Way};
 use super::socket;
 use super::words::{Hello, SegmentBytes};
 use crate::bell::Bell;
@@ -29,6 +29,8 @@ pub struct Guest {
     out: Out,
     into: In,
     bell: Bell,
+    /// Record that is read in place.
+    peeked: Option<Record>,
     /// The segments whose files it has: a few.
     has: Vec<u32>,
 }
@@ -45,7 +47,7 @@ impl Guest {
         bell: Bell,
     ) -> Self {
         let (out, into) = (Out::new(rings, Way::Down), In::new(rings, Way::Up));
-        Self { id, hello, pid, socket, common, out, into, bell, has: Vec::new() }
+        Self { id, hello, pid, socket, common, out, into, bell, peeked: None, has: Vec::new() }
     }
 
     /// Writes a record of these parts, one behind the other. `false` if there is no room.
@@ -70,6 +72,47 @@ impl Guest {
     /// are not a record: the guest is broken.
     pub fn take(&mut self, content: &mut Vec<u8>) -> Option<bool> {
         self.into.take(&self.common, content).ok()
+    }
+
+    /// Returns the length of the next record of the guest, which stays in the ring until it is [released](Self::release).
+    /// Returns `Some(None)` if there is none, and `None` if the data are not a record: the guest is broken.
+    pub fn peek(&mut self) -> Option<Option<usize>> {
+        if self.peeked.is_none() {
+            self.peeked = self.into.peek(&self.common).ok()?;
+        }
+        Some(self.peeked.map(|record| record.length))
+    }
+
+    /// Copies a part of the record that was peeked at.
+    ///
+    /// # Panics
+    /// If there is no such record, or the part is not within it.
+    pub fn copy(&self, offset: usize, to: &mut [u8]) {
+        let at = self.place(offset, to.len());
+        self.common.read(at, to);
+    }
+
+    /// Returns a part of the record that was peeked at, in place. The guest may change it at any time: nothing may depend on its
+    /// content, and it must be copied before it is checked.
+    ///
+    /// # Panics
+    /// As [`Self::copy`].
+    #[must_use]
+    pub fn payload(&self, offset: usize, length: usize) -> &[u8] {
+        self.common.payload(self.place(offset, length), length)
+    }
+
+    /// Returns the memory of the record that was peeked at.
+    pub fn release(&mut self) {
+        if let Some(record) = self.peeked.take() {
+            self.into.release(&self.common, record);
+        }
+    }
+
+    fn place(&self, offset: usize, length: usize) -> usize {
+        let record = self.peeked.as_ref().expect("a record was peeked at");
+        assert!(offset.checked_add(length).is_some_and(|end| end <= record.length), "within the record");
+        record.at + offset
     }
 
     /// Returns a number that the guest publishes about its own work. It remains after the guest's death.

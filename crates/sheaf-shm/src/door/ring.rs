@@ -129,6 +129,17 @@ impl Out {
     }
 }
 
+/// A record in a ring.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Record {
+    /// Offset of the content in the segment.
+    pub(super) at: usize,
+    /// Length of the content.
+    pub(super) length: usize,
+    /// Size of the record.
+    bytes: usize,
+}
+
 /// The end that takes.
 #[derive(Debug)]
 pub(super) struct In {
@@ -149,10 +160,23 @@ impl In {
     /// # Errors
     /// If the data are not a record.
     pub(super) fn take(&mut self, common: &Common, content: &mut Vec<u8>) -> Result<bool, Impossible> {
+        let Some(record) = self.peek(common)? else { return Ok(false) };
+        // What is overwritten is not cleared before.
+        content.resize(record.length, 0);
+        common.read(record.at, content);
+        self.release(common, record);
+        Ok(true)
+    }
+
+    /// Returns the next record, which stays in the ring until it is [released](Self::release).
+    ///
+    /// # Errors
+    /// If the data are not a record.
+    pub(super) fn peek(&mut self, common: &Common) -> Result<Option<Record>, Impossible> {
         loop {
             let available = self.taker.available(common.u64(WRITTEN[self.way as usize]))? as usize;
             if available == 0 {
-                return Ok(false);
+                return Ok(None);
             }
             let place = self.taker.place() as usize;
             if !place.is_multiple_of(ALIGN) || available < PREFIX_BYTES {
@@ -167,21 +191,20 @@ impl In {
             if !whole || record > available || record > self.bytes - place {
                 return Err(Impossible);
             }
-            let is_record = length != SKIP;
-            if is_record {
+            if length != SKIP {
                 let length = length as usize;
                 if length > record - PREFIX_BYTES {
                     return Err(Impossible);
                 }
-                content.clear();
-                content.resize(length, 0);
-                common.read(self.at + place + PREFIX_BYTES, content);
+                return Ok(Some(Record { at: self.at + place + PREFIX_BYTES, length, bytes: record }));
             }
             self.taker.give_back(common.u64(TAKEN[self.way as usize]), record as u64);
-            if is_record {
-                return Ok(true);
-            }
         }
+    }
+
+    /// Returns the memory of a record to the other end.
+    pub(super) fn release(&mut self, common: &Common, record: Record) {
+        self.taker.give_back(common.u64(TAKEN[self.way as usize]), record.bytes as u64);
     }
 }
 

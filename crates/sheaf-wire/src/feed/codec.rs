@@ -46,6 +46,14 @@ impl FragmentHead {
         zerocopy::transmute!(bytes)
     }
 
+    /// Reads it.
+    ///
+    /// # Errors
+    /// The problem with it.
+    pub fn parse(bytes: &[u8; FRAGMENT_HEAD_BYTES]) -> Result<Self, DecodeError> {
+        Self::read(&zerocopy::transmute!(*bytes))
+    }
+
     fn read(bytes: &FragmentHeadBytes) -> Result<Self, DecodeError> {
         let flags = bytes.flags.get();
         if flags & !HAS_CHECKSUM != 0 {
@@ -111,28 +119,26 @@ impl<'a> ClientMessage<'a> {
         Self::read_parts(head, rest)
     }
 
+    /// Reads the first part of a message of fragments with `length` bytes. Its fragments are not there.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_head(head: &'a [u8; FRAGMENTS_HEAD_BYTES], length: usize) -> Result<Self, DecodeError> {
+        Self::read_fragments(head, &[], length)
+    }
+
     /// Reads a message in two parts: for fragments its first [`FRAGMENTS_HEAD_BYTES`] and the others, else all and none.
     ///
     /// # Errors
     /// As [`Self::read`].
     pub fn read_parts(head: &'a [u8], rest: &'a [u8]) -> Result<Self, DecodeError> {
-        let (kind, body) = open(head, rest.len())?;
-        if kind == Kind::Fragments {
-            let bytes = whole::<FragmentsBytes>(body)?;
-            let count = bytes.count.get();
-            if count == 0 {
-                return Err(bad("count", count));
-            }
-            let head =
-                FragmentsHead { source: SourceId(bytes.source.get()), count, first: bytes.first.get() };
-            if head.first.checked_add(count.into()).is_none() {
-                return Err(bad("first", head.first));
-            }
-            return Ok(Self::Fragments(head, Fragments { left: count, rest }));
+        if is_fragments(head) {
+            return Self::read_fragments(head, rest, head.len() + rest.len());
         }
         if !rest.is_empty() {
             return Err(DecodeError::TrailingBytes(rest.len()));
         }
+        let (kind, body) = open(head, head.len())?;
         match kind {
             Kind::Hello => Ok(Self::Control(FromClient::Hello(Hello::read(body)?))),
             Kind::End => {
@@ -145,6 +151,23 @@ impl<'a> ClientMessage<'a> {
                 Err(bad("kind", kind as u8))
             }
         }
+    }
+
+    fn read_fragments(head: &'a [u8], rest: &'a [u8], length: usize) -> Result<Self, DecodeError> {
+        let (kind, body) = open(head, length)?;
+        if kind != Kind::Fragments {
+            return Err(bad("kind", kind as u8));
+        }
+        let bytes = whole::<FragmentsBytes>(body)?;
+        let count = bytes.count.get();
+        if count == 0 {
+            return Err(bad("count", count));
+        }
+        let head = FragmentsHead { source: SourceId(bytes.source.get()), count, first: bytes.first.get() };
+        if head.first.checked_add(count.into()).is_none() {
+            return Err(bad("first", head.first));
+        }
+        Ok(Self::Fragments(head, Fragments { left: count, rest }))
     }
 }
 
@@ -239,7 +262,7 @@ impl FromReadout {
     /// # Errors
     /// The problem with it; [`DecodeError::BadValue`] of `version` where the readout unit is of another release.
     pub fn read(message: &[u8]) -> Result<Self, DecodeError> {
-        let (kind, body) = open(message, 0)?;
+        let (kind, body) = open(message, message.len())?;
         match kind {
             Kind::Welcome => Ok(Self::Welcome(Welcome::read(body)?)),
             Kind::Progress => Ok(Self::Progress(Progress::read_all(body)?)),
@@ -347,11 +370,16 @@ pub fn declared_length(head: &[u8; HEAD_BYTES], most: usize) -> Result<usize, De
     Ok(length)
 }
 
+/// Returns whether a message starts as one of fragments.
+#[must_use]
+pub fn is_fragments(message: &[u8]) -> bool {
+    message.get(4) == Some(&(Kind::Fragments as u8))
+}
+
 /// Returns the length of the first part of a message for [`ClientMessage::read_parts`].
 #[must_use]
 pub fn first_part(message: &[u8]) -> usize {
-    let is_fragments = message.get(4) == Some(&(Kind::Fragments as u8));
-    if is_fragments { FRAGMENTS_HEAD_BYTES.min(message.len()) } else { message.len() }
+    if is_fragments(message) { FRAGMENTS_HEAD_BYTES.min(message.len()) } else { message.len() }
 }
 
 /// Replaces the sequence number of the first fragment in a message of fragments.
@@ -376,10 +404,10 @@ fn close(kind: Kind, parts: &[&[u8]]) -> Vec<u8> {
     message
 }
 
-/// Returns the kind and the body of a message that `more` bytes follow.
-fn open(message: &[u8], more: usize) -> Result<(Kind, &[u8]), DecodeError> {
+/// Returns the kind of a message that should have `have` bytes, and the part of its body that is there.
+fn open(message: &[u8], have: usize) -> Result<(Kind, &[u8]), DecodeError> {
     let (head, body) = split::<HeadBytes>(message)?;
-    let (declared, have) = (head.length.get() as usize, message.len() + more);
+    let declared = head.length.get() as usize;
     if declared != have {
         return Err(DecodeError::WrongHeadLength { declared, have });
     }
