@@ -139,6 +139,9 @@ fn furnish(directory: &Path, sheaf: &Path) -> Result<()> {
     std::fs::create_dir_all(directory.join("target/release"))
         .with_context(|| directory.display().to_string())?;
     link(sheaf, "target/release/sheaf")?;
+    if let Some(library) = needs::library_beside(sheaf) {
+        link(&library, "target/release/libsheaf.so")?;
+    }
     for name in ["crates", "tools", "scenarios"] {
         link(&workspace::root().join(name), name)?;
     }

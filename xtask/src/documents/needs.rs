@@ -6,6 +6,7 @@
 //! | `data:PATH` | the directory with detector data has such a file |
 //! | `python:MODULE` | the interpreter of the Python package can import the module |
 //! | `feature:NAME` | the command is built with the optional part |
+//! | `libsheaf` | the C library was built with the command |
 //! | any other word | a program of this name is on the search path |
 
 use crate::{python, workspace};
@@ -62,6 +63,9 @@ impl Machine {
                 let feature = format!("sheaf/{name}");
                 (self.features.contains(&feature), format!("the command is built without {name}"))
             }
+            _ if name == "libsheaf" => {
+                (library_beside(&self.sheaf).is_some(), "libsheaf was not built with the command".to_owned())
+            }
             _ if name == "root" => (is_root(), "needs root".to_owned()),
             _ if name == "python3" => {
                 (Path::new(&self.python).is_file(), format!("there is no {}", self.python.display()))
@@ -74,6 +78,11 @@ impl Machine {
     fn can_import(&self, module: &str) -> bool {
         python::has_beside_sources(&self.python, module)
     }
+}
+
+/// Returns the C library that was built with the command, for its tests.
+pub(super) fn library_beside(sheaf: &Path) -> Option<PathBuf> {
+    sheaf.parent().map(|folder| folder.join("deps/libsheaf.so")).filter(|library| library.exists())
 }
 
 fn is_root() -> bool {
