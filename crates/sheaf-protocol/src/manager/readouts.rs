@@ -89,9 +89,10 @@ impl Readouts {
         self.iter().find(|(_, state)| declines(state)).map(|(node, _)| node)
     }
 
-    /// Returns whether a readout unit that is not `lost` waits for the programs that feed its sources, by its last status.
+    /// Returns whether a readout unit that is not `lost` waits for the programs that feed its sources, by its last status, or may
+    /// wait: its first status was lost, and another message was not.
     pub(super) fn some_wait(&self, lost: impl Fn(NodeId) -> bool) -> bool {
-        self.iter().any(|(node, state)| state.status.is_some_and(|status| status.waiting) && !lost(node))
+        self.iter().any(|(node, state)| state.status.is_none_or(|status| status.waiting) && !lost(node))
     }
 
     /// Returns whether a readout unit that is not `lost` processes fragments, by its last status.

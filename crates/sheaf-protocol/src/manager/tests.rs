@@ -543,6 +543,30 @@ fn a_run_starts_when_the_programs_that_feed_sources_are_there_however_long_that_
     assert!(world.said_to(NodeId::readout(0)).contains(&Body::Command(Command::Start)));
 }
 
+/// The first status of a readout unit was lost, and an acknowledgement was not.
+#[test]
+fn a_run_does_not_start_before_the_status_of_each_readout_unit_is_known() {
+    let mut world = World::empty(Triggers::Free, |_| {});
+    let status =
+        |waiting| Body::ReadoutStatus(ReadoutStatus { sources: 2, waiting, ..ReadoutStatus::default() });
+    world.say(NodeId::readout(0), status(false));
+    (0..2).for_each(|builder| world.grant(builder, 0));
+    let header = Header {
+        run: RunNumber(1),
+        sender: NodeId::readout(1),
+        session: SessionId(1),
+        sequence: 0,
+        acknowledged: 0,
+        acknowledged_session: SessionId(0),
+    };
+    world.manager.handle_input(world.now, Message { header, body: Body::Acknowledge });
+    world.manager.handle_timeout(world.now);
+    world.drain();
+    assert!(!world.manager.is_running(), "it may wait for programs");
+    world.say(NodeId::readout(1), status(false));
+    assert!(world.manager.is_running());
+}
+
 /// An event manager and everything it says.
 struct World {
     manager: EventManager<()>,
