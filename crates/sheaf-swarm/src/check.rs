@@ -7,6 +7,7 @@
 //! | every ledger balances and nothing is in flight | [`books`] |
 //! | the disks contain every stored event exactly once with the right contents | [`outputs`] |
 //! | the books of readout units, event manager and disks agree on fragments | [`books`] |
+//! | programs that feed sources lose and double no fragment that they keep | [`feeds`] |
 //! | readout units count their inputs and outputs correctly | [`readouts`] |
 //! | live time and dead time add up to the time of the run | [`live_time`] |
 //! | nodes are given up only according to their signs of life | [`lives`] |
@@ -17,6 +18,7 @@ pub mod blame;
 pub mod books;
 pub mod causes;
 pub mod farms;
+pub mod feeds;
 pub mod live_time;
 pub mod lives;
 pub mod outputs;

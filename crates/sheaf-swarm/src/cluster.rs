@@ -7,6 +7,7 @@ mod builders;
 mod consumers;
 mod explain;
 mod farm;
+mod feeds;
 mod links;
 mod machines;
 mod manager;
@@ -23,6 +24,7 @@ use crate::log::{Line, Turn};
 use crate::options::{FaultKind, Options};
 use crate::source::{DefectCounts, SimSource, SourcePlan, plan_sources};
 use builders::BuilderNode;
+use feeds::Programs;
 use manager::ManagerNode;
 use outputs::OutputSide;
 use post::{FarmTurn, Happening, Host, Post};
@@ -66,6 +68,7 @@ pub struct Cluster {
     builders: Vec<BuilderNode>,
     outputs: Vec<OutputSide>,
     sources: Vec<SimSource>,
+    programs: Programs,
     defects: DefectCounts,
     disks: Disks,
     watch: Watch,
@@ -100,6 +103,7 @@ impl Cluster {
             builders: (0..options.system.builders).map(BuilderNode::new).collect(),
             outputs: (0..options.system.outputs).map(OutputSide::new).collect(),
             sources,
+            programs: Programs::new(&options),
             defects,
             disks: Disks::new(options.routing()),
             watch,
@@ -118,6 +122,7 @@ impl Cluster {
         for node in self.options.nodes() {
             self.begin_node(node);
         }
+        self.begin_programs();
         self.begin_triggers();
     }
 
@@ -282,7 +287,7 @@ impl Cluster {
     }
 
     fn happen(&mut self, happening: Happening) {
-        if let Some(node) = concerns(&happening, &self.sources)
+        if let Some(node) = self.concerns(&happening)
             && self.host(node).stalled_until > self.post.now
         {
             let until = self.host(node).stalled_until;
@@ -311,6 +316,7 @@ impl Cluster {
             Happening::CloseFile(node, session) => self.happen_close_file(node, session),
             Happening::Uploaded(node, session, number) => self.happen_uploaded(node, session, number),
             Happening::Looked(builder, session, number) => self.happen_looked(builder, session, number),
+            Happening::Program(index, turn) => self.happen_program(index, turn),
             Happening::Source(source) => self.happen_source(source),
             Happening::Trigger => self.happen_trigger(),
             Happening::Written(builder, session) => self.happen_written(builder, session),
@@ -342,6 +348,9 @@ impl Cluster {
                 }
             }
             FaultKind::Freeze { lasts } => self.freeze(lasts),
+            FaultKind::Program { readout, place, fault } => {
+                self.happen_program_fault(readout, place, fault);
+            }
             FaultKind::Link { from, to, lasts, cut } => {
                 let until = now + lasts;
                 self.watch.faults.links += 1;
@@ -390,7 +399,10 @@ impl Cluster {
         }
         self.watch.troubles.note_crash(node, self.post.now);
         match node.role {
-            Role::Readout => self.watch.faults.readout_crashes += 1,
+            Role::Readout => {
+                self.watch.faults.readout_crashes += 1;
+                self.lose_programs(usize::from(node.index));
+            }
             Role::Output => {
                 self.watch.faults.output_crashes += 1;
                 let output = &self.outputs[usize::from(node.index)];
@@ -429,32 +441,37 @@ impl Cluster {
     }
 }
 
-/// Returns the node whose stall delays an entry.
-fn concerns(happening: &Happening, sources: &[SimSource]) -> Option<NodeId> {
-    let builder = |index: usize| NodeId::builder(index_u16(index));
-    match happening {
-        Happening::Arrival(node, _)
-        | Happening::Datagram(node, _)
-        | Happening::Link(node, ..)
-        | Happening::LinkNews(node, ..)
-        | Happening::Wake(node, _)
-        | Happening::CloseFile(node, _)
-        | Happening::Uploaded(node, ..) => Some(*node),
-        Happening::Source(source) => Some(NodeId::readout(index_u16(sources[*source].readout))),
-        Happening::Processed(index, ..) => Some(NodeId::readout(index_u16(*index))),
-        // Consumers are separate processes.
-        Happening::Looked(..) => None,
-        Happening::Written(index, _) | Happening::Decided(index, _) | Happening::Judged(index, ..) => {
-            Some(builder(*index))
+impl Cluster {
+    /// Returns the node whose stall delays an entry.
+    fn concerns(&self, happening: &Happening) -> Option<NodeId> {
+        let builder = |index: usize| NodeId::builder(index_u16(index));
+        match happening {
+            Happening::Arrival(node, _)
+            | Happening::Datagram(node, _)
+            | Happening::Link(node, ..)
+            | Happening::LinkNews(node, ..)
+            | Happening::Wake(node, _)
+            | Happening::CloseFile(node, _)
+            | Happening::Uploaded(node, ..) => Some(*node),
+            // Programs are separate processes.
+            Happening::Source(source) if self.is_fed(*source) => None,
+            Happening::Program(index, turn) => Self::program_waits_for(turn, self.readout_of_program(*index)),
+            Happening::Source(source) => Some(NodeId::readout(index_u16(self.sources[*source].readout))),
+            Happening::Processed(index, ..) => Some(NodeId::readout(index_u16(*index))),
+            // Consumers are separate processes.
+            Happening::Looked(..) => None,
+            Happening::Written(index, _) | Happening::Decided(index, _) | Happening::Judged(index, ..) => {
+                Some(builder(*index))
+            }
+            Happening::OutputWritten(index, _) | Happening::OutputDurable(index, _) => {
+                Some(NodeId::output(index_u16(*index)))
+            }
+            // Processors are separate processes.
+            Happening::Farm(_, _, FarmTurn::Down(..) | FarmTurn::Done(..)) => None,
+            Happening::Farm(index, ..) => Some(builder(*index)),
+            Happening::Trigger | Happening::Stop => Some(NodeId::MANAGER),
+            Happening::Fault(_) | Happening::Back(_) | Happening::Severed(..) | Happening::Healed => None,
         }
-        Happening::OutputWritten(index, _) | Happening::OutputDurable(index, _) => {
-            Some(NodeId::output(index_u16(*index)))
-        }
-        // Processors are separate processes.
-        Happening::Farm(_, _, FarmTurn::Down(..) | FarmTurn::Done(..)) => None,
-        Happening::Farm(index, ..) => Some(builder(*index)),
-        Happening::Trigger | Happening::Stop => Some(NodeId::MANAGER),
-        Happening::Fault(_) | Happening::Back(_) | Happening::Severed(..) | Happening::Healed => None,
     }
 }
 

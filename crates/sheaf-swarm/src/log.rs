@@ -6,6 +6,7 @@
 use crate::network::Fate;
 use crate::payload::SimPayload;
 use sheaf_protocol::Why;
+use sheaf_wire::feed::Refusal;
 use sheaf_wire::message::layout::Kind;
 use sheaf_wire::message::{Body, Message};
 use sheaf_wire::{Event, EventId, NodeId, Outcome, SessionId, SourceId, Timestamp};
@@ -111,6 +112,15 @@ pub enum Line {
         /// Whether it is up.
         is_up: bool,
     },
+    /// The connection of a program that feeds sources changed.
+    Feed {
+        /// The readout unit.
+        node: NodeId,
+        /// Number of the program.
+        program: u16,
+        /// What.
+        what: FeedTurn,
+    },
     /// The operator stops the run.
     Stop,
     /// The network works without faults from now on.
@@ -126,6 +136,17 @@ pub enum FragmentFate {
     HeldBack,
     /// Lost, because the readout unit was down.
     Lost,
+}
+
+/// Change of the connection of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FeedTurn {
+    /// It is connected.
+    Connected,
+    /// The connection has ended.
+    Left,
+    /// The readout unit closes the connection.
+    Refused(Refusal),
 }
 
 /// A step of an event at a builder.
@@ -408,6 +429,11 @@ impl fmt::Display for Line {
                 };
                 write!(f, "{node} + source {source} event {event}{fate}")
             }
+            Self::Feed { node, program, what } => match what {
+                FeedTurn::Connected => write!(f, "{node} = program {program} CONNECTED"),
+                FeedTurn::Left => write!(f, "{node} = program {program} LEFT"),
+                FeedTurn::Refused(refusal) => write!(f, "{node} = program {program} REFUSED {refusal}"),
+            },
             Self::Trigger { event: Some(event) } => write!(f, "evm + trigger event {event}"),
             Self::Trigger { event: None } => write!(f, "evm + trigger VETOED"),
             Self::Built { node, session, event, step, fragments, missing } => {

@@ -7,8 +7,10 @@ mod around;
 mod steps;
 
 use crate::dice::Ratio;
-pub use around::{ConsumerOptions, ObjectStoreOptions, PreprocessingOptions, SliceOptions};
-pub(crate) use around::{Processing, stream_rules};
+pub use around::{
+    ConsumerOptions, FeedOptions, ObjectStoreOptions, PreprocessingOptions, ProgramFault, SliceOptions,
+};
+pub(crate) use around::{LARGEST_EXCESS, Processing, stream_rules};
 use sheaf_protocol::builder::IncompletePolicy;
 use sheaf_protocol::gathering::Gathering;
 use sheaf_protocol::liveness::Patience;
@@ -58,6 +60,8 @@ pub struct Options {
     pub uploads: Option<ObjectStoreOptions>,
     /// Consumers at each builder unit.
     pub consumers: Option<ConsumerOptions>,
+    /// Programs that feed sources, if any.
+    pub feed: Option<FeedOptions>,
     /// Time slices as events, if enabled. Triggers are then announced, with consecutive ids.
     pub slices: Option<SliceOptions>,
     /// Faults of nodes and links, with their times.
@@ -435,6 +439,15 @@ pub enum FaultKind {
         /// Which of its processors.
         place: u16,
     },
+    /// Something happens to a program that feeds sources.
+    Program {
+        /// Readout unit of its sources.
+        readout: u16,
+        /// Which of the programs of that readout unit.
+        place: u16,
+        /// What.
+        fault: ProgramFault,
+    },
     /// A link loses (`cut`) or delays all its messages for a while.
     Link {
         /// The sender.
@@ -486,6 +499,7 @@ impl Default for Options {
             streams: Vec::new(),
             uploads: None,
             consumers: None,
+            feed: None,
             slices: None,
             faults: Vec::new(),
             stops: Vec::new(),
@@ -589,7 +603,9 @@ impl Fault {
             FaultKind::Stall { lasts, .. } | FaultKind::Link { lasts, .. } | FaultKind::Freeze { lasts } => {
                 self.at + lasts
             }
-            FaultKind::KillProcessor { .. } => self.at,
+            FaultKind::Program { fault: ProgramFault::Dies { back_after: lasts, .. }, .. }
+            | FaultKind::Program { fault: ProgramFault::Stalls { lasts }, .. } => self.at + lasts,
+            FaultKind::KillProcessor { .. } | FaultKind::Program { .. } => self.at,
         }
     }
 }
@@ -656,7 +672,10 @@ impl Options {
             TriggerOptions::Driven { period, .. } => 4 * now.0 / period.0.max(1),
             _ => 0,
         };
-        let of_time = nodes * nodes * rails * (now.0 / shortest + 1) + triggers;
+        let tries = self.feed.map_or(0, |setup| {
+            10 * u64::from(self.system.readouts * setup.programs) * (now.0 / setup.retry.0.max(50_000) + 1)
+        });
+        let of_time = nodes * nodes * rails * (now.0 / shortest + 1) + triggers + tries;
         10_000 + STEPS_OF_A_FRAGMENT * rails * attempts * (fragments + nodes * self.events) + of_time
     }
 
@@ -759,6 +778,7 @@ impl Options {
             && self.slices.is_none_or(|slices| slices.is_gapless())
             && self.faults.is_empty()
             && self.stops.is_empty()
+            && self.feed.is_none_or(|setup| !setup.declines)
             && sources.early_end.is_none()
     }
 }

@@ -3,7 +3,7 @@
 mod slices;
 
 use crate::dice::{Dice, mix};
-use crate::options::{Options, TriggerOptions};
+use crate::options::{LARGEST_EXCESS, Options, TriggerOptions};
 use crate::payload::SimPayload;
 use sheaf_wire::{EventId, Fragment, Nanos, SourceId, Timestamp};
 use std::collections::{BTreeSet, VecDeque};
@@ -159,8 +159,8 @@ fn plan_script(
         }
         if dice.chance(sources.oversize) {
             counts.oversize += 1;
-            planned.bytes =
-                u32::try_from(options.bounds.max_fragment.0 + dice.between(1, 100)).unwrap_or(u32::MAX);
+            planned.bytes = u32::try_from(options.bounds.max_fragment.0 + dice.between(1, LARGEST_EXCESS))
+                .unwrap_or(u32::MAX);
         }
         if dice.chance(sources.pause) {
             counts.pauses += 1;
@@ -191,7 +191,9 @@ fn plan_script(
         counts.ended += placed.len().saturating_sub(after) as u64;
         placed.truncate(after);
     }
-    placed.into_iter().map(|(_, planned)| planned).collect()
+    let script = placed.into_iter().map(|(_, planned)| planned);
+    // A program cannot send a fragment of a source that it does not feed.
+    script.filter(|planned| planned.source == id || !options.is_fed(id)).collect()
 }
 
 #[cfg(test)]

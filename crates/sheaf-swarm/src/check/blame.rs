@@ -34,6 +34,8 @@ pub struct NodeFaults {
     crashed: BTreeMap<NodeId, Timestamp>,
     /// Time of the first stall of all nodes together.
     pub(crate) frozen: Option<Timestamp>,
+    /// Sources whose program had a fault.
+    programs: BTreeMap<SourceId, Timestamp>,
     /// Nodes that were absent when the run began.
     pub(crate) absent: BTreeSet<NodeId>,
     /// Readout units that held a source back, with the time since when.
@@ -50,6 +52,15 @@ impl NodeFaults {
     pub(crate) fn note_crash(&mut self, node: NodeId, now: Timestamp) {
         self.nodes.entry(node).or_insert(now);
         self.crashed.entry(node).or_insert(now);
+    }
+
+    /// Records a fault of the program that feeds a source.
+    pub(crate) fn note_program(&mut self, source: SourceId, now: Timestamp) {
+        self.programs.entry(source).or_insert(now);
+    }
+
+    fn of_program(&self, source: SourceId, at: Timestamp) -> bool {
+        self.programs.get(&source).is_some_and(|since| *since <= at)
     }
 
     fn of(&self, node: NodeId, at: Timestamp) -> bool {
@@ -169,6 +180,7 @@ impl Blame<'_> {
             || self.defects.uneven.contains(&source)
             || is_full
             || !self.is_patient
+            || self.evidence.watch.troubles.of_program(source, at)
             || self.frozen(at)
             || self.readout(readout, at)
             || self.expires(readout)
@@ -188,11 +200,13 @@ impl Blame<'_> {
             MissingReason::SourceSilent => self.explains_silence(event, source, at),
             MissingReason::FragmentRefused => self.defects.oversize.contains(&(source, event)),
             MissingReason::SourceEnded => {
-                let ends =
-                    matches!(options.triggers, TriggerOptions::Announced { .. }) || options.sources.end;
+                let ends = matches!(options.triggers, TriggerOptions::Announced { .. })
+                    || options.sources.end
+                    || options.is_fed(source);
                 let ends_early = options.sources.early_end.is_some_and(|(it, _)| u32::from(it) == source.0);
                 let is_lost = !self.defects.sent.contains(&(source, event)) || self.expires(readout);
-                (ends || ends_early) && (is_lost || self.readout(readout, at))
+                let program = self.evidence.watch.troubles.of_program(source, at);
+                (ends || ends_early) && (is_lost || program || self.readout(readout, at))
             }
             MissingReason::ReadoutSilent => {
                 self.readout(readout, at)
@@ -202,7 +216,8 @@ impl Blame<'_> {
                     || self.frozen(at)
             }
             MissingReason::ReadoutRestarted => self.evidence.watch.troubles.has_crashed(readout, at),
-            MissingReason::ReadoutLost | MissingReason::SourceGone => false,
+            MissingReason::SourceGone => self.evidence.watch.troubles.of_program(source, at),
+            MissingReason::ReadoutLost => false,
         }
     }
 

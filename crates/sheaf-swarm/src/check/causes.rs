@@ -67,7 +67,7 @@ impl<'a> Causes<'a> {
         let slow_sources = disturbed
             || dropped
             || defects.out_of_order + defects.pauses + evidence.watch.held_back > 0
-            || faults.freezes > 0
+            || faults.freezes + faults.programs > 0
             || !evidence.options.is_patient();
         let fewer = evidence.manager.ledger().received < evidence.options.events;
         let stray_events =
@@ -126,7 +126,7 @@ impl<'a> Causes<'a> {
             MissingReason::SourceSilent => self.has_missing_sources(),
             MissingReason::SourceEnded => {
                 let ends = matches!(options.triggers, TriggerOptions::Announced { .. });
-                ends || options.sources.end || options.sources.early_end.is_some()
+                ends || options.feed.is_some() || options.sources.end || options.sources.early_end.is_some()
             }
             MissingReason::FragmentRefused => defects.oversize > 0,
             MissingReason::ReadoutSilent => self.disturbed || self.slow_sources,
@@ -134,7 +134,8 @@ impl<'a> Causes<'a> {
                 let faults = self.evidence.watch.faults;
                 faults.readout_crashes + faults.absent_at_start > 0
             }
-            MissingReason::ReadoutLost | MissingReason::SourceGone => false,
+            MissingReason::SourceGone => self.evidence.watch.faults.programs > 0,
+            MissingReason::ReadoutLost => false,
         }
     }
 
@@ -183,7 +184,9 @@ impl Options {
     /// wrong: then nothing may be missing.
     #[must_use]
     pub fn is_patient(&self) -> bool {
-        self.times.merge >= self.pause() && self.times.event.0 >= 2 * self.patience().0
+        self.times.merge >= self.pause()
+            && !self.feed.is_some_and(|setup| setup.declines)
+            && self.times.event.0 >= 2 * self.patience().0
     }
 
     /// The longest time that a source which sends all the time takes from one fragment to the next, and that a trigger takes to
@@ -196,7 +199,7 @@ impl Options {
         };
         let slowness = self.sources.slow.map_or(1, |(_, factor)| factor);
         // The largest draw is 45 times the mean.
-        Nanos(48 * (trigger + self.sources.period.0 * slowness) + 20 * self.timer_slack.0)
+        Nanos(48 * (trigger + self.sources.period.0 * slowness) + 20 * self.timer_slack.0 + self.feeding().0)
     }
 
     /// Longest time of an event from its assignment, where nothing goes wrong.
@@ -231,7 +234,7 @@ impl Options {
         let apart = slots + self.bounds.queue_events as u64 + 8 * self.events.isqrt() + 8;
         let way = (self.network.delay_min.0 + 20 * self.network.jitter_mean.0) * self.network.spread;
         let nodes = 20 * self.timer_slack.0 + 8 * self.times.batch.0;
-        Nanos(2 * (period * apart + 8 * way + nodes))
+        Nanos(2 * (period * apart + self.feeding().0 * apart + 8 * way + nodes))
     }
 
     /// Whether the memory of a builder is less than one event can need. What is only more than it has room for just now is not

@@ -182,6 +182,12 @@ impl LifeRecord {
         was_lost || self.is_lost(now, options, builder, readout)
     }
 
+    /// Returns whether a node has received a message of a peer within this time, and its link is not down.
+    pub(crate) fn is_heard(&self, now: Timestamp, observer: NodeId, peer: NodeId, within: Nanos) -> bool {
+        let signs = self.signs.get(&(observer, peer)).copied().unwrap_or_default();
+        signs.last.is_some_and(|last| now.since(last) <= within) && !matches!(signs.link, Link::DownSince(_))
+    }
+
     /// Records, before a new sign of life of a readout unit, whether it counted as lost until now.
     fn note_loss(&mut self, now: Timestamp, options: &Options, observer: NodeId, peer: NodeId) {
         if (observer.role, peer.role) == (Role::Builder, Role::Readout)

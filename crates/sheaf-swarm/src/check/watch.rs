@@ -1,6 +1,7 @@
 //! Observations during the run.
 
 use crate::check::blame::{MissingRecord, NodeFaults};
+use crate::check::feeds::FeedRecord;
 use crate::check::live_time::Onlooker;
 use crate::check::lives::LifeRecord;
 use crate::check::outputs::{check_event, check_part};
@@ -36,6 +37,8 @@ pub struct FaultCounts {
     pub stalls: u64,
     /// Stalls of all nodes together.
     pub freezes: u64,
+    /// Programs that feed sources and had a fault.
+    pub programs: u64,
     /// Links that were cut or clogged by plan.
     pub links: u64,
     /// Builders that were told that their session has ended.
@@ -55,7 +58,7 @@ impl FaultCounts {
     #[must_use]
     pub fn injected(&self) -> u64 {
         let crashes = self.readout_crashes + self.builder_crashes + self.output_crashes;
-        crashes + self.processor_kills + self.stalls + self.freezes + self.links + self.stops
+        crashes + self.processor_kills + self.programs + self.stalls + self.freezes + self.links + self.stops
     }
 }
 
@@ -95,6 +98,8 @@ pub struct Watch {
     pub lives: LifeRecord,
     /// Current life of each readout unit.
     pub readout_lives: ReadoutRecords,
+    /// Fragments of the sources that programs feed.
+    pub feeds: FeedRecord,
     /// Live and dead time, measured independently.
     pub live_time: Onlooker,
     /// Builder sessions begun.
@@ -197,9 +202,13 @@ impl Watch {
                 self.faults.given_up += 1;
                 self.given_up.push((*builder, now));
             }
-            ManagerEvent::StartDeclined { .. } | ManagerEvent::StartFailed { .. } => {
-                self.faults.failed_starts += 1
+            ManagerEvent::StartDeclined { readout } => {
+                self.faults.failed_starts += 1;
+                if !self.feeds.declined.contains(readout) {
+                    self.fail(format!("{readout} is said to decline the start, and no program of it has"));
+                }
             }
+            ManagerEvent::StartFailed { .. } => self.faults.failed_starts += 1,
             ManagerEvent::Started { absent } => {
                 self.faults.absent_at_start += absent.len() as u64;
                 self.troubles.absent.extend(absent.iter().copied());

@@ -81,6 +81,7 @@ impl Options {
 impl Cluster {
     /// Drains the event manager, as its contract requires.
     pub(super) fn settle_manager(&mut self) {
+        let had_started = self.manager.has_started;
         let Self { post, manager, watch, options, .. } = self;
         post.carry_all(&mut manager.machine);
         while let Some(event) = manager.machine.poll_event() {
@@ -118,6 +119,9 @@ impl Cluster {
         watch.live_time.look(post.now, &manager.machine);
         let deadline = manager.machine.poll_timeout();
         post.arm(&mut manager.host, deadline);
+        if self.manager.has_started && !had_started {
+            self.check_start();
+        }
     }
 
     pub(super) fn begin_triggers(&mut self) {

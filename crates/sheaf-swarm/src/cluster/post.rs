@@ -3,6 +3,7 @@
 mod links;
 mod news;
 
+use super::feeds::ProgramTurn;
 use super::{RUN, Sabotage};
 use crate::dice::Dice;
 use crate::log::{Line, Note, RunLog};
@@ -44,6 +45,8 @@ pub(super) enum Happening {
     Uploaded(NodeId, SessionId, u64),
     /// A consumer of a builder has processed an event.
     Looked(usize, SessionId, u32),
+    /// Something happens to a program that feeds sources, or to its connection.
+    Program(usize, ProgramTurn),
     /// A source's next fragment is ready.
     Source(usize),
     Trigger,

@@ -1,5 +1,6 @@
 //! Drives readout units and their sources.
 
+use super::feeds::FeedSide;
 use super::post::{Happening, Host, Post, payload_bytes};
 use super::preprocessing::Preprocessing;
 use super::{Cluster, index_u16};
@@ -29,6 +30,8 @@ pub(super) struct ReadoutNode {
     is_closed: bool,
     /// Messages that wait for their slot, if there is a barrel shifter.
     lanes: Option<Lanes<Transmit<SimPayload>>>,
+    /// Programs that feed its sources, if there are any.
+    pub(super) feed: Option<FeedSide>,
     /// Workers of an active readout unit.
     pub(super) preprocessing: Option<Preprocessing>,
     /// Payload bytes that this session has sent to builders.
@@ -55,6 +58,7 @@ impl ReadoutNode {
             is_started: false,
             is_closed: false,
             lanes: None,
+            feed: None,
             preprocessing: None,
             sent: 0,
         }
@@ -67,7 +71,7 @@ impl ReadoutNode {
     /// Loses all state. Returns false if there is none.
     pub(super) fn crash(&mut self) -> bool {
         (self.is_started, self.is_closed) = (false, false);
-        (self.lanes, self.preprocessing) = (None, None);
+        (self.lanes, self.preprocessing, self.feed) = (None, None, None);
         self.unit.take_if(|unit| !unit.is_finished()).is_some()
     }
 
@@ -101,7 +105,20 @@ impl ReadoutNode {
         }
     }
 
-    fn takes_fragments(&self) -> bool {
+    /// Its sources, as indices.
+    pub(super) fn sources(&self) -> std::ops::Range<usize> {
+        self.sources.clone()
+    }
+
+    pub(super) fn is_started(&self) -> bool {
+        self.is_started
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    pub(super) fn takes_fragments(&self) -> bool {
         self.unit.is_some() && self.is_started && !self.is_closed
     }
 }
@@ -143,6 +160,7 @@ impl Cluster {
         node.sent = 0;
         let life = ReadoutLife::new(self.manager.has_started());
         self.watch.readout_lives.insert(me.node, life);
+        self.begin_feed(index, me);
     }
 
     /// Drains the unit, as its contract requires.
@@ -168,7 +186,7 @@ impl Cluster {
         if let Some(preprocessing) = &node.preprocessing {
             unit.handle_processing(preprocessing.is_busy());
         }
-        let mut has_begun = false;
+        let (mut has_begun, mut has_closed) = (false, false);
         while let Some(event) = unit.poll_event() {
             let what = match event {
                 ReadoutEvent::Started => {
@@ -177,6 +195,7 @@ impl Cluster {
                 }
                 ReadoutEvent::Closed => {
                     node.is_closed = true;
+                    has_closed = true;
                     Turn::Closed
                 }
                 ReadoutEvent::Shape { turning, epoch } => {
@@ -209,11 +228,17 @@ impl Cluster {
         if has_begun {
             self.begin_sources(index);
         }
+        if has_closed {
+            self.work_feed(index);
+        }
     }
 
     fn begin_sources(&mut self, index: usize) {
         for source in self.readouts[index].sources.clone() {
-            if self.readouts[index].host.session > SessionId(1) && self.options.sources.lossy_while_down {
+            if self.readouts[index].host.session > SessionId(1)
+                && self.options.sources.lossy_while_down
+                && !self.is_fed(source)
+            {
                 self.lose_while_down(source);
             }
             self.schedule_source(source);
@@ -244,9 +269,15 @@ impl Cluster {
     pub(super) fn schedule_source(&mut self, index: usize) {
         let source = &self.sources[index];
         let readout = source.readout;
-        if source.is_scheduled || source.held_back.is_some() || !self.readouts[readout].takes_fragments() {
+        if source.is_scheduled || source.held_back.is_some() {
             return;
         }
+        let may_send =
+            if self.is_fed(index) { self.may_make(index) } else { self.readouts[readout].takes_fragments() };
+        if !may_send {
+            return;
+        }
+        let source = &self.sources[index];
         let Some(planned) = source.script.front() else {
             self.end_source(index);
             return;
@@ -291,9 +322,16 @@ impl Cluster {
         let source = &mut self.sources[index];
         source.is_scheduled = false;
         let readout = source.readout;
-        if !self.readouts[readout].takes_fragments() {
+        let is_fed = self.is_fed(index);
+        if is_fed && self.fed_stalled_until(index) > self.post.now {
+            self.sources[index].is_scheduled = true;
+            return self.post.plan(self.fed_stalled_until(index), Happening::Source(index));
+        }
+        let may_send = if is_fed { self.may_make(index) } else { self.readouts[readout].takes_fragments() };
+        if !may_send {
             return;
         }
+        let source = &mut self.sources[index];
         let Some(planned) = source.script.pop_front() else {
             // The rest was lost while the readout unit was down.
             self.schedule_source(index);
@@ -305,6 +343,9 @@ impl Cluster {
         };
         let source = &mut self.sources[index];
         source.free_at = self.post.now + gap + planned.pause;
+        if is_fed {
+            return self.make_fed(index, planned);
+        }
         let payload = SimPayload::new(self.options.seed, planned.event, planned.source, planned.bytes);
         let fragment = Fragment {
             event: planned.event,
@@ -350,6 +391,7 @@ impl Cluster {
 
     /// Offers refused fragments again. Called whenever there may be room.
     pub(super) fn offer_held_back(&mut self, index: usize) {
+        self.work_feed(index);
         if !self.readouts[index].takes_fragments() {
             return;
         }

@@ -10,6 +10,9 @@ use sheaf_wire::{ByteCount, ByteRate, EventId, Nanos, SourceId, Tags};
 /// Maximum number of slow calls of a preprocessor that a fragment waits for.
 const SLOW_AT_ONCE: u64 = 8;
 
+/// Maximum number of bytes by which fragments are too large.
+pub(crate) const LARGEST_EXCESS: u64 = 100;
+
 /// Number of tags that filters give.
 const TAGS: u64 = 4;
 
@@ -59,6 +62,63 @@ pub struct SliceOptions {
     pub max_items: usize,
     /// Maximum number of consecutive empty slices that are delivered.
     pub max_empty: u64,
+}
+
+/// Sources that programs of the user feed. They keep their fragments, or lose with a connection what was on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FeedOptions {
+    /// Sources with a number divisible by this are fed; at least 1.
+    pub every: u16,
+    /// Programs of each readout unit, at least 1.
+    pub programs: u16,
+    /// Whether programs keep fragments until they are accepted.
+    pub keeps: bool,
+    /// Number of fragments of a source that may be sent and not accepted.
+    pub window_fragments: u64,
+    /// Payload of a source that may be sent and not accepted, in fragments of the largest size.
+    pub window_events: u64,
+    /// Mean time of a message from program to readout unit, and back.
+    pub way: Nanos,
+    /// Mean time after which programs are started.
+    pub start: Nanos,
+    /// Time from the end of a connection to the next attempt.
+    pub retry: Nanos,
+    /// Number of received fragments that are sent again after a reconnection.
+    pub repeats: u64,
+    /// Whether a program declines the start of the run.
+    pub declines: bool,
+}
+
+impl FeedOptions {
+    /// Returns whether a source is fed.
+    #[must_use]
+    pub fn feeds(&self, number: u16) -> bool {
+        number.is_multiple_of(self.every)
+    }
+}
+
+/// Fault of a program that feeds sources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProgramFault {
+    /// It dies and is started again.
+    Dies {
+        /// Time for which it is down.
+        back_after: Nanos,
+        /// Whether messages on their way are lost.
+        is_lossy: bool,
+    },
+    /// It is stalled.
+    Stalls {
+        /// Duration.
+        lasts: Nanos,
+    },
+    /// It closes its connection and connects again.
+    Leaves {
+        /// Whether messages on their way are lost.
+        is_lossy: bool,
+    },
+    /// It sends one message over its credit.
+    Overdraws,
 }
 
 /// Uploads of closed event files to an object store. Their events count as stored when they are there.
@@ -178,6 +238,23 @@ impl Options {
             * u64::from(self.system.builders);
         let slow = if setup.slow.is_possible() { SLOW_AT_ONCE * setup.slow_time.0 } else { 0 };
         Nanos(setup.time.0 * (before + 1) + slow)
+    }
+
+    /// Returns whether a program feeds this source.
+    #[must_use]
+    pub fn is_fed(&self, source: SourceId) -> bool {
+        self.feed.is_some_and(|setup| u16::try_from(source.0).is_ok_and(|number| setup.feeds(number)))
+    }
+
+    /// Returns the largest fragment that a program may send. Readout units refuse smaller ones.
+    pub(crate) fn largest_fed(&self) -> ByteCount {
+        ByteCount(self.bounds.max_fragment.0 + LARGEST_EXCESS)
+    }
+
+    /// Returns the time that a fragment of a program may take longer than one of another source.
+    pub(crate) fn feeding(&self) -> Nanos {
+        // The largest draw is 45 times the mean; a fragment may wait for the credit of the one before.
+        Nanos(self.feed.map_or(0, |setup| 4 * 48 * setup.way.0))
     }
 
     /// Returns the tags that the filter gives to an accepted event.

@@ -24,6 +24,7 @@ impl Simplify for Options {
         |options, _| options.preprocessing = None,
         |options, _| options.uploads = None,
         |options, _| options.consumers = None,
+        |options, _| options.feed = None,
         |options, _| options.slices = None,
         |options, _| options.streams.clear(),
         |options, plain| options.steps = plain.steps.clone(),
@@ -77,12 +78,16 @@ impl Simplify for Options {
 
     fn forget_absent(&mut self) {
         let (nodes, farm, builders) = (self.nodes(), self.farm, self.system.builders);
+        let (feed, readouts) = (self.feed, self.system.readouts);
         let is_there = |node: &NodeId| nodes.contains(node);
         self.faults.retain(|fault| match &fault.kind {
             FaultKind::Crash { node, .. } | FaultKind::Stall { node, .. } => is_there(node),
             FaultKind::Link { from, to, .. } => is_there(from) && is_there(to),
             FaultKind::KillProcessor { builder, place } => {
                 *builder < builders && farm.is_some_and(|farm| *place < farm.processors)
+            }
+            FaultKind::Program { readout, place, .. } => {
+                *readout < readouts && feed.is_some_and(|feed| *place < feed.programs)
             }
             FaultKind::Freeze { .. } => true,
         });

@@ -3,11 +3,12 @@
 use super::Swarm;
 use crate::dice::{Dice, Ratio};
 use crate::options::{
-    ConsumerOptions, ObjectStoreOptions, PreprocessingOptions, SliceOptions, TriggerOptions, stream_rules,
+    ConsumerOptions, Fault, FaultKind, FeedOptions, ObjectStoreOptions, PreprocessingOptions, ProgramFault,
+    SliceOptions, TriggerOptions, stream_rules,
 };
 use sheaf_protocol::builder::IncompletePolicy;
 use sheaf_protocol::sampler::Wish;
-use sheaf_wire::{ByteCount, ByteRate, Nanos, Tags};
+use sheaf_wire::{ByteCount, ByteRate, Nanos, Tags, Timestamp};
 
 /// Slow calls of preprocessors take so long in a run, together, near enough.
 const SLOW_TOGETHER: Nanos = Nanos::from_millis(500);
@@ -19,6 +20,47 @@ impl Swarm {
         self.uploads();
         self.consumers();
         self.slices();
+        self.feed();
+    }
+
+    /// Programs that feed sources.
+    fn feed(&mut self) {
+        let mut dice = Dice::new(self.options.seed, 20);
+        if dice.below(4) > 0 {
+            return;
+        }
+        let waits = self.options.policy == IncompletePolicy::Wait;
+        let setup = FeedOptions {
+            every: dice.pick(&[1, 1, 2, 3]),
+            programs: dice.pick(&[1, 1, 2]),
+            keeps: dice.below(2) == 0 || waits,
+            window_fragments: dice.pick(&[1, 4, 16, 64]),
+            window_events: dice.pick(&[1, 4, 16]),
+            way: dice.time_between(Nanos::ZERO, Nanos::from_micros(50)),
+            start: dice.pick(&[Nanos::from_micros(100), Nanos::from_millis(5), Nanos::from_millis(300)]),
+            retry: dice.time_between(Nanos::from_micros(50), Nanos::from_millis(5)),
+            repeats: dice.pick(&[0, 1, 5]),
+            declines: !self.is_calm && dice.below(12) == 0,
+        };
+        self.options.feed = Some(setup);
+        if self.is_calm {
+            return;
+        }
+        for _ in 0..dice.pick(&[0, 1, 3, 10]) {
+            let at = Timestamp(dice.below(self.busy_time().0));
+            let readout = u16::try_from(dice.below(self.options.system.readouts.into())).unwrap_or(0);
+            let place = u16::try_from(dice.below(setup.programs.into())).unwrap_or(0);
+            let longest = dice.pick(&[2, 20, 3_000]);
+            let lasts = dice.time_between(Nanos::ZERO, Nanos::from_millis(longest));
+            let is_lossy = dice.below(2) == 0;
+            let fault = match dice.below(5) {
+                0 | 1 => ProgramFault::Dies { back_after: lasts, is_lossy },
+                2 => ProgramFault::Stalls { lasts },
+                3 => ProgramFault::Leaves { is_lossy },
+                _ => ProgramFault::Overdraws,
+            };
+            self.options.faults.push(Fault { at, kind: FaultKind::Program { readout, place, fault } });
+        }
     }
 
     /// Active readout units, whose preprocessors may be slower than every timeout, fail and hang.

@@ -21,6 +21,7 @@ const CONSUMERS: &str =
     "how a consumer finds its door and greets is sheaf-tap's; who gets which event is drawn";
 const STORE: &str = "how an object is asked for is sheaf-s3's; when it is there is drawn";
 const TIMED: &str = "how packets become items with times is sheaf-source's; how items become slices is drawn";
+const STREAMS: &str = "how a front end's packets become fragments is sheaf-source's; a role sees fragments";
 const CLUSTERS: &str =
     "a filter by coincidences decides by what is in an event; the simulation judges by its id";
 const MEMORY: &str = "a source's pool of memory; to a role a source that has none pauses, which is drawn";
@@ -38,6 +39,8 @@ pub const EXCUSED: &[Excuse] = excused! {
         "trigger.first_event", "trigger.type", "node.name",
     ];
     TAGS => ["tags.prescale"];
+    LINKS => ["source.feed.guest_names", "source.feed.listen"];
+    STREAMS => ["source.stream.*"];
     SIZES => [
         "source.emulated.size", "source.emulated.rms_bytes", "source.emulated.minimum_bytes",
         "source.emulated.peak_share", "source.emulated.content", "source.emulated.checksum", "source.emulated.seed",

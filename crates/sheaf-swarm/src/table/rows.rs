@@ -171,6 +171,18 @@ pub const ROWS: &[Row] = rows! {
     "consumers, bytes copied" ["consumers.copy_bytes_per_second"] |o| {
         text(o.consumers.as_ref().map(|it| it.copy_rate))
     };
+    "fed sources" ["source.feed.directory"] |o| text(o.feed.map(|feed| feed.every));
+    "fed sources, programs" ["source.feed.max_clients"] |o| text(o.feed.map(|feed| feed.programs));
+    "fed sources, window" ["source.feed.window_fragments"] |o| {
+        text(o.feed.map(|feed| (feed.window_fragments, feed.window_events)))
+    };
+    "fed sources, kept" [] |o| text(o.feed.map(|feed| feed.keeps));
+    "fed sources, time to start" ["source.feed.wait"] |o| text(o.feed.map(|feed| feed.start));
+    "fed sources, time of a message" [] |o| text(o.feed.map(|feed| feed.way));
+    "fed sources, time to reconnect" [] |o| text(o.feed.map(|feed| feed.retry));
+    "fed sources, repeats" [] |o| text(o.feed.map(|feed| feed.repeats));
+    "fed sources, start declined" [] |o| text(o.feed.map(|feed| feed.declines));
+    "fed sources, faults of programs" [] |o| faults(o, |kind| matches!(kind, FaultKind::Program { .. }));
     "datagrams" ["transport.kind", "transport.mtu_bytes"] |o| text(o.recovery.map(|recovery| recovery.datagram));
     "rails" ["transport.rails"] |o| text(o.recovery.map(|recovery| recovery.rails));
     "loss" ["transport.inject_loss"] |o| ratio(o.network.loss);
