@@ -84,6 +84,14 @@ impl Checker<'_> {
                 "events that are announced by the data have one type, `trigger.type`; remove the tables",
             );
         }
+        if mode == TriggerMode::Network {
+            self.fail(
+                ErrorKind::Conflict,
+                &[TRIGGERS, "trigger.mode"],
+                "there are types of triggers, but `trigger.mode` is \"network\"".into(),
+                "the trigger supervisor gives each trigger its type; remove the tables",
+            );
+        }
         if self.config.shaping.policy == ShapingPolicy::Push {
             self.fail(
                 ErrorKind::Conflict,

@@ -144,14 +144,45 @@ impl Checker<'_> {
                 "write the id of the reference source, such as `source = 0`",
             );
         }
+        if mode == TriggerMode::Network {
+            self.trigger_network();
+        }
         let kind = self.config.source.kind;
         let ids_are_in_the_data = kind.has_own_ids();
-        if ids_are_in_the_data && !matches!(mode, TriggerMode::Source | TriggerMode::Seen) {
+        let has_supervisor = mode == TriggerMode::Network && kind == SourceKind::Feed;
+        if ids_are_in_the_data && !has_supervisor && !matches!(mode, TriggerMode::Source | TriggerMode::Seen)
+        {
             self.fail(
                 ErrorKind::Conflict,
                 &["trigger.mode", "source.kind"],
                 format!("`trigger.mode` is \"{mode}\", but the data has its own event ids"),
                 format!("with `source.kind = \"{kind}\"` the mode is \"seen\" or \"source\""),
+            );
+        }
+    }
+
+    fn trigger_network(&mut self) {
+        let trigger = &self.config.trigger;
+        if trigger.network.listen.is_none() {
+            self.fail(
+                ErrorKind::Missing,
+                &["trigger.mode", "trigger.network.listen"],
+                "`trigger.mode` is \"network\", but `trigger.network.listen` is not set".into(),
+                "write the address for the trigger supervisor, such as `listen = \"127.0.0.1:7300\"`",
+            );
+        }
+        let reserve = self.config.trigger.network.reserve();
+        let queue = u64::from(self.config.trigger.queue_events);
+        if reserve >= queue {
+            let found = format!(
+                "{reserve} triggers may be in flight when busy is sent, but `trigger.queue_events` is {queue}"
+            );
+            let keys = ["trigger.queue_events", "trigger.network.latency_us", "trigger.network.max_rate_hz"];
+            self.fail(
+                ErrorKind::Conflict,
+                &keys,
+                found,
+                "write a larger `queue_events`, or a lower `latency_us` or `max_rate_hz`",
             );
         }
     }

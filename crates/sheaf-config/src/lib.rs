@@ -77,7 +77,7 @@ pub use settings::{
     LabHead, LabPlacement, LibfabricProvider, Manager, Measure, MemoryPolicy, Node, ObjectCheck, ObjectStore,
     Output, OutputCompression, OutputFormat, OutputKind, Pacing, Preprocessing, Protocol, Readout, Replay,
     Run, Shaping, ShapingPolicy, SizeModel, Source, SourceKind, StepFilterKind, Stream, Sync, Tag, Timed,
-    Tls, Transport, TransportKind, Trigger, TriggerClass, TriggerMode,
+    Tls, Transport, TransportKind, Trigger, TriggerClass, TriggerMode, TriggerNetwork,
 };
 
 use document::Document;
@@ -346,6 +346,9 @@ impl Config {
             self.trigger.mode = TriggerMode::Seen;
         }
         if kind.has_own_ids() && !origins.is_in_file("run.duration_s") {
+            self.run.duration = None;
+        }
+        if self.trigger.mode == TriggerMode::Network && !origins.is_in_file("run.duration_s") {
             self.run.duration = None;
         }
         if kind.shares_socket() && readouts == 0 && !origins.is_in_file("readout.count") {

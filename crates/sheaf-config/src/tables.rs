@@ -33,6 +33,7 @@ macro_rules! tables {
 tables! {
     "run" => run;
     "trigger" => trigger;
+    "trigger.network" => trigger.network;
     "source" => source;
     "source.emulated" => source.emulated;
     "source.replay" => source.replay;

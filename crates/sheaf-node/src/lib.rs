@@ -25,6 +25,7 @@
 //! | [`judging`] | the loop of every worker, and its account of time |
 //! | [`step`] | decisions on the first step of an event, with building in steps |
 //! | [`trigger`] | triggers at a rate |
+//! | [`trigger_door`] | triggers of a trigger supervisor, over TCP |
 //! | [`evolution`] | events ended at each builder unit in each interval |
 //! | [`report`] | result of a run: ledger, accounts of all nodes, latency |
 //!
@@ -62,7 +63,9 @@ pub mod sources;
 mod stall;
 pub mod step;
 mod storing;
+mod supervised;
 pub mod trigger;
+pub mod trigger_door;
 mod vigil;
 pub mod worker;
 

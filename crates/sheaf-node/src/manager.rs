@@ -3,7 +3,9 @@
 use crate::outbox::Outbox;
 use crate::report::{Gauges, RunReport};
 use crate::stall::StallFree;
+use crate::supervised::Supervised;
 use crate::trigger::{TriggerClock, TriggerRate};
+use crate::trigger_door::TriggerDoor;
 use crate::worker::{Agent, NodeError, Progress, list, word};
 use bytes::Bytes;
 use sheaf_protocol::manager::{EventManager, ManagerEvent};
@@ -37,6 +39,7 @@ pub struct ManagerNode {
     outbox: Outbox,
     course: Course,
     triggers: Option<TriggerClock>,
+    supervised: Option<Supervised>,
     started_at: Option<Timestamp>,
     /// When the operator asked for the end.
     stopped_at: Option<Timestamp>,
@@ -62,6 +65,7 @@ impl ManagerNode {
             outbox: Outbox::new(endpoint),
             course,
             triggers: None,
+            supervised: None,
             started_at: None,
             stopped_at: None,
             gauges,
@@ -70,6 +74,13 @@ impl ManagerNode {
             failed: None,
             time: StallFree::default(),
         }
+    }
+
+    /// Takes its triggers from a trigger supervisor.
+    #[must_use]
+    pub fn triggered_by(mut self, door: TriggerDoor) -> Self {
+        self.supervised = Some(Supervised::new(door));
+        self
     }
 
     fn take_events(&mut self, now: Timestamp) {
@@ -154,6 +165,10 @@ impl ManagerNode {
         if self.course.stop.swap(false, Ordering::Relaxed) {
             self.hear_stop(now);
         }
+        if self.supervised.is_some() {
+            self.steer_supervised(now);
+            return;
+        }
         if let Some(end) = self.end_of_triggers()
             && end <= now
             && self.role.is_running()
@@ -164,6 +179,30 @@ impl ManagerNode {
                 self.role.handle_stop(now);
             }
         }
+    }
+
+    /// Ends the run when the supervisor has no more triggers. At the end of its time the supervisor is told to stop, and its
+    /// last triggers are awaited.
+    fn steer_supervised(&mut self, now: Timestamp) {
+        let end = self.end_of_triggers().filter(|end| *end <= now);
+        let Some(supervised) = &mut self.supervised else { return };
+        if self.role.is_running() && supervised.has_ended(now, end) {
+            self.role.handle_end_of_triggers(now, now);
+            if self.stopped_at.is_some() {
+                self.role.handle_stop(now);
+            }
+        }
+    }
+
+    /// Takes the triggers of the supervisor, and tells it the state of the run. Returns whether there was anything.
+    fn serve_supervisor(&mut self, now: Timestamp) -> bool {
+        let has_started = self.started_at.is_some();
+        let Some(supervised) = &mut self.supervised else { return false };
+        let is_busy = supervised.exchange(now, has_started, &mut self.role, TRIGGERS_PER_ROUND);
+        for (cause, triggers) in supervised.take_vetoes() {
+            self.role.add_vetoes(cause, triggers);
+        }
+        is_busy
     }
 
     fn hear_stop(&mut self, now: Timestamp) {
@@ -220,6 +259,7 @@ impl Agent for ManagerNode {
         self.role.handle_stall(self.time.note_round(now));
         self.take_triggers(now);
         let mut busy = self.has_trigger_until(now);
+        busy |= self.serve_supervisor(now);
         while let Some(message) = self.outbox.poll() {
             busy = true;
             self.role.handle_input(now, message);
@@ -237,7 +277,8 @@ impl Agent for ManagerNode {
         self.outbox.flush();
         self.show(now);
         if self.role.is_finished() {
-            return Progress::Finished;
+            let waits = self.supervised.as_mut().and_then(|supervised| supervised.wait_at_end(now));
+            return waits.map_or(Progress::Finished, Progress::Idle);
         }
         if busy {
             return Progress::Busy;
@@ -246,7 +287,8 @@ impl Agent for ManagerNode {
         let trigger = self.triggers.as_ref().map_or(Timestamp::MAX, TriggerClock::next);
         let trigger = if self.role.is_running() { trigger } else { Timestamp::MAX };
         let end = self.end_of_triggers().filter(|end| *end > now).unwrap_or(Timestamp::MAX);
-        let next = deadline.min(trigger).min(end);
+        let link = self.supervised.as_ref().and_then(Supervised::poll_timeout).unwrap_or(Timestamp::MAX);
+        let next = deadline.min(trigger).min(end).min(link);
         self.time.rest_until(next);
         Progress::Idle(next)
     }
@@ -258,6 +300,9 @@ impl Agent for ManagerNode {
     fn finish(&mut self) -> Result<(), NodeError> {
         self.outbox.endpoint().close(LINGER);
         self.report.close(&self.role, self.outbox.stats());
+        if let Some(supervised) = self.supervised.take() {
+            self.report.close_link(supervised.report());
+        }
         if let Some(done) = self.done.take() {
             done(std::mem::take(&mut self.report));
         }

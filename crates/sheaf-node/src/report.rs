@@ -7,6 +7,7 @@ use hdrhistogram::Histogram;
 use sheaf_protocol::ledger::{Ledger, NodeBooks};
 use sheaf_protocol::manager::{Awaited, DeadTime, Ended, EventManager};
 use sheaf_protocol::output::Places;
+use sheaf_protocol::trigger_link::LinkReport;
 use sheaf_wire::{ByteCount, DropReason, Nanos, NodeId, Outcome, SessionId, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -68,6 +69,8 @@ pub struct RunReport {
     pub interrupted: bool,
     /// Messages that the event manager's link did not send or understand.
     pub outbox: OutboxStats,
+    /// Account of the link to the trigger supervisor, where one gives the triggers.
+    pub trigger_link: Option<LinkReport>,
 }
 
 /// Ended events of a run.
@@ -109,6 +112,7 @@ impl Default for RunReport {
             restarted_outputs: 0,
             interrupted: false,
             outbox: OutboxStats::default(),
+            trigger_link: None,
         }
     }
 }
@@ -174,6 +178,15 @@ impl RunReport {
         self.outbox = outbox;
     }
 
+    /// Adds the account of the link to the trigger supervisor. Triggers of supervisors that gave no account of their own are offered
+    /// as far as they were accepted.
+    pub(crate) fn close_link(&mut self, link: LinkReport) {
+        let busy = link.supervisor.busy.values();
+        let vetoed = busy.fold(0_u64, |sum, time| sum.saturating_add(time.vetoed));
+        self.offered = Some(link.triggers.accepted.saturating_add(vetoed));
+        self.trigger_link = Some(link);
+    }
+
     /// Triggers that there were, accepted or vetoed. Triggers that are free or announced are accepted, all of them.
     #[must_use]
     pub fn offered(&self) -> u64 {
@@ -215,6 +228,15 @@ impl RunReport {
                 "time: {live} live and {dead} dead are not the {} of the run",
                 self.dead_time.run()
             ));
+        }
+        if let Some(link) = &self.trigger_link {
+            wrong.extend(link.differences.iter().map(|difference| format!("trigger link: {difference}")));
+            if !link.is_balanced() {
+                let received = link.triggers.received;
+                wrong.push(format!(
+                    "trigger link: {received} triggers received are not the sum of their bins"
+                ));
+            }
         }
         if self.ledger.in_flight != 0 {
             wrong.push(format!("{} events are still in flight", self.ledger.in_flight));

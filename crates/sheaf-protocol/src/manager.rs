@@ -1,7 +1,7 @@
 //! The event manager: owns the trigger stream, assigns events to builders that have credit, books every event's end,
 //! and tells the readout units to release it.
 //!
-//! Triggers come from one of three places ([`Triggers`]). A trigger that is accepted is booked as received; from then
+//! Triggers come from one of four places ([`Triggers`]). A trigger that is accepted is booked as received; from then
 //! on the event is queued, assigned, or ended, and its end is one bin of the [`Ledger`]. A trigger that finds the queue
 //! full is vetoed: it is not an event. The time in which a trigger would be vetoed is dead time, by cause; live time and
 //! dead time together are the time of the run ([`DeadTime`]).
@@ -57,6 +57,7 @@ use readouts::Readouts;
 pub(crate) use shaping::DISPATCH_EVENTS;
 use shaping::{Dispatches, Steering, Turn};
 use sheaf_wire::message::{Announcement, Body, Command, Message, Request, Work};
+use sheaf_wire::trigger_link::{BusyCause, BusyReason};
 use sheaf_wire::{ByteCount, EventId, NodeId, Role, SessionId, Timestamp, TriggerType};
 use std::collections::BTreeMap;
 
@@ -73,6 +74,8 @@ pub struct EventManager<P> {
     dispatches: Dispatches,
     steering: Steering,
     dead_time: DeadTime,
+    /// Why the trigger supervisor holds triggers back, where one gives them.
+    held_back: Option<Shut>,
     desertion: Desertion,
     counters: NodeBooks,
     events: News,
@@ -97,6 +100,7 @@ impl<P: Clone> EventManager<P> {
             dispatches: Dispatches::new(config.shaping, config.readouts),
             steering: Steering::new(config.shaping, now),
             dead_time: DeadTime::default(),
+            held_back: None,
             desertion: Desertion::new(&config),
             counters: NodeBooks::default(),
             events: News::new(),
@@ -213,6 +217,58 @@ impl<P: Clone> EventManager<P> {
             self.dead_time.turn(at, Some(shut));
         }
         Ok(event)
+    }
+
+    /// Takes a trigger of a trigger supervisor ([`Triggers::External`]): the event `event` that happened at `time`, on the
+    /// supervisor's clock. The driver has raised busy before the queue was full; a trigger that comes all the same is taken.
+    ///
+    /// # Errors
+    /// The run takes no triggers, or has this event: the trigger is no event.
+    pub fn handle_external_trigger(
+        &mut self,
+        now: Timestamp,
+        event: EventId,
+        time: Timestamp,
+        kind: TriggerType,
+    ) -> Result<(), Veto> {
+        if !self.takes_triggers() || !self.flow.accept_given(now, event, time, kind) {
+            return Err(Veto::NotRunning);
+        }
+        if self.flow.is_full() {
+            self.dead_time.end(now);
+        }
+        Ok(())
+    }
+
+    /// Returns the number of triggers for which the queue has room.
+    #[must_use]
+    pub fn queue_room(&self) -> u64 {
+        self.flow.queue_room()
+    }
+
+    /// Returns the reason that a full queue would have now.
+    #[must_use]
+    pub fn busy_reason(&self) -> BusyReason {
+        let Shut { cause, culprit } = self.busy();
+        let cause = match cause {
+            DeadTimeCause::NoBuilder => BusyCause::NoBuilder,
+            DeadTimeCause::NoReadout => BusyCause::NoReadout,
+            DeadTimeCause::BuilderCredit => BusyCause::BuilderCredit,
+            DeadTimeCause::Output => BusyCause::Output,
+            DeadTimeCause::EventManager | DeadTimeCause::NoSupervisor => BusyCause::EventManager,
+        };
+        BusyReason { cause, culprit }
+    }
+
+    /// Takes note why the trigger supervisor holds triggers back from `at` on, or that it does not.
+    pub fn handle_busy(&mut self, at: Timestamp, reason: Option<(DeadTimeCause, Option<NodeId>)>) {
+        self.held_back = reason.map(|(cause, culprit)| Shut { cause, culprit });
+        self.dead_time.turn(at, self.held_back);
+    }
+
+    /// Counts triggers that the trigger supervisor has vetoed.
+    pub fn add_vetoes(&mut self, cause: DeadTimeCause, triggers: u64) {
+        self.dead_time.add_vetoes(cause, triggers);
     }
 
     /// Ends the triggers by themselves: none came after `at`, which may be past. The time of the run ends there, and the run
@@ -641,7 +697,8 @@ impl<P: Clone> EventManager<P> {
     /// The cause by which a trigger would be vetoed, if it would.
     ///
     /// Free triggers follow credit: to wait for it is their pace, and dead time only where something is missing or behind.
-    /// Announced ones are never refused; their sources are held back by the readout units.
+    /// Announced ones are never refused; their sources are held back by the readout units. External ones are held back by the
+    /// trigger supervisor.
     #[must_use]
     pub fn gate(&self) -> Option<DeadTimeCause> {
         self.shut().map(|shut| shut.cause)
@@ -655,6 +712,7 @@ impl<P: Clone> EventManager<P> {
                 let is_pace = matches!(cause, DeadTimeCause::BuilderCredit | DeadTimeCause::EventManager);
                 (!is_pace).then(|| self.blame(cause))
             }
+            Triggers::External => self.held_back,
             Triggers::Announced => None,
         }
     }
@@ -693,6 +751,7 @@ impl<P: Clone> EventManager<P> {
             DeadTimeCause::NoReadout => self.readouts.the_only_absent(),
             DeadTimeCause::Output => self.flow.builders().the_only(BuilderState::is_output_behind),
             DeadTimeCause::BuilderCredit => self.flow.builders().the_only(BuilderState::lives),
+            DeadTimeCause::NoSupervisor => None,
         };
         Shut { cause, culprit }
     }

@@ -28,7 +28,7 @@ mod busy_time;
 pub mod receiver;
 pub mod supervisor;
 
-pub use receiver::{LinkId, LinkReport, Receiver, ReceiverConfig, ReceiverEvent, reserve};
+pub use receiver::{LinkId, LinkReport, Receiver, ReceiverConfig, ReceiverEvent};
 pub use supervisor::{Held, Supervisor, SupervisorEvent};
 
 #[cfg(test)]

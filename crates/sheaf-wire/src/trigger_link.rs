@@ -170,6 +170,19 @@ impl std::fmt::Display for Refusal {
     }
 }
 
+/// Returns the number of triggers that may be in flight when busy is raised. `latency` is the maximum time of a message from
+/// one side to the other, `max_rate_hz` the maximum rate of triggers in a second.
+#[must_use]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "a number of triggers in flight is positive and far below 2^53"
+)]
+pub fn reserve(latency: Nanos, max_rate_hz: f64) -> u64 {
+    (2.0 * latency.0 as f64 * 1e-9 * max_rate_hz).ceil() as u64 + 1
+}
+
 /// A trigger of a supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trigger {

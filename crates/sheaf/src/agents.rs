@@ -93,7 +93,12 @@ impl AgentMaker {
                     over.store(true, Ordering::Relaxed);
                 };
                 let course = plan.course(self.stop.clone());
-                Ok(Box::new(ManagerNode::new(role, endpoint, course, self.gauges.clone(), done)))
+                let door = plan.trigger_door(&me, endpoint.waker(), self.clock)?;
+                let manager = ManagerNode::new(role, endpoint, course, self.gauges.clone(), done);
+                Ok(Box::new(match door {
+                    Some(door) => manager.triggered_by(door),
+                    None => manager,
+                }))
             }
             Role::Readout => {
                 let role = ReadoutUnit::new(me, plan.readout(node), now);

@@ -6,6 +6,7 @@ use crate::arguments::{
     UploadArguments,
 };
 use crate::bench::arguments::BenchArguments;
+use crate::emulate_trigger::EmulateTriggerArguments;
 use crate::lab::arguments::LabArguments;
 use crate::model::ModelArguments;
 use crate::sim::arguments::SimArguments;
@@ -82,6 +83,8 @@ pub(crate) enum Command {
     Next(NextArguments),
     /// Run one node of a system that spans several processes or hosts.
     Node(NodeArguments),
+    /// Give the triggers of a run with `trigger.mode = "network"`, as a trigger supervisor does.
+    EmulateTrigger(EmulateTriggerArguments),
     /// Join a builder unit of a run in progress and filter events for it.
     Processor(ProcessorArguments),
     /// Process fragments for a worker of a readout unit, which starts this command itself.

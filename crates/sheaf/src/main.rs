@@ -32,6 +32,7 @@
 //! | `print` | text and JSON on standard output |
 //! | `signals` | Ctrl-C and termination |
 //! | `next` | `sheaf next`, which asks a running process for its next run |
+//! | `emulate_trigger` | `sheaf emulate-trigger`, a trigger supervisor |
 //! | `doctor` | `sheaf doctor` |
 //! | `bench` | `sheaf bench`, the test programs |
 //! | `sim` | `sheaf sim`: scenarios, the documents' figures, calibration, prediction |
@@ -55,6 +56,7 @@ mod console;
 mod consumers;
 mod described;
 mod doctor;
+mod emulate_trigger;
 mod export;
 mod farms;
 mod fed;
@@ -132,6 +134,7 @@ fn main() -> ExitCode {
     let result = match cli.command() {
         Command::Run(arguments) => runs::command(&arguments, &console),
         Command::Next(arguments) => next::command(&arguments),
+        Command::EmulateTrigger(arguments) => emulate_trigger::command(&arguments),
         Command::Node(arguments) => node::command(&arguments, &console),
         Command::Processor(arguments) => processor::command(&arguments),
         Command::Preprocessor(arguments) => active::command(&arguments),

@@ -7,8 +7,10 @@ use sheaf_config::{
     Config, IncompletePolicy, NodeConfig, OutputKind, ShapingPolicy, SourceKind, TriggerMode,
 };
 use sheaf_key::RunKey;
+use sheaf_node::Clock;
 use sheaf_node::manager::Course;
 use sheaf_node::trigger::TriggerRate;
+use sheaf_node::trigger_door::TriggerDoor;
 use sheaf_protocol::Identity;
 use sheaf_protocol::builder::{BuilderConfig, ReadoutSources};
 use sheaf_protocol::channel::ChannelTimes;
@@ -17,11 +19,13 @@ use sheaf_protocol::liveness::Patience;
 use sheaf_protocol::manager::{ManagerConfig, Triggers};
 use sheaf_protocol::output::{OutputConfig, SenderConfig};
 use sheaf_protocol::readout::{Announce, ReadoutConfig, SourceConfig};
+use sheaf_protocol::trigger_link::ReceiverConfig;
 use sheaf_shaping::{BarrelConfig, Policy, ShaperConfig, SlotSchedule};
 use sheaf_source::{StreamSet, open_directory};
 use sheaf_wire::{ByteCount, Nanos, NodeId, Role, SessionId, SourceId, Timestamp};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::task::Waker;
 
 /// A run's configuration with everything that follows from it.
 pub(crate) struct Plan {
@@ -204,6 +208,34 @@ impl Plan {
         matches!(self.config.trigger.mode, TriggerMode::Source | TriggerMode::Seen)
     }
 
+    /// Returns whether triggers come from a trigger supervisor.
+    pub(crate) fn has_supervisor(&self) -> bool {
+        self.config.trigger.mode == TriggerMode::Network
+    }
+
+    /// Listens for the trigger supervisor, if there is one.
+    ///
+    /// # Errors
+    /// The address cannot be used.
+    pub(crate) fn trigger_door(
+        &self,
+        me: &Identity,
+        waker: Waker,
+        clock: Clock,
+    ) -> anyhow::Result<Option<TriggerDoor>> {
+        let Config { trigger, .. } = &self.config;
+        let Some(listen) = trigger.network.listen.as_ref().filter(|_| self.has_supervisor()) else {
+            return Ok(None);
+        };
+        let config = ReceiverConfig {
+            queue: trigger.queue_events.into(),
+            reserve: trigger.network.reserve(),
+            first: trigger.first_event,
+        };
+        let door = TriggerDoor::open(listen, config, me.run, waker, clock);
+        Ok(Some(door.with_context(|| format!("cannot listen for a trigger supervisor at {listen}"))?))
+    }
+
     pub(crate) fn manager(&self) -> ManagerConfig {
         let Config { manager, protocol, trigger, run, .. } = &self.config;
         ManagerConfig {
@@ -213,6 +245,7 @@ impl Plan {
             triggers: match trigger.mode {
                 TriggerMode::Free => Triggers::Free,
                 TriggerMode::Fixed | TriggerMode::Poisson => Triggers::Driven,
+                TriggerMode::Network => Triggers::External,
                 TriggerMode::Source | TriggerMode::Seen => Triggers::Announced,
             },
             first_event: trigger.first_event,
@@ -264,7 +297,7 @@ impl Plan {
             longest_merge: self.patience().silence,
             wait_for_required: incomplete.policy == IncompletePolicy::Wait,
             // Emulated sources run ahead of the triggers that they wait for.
-            orphan_timeout: readout.orphan_timeout.filter(|_| self.follows_data()),
+            orphan_timeout: readout.orphan_timeout.filter(|_| self.follows_data() || self.has_supervisor()),
             message_bytes: protocol.message,
             message_events: protocol.message_events as usize,
             request_events: protocol.request_events as usize,

@@ -1,9 +1,11 @@
 //! Summary of a run, as a table and as JSON.
 
 mod kept;
+mod trigger_link;
 mod workers;
 
 pub(crate) use kept::explain;
+pub(crate) use trigger_link::TriggerLinkSummary;
 pub(crate) use workers::WorkerSummary;
 
 use crate::plan::Plan;
@@ -67,6 +69,9 @@ pub(crate) struct Summary {
     pub(crate) ledger: LedgerSummary,
     /// Time for which triggers were not accepted and number of such intervals, by cause.
     pub(crate) dead_time: BTreeMap<String, DeadTimeSummary>,
+    /// The link to the trigger supervisor, where one gives the triggers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) trigger_link: Option<TriggerLinkSummary>,
     /// Counters of the nodes that are not in their ledgers; zero counters are left out.
     pub(crate) counters: BTreeMap<String, u64>,
     /// Nodes that did not appear, sessions that died.
@@ -361,6 +366,7 @@ impl Summary {
             ended_early: None,
             ledger: LedgerSummary::new(report, plan.count(Role::Readout)),
             dead_time: dead_time(report, plan),
+            trigger_link: report.trigger_link.as_ref().map(|link| TriggerLinkSummary::new(link, plan)),
             counters: counters(report),
             trouble: Trouble {
                 absent_nodes: report.absent.iter().map(|node| plan.name(*node)).collect(),

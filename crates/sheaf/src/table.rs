@@ -2,7 +2,9 @@
 
 use crate::console::{count, count_f64};
 use crate::summary::explain;
-use crate::summary::{FARM_ACCOUNTS_LOST, LedgerSummary, OUTPUT_ACCOUNTS_LOST, Summary, Trouble};
+use crate::summary::{
+    FARM_ACCOUNTS_LOST, LedgerSummary, OUTPUT_ACCOUNTS_LOST, Summary, TriggerLinkSummary, Trouble,
+};
 use sheaf_protocol::ledger::Counter;
 use sheaf_protocol::manager::DeadTimeCause;
 use sheaf_wire::DropReason;
@@ -52,6 +54,7 @@ impl Display for Summary {
         }
         ledger(f, &self.ledger)?;
         time(f, self)?;
+        self.trigger_link.as_ref().map_or(Ok(()), |link| trigger_link(f, link))?;
         farm(f, self)?;
         if let Some(lost) = self.counters.get(OUTPUT_ACCOUNTS_LOST) {
             let what = "output nodes were killed; the counts of their files and links are missing here";
@@ -87,6 +90,23 @@ fn time(f: &mut fmt::Formatter<'_>, summary: &Summary) -> fmt::Result {
             what.push_str(&format!("; {node} alone for {seconds:.3} s"));
         }
         line(f, "dead time", format!("{:.3}", seconds(*ns)), &what)?;
+    }
+    Ok(())
+}
+
+/// Writes what the trigger supervisor sent that is no event, or came too late.
+fn trigger_link(f: &mut fmt::Formatter<'_>, link: &TriggerLinkSummary) -> fmt::Result {
+    line(f, "trigger link", count(link.received), "triggers received")?;
+    let lines = [
+        (link.lost, "lost", "there was no room for them"),
+        (link.repeated, "repeated", "their ids were received before"),
+        (link.out_of_order, "out of order", "their ids are below one received before"),
+        (link.outside, "outside", "they came before the start or after the end of the run"),
+        (link.late, "late", "they waited outside the queue; raise trigger.network.latency_us or max_rate_hz"),
+        (link.skipped_ids, "skipped ids", "no trigger has them"),
+    ];
+    for (value, name, remark) in lines.into_iter().filter(|(value, ..)| *value > 0) {
+        line(f, &format!("  {name}"), count(value), remark)?;
     }
     Ok(())
 }

@@ -26,7 +26,7 @@ pub use node::Node;
 pub use object_store::{ObjectCheck, ObjectStore};
 pub use output::{Output, OutputCompression, OutputFormat, OutputKind, Stream, Sync, Tag};
 pub use preprocessing::Preprocessing;
-pub use run::{Access, Filter, FilterKind, Run, Trigger, TriggerMode};
+pub use run::{Access, Filter, FilterKind, Run, Trigger, TriggerMode, TriggerNetwork};
 pub use shaping::{Shaping, ShapingPolicy};
 pub use source::{
     CardClock, Content, Emulated, Feed, FrontEnd, Pacing, Replay, SizeModel, Source, SourceKind, Timed,

@@ -84,6 +84,8 @@ choice! {
         Source = "source",
         /// one trigger for every event id that any source delivers
         Seen = "seen",
+        /// from a trigger supervisor, see `[trigger.network]`
+        Network = "network",
     }
 }
 
@@ -102,10 +104,39 @@ section! {
         queue_events: u32 = 4_096, "queue_events", whole(1, 1 << 24);
         /// Seed of the mode `poisson`: the same seed gives the same trigger times.
         seed: u64 = 1, "seed", whole(0, MAX_INTEGER);
-        /// Id of the first event, if the event manager numbers events (all modes but `source` and `seen`).
+        /// Id of the first event, if the event manager numbers events (all modes but `source` and `seen`). With `network`: id
+        /// of the first trigger.
         first_event: EventId = EventId(0), "first_event", whole(0, MAX_INTEGER);
         /// The trigger type that events carry, in the experiment's own numbering.
         trigger_type: TriggerType = TriggerType(0), "type", whole(0, u64::from(u16::MAX));
+    }
+    nested {
+        /// A trigger supervisor.
+        network: TriggerNetwork;
+    }
+}
+
+section! {
+    /// A trigger supervisor: a device or program of the experiment that gives the triggers of a run over TCP, and holds
+    /// them back while the event manager is busy.
+    TriggerNetwork "trigger.network" {
+        /// TCP address at which the event manager accepts one trigger supervisor, as `host:port`; required for the mode
+        /// `network`. Anyone who can reach it can give triggers: use an address of a private network.
+        listen: Option<String> = None, "listen", maybe(address());
+        /// Maximum time of a message from the supervisor to the event manager, and back. Room for the triggers of twice this
+        /// time at `max_rate_hz` is kept free in `trigger.queue_events`: busy is sent when only this room is left.
+        latency: Nanos = Nanos::from_millis(1), "latency_us", microseconds(Nanos::ZERO, HOUR);
+        /// Maximum rate of the supervisor's triggers, in triggers per second: the inverse of the shortest distance between two
+        /// of them.
+        max_rate_hz: f64 = 100_000.0, "max_rate_hz", real(0.001, 1e9);
+    }
+}
+
+impl TriggerNetwork {
+    /// Number of triggers that may be in flight when busy is sent.
+    #[must_use]
+    pub fn reserve(&self) -> u64 {
+        sheaf_wire::trigger_link::reserve(self.latency, self.max_rate_hz)
     }
 }
 

@@ -255,7 +255,7 @@ error: `trigger.mode` is \"fre\"
    |
  6 | mode = \"fre\"
    |        ^^^^^
-   = help: it must be \"free\", \"fixed\", \"poisson\", \"source\" or \"seen\"
+   = help: it must be \"free\", \"fixed\", \"poisson\", \"source\", \"seen\" or \"network\"
 
 error: `trigger.rate_hz` is inf
   --> run.toml:7:11

@@ -11,6 +11,9 @@ pub enum Triggers {
     Free,
     /// From the driver, through [`EventManager::handle_trigger`](super::EventManager::handle_trigger).
     Driven,
+    /// From a trigger supervisor, with their ids, through
+    /// [`EventManager::handle_external_trigger`](super::EventManager::handle_external_trigger). The driver raises busy.
+    External,
     /// From the readout units' announcements of new event ids.
     Announced,
 }

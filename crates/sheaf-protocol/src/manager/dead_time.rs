@@ -5,6 +5,7 @@
 //! is the fraction of dead time. Each change is booked at the time of what caused it, which for a trigger is the trigger's own and
 //! not that of the call that hands it over.
 
+use sheaf_wire::trigger_link::BusyCause;
 use sheaf_wire::{Nanos, NodeId, Timestamp};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,12 +23,20 @@ pub enum DeadTimeCause {
     Output,
     /// Builders have credit, and the event manager was not there to use it: its processor was taken away, or it is too slow.
     EventManager,
+    /// No trigger supervisor is connected.
+    NoSupervisor,
 }
 
 impl DeadTimeCause {
     /// Every cause.
-    pub const ALL: [Self; 5] =
-        [Self::NoBuilder, Self::NoReadout, Self::BuilderCredit, Self::Output, Self::EventManager];
+    pub const ALL: [Self; 6] = [
+        Self::NoBuilder,
+        Self::NoReadout,
+        Self::BuilderCredit,
+        Self::Output,
+        Self::EventManager,
+        Self::NoSupervisor,
+    ];
 
     /// The name in JSON and tables.
     #[must_use]
@@ -38,6 +47,7 @@ impl DeadTimeCause {
             Self::BuilderCredit => "builder_credit",
             Self::Output => "output",
             Self::EventManager => "event_manager",
+            Self::NoSupervisor => "no_supervisor",
         }
     }
 }
@@ -50,7 +60,20 @@ impl fmt::Display for DeadTimeCause {
             Self::BuilderCredit => "builders have no credit left",
             Self::Output => "the output of builders is behind",
             Self::EventManager => "the event manager was held up",
+            Self::NoSupervisor => "no trigger supervisor is connected",
         })
+    }
+}
+
+impl From<BusyCause> for DeadTimeCause {
+    fn from(cause: BusyCause) -> Self {
+        match cause {
+            BusyCause::NoBuilder => Self::NoBuilder,
+            BusyCause::NoReadout => Self::NoReadout,
+            BusyCause::BuilderCredit => Self::BuilderCredit,
+            BusyCause::Output => Self::Output,
+            BusyCause::EventManager => Self::EventManager,
+        }
     }
 }
 
@@ -155,6 +178,13 @@ impl DeadTime {
     pub(super) fn veto(&mut self, at: Timestamp, shut: Shut) {
         *self.vetoed.entry(shut.cause).or_default() += 1;
         self.turn(at, Some(shut));
+    }
+
+    /// Counts triggers that the trigger supervisor held back.
+    pub(super) fn add_vetoes(&mut self, cause: DeadTimeCause, triggers: u64) {
+        if triggers > 0 {
+            *self.vetoed.entry(cause).or_default() += triggers;
+        }
     }
 
     /// No trigger is taken from `at` on. The first word counts.

@@ -126,6 +126,27 @@ impl EventFlow {
         event
     }
 
+    /// Returns the number of events for which the queue has room.
+    pub(super) fn queue_room(&self) -> u64 {
+        self.config.queue_events.saturating_sub(self.backlog.len()) as u64
+    }
+
+    /// Accepts a trigger with an id of its own. Returns `false` if the event exists, or has ended.
+    pub(super) fn accept_given(
+        &mut self,
+        now: Timestamp,
+        event: EventId,
+        time: Timestamp,
+        kind: TriggerType,
+    ) -> bool {
+        if self.table.get(event).is_some() || self.ended.contains(event) {
+            return false;
+        }
+        self.accept(event, time, now, kind);
+        self.backlog.push(event);
+        true
+    }
+
     /// Accepts announced events that are new, up to the maximum number of the run.
     pub(super) fn accept_announced(&mut self, now: Timestamp, announcements: &[Announcement]) {
         for Announcement { event, time } in announcements {

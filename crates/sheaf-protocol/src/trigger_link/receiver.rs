@@ -34,19 +34,6 @@ pub struct ReceiverConfig {
     pub first: EventId,
 }
 
-/// Returns the number of triggers that may be in flight when busy is raised. `latency` is the maximum time of a message from
-/// one side to the other, `max_rate_hz` the maximum rate of triggers in a second.
-#[must_use]
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    clippy::cast_precision_loss,
-    reason = "a number of triggers in flight is positive and far below 2^53"
-)]
-pub fn reserve(latency: Nanos, max_rate_hz: f64) -> u64 {
-    (2.0 * latency.0 as f64 * 1e-9 * max_rate_hz).ceil() as u64 + 1
-}
-
 /// Event for the driver of a receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReceiverEvent {
@@ -128,6 +115,7 @@ struct Member {
     link: LinkId,
     name: String,
     is_welcomed: bool,
+    is_refused: bool,
     knows_phase: Phase,
     sequence: u64,
     busy: BusyAccount,
@@ -171,6 +159,12 @@ impl Receiver {
     #[must_use]
     pub fn room(&self) -> u64 {
         self.free.saturating_sub(self.waiting.len() as u64)
+    }
+
+    /// Returns whether this is the supervisor's connection.
+    #[must_use]
+    pub fn is_supervisor(&self, link: LinkId) -> bool {
+        self.supervisor.as_ref().is_some_and(|member| member.link == link)
     }
 
     /// Returns whether a supervisor is connected.
@@ -236,12 +230,15 @@ impl Receiver {
     }
 
     fn refuse_named(&mut self, link: LinkId, refusal: Refusal, name: String) {
-        let is_supervisor = self.supervisor.as_ref().is_some_and(|member| member.link == link);
-        if !self.strangers.remove(&link) && !is_supervisor {
-            return;
-        }
-        let name =
-            self.supervisor.as_ref().filter(|_| is_supervisor).map_or(name, |member| member.name.clone());
+        let name = match self.supervisor.as_mut().filter(|member| member.link == link) {
+            Some(member) if member.is_refused => return,
+            Some(member) => {
+                member.is_refused = true;
+                member.name.clone()
+            }
+            None if self.strangers.remove(&link) => name,
+            None => return,
+        };
         *self.report.refused.entry(refusal).or_default() += 1;
         self.refused.push_back((link, refusal));
         self.events.push_back(ReceiverEvent::Refused { link, name, refusal });
@@ -257,7 +254,11 @@ impl Receiver {
             }
             return;
         }
-        let Some(member) = self.supervisor.as_mut().filter(|member| member.link == link) else { return };
+        let Some(member) =
+            self.supervisor.as_mut().filter(|member| member.link == link && !member.is_refused)
+        else {
+            return;
+        };
         match message {
             FromSupervisor::Triggers(triggers) if member.sent.is_none() => {
                 triggers.into_iter().for_each(|trigger| self.receive(trigger));
@@ -290,6 +291,7 @@ impl Receiver {
             link,
             name,
             is_welcomed: false,
+            is_refused: false,
             knows_phase: self.phase,
             sequence: 0,
             busy: BusyAccount::default(),

@@ -29,6 +29,8 @@ pub enum SupervisorEvent {
     },
     /// The run has entered another phase.
     Phase(Phase),
+    /// Triggers are held back for this reason, or are taken again.
+    Busy(Option<BusyReason>),
     /// The event manager closes the connection.
     Refused {
         /// Reason.
@@ -87,6 +89,12 @@ impl Supervisor {
     #[must_use]
     pub fn is_running(&self) -> bool {
         self.phase == Some(Phase::Running) && !self.is_over
+    }
+
+    /// Returns the number of triggers that were sent.
+    #[must_use]
+    pub fn sent(&self) -> u64 {
+        self.sent
     }
 
     /// Returns the reason to hold triggers back.
@@ -158,7 +166,10 @@ impl Supervisor {
                 self.events.push_back(SupervisorEvent::Welcome { run, next });
                 self.enter(phase);
             }
-            FromManager::Busy(Busy { reason, .. }) => self.busy.turn(now, reason),
+            FromManager::Busy(Busy { reason, .. }) => {
+                self.busy.turn(now, reason);
+                self.events.push_back(SupervisorEvent::Busy(reason));
+            }
             FromManager::Progress { received, accepted } => self.progress = (received, accepted),
             FromManager::Phase(phase) => self.enter(phase),
             FromManager::Refused { refusal, text } => {

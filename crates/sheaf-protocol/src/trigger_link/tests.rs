@@ -3,7 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 use sheaf_wire::trigger_link::{
-    Busy, BusyCause, BusyReason, FromManager, FromSupervisor, Phase, Refusal, Totals, Trigger,
+    Busy, BusyCause, BusyReason, FromManager, FromSupervisor, Phase, Refusal, Totals, Trigger, reserve,
 };
 use sheaf_wire::{EventId, Nanos, NodeId, RunNumber, Timestamp, TriggerType};
 use std::collections::VecDeque;

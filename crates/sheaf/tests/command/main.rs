@@ -54,3 +54,4 @@ mod steps;
 mod strangers;
 mod streams;
 mod tls;
+mod triggers;

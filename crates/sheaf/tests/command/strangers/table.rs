@@ -41,6 +41,8 @@ pub(super) enum Door {
     Consumers,
     /// The socket for consumers in the run's directory.
     ConsumersSocket,
+    /// `trigger.network.listen`.
+    Triggers,
 }
 
 /// Evidence that a stranger shows.
@@ -74,7 +76,7 @@ const GUISES: [Guise; 6] = [
     Guise::Consumer,
 ];
 
-const DOORS: [Door; 10] = [
+const DOORS: [Door; 11] = [
     Door::Tcp,
     Door::TcpRails,
     Door::Shm,
@@ -85,6 +87,7 @@ const DOORS: [Door; 10] = [
     Door::FarmSocket,
     Door::Consumers,
     Door::ConsumersSocket,
+    Door::Triggers,
 ];
 
 const EVIDENCE: [Evidence; 4] =
@@ -112,6 +115,10 @@ fn cell(guise: Guise, door: Door, evidence: Evidence) -> Cell {
         Door::Consumers => at_the_consumers(guise, evidence),
         // The kernel identifies the user at the other end; the caller's own statements do not matter.
         Door::FarmSocket => Cell::Elsewhere("callers_that_are_not_let_in_are_counted_by_reason"),
+        // There is no evidence at this door: messages of any other protocol are refused.
+        Door::Triggers => Cell::Elsewhere(
+            "a_supervisor_that_dies_is_waited_for_strangers_are_refused_and_ctrl_c_ends_the_run",
+        ),
         Door::ConsumersSocket => Cell::Elsewhere("permissions_of_a_runs_files_follow_the_configuration"),
     }
 }

@@ -1,0 +1,137 @@
+//! A run whose triggers come from a trigger supervisor, as the event manager's node conducts it.
+
+use crate::trigger_door::{LinkState, TriggerDoor};
+use bytes::Bytes;
+use log::{info, warn};
+use sheaf_protocol::manager::{DeadTimeCause, EventManager};
+use sheaf_protocol::trigger_link::{LinkReport, ReceiverEvent};
+use sheaf_wire::times::Times;
+use sheaf_wire::trigger_link::Phase;
+use sheaf_wire::{Nanos, Timestamp};
+use std::collections::BTreeMap;
+
+/// Time for which a supervisor may take to stop, and then to give its account.
+const PATIENCE: Nanos = Nanos::from_secs(5);
+
+/// See the [module](self).
+pub(crate) struct Supervised {
+    door: TriggerDoor,
+    state: LinkState,
+    has_ended: bool,
+    /// When the supervisor was told to stop.
+    stopping_since: Option<Timestamp>,
+    /// When the event manager had finished.
+    finished_at: Option<Timestamp>,
+    is_announced: bool,
+    refused: u64,
+    vetoes: BTreeMap<DeadTimeCause, u64>,
+    now: Timestamp,
+}
+
+impl Supervised {
+    pub(crate) fn new(door: TriggerDoor) -> Self {
+        Self {
+            door,
+            state: LinkState::default(),
+            has_ended: false,
+            stopping_since: None,
+            finished_at: None,
+            is_announced: false,
+            refused: 0,
+            vetoes: BTreeMap::new(),
+            now: Timestamp::ZERO,
+        }
+    }
+
+    /// Takes triggers, at most `most`, and tells the supervisor the state of the run. Returns whether there was anything.
+    pub(crate) fn exchange(
+        &mut self,
+        now: Timestamp,
+        has_started: bool,
+        role: &mut EventManager<Bytes>,
+        most: usize,
+    ) -> bool {
+        self.now = now;
+        if !std::mem::replace(&mut self.is_announced, true) {
+            info!("waiting for a trigger supervisor at {}", self.door.address());
+        }
+        let phase = match (has_started, role.is_running(), self.stopping_since) {
+            (_, true, None) => Phase::Running,
+            (_, true, Some(_)) => Phase::Stopping,
+            (true, false, _) => Phase::Ended,
+            (false, false, _) if role.is_finished() => Phase::Ended,
+            (false, false, _) => Phase::Waiting,
+        };
+        self.state = self.door.exchange(now, phase, role, most);
+        let events = std::mem::take(&mut self.state.events);
+        let is_busy = self.state.taken > 0 || !events.is_empty();
+        events.into_iter().for_each(|event| self.handle_event(event, phase));
+        is_busy
+    }
+
+    fn handle_event(&mut self, event: ReceiverEvent, phase: Phase) {
+        match event {
+            ReceiverEvent::Joined { name } => info!("the trigger supervisor `{name}` is connected"),
+            ReceiverEvent::Gone { name, early: true } if phase == Phase::Running => {
+                warn!("the trigger supervisor `{name}` has gone; the run waits for one (Ctrl-C ends it)");
+            }
+            ReceiverEvent::Gone { name, early: true } => warn!("the trigger supervisor `{name}` has gone"),
+            ReceiverEvent::Gone { early: false, .. } => {}
+            ReceiverEvent::TriggersEnded => self.has_ended = true,
+            ReceiverEvent::Totals(totals) => {
+                for (reason, time) in totals.busy {
+                    let sum = self.vetoes.entry(reason.cause.into()).or_default();
+                    *sum = sum.saturating_add(time.vetoed);
+                }
+            }
+            ReceiverEvent::Refused { name, refusal, .. } => {
+                self.refused += 1;
+                if let Some(times) = Times::to_log(self.refused) {
+                    warn!("a connection `{name}` to the trigger address was refused: {refusal}{times}");
+                }
+            }
+        }
+    }
+
+    /// Returns whether all triggers of the run were taken. `end` is the end of the run's time, if it has passed.
+    pub(crate) fn has_ended(&mut self, now: Timestamp, end: Option<Timestamp>) -> bool {
+        if end.is_some() {
+            let since = *self.stopping_since.get_or_insert(now);
+            if !self.state.expects_triggers {
+                return true;
+            }
+            if now.since(since) >= PATIENCE {
+                warn!("the trigger supervisor has not stopped within {PATIENCE}");
+                return true;
+            }
+        }
+        self.has_ended
+    }
+
+    /// Returns until when the finished event manager waits for the supervisor's account.
+    pub(crate) fn wait_at_end(&mut self, now: Timestamp) -> Option<Timestamp> {
+        let since = *self.finished_at.get_or_insert(now);
+        if self.state.is_settled {
+            return None;
+        }
+        let waits = now.since(since) < PATIENCE;
+        if !waits {
+            warn!("the trigger supervisor has not given its account within {PATIENCE}");
+        }
+        waits.then_some(since + PATIENCE)
+    }
+
+    /// Returns the vetoes that the supervisor has reported since the last call.
+    pub(crate) fn take_vetoes(&mut self) -> BTreeMap<DeadTimeCause, u64> {
+        std::mem::take(&mut self.vetoes)
+    }
+
+    pub(crate) fn poll_timeout(&self) -> Option<Timestamp> {
+        let stop = self.stopping_since.map(|since| since + PATIENCE);
+        self.door.poll_timeout().into_iter().chain(stop).min()
+    }
+
+    pub(crate) fn report(&self) -> LinkReport {
+        self.door.report(self.now)
+    }
+}

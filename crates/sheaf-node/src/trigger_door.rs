@@ -1,0 +1,205 @@
+//! Triggers of a trigger supervisor, over TCP.
+//!
+//! A thread of its own waits for connections and messages and answers at once, so that busy reaches the supervisor even
+//! while the event manager's thread is held up. The event manager's thread takes the triggers and states the room in its queue.
+//! Both hold the lock only to move what is there; neither waits for the network.
+
+mod links;
+
+use crate::Clock;
+use bytes::Bytes;
+use links::{Inbox, Links};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use sheaf_protocol::manager::{DeadTimeCause, EventManager};
+use sheaf_protocol::trigger_link::{LinkId, LinkReport, Receiver, ReceiverConfig, ReceiverEvent};
+use sheaf_wire::trigger_link::{BusyCause, BusyReason, Phase};
+use sheaf_wire::{NodeId, RunNumber, Timestamp};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+use std::thread::JoinHandle;
+
+/// The longest wait of the thread, which bounds the delay of its end.
+const LONGEST_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+
+/// Its longest wait while triggers wait for room, or a message waits for the other side.
+const SHORT_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000 };
+
+/// The state of the link after a round of the event manager.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LinkState {
+    /// Number of triggers taken.
+    pub(crate) taken: usize,
+    /// Events of the receiver.
+    pub(crate) events: Vec<ReceiverEvent>,
+    /// Whether the supervisor may send more triggers.
+    pub(crate) expects_triggers: bool,
+    /// Whether nothing more is awaited of the supervisor.
+    pub(crate) is_settled: bool,
+}
+
+/// Door for a trigger supervisor.
+#[derive(Debug)]
+pub struct TriggerDoor {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+    address: SocketAddr,
+}
+
+#[derive(Debug)]
+struct Shared {
+    links: Mutex<Links>,
+    stop: AtomicBool,
+    waker: Waker,
+    clock: Clock,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Links> {
+        self.links.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl TriggerDoor {
+    /// Listens at `address`. `waker` wakes the thread of the event manager.
+    ///
+    /// # Errors
+    /// The address cannot be used.
+    pub fn open(
+        address: &str,
+        config: ReceiverConfig,
+        run: RunNumber,
+        waker: Waker,
+        clock: Clock,
+    ) -> io::Result<Self> {
+        let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let idle = BusyReason { cause: BusyCause::EventManager, culprit: Some(NodeId::MANAGER) };
+        let links = Mutex::new(Links::new(Receiver::new(config, run, idle)));
+        let shared = Arc::new(Shared { links, stop: AtomicBool::new(false), waker, clock });
+        let server = Server { listener, shared: shared.clone(), inboxes: BTreeMap::new(), next: 0 };
+        let thread = std::thread::Builder::new().name("triggers".into()).spawn(move || server.run())?;
+        Ok(Self { shared, thread: Some(thread), address })
+    }
+
+    /// Returns the address at which it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Gives the triggers that have arrived to the event manager, and states its phase and room.
+    pub(crate) fn exchange(
+        &self,
+        now: Timestamp,
+        phase: Phase,
+        role: &mut EventManager<Bytes>,
+        most: usize,
+    ) -> LinkState {
+        let mut links = self.shared.lock();
+        let mut state = LinkState::default();
+        while state.taken < most
+            && let Some(trigger) = links.receiver.poll_trigger()
+        {
+            let time = if trigger.time == Timestamp::ZERO { now } else { trigger.time };
+            let taken = role.handle_external_trigger(now, trigger.id, time, trigger.kind);
+            links.receiver.handle_taken(taken.is_ok());
+            state.taken += 1;
+        }
+        links.receiver.handle_phase(phase);
+        links.receiver.handle_room(role.queue_room(), role.busy_reason());
+        links.transmit(now);
+        let busy = links.receiver.busy().map(|reason| (reason.cause.into(), reason.culprit));
+        let absent = (!links.receiver.has_supervisor()).then_some((DeadTimeCause::NoSupervisor, None));
+        role.handle_busy(now, absent.or(busy));
+        state.events.extend(std::iter::from_fn(|| links.receiver.poll_event()));
+        state.expects_triggers = links.receiver.expects_triggers();
+        state.is_settled = links.receiver.is_settled() && links.is_flushed();
+        state
+    }
+
+    /// Returns when the event manager must look again at the latest.
+    pub(crate) fn poll_timeout(&self) -> Option<Timestamp> {
+        self.shared.lock().receiver.poll_timeout()
+    }
+
+    /// Returns the account of the run.
+    pub(crate) fn report(&self, now: Timestamp) -> LinkReport {
+        self.shared.lock().receiver.report(now)
+    }
+}
+
+impl Drop for TriggerDoor {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The thread that waits for the network.
+struct Server {
+    listener: TcpListener,
+    shared: Arc<Shared>,
+    inboxes: BTreeMap<LinkId, Inbox>,
+    next: u64,
+}
+
+impl Server {
+    fn run(mut self) {
+        while !self.shared.stop.load(Ordering::Relaxed) {
+            let ready = self.wait();
+            self.accept();
+            let mut has_news = false;
+            for link in ready {
+                if let Some(inbox) = self.inboxes.get_mut(&link) {
+                    inbox.fill();
+                }
+            }
+            let now = self.shared.clock.now();
+            let mut links = self.shared.lock();
+            self.inboxes.retain(|link, inbox| {
+                let before = inbox.handled();
+                let stays = inbox.hand_over(now, *link, &mut links);
+                has_news |= inbox.handled() != before || !stays;
+                stays
+            });
+            links.transmit(now);
+            drop(links);
+            if has_news {
+                self.shared.waker.wake_by_ref();
+            }
+        }
+    }
+
+    /// Waits until something may be done, and returns the connections that have something to read.
+    fn wait(&self) -> Vec<LinkId> {
+        let reading: Vec<(&LinkId, &Inbox)> =
+            self.inboxes.iter().filter(|(_, inbox)| inbox.reads()).collect();
+        let mut fds = vec![PollFd::new(&self.listener, PollFlags::IN)];
+        fds.extend(reading.iter().map(|(_, inbox)| PollFd::new(inbox.stream(), PollFlags::IN)));
+        let is_blocked = reading.len() < self.inboxes.len() || !self.shared.lock().is_flushed();
+        let limit = if is_blocked { SHORT_WAIT } else { LONGEST_WAIT };
+        // An interruption is as good as a wake-up.
+        let _ = poll(&mut fds, Some(&limit));
+        let ready = fds[1..].iter().zip(&reading).filter(|(fd, _)| !fd.revents().is_empty());
+        ready.map(|(_, (link, _))| **link).collect()
+    }
+
+    fn accept(&mut self) {
+        // Any error is that of one connection, or passes.
+        while let Ok((stream, _)) = self.listener.accept() {
+            let link = LinkId(self.next);
+            self.next += 1;
+            let _ = stream.set_nodelay(true);
+            let Ok(reader) = stream.set_nonblocking(true).and_then(|()| stream.try_clone()) else { continue };
+            self.inboxes.insert(link, Inbox::new(reader));
+            self.shared.lock().add(link, stream);
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! `trigger.mode = "network"`: a trigger supervisor gives the triggers of a run, and is held back while it is busy.
+
+use crate::child::{Place, Running};
+use crate::filters::compile;
+use crate::output::{assert_books_match_files, field, number};
+use serde_json::Value;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+
+/// A run with a trigger supervisor, and the port at which it listens.
+fn start(place: &Place, more: &str, flags: &str) -> (Running, u16) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+    let port = listener.local_addr().expect("bound").port();
+    drop(listener);
+    let config = format!(
+        "[trigger]\nmode = \"network\"\nqueue_events = 1000\n[trigger.network]\nlisten = \"127.0.0.1:{port}\"\n\
+         latency_us = 20000\nmax_rate_hz = 10000\n[readout]\ncount = 2\n\
+         [source.emulated]\nmean_bytes = 100\nrms_bytes = 0\n{more}"
+    );
+    place.file("run.toml", &config);
+    let mut run = place.start(&format!("run run.toml --json {flags}"));
+    run.wait_until_said("waiting for a trigger supervisor");
+    (run, port)
+}
+
+fn supervise(place: &Place, port: u16, flags: &str) -> Running {
+    place.start(&format!("emulate-trigger 127.0.0.1:{port} --json {flags}"))
+}
+
+/// Both sides have counted the same, and nothing was lost.
+fn assert_agree(summary: &Value, account: &Value) {
+    let link = |key: &str| number(summary, &format!("trigger_link.{key}"));
+    assert_eq!(field(account, "agrees"), true, "{account}");
+    assert_eq!(field(summary, "ledger.balanced"), true, "{summary}");
+    assert_eq!(number(account, "sent"), link("received"));
+    assert_eq!(link("received"), link("accepted") + link("outside"));
+    assert_eq!(link("accepted"), number(summary, "ledger.triggers"));
+    assert_eq!(link("lost") + link("repeated") + link("out_of_order"), 0);
+    assert_eq!(link("supervisor.offered"), number(account, "offered"));
+    let busy = |value: &Value, list: &str, keys: [&str; 3]| -> Vec<[Value; 3]> {
+        let lines = field(value, list).as_array().expect("a list").clone();
+        lines.iter().map(|line| keys.map(|key| line[key].clone())).collect()
+    };
+    let ours = busy(summary, "trigger_link.busy", ["cause", "intervals", "vetoed"]);
+    assert_eq!(ours, busy(account, "busy", ["cause", "intervals", "vetoed"]));
+    let heard = busy(summary, "trigger_link.busy", ["cause", "supervisor_intervals", "supervisor_busy_ns"]);
+    assert_eq!(heard, busy(account, "busy", ["cause", "intervals", "busy_ns"]));
+}
+
+#[test]
+fn a_builder_that_stalls_holds_the_supervisor_back_and_no_trigger_is_lost() {
+    for flags in ["", "--processes"] {
+        let place = Place::new();
+        compile("crates/sheaf/tests/command/waiting_filter.c", &place.join("libwaiting.so"));
+        let go = place.join("go");
+        let stalls = format!(
+            "[builder]\ncount = 1\nslots = 32\n\
+             [filter]\nkind = \"library\"\npath = \"libwaiting.so\"\nparameters = \"{}\"\n",
+            go.display()
+        );
+        let (run, port) = start(&place, &stalls, flags);
+        let mut trigger = supervise(&place, port, "--rate 5000 --poisson --triggers 5000");
+        trigger.wait_until_said("busy: builder_credit");
+        std::fs::write(&go, "").expect("written");
+        let account = trigger.end().exits(0).json();
+        let summary = run.end().exits(0).json();
+        assert_agree(&summary, &account);
+        assert_books_match_files(&place, &summary);
+        assert_eq!(number(&summary, "ledger.stored"), 5_000, "{flags}");
+        assert!(number(&account, "busy_vetoed") > 0, "triggers happened in the meantime");
+        let vetoed = field(&summary, "ledger.vetoed").as_object().expect("by cause").values();
+        assert_eq!(vetoed.filter_map(Value::as_u64).sum::<u64>(), number(&account, "busy_vetoed"));
+        assert!(number(&summary, "ledger.time.dead_ns.builder_credit") > 0);
+    }
+}
+
+#[test]
+fn a_run_with_an_end_stops_its_supervisor() {
+    for more in ["[run]\nduration_s = 0.5\n", "[run]\nevents = 700\n"] {
+        let place = Place::new();
+        let (run, port) = start(&place, more, "");
+        let account =
+            supervise(&place, port, "--rate 3000 --dead-us 100 --bucket 8,4000").end().exits(0).json();
+        let summary = run.end().exits(0).json();
+        assert_agree(&summary, &account);
+        if more.contains("events") {
+            assert_eq!(number(&summary, "ledger.stored"), 700);
+        }
+    }
+}
+
+#[test]
+fn ids_that_a_supervisor_leaves_out_are_counted_and_its_events_are_whole() {
+    let place = Place::new();
+    let (run, port) = start(&place, "", "");
+    let account =
+        supervise(&place, port, "--rate 5000 --triggers 1000 --skip-every 100").end().exits(0).json();
+    let summary = run.end().json();
+    assert_agree(&summary, &account);
+    assert_eq!(number(&summary, "ledger.stored"), 1_000);
+    assert_eq!(number(&summary, "events_incomplete"), 0);
+    assert_eq!(number(&summary, "trigger_link.skipped_ids"), 9, "the last one is followed by nothing");
+}
+
+#[test]
+fn a_supervisor_that_dies_is_waited_for_strangers_are_refused_and_ctrl_c_ends_the_run() {
+    let place = Place::new();
+    let (mut run, port) = start(&place, "", "");
+    let mut first = supervise(&place, port, "--rate 2000 --name TLU");
+    first.wait_until_said("the run takes triggers");
+    let second = supervise(&place, port, "--name other").end().exits(1);
+    assert!(second.stderr.contains("another trigger supervisor is connected: TLU"), "{}", second.stderr);
+    let mut stranger = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+    stranger.write_all(b"GET / HTTP/1.1\r\nHost: sheaf\r\n\r\n").expect("sent");
+    let mut answer = Vec::new();
+    stranger.read_to_end(&mut answer).expect("an answer and the end");
+    assert!(String::from_utf8_lossy(&answer).contains("invalid message"), "{answer:?}");
+    first.signal("KILL");
+    first.end();
+    run.wait_until_said("the trigger supervisor `TLU` has gone; the run waits for one");
+    let account = supervise(&place, port, "--rate 2000 --name TLU");
+    run.wait_until_said("is connected");
+    let mut account = account;
+    account.wait_until_said("the run takes triggers");
+    run.signal("INT");
+    let account = account.end().exits(0).json();
+    let summary = run.end().json();
+    assert_eq!(field(&account, "agrees"), true);
+    assert_eq!(field(&summary, "ledger.balanced"), true, "{summary}");
+    assert_eq!(number(&summary, "trigger_link.connections"), 2);
+    assert_eq!(number(&summary, "trigger_link.refused.supervisor_taken"), 1);
+    assert_eq!(number(&summary, "trigger_link.refused.invalid_message"), 1);
+    assert_eq!(number(&summary, "ledger.stored"), number(&summary, "trigger_link.accepted"));
+    assert!(number(&summary, "ledger.time.dead_ns.no_supervisor") > 0);
+}
+
+#[test]
+fn a_run_without_a_supervisor_ends_with_ctrl_c() {
+    let place = Place::new();
+    let (run, _) = start(&place, "", "");
+    run.signal("INT");
+    let summary = run.end().json();
+    assert_eq!(number(&summary, "ledger.triggers"), 0);
+}
+
+#[test]
+fn a_configuration_without_address_or_room_is_refused() {
+    let place = Place::new();
+    place.file("a.toml", "[trigger]\nmode = \"network\"\n");
+    let refused = place.sheaf("run a.toml").exits(1);
+    assert!(refused.stderr.contains("`trigger.network.listen` is not set"), "{}", refused.stderr);
+    place.file(
+        "b.toml",
+        "[trigger]\nmode = \"network\"\nqueue_events = 100\n[trigger.network]\nlisten = \"127.0.0.1:7300\"\n",
+    );
+    let refused = place.sheaf("run b.toml").exits(1);
+    assert!(refused.stderr.contains("201 triggers may be in flight"), "{}", refused.stderr);
+}
