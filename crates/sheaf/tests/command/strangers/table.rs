@@ -12,6 +12,8 @@ pub(super) enum Guise {
     Node(Role),
     Processor,
     Consumer,
+    /// A program that feeds sources.
+    Client,
 }
 
 impl Guise {
@@ -19,7 +21,7 @@ impl Guise {
     pub(super) fn caller(self) -> Option<Role> {
         match self {
             Self::Node(role) => Some(role).filter(|role| *role != Role::Manager),
-            Self::Processor | Self::Consumer => None,
+            Self::Processor | Self::Consumer | Self::Client => None,
         }
     }
 }
@@ -43,6 +45,10 @@ pub(super) enum Door {
     ConsumersSocket,
     /// `trigger.network.listen`.
     Triggers,
+    /// `source.feed.listen`.
+    Feed,
+    /// The socket for programs that feed a readout unit.
+    FeedSocket,
 }
 
 /// Evidence that a stranger shows.
@@ -67,16 +73,17 @@ enum Cell {
     Impossible(&'static str),
 }
 
-const GUISES: [Guise; 6] = [
+const GUISES: [Guise; 7] = [
     Guise::Node(Role::Manager),
     Guise::Node(Role::Readout),
     Guise::Node(Role::Builder),
     Guise::Node(Role::Output),
     Guise::Processor,
     Guise::Consumer,
+    Guise::Client,
 ];
 
-const DOORS: [Door; 11] = [
+const DOORS: [Door; 13] = [
     Door::Tcp,
     Door::TcpRails,
     Door::Shm,
@@ -88,6 +95,8 @@ const DOORS: [Door; 11] = [
     Door::Consumers,
     Door::ConsumersSocket,
     Door::Triggers,
+    Door::Feed,
+    Door::FeedSocket,
 ];
 
 const EVIDENCE: [Evidence; 4] =
@@ -108,6 +117,15 @@ fn doors_of(kind: TransportKind) -> &'static [Door] {
 
 fn cell(guise: Guise, door: Door, evidence: Evidence) -> Cell {
     match door {
+        Door::Feed => at_a_fed_readout(guise, evidence),
+        // The kernel identifies the user, as at the other sockets; then each message is checked.
+        Door::FeedSocket if guise == Guise::Client => {
+            Cell::Elsewhere("each_kind_of_lie_ends_its_own_connection_by_name")
+        }
+        Door::FeedSocket => Cell::Elsewhere("callers_that_are_not_let_in_are_counted_by_reason"),
+        _ if guise == Guise::Client => {
+            Cell::Impossible("it greets as a processor does: see Guise::Processor")
+        }
         Door::Tcp | Door::TcpRails | Door::Libfabric => at_a_node_over_tcp(guise, door, evidence),
         Door::Udp | Door::Ethernet => at_a_node_over_datagrams(guise, evidence),
         Door::Shm => at_a_node_in_shared_memory(guise, evidence),
@@ -128,7 +146,7 @@ fn at_a_node_over_tcp(guise: Guise, door: Door, evidence: Evidence) -> Cell {
         (Guise::Processor | Guise::Consumer, Evidence::NoKey | Evidence::WrongKey) if door == Door::Tcp => {
             Cell::Tried
         }
-        (Guise::Processor | Guise::Consumer, _) => {
+        (Guise::Processor | Guise::Consumer | Guise::Client, _) => {
             Cell::Impossible("it is refused for its framing, before any evidence: see Door::Tcp")
         }
         (_, Evidence::OthersCertificate) if door == Door::Libfabric => {
@@ -146,7 +164,9 @@ fn at_a_node_over_tcp(guise: Guise, door: Door, evidence: Evidence) -> Cell {
 
 fn at_a_node_over_datagrams(guise: Guise, evidence: Evidence) -> Cell {
     match (guise, evidence) {
-        (Guise::Processor | Guise::Consumer, _) => Cell::Impossible("it joins over streams only"),
+        (Guise::Processor | Guise::Consumer | Guise::Client, _) => {
+            Cell::Impossible("it joins over streams only")
+        }
         (_, Evidence::OthersCertificate) => Cell::Impossible("there is no TLS over datagrams"),
         (_, Evidence::Recording) => {
             Cell::Elsewhere("what_was_recorded_changes_nothing_in_this_life_or_a_later_one")
@@ -157,7 +177,7 @@ fn at_a_node_over_datagrams(guise: Guise, evidence: Evidence) -> Cell {
 
 fn at_a_node_in_shared_memory(guise: Guise, evidence: Evidence) -> Cell {
     match (guise, evidence) {
-        (Guise::Processor | Guise::Consumer, _) => {
+        (Guise::Processor | Guise::Consumer | Guise::Client, _) => {
             Cell::Impossible("it joins at a socket of its own, not at that of a node")
         }
         (_, Evidence::OthersCertificate) => Cell::Impossible("there is no TLS within a host"),
@@ -171,7 +191,7 @@ fn at_the_farm(guise: Guise, evidence: Evidence) -> Cell {
     match (guise, evidence) {
         (Guise::Node(Role::Manager), _) => Cell::Impossible("an event manager calls nobody"),
         (Guise::Processor, _) | (_, Evidence::NoKey | Evidence::WrongKey) => Cell::Tried,
-        (Guise::Node(_) | Guise::Consumer, _) => Cell::Elsewhere(
+        (Guise::Node(_) | Guise::Consumer | Guise::Client, _) => Cell::Elsewhere(
             "strangers_nodes_and_other_versions_are_refused_and_half_open_connections_are_cut",
         ),
     }
@@ -185,6 +205,24 @@ fn at_the_consumers(guise: Guise, evidence: Evidence) -> Cell {
         (_, Evidence::Recording) => {
             Cell::Impossible("nobody but a consumer is ever let in there to be recorded")
         }
+    }
+}
+
+fn at_a_fed_readout(guise: Guise, evidence: Evidence) -> Cell {
+    match (guise, evidence) {
+        (Guise::Node(Role::Manager), _) => Cell::Impossible("an event manager calls nobody"),
+        (Guise::Client, Evidence::NoKey | Evidence::WrongKey) => {
+            Cell::Elsewhere("programs_of_other_hosts_need_the_key_of_the_run")
+        }
+        (Guise::Client, Evidence::OthersCertificate) => {
+            Cell::Elsewhere("with_certificates_guests_prove_to_be_of_the_system")
+        }
+        (Guise::Client, Evidence::Recording) => {
+            Cell::Elsewhere("what_was_recorded_or_is_sent_back_proves_nothing")
+        }
+        (Guise::Node(_) | Guise::Processor | Guise::Consumer, _) => Cell::Elsewhere(
+            "strangers_nodes_and_other_versions_are_refused_and_half_open_connections_are_cut",
+        ),
     }
 }
 
@@ -202,7 +240,7 @@ pub(super) fn counter(guise: Guise, door: Door, evidence: Evidence) -> Option<&'
         (Door::Farm, _) => Some("farm_callers_refused"),
         (Door::Consumers, _) => Some("consumers_wrong_key"),
         (Door::Tcp | Door::TcpRails | Door::Libfabric, Guise::Node(Role::Manager)) | (Door::Shm, _) => None,
-        (_, Guise::Processor | Guise::Consumer) => Some("refused_links"),
+        (_, Guise::Processor | Guise::Consumer | Guise::Client) => Some("refused_links"),
         _ => Some("unproven_links"),
     }
 }
