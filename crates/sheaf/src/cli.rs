@@ -6,6 +6,7 @@ use crate::arguments::{
     UploadArguments,
 };
 use crate::bench::arguments::BenchArguments;
+use crate::describe::SourceArguments;
 use crate::emulate_trigger::EmulateTriggerArguments;
 use crate::lab::arguments::LabArguments;
 use crate::model::ModelArguments;
@@ -107,6 +108,8 @@ pub(crate) enum Command {
     Export(ExportArguments),
     /// Finish uploading a run whose object store was unavailable when the run ended.
     Upload(UploadArguments),
+    /// Show what a description of packets finds in a capture.
+    Source(SourceArguments),
     /// Watch a run in progress: print or save a sample of its events without slowing the run.
     Tap(TapArguments),
     /// Check this host for settings that slow a run: the cost of each, and the command that changes it.

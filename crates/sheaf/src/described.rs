@@ -34,19 +34,24 @@ pub(crate) fn open(
     let at = stream.listen.as_deref().context("`source.stream.listen` is not set")?;
     let unresolved = || format!("cannot resolve {at}");
     let address = at.to_socket_addrs().with_context(unresolved)?.next().with_context(unresolved)?;
-    let limits = Limits {
-        waiting_packets: stream.waiting_packets as usize,
-        wait: stream.wait,
-        open_fragments: stream.open_fragments as usize,
-        max_fragment: usize::try_from(max_fragment.0).unwrap_or(usize::MAX),
-        tick_ps: stream.tick_ps,
-    };
+    let limits = limits(stream, usize::try_from(max_fragment.0).unwrap_or(usize::MAX));
     let receive_buffer_bytes =
         stream.receive_buffer.map(|bytes| usize::try_from(bytes.0).unwrap_or(usize::MAX));
     let block_bytes = usize::try_from(source.block.max(max_fragment).0).unwrap_or(usize::MAX);
     let size = PoolSize { block_bytes, blocks: blocks(source, max_fragment) };
     let listen = Listen { address, receive_buffer_bytes };
     Ok(memory.described(listen, (description(stream)?, limits), sources, size)?)
+}
+
+/// Returns the bounds of a decoder.
+pub(crate) fn limits(stream: &conf::Described, max_fragment: usize) -> Limits {
+    Limits {
+        waiting_packets: stream.waiting_packets as usize,
+        wait: stream.wait,
+        open_fragments: stream.open_fragments as usize,
+        max_fragment,
+        tick_ps: stream.tick_ps,
+    }
 }
 
 /// Returns the description of the packets of a configuration.

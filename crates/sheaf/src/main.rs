@@ -9,6 +9,7 @@
 //! | `blocks` | the memory of emulated sources |
 //! | `farms` | the filter farm of a configuration |
 //! | `fed`, `described`, `timed` | makes live sources from the configuration |
+//! | `describe` | `sheaf source describe` |
 //! | `code` | the run's own copies of the libraries and scripts that it loads |
 //! | `rehearsal` | loads these once before the run |
 //! | `filters` | the filter of a configuration |
@@ -54,6 +55,7 @@ mod cli;
 mod code;
 mod console;
 mod consumers;
+mod describe;
 mod described;
 mod doctor;
 mod emulate_trigger;
@@ -146,6 +148,7 @@ fn main() -> ExitCode {
         Command::Dump(arguments) => files::dump(&arguments),
         Command::Export(arguments) => export::command(&arguments),
         Command::Upload(arguments) => objects::command(&arguments),
+        Command::Source(arguments) => describe::command(&arguments),
         Command::Tap(arguments) => tap::command(&arguments),
         Command::Doctor(arguments) => doctor::command(&arguments),
         Command::Sim(arguments) => sim::command(&arguments, &console),
