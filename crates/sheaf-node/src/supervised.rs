@@ -10,8 +10,9 @@ use sheaf_wire::trigger_link::Phase;
 use sheaf_wire::{Nanos, Timestamp};
 use std::collections::BTreeMap;
 
-/// Time for which a supervisor may take to stop, and then to give its account.
-const PATIENCE: Nanos = Nanos::from_secs(5);
+/// Time that a supervisor whose connection is up may take to stop, and then to give its account: a busy machine makes it slow, and
+/// the end of its connection is reported at once.
+const PATIENCE: Nanos = Nanos::from_secs(120);
 
 /// See the [module](self).
 pub(crate) struct Supervised {

@@ -17,6 +17,7 @@ mod preprocessing;
 mod readouts;
 mod shelf;
 mod uploads;
+mod turns;
 
 use crate::check::{self, Failure, Report, Watch};
 use crate::disk::Disks;

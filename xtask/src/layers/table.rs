@@ -339,6 +339,21 @@ pub(super) const LAYERS: &[Layer] = &[
         reason: "the test programs for transports, storage and the machine; the command runs that of the event builder",
     },
     Layer {
+        package: "sheaf-capi",
+        floor: Floor::Edges,
+        may_know: &[
+            "sheaf-config",
+            "sheaf-feed",
+            "sheaf-filter",
+            "sheaf-node",
+            "sheaf-store",
+            "sheaf-tap",
+            "sheaf-wire",
+        ],
+        may_use: &["bytes"],
+        reason: "the interface for C programs, without the command",
+    },
+    Layer {
         package: "sheaf",
         floor: Floor::Faces,
         may_know: &[
@@ -381,21 +396,6 @@ pub(super) const LAYERS: &[Layer] = &[
             "signal-hook",
         ],
         reason: "the command may use everything except the simulated cluster",
-    },
-    Layer {
-        package: "sheaf-capi",
-        floor: Floor::Edges,
-        may_know: &[
-            "sheaf-config",
-            "sheaf-feed",
-            "sheaf-filter",
-            "sheaf-node",
-            "sheaf-store",
-            "sheaf-tap",
-            "sheaf-wire",
-        ],
-        may_use: &["bytes"],
-        reason: "the interface for C programs, without the command",
     },
     Layer {
         package: "energy-sum",

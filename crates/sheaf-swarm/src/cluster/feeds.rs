@@ -1,6 +1,7 @@
 //! Programs that feed sources: the real machines of both sides, over connections that are ordered and end at any moment.
 
 use super::post::{Happening, Post};
+use super::turns::{Made, ProgramTurn, Up};
 use super::{Cluster, RUN, index_u16};
 use crate::check::feeds::Accepted;
 use crate::log::{FeedTurn, FragmentFate, Line};
@@ -16,30 +17,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Time after which the event manager has learned that a program declines the start, where the network has no faults.
 const DECLINED: Nanos = Nanos::from_millis(20);
-
-/// A fragment, with its number among all that its source ever makes.
-type Made = (u64, Planned);
-
-/// A message on its way to a readout unit.
-#[derive(Debug)]
-pub(super) enum Up {
-    Control(FromClient),
-    Fragments(FragmentsHead, Vec<Made>),
-    /// The connection ends.
-    Left,
-}
-
-/// A step of a program or its connection.
-#[derive(Debug)]
-pub(super) enum ProgramTurn {
-    /// A message arrives at the readout unit.
-    Up(ClientId, Up),
-    /// A message arrives at the program.
-    Down(ClientId, FromReadout),
-    /// The program sees that the readout unit has gone.
-    Lost(ClientId),
-    Connect,
-}
 
 /// The side of a readout unit, in one session of it.
 #[derive(Debug)]

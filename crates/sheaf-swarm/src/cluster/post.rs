@@ -3,7 +3,7 @@
 mod links;
 mod news;
 
-use super::feeds::ProgramTurn;
+use super::turns::ProgramTurn;
 use super::{RUN, Sabotage};
 use crate::dice::Dice;
 use crate::log::{Line, Note, RunLog};
