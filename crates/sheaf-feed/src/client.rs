@@ -24,6 +24,9 @@ use std::time::{Duration, Instant};
 /// Longest sleep while a client waits for room in the ring: its reader wakes nobody.
 const RING_PAUSE: Nanos = Nanos::from_millis(1);
 
+/// Time that a readout unit that has accepted a connection has for its answer, at least: its machine may be busy.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// Pause between two attempts to connect.
 const CONNECT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -64,6 +67,9 @@ impl Default for ClientOptions {
 /// Reason why a client cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum FeedError {
+    /// The readout unit has accepted the connection and does not answer.
+    #[error("the readout unit does not answer; is its process stopped?")]
+    NoAnswer,
     /// The connection ended.
     #[error("the readout unit has closed the connection")]
     Closed,
@@ -462,7 +468,7 @@ impl SourceClient {
                     self.link = Some(link);
                     self.machine.handle_connection();
                     self.send_control();
-                    match self.await_welcome() {
+                    match self.await_welcome(until.max(Instant::now() + ANSWER_TIMEOUT)) {
                         // It may have ended between two runs.
                         Err(FeedError::Closed) if Instant::now() < until => {}
                         result => return result,
@@ -475,12 +481,18 @@ impl SourceClient {
         }
     }
 
-    fn await_welcome(&mut self) -> Result<(), FeedError> {
+    fn await_welcome(&mut self, until: Instant) -> Result<(), FeedError> {
         while !self.machine.is_welcomed() {
             self.take_messages()?;
             self.take_events();
             self.fail_if_refused()?;
-            if let Some(link) = self.link.as_mut().filter(|_| !self.machine.is_welcomed()) {
+            if self.machine.is_welcomed() {
+                break;
+            }
+            if Instant::now() >= until {
+                return Err(FeedError::NoAnswer);
+            }
+            if let Some(link) = &mut self.link {
                 link.wait(Nanos::from_millis(100));
             }
         }

@@ -560,6 +560,12 @@ impl<P: Clone> EventManager<P> {
                 if self.readouts.note_status(from.index, status) {
                     self.phase.prolong_draining(now);
                 }
+                if status.declines && self.phase.is_running() {
+                    // The readout unit had not heard of the start when a program declined it.
+                    self.events.push_back(ManagerEvent::StartDeclined { readout: from });
+                    self.dead_time.end(now);
+                    self.phase.give_up(now);
+                }
             }
             (Role::Builder, Body::Request(request)) => self.handle_request(now, from.index, &request),
             (_, Body::Report(counts)) => {

@@ -16,8 +16,8 @@ mod post;
 mod preprocessing;
 mod readouts;
 mod shelf;
-mod uploads;
 mod turns;
+mod uploads;
 
 use crate::check::{self, Failure, Report, Watch};
 use crate::disk::Disks;

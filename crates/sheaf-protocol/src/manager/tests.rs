@@ -567,6 +567,15 @@ fn a_run_does_not_start_before_the_status_of_each_readout_unit_is_known() {
     assert!(world.manager.is_running());
 }
 
+#[test]
+fn a_start_that_crosses_a_decline_is_taken_back() {
+    let mut world = World::new(Triggers::Free, |_| {});
+    let status = ReadoutStatus { sources: 2, declines: true, ..ReadoutStatus::default() };
+    world.say(NodeId::readout(1), Body::ReadoutStatus(status));
+    assert!(!world.manager.is_running());
+    assert!(world.events.contains(&ManagerEvent::StartDeclined { readout: NodeId::readout(1) }));
+}
+
 /// An event manager and everything it says.
 struct World {
     manager: EventManager<()>,

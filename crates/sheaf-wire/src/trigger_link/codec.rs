@@ -31,7 +31,7 @@ impl FromSupervisor {
             }
             Self::Triggers(triggers) => {
                 assert!((1..=MAX_TRIGGERS).contains(&triggers.len()), "a message holds some triggers");
-                let triggers: Vec<_> = triggers.iter().map(Trigger::to_bytes).collect();
+                let triggers: Vec<_> = triggers.iter().copied().map(Trigger::to_bytes).collect();
                 close(Kind::Triggers, &[triggers.as_bytes()])
             }
             Self::End { sent } => close(Kind::End, &[EndBytes { sent: U64::new(*sent) }.as_bytes()]),
@@ -201,7 +201,7 @@ impl ReceivedTriggers {
 }
 
 impl Trigger {
-    fn to_bytes(&self) -> TriggerBytes {
+    fn to_bytes(self) -> TriggerBytes {
         TriggerBytes {
             id: U64::new(self.id.0),
             time: U64::new(self.time.0),
