@@ -273,7 +273,7 @@ pub enum GuestError {
     /// No process accepts connections there.
     #[error(
         "cannot connect to {address}: {source}; check that the run is in progress and that this is its address for \
-         processors (filter.listen)"
+         programs that join (filter.listen, source.feed.listen)"
     )]
     NobodyThere {
         /// As it was given.
@@ -283,7 +283,7 @@ pub enum GuestError {
         source: std::io::Error,
     },
     /// A node of the system answers that expects other nodes there.
-    #[error("{0} is the port of a run's nodes, not the one for processors; use another port")]
+    #[error("{0} is the port of a run's nodes, not one for programs that join; use another port")]
     NoDoor(String),
     /// The caller is refused.
     #[error("{address} refuses: {reason}")]

@@ -27,7 +27,7 @@ impl fmt::Display for DoorRefusal {
             Self::AnotherUser => "its process belongs to another user of this host",
             Self::Silent => "it sent no greeting",
             Self::NotUnderstood => "its greeting is not one of this release of Sheaf",
-            Self::Full => "there are as many processors as the builder unit admits",
+            Self::Full => "as many programs are connected as the node admits",
         })
     }
 }

@@ -26,7 +26,7 @@ const MAX_TEXT_BYTES: usize = 16 << 20;
 pub enum VisitError {
     /// No process listens at the door.
     #[error(
-        "cannot connect to {path}: {source}; check that the run is in progress and that this is its socket for processors"
+        "cannot connect to {path}: {source}; check that the run is in progress and that this is the right socket"
     )]
     NobodyThere {
         /// The door.

@@ -282,7 +282,7 @@ fn a_guest_at_a_wrong_address_is_told_what_is_there() {
     let said = meet(&address).to_string();
     assert_eq!(
         said,
-        format!("{address} is the port of a run's nodes, not the one for processors; use another port")
+        format!("{address} is the port of a run's nodes, not one for programs that join; use another port")
     );
     stop.store(true, Ordering::Relaxed);
     assert_eq!(node.join().unwrap(), Some(Refusal::WrongRun(RunNumber(0))));
