@@ -11,7 +11,7 @@ use crate::source::Planned;
 use sheaf_protocol::Identity;
 use sheaf_protocol::feed::{Client, ClientEvent, ClientId, Server, ServerConfig, ServerEvent};
 use sheaf_protocol::readout::ReadoutUnit;
-use sheaf_wire::feed::{FragmentsHead, FromClient, FromReadout, Hello, Phase, Refusal};
+use sheaf_wire::feed::{FragmentsHead, FromReadout, Hello, Phase, Refusal};
 use sheaf_wire::{ByteCount, Fragment, Nanos, NodeId, SourceId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
