@@ -65,7 +65,7 @@ impl Consumer {
     }
 
     fn reason(&self, tick: u64) -> BusyReason {
-        if tick / 64 % 2 == 0 { CREDIT } else { OUTPUT }
+        if (tick / 64).is_multiple_of(2) { CREDIT } else { OUTPUT }
     }
 }
 
