@@ -68,7 +68,7 @@ mod tests {
         let vigil = Vigil::new(NodeId::readout(0), PATIENCE, second(0));
         let mut manager = Liveness::default();
         manager.note_link(second(1), LinkStatus::Up);
-        manager.note_word(second(10));
+        manager.note_message(second(10));
         assert!(vigil.lingers(second(60), second(10), &manager), "it is starved, and lives");
         assert!(!vigil.lingers(second(146), second(10), &manager), "it is silent beyond all patience");
         manager.note_link(second(20), LinkStatus::Down);

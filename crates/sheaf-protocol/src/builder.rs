@@ -4,21 +4,21 @@
 //! | what happens | what the builder does |
 //! |---|---|
 //! | all readout units have answered | the event is built |
-//! | some have not, and are alive | it waits: a slow answer is an answer |
+//! | some have not, and are alive | it waits for as long as they are alive |
 //! | those that have not are given up ([`crate::liveness`]) | by policy: waits on, builds with the available ones, or
 //! drops |
-//! | a readout unit has not answered for a while | repeats the request, each time after twice the wait; a second answer
-//! does no harm |
+//! | a readout unit has not answered for a while | repeats the request, at intervals that double; a second answer is
+//! harmless |
 //! | a super-fragment of an event that is not (or no longer) built here | ignored, counted `stale_super_fragments` |
 //! | a second super-fragment of the same unit | ignored, counted `duplicate_super_fragments` |
 //! | the events would exceed the memory bound | the youngest goes back to the event manager; one that exceeds it alone,
 //! as `builder_out_of_memory` |
-//! | an older event waits for a place somewhere | the youngest goes back to the event manager |
+//! | an older event waits for a slot in a readout unit | the youngest goes back to the event manager |
 //! | events are built in steps, and a part has all answers | the driver filters it: reject, enough, or more ([`Scope`])
 //! |
 //! | requests would exceed the credit | they wait ([`Asking`]) |
 //! | a super-fragment arrives unrequested, before its event is assigned | kept, within a bound |
-//! | the event manager has given this session up | everything is forgotten; the driver starts a new session |
+//! | the event manager has given this session up | all state is discarded; the driver starts a new session |
 
 mod answered;
 mod asks;
@@ -43,7 +43,7 @@ use crate::liveness::{LinkStatus, Liveness};
 use crate::machine::{Deadline, Identity, Transmit, Why};
 use asks::Asks;
 use assembly::{Assemblies, AssemblyKey};
-use driver::News;
+use driver::QueuedEvent;
 use early::{Early, Part};
 use owing::Owing;
 use parts::{Parts, name_unasked};
@@ -69,26 +69,27 @@ pub struct BuilderUnit<P> {
     returns: Returns,
     asks: Asks,
     parts: Parts,
-    /// Where readout units send unasked: what came before its assignment.
+    /// Super-fragments that arrived before their event was assigned. Present only if readout units send without a
+    /// request.
     early: Option<Early<P>>,
-    /// Whether the readout units live, as far as can be known.
+    /// Liveness of the readout units.
     readouts: Vec<Owing>,
     waits: Waits,
     books: NodeBooks,
     /// Events queued for the driver.
-    news: VecDeque<News<P>>,
+    queued: VecDeque<QueuedEvent<P>>,
     closed: bool,
     fenced: bool,
 }
 
 impl<P: Payload> BuilderUnit<P> {
-    /// A builder that asks for all its slots at once.
+    /// Creates a builder that requests events for all its slots at once.
     #[must_use]
     pub fn new(me: Identity, config: BuilderConfig, now: Timestamp) -> Self {
         assert_eq!(me.node.role, Role::Builder, "{} is not a builder unit", me.node);
         assert!(
             config.asking != Asking::Unasked || config.scope.is_everything(),
-            "{}: readout units that send unasked send everything at once",
+            "{}: readout units that send without a request send whole events",
             me.node
         );
         Self {
@@ -110,7 +111,7 @@ impl<P: Payload> BuilderUnit<P> {
             readouts: vec![Owing::new(now); config.readouts.len()],
             waits: Waits::new(&config),
             books: NodeBooks::default(),
-            news: VecDeque::new(),
+            queued: VecDeque::new(),
             closed: false,
             fenced: false,
             config,
@@ -123,49 +124,50 @@ impl<P: Payload> BuilderUnit<P> {
         &self.me
     }
 
-    /// Whether events are incomplete without this source.
+    /// Returns whether events are incomplete without this source.
     #[must_use]
     pub fn is_required(&self, source: SourceId) -> bool {
         !self.config.optional.contains(&source)
     }
 
-    /// Whether the run has closed and the event manager has this builder's books, or has given it up.
+    /// Returns whether the run has closed and the event manager has this builder's books, or has given it up.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.fenced || (self.closed && self.channel.is_settled())
     }
 
-    /// Whether the event manager has closed the run.
+    /// Returns whether the event manager has closed the run.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.closed
     }
 
-    /// Whether the event manager has given this session up.
+    /// Returns whether the event manager has given this session up.
     #[must_use]
     pub fn is_fenced(&self) -> bool {
         self.fenced
     }
 
-    /// Whether the event manager lives, as far as can be known.
+    /// Returns the liveness of the event manager.
     #[must_use]
     pub fn manager_liveness(&self) -> &Liveness {
         self.channel.liveness()
     }
 
-    /// Events under construction, events waiting for a decision, and the payload bytes of both.
+    /// Returns the number of events under construction, the number of events that wait for a decision, and the payload
+    /// bytes of both.
     #[must_use]
     pub fn held(&self) -> (usize, usize, ByteCount) {
         (self.assemblies.len(), self.assemblies.built(), self.held)
     }
 
-    /// Requested bytes that have not been answered. Counted only if a bound is configured.
+    /// Returns the requested bytes that have not been answered. Counted only if a bound is configured.
     #[must_use]
     pub fn in_flight(&self) -> ByteCount {
         self.asks.in_flight()
     }
 
-    /// The counters as they stand.
+    /// Returns the current counters.
     #[must_use]
     pub fn books(&self) -> NodeBooks {
         let mut books = self.books.clone();
@@ -183,10 +185,10 @@ impl<P: Payload> BuilderUnit<P> {
         if let (Role::Readout, Some(readout)) =
             (header.sender.role, self.readouts.get_mut(usize::from(header.sender.index)))
         {
-            readout.note_word(now);
+            readout.note_message(now);
         }
         match (header.sender.role, message.body) {
-            // The request was repeated; the readout unit is alive but does not have the fragments yet.
+            // Answer to a repeated request: the readout unit is alive but does not have the fragments yet.
             (Role::Readout, Body::Acknowledge) => {}
             (Role::Readout, Body::SuperFragments(parts)) => {
                 self.handle_super_fragments(now, header.sender.index, parts);
@@ -194,7 +196,7 @@ impl<P: Payload> BuilderUnit<P> {
             (Role::Manager, body) => {
                 match self.channel.handle(now, &self.me, &header, body) {
                     Received::Stale => self.books.count(Counter::StaleMessages, 1),
-                    Received::PeerRestarted { .. } => self.tell(BuilderEvent::ManagerRestarted),
+                    Received::PeerRestarted { .. } => self.notify(BuilderEvent::ManagerRestarted),
                     Received::Taken | Received::Duplicate | Received::BeyondWindow => {}
                 }
                 while let Some(body) = self.channel.poll_deliver() {
@@ -205,14 +207,14 @@ impl<P: Payload> BuilderUnit<P> {
         }
     }
 
-    /// Whether events under construction and events that wait for their decision hold half of the memory for payload.
+    /// Returns whether events under construction and events that wait for a decision hold half of the payload memory.
     #[must_use]
     pub fn is_half_full(&self) -> bool {
         2 * self.held.0 >= self.config.memory.0
     }
 
-    /// Whether the builder is out of room because of this many of its events: they have half of the slots, or they are half of the
-    /// events here and these have the memory.
+    /// Returns whether `events` of the builder's events are the reason that it is full. They are if they occupy half of
+    /// the slots, or if half of the memory is in use and they are half of all events.
     #[must_use]
     pub fn is_filled_by(&self, events: usize) -> bool {
         let is_memory_used = 2 * self.returns.taken().0 >= self.config.memory.0;
@@ -255,11 +257,11 @@ impl<P: Payload> BuilderUnit<P> {
         assembly.clear_event();
     }
 
-    /// Takes the decision about a part of an event, together with the part: [`BuilderEvent::Part`] has given it. Decisions
-    /// about parts come in any order, and need not wait for those about whole events.
+    /// Records the decision on a part of an event, and takes back the part that [`BuilderEvent::Part`] has given out.
+    /// Parts may be decided in any order, also before earlier whole events.
     ///
-    /// An event that is built on keeps what it has. Of a readout unit that was silent in an earlier part nothing is asked
-    /// any more: its sources are missing.
+    /// An event that is continued keeps its fragments. A readout unit that was silent in an earlier part receives no
+    /// further requests; its sources are listed as missing.
     ///
     /// # Panics
     /// If no such part was given out.
@@ -292,13 +294,13 @@ impl<P: Payload> BuilderUnit<P> {
         self.finish(now, key, outcome, reason, incomplete);
     }
 
-    /// Takes back the vectors of an event that was taken, so that the next one needs no new ones.
+    /// Takes back the vectors of an event, so that the next event does not allocate.
     #[inline]
     pub fn recycle(&mut self, event: Event<P>) {
         self.assemblies.recycle(event);
     }
 
-    /// Takes note of the link to a node.
+    /// Records the state of the link to a node.
     pub fn handle_link(&mut self, now: Timestamp, peer: NodeId, link: LinkStatus) {
         match peer.role {
             Role::Manager => self.channel.note_link(now, link),
@@ -314,12 +316,12 @@ impl<P: Payload> BuilderUnit<P> {
     /// Records that the node itself was stalled and has been silent for longer than this machine's time
     /// shows.
     pub fn handle_stall(&mut self, now: Timestamp) {
-        self.returns.speak_at_once(now);
+        self.returns.send_heartbeat_at_once(now);
     }
 
-    /// Does what is due at `now`.
+    /// Handles all timeouts that are due at `now`.
     pub fn handle_timeout(&mut self, now: Timestamp) {
-        while let Some(event) = self.waits.pop_look(now, &self.assemblies) {
+        while let Some(event) = self.waits.pop_life_check(now, &self.assemblies) {
             self.give_up_waiting(now, event);
         }
         while let Some(event) = self.waits.pop_retry(now, &self.assemblies) {
@@ -327,7 +329,7 @@ impl<P: Payload> BuilderUnit<P> {
         }
     }
 
-    /// The next message to send.
+    /// Returns the next message to send.
     pub fn poll_transmit(&mut self, now: Timestamp) -> Option<Transmit<P>> {
         if self.fenced {
             return None;
@@ -335,7 +337,7 @@ impl<P: Payload> BuilderUnit<P> {
         if let Some(Question { readout, ask, is_repeat, ranges }) = self.asks.next(now, &mut self.assemblies)
         {
             if is_repeat {
-                // Not before: a repeated request that waits for credit has nothing that could be answered.
+                // Recorded when it is sent: a request that still waits for credit cannot be answered.
                 self.readouts[usize::from(readout)].note_asked_again(now);
             }
             let message = self.me.plain(ask.into_body(ranges));
@@ -349,31 +351,31 @@ impl<P: Payload> BuilderUnit<P> {
     /// Returns the next event for the driver.
     #[inline]
     pub fn poll_event(&mut self) -> Option<BuilderEvent<P>> {
-        Some(match self.news.pop_front()? {
-            News::Built(key) => BuilderEvent::Built(Built(key)),
-            News::Part(key) => BuilderEvent::Part(self.assemblies.at(key).take_event()),
-            News::Other(event) => *event,
+        Some(match self.queued.pop_front()? {
+            QueuedEvent::Built(key) => BuilderEvent::Built(Built(key)),
+            QueuedEvent::Part(key) => BuilderEvent::Part(self.assemblies.at(key).take_event()),
+            QueuedEvent::Other(event) => *event,
         })
     }
 
-    /// Shows a built event to `see`, which takes out of it what it keeps ([`Event::take`]); what it leaves is let go. The event is
-    /// not moved for that, nor are its vectors made anew.
+    /// Lends a built event to `see`, which may move fragments out of it ([`Event::take`]). The others are dropped. The
+    /// event is not moved, and its vectors are reused.
     #[inline]
     pub fn lend<R>(&mut self, built: Built, see: impl FnOnce(&mut Event<P>) -> R) -> R {
         self.assemblies.lend(built.0, see)
     }
 
-    /// Takes a built event, for longer than [`Self::lend`] does.
+    /// Takes a built event, which the caller may keep longer than [`Self::lend`] allows.
     #[must_use]
     pub fn take(&mut self, built: Built) -> Event<P> {
         self.assemblies.at(built.0).take_event()
     }
 
-    fn tell(&mut self, event: BuilderEvent<P>) {
-        self.news.push_back(News::Other(Box::new(event)));
+    fn notify(&mut self, event: BuilderEvent<P>) {
+        self.queued.push_back(QueuedEvent::Other(Box::new(event)));
     }
 
-    /// When to call [`Self::handle_timeout`] and [`Self::poll_transmit`] at the latest.
+    /// Returns the latest time for the next call of [`Self::handle_timeout`] and [`Self::poll_transmit`].
     pub fn poll_timeout(&mut self) -> Option<Deadline> {
         if self.fenced {
             return None;
@@ -387,17 +389,17 @@ impl<P: Payload> BuilderUnit<P> {
         [event, retry, batch, heartbeat].into_iter().fold(self.channel.poll_timeout(), Deadline::earliest)
     }
 
-    // Words with the event manager.
+    // Messages from and to the event manager.
 
     fn handle_manager(&mut self, now: Timestamp, body: Body<P>) {
         match body {
             Body::Assign(assignments) => self.handle_assignments(now, &assignments),
-            Body::Command(Command::Start) => self.tell(BuilderEvent::Started),
+            Body::Command(Command::Start) => self.notify(BuilderEvent::Started),
             Body::Command(Command::Close) => self.close(),
             Body::Command(Command::GiveWay) => self.give_way(now),
             Body::Fence(session) if session == self.me.session => {
                 self.fenced = true;
-                self.tell(BuilderEvent::Fenced);
+                self.notify(BuilderEvent::Fenced);
             }
             Body::Fence(_) => self.books.count(Counter::StaleMessages, 1),
             Body::Shape(shape) => self.asks.note_shape(shape),
@@ -437,7 +439,7 @@ impl<P: Payload> BuilderUnit<P> {
         }
         let awaits_answer = || self.channel.awaits(|body| matches!(body, Body::Request(_)));
         if self.returns.is_mere_heartbeat(now, idle) && awaits_answer() {
-            // An event manager that is slow would have to read them all before anything else.
+            // A slow event manager would have to read all unanswered heartbeats before anything else.
             self.returns.skip_heartbeat(now);
             self.channel.acknowledge_now();
         } else if let Some(request) = self.returns.next(now, idle) {
@@ -467,10 +469,10 @@ impl<P: Payload> BuilderUnit<P> {
         }
         self.returns.close();
         self.channel.push(Body::Report(self.books().to_counts()));
-        self.tell(BuilderEvent::Closed);
+        self.notify(BuilderEvent::Closed);
     }
 
-    // Super-fragments in.
+    // Arrival of super-fragments.
 
     fn handle_super_fragments(&mut self, now: Timestamp, readout: u16, parts: SuperFragments<P>) {
         let mut fragments = parts.fragments.into_iter();
@@ -506,7 +508,7 @@ impl<P: Payload> BuilderUnit<P> {
         }
     }
 
-    /// A readout unit's part of the event at this place has come.
+    /// Adds a readout unit's answer to the event at this place.
     #[inline]
     fn handle_part(
         &mut self,
@@ -561,7 +563,7 @@ impl<P: Payload> BuilderUnit<P> {
         }
     }
 
-    /// An older event waits for a place somewhere, and may be what all others wait for: the youngest goes back, at once.
+    /// Gives the youngest event back at once, because an older event waits for a slot and may block all others.
     fn give_way(&mut self, now: Timestamp) {
         if let Some(youngest) = self.assemblies.youngest(|_| true) {
             self.give_back(now, youngest, None);
@@ -569,7 +571,7 @@ impl<P: Payload> BuilderUnit<P> {
         }
     }
 
-    /// Whether an event that is not built here may be one that will be.
+    /// Returns whether an event that is not assigned to this builder may be assigned to it later.
     fn may_be_early(&self, event: EventId) -> bool {
         !self.closed && self.early.as_ref().is_some_and(|early| early.may_come(event))
     }
@@ -581,14 +583,14 @@ impl<P: Payload> BuilderUnit<P> {
         }
     }
 
-    /// Takes what came before these assignments.
+    /// Adds the super-fragments that arrived before these assignments.
     fn take_early(&mut self, now: Timestamp, assignments: &[Assignment]) {
         for assignment in assignments {
             let Some(early) = &mut self.early else {
                 return;
             };
             for part in early.take(assignment.event) {
-                // The parts before this one may have completed the event, or have been too much.
+                // The previous parts may have completed the event or exceeded the memory.
                 if let Some(place) = self.assemblies.place_of(assignment.event) {
                     let Part { readout, fragments, missing } = part;
                     self.handle_part(now, place, readout, fragments.into_iter(), missing.into_iter());
@@ -625,7 +627,7 @@ impl<P: Payload> BuilderUnit<P> {
         }
         assembly.sum_up(incomplete);
         self.assemblies.hand_over(key);
-        self.news.push_back(News::Built(key));
+        self.queued.push_back(QueuedEvent::Built(key));
     }
 
     // Events in parts.
@@ -657,14 +659,14 @@ impl<P: Payload> BuilderUnit<P> {
         let assembly = &self.assemblies[key];
         self.parts.ask(assembly, self.config.readouts.len(), &mut self.asks);
         if assembly.awaited == 0 {
-            // No source answers triggers of this type, or all that are left were silent before.
+            // No source answers triggers of this type, or all remaining ones were silent before.
             self.complete(now, key);
         } else {
             self.waits.begin(now, key, &self.assemblies);
         }
     }
 
-    /// Gives a part to the driver. Returns `false` if the event is at its end instead.
+    /// Gives a part to the driver. Returns `false` if the event needs no decision on this part.
     fn hand_over_part(&mut self, key: AssemblyKey) -> bool {
         let assembly = &mut self.assemblies[key];
         let incomplete = assembly.is_incomplete(&self.config.optional);
@@ -675,11 +677,11 @@ impl<P: Payload> BuilderUnit<P> {
         assembly.sort();
         assembly.sum_up(incomplete);
         assembly.at_driver = true;
-        self.news.push_back(News::Part(key));
+        self.queued.push_back(QueuedEvent::Part(key));
         true
     }
 
-    // Silence.
+    // Readout units that do not answer.
 
     /// Returns whether a readout unit is given up. If the builder has received nothing from the event manager
     /// in the meantime either, the builder itself may be disconnected, and the readout unit is not given up.
@@ -687,8 +689,8 @@ impl<P: Payload> BuilderUnit<P> {
         let Some(readout) = self.readouts.get(usize::from(readout)) else {
             return true;
         };
-        let heard_others = self.channel.liveness().sign_at() >= Some(readout.quiet_since());
-        heard_others && readout.is_lost(now, self.config.patience)
+        let is_connected = self.channel.liveness().sign_at() >= Some(readout.quiet_since());
+        is_connected && readout.is_lost(now, self.config.patience)
     }
 
     fn give_up_waiting(&mut self, now: Timestamp, event: EventId) {
@@ -703,14 +705,14 @@ impl<P: Payload> BuilderUnit<P> {
             self.give_up(key, readout);
         }
         if self.assemblies[key].awaited > 0 {
-            // These live: what they have will come.
-            self.waits.look_again(now, key, &self.assemblies);
+            // The remaining readout units are alive and will answer.
+            self.waits.check_life_again(now, key, &self.assemblies);
             return;
         }
         self.complete(now, key);
     }
 
-    /// Nothing more is awaited of a readout unit for an event.
+    /// Stops waiting for a readout unit's answer for an event.
     fn give_up(&mut self, key: AssemblyKey, readout: u16) {
         let assembly = &mut self.assemblies[key];
         let index = usize::from(readout);
@@ -730,9 +732,9 @@ impl<P: Payload> BuilderUnit<P> {
         };
         self.waits.retry_again(now, key, &self.assemblies);
         let assembly = &mut self.assemblies[key];
-        // Where requests wait for credit, the time runs from the last of them that went.
+        // If requests wait for credit, the time counts from the last request that was sent.
         let is_young = self.asks.is_bounded() && now.since(assembly.asked_at) < self.config.request_retry;
-        if is_young || !assembly.loses_patience() {
+        if is_young || !assembly.note_silence() {
             return;
         }
         let silent: Vec<u16> =
@@ -744,7 +746,7 @@ impl<P: Payload> BuilderUnit<P> {
     }
 }
 
-/// Repeated requests, and those for parts, share messages of at most this many events.
+/// Maximum number of events in one message of repeated requests, or of requests for parts.
 const MESSAGE_EVENTS: u64 = 256;
 
 fn index_u16(index: usize) -> u16 {
@@ -756,7 +758,7 @@ fn expected_size(assignments: &[Assignment]) -> u64 {
     assignments.first().map_or(0, |assignment| u64::from(assignment.charged))
 }
 
-/// Joins assignments with consecutive ids and equal attempts to ranges.
+/// Joins assignments with consecutive ids and equal attempts into ranges.
 pub(crate) fn to_ranges(assignments: &[Assignment]) -> Vec<EventRange> {
     let mut ranges: Vec<EventRange> = Vec::new();
     for assignment in assignments {
@@ -765,7 +767,7 @@ pub(crate) fn to_ranges(assignments: &[Assignment]) -> Vec<EventRange> {
     ranges
 }
 
-/// Adds a range after others, as part of the last one if it continues that.
+/// Appends a range, or extends the last one if the range continues it.
 #[inline]
 fn append(ranges: &mut Vec<EventRange>, next: EventRange) {
     if !ranges.last_mut().is_some_and(|last| last.join(next)) {

@@ -1,13 +1,13 @@
 //! The ordered, repeated channel between the event manager and one other node.
 //!
-//! Every control message has a number. The receiver hands messages on in order and once, keeps a bounded number that
-//! came early, and acknowledges the highest number without a gap, on its own messages where it has some to send. The
-//! sender keeps what is not acknowledged and repeats it after a time, then after twice that time, and so on: a slow peer must
-//! not find its link full of repetitions. Over TCP nothing is ever lost inside a connection, and the channel costs two numbers
-//! a message; it earns its keep when a connection breaks, on transports that lose frames, and under simulated faults.
+//! Every control message has a number. The receiver delivers messages once and in order, and keeps a bounded number of
+//! early ones. It acknowledges the highest number without a gap, in its own messages if it has any to send. The sender
+//! keeps unacknowledged messages and repeats them at intervals that double, so that repetitions do not fill the link of a
+//! slow peer. TCP loses nothing within a connection, and there the channel costs two numbers for each message. It is
+//! needed when a connection breaks, on transports that lose frames, and under simulated faults.
 //!
-//! A node that restarts has a new session. Numbers count from 1 for each pair of sessions; a message that was meant
-//! for another session than the receiver's is dropped and counted.
+//! A node that restarts has a new session. Numbers count from 1 for each pair of sessions. A message for another session
+//! than the receiver's is dropped and counted.
 
 use crate::liveness::{LinkStatus, Liveness};
 use crate::machine::{Deadline, Identity, Why};
@@ -22,32 +22,32 @@ pub const WINDOW: usize = 256;
 /// Maximum wait before a repetition, as a multiple of [`ChannelTimes::retransmit`].
 const LONGEST_WAIT: u64 = 16;
 
-/// A receiver acknowledges at the latest after this many messages.
+/// Number of received messages after which an acknowledgement is sent at once.
 const ACKNOWLEDGE_AFTER_MESSAGES: u32 = 16;
 
-/// The times of a channel.
+/// Times of a channel.
 #[derive(Clone, Copy, Debug)]
 pub struct ChannelTimes {
-    /// A message that is not acknowledged after this time is repeated; then after twice this time, and so on.
+    /// Time without acknowledgement after which a message is repeated. It doubles with every repetition.
     pub retransmit: Nanos,
-    /// A message is acknowledged after this time, where no message goes the other way.
+    /// Time after which a message is acknowledged, unless a message in the other direction does it earlier.
     pub acknowledge: Nanos,
 }
 
 /// Result of a received message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
-    /// It was taken; [`Channel::poll_deliver`] may have something.
+    /// The message was taken. [`Channel::poll_deliver`] may return messages.
     Taken,
-    /// It had been received before.
+    /// The message had been received before.
     Duplicate,
-    /// It came from, or was meant for, a session that is over.
+    /// The message was from or for a session that has ended.
     Stale,
-    /// It came too far ahead of a gap and was dropped; it will be repeated.
+    /// The message was too far ahead of a gap and was dropped. The peer will repeat it.
     BeyondWindow,
-    /// The peer lives anew. The channel has been reset; the message was taken.
+    /// The peer has a new session. The channel has been reset and the message taken.
     PeerRestarted {
-        /// The session that is over.
+        /// The session that has ended.
         old: SessionId,
     },
 }
@@ -56,7 +56,7 @@ pub enum Received {
 struct Sent<P> {
     sequence: u64,
     repeat_at: Timestamp,
-    /// The time from the last sending to then.
+    /// Interval from the last transmission to `repeat_at`.
     wait: Nanos,
     body: Body<P>,
 }
@@ -67,14 +67,14 @@ pub struct Channel<P> {
     peer: NodeId,
     peer_session: Option<SessionId>,
     times: ChannelTimes,
-    /// Not sent yet.
+    /// Messages that have not been sent.
     queued: VecDeque<Body<P>>,
-    /// Sent, not acknowledged, in order of number.
+    /// Messages that have been sent and not acknowledged, in order of number.
     unacknowledged: VecDeque<Sent<P>>,
     next_sequence: u64,
-    /// Received without a gap up to here.
+    /// Highest number up to which there is no gap.
     received: u64,
-    /// Received beyond a gap.
+    /// Messages received beyond a gap.
     early: BTreeMap<u64, Body<P>>,
     deliverable: VecDeque<Body<P>>,
     acknowledge_at: Option<Timestamp>,
@@ -85,7 +85,7 @@ pub struct Channel<P> {
 }
 
 impl<P: Clone> Channel<P> {
-    /// A channel to `peer`, of which nothing is known yet.
+    /// Creates a channel to `peer`, whose session is unknown.
     #[must_use]
     pub fn new(peer: NodeId, times: ChannelTimes) -> Self {
         Self {
@@ -112,13 +112,14 @@ impl<P: Clone> Channel<P> {
         self.peer_session
     }
 
-    /// Whether the peer lives, as far as can be known.
+    /// Returns the liveness of the peer.
     #[must_use]
     pub fn liveness(&self) -> &Liveness {
         &self.liveness
     }
 
-    /// Takes note of the link to the peer. What was under way on a link that broke is repeated as soon as another is up.
+    /// Records the state of the link to the peer. After a broken link comes up again, unacknowledged messages are repeated
+    /// at once.
     pub fn note_link(&mut self, now: Timestamp, link: LinkStatus) {
         if link == LinkStatus::Up && self.liveness.is_down() {
             for sent in &mut self.unacknowledged {
@@ -128,12 +129,12 @@ impl<P: Clone> Channel<P> {
         self.liveness.note_link(now, link);
     }
 
-    /// Takes back the peer's silence: this node was held up itself, and has not looked.
+    /// Restarts the peer's timeouts, because this node was stalled itself and has not polled.
     pub fn excuse(&mut self, now: Timestamp) {
         self.liveness.excuse(now);
     }
 
-    /// When something was last sent to the peer.
+    /// Returns the time of the last message to the peer.
     #[must_use]
     pub fn sent_at(&self) -> Option<Timestamp> {
         self.sent_at
@@ -145,26 +146,27 @@ impl<P: Clone> Channel<P> {
         self.repeats
     }
 
-    /// Whether the channel takes another message now.
+    /// Returns whether the channel has room for another message.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.queued.len() + self.unacknowledged.len() < WINDOW
     }
 
-    /// Whether everything pushed was acknowledged.
+    /// Returns whether all messages have been acknowledged.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.queued.is_empty() && self.unacknowledged.is_empty()
     }
 
-    /// Whether a message of this kind was sent and not acknowledged: another one would only follow it, where the peer is slow.
+    /// Returns whether an unacknowledged message satisfies `matches`. To a slow peer another such message would only wait
+    /// behind it.
     #[must_use]
-    pub fn awaits(&self, is_so: impl Fn(&Body<P>) -> bool) -> bool {
-        self.queued.iter().chain(self.unacknowledged.iter().map(|sent| &sent.body)).any(is_so)
+    pub fn awaits(&self, matches: impl Fn(&Body<P>) -> bool) -> bool {
+        self.queued.iter().chain(self.unacknowledged.iter().map(|sent| &sent.body)).any(matches)
     }
 
-    /// Takes a message to send. Callers ask [`Self::is_open`] first, except for the few messages that a run has one of
-    /// (start, close, report).
+    /// Queues a message. Callers check [`Self::is_open`] first, except for messages that occur once in a run (start,
+    /// close, report).
     pub fn push(&mut self, body: Body<P>) {
         self.queued.push_back(body);
     }
@@ -188,7 +190,7 @@ impl<P: Clone> Channel<P> {
             _ => {}
         }
         self.peer_session = Some(header.session);
-        self.liveness.note_word(now);
+        self.liveness.note_message(now);
         let for_me = header.acknowledged_session == me.session;
         if for_me {
             self.forget_acknowledged(header.acknowledged);
@@ -240,17 +242,17 @@ impl<P: Clone> Channel<P> {
         }
     }
 
-    /// Makes an acknowledgement due, whatever was received.
+    /// Makes an acknowledgement due at once, even if no message was received.
     pub fn acknowledge_now(&mut self) {
         self.acknowledge_at = Some(Timestamp::ZERO);
     }
 
-    /// The next message from the peer, in order.
+    /// Returns the next message from the peer, in order.
     pub fn poll_deliver(&mut self) -> Option<Body<P>> {
         self.deliverable.pop_front()
     }
 
-    /// The next message to send: new, repeated, or a bare acknowledgement that is due.
+    /// Returns the next message to send: a new one, a repeated one, or a bare acknowledgement that is due.
     pub fn poll_transmit(&mut self, now: Timestamp, me: &Identity) -> Option<Message<P>> {
         if let Some(body) = self.queued.pop_front() {
             let sequence = self.next_sequence;
@@ -284,7 +286,7 @@ impl<P: Clone> Channel<P> {
         message
     }
 
-    /// When [`Channel::poll_transmit`] will have something without further input.
+    /// Returns the time at which [`Channel::poll_transmit`] will return a message without further input.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Deadline> {
         let repeat = self.unacknowledged.iter().map(|sent| sent.repeat_at).min();

@@ -1,13 +1,13 @@
-//! Policy by which super-fragments reach the builders: one choice for a run, of which each role has a part.
+//! Policy by which super-fragments reach the builders. It is one choice for a run, from which each role's own setting follows.
 
 use crate::builder::Asking;
 use crate::manager::Shaping;
 use sheaf_wire::{ByteCount, Nanos};
 
-/// Shaping of super-fragments to the builders in a whole run; it determines each role's part.
+/// Policy by which super-fragments reach the builders in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Gathering {
-    /// Builders ask every readout unit at once for all that they are given.
+    /// Builders request all assigned events from every readout unit at once.
     #[default]
     Pull,
     /// Builders request from readout units in turn, with at most this number of bytes in flight.
@@ -18,9 +18,9 @@ pub enum Gathering {
     /// The event manager informs readout units which builder unit builds each event, and they send without a
     /// request.
     Push,
-    /// Readout units send in the slots of a barrel shifter.
+    /// Readout units send in the time slots of a barrel shifter.
     Barrel {
-        /// Bytes in flight to one builder while the barrel stands.
+        /// Bytes in flight to one builder while the barrel shifter is stopped.
         credit: ByteCount,
         /// Interval at which the event manager sends the time of the slots to readout units.
         tick: Nanos,
@@ -28,7 +28,7 @@ pub enum Gathering {
 }
 
 impl Gathering {
-    /// The builders' part.
+    /// Returns the policy of builders.
     #[must_use]
     pub fn asking(self) -> Asking {
         match self {
@@ -39,7 +39,7 @@ impl Gathering {
         }
     }
 
-    /// The event manager's part.
+    /// Returns the policy of the event manager.
     #[must_use]
     pub fn shaping(self) -> Shaping {
         match self {

@@ -51,7 +51,7 @@ pub struct Liveness {
 impl Liveness {
     /// Records a message of the peer.
     #[inline]
-    pub fn note_word(&mut self, now: Timestamp) {
+    pub fn note_message(&mut self, now: Timestamp) {
         self.sign_at = Some(now);
         if matches!(self.link, LinkState::DownSince(_)) {
             self.link = LinkState::Unknown;
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(lost_at(&peer), 103, "the peer never appeared");
         peer.note_link(Timestamp(110), LinkStatus::Up);
         assert_eq!(lost_at(&peer), 170, "it lives, but has not sent a message yet");
-        peer.note_word(Timestamp(120));
+        peer.note_message(Timestamp(120));
         assert_eq!(lost_at(&peer), 180);
         peer.note_link(Timestamp(150), LinkStatus::Down);
         assert_eq!(lost_at(&peer), 153);
@@ -146,17 +146,17 @@ mod tests {
     #[test]
     fn without_links_only_messages_count() {
         let mut peer = Liveness::default();
-        peer.note_word(Timestamp(120));
+        peer.note_message(Timestamp(120));
         assert_eq!(lost_at(&peer), 180);
         peer.note_link(Timestamp(130), LinkStatus::Down);
-        peer.note_word(Timestamp(131));
-        assert_eq!(lost_at(&peer), 191, "what is heard was sent by somebody");
+        peer.note_message(Timestamp(131));
+        assert_eq!(lost_at(&peer), 191, "a message is a sign of life even after the link went down");
     }
 
     #[test]
     fn a_node_that_was_stalled_itself_restarts_the_timeouts() {
         let mut peer = Liveness::default();
-        peer.note_word(Timestamp(120));
+        peer.note_message(Timestamp(120));
         peer.excuse(Timestamp(170));
         assert_eq!(lost_at(&peer), 230);
         peer.note_link(Timestamp(180), LinkStatus::Down);

@@ -41,7 +41,7 @@ impl Options {
                 .map(|number| SourceId(u32::from(number)))
                 .collect(),
             answering: (0..types).map(TriggerType).map(|kind| (kind, readouts(kind))).collect(),
-            tells_all: self.times.orphan.is_some(),
+            announces_all: self.times.orphan.is_some(),
         }
     }
 

@@ -55,7 +55,7 @@ impl Plan {
             answering: some
                 .map(|class| (class.trigger_type, class.readouts.iter().copied().collect()))
                 .collect(),
-            tells_all: self.follows_data() && readout.orphan_timeout.is_some(),
+            announces_all: self.follows_data() && readout.orphan_timeout.is_some(),
         }
     }
 

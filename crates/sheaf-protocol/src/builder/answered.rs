@@ -1,27 +1,28 @@
-//! Which readout units have answered for an event.
+//! Set of readout units that have answered for an event.
 
-/// A bit for each readout unit, and for those that do not exist. Those of the first 64 lie in the set itself: where there are no more
-/// units, an answer touches no memory beside its assembly, and the set is two words of it.
+/// One bit for each readout unit. The bits of units that do not exist are set. The first 64 bits are stored in the set
+/// itself. With up to 64 units an answer therefore touches no memory outside its assembly, of which the set is two
+/// words.
 #[derive(Clone, Debug)]
 pub(super) struct Answered {
     first: u64,
     more: Option<Box<More>>,
 }
 
-/// The bits of units from 64 on.
+/// Bits of units 64 and higher.
 #[derive(Clone, Debug)]
 struct More(Vec<u64>);
 
 const WORD: usize = u64::BITS as usize;
 
-/// The bits of units that do not exist, in the word of units from `begin` on.
+/// Returns the bits of units that do not exist, in the word that begins with unit `begin`.
 const fn absent(begin: usize, readouts: usize) -> u64 {
     let here = readouts.saturating_sub(begin);
     if here >= WORD { 0 } else { u64::MAX << here }
 }
 
 impl Answered {
-    /// Starts without answers, for a number of readout units.
+    /// Creates a set without answers.
     pub(super) fn new(readouts: usize) -> Self {
         let words = readouts.div_ceil(WORD).saturating_sub(1);
         let more = (words > 0).then(|| Box::new(More(vec![0; words])));
@@ -30,7 +31,7 @@ impl Answered {
         answered
     }
 
-    /// Whether a readout unit has answered, or does not exist.
+    /// Returns whether a readout unit has answered or does not exist.
     #[inline]
     pub(super) fn contains(&self, readout: usize) -> bool {
         let more = || self.more.as_ref()?.0.get(readout / WORD - 1).copied();
@@ -38,7 +39,7 @@ impl Answered {
         word & 1 << (readout % WORD) != 0
     }
 
-    /// Adds a readout unit. False if it was there, or does not exist.
+    /// Adds a readout unit. Returns `false` if it was in the set already or does not exist.
     #[inline]
     pub(super) fn insert(&mut self, readout: usize) -> bool {
         let word = if readout < WORD {
@@ -84,7 +85,7 @@ mod tests {
             prop_assert!(all.iter().all(|readout| answered.contains(*readout) == plain.contains(readout)));
             answered.clear(readouts);
             prop_assert!(!all.iter().any(|readout| answered.contains(*readout)));
-            prop_assert!((readouts..readouts + 70).all(|readout| answered.contains(readout)), "who is not there owes nothing");
+            prop_assert!((readouts..readouts + 70).all(|readout| answered.contains(readout)), "units that do not exist count as answered");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Requests for fragments: those that are ready to send, and those that wait for credit where there is a bound.
+//! Requests for fragments: those that are ready to send, and those that wait for credit.
 
 use super::assembly::{Assemblies, Assembly};
 use super::pull::Pull;
@@ -12,18 +12,18 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 pub(super) struct Asks {
     readouts: u16,
-    /// Ready to send, whatever the credit.
+    /// Requests that are ready to send, independent of credit.
     ready: VecDeque<Question>,
-    /// Those that wait for credit, where there is a bound.
+    /// Requests that wait for credit. `None` if the bytes in flight are not bounded.
     pull: Option<Pull>,
-    /// The credit while a barrel shifter stands, where there is one.
+    /// Credit while the barrel shifter is stopped. `None` without a barrel shifter.
     barrel: Option<ByteCount>,
-    /// The latest word of the event manager on shaping, by its clock.
+    /// Time of the latest shaping message, by the clock of the event manager.
     shaped_at: Timestamp,
 }
 
 impl Asks {
-    /// Asks of builder `me`, which begins at the readout unit that falls to it.
+    /// Creates the requests of builder `me`. Its number decides with which readout unit it begins.
     pub(super) fn new(config: &BuilderConfig, me: u16) -> Self {
         let (credit, barrel) = match config.asking {
             Asking::Paced(credit) => (Some(credit), None),
@@ -39,7 +39,7 @@ impl Asks {
         }
     }
 
-    /// Whether requests may wait for credit.
+    /// Returns whether requests may wait for credit.
     pub(super) fn is_bounded(&self) -> bool {
         self.pull.is_some()
     }
@@ -61,7 +61,7 @@ impl Asks {
         }
     }
 
-    /// Takes an event's expected size, where nothing better is known.
+    /// Sets the expected size of an event, used until sizes have been measured.
     pub(super) fn expect(&mut self, expected: u64) {
         if let Some(pull) = &mut self.pull {
             pull.expect(expected);
@@ -88,7 +88,7 @@ impl Asks {
     pub(super) fn ask(&mut self, readout: u16, ask: Ask, range: EventRange) {
         match &mut self.pull {
             Some(pull) => pull.add_one(readout, ask, range),
-            None => self.tell(readout, ask, range),
+            None => self.ask_at_once(readout, ask, range),
         }
     }
 
@@ -106,8 +106,8 @@ impl Asks {
         }
     }
 
-    /// Asks without regard to any credit. Events that want the same share a message.
-    pub(super) fn tell(&mut self, readout: u16, ask: Ask, range: EventRange) {
+    /// Sends a request without regard to credit. Events with equal requests share a message.
+    pub(super) fn ask_at_once(&mut self, readout: u16, ask: Ask, range: EventRange) {
         self.put(readout, ask, range, false);
     }
 
@@ -124,7 +124,7 @@ impl Asks {
         append(ranges, range);
     }
 
-    /// Takes note of a readout unit's answer with so much payload.
+    /// Records a readout unit's answer with this many bytes of payload.
     #[inline]
     pub(super) fn note_answer<P: Payload>(
         &mut self,
@@ -138,7 +138,7 @@ impl Asks {
         }
     }
 
-    /// Takes note that a readout unit's answer is awaited no more.
+    /// Records that a readout unit's answer is no longer awaited.
     pub(super) fn give_up<P: Payload>(&mut self, readout: u16, assembly: &mut Assembly<P>) {
         if let Some(pull) = &mut self.pull {
             pull.settle(usize::from(readout), assembly.uncharge(readout));
@@ -155,7 +155,7 @@ impl Asks {
         }
     }
 
-    /// The next message to send.
+    /// Returns the next request to send.
     pub(super) fn next<P: Payload>(
         &mut self,
         now: Timestamp,

@@ -17,26 +17,27 @@ use std::sync::Arc;
 /// Longest wait before an unanswered request is repeated, as a multiple of the first wait.
 const LONGEST_PATIENCE: u32 = 16;
 
-/// The window of indices may have more than this many places for each event: events of one builder are those of all others apart.
+/// Maximum number of places in the index for each event. The ids of one builder's events are far apart, because the events
+/// between them belong to other builders.
 const SPREAD: usize = 64;
 
-/// Fewer events in the order of their age are never swept.
+/// Length of `by_age` below which ended events are not removed from it.
 const BY_AGE_FLOOR: usize = 64;
 
 /// Marks a readout unit without a request for an event, in place of its charge.
 pub(super) const NOT_ASKED: u32 = u32::MAX;
 
-/// A readout unit whose repeated request waits for credit, in place of what was charged. All charges are less.
+/// Marks a readout unit whose repeated request waits for credit, in place of its charge. All charges are less.
 pub(super) const TO_REPEAT: u32 = NOT_ASKED - 1;
 
-/// Names an assembly. Event, attempt and part are in the key, so that one that outlived its assembly, or its part, is
-/// recognised.
+/// Key of an assembly. It contains event, attempt and part, so that a key that has outlived its assembly or part is
+/// detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct AssemblyKey {
     pub(super) event: EventId,
-    /// From the highest bits: the place of the assembly and one, the attempt, the part. Two numbers travel in registers, with or
-    /// without `Option` around them; four small ones are written to memory and read back as one, for which a processor waits
-    /// until all that it wrote before is in its cache.
+    /// From the highest bits: the place of the assembly plus one, the attempt, the part. A key of two words is passed in
+    /// registers, also within an `Option`. Four small fields are written to memory and read back as a whole, which stalls
+    /// the processor until its earlier writes have reached the cache.
     place: NonZeroU64,
 }
 
@@ -51,13 +52,13 @@ impl AssemblyKey {
         ((self.place.get() >> 32) - 1) as u32
     }
 
-    /// Names a wait for the answers: attempt and part.
+    /// Returns the attempt and part whose answers are awaited.
     #[expect(clippy::cast_possible_truncation, reason = "each has 16 bits")]
     pub(super) fn wait(self) -> (u16, u16) {
         ((self.place.get() >> 16) as u16, self.place.get() as u16)
     }
 
-    /// The part that was under construction.
+    /// Returns the part that was under construction.
     pub(super) fn part(self) -> u16 {
         self.wait().1
     }
@@ -66,16 +67,17 @@ impl AssemblyKey {
 /// State of an assembly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// It is free.
+    /// The assembly is free.
     Free,
-    /// Its event is under construction.
+    /// The event is under construction.
     Building,
-    /// Its event is with the driver, whose decision is awaited.
+    /// The event is built and waits for the driver's decision.
     Built,
 }
 
-/// An event under construction. Some thousand of them are in use in turn, more than the first-level cache holds, so the order of
-/// the fields is that of their use, in lines of 64 bytes: what every super-fragment needs, then what every event needs, then the rest.
+/// An event under construction. Thousands of them are used in turn, more than the first-level cache holds. The fields are
+/// therefore ordered by use, in cache lines of 64 bytes: those used for every super-fragment, those used for every event,
+/// and the rest.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Assembly<P> {
@@ -87,54 +89,55 @@ pub(super) struct Assembly<P> {
     /// Number of readout units that have not answered.
     pub(super) awaited: u16,
     pub(super) attempt: u16,
-    /// Which part is under construction, from 1; 0 where the event is built as a whole.
+    /// Number of the part under construction, from 1, or 0 if the event is built as a whole.
     pub(super) part: u16,
     stage: Stage,
-    /// The driver has what there is, and judges it.
+    /// Whether the driver has the part and will decide on it.
     pub(super) at_driver: bool,
 
     pub(super) missing: Vec<MissingSource>,
     pub(super) time: Timestamp,
     pub(super) charged: u32,
-    /// Of an event that is over here: how many fragments and missing sources it had.
+    /// Number of fragments of an ended event.
     pub(super) fragment_count: u32,
+    /// Number of missing sources of an ended event.
     pub(super) missing_count: u32,
     /// Number of unanswered waits since this part began.
     silences: u32,
     readouts: u16,
     pub(super) trigger_type: TriggerType,
-    /// The event is not judged any more after this part.
+    /// Whether this is the last part on which the driver decides.
     pub(super) is_last: bool,
-    /// Of an event that is over here: whether a required source is missing.
+    /// Whether an ended event lacks a required source.
     pub(super) incomplete: bool,
 
-    /// Paced pull: what is charged for each readout unit's part, [`NOT_ASKED`] where it was not asked,
-    /// [`TO_REPEAT`] where the repeated request waits. Else empty.
+    /// Paced pull: the charge for each readout unit's answer, [`NOT_ASKED`] without a request, or [`TO_REPEAT`] while
+    /// the repeated request waits. Otherwise empty.
     charges: Vec<u32>,
-    /// Paced pull: how many readout units are charged.
+    /// Paced pull: number of readout units with a charge.
     charged_readouts: usize,
-    /// Paced pull: when a readout unit was last asked.
+    /// Paced pull: time of the last request.
     pub(super) asked_at: Timestamp,
     /// Sources requested in this part.
     pub(super) selection: Option<Arc<Selection>>,
-    /// Readout units that did not answer, and how many parts of the event have their answer.
+    /// Readout units that did not answer, and the number of parts that they had answered before.
     pub(super) absent: Vec<(u16, u16)>,
 }
 
 impl<P: Payload> Assembly<P> {
-    /// Names this assembly, which is at `place`.
+    /// Returns the key of this assembly, which is at `place`.
     pub(super) fn key(&self, place: u32) -> AssemblyKey {
         AssemblyKey::new(self.event, place, self.attempt, self.part)
     }
 
-    /// Returns whether a super-fragment answers the current request. A whole event is the same in every
-    /// attempt; its parts are not.
+    /// Returns whether a super-fragment answers the current request. An answer for a whole event is valid in every
+    /// attempt; an answer for a part only in its own.
     #[inline]
     pub(super) fn takes(&self, entry: &SuperFragment) -> bool {
         entry.part == self.part && (self.part == 0 || entry.attempt == self.attempt)
     }
 
-    /// Notes that a readout unit has answered. False if it had before, or does not exist.
+    /// Records an answer. Returns `false` if the readout unit had answered before or does not exist.
     #[inline]
     pub(super) fn note_answer(&mut self, readout: u16) -> bool {
         let is_new = self.answered.insert(usize::from(readout));
@@ -157,21 +160,21 @@ impl<P: Payload> Assembly<P> {
         }
     }
 
-    /// A readout unit that is given up has no part in the event from here on.
+    /// Stops waiting for a readout unit that is given up, and lists it as absent.
     pub(super) fn end_wait(&mut self, readout: u16) {
         if self.note_answer(readout) {
             self.absent.push((readout, self.part.saturating_sub(1)));
         }
     }
 
-    /// Lets go what is still here of the event. Most often the driver has had it.
+    /// Drops the remaining fragments. Usually the driver has taken them.
     #[inline]
     pub(super) fn clear_event(&mut self) {
         self.fragments.clear();
         self.missing.clear();
     }
 
-    /// Lets go what it holds.
+    /// Drops everything that the assembly holds.
     pub(super) fn clear(&mut self) {
         self.clear_event();
         self.absent.clear();
@@ -194,24 +197,25 @@ impl<P: Payload> Assembly<P> {
     /// are repeated after 1, 2, 4, ... times this time, and then every [`LONGEST_PATIENCE`] times. The
     /// interval doubles because slow answers are usually caused by load: repeating at a constant rate would
     /// increase the load without limit.
-    pub(super) fn loses_patience(&mut self) -> bool {
+    pub(super) fn note_silence(&mut self) -> bool {
         self.silences = self.silences.saturating_add(1);
         self.silences.is_power_of_two() || self.silences.is_multiple_of(LONGEST_PATIENCE)
     }
 
-    /// Returns the sources that were requested in completed parts.
+    /// Returns the sources that have a fragment or are listed as missing.
     pub(super) fn named_sources(&self) -> impl Iterator<Item = SourceId> {
         let here = self.fragments.iter().map(|fragment| fragment.source);
         here.chain(self.missing.iter().map(|missing| missing.source))
     }
 
-    /// Whether a readout unit that has not answered was asked; true where that is not kept.
+    /// Returns whether a request was sent to a readout unit that has not answered. Always `true` without paced pull, where
+    /// every request is sent at once.
     pub(super) fn was_asked(&self, readout: u16) -> bool {
         self.charges.get(usize::from(readout)).is_none_or(|charge| *charge < TO_REPEAT)
     }
 
-    /// Takes note that a readout unit is asked at `now`, and returns what stood in place of the charge; none if it need not be
-    /// asked.
+    /// Charges a request that is sent at `now`, and returns the former mark, [`NOT_ASKED`] or [`TO_REPEAT`]. Returns `None`
+    /// if no request is needed.
     pub(super) fn charge(&mut self, readout: usize, bytes: u32, now: Timestamp) -> Option<u32> {
         let is_awaited = self.is_awaited(readout);
         let charge = self.charges.get_mut(readout).filter(|charge| is_awaited && **charge >= TO_REPEAT)?;
@@ -239,27 +243,27 @@ impl<P: Payload> Assembly<P> {
 
     /// Returns the first readout unit that has no request and has not answered, if all requests so far are
     /// answered.
-    pub(super) fn stands_at(&self) -> Option<usize> {
+    pub(super) fn blocked_at(&self) -> Option<usize> {
         let not_asked = |readout: &usize| self.charges[*readout] >= TO_REPEAT && self.is_awaited(*readout);
-        let stands = self.charged_readouts == 0 && self.awaited > 0;
-        stands.then(|| (0..self.charges.len()).find(not_asked)).flatten()
+        let is_blocked = self.charged_readouts == 0 && self.awaited > 0;
+        is_blocked.then(|| (0..self.charges.len()).find(not_asked)).flatten()
     }
 
-    /// The readout units that are charged, and what; they are no more.
+    /// Removes all charges and returns them with their readout units.
     pub(super) fn take_charges(&mut self) -> impl Iterator<Item = (usize, u32)> {
         self.charged_readouts = 0;
         let charges = self.charges.iter_mut().map(|charge| std::mem::replace(charge, NOT_ASKED));
         charges.enumerate().filter(|(_, charge)| *charge < TO_REPEAT)
     }
 
-    /// The readout units that have not answered, ascending.
+    /// Returns the readout units that have not answered, in ascending order.
     pub(super) fn awaited_readouts(&self) -> impl Iterator<Item = u16> + use<P> {
         let answered = self.answered.clone();
         let readouts = if self.awaited == 0 { 0 } else { self.readouts };
         (0..readouts).filter(move |readout| !answered.contains(usize::from(*readout)))
     }
 
-    /// Adds an answer. Returns how much payload it has.
+    /// Adds an answer. Returns its payload in bytes.
     #[inline]
     pub(super) fn add(
         &mut self,
@@ -279,13 +283,13 @@ impl<P: Payload> Assembly<P> {
         bytes
     }
 
-    /// Whether a source is missing that is not optional.
+    /// Returns whether a required source is missing.
     #[inline]
     pub(super) fn is_incomplete(&self, optional: &BTreeSet<SourceId>) -> bool {
         self.missing.iter().any(|missing| !optional.contains(&missing.source))
     }
 
-    /// Brings fragments and missing sources into the order of source ids; readout units answer in any order.
+    /// Sorts fragments and missing sources by source id, because readout units answer in any order.
     #[inline(always)]
     pub(super) fn sort(&mut self) {
         if !self.fragments.is_sorted_by_key(|fragment| fragment.source) {
@@ -296,7 +300,7 @@ impl<P: Payload> Assembly<P> {
         }
     }
 
-    /// Takes note of what is here, because the event is over.
+    /// Records the number of fragments and missing sources when the event ends.
     #[inline]
     pub(super) fn sum_up(&mut self, incomplete: bool) {
         let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
@@ -304,14 +308,14 @@ impl<P: Payload> Assembly<P> {
         self.incomplete = incomplete;
     }
 
-    /// The event as far as it is built.
+    /// Takes the event as far as it is built.
     pub(super) fn take_event(&mut self) -> Event<P> {
         let mut event = no_event();
         self.swap_event(&mut event);
         event
     }
 
-    /// Puts the event into `lent`, and what that had of vectors here, to be used again.
+    /// Moves the event into `lent`, and takes the vectors of `lent` for reuse.
     #[inline]
     pub(super) fn swap_event(&mut self, lent: &mut Event<P>) {
         (lent.id, lent.time, lent.trigger_type) = (self.event, self.time, self.trigger_type);
@@ -321,7 +325,7 @@ impl<P: Payload> Assembly<P> {
     }
 }
 
-/// The assembly of an event that is under construction or built.
+/// Returns the assembly of an event that is under construction or built.
 #[inline]
 fn at<P>(assemblies: &mut [Assembly<P>], key: AssemblyKey) -> &mut Assembly<P> {
     let assembly = &mut assemblies[key.index() as usize];
@@ -329,7 +333,7 @@ fn at<P>(assemblies: &mut [Assembly<P>], key: AssemblyKey) -> &mut Assembly<P> {
     assembly
 }
 
-/// An event of which there is nothing.
+/// Returns an event without any content.
 fn no_event<P>() -> Event<P> {
     Event {
         id: EventId(0),
@@ -351,14 +355,14 @@ pub(super) struct Assemblies<P> {
     built: usize,
     assemblies: Vec<Assembly<P>>,
     free: Vec<u32>,
-    /// Whether it is kept what readout units are charged.
+    /// Whether charges are recorded (paced pull).
     keeps_charges: bool,
     by_event: EventWindow<u32>,
-    /// Paced pull: events under construction, ascending, and some that are no more.
+    /// Paced pull: events under construction in ascending order, and some that have ended.
     by_age: VecDeque<EventId>,
-    /// Event that stays here while the driver looks at it; otherwise empty.
+    /// Event that is lent to the driver; otherwise empty.
     lent: Event<P>,
-    /// Empty vectors, to use where one was taken from here.
+    /// Empty vectors for events whose own vector was taken.
     spares: Vec<Vec<Fragment<P>>>,
     most_spares: usize,
 }
@@ -380,7 +384,7 @@ impl<P: Payload> Assemblies<P> {
         }
     }
 
-    /// Shows an event to `see`, which takes out of it what it keeps; what it leaves is let go.
+    /// Lends an event to `see`, which may move fragments out of it. The others are dropped.
     #[inline]
     pub(super) fn lend<R>(&mut self, key: AssemblyKey, see: impl FnOnce(&mut Event<P>) -> R) -> R {
         let Self { assemblies, lent, .. } = self;
@@ -391,7 +395,7 @@ impl<P: Payload> Assemblies<P> {
         seen
     }
 
-    /// Takes back the vectors of an event that was taken.
+    /// Takes back the vectors of an event.
     #[inline]
     pub(super) fn recycle(&mut self, event: Event<P>) {
         let mut fragments = event.fragments;
@@ -411,7 +415,7 @@ impl<P: Payload> Assemblies<P> {
         self.built
     }
 
-    /// Begins an event; `None` if it is here already.
+    /// Begins an event. Returns `None` if it was begun before.
     #[inline]
     pub(super) fn open(&mut self, assignment: &Assignment) -> Option<AssemblyKey> {
         if self.by_event.get(assignment.event).is_some() {
@@ -442,7 +446,7 @@ impl<P: Payload> Assemblies<P> {
         Some(AssemblyKey::new(event, index, attempt, 0))
     }
 
-    /// Puts an event at its place among those under construction. Mostly it is the youngest.
+    /// Inserts an event into `by_age`. Usually it is the youngest.
     fn note_age(&mut self, event: EventId) {
         let Self { by_age, by_event, assemblies, .. } = self;
         if by_age.len() > BY_AGE_FLOOR + 2 * by_event.len() {
@@ -458,7 +462,7 @@ impl<P: Payload> Assemblies<P> {
         }
     }
 
-    /// The oldest event under construction, that with the lowest id, where charges are kept.
+    /// Returns the oldest event under construction, which has the lowest id. Only with paced pull.
     pub(super) fn oldest(&mut self) -> Option<&mut Assembly<P>> {
         while let Some(event) = self.by_age.front() {
             if let Some(index) = building(&self.by_event, &self.assemblies, *event) {
@@ -469,7 +473,7 @@ impl<P: Payload> Assemblies<P> {
         None
     }
 
-    /// The youngest event under construction that is wanted and not at the driver. A walk over all.
+    /// Returns the youngest event under construction that is `wanted` and not at the driver. Visits all events.
     pub(super) fn youngest(&self, wanted: impl Fn(&Assembly<P>) -> bool) -> Option<AssemblyKey> {
         let here = self
             .assemblies
@@ -479,7 +483,7 @@ impl<P: Payload> Assemblies<P> {
         self.find(youngest.event)
     }
 
-    /// Another assembly that is not under construction.
+    /// Adds a free assembly and returns its index.
     fn make(&mut self) -> u32 {
         self.assemblies.push(Assembly {
             event: EventId(0),
@@ -510,20 +514,20 @@ impl<P: Payload> Assemblies<P> {
         u32::try_from(self.assemblies.len() - 1).expect("slots are bounded by a u32")
     }
 
-    /// The assembly of an event that is under construction.
+    /// Returns the key of an event that is under construction.
     #[inline]
     pub(super) fn find(&self, event: EventId) -> Option<AssemblyKey> {
         let place = self.place_of(event)?;
         Some(self.assemblies[place as usize].key(place))
     }
 
-    /// The place of an event that is under construction: for use at once, while nothing can have become of it.
+    /// Returns the place of an event that is under construction. It is valid until the event ends.
     #[inline]
     pub(super) fn place_of(&self, event: EventId) -> Option<u32> {
         building(&self.by_event, &self.assemblies, event)
     }
 
-    /// The assembly at the place of an event that was just found.
+    /// Returns the assembly at a place that [`Self::place_of`] has returned.
     #[inline]
     pub(super) fn at_place(&mut self, place: u32) -> &mut Assembly<P> {
         let assembly = &mut self.assemblies[place as usize];
@@ -538,8 +542,8 @@ impl<P: Payload> Assemblies<P> {
         (assembly.attempt == attempt && assembly.part == part).then_some(assembly)
     }
 
-    /// Returns the number of events, from the first one on, of which no answers are awaited for this part in this attempt; the whole is
-    /// part 0.
+    /// Returns the number of events at the beginning of a range that do not wait for answers to this part of this attempt.
+    /// Part 0 is the whole event.
     #[inline]
     pub(super) fn count_answered(&self, events: EventIdRange, (attempt, part): (u16, u16)) -> u64 {
         self.by_event.count_until(events, |index| {
@@ -551,19 +555,19 @@ impl<P: Payload> Assemblies<P> {
         })
     }
 
-    /// The assembly of an event that the driver is about to get.
+    /// Returns the assembly of an event that is under construction or built.
     pub(super) fn at(&mut self, key: AssemblyKey) -> &mut Assembly<P> {
         at(&mut self.assemblies, key)
     }
 
-    /// Takes note that an event is built and the driver's to decide. Its assembly stays until [`Self::decide`].
+    /// Records that an event is built. Its assembly stays until [`Self::decide`].
     #[inline]
     pub(super) fn hand_over(&mut self, key: AssemblyKey) {
         self.assemblies[key.index() as usize].stage = Stage::Built;
         self.built += 1;
     }
 
-    /// Ends the assembly of an event that was handed over; `None` if it was not.
+    /// Ends the assembly of a built event. Returns `None` if the event is not built here.
     #[inline]
     pub(super) fn decide(&mut self, event: EventId) -> Option<&mut Assembly<P>> {
         let is_built = |index: &u32| self.assemblies[*index as usize].stage == Stage::Built;
@@ -572,14 +576,14 @@ impl<P: Payload> Assemblies<P> {
         Some(self.free(index))
     }
 
-    /// Ends an assembly that is under construction. What it holds is still in it, to be taken or cleared.
+    /// Ends an assembly that is under construction. Its content stays, to be taken or cleared.
     pub(super) fn close(&mut self, key: AssemblyKey) -> &mut Assembly<P> {
         assert!(self.get(key).is_some(), "event {}: an assembly is closed once", key.event);
         self.by_event.remove(key.event);
         self.free(key.index())
     }
 
-    // Every event comes along here: a call would cost as much as it does.
+    // Called for every event: a function call would cost as much as the body.
     #[inline(always)]
     fn free(&mut self, index: u32) -> &mut Assembly<P> {
         self.free.push(index);
@@ -594,7 +598,7 @@ impl<P: Payload> Assemblies<P> {
     }
 }
 
-/// Where an event is under construction.
+/// Returns the place of an event that is under construction.
 #[inline]
 fn building<P>(by_event: &EventWindow<u32>, assemblies: &[Assembly<P>], event: EventId) -> Option<u32> {
     let index = *by_event.get(event)?;

@@ -6,7 +6,7 @@ use crate::liveness::Patience;
 use sheaf_wire::{ByteCount, Nanos, SourceId};
 use std::collections::BTreeSet;
 
-/// Treatment of an event that misses a required source when its time is over.
+/// Treatment of an event that lacks a required source after the readout unit was given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IncompletePolicy {
     /// Wait without limit.
@@ -17,16 +17,16 @@ pub enum IncompletePolicy {
     Drop,
 }
 
-/// Way in which a builder comes by its super-fragments.
+/// Way in which a builder obtains its super-fragments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Asking {
-    /// It asks every readout unit at once for all that it is assigned.
+    /// It requests all assigned events from every readout unit at once.
     #[default]
     AtOnce,
     /// It requests from readout units in turn, with at most this number of bytes in flight.
     Paced(ByteCount),
-    /// Readout units send in their slots: it asks at once as long as the barrel shifter turns. While that stands it asks for so
-    /// many bytes in flight at most.
+    /// Readout units send in their time slots. The builder requests everything at once while the barrel shifter is
+    /// running. While it is stopped, at most this number of bytes is in flight.
     Barrel(ByteCount),
     /// The event manager sends destinations to the readout units, which send without a request. The builder
     /// requests only super-fragments that have not arrived after `request_retry`.
@@ -39,35 +39,37 @@ impl Asking {
     }
 }
 
-/// Configuration of a builder unit. Memory: payload up to `memory` (a quarter more where readout units send unasked), bookkeeping of some
-/// 100 bytes per fragment under construction.
+/// Configuration of a builder unit. Memory: up to `memory` for payload (a quarter more if readout units send without a
+/// request), and about 100 bytes of bookkeeping for each fragment under construction.
 #[derive(Clone, Debug)]
 pub struct BuilderConfig {
     /// The readout units, by index.
     pub readouts: Vec<ReadoutSources>,
-    /// Sources without which an event is complete all the same.
+    /// Sources that an event may lack and still be complete.
     pub optional: BTreeSet<SourceId>,
-    /// Events under construction or waiting for a decision, at most.
+    /// Maximum number of events under construction or waiting for a decision.
     pub slots: u32,
-    /// Payload of those events, at most.
+    /// Maximum payload of those events.
     pub memory: ByteCount,
     /// Treatment of incomplete events.
     pub incomplete: IncompletePolicy,
-    /// Interval, from an event's assignment on, at which the builder checks whether the readout units that the event waits for
-    /// live. Without effect where the policy is to wait.
+    /// Interval, from the assignment of an event, at which the builder checks whether the readout units that it waits for
+    /// are alive. Without effect if `incomplete` is [`IncompletePolicy::Wait`].
     pub event_timeout: Nanos,
-    /// Time for which a readout unit without a sign of life is waited for. One that lives is waited for without limit.
+    /// Time for which the builder waits for a readout unit without a sign of life. It waits without limit for one that
+    /// is alive.
     pub patience: Patience,
-    /// A readout unit that has not answered for this time is asked again, and then after twice, four, eight and every 16 times this
-    /// time.
+    /// Time without an answer after which a request is repeated. The following repetitions come after 2, 4, 8 and every
+    /// 16 times this time.
     pub request_retry: Nanos,
-    /// Way in which it comes by the super-fragments.
+    /// Way in which the builder obtains super-fragments.
     pub asking: Asking,
-    /// Parts of events, and the order in which the builder asks for them. With [`Asking::Unasked`], everything at once.
+    /// Parts of events, and the order of their requests. With [`Asking::Unasked`], events have one part.
     pub scope: Scope,
-    /// Finished events are returned when there are this many, or after `batch_time`, or when nothing is left to build.
+    /// Number of finished events that are returned together. Fewer are returned after `batch_time`, or when no event is
+    /// under construction.
     pub batch_events: usize,
-    /// See `batch_events`.
+    /// Maximum time that finished events wait to be returned.
     pub batch_time: Nanos,
     /// Maximum interval between messages to the event manager.
     pub heartbeat: Nanos,

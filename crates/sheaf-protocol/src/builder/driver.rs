@@ -1,4 +1,4 @@
-//! Words between a builder unit and its driver.
+//! Decisions and events exchanged by a builder unit and its driver.
 
 use super::assembly::AssemblyKey;
 use crate::output::StoragePlace;
@@ -7,13 +7,13 @@ use sheaf_wire::{DropReason, Event, EventId};
 /// Decision of the driver on a built event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// It is stored, durably as configured.
+    /// The event is stored with the configured durability.
     Stored,
-    /// The same, by an output node at this place.
+    /// An output node has stored the event at this place.
     StoredAt(StoragePlace),
-    /// The filter does not want it.
+    /// The filter has rejected the event.
     Rejected,
-    /// It could not be stored or must not be: `content_mismatch` or `storage_failed`.
+    /// The event could not or must not be stored: `content_mismatch` or `storage_failed`.
     Dropped(DropReason),
 }
 
@@ -22,27 +22,28 @@ pub enum Decision {
 pub enum BuilderEvent<P> {
     /// All nodes are connected.
     Started,
-    /// An event is built. The driver reads it at once ([`BuilderUnit::lend`](super::BuilderUnit::lend)) or takes it ([`BuilderUnit::take`](super::BuilderUnit::take)), and
-    /// answers with [`BuilderUnit::handle_decision`](super::BuilderUnit::handle_decision), events in any order.
+    /// An event is built. The driver reads it at once ([`BuilderUnit::lend`](super::BuilderUnit::lend)) or takes it
+    /// ([`BuilderUnit::take`](super::BuilderUnit::take)). It answers with
+    /// [`BuilderUnit::handle_decision`](super::BuilderUnit::handle_decision), in any order of events.
     Built(Built),
-    /// A part of an event is built, where the [`Scope`](super::Scope) has a first step. The driver gives it back with
+    /// A part of an event is built, because the [`Scope`](super::Scope) has a first step. The driver gives it back with
     /// [`BuilderUnit::handle_part_decision`](super::BuilderUnit::handle_part_decision), in any order.
     Part(Event<P>),
-    /// The run closes.
+    /// The event manager has closed the run.
     Closed,
-    /// The event manager has given this session up: what was built and not yet returned is built elsewhere. The driver
+    /// The event manager has given this session up: built events that were not returned are built elsewhere. The driver
     /// ends this machine and starts a new one with a greater session.
     Fenced,
     /// The event manager has restarted and has lost the state of this run.
     ManagerRestarted,
 }
 
-/// A built event, which is with the builder unit until it is taken or decided.
+/// Handle of a built event, which stays in the builder unit until the driver takes or decides it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Built(pub(super) AssemblyKey);
 
 impl Built {
-    /// Which event it is.
+    /// Returns the event's id.
     #[must_use]
     pub fn event(self) -> EventId {
         self.0.event
@@ -51,9 +52,9 @@ impl Built {
 
 /// Event queued for the driver. Built events and parts stay in their assemblies until the driver takes them.
 #[derive(Debug)]
-pub(super) enum News<P> {
+pub(super) enum QueuedEvent<P> {
     Built(AssemblyKey),
     Part(AssemblyKey),
-    /// Rare, and large where it is not boxed.
+    /// Boxed because it is rare and much larger than a key.
     Other(Box<BuilderEvent<P>>),
 }

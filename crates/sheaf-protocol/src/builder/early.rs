@@ -1,8 +1,8 @@
-//! Super-fragments that come before their event is assigned here.
+//! Super-fragments that arrive before their event is assigned.
 //!
-//! Where readout units send unasked, their answer and the assignment come by different ways. What is early is kept, up to a
-//! bound in bytes and in super-fragments; the lowest event ids go first, for these are most likely of events that were
-//! built elsewhere meanwhile.
+//! If readout units send without a request, their super-fragments and the assignment travel on different links. Early
+//! super-fragments are kept up to a bound in bytes and in number. Beyond the bound the lowest event ids are discarded
+//! first, because those events were most likely built elsewhere in the meantime.
 
 use crate::event_range::EventIdRange;
 use crate::event_set::EventSet;
@@ -31,26 +31,26 @@ pub(super) struct Early<P> {
     count: usize,
     max_bytes: u64,
     max_count: usize,
-    /// Events that are over here: nothing more of them is kept.
+    /// Events that have ended here. Later super-fragments of them are not kept.
     over: EventSet,
 }
 
-/// Number of separate ranges of events that are over which are remembered. Older gaps count as over.
+/// Maximum number of separate ranges of ended events that are remembered. Events in older gaps count as ended.
 const OVER_RANGES: usize = 4_096;
 
 impl<P: Payload> Early<P> {
-    /// Keeps at most `max_bytes` of payload and `max_count` parts.
+    /// Creates a store for at most `max_bytes` of payload and `max_count` parts.
     pub(super) fn new(max_bytes: u64, max_count: usize) -> Self {
         let over = EventSet::new(OVER_RANGES);
         Self { parts: BTreeMap::new(), held: 0, count: 0, max_bytes, max_count, over }
     }
 
-    /// Whether an event that is not assigned here may still be.
+    /// Returns whether an event may still be assigned to this builder.
     pub(super) fn may_come(&self, event: EventId) -> bool {
         !self.over.contains(event)
     }
 
-    /// Takes note that an event is over here.
+    /// Records that an event has ended here.
     #[inline]
     pub(super) fn end(&mut self, event: EventId) {
         self.over.insert(EventIdRange::one(event));
@@ -71,7 +71,7 @@ impl<P: Payload> Early<P> {
         given_up
     }
 
-    /// The parts of an event that is assigned here now.
+    /// Takes the parts of an event that was just assigned.
     pub(super) fn take(&mut self, event: EventId) -> Vec<Part<P>> {
         let parts = self.parts.remove(&event).unwrap_or_default();
         self.take_off(&parts);

@@ -4,13 +4,13 @@ use crate::liveness::{Liveness, Patience};
 use sheaf_wire::Timestamp;
 
 /// State of a readout unit from a builder's view. A readout unit answers a request when it has the fragments, but a
-/// repeated request at once. So its silence counts from a repeated request that has left, not from its last answer and
-/// not from the first request.
+/// repeated request at once. Its silence therefore counts from a repeated request that was sent, not from its last answer
+/// or from the first request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Owing {
     pub(super) liveness: Liveness,
     born: Timestamp,
-    /// When it was first asked a second time after its last word.
+    /// Time of the first repeated request since its last message.
     asked_again_at: Option<Timestamp>,
 }
 
@@ -19,24 +19,25 @@ impl Owing {
         Self { liveness: Liveness::default(), born, asked_again_at: None }
     }
 
-    /// Takes note of a message of the readout unit.
+    /// Records a message of the readout unit.
     #[inline]
-    pub(super) fn note_word(&mut self, now: Timestamp) {
-        self.liveness.note_word(now);
+    pub(super) fn note_message(&mut self, now: Timestamp) {
+        self.liveness.note_message(now);
         self.asked_again_at = None;
     }
 
-    /// Takes note of a repeated question that leaves.
+    /// Records that a repeated request is sent.
     pub(super) fn note_asked_again(&mut self, now: Timestamp) {
         self.asked_again_at.get_or_insert(now);
     }
 
-    /// Since when there is no sign of it.
+    /// Returns the time of its last sign of life.
     pub(super) fn quiet_since(&self) -> Timestamp {
         self.liveness.quiet_since(self.born)
     }
 
-    /// Whether it is given up. One whose link is up or that has spoken has the longer time, from the repeated question on.
+    /// Returns whether it is given up. The longer time applies, from the repeated request on, if its link is up or it has
+    /// ever sent a message.
     pub(super) fn is_lost(&self, now: Timestamp, patience: Patience) -> bool {
         let lost_at = self.liveness.lost_at(self.born, patience);
         if self.liveness.is_down() {

@@ -1,4 +1,4 @@
-//! Composition of the parts in which an event is built: the sources of the first part, and of each that follows.
+//! Parts in which an event is built: the sources of the first part and of each later one.
 
 use super::asks::Asks;
 use super::assembly::Assembly;
@@ -14,12 +14,12 @@ use std::sync::Arc;
 pub(super) struct Parts {
     plans: Plans,
     /// Whether readout units without a request for an event are informed of it.
-    tells_all: bool,
+    announces_all: bool,
 }
 
 impl Parts {
     pub(super) fn new(config: &BuilderConfig) -> Self {
-        Self { plans: Plans::new(&config.scope, &config.readouts), tells_all: config.scope.tells_all }
+        Self { plans: Plans::new(&config.scope, &config.readouts), announces_all: config.scope.announces_all }
     }
 
     /// Begins the first part of an event, or its only one.
@@ -70,9 +70,9 @@ impl Parts {
             };
             if is_asked && assembly.is_awaited(readout) {
                 asks.ask(index_u16(readout), assembly.ask(readout), range);
-            } else if is_begin && self.tells_all {
+            } else if is_begin && self.announces_all {
                 let nothing = Ask { part: 1, sources: Some(Arc::from([])) };
-                asks.tell(index_u16(readout), nothing, range);
+                asks.ask_at_once(index_u16(readout), nothing, range);
             }
         }
     }

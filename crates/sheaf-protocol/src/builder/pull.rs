@@ -5,11 +5,11 @@
 //! queue. The charge of a repeated request ends first, and the request then waits like any other: repetition does not
 //! exceed the credit either.
 //!
-//! - **In turn**: builders begin at different readout units, so that they do not all ask the same one at once.
-//! - **Small batches**: a request is for an eighth of the credit, so that about eight readout units answer at a time,
-//!   and an answer that is late holds up no more than its part.
-//! - **A silent readout unit** holds at most a quarter of the credit (or its fair part, if that is more): the others
-//!   go on.
+//! - **In turn**: builders begin at different readout units, so that they do not all send requests to the same one.
+//! - **Small batches**: a request is for an eighth of the credit. About eight readout units answer at a time, and a late
+//!   answer delays only its own share.
+//! - **A silent readout unit** holds at most a quarter of the credit, or its fair share if that is more. The others
+//!   continue.
 //! - **At least one event**: if nothing is in flight, one event larger than the credit may be requested.
 //! - **The oldest event never waits for credit**: its fragments may not have arrived yet, because readout units are
 //!   full of older events. If such requests held all credit, and an older event waited for credit, the system would
@@ -23,13 +23,13 @@ use sheaf_wire::message::EventRange;
 use sheaf_wire::{ByteCount, EventId, Payload, Timestamp};
 use std::collections::VecDeque;
 
-/// Size of a super-fragment of one fragment beside its payload, with its part of the message's and the frame's heads.
+/// Overhead of a super-fragment of one fragment in bytes, including its share of the message and frame heads.
 const HEAD_BYTES: u64 = 64;
 
-/// Inverse of the part of the credit that one request may use.
+/// Inverse of the fraction of the credit that one request may use.
 const PARTS: u64 = 8;
 
-/// Inverse of the part of the credit that one readout unit may hold.
+/// Inverse of the fraction of the credit that one readout unit may hold.
 const HOLDERS: u64 = 4;
 
 /// Inverse of the weight of a new value in the running mean of sizes.
@@ -41,24 +41,25 @@ pub(super) struct Pull {
     credit: u64,
     in_flight: u64,
     readouts: Vec<Asked>,
-    /// Events in all queues together.
+    /// Number of events in all queues.
     queued: u64,
-    /// Whose turn it is.
+    /// Index of the readout unit that receives the next request.
     turn: usize,
 }
 
 /// State of the requests to a readout unit.
 #[derive(Debug, Default)]
 struct Asked {
-    /// To ask for, in order.
+    /// Requests that wait, in order.
     queue: VecDeque<(Ask, EventRange)>,
     queued: u64,
     in_flight: u64,
-    /// The mean sizes of its super-fragments, times [`MEAN_PARTS`]: of events, or the first parts of them, and of later parts.
+    /// Mean sizes of its super-fragments, times [`MEAN_PARTS`]. The first is of whole events and first parts, the second
+    /// of later parts.
     means: [Option<u64>; 2],
 }
 
-/// Which of the means is that of a part.
+/// Returns the index of the mean size that applies to a part.
 fn mean_of(part: u16) -> usize {
     usize::from(part > 1)
 }
@@ -69,7 +70,7 @@ impl Asked {
         self.size_of(self.queue.front().map_or(0, |(ask, _)| ask.part))
     }
 
-    /// Returns the expected size of the unit's super-fragment, in a part of an event or the whole.
+    /// Returns the expected size of the unit's super-fragment for a part of an event.
     fn size_of(&self, part: u16) -> u64 {
         self.means[mean_of(part)].map_or(0, |mean| mean / MEAN_PARTS) + HEAD_BYTES
     }
@@ -80,7 +81,7 @@ impl Asked {
 }
 
 impl Pull {
-    /// Asks `readouts` readout units, first the one that falls to builder `me`.
+    /// Creates queues for `readouts` readout units. The number of builder `me` decides with which it begins.
     pub(super) fn new(readouts: usize, me: u16, credit: ByteCount) -> Self {
         Self {
             credit: credit.0,
@@ -91,7 +92,7 @@ impl Pull {
         }
     }
 
-    /// From now on the credit is another.
+    /// Changes the credit.
     pub(super) fn set_credit(&mut self, credit: ByteCount) {
         self.credit = credit.0;
     }
@@ -112,7 +113,7 @@ impl Pull {
         self.queued += events * self.readouts.len() as u64;
     }
 
-    /// Takes an event's expected size for what readout units send, where nothing better is known.
+    /// Derives expected sizes of super-fragments from that of an event, for readout units without a measured size.
     pub(super) fn expect(&mut self, expected: u64) {
         let mean = expected / (self.readouts.len() as u64).max(1) * MEAN_PARTS;
         for known in self.readouts.iter_mut().flat_map(|readout| &mut readout.means) {
@@ -131,7 +132,7 @@ impl Pull {
         }
     }
 
-    /// A readout unit is to be asked again, before all else. What was charged for the event has been settled.
+    /// Puts a repeated request before all others of a readout unit. Its former charge must have been settled.
     pub(super) fn add_again(&mut self, readout: u16, ask: Ask, range: EventRange) {
         let asked = &mut self.readouts[usize::from(readout)];
         asked.queue.push_front((ask, range));
@@ -156,7 +157,7 @@ impl Pull {
         }
     }
 
-    /// The next request that the credit allows.
+    /// Returns the next request that the credit allows.
     pub(super) fn next<P: Payload>(
         &mut self,
         now: Timestamp,
@@ -183,14 +184,15 @@ impl Pull {
         self.ask_for_oldest(now, assemblies)
     }
 
-    /// A request beyond the credit, where the oldest event would wait for it. What is in the queue of it is passed over later.
+    /// Returns a request for the oldest event beyond the credit, if that event would otherwise wait for it. Its entries in
+    /// the queues are skipped later.
     fn ask_for_oldest<P: Payload>(
         &mut self,
         now: Timestamp,
         assemblies: &mut Assemblies<P>,
     ) -> Option<Question> {
         let oldest = assemblies.oldest()?;
-        let readout = oldest.stands_at()?;
+        let readout = oldest.blocked_at()?;
         let asked = &mut self.readouts[readout];
         let charge = asked.charge_of(oldest.part);
         let is_repeat = oldest.charge(readout, charge, now) == Some(TO_REPEAT);
@@ -205,7 +207,7 @@ impl Pull {
         })
     }
 
-    /// For how many events a readout unit may be asked now.
+    /// Returns the number of events that may be requested from a readout unit now.
     fn allowed(&self, readout: usize) -> Option<u64> {
         let asked = &self.readouts[readout];
         if asked.queued == 0 {
@@ -218,12 +220,12 @@ impl Pull {
         let free = self.credit.saturating_sub(self.in_flight);
         let own_free = own.saturating_sub(asked.in_flight);
         let fits = wanted <= free && wanted <= own_free;
-        // What does not fit as a whole waits until it does: crumbs would make a message for each event.
+        // A batch that does not fit waits until it does: smaller ones would make a message for each event.
         if fits || self.in_flight == 0 { Some((wanted.min(free) / expected).max(1)) } else { None }
     }
 
-    /// Removes up to `events` events from the queue that still lack the readout unit's part, as long as the
-    /// requests are of the same kind.
+    /// Removes up to `events` events with equal requests from the queue and charges them. Skips events that no longer
+    /// need this readout unit's answer.
     fn take<P: Payload>(
         &mut self,
         now: Timestamp,

@@ -1,4 +1,4 @@
-//! Next request to the event manager: events that are over, and credit for others.
+//! Next request to the event manager: ended events, and credit for new ones.
 
 use super::BuilderConfig;
 use super::assembly::Assembly;
@@ -22,10 +22,10 @@ pub(super) struct Returns {
     request_at: Option<Timestamp>,
     /// Time of the next heartbeat. `None` after the run has closed.
     heartbeat_at: Option<Timestamp>,
-    /// Room of events that went back for lack of memory: granted anew when another event here has ended, so that what did not
-    /// fit is not tried again and again meanwhile.
+    /// Room of events that were given back for lack of memory. It is granted again when another event has ended, so that
+    /// events that do not fit are not tried again in the meantime.
     withheld: Room,
-    /// Credit that the events here have taken, in bytes.
+    /// Credit that the assigned events have used, in bytes.
     charged: ByteCount,
     batch_events: usize,
     batch_time: Nanos,
@@ -33,7 +33,7 @@ pub(super) struct Returns {
 }
 
 impl Returns {
-    /// A first request for all slots, at `now`.
+    /// Creates a first request for all slots, due at `now`.
     pub(super) fn new(config: &BuilderConfig, now: Timestamp) -> Self {
         Self {
             request: Request { slots: config.slots, bytes: config.memory, ..Request::default() },
@@ -47,7 +47,7 @@ impl Returns {
         }
     }
 
-    /// Takes note of whether the output holds the builder up.
+    /// Records whether the output delays the builder.
     pub(super) fn note_output(&mut self, now: Timestamp, behind: bool) {
         if self.request.output_behind != behind {
             self.request.output_behind = behind;
@@ -55,18 +55,18 @@ impl Returns {
         }
     }
 
-    /// Takes note of the work that is under way on built events.
+    /// Records the work in progress on built events.
     pub(super) fn note_work(&mut self, work: Work) {
         self.request.work = work;
     }
 
-    /// Takes note of an event that an output node has stored.
+    /// Records an event that an output node has stored.
     pub(super) fn note_kept(&mut self, place: StoragePlace) {
         note_kept(&mut self.request.kept, place);
     }
 
-    /// Takes an event that is over into the next request, and gives its credit back with it: there is room for another. Returns what
-    /// it held. Every event comes along here: a call would cost as much as a part of it.
+    /// Adds an ended event and its credit to the next request. Returns the bytes that it held.
+    // Called for every event: a function call would be a noticeable part of its cost.
     #[inline(always)]
     pub(super) fn finish<P>(
         &mut self,
@@ -81,8 +81,8 @@ impl Returns {
         request.slots += 1;
         request.bytes += charged;
         self.charged -= charged;
-        // Sent in the same message as the end of the event, not before: the event manager informs readout
-        // units when it receives the end.
+        // In the same message as the end of the event: the event manager informs readout units when it receives the
+        // end.
         if !assembly.absent.is_empty() {
             let absent = |(readout, parts)| AbsentReadout { event, readout, parts };
             request.absent.extend(assembly.absent.drain(..).map(absent));
@@ -105,18 +105,18 @@ impl Returns {
         assembly.bytes
     }
 
-    /// Takes note of an event that was assigned, and of what the event manager has charged for it.
+    /// Records the credit that the event manager has charged for an assigned event.
     #[inline]
     pub(super) fn charge(&mut self, charged: u32) {
         self.charged += ByteCount(u64::from(charged));
     }
 
-    /// Memory for which the event manager has no credit: it is charged for events here, or withheld.
+    /// Returns the memory for which the event manager has no credit: charged for assigned events, or withheld.
     pub(super) fn taken(&self) -> ByteCount {
         self.charged + self.withheld.bytes
     }
 
-    /// Room that is withheld for lack of memory.
+    /// Returns the room that is withheld for lack of memory.
     pub(super) fn withheld(&self) -> Room {
         self.withheld
     }
@@ -128,7 +128,7 @@ impl Returns {
         self.request.bytes -= room.bytes;
     }
 
-    /// Has the next request sent at once.
+    /// Makes the next request due at once.
     pub(super) fn hurry(&mut self, now: Timestamp) {
         self.request_at = Some(now);
     }
@@ -138,13 +138,13 @@ impl Returns {
         self.heartbeat_at = None;
     }
 
-    /// When a request is due for its events, and when for a heartbeat.
+    /// Returns the times at which the next request is due for its content and as a heartbeat.
     pub(super) fn due_at(&self) -> [Option<Timestamp>; 2] {
         [self.request_at, self.heartbeat_at]
     }
 
-    /// Returns whether the next request is due because it carries new information.
-    fn has_news(&self, now: Timestamp, idle: bool) -> bool {
+    /// Returns whether the next request is due because of its content.
+    fn is_content_due(&self, now: Timestamp, idle: bool) -> bool {
         let finished = self.request.finished.len();
         let is_full = finished >= self.batch_events || (idle && finished > 0);
         is_full || self.request_at.is_some_and(|at| at <= now)
@@ -156,7 +156,7 @@ impl Returns {
 
     /// Returns whether the next request is due only as a heartbeat.
     pub(super) fn is_mere_heartbeat(&self, now: Timestamp, idle: bool) -> bool {
-        self.is_heartbeat_due(now) && !self.has_news(now, idle)
+        self.is_heartbeat_due(now) && !self.is_content_due(now, idle)
     }
 
     /// Skips the next heartbeat because another message replaces it.
@@ -165,20 +165,20 @@ impl Returns {
     }
 
     /// Makes the next heartbeat due at once.
-    pub(super) fn speak_at_once(&mut self, now: Timestamp) {
+    pub(super) fn send_heartbeat_at_once(&mut self, now: Timestamp) {
         self.heartbeat_at = self.heartbeat_at.map(|at| at.min(now));
     }
 
-    /// The next request, if it is due. A builder that is `idle` does not wait for more events to return.
+    /// Takes the next request if it is due. A builder that is `idle` does not wait for more events to return.
     pub(super) fn next(&mut self, now: Timestamp, idle: bool) -> Option<Request> {
-        if !self.has_news(now, idle) && !self.is_heartbeat_due(now) {
+        if !self.is_content_due(now, idle) && !self.is_heartbeat_due(now) {
             return None;
         }
         let finished = self.request.finished.len();
         self.request_at = None;
         self.heartbeat_at = self.heartbeat_at.map(|_| now + self.heartbeat);
         let Request { output_behind, work, .. } = self.request;
-        // Room for as many events as there were: in a steady state the list never grows.
+        // Same capacity as before, so that the list does not grow in a steady state.
         let finished = Vec::with_capacity(finished);
         let next = Request { output_behind, work, finished, ..Request::default() };
         Some(std::mem::replace(&mut self.request, next))

@@ -1,5 +1,5 @@
-//! Composition of events and the order of requests: all sources at once, or only the readout units of the trigger's
-//! type, or some sources first and others once those have been judged.
+//! Composition of events and the order of requests: all sources at once, only the readout units of the trigger's type, or
+//! some sources first and others after a decision on those.
 
 use sheaf_wire::message::{Body, EventRange, PartRequest};
 use sheaf_wire::{SourceId, TriggerType};
@@ -19,28 +19,28 @@ pub struct Scope {
     /// Sources of the first step. If not empty, the driver filters an event when these have answered, and
     /// returns which further sources are requested. If empty, events are built in one step.
     pub first_step: BTreeSet<SourceId>,
-    /// The readout units that answer triggers of a type, by index; all of them answer types that are not named. An event is
-    /// complete without the others.
+    /// Indices of the readout units that answer triggers of a type. All of them answer types that are not listed. An
+    /// event is complete without the others.
     pub answering: BTreeMap<TriggerType, BTreeSet<u16>>,
-    /// Whether events without any request are also announced to readout units. Needed if these would otherwise drop
-    /// such an event as never triggered.
-    pub tells_all: bool,
+    /// Whether events are announced also to readout units from which nothing is requested. Needed if these would
+    /// otherwise drop such an event as never triggered.
+    pub announces_all: bool,
 }
 
 impl Scope {
-    /// Whether every event is all sources, at once.
+    /// Returns whether every event has all sources and is built in one step.
     #[must_use]
     pub fn is_everything(&self) -> bool {
         self.first_step.is_empty() && self.answering.is_empty()
     }
 }
 
-/// Sources that are wanted after a part of an event was judged.
+/// Further sources that are wanted after the decision on a part of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum More {
-    /// All the rest. The event is not judged in parts again.
+    /// All remaining sources. The next decision is on the whole event.
     All,
-    /// These sources, as far as they are of the event and not in it. Then it is judged again.
+    /// Those of these sources that answer the trigger and have not been requested. Another decision on the part follows.
     Sources(Vec<SourceId>),
 }
 
@@ -51,7 +51,7 @@ pub enum PartDecision {
     Rejected,
     /// The event must not be stored, for this reason.
     Dropped(sheaf_wire::DropReason),
-    /// The event is built: it needs no more sources.
+    /// The event is complete without further sources.
     Enough,
     /// Further sources are requested.
     More(More),
@@ -60,9 +60,9 @@ pub enum PartDecision {
 /// Request to one readout unit in a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ask {
-    /// Which part of the event, from 1; 0 for the whole.
+    /// Number of the part of the event, from 1, or 0 for the whole event.
     pub(super) part: u16,
-    /// The sources of the part.
+    /// Sources of the part. `None` for all of them.
     pub(super) sources: Option<Arc<[SourceId]>>,
 }
 
@@ -82,7 +82,7 @@ impl Ask {
 pub(super) struct Question {
     pub(super) readout: u16,
     pub(super) ask: Ask,
-    /// Whether the readout unit was asked for one of the events before.
+    /// Whether one of the events was requested from the readout unit before.
     pub(super) is_repeat: bool,
     pub(super) ranges: Vec<EventRange>,
 }
@@ -94,7 +94,7 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    /// The sources that `is_wanted` wants, which is given the readout unit's index and the source.
+    /// Selects the sources for which `is_wanted` returns `true`. Its arguments are the readout unit's index and the source.
     pub(super) fn new(all: &[ReadoutSources], is_wanted: impl Fn(usize, SourceId) -> bool) -> Self {
         let of = |(index, readout): (usize, &ReadoutSources)| {
             readout.sources.iter().copied().filter(|source| is_wanted(index, *source)).collect()
@@ -106,7 +106,7 @@ impl Selection {
         self.readouts.iter().all(|sources| sources.is_empty())
     }
 
-    /// The sources of one readout unit.
+    /// Returns the selected sources of one readout unit.
     pub(super) fn of(&self, readout: usize) -> &Arc<[SourceId]> {
         &self.readouts[readout]
     }
@@ -119,9 +119,9 @@ impl Selection {
 /// Parts in which events of a trigger type are built.
 #[derive(Debug)]
 pub(super) struct Plan {
-    /// By readout unit: whether it answers.
+    /// Whether each readout unit answers.
     answers: Vec<bool>,
-    /// Where they are built in steps, the sources of the first one, and all others.
+    /// Sources of the first step and all others. `None` if events are built in one step.
     pub(super) steps: Option<(Arc<Selection>, Arc<Selection>)>,
 }
 
@@ -136,12 +136,12 @@ impl Plan {
             Selection::new(readouts, |index, source| answers(index) && !scope.first_step.contains(&source));
         Self {
             answers: (0..readouts.len()).map(answers).collect(),
-            // A trigger that none of the first step's sources answers is built at once.
+            // If no source of the first step answers this trigger type, its events are built in one step.
             steps: (!first.is_empty()).then(|| (Arc::new(first), Arc::new(rest))),
         }
     }
 
-    /// Whether a readout unit answers.
+    /// Returns whether a readout unit answers.
     pub(super) fn asks(&self, readout: usize) -> bool {
         self.answers[readout]
     }

@@ -1,4 +1,4 @@
-//! Every row of the table in the module's documentation.
+//! Tests of every row of the table in the module's documentation.
 
 mod asking;
 mod liveness;
@@ -106,7 +106,7 @@ fn a_silent_readout_unit_is_missing_by_policy() {
         assert!(request.finished[0].incomplete);
         let reason = (!stored).then_some(DropReason::Incomplete);
         assert_eq!(request.finished[0].reason, reason);
-        // The answer that came too late finds nothing.
+        // The event has ended when the late answer arrives.
         answer(&mut builder, 1, 5, &[2, 3], &[]);
         assert_eq!(builder.books().counters[&Counter::StaleSuperFragments], 1);
     }
@@ -126,7 +126,7 @@ fn a_readout_unit_that_was_never_heard_of_is_given_up_only_after_it_was_asked_ag
         let is_asked = asked(&mut builder, now) == [(1, 5, 1)];
         assert_eq!(is_asked, now == again);
         let is_given_up = built(&mut builder).is_some();
-        assert_eq!(is_given_up, now == again + TIMEOUT, "at {now}: it may have had nothing to say before");
+        assert_eq!(is_given_up, now == again + TIMEOUT, "at {now}: it is not lost before");
     }
 }
 
@@ -200,14 +200,14 @@ fn beyond_the_memory_the_youngest_event_makes_way_whichever_was_answered() {
         assert_eq!((finished.event, finished.outcome), (EventId(6), Outcome::GivenBack));
         assert_eq!(finished.reason, None, "it is not too large");
         assert_eq!((request.slots, request.bytes), (0, ByteCount::ZERO), "there is no room for it yet");
-        // The older event goes on; the rest of the one given back is stale.
+        // The older event continues; the rest of the one given back is stale.
         answer(&mut builder, 1, 6, &[2, 3], &[]);
         assert_eq!(builder.books().counters[&Counter::StaleSuperFragments], 1);
         answer(&mut builder, 1, 5, &[2], &[3]);
         assert_eq!(built(&mut builder).map(|event| event.id), Some(EventId(5)));
         builder.handle_decision(LATER, EventId(5), Decision::Stored);
         let request = requests(&mut builder, LATER).remove(0);
-        assert_eq!((request.slots, request.bytes), (2, ByteCount(100)), "now there is");
+        assert_eq!((request.slots, request.bytes), (2, ByteCount(100)), "now there is room");
     }
 }
 
@@ -234,7 +234,7 @@ fn a_builder_is_filled_by_half_of_the_slots_or_by_half_of_the_events_that_have_i
 fn an_event_that_is_too_large_by_itself_is_out_of_memory_whoever_else_is_there() {
     let mut builder = builder(|config| config.memory = ByteCount(35));
     let _ = requests(&mut builder, START);
-    // Of the others nothing has come yet.
+    // No fragments of the others have arrived yet.
     assign(&mut builder, 5, 3, 1);
     answer(&mut builder, 0, 5, &[0, 1], &[]);
     answer(&mut builder, 1, 5, &[2, 3], &[]);
@@ -258,7 +258,7 @@ fn a_builder_that_is_told_to_give_way_gives_back_its_youngest_event_at_once() {
     let finished = request.finished[0];
     assert_eq!((finished.event, finished.outcome, finished.reason), (EventId(6), Outcome::GivenBack, None));
     assert_eq!((request.slots, request.bytes), (1, ByteCount(50)));
-    // What is built stays: it ends without anybody's help.
+    // Built events stay: they end without further messages.
     from_manager(&mut builder, Body::Command(Command::GiveWay));
     assert_eq!(requests(&mut builder, START), []);
     assert_eq!(built(&mut builder).map(|event| event.id), Some(EventId(5)));
@@ -271,7 +271,7 @@ fn a_full_channel_leaves_no_deadline_in_the_past() {
     for round in 0..300 {
         builder.handle_output(now, round % 2 == 0);
         while builder.poll_transmit(now).is_some() {}
-        let deadline = builder.poll_timeout().expect("something is always due some time");
+        let deadline = builder.poll_timeout().expect("a deadline is always set");
         now = now.max(deadline.at);
         builder.handle_timeout(now);
     }
@@ -279,7 +279,7 @@ fn a_full_channel_leaves_no_deadline_in_the_past() {
     assert!(builder.poll_timeout().is_some_and(|deadline| deadline.at > now), "nothing was acknowledged");
 }
 
-/// An event manager that is slow would have to read all requests that say nothing before the next that says something.
+/// A slow event manager would have to read all empty requests before the next one with content.
 #[test]
 fn a_heartbeat_is_no_message_of_its_own_while_an_earlier_one_is_on_its_way() {
     let mut builder = builder(|config| config.heartbeat = Nanos::from_millis(1));
@@ -289,10 +289,10 @@ fn a_heartbeat_is_no_message_of_its_own_while_an_earlier_one_is_on_its_way() {
     }
     assert!(matches!(sent[0].1, Body::Request(_)), "{sent:?}");
     assert!(sent[1..].iter().all(|(_, body)| *body == Body::Acknowledge), "{sent:?}");
-    assert_eq!(sent.len(), 5, "it says that it lives");
+    assert_eq!(sent.len(), 5, "it sends signs of life");
     builder.handle_output(START + Nanos::from_millis(5), true);
     let second = START + Nanos::from_secs(1);
-    assert_eq!(requests(&mut builder, second).len(), 2, "news, and the first once more");
+    assert_eq!(requests(&mut builder, second).len(), 2, "a request with content, and the first once more");
 }
 
 #[test]
@@ -340,10 +340,10 @@ fn builder(adjust: impl FnOnce(&mut BuilderConfig)) -> BuilderUnit<Size> {
     BuilderUnit::new(me, config, START)
 }
 
-/// Has the builder ask again at `now`, and look who has answered after its patience is over; returns that instant.
+/// Makes the builder repeat its requests at `now` and check for answers when its patience has ended. Returns that time.
 fn ask_again_in_vain(builder: &mut BuilderUnit<Size>, now: Timestamp) -> Timestamp {
     builder.handle_timeout(now);
-    assert!(!readouts_asked(builder, now).is_empty(), "nobody is asked again");
+    assert!(!readouts_asked(builder, now).is_empty(), "no request is repeated");
     builder.handle_timeout(now + TIMEOUT);
     now + TIMEOUT
 }
@@ -416,13 +416,13 @@ fn requests(builder: &mut BuilderUnit<Size>, now: Timestamp) -> Vec<Request> {
     bodies(builder, now).into_iter().filter_map(request).collect()
 }
 
-/// The readout units that are asked for fragments of events, or of parts of them.
+/// Returns the readout units that receive requests for events or parts.
 fn readouts_asked(builder: &mut BuilderUnit<Size>, now: Timestamp) -> Vec<NodeId> {
     let asks = |body: &Body<Size>| matches!(body, Body::FragmentRequest(_) | Body::PartRequest(_));
     bodies(builder, now).into_iter().filter(|(_, body)| asks(body)).map(|(to, _)| to).collect()
 }
 
-/// Requests for fragments as readout unit, first event, count.
+/// Returns requests for fragments as readout unit, first event, count.
 fn asked(builder: &mut BuilderUnit<Size>, now: Timestamp) -> Vec<(u16, u64, u32)> {
     let ranges = |(to, body): (NodeId, _)| match body {
         Body::FragmentRequest(ranges) => {

@@ -7,7 +7,7 @@ use crate::machine::{Deadline, EventDeadlines, Why};
 use sheaf_wire::message::EventRange;
 use sheaf_wire::{EventId, Nanos, Payload, Timestamp};
 
-/// Names what is waited for of an event: its attempt and part.
+/// Attempt and part of an event whose answers are awaited.
 type Wait = (u16, u16);
 
 /// See the [module](self).
@@ -17,7 +17,7 @@ pub(super) struct Waits {
     lives: EventDeadlines<Wait>,
     /// Times at which the builder repeats its requests.
     answers: EventDeadlines<Wait>,
-    /// Interval of looks; none where events wait without limit.
+    /// Interval of liveness checks. `None` if events wait without limit.
     life_interval: Option<Nanos>,
     retry: Nanos,
 }
@@ -32,7 +32,7 @@ impl Waits {
         }
     }
 
-    /// From now on answers are awaited for consecutive events, as wholes: not without limit, and not without asking again.
+    /// Begins to wait for the answers of consecutive whole events: schedules their liveness checks and retries.
     pub(super) fn begin_all<P: Payload>(
         &mut self,
         now: Timestamp,
@@ -45,14 +45,14 @@ impl Waits {
         self.limit_silence(now, events, wait, assemblies);
     }
 
-    /// The same for one event, or the part of it that is under construction.
+    /// Begins to wait for the answers of one event, or of the part of it that is under construction.
     pub(super) fn begin<P: Payload>(&mut self, now: Timestamp, key: AssemblyKey, assemblies: &Assemblies<P>) {
-        self.look_again(now, key, assemblies);
+        self.check_life_again(now, key, assemblies);
         self.retry_again(now, key, assemblies);
     }
 
-    /// Has it looked again whether the readout units live that an event waits for.
-    pub(super) fn look_again<P: Payload>(
+    /// Schedules the next liveness check of the readout units that an event waits for.
+    pub(super) fn check_life_again<P: Payload>(
         &mut self,
         now: Timestamp,
         key: AssemblyKey,
@@ -61,7 +61,7 @@ impl Waits {
         self.limit_life(now, EventIdRange::one(key.event), key.wait(), assemblies);
     }
 
-    /// Has the readout units asked again that an event waits for.
+    /// Schedules the next retry of the requests that an event waits for.
     pub(super) fn retry_again<P: Payload>(
         &mut self,
         now: Timestamp,
@@ -95,8 +95,8 @@ impl Waits {
         self.answers.push(now + self.retry, events, wait, count_over);
     }
 
-    /// The next event for which it is time to look whether the readout units live.
-    pub(super) fn pop_look<P: Payload>(
+    /// Returns the next event whose liveness check is due.
+    pub(super) fn pop_life_check<P: Payload>(
         &mut self,
         now: Timestamp,
         assemblies: &Assemblies<P>,
@@ -105,7 +105,7 @@ impl Waits {
         Some(event)
     }
 
-    /// The next event for which it is time to ask again.
+    /// Returns the next event whose retry is due.
     pub(super) fn pop_retry<P: Payload>(
         &mut self,
         now: Timestamp,
@@ -115,7 +115,7 @@ impl Waits {
         Some(event)
     }
 
-    /// When the next look and the next repetition are due.
+    /// Returns the times of the next liveness check and the next retry.
     pub(super) fn deadlines<P: Payload>(&mut self, assemblies: &Assemblies<P>) -> [Option<Deadline>; 2] {
         let count_over = |events, wait| assemblies.count_answered(events, wait);
         let (life, answer) = (self.lives.peek(count_over), self.answers.peek(count_over));

@@ -1,4 +1,4 @@
-//! Whatever a lossy, duplicating, reordering network does, each message is delivered once, in order.
+//! Each message is delivered once and in order over a network that loses, duplicates and reorders.
 
 use super::*;
 use proptest::prelude::*;
@@ -80,8 +80,8 @@ proptest! {
     #![proptest_config(sheaf_wire::property_cases!(64))]
     #[test]
     fn delivers_everything_once_and_in_order(fates in prop::collection::vec(0..6_u8, 1..200), seed in any::<u64>(), total in 1..400_u64) {
-        // Loss everywhere for ever would never end, so a good fate is among them; and they are drawn, not taken in
-        // turn, or the turns could fall in step with the repeats and hit the same message every time.
+        // At least one fate delivers, or the test would never end. Fates are drawn at random: in a fixed order, the same
+        // message could be lost at every repetition.
         let mut fates = fates;
         fates.push(5);
         let mut state = seed;
@@ -110,9 +110,9 @@ fn a_restarted_peer_is_noticed_and_starts_from_one() {
     let hello = new.poll_transmit(Timestamp(1), &second_life).unwrap();
     let seen = channel.handle(Timestamp(1), &me, &hello.header, hello.body);
     assert_eq!(seen, Received::PeerRestarted { old: SessionId(5) });
-    assert!(channel.is_settled(), "what was said to the dead is void");
+    assert!(channel.is_settled(), "messages to the ended session are discarded");
     assert_eq!(channel.handle(Timestamp(2), &me, &message.header, message.body), Received::Stale);
-    // A message meant for the first life does not reach the second.
+    // A message for the first session is not delivered to the second.
     assert_eq!(
         new.handle(Timestamp(2), &second_life, &for_the_dead.header, for_the_dead.body),
         Received::Stale

@@ -25,7 +25,7 @@ fn who_does_not_answer_is_asked_again_after_ever_longer_waits() {
     assert_eq!(builder.books().counters[&Counter::RetriedRequests], 14);
 }
 
-/// Readout units that answer in any order, some only after they were asked again.
+/// Readout units that answer in any order, some only after a repeated request.
 struct Field {
     builder: BuilderUnit<Size>,
     now: Timestamp,
@@ -54,7 +54,7 @@ impl Field {
         Self { builder, now: START, readouts, bytes, open: Vec::new(), built: 0, requests: 0 }
     }
 
-    /// The builder is given `count` events, expected to have the size that they have.
+    /// Assigns `count` events to the builder, with their true size as the expected one.
     fn assign(&mut self, first: u64, count: u64) {
         let charged = u32::try_from(self.bytes * u64::from(self.readouts)).unwrap();
         let assignment = |event| Assignment {
@@ -89,7 +89,7 @@ impl Field {
         }
     }
 
-    /// One of the open requests is answered, or lost.
+    /// Answers or loses one of the open requests.
     fn end_one(&mut self, which: usize, lost: bool) {
         let (readout, event) = self.open.swap_remove(which % self.open.len());
         if !lost {
@@ -148,7 +148,7 @@ proptest! {
         choices in prop::collection::vec((any::<usize>(), 0..10_u8), 2_000),
     ) {
         let mut field = Field::new(readouts, bytes, me, Asking::Paced(ByteCount(credit)));
-        // One event may be asked for though it is larger than the credit, and the oldest of one readout unit beyond it.
+        // One event larger than the credit may be requested, and the oldest event of one readout unit beyond the credit.
         let bound = credit.max(bytes + 64) + bytes + 64;
         let (mut events, mut choices) = (0, choices.into_iter().cycle());
         for batch in batches {
@@ -161,7 +161,7 @@ proptest! {
                 }
             }
         }
-        // In the end some requests are lost, and repeated; those do not break the bound either.
+        // Later some requests are lost and repeated. Those keep the bound, too.
         let mut rounds = 0;
         while field.built < usize::try_from(events).unwrap() {
             match choices.next().filter(|_| !field.open.is_empty()) {
@@ -196,7 +196,7 @@ fn a_silent_readout_unit_holds_a_quarter_of_the_credit_and_the_others_go_on() {
         field.end_one(which, false);
     }
     let silent = field.open.len();
-    assert!((1..=16).contains(&silent), "{silent} events are asked of the silent one");
+    assert!((1..=16).contains(&silent), "{silent} events are requested from the silent one");
     assert_eq!(field.builder.in_flight().0, silent as u64 * 1_064);
 }
 
@@ -207,7 +207,7 @@ fn the_oldest_event_is_asked_for_though_others_that_do_not_come_hold_all_credit(
     let stuck = field.open.len();
     assert!(stuck > 0);
     field.assign(7, 1);
-    // One readout unit after the other, and none of what is younger.
+    // The oldest event is requested from one readout unit after the other, and no younger event.
     for round in 1..=3 {
         assert_eq!(field.open.len(), stuck + 1, "in round {round}");
         let oldest = field.open.iter().position(|(_, event)| *event == 7).expect("it is asked for");
@@ -242,7 +242,7 @@ fn a_barrel_that_stands_is_bounded_by_the_credit_and_one_that_turns_is_not() {
     from_manager(&mut field.builder, shape(false, 20));
     from_manager(&mut field.builder, shape(true, 15));
     field.assign(100, 100);
-    assert_eq!(field.open_bytes(), 400_000, "the older word came late and says nothing");
+    assert_eq!(field.open_bytes(), 400_000, "an older shape that arrives late is ignored");
 }
 
 #[test]

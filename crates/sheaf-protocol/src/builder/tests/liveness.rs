@@ -1,8 +1,8 @@
-//! Readout units that are slow, frozen, gone, or cut off together with the builder.
+//! Readout units that are slow, frozen, dead, or disconnected together with the builder.
 
 use super::*;
 
-/// Far more than a silent readout unit is given here.
+/// Much longer than the patience with a silent readout unit.
 const LONG: Timestamp = Timestamp(100 * LATER.0);
 
 /// A builder with an event that readout unit 1 has not answered, whose links are up.
@@ -17,7 +17,7 @@ fn waiting() -> BuilderUnit<Size> {
     builder
 }
 
-/// The event manager and, where it is to, readout unit 1 say that they live, every half of the timeout until `end`.
+/// Sends heartbeats of the event manager, and of readout unit 1 if requested, every half of the timeout until `end`.
 fn live_until(builder: &mut BuilderUnit<Size>, end: Timestamp, readout_speaks: bool) {
     let mut now = START;
     while now < end {
@@ -89,8 +89,8 @@ fn a_unit_that_is_given_up_holds_no_credit() {
     assert_eq!(builder.in_flight(), ByteCount::ZERO);
 }
 
-/// The repeated request waits for credit that slow readout units hold. Until it is sent there is nothing that the unit could
-/// answer, and its silence says nothing.
+/// The repeated request waits for credit that slow readout units hold. Until it is sent, the unit has nothing to answer, and
+/// its silence is no sign of death.
 #[test]
 fn one_whose_repeated_request_waits_for_credit_is_not_given_up() {
     let mut builder = builder(|config| {
@@ -111,8 +111,8 @@ fn one_whose_repeated_request_waits_for_credit_is_not_given_up() {
     let second = Timestamp(2 * LATER.0);
     builder.handle_timeout(second);
     let repeats = asked(&mut builder, second);
-    assert_eq!(repeats, [(0, 5, 1), (1, 5, 1), (2, 5, 1), (3, 5, 1)], "nobody is given up");
-    // From here on they were asked again in vain, as far as they were.
+    assert_eq!(repeats, [(0, 5, 1), (1, 5, 1), (2, 5, 1), (3, 5, 1)], "no readout unit is given up");
+    // From here on, repeated requests have remained without an answer.
     builder.handle_input(second, manager.plain(Body::Acknowledge));
     builder.handle_timeout(Timestamp(second.0 + TIMEOUT.0));
     for readout in 4..8 {

@@ -175,7 +175,7 @@ fn a_unit_that_was_silent_in_a_step_is_not_waited_for_again() {
     assert_eq!((first.missing.clone(), first.incomplete), (vec![silent(2)], true));
     builder.handle_part_decision(now, first, PartDecision::More(More::All));
     assert_eq!(asked_parts(&mut builder, now), [(0, 2, vec![1], 5, 1)]);
-    // Now the other one is gone, too, and has a part in the event all the same.
+    // The other one has died, too, after it had answered the first part.
     builder.handle_link(START, NodeId::readout(0), LinkStatus::Down);
     let end = now + TIMEOUT;
     builder.handle_timeout(end);
@@ -232,9 +232,9 @@ fn a_trigger_is_answered_by_the_units_of_its_type() {
     assign(&mut builder, 5, 2, 1);
     assert_eq!(asked(&mut builder, START), [(1, 5, 2)]);
     answer(&mut builder, 0, 5, &[0, 1], &[]);
-    assert_eq!(builder.books().counters[&Counter::DuplicateSuperFragments], 1, "nobody asked it");
+    assert_eq!(builder.books().counters[&Counter::DuplicateSuperFragments], 1, "it received no request");
     answer(&mut builder, 1, 5, &[2, 3], &[]);
-    let event = built(&mut builder).expect("the others are not waited for");
+    let event = built(&mut builder).expect("the event does not wait for the others");
     assert_eq!((ids(&event), event.incomplete, event.missing.len()), (vec![2, 3], false, 0));
 }
 
@@ -249,7 +249,7 @@ fn a_trigger_that_nobody_answers_is_an_event_without_fragments() {
 
 #[test]
 fn units_that_are_not_needed_yet_are_told_where_they_might_drop_the_event() {
-    let mut builder = stepped(|config| config.scope.tells_all = true);
+    let mut builder = stepped(|config| config.scope.announces_all = true);
     assign(&mut builder, 5, 2, 1);
     assert_eq!(asked_parts(&mut builder, START), [(0, 1, vec![0], 5, 2), (1, 1, vec![], 5, 2)]);
 }
