@@ -1,19 +1,19 @@
-//! The event manager: owns the trigger stream, assigns events to builders that have credit, books every event's end,
-//! and tells the readout units to release it.
+//! The event manager: owns the trigger stream, assigns events to builders that have credit, books the end of every event,
+//! and releases it at the readout units.
 //!
 //! Triggers come from one of four places ([`Triggers`]). A trigger that is accepted is booked as received; from then
 //! on the event is queued, assigned, or ended, and its end is one bin of the [`Ledger`]. A trigger that finds the queue
 //! full is vetoed: it is not an event. The time in which a trigger would be vetoed is dead time, by cause; live time and
 //! dead time together are the time of the run ([`DeadTime`]).
 //!
-//! A builder that is silent for too long, or that comes back with a new session, has lost what it had not returned:
-//! those events go to other builders, first in the queue. What it had returned as stored counts: the number of stored
-//! events of each session is the part of its output that is valid ([`ManagerEvent::BuilderLost`]). Where output nodes store,
-//! the places that builders name are the part that is valid ([`EventManager::kept`], [`crate::output`]).
+//! A builder that is silent for too long, or that returns with a new session, has lost the events that it had not returned.
+//! Those go to other builders, first in the queue. Events that it had returned as stored count: their number is the valid
+//! part of the session's output ([`ManagerEvent::BuilderLost`]). If output nodes store events, the valid part is the set of
+//! places that builders report ([`EventManager::kept`], [`crate::output`]).
 //!
-//! Each concern has an owner: the events from trigger to end and the builders that have them (`manager/flow.rs`), readout
-//! units and output nodes, channels, the phase of the run, dead time, and so on. This file is the coordination between them:
-//! it tells nodes what follows from the owners' answers. So is `manager/draining.rs`, for the end of a run.
+//! Each concern has an owner: the events from trigger to end and their builders (`manager/flow.rs`), readout units and
+//! output nodes, channels, the phase of the run, dead time, and others. This file coordinates them and sends the messages
+//! that follow from the owners' answers. `manager/draining.rs` does the same for the end of a run.
 
 mod backlog;
 mod builders;
@@ -23,8 +23,8 @@ mod dead_time;
 mod desertion;
 mod draining;
 mod entry;
+mod events;
 mod flow;
-mod news;
 mod outputs;
 mod peers;
 mod phase;
@@ -38,7 +38,7 @@ mod totals;
 pub use config::{ManagerConfig, Shaping, Triggers};
 pub use dead_time::{DeadTime, DeadTimeCause};
 pub use draining::Awaited;
-pub use news::{Ended, ManagerEvent, Tallies, Veto};
+pub use events::{Ended, ManagerEvent, Tallies, Veto};
 pub use totals::StoredTotals;
 
 use crate::channel::Received;
@@ -49,7 +49,7 @@ use crate::output::Places;
 use builders::BuilderState;
 use dead_time::Shut;
 use desertion::Desertion;
-use flow::{EventFlow, LostSession, News};
+use flow::{EventFlow, LostSession, ManagerEvents};
 use outputs::Outputs;
 use peers::Peers;
 use phase::{Phase, RunPhase};
@@ -74,15 +74,15 @@ pub struct EventManager<P> {
     dispatches: Dispatches,
     steering: Steering,
     dead_time: DeadTime,
-    /// Why the trigger supervisor holds triggers back, where one gives them.
+    /// Reason for which the trigger supervisor holds triggers back. `None` if it does not.
     held_back: Option<Shut>,
     desertion: Desertion,
     counters: NodeBooks,
-    events: News,
+    events: ManagerEvents,
 }
 
 impl<P: Clone> EventManager<P> {
-    /// An event manager that waits for its nodes.
+    /// Creates an event manager that waits for its nodes.
     #[must_use]
     pub fn new(me: Identity, config: ManagerConfig, now: Timestamp) -> Self {
         assert_eq!(me.node, NodeId::MANAGER, "{} is not the event manager", me.node);
@@ -103,67 +103,67 @@ impl<P: Clone> EventManager<P> {
             held_back: None,
             desertion: Desertion::new(&config),
             counters: NodeBooks::default(),
-            events: News::new(),
+            events: ManagerEvents::new(),
             config,
         }
     }
 
-    /// Whether the run is closed and nothing is left to say.
+    /// Returns whether the run is closed.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.phase.is_closed()
     }
 
-    /// Whether the run goes on: it has begun, and its triggers have not ended.
+    /// Returns whether the run has begun and its triggers have not ended.
     #[must_use]
     pub fn is_running(&self) -> bool {
         self.phase.is_running()
     }
 
-    /// Whether a trigger would be offered to the run: accepted, or vetoed and counted.
+    /// Returns whether a trigger would belong to the run: it would be accepted, or vetoed and counted.
     #[must_use]
     pub fn takes_triggers(&self) -> bool {
         self.is_running() && !self.flow.is_full()
     }
 
-    /// The books of all triggers, as they stand.
+    /// Returns the current ledger of all triggers.
     #[must_use]
     pub fn ledger(&self) -> Ledger {
         self.flow.ledger()
     }
 
-    /// Totals of the events booked as stored.
+    /// Returns totals of the events booked as stored.
     #[must_use]
     pub fn stored(&self) -> StoredTotals {
         self.flow.stored()
     }
 
-    /// The numbers of the books that change while the run goes, without making a ledger.
+    /// Returns the counters that change during the run. Cheaper than a [`Ledger`].
     #[must_use]
     pub fn tallies(&self) -> Tallies {
         self.flow.tallies(self.dead_time.vetoed_total())
     }
 
-    /// Payload bytes that the readout units hold, as they last said.
+    /// Returns the payload bytes that the readout units hold, by their last status.
     #[must_use]
     pub fn buffered(&self) -> ByteCount {
         self.readouts.buffered()
     }
 
     /// Returns the number of events in each builder session's own files that count as stored, including living
-    /// sessions. Empty where output nodes store.
+    /// sessions. Empty if output nodes store events.
     #[must_use]
     pub fn committed(&self) -> BTreeMap<(NodeId, SessionId), u64> {
         if self.outputs.is_empty() { self.flow.builders().committed() } else { BTreeMap::new() }
     }
 
-    /// Which events of each session of an output node count, living sessions included.
+    /// Returns the events of each session of an output node that count, including living sessions.
     #[must_use]
     pub fn kept(&self) -> &BTreeMap<(NodeId, SessionId), Places> {
         self.outputs.kept()
     }
 
-    /// Whether a barrel shifter turns now.
+    /// Returns whether a barrel shifter is running.
     #[must_use]
     pub fn is_barrel_turning(&self) -> bool {
         self.steering.is_turning()
@@ -175,13 +175,13 @@ impl<P: Clone> EventManager<P> {
         self.flow.builders().credit(builder)
     }
 
-    /// Live time and dead time by cause, up to `now` or the end of triggers.
+    /// Returns live time and dead time by cause, up to `now` or the end of triggers.
     #[must_use]
     pub fn dead_time(&self, now: Timestamp) -> DeadTime {
         self.dead_time.up_to(now)
     }
 
-    /// The event manager's own counters.
+    /// Returns the event manager's own counters.
     #[must_use]
     pub fn books(&self) -> NodeBooks {
         let mut books = self.counters.clone();
@@ -189,12 +189,12 @@ impl<P: Clone> EventManager<P> {
         books
     }
 
-    /// Takes a trigger from the driver ([`Triggers::Driven`]). `time` is when it happened, on the clock of `now`: a driver that
-    /// was held up hands over all triggers of that time, in order, before it drains this machine. They find the queue as it was
-    /// when they happened, and dead time begins with the trigger that fills it.
+    /// Takes a trigger from the driver ([`Triggers::Driven`]). `time` is the time at which it happened, on the clock of `now`.
+    /// A driver that was stalled passes all triggers of that time, in order, before it drains this machine. The queue is then
+    /// as it was when they happened, and dead time begins with the trigger that fills it.
     ///
     /// # Errors
-    /// The trigger is vetoed, and no event.
+    /// The trigger is vetoed and does not become an event.
     pub fn handle_trigger(
         &mut self,
         now: Timestamp,
@@ -219,11 +219,11 @@ impl<P: Clone> EventManager<P> {
         Ok(event)
     }
 
-    /// Takes a trigger of a trigger supervisor ([`Triggers::External`]): the event `event` that happened at `time`, on the
-    /// supervisor's clock. The driver has raised busy before the queue was full; a trigger that comes all the same is taken.
+    /// Takes the trigger of event `event` from a trigger supervisor ([`Triggers::External`]). `time` is on the supervisor's
+    /// clock. The driver raises busy before the queue is full; a trigger that arrives nevertheless is accepted.
     ///
     /// # Errors
-    /// The run takes no triggers, or has this event: the trigger is no event.
+    /// The run takes no triggers, or already has this event.
     pub fn handle_external_trigger(
         &mut self,
         now: Timestamp,
@@ -260,7 +260,8 @@ impl<P: Clone> EventManager<P> {
         BusyReason { cause, culprit }
     }
 
-    /// Takes note why the trigger supervisor holds triggers back from `at` on, or that it does not.
+    /// Records that the trigger supervisor holds triggers back from `at` on for this reason, or, with `None`, that it does
+    /// not.
     pub fn handle_busy(&mut self, at: Timestamp, reason: Option<(DeadTimeCause, Option<NodeId>)>) {
         self.held_back = reason.map(|(cause, culprit)| Shut { cause, culprit });
         self.dead_time.turn(at, self.held_back);
@@ -271,8 +272,8 @@ impl<P: Clone> EventManager<P> {
         self.dead_time.add_vetoes(cause, triggers);
     }
 
-    /// Ends the triggers by themselves: none came after `at`, which may be past. The time of the run ends there, and the run
-    /// closes when what is in flight is done. The first stop after that cuts nothing short.
+    /// Ends the triggers without a request to stop: none came after `at`, which may be in the past. The time of the run ends
+    /// at `at`, and the run closes when all events in flight have ended. The first stop after that does not cut it short.
     pub fn handle_end_of_triggers(&mut self, now: Timestamp, at: Timestamp) {
         if self.phase.is_running() {
             self.dead_time.end(at.min(now));
@@ -280,15 +281,15 @@ impl<P: Clone> EventManager<P> {
         }
     }
 
-    /// Ends the run: no more triggers, what is in flight may finish, then all close. Asked again, it closes at once, and what is in
-    /// flight ends as `stopped`.
+    /// Ends the run: it takes no more triggers, events in flight may finish, then all nodes close. A second call closes the
+    /// run at once, and events in flight end as `stopped`.
     pub fn handle_stop(&mut self, now: Timestamp) {
         self.dead_time.end(now);
         self.phase.stop(now);
     }
 
     /// Takes a message.
-    // A function of its own: as part of a driver's loop it would leave no room to inline what it does for each event.
+    // Not inlined: within a driver's loop, the work for each event would no longer be inlined into this function.
     #[inline(never)]
     pub fn handle_input(&mut self, now: Timestamp, message: Message<P>) {
         let header = message.header;
@@ -299,7 +300,7 @@ impl<P: Clone> EventManager<P> {
         }
         if self.flow.builders().is_fenced(sender, header.session) {
             self.counters.count(Counter::StaleMessages, 1);
-            self.peers.say(sender, self.me.plain(Body::Fence(header.session)));
+            self.peers.send_plain(sender, self.me.plain(Body::Fence(header.session)));
             return;
         }
         let Some(channel) = self.peers.touch(sender) else {
@@ -310,7 +311,7 @@ impl<P: Clone> EventManager<P> {
         if channel.handle(now, &self.me, &header, message.body) == Received::Stale {
             self.counters.count(Counter::StaleMessages, 1);
         }
-        // Whatever became of the message: a session that speaks for the first time is met.
+        // Also if the message itself was stale: the first message of a session begins it.
         if channel.peer_session() != before {
             self.meet(now, sender, header.session);
         }
@@ -319,24 +320,24 @@ impl<P: Clone> EventManager<P> {
         }
     }
 
-    /// Takes note of the link to a node.
+    /// Records the state of the link to a node.
     pub fn handle_link(&mut self, now: Timestamp, peer: NodeId, link: LinkStatus) {
         self.peers.note_link(now, peer, link);
     }
 
-    /// Does what is due at `now`.
+    /// Handles all timeouts that are due at `now`.
     pub fn handle_timeout(&mut self, now: Timestamp) {
-        self.peers.wake(now);
-        self.peers.wake(now);
-        if self.peers.look(now) {
+        self.peers.touch_due(now);
+        self.peers.touch_due(now);
+        if self.peers.is_check_due(now) {
             self.give_up_lost_builders(now);
-            self.look_for_deserters(now);
+            self.check_desertion(now);
         }
-        self.peers.beat(now);
+        self.peers.send_heartbeats(now);
         self.advance(now);
     }
 
-    /// The next message to send.
+    /// Returns the next message to send.
     pub fn poll_transmit(&mut self, now: Timestamp) -> Option<Transmit<P>> {
         self.advance(now);
         self.assign(now);
@@ -346,23 +347,23 @@ impl<P: Clone> EventManager<P> {
         self.peers.poll_transmit(now, &self.me)
     }
 
-    /// The next thing for the driver to know.
+    /// Returns the next event for the driver.
     pub fn poll_event(&mut self) -> Option<ManagerEvent> {
         self.events.pop_front()
     }
 
-    /// When to call [`Self::handle_timeout`] and [`Self::poll_transmit`] at the latest.
+    /// Returns the latest time for the next call of [`Self::handle_timeout`] and [`Self::poll_transmit`].
     pub fn poll_timeout(&mut self) -> Option<Deadline> {
         let batch = self.flow.releases_due_at().map(|at| Deadline { at, why: Why::Batch });
         let tick = self.steering.due_at().filter(|_| self.phase.builds());
         let tick = tick.map(|at| Deadline { at, why: Why::Tick });
-        let peers = if self.phase.is_closed() { [None; 2] } else { self.peers.care_timeouts().map(Some) };
+        let peers = if self.phase.is_closed() { [None; 2] } else { self.peers.check_timeouts().map(Some) };
         let [silent, beat] = peers;
         let deadlines = [self.phase.deadline(), silent, beat, batch, tick];
         deadlines.into_iter().fold(self.peers.poll_timeout(), Deadline::earliest)
     }
 
-    // The course of the run.
+    // Phases of the run.
 
     fn advance(&mut self, now: Timestamp) {
         match self.phase.get() {
@@ -372,7 +373,8 @@ impl<P: Clone> EventManager<P> {
                     self.events.push_back(ManagerEvent::StartDeclined { readout });
                     self.phase.give_up(now);
                 } else if self.readouts.some_wait(|node| self.peers.is_lost(node, now)) {
-                    // Somebody starts these programs, and may take any time. Other nodes have theirs after that.
+                    // The programs that feed sources are started by hand, without a time limit. The limit for other nodes
+                    // counts after that.
                     self.phase.wait_again(now);
                 } else if absent.is_empty() || until <= now {
                     self.start(now, absent);
@@ -411,11 +413,11 @@ impl<P: Clone> EventManager<P> {
         for node in self.peers.present() {
             self.peers.push(node, Body::Command(Command::Start));
         }
-        self.steering.look_again();
+        self.steering.check_at_once();
         self.events.push_back(ManagerEvent::Started { absent });
     }
 
-    /// Builders have nothing more to do. Readout units are told to close by [`Self::release`], last of all.
+    /// Closes the builders. Readout units are closed last, by [`Self::release`].
     fn close_builders(&mut self) {
         for node in self.peers.present() {
             if node.role == Role::Builder {
@@ -436,9 +438,9 @@ impl<P: Clone> EventManager<P> {
         self.flow.builders().iter().all(builder)
     }
 
-    // Peers come and go.
+    // Sessions of peers.
 
-    /// A peer speaks for the first time, or in a new life.
+    /// Handles the first message of a peer, or of a new session of it.
     fn meet(&mut self, now: Timestamp, node: NodeId, session: SessionId) {
         match node.role {
             Role::Builder => {
@@ -449,7 +451,7 @@ impl<P: Clone> EventManager<P> {
                 if self.readouts.meet(node.index) {
                     self.events.push_back(ManagerEvent::ReadoutRestarted { readout: node });
                 }
-                self.flow.tell_history(usize::from(node.index));
+                self.flow.queue_history(usize::from(node.index));
             }
             Role::Output => {
                 if self.outputs.meet(node) {
@@ -464,13 +466,13 @@ impl<P: Clone> EventManager<P> {
                 self.peers.push(node, Body::Command(late));
                 if let Some(shape) = self.steering.shape(now).filter(|_| node.role != Role::Output) {
                     self.peers.push(node, Body::Shape(shape));
-                    self.steering.look_again();
+                    self.steering.check_at_once();
                 }
             }
             Phase::Closing { .. } | Phase::Closed if node.role == Role::Builder => {
                 self.peers.push(node, Body::Command(Command::Close));
             }
-            // It may have been waited for in vain.
+            // The run may have closed without waiting for this node any longer.
             Phase::Closed if node.role == Role::Output => self.close_outputs(now, true),
             Phase::Closing { .. } | Phase::Closed | Phase::Waiting { .. } => {}
         }
@@ -482,9 +484,9 @@ impl<P: Clone> EventManager<P> {
         for index in 0..self.config.builders {
             let node = NodeId::builder(index);
             let state = self.flow.builders().get(index);
-            // A builder that has reported has nothing more to say, and closes its link.
+            // A builder that has reported has finished, and closes its link.
             if state.lives() && !state.has_reported() && self.peers.is_lost(node, now) {
-                // A process that exists and says nothing is frozen or starved: that is no event's doing.
+                // A process that exists and is silent is frozen or starved, which no event has caused.
                 let has_died = self.peers.is_down(node);
                 had_events |= state.outstanding() > 0;
                 self.end_session(now, node, has_died);
@@ -494,18 +496,18 @@ impl<P: Clone> EventManager<P> {
         had_events
     }
 
-    /// Ends the session of a builder that has died: an event that it had may have been the cause.
+    /// Ends the session of a builder that has died. One of its events may have been the cause.
     fn lose_builder(&mut self, now: Timestamp, node: NodeId) {
         self.end_session(now, node, true);
     }
 
-    /// Ends a builder's session: its output counts as far as it was returned, the rest is built elsewhere. One that `has_died` makes
-    /// its events suspects.
+    /// Ends a builder's session: events that it has returned count, the others are built elsewhere. If it `has_died`, its
+    /// events become suspects.
     fn end_session(&mut self, now: Timestamp, node: NodeId, has_died: bool) {
         let Some(lost) = self.flow.end_session(now, node.index, has_died, &mut self.events) else {
             return;
         };
-        self.steering.look_again();
+        self.steering.check_at_once();
         if lost.some_ended {
             self.phase.prolong_draining(now);
         }
@@ -516,15 +518,15 @@ impl<P: Clone> EventManager<P> {
         self.events.push_back(ManagerEvent::BuilderLost { builder: node, session, committed, reassigned });
     }
 
-    /// Looks whether somebody is left of each role that a run needs, and ends the run when nobody has come for long enough.
-    fn look_for_deserters(&mut self, now: Timestamp) {
+    /// Checks that a node of each necessary role is left. Ends the run if none has returned for the limit.
+    fn check_desertion(&mut self, now: Timestamp) {
         let role = if self.phase.is_running() { self.deserted_role(now) } else { None };
-        let news = self.desertion.look(now, role);
-        if matches!(news, Some(ManagerEvent::GivenUp { .. })) {
+        let event = self.desertion.check(now, role);
+        if matches!(event, Some(ManagerEvent::GivenUp { .. })) {
             self.dead_time.end(now);
             self.phase.give_up(now);
         }
-        self.events.extend(news);
+        self.events.extend(event);
     }
 
     fn deserted_role(&self, now: Timestamp) -> Option<Role> {
@@ -535,24 +537,25 @@ impl<P: Clone> EventManager<P> {
         }
     }
 
-    /// Returns whether a node was never there, or has died and was given up. One whose link is up may be frozen, and resume.
+    /// Returns whether a node has never connected, or has died and was given up. A node whose link is up may be frozen and
+    /// resume.
     fn is_gone(&self, node: NodeId, now: Timestamp) -> bool {
         self.peers.is_lost(node, now) && !self.peers.is_up(node)
     }
 
     /// Returns whether the sources of all remaining readout units have ended.
     fn all_sources_ended(&self, now: Timestamp) -> bool {
-        // Sources that know how many events there are to be run ahead of the triggers, and end before the last of them.
+        // Sources that know the number of events are ahead of the triggers, and end before the last of them.
         if self.config.triggers != Triggers::Announced && self.config.max_events.is_some() {
             return false;
         }
         self.readouts.have_ended(|node| self.is_gone(node, now))
     }
 
-    // What peers say.
+    // Messages from nodes.
 
     fn handle_body(&mut self, now: Timestamp, from: NodeId, body: Body<P>) {
-        // A node that says anything new lives, and its report may be behind it.
+        // A node that sends anything new is alive, and its report may follow.
         self.phase.prolong_closing(now);
         match (from.role, body) {
             (Role::Readout, Body::Announce(announcements)) => self.handle_announcements(now, &announcements),
@@ -561,7 +564,7 @@ impl<P: Clone> EventManager<P> {
                     self.phase.prolong_draining(now);
                 }
                 if status.declines && self.phase.is_running() {
-                    // The readout unit had not heard of the start when a program declined it.
+                    // A program declined the start before the start command reached its readout unit.
                     self.events.push_back(ManagerEvent::StartDeclined { readout: from });
                     self.dead_time.end(now);
                     self.phase.give_up(now);
@@ -595,7 +598,7 @@ impl<P: Clone> EventManager<P> {
         let has_worked = works && state.outstanding() > 0;
         let returned = self.flow.handle_request(now, builder, request, &mut self.events);
         if has_worked || returned.some_ended {
-            // As long as somebody works, or until now, or events end, the others may yet.
+            // While a builder works, did so until now, or events end, the other events may end as well.
             self.phase.prolong_draining(now);
         }
         if returned.stale > 0 {
@@ -606,7 +609,7 @@ impl<P: Clone> EventManager<P> {
 
     // Messages to nodes.
 
-    /// Gives what waits to builders that have credit, in turn, a batch at a time.
+    /// Assigns waiting events to builders that have credit, in turn, a batch at a time.
     fn assign(&mut self, now: Timestamp) {
         if !self.phase.builds() {
             return;
@@ -632,7 +635,7 @@ impl<P: Clone> EventManager<P> {
         self.dead_time.turn(now, self.shut());
     }
 
-    /// Tells readout units who builds what, where they send unasked.
+    /// Sends the destinations of events to readout units that send without a request.
     fn dispatch(&mut self) {
         for index in 0..self.dispatches.readouts() {
             let node = readout_node(index);
@@ -645,31 +648,31 @@ impl<P: Clone> EventManager<P> {
         }
     }
 
-    /// Lets a barrel shifter turn while all nodes are there, and tells readout units the time.
+    /// Runs the barrel shifter while all nodes are connected, and sends the time to readout units.
     fn steer(&mut self, now: Timestamp) {
         if !self.phase.builds() {
             return;
         }
         let Self { steering, peers, flow, readouts, config, .. } = self;
-        let speaks = |node: NodeId| !peers.is_silent(node, now, config.patience.absence);
+        let is_alive = |node: NodeId| !peers.is_silent(node, now, config.patience.absence);
         let is_whole = || {
-            flow.builders().iter().all(|(node, state)| state.lives() && speaks(node))
+            flow.builders().iter().all(|(node, state)| state.lives() && is_alive(node))
                 && readouts.are_present()
-                && readouts.nodes().all(speaks)
+                && readouts.nodes().all(is_alive)
         };
-        let Some(Turn { shape, is_news }) = steering.turn(now, is_whole) else {
+        let Some(Turn { shape, has_changed }) = steering.turn(now, is_whole) else {
             return;
         };
         for node in self.peers.present() {
-            if is_news && node.role != Role::Output {
+            if has_changed && node.role != Role::Output {
                 self.peers.push(node, Body::Shape(shape));
             } else if node.role == Role::Readout {
-                self.peers.say(node, self.me.plain(Body::Shape(shape)));
+                self.peers.send_plain(node, self.me.plain(Body::Shape(shape)));
             }
         }
     }
 
-    /// Output nodes close when no builder speaks to them any more, or when the time is `over`.
+    /// Closes output nodes once all builders have reported and send them no more events, or when the time is `over`.
     fn close_outputs(&mut self, now: Timestamp, over: bool) {
         if self.outputs.is_empty() || !(over || self.builders_reported(now)) {
             return;
@@ -679,7 +682,7 @@ impl<P: Clone> EventManager<P> {
         }
     }
 
-    /// Tells readout units which events have ended, and to close when that was the last.
+    /// Sends ended events to readout units, and closes the units after the last of these.
     fn release(&mut self, now: Timestamp) {
         self.flow.close_releases(now);
         let closes = self.phase.is_over();
@@ -691,7 +694,7 @@ impl<P: Clone> EventManager<P> {
             if closes
                 && !self.flow.has_releases(index)
                 && self.peers.is_open(node)
-                && self.readouts.tell_to_close(index)
+                && self.readouts.mark_close_sent(index)
             {
                 self.peers.push(node, Body::Command(Command::Close));
             }
@@ -700,11 +703,11 @@ impl<P: Clone> EventManager<P> {
 
     // Causes of dead time.
 
-    /// The cause by which a trigger would be vetoed, if it would.
+    /// Returns the cause for which a trigger would be vetoed. `None` if it would be accepted.
     ///
-    /// Free triggers follow credit: to wait for it is their pace, and dead time only where something is missing or behind.
-    /// Announced ones are never refused; their sources are held back by the readout units. External ones are held back by the
-    /// trigger supervisor.
+    /// Free triggers follow credit: waiting for credit is their normal pace, and counts as dead time only if a node is
+    /// missing or behind. Announced triggers are never refused, because readout units hold their sources back. External
+    /// triggers are held back by the trigger supervisor.
     #[must_use]
     pub fn gate(&self) -> Option<DeadTimeCause> {
         self.shut().map(|shut| shut.cause)
@@ -723,12 +726,12 @@ impl<P: Clone> EventManager<P> {
         }
     }
 
-    /// Whether a builder could be given an event.
+    /// Returns whether an event could be assigned to a builder.
     fn has_credit(&self) -> bool {
         self.flow.builders().some_have_credit(|builder| self.peers.is_open(builder))
     }
 
-    /// Why no event can be given to a builder, and whose fault it is where that is one node's alone.
+    /// Returns the reason for which no event can be assigned, and the node that causes it if it is only one.
     fn busy(&self) -> Shut {
         self.blame(self.busy_cause())
     }
@@ -749,7 +752,7 @@ impl<P: Clone> EventManager<P> {
         }
     }
 
-    /// A cause of dead time, with the node whose fault it is where that is one node's alone.
+    /// Returns a cause of dead time with the node that causes it, if it is only one.
     fn blame(&self, cause: DeadTimeCause) -> Shut {
         let culprit = match cause {
             DeadTimeCause::EventManager => Some(NodeId::MANAGER),
@@ -763,9 +766,9 @@ impl<P: Clone> EventManager<P> {
     }
 }
 
-/// The index of the one that is so, if there is only one.
-fn the_only<T>(all: &[T], is_so: impl Fn(&T) -> bool) -> Option<usize> {
-    let mut found = all.iter().enumerate().filter(|(_, one)| is_so(one)).map(|(index, _)| index);
+/// Returns the index of the only element that satisfies `matches`. `None` if there is none or several.
+fn the_only<T>(all: &[T], matches: impl Fn(&T) -> bool) -> Option<usize> {
+    let mut found = all.iter().enumerate().filter(|(_, one)| matches(one)).map(|(index, _)| index);
     found.next().filter(|_| found.next().is_none())
 }
 

@@ -1,4 +1,4 @@
-//! Builders as the event manager knows them: their sessions, their credit, and whose turn it is.
+//! State of the builders at the event manager: their sessions, their credit, and the order in which they receive events.
 
 use super::builder_node;
 use super::credit::Credit;
@@ -9,11 +9,11 @@ use sheaf_wire::message::{Request, Work};
 use sheaf_wire::{ByteCount, NodeId, SessionId, Timestamp};
 use std::collections::BTreeMap;
 
-/// One builder, in its present session.
+/// One builder in its current session.
 #[derive(Debug, Default)]
 pub(super) struct BuilderState {
     credit: Credit,
-    /// The session that works, once heard of.
+    /// Current session. `None` before its first message.
     session: Option<SessionId>,
     /// The latest session given up.
     fenced: Option<SessionId>,
@@ -21,11 +21,11 @@ pub(super) struct BuilderState {
     committed: u64,
     outstanding: usize,
     suspects: Suspects,
-    /// Its output holds it up.
+    /// Whether its output delays it.
     output_behind: bool,
-    /// Its work on the events that it has built.
+    /// Work in progress on the events that it has built.
     work: Work,
-    /// Time at which it last ended an event, or was given one after it had none.
+    /// Time at which it last ended an event, or received one after it had none.
     moved_at: Timestamp,
     reported: bool,
 }
@@ -39,7 +39,7 @@ impl BuilderState {
         self.session.is_some()
     }
 
-    /// Events that it has.
+    /// Returns the number of its events.
     pub(super) fn outstanding(&self) -> usize {
         self.outstanding
     }
@@ -48,12 +48,12 @@ impl BuilderState {
         self.lives() && self.output_behind
     }
 
-    /// Its work on the events that it has built, as far as it said.
+    /// Returns the work in progress on built events, by its last request.
     pub(super) fn work(&self) -> Work {
         self.work
     }
 
-    /// Time at which it last ended an event, or was given one after it had none.
+    /// Returns the time at which it last ended an event, or received one after it had none.
     pub(super) fn moved_at(&self) -> Timestamp {
         self.moved_at
     }
@@ -62,23 +62,24 @@ impl BuilderState {
         self.reported
     }
 
-    /// Returns whether it may be given this event, which may be a suspect.
+    /// Returns whether this event, which may be a suspect, may be assigned to it.
     pub(super) fn may_take(&self, entry: &Entry) -> bool {
         self.suspects.may_take(entry)
     }
 
-    /// Returns whether it has ended no event for long. Suspects may wait there for fragments that find no place in a readout unit before
-    /// an older event is released, which waits for them to make room: then it goes beside them.
+    /// Returns whether it has ended no event for a long time. Its suspects may wait for fragments that a full readout unit
+    /// accepts only after an older event was released, while that older event waits for the suspects to end. Then the older
+    /// event is assigned to it beside them.
     pub(super) fn is_stuck(&self, now: Timestamp, patience: Patience) -> bool {
         now.since(self.moved_at) >= patience.absence
     }
 }
 
-/// A session that is over.
+/// A session that has ended.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EndedSession {
     pub(super) session: SessionId,
-    /// Events of it booked as stored.
+    /// Number of its events that are booked as stored.
     pub(super) committed: u64,
 }
 
@@ -86,11 +87,11 @@ pub(super) struct EndedSession {
 #[derive(Debug)]
 pub(super) struct Builders {
     states: Vec<BuilderState>,
-    /// Whose turn it is to be given events.
+    /// Index of the builder that receives the next events.
     turn: usize,
-    /// An event's size, which it is charged to credit at.
+    /// Mean size of an event, which is charged to the credit.
     mean_event: Option<u64>,
-    /// Number of events stored by each session that is over.
+    /// Number of events stored by each session that has ended.
     past: BTreeMap<(NodeId, SessionId), u64>,
 }
 
@@ -116,32 +117,32 @@ impl Builders {
         self.states.iter().enumerate().map(|(index, state)| (builder_node(index), state))
     }
 
-    /// The only builder of which something is true, if there is just one.
-    pub(super) fn the_only(&self, is_so: impl Fn(&BuilderState) -> bool) -> Option<NodeId> {
-        super::the_only(&self.states, is_so).map(builder_node)
+    /// Returns the only builder that satisfies `matches`. `None` if there is none or several.
+    pub(super) fn the_only(&self, matches: impl Fn(&BuilderState) -> bool) -> Option<NodeId> {
+        super::the_only(&self.states, matches).map(builder_node)
     }
 
-    /// The builder whose turn it is. The turn passes on.
+    /// Returns the builder whose turn it is, and advances the turn.
     pub(super) fn next_in_turn(&mut self) -> u16 {
         let builder = self.turn;
         self.turn = (builder + 1) % self.states.len();
         super::index_u16(builder)
     }
 
-    /// Whether one of the builders that are `wanted` lives and has credit for another event.
+    /// Returns whether one of the `wanted` builders is alive and has credit for another event.
     pub(super) fn some_have_credit(&self, wanted: impl Fn(NodeId) -> bool) -> bool {
         self.iter().any(|(node, state)| {
             state.lives() && state.credit.offer(self.mean_event, state.outstanding).is_some() && wanted(node)
         })
     }
 
-    /// Charge of each of the next events at a builder, and the number of events that there is credit for.
+    /// Returns the charge of each of the next events at a builder, and the number of events for which it has credit.
     pub(super) fn offer_many(&self, builder: u16) -> Option<(u32, u64)> {
         let state = self.get(builder);
         state.credit.offer_many(self.mean_event, state.outstanding)
     }
 
-    /// Takes note of events that a builder is given, each `charged` to its credit.
+    /// Records events that are assigned to a builder, with the charge of each to its credit.
     pub(super) fn give(&mut self, now: Timestamp, builder: u16, charged: u32, events: usize) {
         let state = &mut self.states[usize::from(builder)];
         state.credit.take(charged, events as u64);
@@ -151,25 +152,26 @@ impl Builders {
         state.outstanding += events;
     }
 
-    /// Takes note of an event that came back before and is given to a builder.
+    /// Records that a returned event is assigned to a builder. It may be a suspect.
     pub(super) fn add_suspect(&mut self, builder: u16, entry: &Entry) {
         self.states[usize::from(builder)].suspects.add(entry);
     }
 
-    /// Takes note of an event that a builder has returned.
+    /// Records that a builder has returned an event. It may be a suspect.
     #[inline]
     pub(super) fn remove_suspect(&mut self, builder: u16, entry: &Entry) {
         self.states[usize::from(builder)].suspects.remove(entry);
     }
 
-    /// Takes note of what a builder says of itself.
+    /// Records the credit, output state and work of a builder's request.
     pub(super) fn note_request(&mut self, builder: u16, request: &Request) {
         let state = &mut self.states[usize::from(builder)];
         state.credit.grant(request.slots, request.bytes);
         (state.output_behind, state.work) = (request.output_behind, request.work);
     }
 
-    /// Takes note of events that a builder has returned, and of those that it says are `stored`. It goes on where `some_ended`.
+    /// Records events that a builder has returned, and the number that it reports as `stored`. `some_ended` means that the
+    /// builder makes progress.
     pub(super) fn take_back(
         &mut self,
         now: Timestamp,
@@ -179,7 +181,8 @@ impl Builders {
         some_ended: bool,
     ) {
         let state = &mut self.states[usize::from(builder)];
-        // The order of a session's output is the order of these words, whatever became of the event meanwhile.
+        // Every report counts, even for an event that was reassigned in the meantime: the order of a session's output is
+        // the order of its reports.
         state.committed += stored;
         state.outstanding -= returned;
         if some_ended {
@@ -191,7 +194,7 @@ impl Builders {
         self.states[usize::from(builder)].reported = true;
     }
 
-    /// Follows the size of events with a running mean over about 16, enough to follow a change of conditions.
+    /// Updates the running mean of event sizes, over about 16 events.
     #[inline]
     pub(super) fn learn_size(&mut self, bytes: ByteCount) {
         let mean = self.mean_event.unwrap_or(bytes.0);
@@ -203,14 +206,14 @@ impl Builders {
         self.mean_event
     }
 
-    /// Whether a node is a builder, in a session that was given up.
+    /// Returns whether a node is a builder whose session was given up.
     pub(super) fn is_fenced(&self, node: NodeId, session: SessionId) -> bool {
         let state =
             self.states.get(usize::from(node.index)).filter(|_| node.role == sheaf_wire::Role::Builder);
         state.and_then(|state| state.fenced).is_some_and(|fenced| session <= fenced)
     }
 
-    /// Begins a builder's session. The one before is over.
+    /// Begins a builder's session. The previous one has ended.
     pub(super) fn begin_session(&mut self, builder: u16, session: SessionId) {
         let state = &mut self.states[usize::from(builder)];
         *state = BuilderState { session: Some(session), fenced: state.fenced, ..BuilderState::default() };
@@ -226,13 +229,13 @@ impl Builders {
         Some(EndedSession { session, committed })
     }
 
-    /// Slots and bytes that a living builder has granted and that no event has taken.
+    /// Returns the slots and bytes that a living builder has granted and that no event has taken.
     pub(super) fn credit(&self, builder: u16) -> Option<(u64, ByteCount)> {
         let state = self.states.get(usize::from(builder)).filter(|state| state.lives())?;
         Some(state.credit.rest())
     }
 
-    /// Number of events of each session that are booked as stored, living sessions included.
+    /// Returns the number of events of each session that are booked as stored, including living sessions.
     pub(super) fn committed(&self) -> BTreeMap<(NodeId, SessionId), u64> {
         let mut sessions = self.past.clone();
         let living = |(node, state): (NodeId, &BuilderState)| Some(((node, state.session?), state.committed));

@@ -2,8 +2,8 @@
 
 use sheaf_wire::ByteCount;
 
-/// A builder's credit in events and bytes. The builder grants, an assignment takes; what an event took is granted
-/// anew when it ends, so that the sum is the builder's at any time.
+/// A builder's credit in events and bytes. The builder grants credit and an assignment takes it. When an event ends, the
+/// builder grants its credit again, so that the sum stays constant.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Credit {
     slots: u64,
@@ -16,13 +16,13 @@ impl Credit {
         self.bytes = self.bytes.saturating_add(bytes.0);
     }
 
-    /// Slots and bytes that no event has taken.
+    /// Returns the slots and bytes that no event has taken.
     pub(super) fn rest(&self) -> (u64, ByteCount) {
         (self.slots, ByteCount(self.bytes))
     }
 
     /// Returns the charge for the next event, or `None` if there is no credit for it. An event larger than all credit
-    /// is given to a builder that has nothing else to do, where it may fit.
+    /// is assigned to an idle builder, where it may fit.
     pub(super) fn offer(&self, mean_event: Option<u64>, outstanding: usize) -> Option<u32> {
         if self.slots == 0 {
             return None;
@@ -35,13 +35,13 @@ impl Credit {
     /// Returns the charge for each of the next events, as [`Self::offer`] does for the first of them, and their number.
     pub(super) fn offer_many(&self, mean_event: Option<u64>, outstanding: usize) -> Option<(u32, u64)> {
         let charged = self.offer(mean_event, outstanding)?;
-        // With no mean yet, or one that was cut, the next event may be charged something else.
+        // Without a mean, or with a charge that was limited to the credit, the next event may have another charge.
         let is_mean = mean_event.is_some_and(|mean| mean.max(1) == u64::from(charged));
         let events = if is_mean { self.slots.min(self.bytes / u64::from(charged)) } else { 1 };
         Some((charged, events))
     }
 
-    /// Charges so many events.
+    /// Takes credit for this number of events.
     pub(super) fn take(&mut self, charged: u32, events: u64) {
         self.slots -= events;
         self.bytes -= u64::from(charged) * events;

@@ -1,9 +1,9 @@
-//! Live time and dead time: how long triggers were taken, how long not, and why not.
+//! Live time and dead time of a run, with the causes of dead time.
 //!
-//! The time of a run, from its start to the end of its triggers, is divided at the instants at which the gate opens and shuts. The
-//! gate is shut while a trigger would be vetoed, whether or not one comes: so that the fraction of random triggers that are vetoed
-//! is the fraction of dead time. Each change is booked at the time of what caused it, which for a trigger is the trigger's own and
-//! not that of the call that hands it over.
+//! The time of a run, from its start to the end of its triggers, is divided at the instants at which the gate opens and
+//! shuts. The gate is shut while a trigger would be vetoed, whether or not one arrives. The fraction of random triggers that
+//! are vetoed is therefore the fraction of dead time. Each change is booked at the time of its cause. For a trigger, this is
+//! the time at which it happened, not the time of the call that passes it.
 
 use sheaf_wire::trigger_link::BusyCause;
 use sheaf_wire::{Nanos, NodeId, Timestamp};
@@ -19,9 +19,9 @@ pub enum DeadTimeCause {
     NoReadout,
     /// Builders have no credit left: building or filtering is slower than the trigger.
     BuilderCredit,
-    /// Builders have no credit left, and the output of one at least is behind: it fails, or is slower than the trigger.
+    /// Builders have no credit left, and the output of at least one is behind: it fails, or is slower than the trigger.
     Output,
-    /// Builders have credit, and the event manager was not there to use it: its processor was taken away, or it is too slow.
+    /// Builders have credit that the event manager has not used: it was stalled, or is too slow.
     EventManager,
     /// No trigger supervisor is connected.
     NoSupervisor,
@@ -38,7 +38,7 @@ impl DeadTimeCause {
         Self::NoSupervisor,
     ];
 
-    /// The name in JSON and tables.
+    /// Returns the name in JSON and tables.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -55,11 +55,11 @@ impl DeadTimeCause {
 impl fmt::Display for DeadTimeCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NoBuilder => "no builder is there",
+            Self::NoBuilder => "no builder is connected",
             Self::NoReadout => "a readout unit is missing",
             Self::BuilderCredit => "builders have no credit left",
             Self::Output => "the output of builders is behind",
-            Self::EventManager => "the event manager was held up",
+            Self::EventManager => "the event manager was stalled",
             Self::NoSupervisor => "no trigger supervisor is connected",
         })
     }
@@ -81,11 +81,11 @@ impl From<BusyCause> for DeadTimeCause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shut {
     pub(super) cause: DeadTimeCause,
-    /// The node that it is, where it is one alone.
+    /// The node that causes it, if it is only one.
     pub(super) culprit: Option<NodeId>,
 }
 
-/// The time of a run by whether triggers were taken, and the triggers that were not.
+/// Live time and dead time of a run, and its vetoed triggers.
 ///
 /// [`live`](Self::live) and [`time`](Self::time) together are [`run`](Self::run), to the nanosecond.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -102,12 +102,12 @@ pub struct DeadTime {
     course: Course,
 }
 
-/// The course of a run, as far as its time is concerned.
+/// Phase of a run as far as its time is concerned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Course {
     #[default]
     Waiting,
-    /// The gate has been as it is `since` then: shut by a cause, or open.
+    /// The gate has not changed `since` this time. It is shut for a cause, or open.
     Running {
         began: Timestamp,
         since: Timestamp,
@@ -120,7 +120,8 @@ enum Course {
 }
 
 impl DeadTime {
-    /// Time from the start of the run to the end of its triggers, or as far as it was booked; none before the start.
+    /// Returns the time from the start of the run to the end of its triggers, as far as it has been booked. Zero before the
+    /// start.
     #[must_use]
     pub fn run(&self) -> Nanos {
         match self.course {
@@ -130,32 +131,32 @@ impl DeadTime {
         }
     }
 
-    /// Dead time of all causes.
+    /// Returns the dead time of all causes.
     #[must_use]
     pub fn dead(&self) -> Nanos {
         self.time.values().fold(Nanos::ZERO, |sum, time| sum + *time)
     }
 
-    /// Vetoed triggers of all causes.
+    /// Returns the number of vetoed triggers of all causes.
     #[must_use]
     pub fn vetoed_total(&self) -> u64 {
         self.vetoed.values().sum()
     }
 
-    /// Whether live time and dead time are the time of the run.
+    /// Returns whether live time and dead time add up to the time of the run.
     #[must_use]
     pub fn is_balanced(&self) -> bool {
         self.live + self.dead() == self.run()
     }
 
-    /// Triggers are taken from now on.
+    /// Begins the time of the run, with the gate open.
     pub(super) fn begin(&mut self, now: Timestamp) {
         if self.course == Course::Waiting {
             self.course = Course::Running { began: now, since: now, shut: None };
         }
     }
 
-    /// Why the gate is shut, if it is.
+    /// Returns the reason for which the gate is shut. `None` if it is open.
     pub(super) fn shut(&self) -> Option<Shut> {
         match self.course {
             Course::Running { shut, .. } => shut,
@@ -174,7 +175,7 @@ impl DeadTime {
         }
     }
 
-    /// Counts a trigger that came while the gate was shut.
+    /// Counts a trigger that arrived while the gate was shut.
     pub(super) fn veto(&mut self, at: Timestamp, shut: Shut) {
         *self.vetoed.entry(shut.cause).or_default() += 1;
         self.turn(at, Some(shut));
@@ -187,7 +188,7 @@ impl DeadTime {
         }
     }
 
-    /// No trigger is taken from `at` on. The first word counts.
+    /// Ends the time of the run at `at`. Later calls have no effect.
     pub(super) fn end(&mut self, at: Timestamp) {
         self.book(at);
         if let Course::Running { began, since, .. } = self.course {
@@ -195,7 +196,7 @@ impl DeadTime {
         }
     }
 
-    /// The same, with what has passed up to `now`.
+    /// Returns a copy in which the time up to `now` is booked.
     pub(super) fn up_to(&self, now: Timestamp) -> Self {
         let mut copy = self.clone();
         copy.book(now);

@@ -12,7 +12,7 @@ struct Deserted {
     role: Role,
     since: Timestamp,
     /// Time of the last check.
-    looked_at: Timestamp,
+    checked_at: Timestamp,
 }
 
 /// See the [module](self).
@@ -32,21 +32,21 @@ impl Desertion {
 
     /// Records the role without any node left, if there is one. Returns an event if that began now, or has lasted so
     /// long that the run ends ([`ManagerEvent::GivenUp`]).
-    pub(super) fn look(&mut self, now: Timestamp, role: Option<Role>) -> Option<ManagerEvent> {
+    pub(super) fn check(&mut self, now: Timestamp, role: Option<Role>) -> Option<ManagerEvent> {
         let Some(role) = role else {
             self.deserted = None;
             return None;
         };
         let limit = self.limit;
-        let Some(Deserted { since, looked_at, .. }) = self.deserted.filter(|before| before.role == role)
+        let Some(Deserted { since, checked_at, .. }) = self.deserted.filter(|before| before.role == role)
         else {
-            self.deserted = Some(Deserted { role, since: now, looked_at: now });
+            self.deserted = Some(Deserted { role, since: now, checked_at: now });
             return Some(ManagerEvent::Deserted { role, limit });
         };
         // If this node was stalled itself, the time limit restarts.
-        let was_held_up = now.since(looked_at) >= self.absence;
-        let since = if was_held_up { now } else { since };
-        self.deserted = Some(Deserted { role, since, looked_at: now });
+        let was_stalled = now.since(checked_at) >= self.absence;
+        let since = if was_stalled { now } else { since };
+        self.deserted = Some(Deserted { role, since, checked_at: now });
         (now.since(since) >= limit).then_some(ManagerEvent::GivenUp { role, limit })
     }
 }

@@ -13,7 +13,7 @@ use super::{EventManager, Phase};
 use sheaf_wire::message::{Body, Command, Work};
 use sheaf_wire::{DropReason, Nanos, NodeId, Timestamp};
 
-/// Number of heartbeats within which a node that lives and runs sends something.
+/// Number of heartbeat intervals within which a node that is not frozen sends a message.
 const QUIET_HEARTBEATS: u64 = 4;
 
 /// A node that the end of the run waits for.
@@ -21,17 +21,17 @@ const QUIET_HEARTBEATS: u64 = 4;
 pub struct Awaited {
     /// The builder unit.
     pub builder: NodeId,
-    /// Its work; none where events are still being gathered, or their output fails.
+    /// Its work. [`Work::None`] while events are still being gathered, or their output fails.
     pub work: Work,
-    /// Number of events that it has.
+    /// Number of its events.
     pub events: usize,
-    /// When it last ended an event, or was first given one.
+    /// Time at which it last ended an event, or received its first one.
     pub since: Timestamp,
 }
 
 impl<P: Clone> EventManager<P> {
-    /// The builder unit that the end of the run has waited for longest; `None` unless the run is draining and a builder unit has
-    /// events.
+    /// Returns the builder unit for which the end of the run has waited longest. `None` unless the run is draining and a
+    /// builder unit has events.
     #[must_use]
     pub fn awaited(&self) -> Option<Awaited> {
         if !matches!(self.phase.get(), Phase::Draining { .. }) {
@@ -43,21 +43,19 @@ impl<P: Clone> EventManager<P> {
         Some(Awaited { builder, work, events, since })
     }
 
-    /// Takes note that this node was held up for so long, because its process was stopped or another one had the processor. To be
-    /// called before the messages that arrived meanwhile.
+    /// Records that this node was stalled for this time, because its process was stopped or had no processor. Must be called
+    /// before the messages that arrived in the meantime are passed.
     pub fn handle_stall(&mut self, stall: Nanos) {
-        self.phase.leave_out(stall);
+        self.phase.exclude(stall);
     }
 
     /// Continues with the end of the run, which is limited to `until` unless events end or a node works on them.
     pub(super) fn drain(&mut self, now: Timestamp, until: Timestamp) {
         if until <= now {
-            // Events of a builder that is lost only now have time to be built elsewhere, or there when it has returned.
-            let goes_on = !self.phase.is_cut()
-                && (self.give_up_lost_builders(now)
-                    || self.somebody_works(now)
-                    || self.somebody_is_quiet(now));
-            if goes_on {
+            // Events of a builder that is lost only now have time to be built by another one or by its next session.
+            let continues = !self.phase.is_cut()
+                && (self.give_up_lost_builders(now) || self.some_work(now) || self.some_are_quiet(now));
+            if continues {
                 self.phase.drain(now);
             } else {
                 self.drop_everything(now);
@@ -72,7 +70,7 @@ impl<P: Clone> EventManager<P> {
 
     /// Returns whether a living builder unit with events reports that it processes them, or a living readout
     /// unit reports that it processes fragments.
-    fn somebody_works(&self, now: Timestamp) -> bool {
+    fn some_work(&self, now: Timestamp) -> bool {
         let mut builders = self.flow.builders().iter();
         builders.any(|(_, state)| state.lives() && state.outstanding() > 0 && state.work() != Work::None)
             || self.readouts.some_process(|node| self.peers.is_lost(node, now))
@@ -80,7 +78,7 @@ impl<P: Clone> EventManager<P> {
 
     /// Returns whether a node that events may wait for is silent and is not given up. It may be frozen. Its
     /// silence does not mean that the events are stuck, and has a limit of its own.
-    fn somebody_is_quiet(&self, now: Timestamp) -> bool {
+    fn some_are_quiet(&self, now: Timestamp) -> bool {
         let quiet = Nanos(self.config.heartbeat.0.saturating_mul(QUIET_HEARTBEATS));
         let is_quiet =
             |node: NodeId| self.peers.is_silent(node, now, quiet) && !self.peers.is_lost(node, now);
@@ -89,19 +87,19 @@ impl<P: Clone> EventManager<P> {
             || self.readouts.nodes().any(is_quiet)
     }
 
-    /// The time to finish is over. Builders that still have events are given up with them, so that nothing they may
+    /// Drops all events after the time to finish. Builders that still have events are given up, so that nothing they may
     /// store from now on counts.
     fn drop_everything(&mut self, now: Timestamp) {
-        // The events first: a builder that is lost after them leaves nothing to be built again.
+        // Events are dropped first, so that none of a lost builder is assigned again.
         self.flow.drop_everything(now, DropReason::Stopped, &mut self.events);
         for index in 0..self.config.builders {
             let (node, state) = (NodeId::builder(index), self.flow.builders().get(index));
             if state.outstanding() > 0 {
-                // Without a message, a builder that waits would never end, nor would its driver. Close goes before Fence, so that
-                // the builder begins no new session.
+                // Without a message, a builder that waits and its driver would never end. Close is sent before Fence, so
+                // that the builder does not begin a new session.
                 if let Some(session) = state.session() {
-                    self.peers.say(node, self.me.plain(Body::Command(Command::Close)));
-                    self.peers.say(node, self.me.plain(Body::Fence(session)));
+                    self.peers.send_plain(node, self.me.plain(Body::Command(Command::Close)));
+                    self.peers.send_plain(node, self.me.plain(Body::Fence(session)));
                 }
                 self.lose_builder(now, node);
                 self.peers.reset(node);

@@ -27,7 +27,7 @@ const ENDED_RANGES: usize = 65_536;
 const SPREAD: usize = 2;
 
 /// Events for the driver, in order.
-pub(super) type News = VecDeque<ManagerEvent>;
+pub(super) type ManagerEvents = VecDeque<ManagerEvent>;
 
 /// The events of a session that has ended.
 #[derive(Clone, Copy, Debug)]
@@ -182,9 +182,9 @@ impl EventFlow {
         now: Timestamp,
         builder: u16,
         request: &Request,
-        news: &mut News,
+        reports: &mut ManagerEvents,
     ) -> Returned {
-        self.precedence.note_news(builder);
+        self.precedence.note_reply(builder);
         self.builders.note_request(builder, request);
         for absent in &request.absent {
             let entry = self.table.get(absent.event);
@@ -192,7 +192,7 @@ impl EventFlow {
                 self.releases.note_absent(absent);
             }
         }
-        self.handle_finished(now, builder, &request.finished, news)
+        self.handle_finished(now, builder, &request.finished, reports)
     }
 
     /// Ends a builder's session. Events that it has returned count; the others wait for another builder. If it `has_died`, its
@@ -202,25 +202,30 @@ impl EventFlow {
         now: Timestamp,
         builder: u16,
         has_died: bool,
-        news: &mut News,
+        reports: &mut ManagerEvents,
     ) -> Option<LostSession> {
         let EndedSession { session, committed } = self.builders.end_session(builder)?;
-        self.precedence.note_news(builder);
+        self.precedence.note_reply(builder);
         let lost = self.events_where(|entry| entry.assigned && entry.builder == Some(builder));
         let reassigned = lost.len();
         let cause = if has_died { self.suspect(&lost) } else { None };
         let mut some_ended = false;
         for event in lost {
             let reason = (cause == Some(event)).then_some(DropReason::BuilderLost);
-            some_ended |= self.try_again(now, event, reason, news);
+            some_ended |= self.try_again(now, event, reason, reports);
         }
         Some(LostSession { session, committed, reassigned, some_ended })
     }
 
     /// Ends all events that have not ended.
-    pub(super) fn drop_everything(&mut self, now: Timestamp, reason: DropReason, news: &mut News) {
+    pub(super) fn drop_everything(
+        &mut self,
+        now: Timestamp,
+        reason: DropReason,
+        reports: &mut ManagerEvents,
+    ) {
         for event in self.events_where(|_| true) {
-            self.drop_event(now, event, reason, news);
+            self.drop_event(now, event, reason, reports);
         }
         self.backlog.clear();
     }
@@ -250,7 +255,7 @@ impl EventFlow {
         let stays = self.builders.some_have_credit(|_| true)
             || !self.builders.iter().any(|(node, _)| may_give_way(node.index))
             || self.precedence.oldest_assigned(&self.table).is_none_or(|oldest| oldest < waiting);
-        if stays { None } else { self.precedence.tell_youngest(&self.table, may_give_way) }
+        if stays { None } else { self.precedence.ask_youngest(&self.table, may_give_way) }
     }
 
     /// Handles the death of a builder unit with these events. Returns the event that is the cause, if it can be determined.
@@ -301,7 +306,7 @@ impl EventFlow {
     }
 
     /// Queues the releases of all ended events for a readout unit that has restarted.
-    pub(super) fn tell_history(&mut self, readout: usize) {
+    pub(super) fn queue_history(&mut self, readout: usize) {
         self.releases.replace_with_history(readout, &self.ended);
     }
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 struct OutputState {
     /// Whether a message of the node has been received.
     is_met: bool,
-    told_to_close: bool,
+    close_sent: bool,
     reported: bool,
 }
 
@@ -64,14 +64,14 @@ impl Outputs {
     /// Returns the connected nodes that are `open` and have not been sent the close command. Marks them as
     /// sent.
     pub(super) fn close(&mut self, open: impl Fn(NodeId) -> bool) -> Vec<NodeId> {
-        let mut told = Vec::new();
+        let mut to_close = Vec::new();
         for (index, output) in self.nodes.iter_mut().enumerate() {
             let node = NodeId::output(index_u16(index));
-            if output.is_met && !output.told_to_close && open(node) {
-                output.told_to_close = true;
-                told.push(node);
+            if output.is_met && !output.close_sent && open(node) {
+                output.close_sent = true;
+                to_close.push(node);
             }
         }
-        told
+        to_close
     }
 }

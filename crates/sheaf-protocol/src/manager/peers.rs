@@ -1,7 +1,7 @@
 //! The event manager's channels to all nodes.
 //!
-//! With a thousand peers, looking at each for something to send or a timer would cost more than the work itself. So
-//! a peer is looked at only when it was touched: by a message, by something pushed, or by its own deadline.
+//! With a thousand peers, polling each for messages and timers would cost more than the work itself. So a peer is polled
+//! only after it was touched: by a received message, by a pushed message, or by its own deadline.
 
 use super::ManagerConfig;
 use crate::channel::Channel;
@@ -31,9 +31,9 @@ pub(super) struct Peers<P> {
     patience: Patience,
     heartbeat: Nanos,
     /// Time of the next check for lost peers.
-    look_at: Timestamp,
+    check_at: Timestamp,
     /// Time of the next heartbeat to all peers.
-    beat_at: Timestamp,
+    heartbeat_at: Timestamp,
 }
 
 impl<P: Clone> Peers<P> {
@@ -50,13 +50,13 @@ impl<P: Clone> Peers<P> {
             plain: VecDeque::new(),
             patience: config.patience,
             heartbeat: config.heartbeat,
-            // Soon: a time in which this node was held up must be seen as one.
-            look_at: now + Nanos(config.patience.absence.0 / 4),
-            beat_at: now + config.heartbeat,
+            // Early, so that a stall of this node before the first check is detected as one.
+            check_at: now + Nanos(config.patience.absence.0 / 4),
+            heartbeat_at: now + config.heartbeat,
         }
     }
 
-    /// The channel to a peer, which will be looked at for something to send.
+    /// Returns the channel to a peer, and schedules it to be polled for messages.
     pub(super) fn touch(&mut self, node: NodeId) -> Option<&mut Channel<P>> {
         let peer = self.peers.get_mut(&node)?;
         if !std::mem::replace(&mut peer.is_touched, true) {
@@ -71,7 +71,8 @@ impl<P: Clone> Peers<P> {
         }
     }
 
-    pub(super) fn say(&mut self, to: NodeId, message: Message<P>) {
+    /// Sends a message outside the channel: without a number, once.
+    pub(super) fn send_plain(&mut self, to: NodeId, message: Message<P>) {
         self.plain.push_back(Transmit { to, message });
     }
 
@@ -85,8 +86,8 @@ impl<P: Clone> Peers<P> {
         }
     }
 
-    /// Returns whether a node can be sent another message. A node that has not connected yet cannot: a
-    /// message without a known session could reach a later session than the one it is meant for.
+    /// Returns whether another message can be sent to a node. It must have connected: a message without a known session
+    /// could reach a later session than the one it is meant for.
     pub(super) fn is_open(&self, node: NodeId) -> bool {
         let channel = self.peers.get(&node).map(|peer| &peer.channel);
         channel.is_some_and(|channel| channel.is_open() && channel.peer_session().is_some())
@@ -106,71 +107,72 @@ impl<P: Clone> Peers<P> {
         self.peers.iter().filter(|(_, peer)| wanted(&peer.channel)).map(|(node, _)| *node).collect()
     }
 
-    /// Takes note of the link to a node.
+    /// Records the state of the link to a node.
     pub(super) fn note_link(&mut self, now: Timestamp, node: NodeId, link: LinkStatus) {
         if let Some(channel) = self.touch(node) {
             channel.note_link(now, link);
         }
     }
 
-    /// Returns whether nothing was received from a node for `timeout`, or ever.
+    /// Returns whether there was no sign of life of a node for `timeout`, or ever.
     pub(super) fn is_silent(&self, node: NodeId, now: Timestamp, timeout: Nanos) -> bool {
-        let sign = self.heard_of(node).and_then(Liveness::sign_at);
+        let sign = self.liveness(node).and_then(Liveness::sign_at);
         sign.is_none_or(|at| now.since(at) >= timeout)
     }
 
     /// Returns whether a node has never connected, or is given up.
     pub(super) fn is_lost(&self, node: NodeId, now: Timestamp) -> bool {
-        self.heard_of(node).is_none_or(|liveness| liveness.lost_at(now, self.patience) <= now)
+        self.liveness(node).is_none_or(|liveness| liveness.lost_at(now, self.patience) <= now)
     }
 
-    /// Whether the link to a node is known to be down.
+    /// Returns whether the link to a node is known to be down.
     pub(super) fn is_down(&self, node: NodeId) -> bool {
-        self.heard_of(node).is_some_and(Liveness::is_down)
+        self.liveness(node).is_some_and(Liveness::is_down)
     }
 
-    /// Whether the link to a node is known to be up.
+    /// Returns whether the link to a node is known to be up.
     pub(super) fn is_up(&self, node: NodeId) -> bool {
-        self.heard_of(node).is_some_and(Liveness::is_up)
+        self.liveness(node).is_some_and(Liveness::is_up)
     }
 
-    fn heard_of(&self, node: NodeId) -> Option<&Liveness> {
+    /// Returns the liveness of a node. `None` if it has not connected.
+    fn liveness(&self, node: NodeId) -> Option<&Liveness> {
         let channel = self.peers.get(&node).map(|peer| &peer.channel);
         channel.filter(|channel| channel.peer_session().is_some()).map(Channel::liveness)
     }
 
-    /// Whether it is time to look who is lost.
-    pub(super) fn look(&mut self, now: Timestamp) -> bool {
-        if self.look_at > now {
+    /// Returns whether the check for lost peers is due, and schedules the next one.
+    pub(super) fn is_check_due(&mut self, now: Timestamp) -> bool {
+        if self.check_at > now {
             return false;
         }
         let between = Nanos(self.patience.absence.0 / 4);
-        if now.since(self.look_at) >= between {
-            // This node was held up itself, by its disk or because its process was stopped. So may have been those
-            // that share its fate; they have not had the time to speak.
+        if now.since(self.check_at) >= between {
+            // This node was stalled itself, by its disk or because its process was stopped. The same may have happened to
+            // its peers, which have had no time to send a message since.
             self.excuse(now);
         }
-        self.look_at = now + between;
+        self.check_at = now + between;
         true
     }
 
     /// Sends heartbeats if they are due.
-    pub(super) fn beat(&mut self, now: Timestamp) {
-        if self.beat_at <= now {
-            self.beat_at = now + self.heartbeat;
+    pub(super) fn send_heartbeats(&mut self, now: Timestamp) {
+        if self.heartbeat_at <= now {
+            self.heartbeat_at = now + self.heartbeat;
             self.keep_alive(now, self.heartbeat);
         }
     }
 
-    /// When [`Self::look`] and [`Self::beat`] are due.
-    pub(super) fn care_timeouts(&self) -> [Deadline; 2] {
+    /// Returns the times at which [`Self::is_check_due`] and [`Self::send_heartbeats`] are due.
+    pub(super) fn check_timeouts(&self) -> [Deadline; 2] {
         [
-            Deadline { at: self.look_at, why: Why::PeersSilent },
-            Deadline { at: self.beat_at, why: Why::Heartbeat },
+            Deadline { at: self.check_at, why: Why::PeersSilent },
+            Deadline { at: self.heartbeat_at, why: Why::Heartbeat },
         ]
     }
 
-    /// Takes back everybody's silence.
+    /// Restarts the timeouts of all peers.
     fn excuse(&mut self, now: Timestamp) {
         self.peers.values_mut().for_each(|peer| peer.channel.excuse(now));
     }
@@ -188,7 +190,7 @@ impl<P: Clone> Peers<P> {
         }
     }
 
-    /// Sends a keep-alive to every node that was sent nothing for `interval`. Without it, a node that only
+    /// Sends a keep-alive to every node that has received nothing for `interval`. Without it, a node that only
     /// waits, such as an output node, would assume that an idle event manager is dead.
     fn keep_alive(&mut self, now: Timestamp, interval: Nanos) {
         for node in self.nodes(|channel| {
@@ -200,8 +202,8 @@ impl<P: Clone> Peers<P> {
         }
     }
 
-    /// Touches the peers whose deadlines have come.
-    pub(super) fn wake(&mut self, now: Timestamp) {
+    /// Touches the peers whose deadlines have passed.
+    pub(super) fn touch_due(&mut self, now: Timestamp) {
         while let Some((at, node)) = self.timers.first().copied() {
             if at > now {
                 break;

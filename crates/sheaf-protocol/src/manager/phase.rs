@@ -1,4 +1,4 @@
-//! Phases of a run, and their limits in time.
+//! Phases of a run and their time limits.
 
 use super::ManagerConfig;
 use crate::machine::{Deadline, Why};
@@ -6,16 +6,16 @@ use sheaf_wire::{Nanos, Timestamp};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Nodes are awaited, until then at the latest.
+    /// The run waits for its nodes, at most until this time.
     Waiting {
         until: Timestamp,
     },
     Running,
-    /// There are no more triggers; what is in flight may finish until then, and longer as long as it moves.
+    /// There are no more triggers. Events in flight may finish until this time, which is extended while there is progress.
     Draining {
         until: Timestamp,
     },
-    /// All events have ended; nodes report until then at the latest.
+    /// All events have ended. Nodes may report until this time.
     Closing {
         until: Timestamp,
     },
@@ -31,7 +31,7 @@ pub(super) struct RunPhase {
     is_cut: bool,
     start_timeout: Nanos,
     stop_timeout: Nanos,
-    /// Time that a node which has spoken may take for its next message, when the run closes.
+    /// Time that a connected node may take for its next message when the run closes.
     silence: Nanos,
 }
 
@@ -59,22 +59,22 @@ impl RunPhase {
         self.phase == Phase::Closed
     }
 
-    /// Returns whether events are built: the run is in progress, or drains.
+    /// Returns whether events are built: the run is in progress or draining.
     pub(super) fn builds(self) -> bool {
         matches!(self.phase, Phase::Running | Phase::Draining { .. })
     }
 
-    /// Whether all events have ended.
+    /// Returns whether all events have ended.
     pub(super) fn is_over(self) -> bool {
         matches!(self.phase, Phase::Closing { .. } | Phase::Closed)
     }
 
-    /// Whether the run was asked to stop twice.
+    /// Returns whether a second stop was requested.
     pub(super) fn is_cut(self) -> bool {
         self.is_cut
     }
 
-    /// When the phase ends at the latest.
+    /// Returns the deadline of the phase.
     pub(super) fn deadline(self) -> Option<Deadline> {
         match self.phase {
             Phase::Waiting { until } => Some(Deadline { at: until, why: Why::Start }),
@@ -85,7 +85,7 @@ impl RunPhase {
         }
     }
 
-    /// Lets a run that has not started wait for the whole time from now on.
+    /// Restarts the time limit of a run that has not started.
     pub(super) fn wait_again(&mut self, now: Timestamp) {
         self.phase = Phase::Waiting { until: now + self.start_timeout };
     }
@@ -94,17 +94,17 @@ impl RunPhase {
         self.phase = Phase::Running;
     }
 
-    /// Ends a run that cannot begin, or has lost all nodes of a role: events in flight have no time to finish.
+    /// Ends a run that cannot begin or has lost all nodes of a role. Events in flight have no time to finish.
     pub(super) fn give_up(&mut self, now: Timestamp) {
         self.phase = Phase::Draining { until: now };
     }
 
-    /// Ends the triggers, or gives what is in flight the whole time to finish once more.
+    /// Ends the triggers, or restarts the time limit of events in flight.
     pub(super) fn drain(&mut self, now: Timestamp) {
         self.phase = Phase::Draining { until: now + self.stop_timeout };
     }
 
-    /// Lets a run that drains go on for the whole time from now on, unless its time is over: something moves.
+    /// Restarts the time limit of a draining run because there is progress, unless the limit has passed.
     pub(super) fn prolong_draining(&mut self, now: Timestamp) {
         if let Phase::Draining { until } = &mut self.phase
             && *until > now
@@ -113,7 +113,7 @@ impl RunPhase {
         }
     }
 
-    /// Gives events that are built again the whole time, even where it was over just now.
+    /// Restarts the time limit of a draining run because events are assigned again, even if the limit has just passed.
     pub(super) fn drain_again(&mut self, now: Timestamp) {
         if matches!(self.phase, Phase::Draining { .. }) && !self.is_cut {
             self.drain(now);
@@ -121,7 +121,7 @@ impl RunPhase {
     }
 
     /// Excludes time for which this node itself was stalled: neither the arrival of a node nor progress could be reported to it.
-    pub(super) fn leave_out(&mut self, stall: Nanos) {
+    pub(super) fn exclude(&mut self, stall: Nanos) {
         match &mut self.phase {
             Phase::Waiting { until } | Phase::Draining { until } | Phase::Closing { until }
                 if !self.is_cut =>

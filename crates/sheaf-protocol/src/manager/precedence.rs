@@ -27,8 +27,8 @@ impl Precedence {
         self.oldest = self.oldest.map(|before| before.min(oldest));
     }
 
-    /// Records a message or the loss of a builder.
-    pub(super) fn note_news(&mut self, builder: u16) {
+    /// Records a message or the loss of a builder, which ends a request to it to give way.
+    pub(super) fn note_reply(&mut self, builder: u16) {
         self.giving_way = self.giving_way.filter(|giving_way| *giving_way != builder);
     }
 
@@ -50,7 +50,7 @@ impl Precedence {
 
     /// Returns the builder that is to give back the youngest assigned event of those builders that `may_give_way`, and marks it as
     /// requested.
-    pub(super) fn tell_youngest(
+    pub(super) fn ask_youngest(
         &mut self,
         table: &EventWindow<Entry>,
         may_give_way: impl Fn(u16) -> bool,

@@ -8,7 +8,7 @@ use sheaf_wire::{ByteCount, NodeId};
 struct ReadoutState {
     status: Option<ReadoutStatus>,
     /// Whether the close command was sent, after all releases.
-    told_to_close: bool,
+    close_sent: bool,
     reported: bool,
 }
 
@@ -58,8 +58,8 @@ impl Readouts {
     }
 
     /// Marks the close command as sent. Returns false if it was sent before.
-    pub(super) fn tell_to_close(&mut self, index: usize) -> bool {
-        !std::mem::replace(&mut self.states[index].told_to_close, true)
+    pub(super) fn mark_close_sent(&mut self, index: usize) -> bool {
+        !std::mem::replace(&mut self.states[index].close_sent, true)
     }
 
     /// Returns whether a readout unit has sent its status in its current session.

@@ -1,5 +1,5 @@
-//! The event manager's part in traffic shaping: who sends what to whom unasked, and from when the slots of a barrel shifter
-//! are counted.
+//! The event manager's part in traffic shaping: the destinations of events that are sent without a request, and the epoch of
+//! a barrel shifter's time slots.
 
 use super::Shaping;
 use crate::builder::to_ranges;
@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 /// Maximum number of events announced to a readout unit in one message.
 pub(crate) const DISPATCH_EVENTS: u64 = 4_096;
 
-/// Assignments that were not announced to readout units yet, if these send unrequested. Bounded by the events in
+/// Assignments that have not been announced to readout units yet, if these send without a request. Bounded by the events in
 /// flight.
 #[derive(Debug)]
 pub(super) struct Dispatches {
@@ -18,7 +18,7 @@ pub(super) struct Dispatches {
 }
 
 impl Dispatches {
-    /// For so many readout units, where they send unasked; for none where they are asked.
+    /// Creates empty queues for `readouts` readout units. With pull or a barrel shifter there are no queues.
     pub(super) fn new(shaping: Shaping, readouts: u16) -> Self {
         let readouts = match shaping {
             Shaping::Push => usize::from(readouts),
@@ -27,7 +27,7 @@ impl Dispatches {
         Self { readouts: vec![VecDeque::new(); readouts] }
     }
 
-    /// Takes events that a builder is given.
+    /// Adds events that are assigned to a builder.
     pub(super) fn add(&mut self, builder: u16, batch: &[Assignment]) {
         if self.readouts.is_empty() {
             return;
@@ -67,7 +67,7 @@ impl Dispatches {
     }
 }
 
-/// Whether a barrel shifter turns, and since when; nothing where traffic is shaped otherwise.
+/// State of a barrel shifter: whether it is running, and since when. Without effect for other kinds of shaping.
 #[derive(Debug)]
 pub(super) struct Steering {
     /// Interval at which the time is sent to readout units. `None` without a barrel shifter.
@@ -81,12 +81,12 @@ pub(super) struct Steering {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turn {
     pub(super) shape: Shape,
-    /// It begins to turn, or stops: every node must know. Else it is the time for readout units.
-    pub(super) is_news: bool,
+    /// Whether it starts or stops, which is sent to every node. Otherwise the message is the time for readout units.
+    pub(super) has_changed: bool,
 }
 
 impl Steering {
-    /// A barrel that stands.
+    /// Creates a barrel shifter that is stopped.
     pub(super) fn new(shaping: Shaping, now: Timestamp) -> Self {
         let tick = match shaping {
             Shaping::Barrel { tick } => Some(tick),
@@ -101,7 +101,7 @@ impl Steering {
     }
 
     /// Checks at once for missing nodes, because a node connected or disconnected.
-    pub(super) fn look_again(&mut self) {
+    pub(super) fn check_at_once(&mut self) {
         self.due_at = Timestamp::ZERO;
     }
 
@@ -114,20 +114,21 @@ impl Steering {
         Shape { turning: self.turning, epoch: self.epoch, clock: now }
     }
 
-    /// Whether a barrel shifter turns.
+    /// Returns whether a barrel shifter is running.
     pub(super) fn is_turning(&self) -> bool {
         self.turning
     }
 
-    /// Turns the barrel if that is due and all nodes are connected. Returns the message for them.
+    /// Starts or stops the barrel shifter if a check is due, depending on whether all nodes are connected. Returns the
+    /// message for them.
     pub(super) fn turn(&mut self, now: Timestamp, is_whole: impl FnOnce() -> bool) -> Option<Turn> {
         let tick = self.tick.filter(|_| self.due_at <= now)?;
         let was_turning = std::mem::replace(&mut self.turning, is_whole());
-        let is_news = self.turning != was_turning;
-        if is_news && self.turning {
+        let has_changed = self.turning != was_turning;
+        if has_changed && self.turning {
             self.epoch = now;
         }
         self.due_at = now + tick;
-        Some(Turn { shape: self.shape_at(now), is_news })
+        Some(Turn { shape: self.shape_at(now), has_changed })
     }
 }

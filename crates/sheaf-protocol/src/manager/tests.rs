@@ -1,4 +1,4 @@
-//! Assignment, books, dead time, and builders that die.
+//! Tests of assignment, books, dead time, and builders that die.
 
 mod desertion;
 mod draining;
@@ -39,7 +39,7 @@ fn every_end_is_one_bin() {
     let dropped = BTreeMap::from([(DropReason::Incomplete, 1)]);
     assert_eq!(ledger, Ledger { received: 4, stored: 1, rejected: 1, dropped, in_flight: 1 });
     assert!(ledger.is_balanced());
-    // The same news again, or news of an event that nobody has, change nothing.
+    // Repeated reports, and reports of events that were not assigned, change nothing.
     world.finish(0, 1, 1, Outcome::Stored, None);
     world.finish(0, 99, 1, Outcome::Stored, None);
     assert_eq!(world.manager.ledger(), ledger);
@@ -65,7 +65,7 @@ fn silence_takes_no_chance_from_an_event_and_death_does() {
     for (dies, outcome) in [(false, BTreeMap::new()), (true, BTreeMap::from([(DropReason::BuilderLost, 1)]))]
     {
         let mut world = World::new(Triggers::Free, |config| config.max_events = Some(1));
-        // Two chances. Every session falls silent with the event, or dies of it.
+        // Two attempts. Every session falls silent with the event, or dies of it.
         for session in 2..=3 {
             world.sessions.insert(NodeId::builder(0), (session, 0));
             world.grant(0, 1);
@@ -129,11 +129,11 @@ fn a_builder_that_falls_silent_loses_its_events_and_its_later_words() {
         _ => None,
     });
     assert_eq!(lost, Some((NodeId::builder(0), 1, 2)));
-    // It comes back as if nothing had happened: it is told, and its word does not count.
+    // The fenced session sends again: it receives a fence, and its report does not count.
     world.finish(0, 2, 1, Outcome::Stored, None);
     assert_eq!(world.manager.ledger().stored, 1);
     assert!(world.said_to(NodeId::builder(0)).iter().any(|body| matches!(body, Body::Fence(SessionId(1)))));
-    // A new session is welcome.
+    // A new session is accepted.
     world.sessions.insert(NodeId::builder(0), (2, 0));
     world.grant(0, 1);
     assert!(world.said_to(NodeId::builder(0)).contains(&Body::Command(Command::Start)));
@@ -164,7 +164,7 @@ fn sources_that_ran_ahead_of_the_triggers_do_not_end_the_run() {
     }
 }
 
-/// Where the event manager itself was held up, the others' silence says nothing: their words may be on their way.
+/// If the event manager itself was stalled, silence of others is no sign of death: their messages may be in flight.
 #[test]
 fn an_event_manager_that_was_held_up_gives_nobody_up() {
     let mut world = World::new(Triggers::Free, |config| config.max_events = Some(2));
@@ -195,7 +195,7 @@ fn an_event_manager_that_was_held_up_at_the_beginning_gives_nobody_up() {
         world.manager.handle_timeout(world.now);
         world.drain();
         let is_lost = world.events().iter().any(|event| matches!(event, ManagerEvent::BuilderLost { .. }));
-        assert!(!is_lost, "held up for {held_up} ms");
+        assert!(!is_lost, "stalled for {held_up} ms");
     }
 }
 
@@ -299,7 +299,7 @@ fn a_stop_that_nobody_follows_still_ends_with_balanced_books() {
     let ledger = world.manager.ledger();
     assert_eq!(ledger.dropped, BTreeMap::from([(DropReason::Stopped, 2)]));
     assert!(ledger.is_balanced() && ledger.in_flight == 0);
-    // What the builder may have stored meanwhile does not count.
+    // Events that the builder may have stored in the meantime do not count.
     assert_eq!(world.manager.committed()[&(NodeId::builder(0), SessionId(1))], 0);
     world.now = Timestamp(120_000_000_000);
     world.manager.handle_timeout(world.now);
@@ -314,7 +314,7 @@ fn a_builder_that_comes_back_gets_its_events_again_where_no_other_has_credit() {
     assert_eq!((world.assigned(0), world.assigned(1)), (vec![1, 2], vec![3, 4]));
     world.sessions.insert(NodeId::builder(0), (2, 0));
     world.grant(0, 2);
-    assert_eq!(world.assigned(0), [1, 2], "builder 1 may wait for what builder 0 is to build");
+    assert_eq!(world.assigned(0), [1, 2], "builder 1 may depend on the events of builder 0");
 }
 
 #[test]
@@ -326,13 +326,13 @@ fn the_youngest_event_makes_way_where_the_oldest_of_all_waits_for_a_builder() {
     let gives_way = |world: &mut World, builder| {
         world.said_to(NodeId::builder(builder)).contains(&Body::Command(Command::GiveWay))
     };
-    // Event 2 waits, and is not the oldest: 1 will end, and make room.
+    // Event 2 waits and is not the oldest: 1 will end and make room.
     world.finish(0, 2, 1, Outcome::GivenBack, None);
     assert!(!gives_way(&mut world, 0) && !gives_way(&mut world, 1));
     world.finish(0, 1, 1, Outcome::GivenBack, None);
     assert!(!gives_way(&mut world, 0) && gives_way(&mut world, 1), "builder 1 has the youngest");
     world.drain();
-    assert!(!gives_way(&mut world, 1), "it is told once");
+    assert!(!gives_way(&mut world, 1), "the request is sent once");
     world.finish(1, 6, 1, Outcome::GivenBack, None);
     world.grant(1, 1);
     assert_eq!(world.assigned(1), [1], "the oldest first");
@@ -390,7 +390,7 @@ fn a_readout_unit_is_told_to_close_last_of_all() {
         world.grant(0, 1);
         world.finish(0, event, 1, Outcome::Stored, None);
     }
-    // Only the builder has said and acknowledged anything: the channel to the readout unit is full.
+    // Only the builder has sent and acknowledged messages: the channel to the readout unit is full.
     let said = world.said_to(unit);
     assert!(!said.contains(&Body::Command(Command::Close)));
     let released = |said: &[Body<()>]| said.iter().filter(|body| matches!(body, Body::Release(_))).count();
@@ -411,7 +411,7 @@ fn a_node_that_was_never_heard_of_is_told_nothing() {
     world.finish(0, 1, 1, Outcome::Stored, None);
     assert!(world.said_to(NodeId::readout(0)).iter().any(|body| matches!(body, Body::Release(_))));
     assert_eq!(world.said_to(NodeId::readout(1)), []);
-    // When it appears at last, it learns all of it, and then that it is over.
+    // When it connects at last, it receives all releases and then the close command.
     world.say(NodeId::readout(1), Body::ReadoutStatus(ReadoutStatus::default()));
     let said = world.said_to(NodeId::readout(1));
     assert!(matches!(said[..], [Body::Release(_), Body::Command(Command::Close)]), "{said:?}");
@@ -504,7 +504,7 @@ fn a_run_without_any_builder_does_not_begin() {
     assert!(world.events.contains(&ManagerEvent::StartFailed { absent }));
 }
 
-/// Nobody could appear while the event manager did not look.
+/// No node can connect while the event manager is stalled.
 #[test]
 fn time_in_which_the_event_manager_was_held_up_does_not_count_at_the_start() {
     let mut world = World::empty(Triggers::Free, |_| {});
@@ -543,7 +543,7 @@ fn a_run_starts_when_the_programs_that_feed_sources_are_there_however_long_that_
     assert!(world.said_to(NodeId::readout(0)).contains(&Body::Command(Command::Start)));
 }
 
-/// The first status of a readout unit was lost, and an acknowledgement was not.
+/// The first status of a readout unit was lost, but an acknowledgement was not.
 #[test]
 fn a_run_does_not_start_before_the_status_of_each_readout_unit_is_known() {
     let mut world = World::empty(Triggers::Free, |_| {});
@@ -576,7 +576,7 @@ fn a_start_that_crosses_a_decline_is_taken_back() {
     assert!(world.events.contains(&ManagerEvent::StartDeclined { readout: NodeId::readout(1) }));
 }
 
-/// An event manager and everything it says.
+/// An event manager and all its messages.
 struct World {
     manager: EventManager<()>,
     now: Timestamp,

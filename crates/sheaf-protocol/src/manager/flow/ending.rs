@@ -3,7 +3,7 @@
 //! A builder's message reports many events, which are usually consecutive and have the same outcome. So common work is done once
 //! for a range of such events; only the entry and the size of each event are handled one by one.
 
-use super::{Entry, EventFlow, News, Returned};
+use super::{Entry, EventFlow, ManagerEvents, Returned};
 use crate::event_range::EventIdRange;
 use crate::manager::{Ended, ManagerEvent};
 use sheaf_wire::message::{Finished, Release};
@@ -28,7 +28,7 @@ impl Run {
     }
 
     /// Returns whether an event that ended next continues the range.
-    fn goes_on(&self, finished: &Finished) -> bool {
+    fn continues(&self, finished: &Finished) -> bool {
         self.last.first.0.checked_add(u64::from(self.last.count)) == Some(finished.event.0)
             && (self.last.outcome, self.reason) == (finished.outcome, finished.reason)
     }
@@ -41,7 +41,7 @@ impl EventFlow {
         now: Timestamp,
         builder: u16,
         all: &[Finished],
-        news: &mut News,
+        reports: &mut ManagerEvents,
     ) -> Returned {
         let (mut stored, mut returned, mut moves) = (0, 0, false);
         let mut result = Returned::default();
@@ -49,8 +49,8 @@ impl EventFlow {
         for finished in all {
             stored += u64::from(finished.outcome == Outcome::Stored);
             if finished.outcome == Outcome::GivenBack {
-                result.some_ended |= self.book(now, run.take(), news);
-                match self.take_back(now, builder, finished, news) {
+                result.some_ended |= self.book(now, run.take(), reports);
+                match self.take_back(now, builder, finished, reports) {
                     Some(ended) => {
                         returned += 1;
                         result.some_ended |= ended;
@@ -78,18 +78,18 @@ impl EventFlow {
                 incomplete: finished.incomplete,
             };
             match &mut run {
-                Some(run) if run.goes_on(finished) => {
+                Some(run) if run.continues(finished) => {
                     if !run.last.join(&ended) {
-                        self.tell(std::mem::replace(&mut run.last, ended), news);
+                        self.report(std::mem::replace(&mut run.last, ended), reports);
                     }
                 }
                 _ => {
                     let before = run.replace(Run::begin(ended, finished.reason, self.table.len()));
-                    result.some_ended |= self.book(now, before, news);
+                    result.some_ended |= self.book(now, before, reports);
                 }
             }
         }
-        result.some_ended |= self.book(now, run, news);
+        result.some_ended |= self.book(now, run, reports);
         self.builders.take_back(now, builder, returned, stored, moves);
         result
     }
@@ -100,14 +100,14 @@ impl EventFlow {
         now: Timestamp,
         builder: u16,
         finished: &Finished,
-        news: &mut News,
+        reports: &mut ManagerEvents,
     ) -> Option<bool> {
         let entry = self.table.get(finished.event)?;
         if !entry.is_at(builder, finished.attempt) {
             return None;
         }
         self.builders.remove_suspect(builder, entry);
-        Some(self.try_again(now, finished.event, finished.reason, news))
+        Some(self.try_again(now, finished.event, finished.reason, reports))
     }
 
     /// Handles an event that is returned unbuilt: it waits for another builder, or its attempts are exhausted. `reason` is `None` if
@@ -118,7 +118,7 @@ impl EventFlow {
         now: Timestamp,
         event: EventId,
         reason: Option<DropReason>,
-        news: &mut News,
+        reports: &mut ManagerEvents,
     ) -> bool {
         let Some(entry) = self.table.get_mut(event) else {
             return false;
@@ -127,7 +127,7 @@ impl EventFlow {
         entry.failures += u16::from(reason.is_some());
         if entry.failures >= self.config.max_attempts || entry.attempt == u16::MAX {
             let reason = reason.unwrap_or(DropReason::BuilderOutOfMemory);
-            self.drop_event(now, event, reason, news);
+            self.drop_event(now, event, reason, reports);
             true
         } else {
             self.backlog.put_back(event);
@@ -136,7 +136,13 @@ impl EventFlow {
     }
 
     /// Ends an event that no builder has ended.
-    pub(super) fn drop_event(&mut self, now: Timestamp, event: EventId, reason: DropReason, news: &mut News) {
+    pub(super) fn drop_event(
+        &mut self,
+        now: Timestamp,
+        event: EventId,
+        reason: DropReason,
+        reports: &mut ManagerEvents,
+    ) {
         let Some(entry) = self.table.remove(event) else {
             return;
         };
@@ -150,11 +156,11 @@ impl EventFlow {
             fragments: 0,
             incomplete: false,
         };
-        self.book(now, Some(Run::begin(ended, Some(reason), self.table.len())), news);
+        self.book(now, Some(Run::begin(ended, Some(reason), self.table.len())), reports);
     }
 
     /// Books events that were removed from the table. Returns whether there were any.
-    fn book(&mut self, now: Timestamp, run: Option<Run>, news: &mut News) -> bool {
+    fn book(&mut self, now: Timestamp, run: Option<Run>, reports: &mut ManagerEvents) -> bool {
         let Some(Run { first, reason, in_flight, last }) = run else {
             return false;
         };
@@ -164,13 +170,13 @@ impl EventFlow {
         self.ended.insert(EventIdRange::new(first, u64::from(count)));
         let release = Release { first, count, outcome, reason, parts: 0 };
         self.releases.add(now + self.config.batch_time, release, in_flight);
-        self.tell(last, news);
+        self.report(last, reports);
         true
     }
 
     /// Reports ended events to the driver, and adds up the stored bytes.
-    fn tell(&mut self, ended: Ended, news: &mut News) {
+    fn report(&mut self, ended: Ended, reports: &mut ManagerEvents) {
         self.totals.add_stored(&ended);
-        news.push_back(ManagerEvent::Ended(ended));
+        reports.push_back(ManagerEvent::Ended(ended));
     }
 }

@@ -1,11 +1,11 @@
-//! A run that nobody is left for ends, and not before its time.
+//! A run that no node of a role is left for ends, and not before its time.
 
 use super::*;
 
 const BUILDERS: [NodeId; 2] = [NodeId::builder(0), NodeId::builder(1)];
 const READOUTS: [NodeId; 2] = [NodeId::readout(0), NodeId::readout(1)];
 
-/// A node that is gone is given up after one second, a silent one after five.
+/// A node whose link is down is given up after one second, a silent one after five.
 fn world() -> World {
     World::new(Triggers::Driven, |config| {
         config.patience = Patience { absence: Nanos::from_secs(1), silence: Nanos::from_secs(5) };
@@ -17,7 +17,7 @@ impl World {
         self.manager.handle_link(self.now, node, link);
     }
 
-    /// Lets some seconds pass, in which these nodes speak.
+    /// Lets some seconds pass in which these nodes send messages.
     fn seconds(&mut self, seconds: u64, speakers: &[NodeId]) {
         for _ in 0..10 * seconds {
             self.now += Nanos::from_millis(100);

@@ -1,4 +1,4 @@
-//! The end of a run waits for who works, and for nobody else.
+//! The end of a run waits only for nodes that work.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn report(world: &mut World, builder: u16, work: Work) {
     world.say(NodeId::builder(builder), Body::Request(Request { work, ..Request::default() }));
 }
 
-/// Lets `seconds` pass in which the builders go on saying what they are at.
+/// Lets `seconds` pass in which the builders report their work.
 fn pass(world: &mut World, seconds: u64, work: [Work; 2]) {
     for _ in 0..4 * seconds {
         pass_quarter(world, work);
@@ -38,7 +38,7 @@ fn events_that_somebody_judges_or_writes_are_waited_for_without_limit() {
         assert_eq!(world.manager.ledger().in_flight, 2, "{work:?}");
         let awaited = world.manager.awaited().expect("a builder unit has events");
         assert_eq!((awaited.builder, awaited.work, awaited.events), (NodeId::builder(0), work, 2));
-        assert_eq!(awaited.since, START, "since it was given them");
+        assert_eq!(awaited.since, START, "since they were assigned");
         world.finish(0, 1, 1, Outcome::Stored, None);
         world.finish(0, 2, 1, Outcome::Stored, None);
         assert_eq!(world.manager.ledger().stored, 2);
@@ -46,7 +46,7 @@ fn events_that_somebody_judges_or_writes_are_waited_for_without_limit() {
     }
 }
 
-/// Lets `seconds` pass in which both builders gather and this readout unit says whether it processes fragments.
+/// Lets `seconds` pass in which both builders gather and this readout unit reports whether it processes fragments.
 fn pass_processing(world: &mut World, seconds: u64, readout: u16, processing: bool) {
     for _ in 0..4 * seconds {
         let status = ReadoutStatus { sources: 2, processing, ..ReadoutStatus::default() };
@@ -64,8 +64,8 @@ fn events_whose_fragments_are_processed_are_waited_for_without_limit() {
     assert_eq!(world.manager.ledger().dropped, BTreeMap::from([(DropReason::Stopped, 2)]));
 }
 
-/// The node that has processed the fragments is done just before the time to finish would be over, had it run meanwhile; the builder
-/// unit has not said yet what it does with them.
+/// The node that processes the fragments is done just before the time to finish would have ended without that work. The
+/// builder unit has not reported its own work on them yet.
 #[test]
 fn the_time_to_finish_runs_from_the_last_work() {
     let mut world = draining();
@@ -94,7 +94,7 @@ fn a_lost_readout_unit_processes_nothing() {
 fn events_on_which_nobody_works_are_given_up_when_none_ends_for_the_time_to_stop() {
     let mut world = draining();
     pass(&mut world, 9, [Work::None, Work::Judging]);
-    assert_eq!(world.manager.ledger().in_flight, 2, "it has none of those that it could judge");
+    assert_eq!(world.manager.ledger().in_flight, 2, "the builder that works has no events");
     pass(&mut world, 2, [Work::None, Work::Judging]);
     assert_eq!(world.manager.ledger().dropped, BTreeMap::from([(DropReason::Stopped, 2)]));
 }
@@ -123,7 +123,7 @@ fn a_second_stop_cuts_also_who_works() {
 fn the_work_of_a_lost_builder_unit_is_not_waited_for() {
     let mut world = draining();
     pass(&mut world, 1, [Work::Judging, Work::None]);
-    // Builder unit 0 is never heard of again, and builder unit 1 takes nothing.
+    // Builder unit 0 sends nothing any more, and builder unit 1 has no credit.
     for _ in 0..80 {
         world.now += Nanos::from_millis(250);
         report(&mut world, 1, Work::None);
@@ -141,7 +141,7 @@ fn events_of_a_builder_unit_that_is_lost_as_the_time_ends_are_built_elsewhere() 
     });
     world.grant(0, 2);
     assert_eq!(world.assigned(0), [1, 2]);
-    // Builder unit 0 is never heard of again. It is given up in the moment in which the end of the run would be cut.
+    // Builder unit 0 sends nothing any more. It is given up at the moment in which the time to finish ends.
     for _ in 0..60 {
         world.now += Nanos::from_millis(250);
         report(&mut world, 1, Work::None);
@@ -153,7 +153,7 @@ fn events_of_a_builder_unit_that_is_lost_as_the_time_ends_are_built_elsewhere() 
     assert_eq!(world.assigned(1), [1, 2]);
 }
 
-/// Nothing could end and nobody could say anything while the event manager did not look.
+/// No event can end and no message can arrive while the event manager is stalled.
 #[test]
 fn time_in_which_the_event_manager_was_held_up_does_not_count() {
     let mut world = draining();

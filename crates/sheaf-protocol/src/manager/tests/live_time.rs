@@ -1,4 +1,4 @@
-//! Live time and dead time add up to the run, and each is booked when it was.
+//! Live time and dead time add up to the time of the run, and each is booked at the time at which it happened.
 
 use super::*;
 use proptest::prelude::*;
@@ -21,7 +21,7 @@ impl World {
         self.say(NodeId::builder(0), Body::Request(Request { output_behind, ..Request::default() }));
     }
 
-    /// Live time, dead time and vetoes at this moment.
+    /// Returns live time, dead time and vetoes at this moment.
     fn books(&self) -> (u64, BTreeMap<DeadTimeCause, u64>, u64) {
         let dead_time = self.manager.dead_time(self.now);
         assert!(dead_time.is_balanced(), "{dead_time:?}");
@@ -30,7 +30,7 @@ impl World {
     }
 }
 
-/// The driver was held up from 0 to 1,000: what happened in that time is booked when it happened.
+/// The driver was stalled from 0 to 1,000. Triggers of that time are booked at the time at which they happened.
 #[test]
 fn triggers_that_are_handed_over_late_make_dead_time_from_when_they_happened() {
     let mut world = world(Triggers::Driven, |config| config.queue_events = 2);
@@ -53,7 +53,7 @@ fn a_full_queue_is_dead_time_although_no_trigger_comes() {
     assert_eq!(world.books(), (40, dead, 0));
 }
 
-/// Builders could have taken the events, had anybody given them.
+/// Builders had credit, but the event manager was stalled and did not assign events.
 #[test]
 fn an_event_manager_that_was_held_up_is_itself_the_cause() {
     let mut world = world(Triggers::Driven, |config| config.queue_events = 2);
@@ -66,9 +66,9 @@ fn an_event_manager_that_was_held_up_is_itself_the_cause() {
     assert_eq!(world.books(), (200, dead, 1));
 }
 
-/// The end may be told late, by a driver that was held up; the triggers of the time before it are the run's.
+/// A driver that was stalled may report the end late. Triggers before the end belong to the run.
 #[test]
-fn the_time_of_a_run_ends_with_its_triggers_and_not_with_the_news_of_it() {
+fn the_time_of_a_run_ends_with_its_triggers_and_not_with_the_report_of_their_end() {
     let mut world = world(Triggers::Driven, |config| config.queue_events = 1);
     world.now = Timestamp(5_000);
     assert!(world.trigger_at(600).is_ok());
@@ -92,7 +92,7 @@ fn the_last_trigger_of_a_number_ends_the_time_of_the_run() {
     assert_eq!(world.books(), (300, BTreeMap::new(), 0));
 }
 
-/// Builders without credit are the pace of free triggers; a disk that is behind is not.
+/// Waiting for credit is the normal pace of free triggers; waiting for a disk that is behind is dead time.
 #[test]
 fn free_triggers_are_dead_only_while_something_is_behind_or_missing() {
     let mut world = world(Triggers::Free, |_| {});
@@ -105,7 +105,7 @@ fn free_triggers_are_dead_only_while_something_is_behind_or_missing() {
     assert_eq!(world.books(), (800, BTreeMap::from([(DeadTimeCause::Output, 200)]), 0));
 }
 
-/// Of two disks that are behind, neither alone.
+/// Of two disks that are behind, neither is the only cause.
 #[test]
 fn dead_time_has_a_culprit_where_one_node_alone_is_the_reason() {
     let mut world = world(Triggers::Driven, |config| config.queue_events = 1);
@@ -142,7 +142,7 @@ fn a_run_that_never_began_has_no_time() {
     assert_eq!(world.books(), (0, BTreeMap::new(), 0));
 }
 
-/// A stop in a run whose triggers have ended by themselves is the first, which lets the events in flight finish.
+/// A stop after the triggers have ended without a request is the first one, which lets events in flight finish.
 #[test]
 fn the_first_stop_after_the_end_of_triggers_cuts_nothing_short() {
     let mut world = world(Triggers::Driven, |_| {});
@@ -156,8 +156,8 @@ fn the_first_stop_after_the_end_of_triggers_cuts_nothing_short() {
     assert_eq!(world.manager.ledger().stored, 1);
 }
 
-/// Random triggers see the gate as it is on average: the fraction that is vetoed is the fraction of dead time. That is so however
-/// seldom the driver looks, as long as the builder is there in between.
+/// Random triggers sample the gate: the fraction that is vetoed is the fraction of dead time, however rarely the driver
+/// drains the machine.
 #[test]
 fn random_triggers_are_vetoed_as_often_as_time_is_dead() {
     for (rounds, every) in [(200_000, 1_000), (20_000, 10_000), (2_000, 100_000)] {
@@ -191,10 +191,10 @@ fn random_triggers_are_vetoed_as_often_as_time_is_dead() {
     }
 }
 
-/// A happening between two drains.
+/// Input between two drains.
 #[derive(Clone, Debug)]
 enum Step {
-    /// Time passes, with triggers at these parts of it.
+    /// Time passes, with triggers at these fractions of it.
     Pass(u64, Vec<u64>),
     Grant(u32),
     Behind(bool),
@@ -213,7 +213,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Adds up time by what the gate was, from outside.
+/// Sums live and dead time independently of the machine, from the state of the gate.
 #[derive(Default)]
 struct Onlooker {
     since: u64,

@@ -14,17 +14,17 @@ struct Outcomes {
     mean_event: Option<u64>,
     outstanding: usize,
     stale: NodeBooks,
-    /// Each event with its latency, fragments, and whether it is incomplete, in the order of the news.
-    news: Vec<(EventId, Outcome, Nanos, u32, bool)>,
+    /// Each event with its outcome, latency, fragments, and whether it is incomplete, in the order of the reports.
+    ended: Vec<(EventId, Outcome, Nanos, u32, bool)>,
     bytes: ByteCount,
     /// Outcome of each event as reported to the first readout unit.
     released: BTreeMap<EventId, (Outcome, Option<DropReason>)>,
 }
 
-/// Events that one builder has, and what becomes of them by its word, in messages of so many.
+/// Events of one builder, and their outcomes as it reports them, in messages of a given number.
 fn outcomes(triggers: Triggers, finished: &[Finished], at_once: usize) -> Outcomes {
     let mut world = World::new(triggers, |config| {
-        // What comes back for a reason has had its chance, and ends between the others.
+        // An event that is returned for a reason has used its only attempt, and ends between the others.
         (config.max_events, config.max_attempts) = (Some(u64::from(EVENTS)), 1);
     });
     if triggers == Triggers::Driven {
@@ -53,11 +53,11 @@ fn outcomes(triggers: Triggers, finished: &[Finished], at_once: usize) -> Outcom
             }
         }
     }
-    let (mut news, mut bytes) = (Vec::new(), ByteCount::ZERO);
+    let (mut ended_events, mut bytes) = (Vec::new(), ByteCount::ZERO);
     for event in world.events() {
         let ManagerEvent::Ended(ended) = event else { continue };
         let Ended { outcome, latency, fragments, incomplete, .. } = ended;
-        news.extend(ended.events().map(|event| (event, outcome, latency, fragments, incomplete)));
+        ended_events.extend(ended.events().map(|event| (event, outcome, latency, fragments, incomplete)));
         bytes += ended.bytes;
     }
     let manager = &world.manager;
@@ -68,7 +68,7 @@ fn outcomes(triggers: Triggers, finished: &[Finished], at_once: usize) -> Outcom
         mean_event: manager.flow.builders().mean_event(),
         outstanding: manager.flow.builders().get(0).outstanding(),
         stale: manager.books(),
-        news,
+        ended: ended_events,
         bytes,
         released,
     }
@@ -84,7 +84,7 @@ fn finished() -> impl Strategy<Value = Vec<Finished>> {
         (Outcome::GivenBack, None),
         (Outcome::GivenBack, Some(DropReason::BuilderOutOfMemory)),
     ]);
-    // Consecutive events mostly, some a second time, some that nobody has, some of another attempt.
+    // Mostly consecutive events; some twice, some that are not assigned, some of another attempt.
     let run = (1..70_u64, 1..20_u64, outcome, prop::collection::vec((0..600_u64, 0..20_u32), 20));
     let events = |(first, count, (outcome, reason), sizes): (u64, u64, _, Vec<(u64, u32)>)| {
         let finished = move |(event, (bytes, kind)): (u64, (u64, u32))| Finished {

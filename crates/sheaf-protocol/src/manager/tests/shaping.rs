@@ -1,4 +1,4 @@
-//! Messages of the event manager where readout units push, or send in slots.
+//! Messages of the event manager to readout units that push or send in time slots.
 
 use super::*;
 
@@ -67,7 +67,7 @@ fn the_barrel_turns_while_all_nodes_are_there() {
     for node in [NodeId::readout(0), NodeId::builder(1)] {
         assert_eq!(shapes(&mut world, node), [(true, Timestamp(1_000))], "{node}");
     }
-    // Builder 0 falls silent; the others speak on.
+    // Builder 0 falls silent; the others continue.
     for step in 1..8 {
         world.now = Timestamp(step * 250_000_000);
         world.grant(1, 0);
@@ -78,7 +78,7 @@ fn the_barrel_turns_while_all_nodes_are_there() {
     }
     assert!(!world.manager.is_barrel_turning());
     assert_eq!(shapes(&mut world, NodeId::builder(1)).last(), Some(&(false, Timestamp(1_000))));
-    // A new life of it is there: the slots are counted anew.
+    // Its new session connects: time slots have a new epoch.
     world.sessions.insert(NodeId::builder(0), (2, 0));
     world.grant(0, 1);
     assert!(world.manager.is_barrel_turning());

@@ -1,9 +1,9 @@
-//! Builder units die: an event among hundreds may be the cause, and the others are not to suffer for it.
+//! When builder units die, one event among hundreds may be the cause. The others must not be dropped for it.
 
 use super::*;
 
-/// Two builders that return fifty events in a round. One dies when it has the poison, or for another reason in every third round:
-/// the ledger, and how often one died.
+/// Runs two builders that return fifty events in a round. One dies when it has the poison, or for another reason in every
+/// third round. Returns the ledger and the number of deaths.
 fn deaths(events: u64, poison: Option<u64>, other_deaths: u64) -> (Ledger, u64) {
     const SLOTS: u32 = 200;
     let mut world = World::new(Triggers::Driven, |config| {
@@ -79,8 +79,8 @@ fn an_event_that_is_always_alone_has_its_attempts() {
     assert_eq!((ledger.stored, died), (0, 3));
 }
 
-/// Builds and kills builder unit 1 three times with events 1 and 2, which then may not be in a builder unit together. Both wait, and
-/// as many younger events for the first time.
+/// Kills builder unit 1 three times while it has events 1 and 2, which then must not be in a builder unit together. Both wait,
+/// and as many younger events wait for the first time.
 fn two_suspects(younger: u64) -> World {
     let mut world = World::new(Triggers::Driven, |config| config.max_attempts = 10);
     for _ in 0..2 + younger {
@@ -95,7 +95,7 @@ fn two_suspects(younger: u64) -> World {
     world
 }
 
-/// Builder unit 1 has event 2 and the youngest. Event 1 may not go there, but to the other one.
+/// Builder unit 1 has event 2 and the youngest. Event 1 must not go there, but to the other one.
 #[test]
 fn way_is_made_where_the_oldest_may_go() {
     let mut world = two_suspects(2);
@@ -111,15 +111,15 @@ fn way_is_made_where_the_oldest_may_go() {
     assert_eq!(world.assigned(0), [1]);
 }
 
-/// Events 1 and 2 may not be in a builder unit together, and the only one left has event 2. Its place for the youngest is for
-/// event 1, not for the youngest again.
+/// Events 1 and 2 must not be in a builder unit together, and the only one left has event 2. The slot of the youngest event is
+/// for event 1, not for the youngest again.
 #[test]
 fn what_makes_way_for_the_oldest_does_not_take_its_place() {
     let mut world = two_suspects(1);
     world.grant(0, 1);
     world.grant(1, 2);
     assert_eq!((world.assigned(0), world.assigned(1)), (vec![1], vec![2, 3]));
-    // Builder unit 0 is never heard of again, and the other ends no event.
+    // Builder unit 0 sends nothing any more, and the other ends no event.
     let mut steps = 0..40;
     while !world.said_to(NodeId::builder(1)).contains(&Body::Command(Command::GiveWay)) {
         steps.next().expect("the youngest makes way");

@@ -7,24 +7,24 @@ use sheaf_wire::{ByteCount, EventId, Nanos, NodeId, Outcome, Role, SessionId};
 /// Event for the driver of the event manager.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ManagerEvent {
-    /// The run has begun, without the nodes listed.
+    /// The run has begun, without the listed nodes.
     Started {
         /// Expected nodes that did not appear in time.
         absent: Vec<NodeId>,
     },
-    /// The run does not begin: a program that feeds sources of a readout unit declines. It is closed.
+    /// A program that feeds sources of a readout unit has declined the start. The run is closed.
     StartDeclined {
         /// The readout unit.
         readout: NodeId,
     },
-    /// The run cannot begin: there is no builder or no readout unit. It is closed.
+    /// No builder or no readout unit is connected at the start. The run is closed.
     StartFailed {
         /// Expected nodes that did not appear in time.
         absent: Vec<NodeId>,
     },
     /// Events have ended.
     Ended(Ended),
-    /// A builder's session is over before its time.
+    /// A builder's session has ended during the run.
     BuilderLost {
         /// The builder.
         builder: NodeId,
@@ -49,12 +49,12 @@ pub enum ManagerEvent {
         /// Time for which the run has waited.
         limit: Nanos,
     },
-    /// A readout unit has restarted; what it held is lost.
+    /// A readout unit has restarted. The fragments that it held are lost.
     ReadoutRestarted {
         /// The readout unit.
         readout: NodeId,
     },
-    /// An output node has restarted; what it had not stored goes to another, or to its new session.
+    /// An output node has restarted. Events that it had not stored go to another node or to its new session.
     OutputRestarted {
         /// The output node.
         output: NodeId,
@@ -71,7 +71,7 @@ pub enum ManagerEvent {
     Closed,
 }
 
-/// Consecutive events that ended one after the other and alike.
+/// Consecutive events that ended one after the other with equal properties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
     /// The first of them.
@@ -80,44 +80,43 @@ pub struct Ended {
     pub count: u32,
     /// Outcome of the events.
     pub outcome: Outcome,
-    /// The builder that ended them; none where the event manager did.
+    /// Builder that ended the events. `None` if the event manager did.
     pub builder: Option<u16>,
-    /// From the trigger of each, or the news of it where it was announced, to the news of its end, on the event manager's
-    /// clock.
+    /// Time from the trigger or announcement of each event to the report of its end, on the event manager's clock.
     pub latency: Nanos,
-    /// The payload of all of them.
+    /// Payload of all events.
     pub bytes: ByteCount,
-    /// The fragments of each.
+    /// Number of fragments of each event.
     pub fragments: u32,
     /// Whether a required source is missing in each.
     pub incomplete: bool,
 }
 
 impl Ended {
-    /// The events, ascending.
+    /// Returns the ids of the events in ascending order.
     pub fn events(&self) -> impl Iterator<Item = EventId> + use<> {
         let first = self.first.0;
         (0..u64::from(self.count)).map(move |place| EventId(first + place))
     }
 
-    /// Takes the event in that ended next, if it goes on with these.
+    /// Adds the event that ended next if it continues these. Returns whether it does.
     #[inline]
     pub(super) fn join(&mut self, next: &Self) -> bool {
-        let goes_on = self.first.0.checked_add(u64::from(self.count)) == Some(next.first.0)
+        let continues = self.first.0.checked_add(u64::from(self.count)) == Some(next.first.0)
             && self.count < u32::MAX
             && self.latency == next.latency
             && self.fragments == next.fragments
             && (self.outcome, self.builder, self.incomplete) == (next.outcome, next.builder, next.incomplete);
-        if goes_on {
+        if continues {
             debug_assert_eq!(next.count, 1, "events end one by one");
             self.count += 1;
             self.bytes += next.bytes;
         }
-        goes_on
+        continues
     }
 }
 
-/// A glance at the books.
+/// Counters of the ledger that change during a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tallies {
     /// Events stored.
@@ -132,11 +131,11 @@ pub struct Tallies {
     pub vetoed: u64,
 }
 
-/// Why a trigger was not accepted.
+/// Reason for which a trigger was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Veto {
     /// The run has not begun, is stopping, or has all its events.
-    #[error("the run takes no triggers now")]
+    #[error("the run is not taking triggers")]
     NotRunning,
     /// The trigger queue is full.
     #[error("the trigger queue is full: {0}")]
