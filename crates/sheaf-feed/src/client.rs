@@ -27,6 +27,10 @@ const RING_PAUSE: Nanos = Nanos::from_millis(1);
 /// Time that a readout unit that has accepted a connection has for its answer, at least: its machine may be busy.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Longest time that a client waits for a source that another client feeds: the readout unit of a busy machine learns late that the
+/// process before this one has died.
+const TAKEN_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// Pause between two attempts to connect.
 const CONNECT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -124,6 +128,19 @@ impl FeedError {
     #[must_use]
     pub fn is_absence(&self) -> bool {
         matches!(self, Self::Closed) || link::may_come(self)
+    }
+
+    /// Returns the time for which a call that failed so is worth repeating, with this patience: none if the error is final.
+    ///
+    /// A source that another client feeds is worth a minute at most. The readout unit of a busy machine may not have noticed yet
+    /// that the process before this one has died, or that its own connection has ended.
+    #[must_use]
+    pub fn worth_repeating(&self, patience: Duration) -> Duration {
+        match self {
+            Self::Refused { refusal: Refusal::SourceTaken, .. } => patience.min(TAKEN_TIMEOUT),
+            error if error.is_absence() => patience,
+            _ => Duration::ZERO,
+        }
     }
 }
 
@@ -461,20 +478,23 @@ impl SourceClient {
 
     /// Connects again, and waits for the answer of the readout unit.
     fn reconnect(&mut self) -> Result<(), FeedError> {
-        let until = Instant::now() + self.options.patience;
+        let (began, patience) = (Instant::now(), self.options.patience);
+        let is_final = |error: &FeedError| began.elapsed() >= error.worth_repeating(patience);
         loop {
             match Link::connect(&self.address, &self.options) {
                 Ok(link) => {
                     self.link = Some(link);
                     self.machine.handle_connection();
                     self.send_control();
-                    match self.await_welcome(until.max(Instant::now() + ANSWER_TIMEOUT)) {
-                        // It may have ended between two runs.
-                        Err(FeedError::Closed) if Instant::now() < until => {}
+                    let answered_until =
+                        Instant::now() + patience.saturating_sub(began.elapsed()).max(ANSWER_TIMEOUT);
+                    match self.await_welcome(answered_until) {
+                        // The connection may have ended between two runs, or an earlier one of this source may not have ended yet.
+                        Err(error) if !is_final(&error) => {}
                         result => return result,
                     }
                 }
-                Err(error) if Instant::now() >= until || !link::may_come(&error) => return Err(error),
+                Err(error) if is_final(&error) => return Err(error),
                 Err(_) => {}
             }
             std::thread::sleep(CONNECT_PAUSE);

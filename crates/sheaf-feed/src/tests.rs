@@ -379,9 +379,20 @@ fn each_kind_of_lie_ends_its_own_connection_by_name() {
         let mut client = SourceClient::connect(&socket, options(&[1])).expect("its source is free");
         client.send(0, fragment(5, b"x")).expect("connected");
         assert!(client.drain().expect("connected"));
-        let second = SourceClient::connect(&socket, options(&[1]));
+        let impatient = ClientOptions { patience: Duration::ZERO, ..options(&[1]) };
+        let second = SourceClient::connect(&socket, impatient);
         let refused = matches!(second, Err(FeedError::Refused { refusal: Refusal::SourceTaken, .. }));
         assert!(refused, "it has a client");
+        // One with patience comes in as soon as the first has gone.
+        std::thread::scope(|scope| {
+            let next =
+                scope.spawn(|| SourceClient::connect(&socket, options(&[1])).map(|next| next.last_event(0)));
+            std::thread::sleep(Duration::from_millis(200));
+            assert!(!next.is_finished(), "the first is there");
+            drop(client);
+            let last = next.join().expect("it does not panic").expect("its source is free");
+            assert_eq!(last, Some(EventId(5)));
+        });
     });
 }
 

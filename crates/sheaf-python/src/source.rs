@@ -45,16 +45,16 @@ impl Source {
         py: Python<'_>,
         mut work: impl FnMut(&mut SourceClient) -> Result<T, FeedError> + Send,
     ) -> PyResult<T> {
-        let mut absent = None;
+        let mut failing = None;
         loop {
             match self.with(py, &mut work)? {
-                Err(error) if error.is_absence() => {
-                    let since: &mut Instant = absent.get_or_insert_with(Instant::now);
-                    if since.elapsed() >= self.patience {
+                Err(error) => {
+                    let since: &mut Instant = failing.get_or_insert_with(Instant::now);
+                    if since.elapsed() >= error.worth_repeating(self.patience) {
                         return Err(feed_error(&error));
                     }
                 }
-                result => return result.map_err(|error| feed_error(&error)),
+                Ok(result) => return Ok(result),
             }
             py.check_signals()?;
         }
@@ -153,7 +153,7 @@ impl Source {
         let begin = Instant::now();
         let client = loop {
             match py.detach(|| SourceClient::connect(&socket, options.clone())) {
-                Err(error) if error.is_absence() && begin.elapsed() < patience => py.check_signals()?,
+                Err(error) if begin.elapsed() < error.worth_repeating(patience) => py.check_signals()?,
                 result => break result.map_err(|error| feed_error(&error))?,
             }
         };

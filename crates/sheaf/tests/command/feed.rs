@@ -18,15 +18,18 @@ fn connect(place: &Place, readout: u32, sources: &[u32]) -> SourceClient {
 }
 
 fn try_connect(socket: PathBuf, sources: &[u32]) -> Result<SourceClient, FeedError> {
-    let options = ClientOptions {
+    SourceClient::connect(&socket, options(sources))
+}
+
+fn options(sources: &[u32]) -> ClientOptions {
+    ClientOptions {
         sources: sources.iter().map(|source| SourceId(*source)).collect(),
         name: format!("board {}", sources[0]),
         checksum: true,
         keep: true,
         patience: PATIENCE,
         ..ClientOptions::default()
-    };
-    SourceClient::connect(&socket, options)
+    }
 }
 
 fn payload(source: usize, event: u64) -> Vec<u8> {
@@ -118,7 +121,9 @@ fn a_second_program_for_a_source_is_refused_and_ctrl_c_ends_a_run_that_waits() {
     place.file("run.toml", RUN);
     let run = place.start("run run.toml --json");
     let _first = connect(&place, 0, &[0]);
-    let second = try_connect(place.join("runs/ru0.feed"), &[0]).expect_err("it has a program");
+    let impatient = ClientOptions { patience: Duration::ZERO, ..options(&[0]) };
+    let second =
+        SourceClient::connect(&place.join("runs/ru0.feed"), impatient).expect_err("it has a program");
     assert!(second.to_string().contains("another client feeds the source"), "{second}");
     let elsewhere = try_connect(place.join("runs/ru0.feed"), &[2]).expect_err("ru1 reads it");
     assert!(elsewhere.to_string().contains("does not read the source"), "{elsewhere}");
