@@ -6,24 +6,25 @@
 //! | [`client`] | [`Client`]: the side of a program that feeds sources |
 //!
 //! The connection between the two is ordered and reliable, or it ends: rings in shared memory, or TCP. The kernel reports its
-//! end, also when the other process dies; so neither side needs a heartbeat, and a client that is stopped for a while is not lost.
+//! end, also when the other process dies. So neither side needs a heartbeat, and a client that is stopped for a while is not
+//! lost.
 //!
 //! # Fate of a fragment
 //! | what happens | what it means |
 //! |---|---|
-//! | the client has sent it, and the connection ends | it counts only if the readout unit has *received* it: the client learns at its next welcome |
+//! | the client has sent it, and the connection ends | it counts only if the readout unit has *received* it; the next welcome contains the number of received fragments |
 //! | the readout unit has received it | it is in the memory of the source; it is not sent again |
-//! | the readout unit has *accepted* it | it is in exactly one bin of the ledger; the client may forget it |
+//! | the readout unit has *accepted* it | it is in exactly one bin of the ledger; the client may discard it |
 //! | the run ends before it was accepted | it belongs to no run |
-//! | the readout unit restarts | its new session has received nothing; what the old one had accepted is lost and booked as such |
+//! | the readout unit restarts | its new session has received nothing; fragments that the old one had accepted are lost, and booked as lost |
 //!
-//! A client that keeps each fragment until it is accepted, and continues at the number in the welcome, neither loses nor doubles a
-//! fragment, whichever connection ends.
+//! A client that keeps each fragment until it is accepted, and continues at the number in the welcome, neither loses nor
+//! duplicates a fragment when a connection ends.
 //!
 //! # Credit
-//! Each source has a window of its own, in fragments and in bytes, so that a source whose fragments wait for other sources never
-//! blocks another source of the same client. Limits are sums since the start of the run and never fall: a repeated or delayed
-//! message of progress does no harm.
+//! Each source has a window of its own, in fragments and in bytes. So a source whose fragments wait for other sources never
+//! blocks another source of the same client. Limits are sums since the start of the run and never decrease: a repeated or
+//! delayed progress message is harmless.
 
 pub mod client;
 pub mod server;

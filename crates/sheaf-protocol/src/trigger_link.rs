@@ -1,28 +1,28 @@
-//! The trigger protocol: a trigger supervisor gives the triggers of a run, and busy goes back to it.
+//! The trigger protocol: a trigger supervisor sends the triggers of a run, and the event manager sends busy back.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`receiver`] | [`Receiver`]: the side of the event manager |
 //! | [`supervisor`] | [`Supervisor`]: the side of a trigger supervisor, for tests and for `sheaf emulate-trigger` |
-//! | `busy_time` | busy times by reason, as both sides book them |
+//! | `busy_time` | busy times by reason, booked by both sides |
 //!
 //! The connection between the two is ordered and reliable, or it ends.
 //!
 //! # Fate of a trigger
-//! A trigger that was received is in exactly one bin: *accepted* (it is an event, and in the ledger), *lost* (no room),
-//! *repeated* (its id was received before), *out of order* (its id is below one that was received, and was not received
-//! itself), or *outside* (before the start or after the end of the run).
+//! A received trigger is in exactly one bin: *accepted* (it is an event, and in the ledger), *lost* (no room), *repeated*
+//! (its id was received before), *out of order* (its id is below one that was received, and was not received itself), or
+//! *outside* (before the start or after the end of the run).
 //!
 //! # Busy
 //! The event manager's queue has a number of free places. When busy is raised, triggers are still in flight: those sent
-//! before, and those that the supervisor sends before it hears of busy. If a message takes at most the time *L* from one side to
-//! the other, and triggers have at most the rate *R*, these are at most 2 *L R* + 1. The receiver keeps as many places free
-//! (its *reserve*), and therefore loses no trigger. It releases busy when half of the other places are free again, so
-//! that the signal does not flicker.
+//! before, and those that the supervisor sends until it receives busy. If a message takes at most the time *L* from one
+//! side to the other, and triggers have at most the rate *R*, at most 2 *L R* + 1 triggers are in flight. The receiver
+//! keeps this number of places free (its *reserve*) and therefore loses no trigger. It releases busy when half of the other
+//! places are free again, so that the signal does not flicker.
 //!
-//! Both sides book busy time by reason on their own clock: the receiver from sending to sending, the supervisor from hearing to
-//! hearing. At the end they exchange their accounts. The numbers of intervals are equal; each interval differs at most by
-//! the time of a message.
+//! Both sides book busy time by reason on their own clock, the receiver when it sends busy, the supervisor when it receives
+//! it. At the end they exchange their accounts. The numbers of intervals are equal. The length of each interval differs at
+//! most by the time of a message.
 
 mod busy_time;
 pub mod receiver;

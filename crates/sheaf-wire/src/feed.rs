@@ -1,8 +1,8 @@
 //! The source protocol: messages between a readout unit and the programs that feed it fragments.
 //!
-//! A *client* is a program that reads a front end. It connects to the readout unit of its sources, and sends their
-//! fragments as far as the readout unit grants room. `docs/reference/source-protocol.md` has the sequence of messages, for
-//! authors of clients without this library.
+//! A *client* is a program that reads a front end. It connects to the readout unit of its sources and sends their
+//! fragments within the credit that the readout unit grants. `docs/reference/source-protocol.md` has the sequence of
+//! messages, for authors of clients without this library.
 //!
 //! A message is a [`HeadBytes`] and a body. Over TCP messages follow one another; in shared memory each is a record.
 //!
@@ -17,27 +17,28 @@
 //! | 18 phase | readout unit | [`PhaseBytes`] |
 //! | 19 refused | readout unit | [`RefusedBytes`], text |
 //!
-//! The fragments of a source have *sequence numbers*: the first of a run is 0, and each has the next. They are not in the
-//! messages one by one, only that of the first. Sequence numbers, not event ids, decide what is a repeat, because a
-//! front end may send the same event id twice.
+//! The fragments of a source have consecutive *sequence numbers*, from 0 in each run. A message contains only the number
+//! of its first fragment. Repeats are detected by sequence number and not by event id, because a front end may send the
+//! same event id twice.
 
 mod codec;
 pub mod layout;
 
+pub use crate::parts::HeadBytes;
 pub use codec::{ClientMessage, Fragments, declared_length, first_part, is_fragments, renumber_fragments};
 pub use layout::{
-    EndBytes, FragmentHeadBytes, FragmentsBytes, HeadBytes, HelloBytes, PhaseBytes, ProgressBytes,
-    RefusedBytes, WelcomeBytes,
+    EndBytes, FragmentHeadBytes, FragmentsBytes, HelloBytes, PhaseBytes, ProgressBytes, RefusedBytes,
+    WelcomeBytes,
 };
 
-use crate::message::DecodeError;
+use crate::parts::codes;
 use crate::{ByteCount, EventId, RunNumber, SessionId, SourceId, Timestamp};
 
-/// The version of the protocol. Each side refuses every other.
+/// Version of the protocol. Each side refuses all others.
 pub const VERSION: u32 = 1;
 
 /// Bytes of a message before its body.
-pub const HEAD_BYTES: usize = size_of::<HeadBytes>();
+pub const HEAD_BYTES: usize = crate::parts::HEAD_BYTES;
 
 /// Bytes of a message of fragments before its first fragment.
 pub const FRAGMENTS_HEAD_BYTES: usize = HEAD_BYTES + size_of::<FragmentsBytes>();
@@ -45,152 +46,88 @@ pub const FRAGMENTS_HEAD_BYTES: usize = HEAD_BYTES + size_of::<FragmentsBytes>()
 /// Bytes before the payload of each fragment.
 pub const FRAGMENT_HEAD_BYTES: usize = size_of::<FragmentHeadBytes>();
 
-/// Maximum length of a client's name, in bytes; longer names are cut.
+/// Maximum length of a client's name in bytes. Longer names are truncated.
 pub const MAX_NAME_BYTES: usize = 64;
 
-/// Maximum length of a reason, in bytes; longer reasons are cut.
+/// Maximum length of a reason in bytes. Longer reasons are truncated.
 pub const MAX_REASON_BYTES: usize = 1024;
 
 /// Maximum number of sources of one client.
 pub const MAX_SOURCES: usize = 4096;
 
-/// Maximum length of a message that has no fragments.
+/// Maximum length of a message without fragments.
 pub const MAX_CONTROL_BYTES: usize =
     HEAD_BYTES + size_of::<WelcomeBytes>() + MAX_SOURCES * size_of::<ProgressBytes>();
 
-/// Kind of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Kind {
-    /// Client, first: which sources it feeds.
-    Hello = 1,
-    /// Client: fragments of one source.
-    Fragments = 2,
-    /// Client: a source sends nothing more in this run.
-    End = 3,
-    /// Client, before the run starts: the run must not start.
-    Decline = 4,
-    /// Readout unit, first: the run, and where each source continues.
-    Welcome = 16,
-    /// Readout unit: what was accepted, and how much may be sent.
-    Progress = 17,
-    /// Readout unit: the run has entered another phase.
-    Phase = 18,
-    /// Readout unit, last: why it closes the connection.
-    Refused = 19,
-}
-
-impl Kind {
-    /// Returns the kind with this code.
-    #[must_use]
-    pub const fn from_code(code: u8) -> Option<Self> {
-        Some(match code {
-            1 => Self::Hello,
-            2 => Self::Fragments,
-            3 => Self::End,
-            4 => Self::Decline,
-            16 => Self::Welcome,
-            17 => Self::Progress,
-            18 => Self::Phase,
-            19 => Self::Refused,
-            _ => return None,
-        })
+codes! {
+    /// Kind of a message.
+    Kind, "kind" {
+        /// Client, first: the sources that it feeds.
+        Hello = 1, "hello";
+        /// Client: fragments of one source.
+        Fragments = 2, "fragments";
+        /// Client: a source sends nothing more in this run.
+        End = 3, "end";
+        /// Client, before the run starts: the run must not start.
+        Decline = 4, "decline";
+        /// Readout unit, first: the run, and the position at which each source continues.
+        Welcome = 16, "welcome";
+        /// Readout unit: accepted fragments, and credit.
+        Progress = 17, "progress";
+        /// Readout unit: the run has entered another phase.
+        Phase = 18, "phase";
+        /// Readout unit, last: reason for which it closes the connection.
+        Refused = 19, "refused";
     }
 }
 
-/// Phase of a run, as clients see it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Phase {
-    /// The run has not started: not all nodes and required sources have joined.
-    #[default]
-    Waiting = 0,
-    /// Fragments are taken.
-    Running = 1,
-    /// Fragments are not taken now.
-    Paused = 2,
-    /// The run has ended; nothing that is sent from now on is accepted.
-    Ended = 3,
-}
-
-impl Phase {
-    /// Every phase, in code order.
-    pub const ALL: [Self; 4] = [Self::Waiting, Self::Running, Self::Paused, Self::Ended];
-
-    fn read(code: u8) -> Result<Self, DecodeError> {
-        Self::ALL.get(usize::from(code)).copied().ok_or_else(|| crate::parts::bad("phase", code))
+codes! {
+    /// Phase of a run, as clients see it.
+    #[derive(Default)]
+    Phase, "phase" {
+        /// The run has not started: not all nodes and required sources have joined.
+        #[default]
+        Waiting = 0, "waiting";
+        /// Fragments are taken.
+        Running = 1, "running";
+        /// Fragments are not taken now.
+        Paused = 2, "paused";
+        /// The run has ended. Fragments that are sent from now on are not accepted.
+        Ended = 3, "ended";
     }
 }
 
-/// Reason for which a readout unit closes a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Refusal {
-    /// The client speaks another version of the protocol.
-    OtherVersion = 1,
-    /// The readout unit does not read this source.
-    UnknownSource = 2,
-    /// Another client feeds this source.
-    SourceTaken = 3,
-    /// The source has ended in this run.
-    SourceEnded = 4,
-    /// The message is invalid, or not allowed at this moment.
-    InvalidMessage = 5,
-    /// Fragments are missing between the last message and this one.
-    SequenceGap = 6,
-    /// The client sent more than was granted.
-    OverCredit = 7,
-    /// A fragment is larger than `max_fragment`.
-    TooLarge = 8,
-    /// As many clients are connected as the readout unit admits.
-    Full = 9,
-    /// The run has ended.
-    RunEnded = 10,
+codes! {
+    /// Reason for which a readout unit closes a connection.
+    Refusal, "refusal" {
+        /// The client uses another version of the protocol.
+        OtherVersion = 1, "other_version";
+        /// The readout unit does not read this source.
+        UnknownSource = 2, "unknown_source";
+        /// Another client feeds this source.
+        SourceTaken = 3, "source_taken";
+        /// The source has ended in this run.
+        SourceEnded = 4, "source_ended";
+        /// The message is invalid, or not allowed at this moment.
+        InvalidMessage = 5, "invalid_message";
+        /// Fragments are missing between the last message and this one.
+        SequenceGap = 6, "sequence_gap";
+        /// The client has exceeded its credit.
+        OverCredit = 7, "over_credit";
+        /// A fragment is larger than `max_fragment`.
+        TooLarge = 8, "too_large";
+        /// The maximum number of clients is connected.
+        Full = 9, "full";
+        /// The run has ended.
+        RunEnded = 10, "run_ended";
+    }
 }
 
 impl Refusal {
-    /// Every reason, in code order.
-    pub const ALL: [Self; 10] = [
-        Self::OtherVersion,
-        Self::UnknownSource,
-        Self::SourceTaken,
-        Self::SourceEnded,
-        Self::InvalidMessage,
-        Self::SequenceGap,
-        Self::OverCredit,
-        Self::TooLarge,
-        Self::Full,
-        Self::RunEnded,
-    ];
-
-    /// The name in counters and documents.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::OtherVersion => "other_version",
-            Self::UnknownSource => "unknown_source",
-            Self::SourceTaken => "source_taken",
-            Self::SourceEnded => "source_ended",
-            Self::InvalidMessage => "invalid_message",
-            Self::SequenceGap => "sequence_gap",
-            Self::OverCredit => "over_credit",
-            Self::TooLarge => "too_large",
-            Self::Full => "full",
-            Self::RunEnded => "run_ended",
-        }
-    }
-
-    /// The index among [`Self::ALL`].
+    /// Returns the index in [`Self::ALL`].
     #[must_use]
     pub const fn index(self) -> usize {
         self as usize - 1
-    }
-
-    fn read(code: u8) -> Result<Self, DecodeError> {
-        usize::from(code)
-            .checked_sub(1)
-            .and_then(|index| Self::ALL.get(index).copied())
-            .ok_or_else(|| crate::parts::bad("refusal", code))
     }
 }
 
@@ -198,16 +135,16 @@ impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::OtherVersion => {
-                "the client speaks another version of the source protocol; use the same release of Sheaf"
+                "the client uses another version of the source protocol; use the same release of Sheaf"
             }
             Self::UnknownSource => "this readout unit does not read the source",
             Self::SourceTaken => "another client feeds the source",
             Self::SourceEnded => "the source has ended in this run",
             Self::InvalidMessage => "the client sent an invalid message",
-            Self::SequenceGap => "the client left out fragments that it has counted",
-            Self::OverCredit => "the client sent more than the readout unit has granted",
+            Self::SequenceGap => "the client has skipped sequence numbers",
+            Self::OverCredit => "the client has exceeded its credit",
             Self::TooLarge => "a fragment is larger than the configuration allows",
-            Self::Full => "the readout unit has as many clients as it admits",
+            Self::Full => "the maximum number of clients is connected to the readout unit",
             Self::RunEnded => "the run has ended",
         })
     }
@@ -216,9 +153,9 @@ impl std::fmt::Display for Refusal {
 /// First message of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
-    /// Sources that it feeds, without repeats.
+    /// Sources of the client, without repeats.
     pub sources: Vec<SourceId>,
-    /// Its name, for people.
+    /// Name of the client.
     pub name: String,
 }
 
@@ -248,7 +185,7 @@ pub struct Progress {
     pub received: u64,
     /// Their payload.
     pub received_bytes: ByteCount,
-    /// Number of fragments that were accepted: each of them is in the accounts of the run.
+    /// Number of accepted fragments. Each of them is in the books of the run.
     pub accepted: u64,
     /// Event id of the last fragment received.
     pub last_event: Option<EventId>,
@@ -260,10 +197,10 @@ pub struct Progress {
     pub bytes_limit: ByteCount,
 }
 
-/// Message of a client, but for fragments.
+/// Message of a client without fragments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FromClient {
-    /// Its sources.
+    /// Sources and name of the client.
     Hello(Hello),
     /// A source sends nothing more in this run.
     End {
@@ -272,16 +209,16 @@ pub enum FromClient {
         /// Number of fragments that it has sent in the run.
         fragments: u64,
     },
-    /// The run must not start, and why.
+    /// The run must not start, for this reason.
     Decline(String),
 }
 
 /// Message of a readout unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FromReadout {
-    /// The run, and where each source continues.
+    /// The run, and the position at which each source continues.
     Welcome(Welcome),
-    /// Fragments that were accepted, and credit.
+    /// Accepted fragments, and credit.
     Progress(Vec<Progress>),
     /// The run has entered this phase.
     Phase(Phase),
@@ -291,7 +228,7 @@ pub enum FromReadout {
         refusal: Refusal,
         /// The source in question.
         source: Option<SourceId>,
-        /// The reason for people.
+        /// Reason as a text.
         text: String,
     },
 }
@@ -312,7 +249,7 @@ pub struct FragmentsHead {
 pub struct FragmentHead {
     /// The event.
     pub event: EventId,
-    /// The source's own time; zero where it has none.
+    /// The source's own time. Zero if it has none.
     pub time: Timestamp,
     /// Bytes of the payload.
     pub length: u32,

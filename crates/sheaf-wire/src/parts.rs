@@ -1,8 +1,89 @@
-//! Parts of messages of the small protocols: checked reads of bodies, lists and texts.
+//! Code shared by the protocols of sources, triggers and consumers: message heads, codes, and checked reads of bodies,
+//! lists and texts.
 
 use crate::message::DecodeError;
+use crate::message::layout::layout;
 use zerocopy::little_endian::U32;
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// Defines an enum whose values have a code in messages, and a name in counters and documents.
+macro_rules! codes {
+    ($(#[$meta:meta])* $name:ident, $field:literal { $($(#[$doc:meta])* $variant:ident = $code:literal, $text:literal;)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum $name { $($(#[$doc])* $variant = $code,)* }
+
+        impl $name {
+            /// Every value, in code order.
+            pub const ALL: [Self; [$($code,)*].len()] = [$(Self::$variant,)*];
+
+            /// Returns the name in counters and documents.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $text,)* }
+            }
+
+            pub(crate) fn read(code: u8) -> Result<Self, crate::message::DecodeError> {
+                match code {
+                    $($code => Ok(Self::$variant),)*
+                    _ => Err($crate::parts::bad($field, code)),
+                }
+            }
+        }
+    };
+}
+pub(crate) use codes;
+
+layout! {
+    /// The head of a message, 8 bytes.
+    HeadBytes[8] {
+        /// Offset 0: bytes of the message, including this head.
+        length: U32,
+        /// Offset 4: kind of the message.
+        kind: u8,
+        /// Offset 5: zero.
+        reserved: [u8; 3],
+    }
+}
+
+/// Bytes of a message before its body.
+pub(crate) const HEAD_BYTES: usize = size_of::<HeadBytes>();
+
+impl HeadBytes {
+    pub(crate) fn new(kind: u8, length: U32) -> Self {
+        Self { length, kind, reserved: [0; 3] }
+    }
+}
+
+/// Returns a message whose body consists of `parts`. Lists and texts are bounded, so that the length fits its field.
+pub(crate) fn compose(kind: u8, parts: &[&[u8]]) -> Vec<u8> {
+    let length = HEAD_BYTES + parts.iter().map(|part| part.len()).sum::<usize>();
+    let mut message = Vec::with_capacity(length);
+    message.extend_from_slice(HeadBytes::new(kind, count(length)).as_bytes());
+    parts.iter().for_each(|part| message.extend_from_slice(part));
+    message
+}
+
+/// Returns the code of the kind and the available part of the body of a message that must have `have` bytes.
+pub(crate) fn open(message: &[u8], have: usize) -> Result<(u8, &[u8]), DecodeError> {
+    let (head, body) = split::<HeadBytes>(message)?;
+    let declared = head.length.get() as usize;
+    if declared != have {
+        return Err(DecodeError::WrongHeadLength { declared, have });
+    }
+    Ok((head.kind, body))
+}
+
+/// Returns the code of the kind and the length of a message, which must have at most `most` bytes.
+pub(crate) fn declared(head: &[u8; HEAD_BYTES], most: usize) -> Result<(u8, usize), DecodeError> {
+    let bytes: HeadBytes = zerocopy::transmute!(*head);
+    let length = bytes.length.get() as usize;
+    if !(HEAD_BYTES..=most).contains(&length) {
+        return Err(bad("length", bytes.length.get()));
+    }
+    Ok((bytes.kind, length))
+}
 
 /// Returns the error for a field with this value.
 pub(crate) fn bad(field: &'static str, value: impl Into<u64>) -> DecodeError {
@@ -25,6 +106,14 @@ pub(crate) fn text(field: &'static str, bytes: &[u8], most: usize) -> Result<Str
     text.map(str::to_owned).ok_or_else(|| bad(field, bytes.len() as u64))
 }
 
+/// Reads a list that is all of the bytes.
+pub(crate) fn list<'a, T: FromBytes + Immutable + KnownLayout + Unaligned>(
+    field: &'static str,
+    bytes: &'a [u8],
+) -> Result<&'a [T], DecodeError> {
+    <[T]>::ref_from_bytes(bytes).map_err(|_| bad(field, bytes.len() as u64))
+}
+
 /// Reads a value that is all of the bytes.
 pub(crate) fn whole<T: FromBytes + Immutable + KnownLayout + Unaligned>(
     bytes: &[u8],
@@ -33,14 +122,14 @@ pub(crate) fn whole<T: FromBytes + Immutable + KnownLayout + Unaligned>(
     if rest.is_empty() { Ok(value) } else { Err(DecodeError::TrailingBytes(rest.len())) }
 }
 
-/// Reads a value, and returns the bytes behind it.
+/// Reads a value. Returns it with the bytes that follow.
 pub(crate) fn split<T: FromBytes + Immutable + KnownLayout + Unaligned>(
     bytes: &[u8],
 ) -> Result<(&T, &[u8]), DecodeError> {
     T::ref_from_prefix(bytes).map_err(|_| DecodeError::Truncated { need: size_of::<T>(), have: bytes.len() })
 }
 
-/// Reads `count` values, and returns the bytes behind them.
+/// Reads `count` values. Returns them with the bytes that follow.
 pub(crate) fn split_list<T: FromBytes + Immutable + KnownLayout + Unaligned>(
     bytes: &[u8],
     count: u32,

@@ -13,6 +13,7 @@ use crate::event_file::{
 };
 use crate::file::{FileFormatError, MAX_METADATA_BYTES};
 use crate::message::layout::layout;
+use crate::parts::codes;
 use crate::verdict::{Tags, Verdict};
 use crate::{Event, Nanos, SourceId};
 use bytes::Bytes;
@@ -31,44 +32,30 @@ pub const MAX_EVENT_BYTES: u32 = 256 << 20;
 /// Maximum length of a consumer's name, in bytes; longer names are truncated.
 pub const MAX_NAME_BYTES: usize = 40;
 
-/// The kinds of frame, and their senders.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Kind {
-    /// Door to consumer, first: header and metadata of an event file.
-    Welcome = 1,
-    /// Consumer to door, once: [`SubscribeBytes`].
-    Subscribe = 2,
-    /// Door to consumer: an event as in an event file. Its parts have checksums of their own.
-    Event = 3,
-    /// Door to consumer, every second: [`StatusBytes`].
-    Status = 4,
-    /// Door to consumer, last: [`StatusBytes`] with a reason.
-    End = 5,
-    /// Door to consumer, first, where the run has a key: [`ChallengeBytes`].
-    Challenge = 6,
-    /// Consumer to door, to a challenge: [`AnswerBytes`].
-    Answer = 7,
-    /// Door to consumer, to an answer, before the welcome: [`ProofBytes`].
-    Proof = 8,
+codes! {
+    /// Kind of a frame.
+    Kind, "kind" {
+        /// Door to consumer, first: header and metadata of an event file.
+        Welcome = 1, "welcome";
+        /// Consumer to door, once: [`SubscribeBytes`].
+        Subscribe = 2, "subscribe";
+        /// Door to consumer: an event as in an event file. Its parts have checksums of their own.
+        Event = 3, "event";
+        /// Door to consumer, every second: [`StatusBytes`].
+        Status = 4, "status";
+        /// Door to consumer, last: [`StatusBytes`] with a reason.
+        End = 5, "end";
+        /// Door to consumer, first, if the run has a key: [`ChallengeBytes`].
+        Challenge = 6, "challenge";
+        /// Consumer to door, after a challenge: [`AnswerBytes`].
+        Answer = 7, "answer";
+        /// Door to consumer, after an answer and before the welcome: [`ProofBytes`].
+        Proof = 8, "proof";
+    }
 }
 
 impl Kind {
-    const fn from_code(code: u8) -> Option<Self> {
-        Some(match code {
-            1 => Self::Welcome,
-            2 => Self::Subscribe,
-            3 => Self::Event,
-            4 => Self::Status,
-            5 => Self::End,
-            6 => Self::Challenge,
-            7 => Self::Answer,
-            8 => Self::Proof,
-            _ => return None,
-        })
-    }
-
-    /// The least and the most bytes of a body.
+    /// Returns the minimum and maximum bytes of a body.
     const fn body_bytes(self) -> (u32, u32) {
         const CHALLENGE: u32 = size_of::<ChallengeBytes>() as u32;
         const ANSWER: u32 = size_of::<AnswerBytes>() as u32;
@@ -347,7 +334,7 @@ impl FrameHead {
         if head.reserved != [0; 2] {
             return Err(bad("reserved", u64::from(u16::from_le_bytes(head.reserved))));
         }
-        let kind = Kind::from_code(head.kind).ok_or(bad("kind", u64::from(head.kind)))?;
+        let kind = Kind::read(head.kind).map_err(|_| bad("kind", u64::from(head.kind)))?;
         let (bytes, (least, most)) = (head.body_bytes.get(), kind.body_bytes());
         if bytes < least || bytes > most {
             return Err(TapError::WrongLength { kind, bytes, least, most });

@@ -23,29 +23,30 @@
 mod codec;
 pub mod layout;
 
+pub use crate::parts::HeadBytes;
 pub use codec::declared_length;
 pub use layout::{
-    AccountBytes, BusyBytes, BusyTimeBytes, EndBytes, HeadBytes, HelloBytes, PhaseBytes, ProgressBytes,
-    RefusedBytes, TotalsBytes, TriggerBytes, WelcomeBytes,
+    AccountBytes, BusyBytes, BusyTimeBytes, EndBytes, HelloBytes, PhaseBytes, ProgressBytes, RefusedBytes,
+    TotalsBytes, TriggerBytes, WelcomeBytes,
 };
 
-use crate::message::DecodeError;
+use crate::parts::codes;
 use crate::{EventId, Nanos, NodeId, RunNumber, Timestamp, TriggerType};
 use std::collections::BTreeMap;
 
-/// The version of the protocol. Each side refuses every other.
+/// Version of the protocol. Each side refuses all others.
 pub const VERSION: u32 = 1;
 
 /// Bytes of a message before its body.
-pub const HEAD_BYTES: usize = size_of::<HeadBytes>();
+pub const HEAD_BYTES: usize = crate::parts::HEAD_BYTES;
 
 /// Maximum number of triggers in a message.
 pub const MAX_TRIGGERS: usize = 4096;
 
-/// Maximum length of a supervisor's name, in bytes; longer names are cut.
+/// Maximum length of a supervisor's name in bytes. Longer names are truncated.
 pub const MAX_NAME_BYTES: usize = 64;
 
-/// Maximum length of a reason, in bytes; longer reasons are cut.
+/// Maximum length of a reason in bytes. Longer reasons are truncated.
 pub const MAX_REASON_BYTES: usize = 1024;
 
 /// Maximum number of busy times in a message. There are fewer pairs of a cause and a node.
@@ -58,33 +59,6 @@ const _: () = assert!(
     HEAD_BYTES + size_of::<AccountBytes>() + MAX_BUSY_TIMES * size_of::<BusyTimeBytes>()
         <= MAX_MESSAGE_BYTES + 64
 );
-
-macro_rules! codes {
-    ($(#[$meta:meta])* $name:ident, $field:literal { $($(#[$doc:meta])* $variant:ident = $code:literal, $text:literal;)* }) => {
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[repr(u8)]
-        pub enum $name { $($(#[$doc])* $variant = $code,)* }
-
-        impl $name {
-            /// Every value, in code order.
-            pub const ALL: &[Self] = &[$(Self::$variant,)*];
-
-            /// The name in counters and documents.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$variant => $text,)* }
-            }
-
-            fn read(code: u8) -> Result<Self, DecodeError> {
-                match code {
-                    $($code => Ok(Self::$variant),)*
-                    _ => Err(DecodeError::BadValue { field: $field, value: code.into() }),
-                }
-            }
-        }
-    };
-}
 
 codes! {
     /// Kind of a message.
@@ -105,7 +79,7 @@ codes! {
         Progress = 18, "progress";
         /// Event manager: the run has entered another phase.
         Phase = 19, "phase";
-        /// Event manager, last: why it closes the connection.
+        /// Event manager, last: reason for which it closes the connection.
         Refused = 20, "refused";
         /// Event manager, after the end of triggers: its account.
         Account = 21, "account";
@@ -121,7 +95,7 @@ codes! {
         Running = 1, "running";
         /// The run ends: the supervisor stops and sends the end of triggers.
         Stopping = 2, "stopping";
-        /// Triggers are not taken any more.
+        /// Triggers are no longer taken.
         Ended = 3, "ended";
     }
 }
@@ -145,7 +119,7 @@ codes! {
 codes! {
     /// Reason for which the event manager closes a connection.
     Refusal, "refusal" {
-        /// The supervisor speaks another version of the protocol.
+        /// The supervisor uses another version of the protocol.
         OtherVersion = 1, "other_version";
         /// Another supervisor is connected.
         SupervisorTaken = 2, "supervisor_taken";
@@ -161,7 +135,7 @@ codes! {
 impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::OtherVersion => "the supervisor speaks another version of the trigger protocol",
+            Self::OtherVersion => "the supervisor uses another version of the trigger protocol",
             Self::SupervisorTaken => "another trigger supervisor is connected",
             Self::InvalidMessage => "the supervisor sent an invalid message",
             Self::RunEnded => "the run has ended",
@@ -171,7 +145,7 @@ impl std::fmt::Display for Refusal {
 }
 
 /// Returns the number of triggers that may be in flight when busy is raised. `latency` is the maximum time of a message from
-/// one side to the other, `max_rate_hz` the maximum rate of triggers in a second.
+/// one side to the other, and `max_rate_hz` the maximum rate of triggers.
 #[must_use]
 #[expect(
     clippy::cast_possible_truncation,
@@ -188,15 +162,15 @@ pub fn reserve(latency: Nanos, max_rate_hz: f64) -> u64 {
 pub struct Trigger {
     /// The event.
     pub id: EventId,
-    /// Time of the trigger, on the supervisor's clock; zero where it has none.
+    /// Time of the trigger on the supervisor's clock. Zero if it has none.
     pub time: Timestamp,
     /// Type of the trigger.
     pub kind: TriggerType,
-    /// Trigger bits, in the supervisor's own meaning.
+    /// Trigger bits, whose meaning the supervisor defines.
     pub bits: u64,
 }
 
-/// Identity of a busy time: the cause, and the node that is the reason where it is one node alone.
+/// Reason of a busy time: the cause, and the node that causes it if it is only one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BusyReason {
     /// The cause.
@@ -212,14 +186,14 @@ pub struct BusyTime {
     pub intervals: u64,
     /// Sum of their lengths, on the clock of the side that gives the account.
     pub time: Nanos,
-    /// Triggers that were vetoed in them; only a supervisor knows it.
+    /// Number of triggers vetoed in them. Known only to the supervisor.
     pub vetoed: u64,
 }
 
 /// Busy times by reason.
 pub type BusyTimes = BTreeMap<BusyReason, BusyTime>;
 
-/// Account of a supervisor: `offered` is the sum of `sent`, `own_vetoed` and those of the busy times.
+/// Account of a supervisor. `offered` is the sum of `sent`, `own_vetoed` and the vetoed triggers of the busy times.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Triggers that happened.
@@ -256,14 +230,14 @@ pub struct ReceivedTriggers {
 pub struct Busy {
     /// Number of this message in the connection, from 1 on.
     pub sequence: u64,
-    /// The reason to hold triggers back; `None`: they are taken.
+    /// Reason to hold triggers back. `None` if they are taken.
     pub reason: Option<BusyReason>,
 }
 
 /// Message of a supervisor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FromSupervisor {
-    /// Its name, for people.
+    /// Name of the supervisor.
     Hello {
         /// The name.
         name: String,
@@ -284,16 +258,16 @@ pub enum FromSupervisor {
 pub enum FromManager {
     /// The run.
     Welcome {
-        /// Its number.
+        /// Number of the run.
         run: RunNumber,
-        /// Its phase.
+        /// Phase of the run.
         phase: Phase,
         /// Id of the next trigger.
         next: EventId,
     },
     /// State of the busy signal.
     Busy(Busy),
-    /// Triggers of this connection so far.
+    /// Number of triggers of this connection.
     Progress {
         /// Number of triggers received.
         received: u64,
@@ -306,7 +280,7 @@ pub enum FromManager {
     Refused {
         /// Reason.
         refusal: Refusal,
-        /// The reason for people.
+        /// Reason as a text.
         text: String,
     },
     /// The event manager's account.

@@ -7,16 +7,16 @@ use std::collections::VecDeque;
 /// Event for the driver of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientEvent {
-    /// The readout unit takes part with this client in a run.
+    /// The readout unit has accepted this client for a run.
     Joined {
         /// The run.
         run: RunNumber,
-        /// Whether it is the run and the session of the readout unit as before: fragments that were sent and not received
-        /// are to be sent again.
+        /// Whether run and session of the readout unit are the same as before. Then fragments that were sent and not
+        /// received must be sent again.
         resumed: bool,
     },
-    /// A source continues with the fragment of this sequence number. Those before it that the client keeps can be forgotten once
-    /// they are accepted.
+    /// A source continues with the fragment of this sequence number. The client may discard earlier ones once they are
+    /// accepted.
     Resume {
         /// The source.
         source: SourceId,
@@ -40,7 +40,7 @@ pub enum ClientEvent {
         refusal: Refusal,
         /// The source in question.
         source: Option<SourceId>,
-        /// The reason for people.
+        /// Reason as a text.
         text: String,
     },
 }
@@ -54,16 +54,16 @@ pub struct Credit {
     pub bytes: ByteCount,
 }
 
-/// Reason why a message of a readout unit was not accepted: the readout unit violates the protocol.
+/// Violation of the protocol by a readout unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClientError {
     /// The first message is not a welcome, or a welcome is not the first.
     #[error("the readout unit sent an unexpected message")]
     Unexpected,
-    /// A welcome or progress of other sources than those of the hello.
-    #[error("the readout unit speaks of source {0}, which this client does not feed")]
+    /// A welcome or progress message contains other sources than the hello.
+    #[error("the readout unit sent a message about source {0}, which this client does not feed")]
     OtherSource(SourceId),
-    /// More was received than was sent.
+    /// More fragments are reported as received or accepted than were sent.
     #[error("the readout unit has received more fragments of source {0} than were sent")]
     Overtaken(SourceId),
 }
@@ -94,19 +94,19 @@ struct Sent {
     bytes_limit: u64,
     /// Number of fragments at which the source ends.
     ends_at: Option<u64>,
-    /// The readout unit was told, or knows.
+    /// Whether the end was sent, or the readout unit has reported it.
     end_sent: bool,
 }
 
 impl Sent {
-    /// Whether all fragments of a source that ends were sent, and the readout unit is to be told.
+    /// Returns whether all fragments of a source that ends were sent, but not the end itself.
     fn owes_end(&self) -> bool {
         !self.end_sent && self.ends_at.is_some_and(|end| self.fragments >= end)
     }
 }
 
 impl Client {
-    /// A client that is not connected.
+    /// Creates a client that is not connected.
     #[must_use]
     pub fn new(hello: Hello) -> Self {
         let sources = vec![Sent::default(); hello.sources.len()];
@@ -123,31 +123,31 @@ impl Client {
         }
     }
 
-    /// Its sources.
+    /// Returns the client's sources.
     #[must_use]
     pub fn sources(&self) -> &[SourceId] {
         &self.hello.sources
     }
 
-    /// The run, once the readout unit has answered.
+    /// Returns the run. `None` before the first welcome.
     #[must_use]
     pub fn run(&self) -> Option<RunNumber> {
         self.joined.map(|(run, _)| run)
     }
 
-    /// Whether the readout unit has answered on this connection.
+    /// Returns whether the readout unit has sent a welcome on this connection.
     #[must_use]
     pub fn is_welcomed(&self) -> bool {
         self.welcomed
     }
 
-    /// Phase of the run.
+    /// Returns the phase of the run.
     #[must_use]
     pub fn phase(&self) -> Phase {
         self.phase
     }
 
-    /// Maximum payload of a fragment, and maximum length of a message of fragments.
+    /// Returns the maximum payload of a fragment, and the maximum length of a message of fragments.
     #[must_use]
     pub fn limits(&self) -> (ByteCount, ByteCount) {
         (self.max_fragment, self.max_message)
@@ -173,20 +173,20 @@ impl Client {
         (self.sources[source].fragments, self.sources[source].accepted)
     }
 
-    /// Returns whether a source ends with what was sent so far, or has ended.
+    /// Returns whether the end of a source has been set or reported.
     #[must_use]
     pub fn has_ended(&self, source: usize) -> bool {
         let sent = &self.sources[source];
         sent.end_sent || sent.ends_at.is_some()
     }
 
-    /// Takes note that fragments of a source are sent. Returns the sequence number of the first.
+    /// Records that fragments of a source are sent. Returns the sequence number of the first.
     ///
     /// # Panics
     /// If there is no credit for them.
     pub fn handle_sent(&mut self, source: usize, fragments: u64, bytes: ByteCount) -> u64 {
         let credit = self.credit(source);
-        assert!(fragments <= credit.fragments && bytes <= credit.bytes, "within the credit");
+        assert!(fragments <= credit.fragments && bytes <= credit.bytes, "fragments exceed the credit");
         let sent = &mut self.sources[source];
         let first = sent.fragments;
         sent.fragments += fragments;
@@ -194,8 +194,8 @@ impl Client {
         first
     }
 
-    /// Ends a source: after `fragments` of this run it sends nothing more. Where fewer were sent, because the readout unit has
-    /// not received all before a connection ended, the others are to be sent first.
+    /// Ends a source after `fragments` fragments of this run. If some of them were lost with a connection, they must be sent
+    /// again before the end is sent.
     pub fn handle_end(&mut self, source: usize, fragments: u64) {
         self.sources[source].ends_at = Some(fragments);
     }
@@ -205,14 +205,14 @@ impl Client {
         self.messages.push_back(FromClient::Decline(reason));
     }
 
-    /// Takes note of a new connection to the readout unit.
+    /// Records a new connection to the readout unit.
     pub fn handle_connection(&mut self) {
         self.welcomed = false;
         self.messages.clear();
         self.messages.push_back(FromClient::Hello(self.hello.clone()));
     }
 
-    /// Takes note that the connection has ended.
+    /// Records that the connection has ended.
     pub fn handle_disconnection(&mut self) {
         self.welcomed = false;
         self.messages.clear();
@@ -221,7 +221,7 @@ impl Client {
     /// Takes a message.
     ///
     /// # Errors
-    /// If the readout unit violates the protocol: close the connection.
+    /// Returns an error if the readout unit violates the protocol. The driver must then close the connection.
     pub fn handle_input(&mut self, message: FromReadout) -> Result<(), ClientError> {
         match message {
             FromReadout::Welcome(welcome) if !self.welcomed => self.handle_welcome(&welcome),
@@ -243,7 +243,7 @@ impl Client {
         }
     }
 
-    /// Returns the next message for the readout unit. It goes behind the fragments that were sent.
+    /// Returns the next message for the readout unit. It must be sent after all fragments so far.
     pub fn poll_transmit(&mut self) -> Option<FromClient> {
         if let Some(message) = self.messages.pop_front() {
             return Some(message);

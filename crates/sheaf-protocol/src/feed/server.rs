@@ -1,4 +1,4 @@
-//! The side of a readout unit: who feeds which source, and how far each is.
+//! The side of a readout unit: the client of each source, and the progress of each source.
 
 use rustc_hash::FxHashMap;
 use sheaf_wire::feed::{FragmentsHead, FromClient, FromReadout, Hello, Phase, Progress, Refusal, Welcome};
@@ -6,10 +6,11 @@ use sheaf_wire::{ByteCount, EventId, RunNumber, SessionId, SourceId};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
-/// The progress of a source is sent when it has moved by this part of the window, or when nothing of the source waits.
+/// Inverse of the fraction of the window by which a source must advance before its progress is sent. It is also sent when all
+/// received fragments have been accepted.
 const PROGRESS_PART: u64 = 8;
 
-/// A client of a readout unit. Numbers are never used again.
+/// A client of a readout unit. Numbers are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientId(pub u64);
 
@@ -24,9 +25,9 @@ impl fmt::Display for ClientId {
 pub struct ServerConfig {
     /// The sources of the readout unit.
     pub sources: Vec<SourceId>,
-    /// Number of fragments of a source that may be sent and not accepted.
+    /// Maximum number of fragments of a source that are sent but not accepted.
     pub window_fragments: u64,
-    /// Payload of a source that may be sent and not accepted; at least `max_fragment`.
+    /// Maximum payload of a source that is sent but not accepted; at least `max_fragment`.
     pub window: ByteCount,
     /// Maximum payload of a fragment.
     pub max_fragment: ByteCount,
@@ -48,9 +49,9 @@ pub enum ServerEvent {
         /// Its sources.
         sources: Vec<SourceId>,
     },
-    /// The client of a source has gone, and the source has not ended. Another client may take its place.
+    /// The client of a source has disconnected before the end of the source. Another client may feed it.
     Gone(SourceId),
-    /// The source sends nothing more in this run. All its fragments were received.
+    /// The source has ended in this run. All its fragments were received.
     Ended(SourceId),
     /// A client declines the start of the run.
     Declined {
@@ -59,7 +60,7 @@ pub enum ServerEvent {
         /// Its reason.
         reason: String,
     },
-    /// The connection is to be closed, after the messages that [`Server::poll_transmit`] still has for it.
+    /// The connection must be closed after the remaining messages of [`Server::poll_transmit`] for it.
     Refused {
         /// The client.
         client: ClientId,
@@ -75,9 +76,9 @@ pub enum ServerEvent {
 /// Admission of a message of fragments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Admission {
-    /// Number of fragments at the start of the message that were received before: they are passed over.
+    /// Number of fragments at the start of the message that were received before. The driver skips them.
     pub repeated: u32,
-    /// Maximum payload of the others together.
+    /// Maximum total payload of the others.
     pub room: ByteCount,
 }
 
@@ -101,9 +102,9 @@ struct Feed {
     client: Option<ClientId>,
     progress: Progress,
     accepted_bytes: ByteCount,
-    /// Number of accepted fragments that the client knows of.
-    told: u64,
-    told_bytes: ByteCount,
+    /// Number of accepted fragments that was last sent to the client.
+    reported: u64,
+    reported_bytes: ByteCount,
 }
 
 /// One client.
@@ -115,20 +116,20 @@ struct Member {
     has_joined: bool,
     welcomed: bool,
     knows_phase: Phase,
-    /// Some source has progress that is due.
+    /// Whether the progress of a source is due.
     is_due: bool,
     refused: Option<(Refusal, Option<SourceId>)>,
-    /// The refusal was sent.
+    /// Whether the refusal was sent.
     is_over: bool,
 }
 
 impl Server {
-    /// A server without clients, in the phase [`Phase::Waiting`].
+    /// Creates a server without clients, in the phase [`Phase::Waiting`].
     #[must_use]
     pub fn new(config: ServerConfig, run: RunNumber, session: SessionId) -> Self {
         assert!(
             config.window_fragments > 0 && config.window >= config.max_fragment,
-            "every fragment finds room"
+            "a window must hold the largest fragment"
         );
         let sources = config.sources.iter().map(|source| Feed::new(*source)).collect();
         let by_source = config.sources.iter().enumerate().map(|(index, source)| (*source, index)).collect();
@@ -196,7 +197,7 @@ impl Server {
         }
     }
 
-    /// Takes a message that has no fragments.
+    /// Takes a message without fragments.
     pub fn handle_input(&mut self, client: ClientId, message: FromClient) {
         let Some(member) = self.clients.get_mut(&client).filter(|member| member.refused.is_none()) else {
             return;
@@ -214,21 +215,22 @@ impl Server {
         }
     }
 
-    /// Judges a message of fragments by its head. The driver then stores the fragments, except the repeated ones, and calls
-    /// [`Self::handle_received`]; or [`Self::refuse`] where their payloads exceed the room or the message is invalid.
+    /// Decides by its head whether a message of fragments is admitted. If it is, the driver stores the fragments except the
+    /// repeated ones and calls [`Self::handle_received`]. If their payloads exceed the room or the message is invalid, it
+    /// calls [`Self::refuse`].
     ///
     /// # Errors
-    /// The reason why the message is not admitted; the client is then refused. Messages of a client that was refused are to be
+    /// Returns the reason for which the message is not admitted. The client is refused, and its further messages must be
     /// ignored.
     pub fn admit(&mut self, client: ClientId, head: &FragmentsHead) -> Result<Admission, Refusal> {
-        let admitted = self.judge(client, head);
+        let admitted = self.admission(client, head);
         if let Err(refusal) = admitted {
             self.refuse(client, refusal, Some(head.source));
         }
         admitted
     }
 
-    fn judge(&self, client: ClientId, head: &FragmentsHead) -> Result<Admission, Refusal> {
+    fn admission(&self, client: ClientId, head: &FragmentsHead) -> Result<Admission, Refusal> {
         let Some(feed) = self.by_source.get(&head.source).map(|index| &self.sources[*index]) else {
             return Err(Refusal::UnknownSource);
         };
@@ -250,8 +252,8 @@ impl Server {
         Ok(Admission { repeated, room: ByteCount(progress.bytes_limit.0 - progress.received_bytes.0) })
     }
 
-    /// Takes note that the fragments of an admitted message were stored: `fragments` new ones with a payload of `bytes`, the last
-    /// of which belongs to `last_event`.
+    /// Records that the fragments of an admitted message were stored: `fragments` new ones with a payload of `bytes`. The
+    /// last of them belongs to `last_event`.
     pub fn handle_received(
         &mut self,
         source: SourceId,
@@ -268,7 +270,7 @@ impl Server {
         debug_assert!(progress.received_bytes <= progress.bytes_limit, "within the room");
     }
 
-    /// Takes note that the readout unit has accepted further fragments of a source, in the order in which they were received.
+    /// Records that the readout unit has accepted further fragments of a source, in the order of arrival.
     #[inline]
     pub fn handle_accepted(&mut self, source: SourceId, fragments: u64, bytes: ByteCount) {
         let Some(index) = self.by_source.get(&source) else { return };
@@ -287,12 +289,12 @@ impl Server {
     pub fn handle_phase(&mut self, phase: Phase) {
         self.phase = phase;
         for member in self.clients.values_mut() {
-            // The first limits come with the progress.
+            // The first limits are sent with the progress.
             member.is_due = true;
         }
     }
 
-    /// Takes note that a connection has ended. All that arrived by it must have been handled.
+    /// Records that a connection has ended. All its messages must have been handled.
     pub fn handle_disconnection(&mut self, client: ClientId) {
         if let Some(member) = self.clients.remove(&client) {
             self.release(&member.sources);
@@ -310,7 +312,8 @@ impl Server {
         self.events.push_back(ServerEvent::Refused { client, name, refusal, source });
     }
 
-    /// Returns the next message for a client. It is composed now: a client that does not read makes nothing wait here.
+    /// Returns the next message for a client. Messages are composed when they are polled, so that none are queued for a
+    /// client that does not read.
     pub fn poll_transmit(&mut self, client: ClientId) -> Option<FromReadout> {
         let member = self.clients.get_mut(&client)?;
         if let Some((refusal, source)) = member.refused {
@@ -324,7 +327,7 @@ impl Server {
             (member.knows_phase, member.is_due) = (self.phase, false);
             let feeds = &mut self.sources;
             let sources =
-                member.sources.iter().map(|index| feeds[*index].tell(&self.config, self.phase)).collect();
+                member.sources.iter().map(|index| feeds[*index].report(&self.config, self.phase)).collect();
             return Some(FromReadout::Welcome(Welcome {
                 run: self.run,
                 session: self.session,
@@ -345,7 +348,8 @@ impl Server {
         let (config, phase, feeds) = (&self.config, self.phase, &mut self.sources);
         let moved = member.sources.iter().filter_map(|index| {
             let feed = &mut feeds[*index];
-            (feed.is_due(config, phase) || feed.lacks_limits(config, phase)).then(|| feed.tell(config, phase))
+            (feed.is_due(config, phase) || feed.lacks_limits(config, phase))
+                .then(|| feed.report(config, phase))
         });
         let moved: Vec<Progress> = moved.collect();
         (!moved.is_empty()).then_some(FromReadout::Progress(moved))
@@ -391,7 +395,7 @@ impl Server {
         self.events.push_back(ServerEvent::Ended(source));
     }
 
-    /// Frees the sources of a client that has gone.
+    /// Frees the sources of a client that has disconnected.
     fn release(&mut self, sources: &[usize]) {
         for index in sources {
             let feed = &mut self.sources[*index];
@@ -415,14 +419,14 @@ impl Feed {
             fragments_limit: 0,
             bytes_limit: ByteCount::ZERO,
         };
-        let (accepted_bytes, told_bytes) = (ByteCount::ZERO, ByteCount::ZERO);
-        Self { client: None, progress, accepted_bytes, told: 0, told_bytes }
+        let (accepted_bytes, reported_bytes) = (ByteCount::ZERO, ByteCount::ZERO);
+        Self { client: None, progress, accepted_bytes, reported: 0, reported_bytes }
     }
 
-    /// Whether the client should learn how much was accepted.
+    /// Returns whether the number of accepted fragments must be sent to the client.
     fn is_due(&self, config: &ServerConfig, phase: Phase) -> bool {
-        let fragments = self.progress.accepted - self.told;
-        let bytes = self.accepted_bytes.0 - self.told_bytes.0;
+        let fragments = self.progress.accepted - self.reported;
+        let bytes = self.accepted_bytes.0 - self.reported_bytes.0;
         fragments > 0
             && (self.progress.accepted == self.progress.received
                 || phase == Phase::Ended
@@ -430,17 +434,17 @@ impl Feed {
                 || bytes.saturating_mul(PROGRESS_PART) >= config.window.0)
     }
 
-    /// Whether the phase allows more than the client was granted at the start of the run or after a pause.
+    /// Returns whether the client needs new limits, at the start of the run or after a pause.
     fn lacks_limits(&self, config: &ServerConfig, phase: Phase) -> bool {
         phase == Phase::Running
             && self.progress.fragments_limit < self.progress.accepted + config.window_fragments
     }
 
-    /// The progress, as the client learns it now.
-    fn tell(&mut self, config: &ServerConfig, phase: Phase) -> Progress {
-        (self.told, self.told_bytes) = (self.progress.accepted, self.accepted_bytes);
+    /// Returns the progress to send to the client now.
+    fn report(&mut self, config: &ServerConfig, phase: Phase) -> Progress {
+        (self.reported, self.reported_bytes) = (self.progress.accepted, self.accepted_bytes);
         if phase == Phase::Running {
-            // Neither ever falls: what was accepted only grows.
+            // Limits never decrease, because the accepted numbers only grow.
             self.progress.fragments_limit = self.progress.accepted + config.window_fragments;
             self.progress.bytes_limit = ByteCount(self.accepted_bytes.0 + config.window.0);
         }

@@ -1,4 +1,4 @@
-//! A client and a server over connections that end at any moment.
+//! Tests of a client and a server over connections that end at any moment.
 
 use super::*;
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 const SOURCES: [SourceId; 2] = [SourceId(4), SourceId(9)];
 const WINDOW: u64 = 8;
-/// Every fragment of the tests has as many bytes.
+/// Payload of every fragment in the tests, in bytes.
 const EACH: u64 = 100;
 
 fn server() -> Server {
@@ -27,7 +27,7 @@ fn hello(sources: &[SourceId]) -> Hello {
     Hello { sources: sources.to_vec(), name: "board".into() }
 }
 
-/// Message on its way from a client to the server.
+/// Message in flight from a client to the server.
 #[derive(Clone, Debug)]
 enum Sent {
     Control(FromClient),
@@ -79,7 +79,7 @@ impl Pair {
         }
     }
 
-    /// Ends the connection after the server has had `arrived` of the messages on their way.
+    /// Ends the connection after the server has received `arrived` of the messages in flight.
     fn cut(&mut self, arrived: usize) {
         for _ in 0..arrived {
             self.deliver();
@@ -91,7 +91,7 @@ impl Pair {
         self.down.clear();
     }
 
-    /// Sends what was kept and not received, then new fragments, as far as there is room.
+    /// Sends kept fragments that were not received, then new ones, within the credit.
     fn send(&mut self, source: usize, new: u64) {
         let (mut next, _) = self.client.sent(source);
         let mut values = Vec::new();
@@ -128,7 +128,7 @@ impl Pair {
         match sent {
             Sent::Control(message) => self.server.handle_input(id, message),
             Sent::Fragments(head, values) => {
-                let admission = self.server.admit(id, &head).expect("a client keeps the rules");
+                let admission = self.server.admit(id, &head).expect("the client keeps to the protocol");
                 let source = SOURCES.iter().position(|source| *source == head.source).expect("one of them");
                 let new = &values[admission.repeated as usize..];
                 let bytes = ByteCount(new.len() as u64 * EACH);
@@ -153,7 +153,7 @@ impl Pair {
         let Some(id) = self.connection else { return };
         self.down.extend(std::iter::from_fn(|| self.server.poll_transmit(id)));
         while let Some(message) = self.down.pop_front() {
-            self.client.handle_input(message).expect("the server keeps the rules");
+            self.client.handle_input(message).expect("the server keeps to the protocol");
         }
         while let Some(event) = self.client.poll_event() {
             match event {
@@ -202,7 +202,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Whatever connection ends when: each fragment is accepted once and in order, and never are more outstanding than granted.
+    /// Each fragment is accepted once and in order, and within the credit, however connections end.
     #[test]
     fn a_client_that_keeps_its_fragments_loses_and_doubles_none(
         steps in prop::collection::vec(step(), 1..200), start_at in 0..50_usize,
@@ -242,7 +242,7 @@ proptest! {
             pair.accept(0, 3);
             pair.accept(1, 3);
             rounds += 1;
-            prop_assert!(rounds < 1000, "it comes to an end");
+            prop_assert!(rounds < 1000, "the exchange ends");
         }
         pair.accept(0, 1000);
         pair.accept(1, 1000);
@@ -254,7 +254,7 @@ proptest! {
     }
 }
 
-/// A server in a run, with one client that has joined.
+/// Returns a server in a run with one client that has joined.
 fn joined(sources: &[SourceId]) -> (Server, ClientId) {
     let (mut server, client) = (server(), ClientId(1));
     server.handle_phase(Phase::Running);
@@ -286,7 +286,7 @@ fn a_client_that_breaks_a_rule_is_refused_by_name_and_frees_its_sources() {
         let last = server.poll_transmit(client);
         assert!(matches!(last, Some(FromReadout::Refused { refusal: it, .. }) if it == refusal));
         assert_eq!(server.poll_transmit(client), None, "nothing follows");
-        // Another takes its place.
+        // Another client feeds the source.
         server.handle_connection(ClientId(2));
         server.handle_input(ClientId(2), FromClient::Hello(hello(&SOURCES)));
         assert!(server.has_joined(ClientId(2)));

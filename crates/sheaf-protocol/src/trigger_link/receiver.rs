@@ -1,4 +1,4 @@
-//! The event manager's side: triggers in, busy out.
+//! The event manager's side: receives triggers and sends busy.
 
 use super::busy_time::BusyAccount;
 use crate::event_range::EventIdRange;
@@ -19,7 +19,7 @@ const PROGRESS_INTERVAL: Nanos = Nanos::from_millis(100);
 /// Maximum number of connections that have not introduced themselves.
 const MAX_STRANGERS: usize = 8;
 
-/// A connection of a receiver. Numbers are never used again.
+/// A connection of a receiver. Numbers are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub u64);
 
@@ -42,18 +42,18 @@ pub enum ReceiverEvent {
         /// Its name.
         name: String,
     },
-    /// The connection to the supervisor has ended. It has not sent the end of triggers if `early`.
+    /// The connection to the supervisor has ended.
     Gone {
         /// Its name.
         name: String,
-        /// Whether it may have more triggers.
+        /// Whether it has not sent the end of triggers.
         early: bool,
     },
-    /// The supervisor has no more triggers, and all that it sent were handed over.
+    /// The supervisor has sent the end of triggers, and all its triggers have been polled.
     TriggersEnded,
     /// The supervisor has sent its account.
     Totals(Totals),
-    /// A connection is closed after the message that says why.
+    /// A connection is closed after a message with the reason.
     Refused {
         /// The connection.
         link: LinkId,
@@ -75,7 +75,7 @@ pub struct LinkReport {
     pub skipped: u64,
     /// Number of times that an id was below the one before.
     pub steps_back: u64,
-    /// Triggers that had to wait outside the queue, because busy was raised too late for them.
+    /// Number of triggers that had to wait outside the queue because busy was raised too late.
     pub late: u64,
     /// Sum of the accounts of supervisors.
     pub supervisor: Totals,
@@ -120,22 +120,22 @@ struct Member {
     sequence: u64,
     busy: BusyAccount,
     account: ReceivedTriggers,
-    /// Number of triggers that the supervisor says it has sent, at the end of triggers.
+    /// Number of sent triggers that the supervisor has reported with the end of triggers.
     sent: Option<u64>,
-    /// Whether the end was passed on, and the account sent.
+    /// Whether the end of triggers was reported to the driver.
     is_ended: bool,
     is_account_due: bool,
     has_totals: bool,
-    progress_told: (u64, u64),
+    progress_sent: (u64, u64),
     progress_at: Timestamp,
 }
 
 impl Receiver {
-    /// A receiver without a supervisor, in the phase [`Phase::Waiting`]. `reason` is the reason of busy before the first
-    /// [`Self::handle_room`].
+    /// Creates a receiver without a supervisor, in the phase [`Phase::Waiting`]. `reason` is the reason of busy before the
+    /// first [`Self::handle_room`].
     #[must_use]
     pub fn new(config: ReceiverConfig, run: RunNumber, reason: BusyReason) -> Self {
-        assert!(config.reserve < config.queue, "there is room for triggers that are not in flight");
+        assert!(config.reserve < config.queue, "the reserve must be smaller than the queue");
         Self {
             config,
             run,
@@ -179,7 +179,7 @@ impl Receiver {
         !self.waiting.is_empty() || self.supervisor.as_ref().is_some_and(|member| !member.is_ended)
     }
 
-    /// Returns whether nothing more is awaited of a supervisor: its account has come, or none is connected.
+    /// Returns whether the supervisor's account has arrived, or no supervisor is connected.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.refused.is_empty() && self.supervisor.as_ref().is_none_or(|member| member.has_totals)
@@ -191,7 +191,7 @@ impl Receiver {
         self.supervisor.as_ref().and_then(|member| member.busy.reason())
     }
 
-    /// Returns the account of all connections, the present one included.
+    /// Returns the account of all connections, including the current one.
     #[must_use]
     pub fn report(&self, now: Timestamp) -> LinkReport {
         let mut report = self.report.clone();
@@ -213,7 +213,7 @@ impl Receiver {
         }
     }
 
-    /// Takes note that a connection has ended. All that arrived by it must have been handled.
+    /// Records that a connection has ended. All its messages must have been handled.
     pub fn handle_disconnection(&mut self, now: Timestamp, link: LinkId) {
         self.strangers.remove(&link);
         self.refused.retain(|(other, _)| *other != link);
@@ -244,8 +244,8 @@ impl Receiver {
         self.events.push_back(ReceiverEvent::Refused { link, name, refusal });
     }
 
-    /// Takes a message. Triggers beyond the [room](Self::room) are lost: a driver whose connection can hold them back does not
-    /// hand them over.
+    /// Takes a message. Triggers beyond the [room](Self::room) are lost. A driver whose connection can hold them back keeps
+    /// them there instead.
     pub fn handle_input(&mut self, now: Timestamp, link: LinkId, message: FromSupervisor) {
         if self.strangers.contains(&link) {
             match message {
@@ -300,12 +300,12 @@ impl Receiver {
             is_ended: false,
             is_account_due: false,
             has_totals: false,
-            progress_told: (0, 0),
+            progress_sent: (0, 0),
             progress_at: now,
         });
     }
 
-    /// Puts a trigger into its bin, or among those that wait.
+    /// Books a trigger in its bin, or adds it to those that wait.
     fn receive(&mut self, trigger: Trigger) {
         let has_room = self.room() > 0;
         let Some(member) = &mut self.supervisor else { return };
@@ -330,8 +330,8 @@ impl Receiver {
         }
     }
 
-    /// Takes note of the number of free places in the event manager's queue, now that it has taken all triggers that it was
-    /// given, and of the reason why it would be busy.
+    /// Records the number of free places in the event manager's queue after it has taken all polled triggers, and the reason
+    /// that busy would have.
     pub fn handle_room(&mut self, free: u64, reason: BusyReason) {
         (self.free, self.reason) = (free, reason);
     }
@@ -350,7 +350,7 @@ impl Receiver {
         }
     }
 
-    /// The account of the connection whose triggers wait. A supervisor that has gone is in the report.
+    /// Returns the account of the connection whose triggers wait. That of a disconnected supervisor is in the report.
     fn current_account(&mut self) -> &mut ReceivedTriggers {
         match &mut self.supervisor {
             Some(member) => &mut member.account,
@@ -363,7 +363,7 @@ impl Receiver {
         self.waiting.pop_front()
     }
 
-    /// Takes note of what became of the trigger polled last: an event, or not, because the run has ended.
+    /// Records whether the last polled trigger became an event. It did not if the run has ended.
     pub fn handle_taken(&mut self, is_event: bool) {
         if is_event {
             self.free = self.free.saturating_sub(1);
@@ -372,8 +372,8 @@ impl Receiver {
         *(if is_event { &mut account.accepted } else { &mut account.outside }) += 1;
     }
 
-    /// Returns the next message, with its connection. It is composed now: a supervisor that does not read makes nothing wait
-    /// here. A driver whose connection takes nothing does not call it.
+    /// Returns the next message and its connection. Messages are composed when they are polled, so that none are queued for
+    /// a supervisor that does not read. A driver must not call this while the connection is full.
     pub fn poll_transmit(&mut self, now: Timestamp) -> Option<(LinkId, FromManager)> {
         if let Some((link, refusal)) = self.refused.pop_front() {
             let text = match (&self.supervisor, refusal) {
@@ -382,7 +382,7 @@ impl Receiver {
             };
             return Some((link, FromManager::Refused { refusal, text }));
         }
-        self.judge_busy();
+        self.update_busy();
         let room_is_short = self.is_busy;
         let member = self.supervisor.as_mut()?;
         let has_waiting = !self.waiting.is_empty();
@@ -396,7 +396,7 @@ impl Receiver {
     }
 
     /// Decides whether triggers must be held back.
-    fn judge_busy(&mut self) {
+    fn update_busy(&mut self) {
         let ReceiverConfig { queue, reserve, .. } = self.config;
         let released_at = reserve + (queue - reserve).div_ceil(2);
         let room = self.room();
@@ -409,14 +409,14 @@ impl Receiver {
         self.events.pop_front()
     }
 
-    /// Does what is due at `now`: nothing by itself, since messages are composed when they are polled.
+    /// Handles timeouts. There is nothing to do, because messages are composed when they are polled.
     pub fn handle_timeout(&mut self, _now: Timestamp) {}
 
-    /// Returns when to call [`Self::poll_transmit`] at the latest.
+    /// Returns the latest time for the next call of [`Self::poll_transmit`].
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Timestamp> {
         let member = self.supervisor.as_ref()?;
-        (member.progress() != member.progress_told).then(|| member.progress_at + PROGRESS_INTERVAL)
+        (member.progress() != member.progress_sent).then(|| member.progress_at + PROGRESS_INTERVAL)
     }
 }
 
@@ -450,19 +450,19 @@ impl Member {
             return Some(FromManager::Account(ReceivedTriggers { busy, ..self.account.clone() }));
         }
         let progress = self.progress();
-        if progress != self.progress_told && self.progress_at + PROGRESS_INTERVAL <= now && !self.is_ended {
-            (self.progress_told, self.progress_at) = (progress, now);
+        if progress != self.progress_sent && self.progress_at + PROGRESS_INTERVAL <= now && !self.is_ended {
+            (self.progress_sent, self.progress_at) = (progress, now);
             return Some(FromManager::Progress { received: progress.0, accepted: progress.1 });
         }
         if self.is_ended {
-            self.progress_told = progress;
+            self.progress_sent = progress;
         }
         None
     }
 }
 
 impl LinkReport {
-    /// Returns whether each received trigger is in one bin.
+    /// Returns whether each received trigger is in exactly one bin.
     #[must_use]
     pub fn is_balanced(&self) -> bool {
         let ReceivedTriggers { received, accepted, lost, repeated, out_of_order, outside, .. } =
@@ -511,7 +511,7 @@ impl LinkReport {
             let (ours, theirs) = (intervals(busy), intervals(&totals.busy));
             if ours != theirs {
                 differences.push(format!(
-                    "busy by {}: {ours} intervals were sent, {theirs} heard",
+                    "busy by {}: {ours} intervals were sent, {theirs} received",
                     reason.cause.name()
                 ));
             }

@@ -35,10 +35,10 @@ pub enum SupervisorEvent {
     Refused {
         /// Reason.
         refusal: Refusal,
-        /// The reason for people.
+        /// Reason as a text.
         text: String,
     },
-    /// The accounts are exchanged; this is the event manager's. Nothing more follows.
+    /// Account of the event manager. The accounts have been exchanged, and no other event follows.
     Account(ReceivedTriggers),
 }
 
@@ -55,15 +55,15 @@ pub struct Supervisor {
     own_vetoed: u64,
     outbox: VecDeque<Trigger>,
     is_over: bool,
-    has_told_end: bool,
+    is_end_sent: bool,
     account: Option<ReceivedTriggers>,
-    has_told_totals: bool,
+    are_totals_sent: bool,
     progress: (u64, u64),
     events: VecDeque<SupervisorEvent>,
 }
 
 impl Supervisor {
-    /// A supervisor that begins with its hello.
+    /// Creates a supervisor whose first message is its hello.
     #[must_use]
     pub fn new(name: &str) -> Self {
         Self {
@@ -77,9 +77,9 @@ impl Supervisor {
             own_vetoed: 0,
             outbox: VecDeque::new(),
             is_over: false,
-            has_told_end: false,
+            is_end_sent: false,
             account: None,
-            has_told_totals: false,
+            are_totals_sent: false,
             progress: (0, 0),
             events: VecDeque::new(),
         }
@@ -114,7 +114,7 @@ impl Supervisor {
         }
     }
 
-    /// Returns the numbers of triggers that the event manager has received and accepted, as it last said.
+    /// Returns the numbers of triggers that the event manager has received and accepted, by its last message.
     #[must_use]
     pub fn progress(&self) -> (u64, u64) {
         self.progress
@@ -123,7 +123,8 @@ impl Supervisor {
     /// Takes a trigger, unless the run is busy. It gets the next id.
     ///
     /// # Errors
-    /// Why it was not taken. Triggers in the time of busy are counted as vetoed; those outside the run are not counted.
+    /// Returns the reason for which it was not taken. Triggers during busy are counted as vetoed. Those outside the run are
+    /// not counted.
     pub fn handle_trigger(&mut self, time: Timestamp, kind: TriggerType, bits: u64) -> Result<EventId, Held> {
         if !self.is_running() {
             return Err(Held::NotRunning);
@@ -148,7 +149,7 @@ impl Supervisor {
         }
     }
 
-    /// Leaves out ids, as a supervisor does whose counter has jumped.
+    /// Skips ids, as a supervisor does whose counter has jumped.
     pub fn skip(&mut self, ids: u64) {
         self.next = EventId(self.next.0 + ids);
     }
@@ -198,11 +199,11 @@ impl Supervisor {
             let number = self.outbox.len().min(MAX_TRIGGERS);
             return Some(FromSupervisor::Triggers(self.outbox.drain(..number).collect()));
         }
-        if self.is_over && !std::mem::replace(&mut self.has_told_end, true) {
+        if self.is_over && !std::mem::replace(&mut self.is_end_sent, true) {
             return Some(FromSupervisor::End { sent: self.sent });
         }
         if let Some(account) = &self.account
-            && !std::mem::replace(&mut self.has_told_totals, true)
+            && !std::mem::replace(&mut self.are_totals_sent, true)
         {
             self.events.push_back(SupervisorEvent::Account(account.clone()));
             return Some(FromSupervisor::Totals(self.totals()));

@@ -1,4 +1,4 @@
-//! Both sides of the trigger protocol, with a link that delays messages.
+//! Tests of both sides of the trigger protocol, with a link that delays messages.
 
 use super::*;
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 const CREDIT: BusyReason = BusyReason { cause: BusyCause::BuilderCredit, culprit: None };
 const OUTPUT: BusyReason = BusyReason { cause: BusyCause::Output, culprit: Some(NodeId::builder(1)) };
 
-/// At the maximum rate, one trigger comes in each tick.
+/// Interval of triggers at the maximum rate.
 const TICK: Nanos = Nanos(1_000);
 const LINK: LinkId = LinkId(1);
 
@@ -20,31 +20,31 @@ fn receiver(queue: u64, reserve: u64) -> Receiver {
     Receiver::new(config, RunNumber(3), CREDIT)
 }
 
-/// One direction of a link: messages keep their order, and take some ticks each.
+/// One direction of a link. Messages keep their order and take some ticks each.
 struct Line<T> {
-    under_way: VecDeque<(u64, T)>,
+    in_flight: VecDeque<(u64, T)>,
     delays: Vec<u64>,
     sent: usize,
 }
 
 impl<T> Line<T> {
     fn new(delays: &[u64]) -> Self {
-        Self { under_way: VecDeque::new(), delays: delays.to_vec(), sent: 0 }
+        Self { in_flight: VecDeque::new(), delays: delays.to_vec(), sent: 0 }
     }
 
     fn send(&mut self, tick: u64, message: T) {
         let delay = self.delays[self.sent % self.delays.len()];
         self.sent += 1;
-        let before = self.under_way.back().map_or(0, |(at, _)| *at);
-        self.under_way.push_back((before.max(tick + delay), message));
+        let before = self.in_flight.back().map_or(0, |(at, _)| *at);
+        self.in_flight.push_back((before.max(tick + delay), message));
     }
 
     fn receive(&mut self, tick: u64) -> Option<T> {
-        self.under_way.pop_front_if(|(at, _)| *at <= tick).map(|(_, message)| message)
+        self.in_flight.pop_front_if(|(at, _)| *at <= tick).map(|(_, message)| message)
     }
 }
 
-/// The event manager's queue, which builders empty in the rhythm of `takes`: (number of ticks, events in each).
+/// The event manager's queue. Builders take events from it in the cycle of `takes`: (number of ticks, events in each).
 struct Consumer {
     queue: u64,
     held: u64,
@@ -70,7 +70,7 @@ impl Consumer {
 }
 
 proptest! {
-    /// The builders take one event in two ticks at last, so that every run ends.
+    /// Every cycle of `takes` ends with 400 ticks of one event each, so that every run ends.
     #[test]
     fn no_trigger_is_lost_and_the_accounts_agree_whatever_the_link_delays(
         latency in 0..40_u64, there in prop::collection::vec(0..=40_u64, 1..30), back in prop::collection::vec(0..=40_u64, 1..30),
@@ -150,13 +150,13 @@ proptest! {
     }
 }
 
-/// Triggers of these ids, as one message.
+/// Returns a message with triggers of these ids.
 fn triggers(ids: impl IntoIterator<Item = u64>) -> FromSupervisor {
     let trigger = |id| Trigger { id: EventId(id), time: Timestamp(id), kind: TriggerType(0), bits: 0 };
     FromSupervisor::Triggers(ids.into_iter().map(trigger).collect())
 }
 
-/// A receiver with the supervisor "TLU", in a run in progress.
+/// Returns a receiver with the supervisor "TLU", in a run in progress.
 fn joined(queue: u64, reserve: u64) -> Receiver {
     let mut receiver = receiver(queue, reserve);
     receiver.handle_connection(LINK);
@@ -227,9 +227,9 @@ fn one_supervisor_is_accepted_and_the_next_may_follow_it() {
     receiver.handle_input(Timestamp(1), LINK, triggers([5, 6]));
     receiver.handle_disconnection(Timestamp(2), second);
     receiver.handle_disconnection(Timestamp(2), LINK);
-    let news: Vec<_> = std::iter::from_fn(|| receiver.poll_event()).collect();
+    let events: Vec<_> = std::iter::from_fn(|| receiver.poll_event()).collect();
     assert!(
-        matches!(&news[..], [ReceiverEvent::Refused { name, .. }, ReceiverEvent::Gone { early: true, .. }] if name == "other")
+        matches!(&events[..], [ReceiverEvent::Refused { name, .. }, ReceiverEvent::Gone { early: true, .. }] if name == "other")
     );
     assert_eq!(take_all(&mut receiver), [5, 6], "triggers that were received count");
     let third = LinkId(3);
@@ -258,7 +258,7 @@ fn accounts_that_differ_are_named() {
         [
             "3 triggers were sent, 2 received",
             "the supervisor's 5 triggers are not 3 sent, 1 vetoed by itself and 0 by busy",
-            "busy by builder_credit: 0 intervals were sent, 1 heard",
+            "busy by builder_credit: 0 intervals were sent, 1 received",
         ]
     );
 }
@@ -280,5 +280,5 @@ fn messages_at_the_wrong_moment_end_the_connection() {
         receiver.handle_connection(LinkId(link));
     }
     let first = receiver.poll_transmit(Timestamp(1)).map(|(link, _)| link);
-    assert_eq!(first, Some(LinkId(0)), "strangers are bounded, and the oldest makes way");
+    assert_eq!(first, Some(LinkId(0)), "connections without a hello are bounded, and the oldest is refused");
 }

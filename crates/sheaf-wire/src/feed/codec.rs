@@ -1,8 +1,8 @@
 //! Messages of the source protocol, between bytes and values.
 
 use super::layout::{
-    EndBytes, FragmentHeadBytes, FragmentsBytes, HAS_CHECKSUM, HAS_ENDED, HAS_LAST_EVENT, HeadBytes,
-    HelloBytes, PhaseBytes, ProgressBytes, RefusedBytes, WelcomeBytes,
+    EndBytes, FragmentHeadBytes, FragmentsBytes, HAS_CHECKSUM, HAS_ENDED, HAS_LAST_EVENT, HelloBytes,
+    PhaseBytes, ProgressBytes, RefusedBytes, WelcomeBytes,
 };
 use super::{
     FRAGMENT_HEAD_BYTES, FRAGMENTS_HEAD_BYTES, FragmentHead, FragmentsHead, FromClient, FromReadout,
@@ -10,13 +10,13 @@ use super::{
     VERSION, Welcome,
 };
 use crate::message::DecodeError;
-use crate::parts::{bad, count, cut, split, split_list, text, whole};
+use crate::parts::{self, HeadBytes, bad, count, cut, list, split, split_list, text, whole};
 use crate::{ByteCount, EventId, RunNumber, SessionId, SourceId, Timestamp};
+use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U32, U64};
-use zerocopy::{FromBytes, IntoBytes};
 
 impl FragmentsHead {
-    /// Writes it, as the start of a message of `length` bytes.
+    /// Writes the head as the start of a message of `length` bytes.
     #[must_use]
     pub fn emit(&self, length: u32) -> [u8; FRAGMENTS_HEAD_BYTES] {
         let fragments = FragmentsBytes {
@@ -25,14 +25,15 @@ impl FragmentsHead {
             first: U64::new(self.first),
         };
         let mut bytes = [0; FRAGMENTS_HEAD_BYTES];
-        bytes[..HEAD_BYTES].copy_from_slice(head(Kind::Fragments, length).as_bytes());
+        bytes[..HEAD_BYTES]
+            .copy_from_slice(HeadBytes::new(Kind::Fragments as u8, U32::new(length)).as_bytes());
         bytes[HEAD_BYTES..].copy_from_slice(fragments.as_bytes());
         bytes
     }
 }
 
 impl FragmentHead {
-    /// Writes it.
+    /// Writes the head.
     #[must_use]
     pub fn emit(&self) -> [u8; FRAGMENT_HEAD_BYTES] {
         let bytes = FragmentHeadBytes {
@@ -46,10 +47,10 @@ impl FragmentHead {
         zerocopy::transmute!(bytes)
     }
 
-    /// Reads it.
+    /// Reads a head.
     ///
     /// # Errors
-    /// The problem with it.
+    /// Returns the defect of the head.
     pub fn parse(bytes: &[u8; FRAGMENT_HEAD_BYTES]) -> Result<Self, DecodeError> {
         Self::read(&zerocopy::transmute!(*bytes))
     }
@@ -68,7 +69,7 @@ impl FragmentHead {
     }
 }
 
-/// Fragments of a message, one after another, with their payloads in place.
+/// Iterates over the fragments of a message. Payloads stay in place.
 #[derive(Clone, Debug)]
 pub struct Fragments<'a> {
     left: u32,
@@ -100,7 +101,7 @@ impl<'a> Fragments<'a> {
     }
 }
 
-/// Message of a client, as it is read from bytes.
+/// Message of a client that was read from bytes.
 #[derive(Clone, Debug)]
 pub enum ClientMessage<'a> {
     /// Fragments of one source.
@@ -113,13 +114,13 @@ impl<'a> ClientMessage<'a> {
     /// Reads a message.
     ///
     /// # Errors
-    /// The problem with it; [`DecodeError::BadValue`] of `version` where the client is of another release.
+    /// Returns the defect of the message; [`DecodeError::BadValue`] of `version` if the client uses another version.
     pub fn read(message: &'a [u8]) -> Result<Self, DecodeError> {
         let (head, rest) = message.split_at(first_part(message));
         Self::read_parts(head, rest)
     }
 
-    /// Reads the first part of a message of fragments with `length` bytes. Its fragments are not there.
+    /// Reads the first part of a message of fragments with `length` bytes, without the fragments.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -127,7 +128,8 @@ impl<'a> ClientMessage<'a> {
         Self::read_fragments(head, &[], length)
     }
 
-    /// Reads a message in two parts: for fragments its first [`FRAGMENTS_HEAD_BYTES`] and the others, else all and none.
+    /// Reads a message in two parts. The first part of a message of fragments has [`FRAGMENTS_HEAD_BYTES`]. Other messages
+    /// have one part, and `rest` is empty.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -183,9 +185,9 @@ impl FromClient {
                     reserved: U32::new(0),
                     fragments: U64::new(*fragments),
                 };
-                close(Kind::End, &[body.as_bytes()])
+                compose(Kind::End, &[body.as_bytes()])
             }
-            Self::Decline(reason) => close(Kind::Decline, &[cut(reason, MAX_REASON_BYTES).as_bytes()]),
+            Self::Decline(reason) => compose(Kind::Decline, &[cut(reason, MAX_REASON_BYTES).as_bytes()]),
         }
     }
 }
@@ -200,7 +202,7 @@ impl Hello {
             reserved: U32::new(0),
         };
         let sources: Vec<U32> = self.sources.iter().map(|source| U32::new(source.0)).collect();
-        close(Kind::Hello, &[body.as_bytes(), sources.as_bytes(), name.as_bytes()])
+        compose(Kind::Hello, &[body.as_bytes(), sources.as_bytes(), name.as_bytes()])
     }
 
     fn read(body: &[u8]) -> Result<Self, DecodeError> {
@@ -243,16 +245,16 @@ impl FromReadout {
                     phase: welcome.phase as u8,
                     reserved: [0; 3],
                 };
-                close(Kind::Welcome, &[body.as_bytes(), list(&welcome.sources).as_bytes()])
+                compose(Kind::Welcome, &[body.as_bytes(), list(&welcome.sources).as_bytes()])
             }
-            Self::Progress(sources) => close(Kind::Progress, &[list(sources).as_bytes()]),
+            Self::Progress(sources) => compose(Kind::Progress, &[list(sources).as_bytes()]),
             Self::Phase(phase) => {
-                close(Kind::Phase, &[PhaseBytes { phase: *phase as u8, reserved: [0; 7] }.as_bytes()])
+                compose(Kind::Phase, &[PhaseBytes { phase: *phase as u8, reserved: [0; 7] }.as_bytes()])
             }
             Self::Refused { refusal, source, text } => {
                 let source = U32::new(source.map_or(0, |source| source.0));
                 let body = RefusedBytes { refusal: *refusal as u8, reserved: [0; 3], source };
-                close(Kind::Refused, &[body.as_bytes(), cut(text, MAX_REASON_BYTES).as_bytes()])
+                compose(Kind::Refused, &[body.as_bytes(), cut(text, MAX_REASON_BYTES).as_bytes()])
             }
         }
     }
@@ -260,7 +262,7 @@ impl FromReadout {
     /// Reads a message.
     ///
     /// # Errors
-    /// The problem with it; [`DecodeError::BadValue`] of `version` where the readout unit is of another release.
+    /// Returns the defect of the message; [`DecodeError::BadValue`] of `version` if the readout unit uses another version.
     pub fn read(message: &[u8]) -> Result<Self, DecodeError> {
         let (kind, body) = open(message, message.len())?;
         match kind {
@@ -345,8 +347,7 @@ impl Progress {
     }
 
     fn read_all(body: &[u8]) -> Result<Vec<Self>, DecodeError> {
-        let all =
-            <[ProgressBytes]>::ref_from_bytes(body).map_err(|_| bad("progress bytes", body.len() as u64))?;
+        let all = list::<ProgressBytes>("progress bytes", body)?;
         if all.len() > MAX_SOURCES {
             return Err(bad("sources", all.len() as u64));
         }
@@ -359,18 +360,12 @@ impl Progress {
 /// # Errors
 /// If the head is invalid, or the message is shorter than its head or longer than `most`.
 pub fn declared_length(head: &[u8; HEAD_BYTES], most: usize) -> Result<usize, DecodeError> {
-    let bytes: HeadBytes = zerocopy::transmute!(*head);
-    let length = bytes.length.get() as usize;
-    if !(HEAD_BYTES..=most).contains(&length) {
-        return Err(bad("length", bytes.length.get()));
-    }
-    if Kind::from_code(bytes.kind).is_none() {
-        return Err(bad("kind", bytes.kind));
-    }
+    let (kind, length) = parts::declared(head, most)?;
+    Kind::read(kind)?;
     Ok(length)
 }
 
-/// Returns whether a message starts as one of fragments.
+/// Returns whether a message contains fragments, by its kind.
 #[must_use]
 pub fn is_fragments(message: &[u8]) -> bool {
     message.get(4) == Some(&(Kind::Fragments as u8))
@@ -391,26 +386,12 @@ pub fn renumber_fragments(message: &mut [u8], first: u64) {
         .copy_from_slice(&first.to_le_bytes());
 }
 
-fn head(kind: Kind, length: u32) -> HeadBytes {
-    HeadBytes { length: U32::new(length), kind: kind as u8, reserved: [0; 3] }
+fn compose(kind: Kind, parts: &[&[u8]]) -> Vec<u8> {
+    parts::compose(kind as u8, parts)
 }
 
-/// Returns the message of these parts. Lists and texts are bounded, so that the length fits its field.
-fn close(kind: Kind, parts: &[&[u8]]) -> Vec<u8> {
-    let length = HEAD_BYTES + parts.iter().map(|part| part.len()).sum::<usize>();
-    let mut message = Vec::with_capacity(length);
-    message.extend_from_slice(head(kind, count(length).get()).as_bytes());
-    parts.iter().for_each(|part| message.extend_from_slice(part));
-    message
-}
-
-/// Returns the kind of a message that should have `have` bytes, and the part of its body that is there.
+/// Returns the kind and the available part of the body of a message that must have `have` bytes.
 fn open(message: &[u8], have: usize) -> Result<(Kind, &[u8]), DecodeError> {
-    let (head, body) = split::<HeadBytes>(message)?;
-    let declared = head.length.get() as usize;
-    if declared != have {
-        return Err(DecodeError::WrongHeadLength { declared, have });
-    }
-    let kind = Kind::from_code(head.kind).ok_or_else(|| bad("kind", head.kind))?;
-    Ok((kind, body))
+    let (kind, body) = parts::open(message, have)?;
+    Ok((Kind::read(kind)?, body))
 }

@@ -6,7 +6,8 @@ use super::{
 };
 use crate::{ByteCount, EventId, RunNumber, SessionId, SourceId, Timestamp};
 
-/// Reads `bytes` as a message of a client, and as one of a readout unit. A message that was read must be written as it was.
+/// Reads `bytes` as a message of a client and as one of a readout unit. Writing a message that was read must give the same
+/// bytes.
 ///
 /// # Panics
 /// If a parser violates its contract.
@@ -27,9 +28,9 @@ pub fn fuzz_feed(bytes: &[u8]) {
                 number += 1;
                 payloads += payload.len() + FRAGMENT_HEAD_BYTES;
             }
-            assert!(number <= head.count && payloads < bytes.len(), "no more than there is");
+            assert!(number <= head.count && payloads < bytes.len(), "no more than the message contains");
         }
-        Err(error) => assert!(!error.to_string().is_empty(), "an error says what is wrong"),
+        Err(error) => assert!(!error.to_string().is_empty(), "an error has a text"),
     }
     if let Ok(message) = FromReadout::read(bytes) {
         assert_eq!(FromReadout::read(&message.emit()), Ok(message), "read as it was written");
@@ -53,7 +54,7 @@ fn fragments(head: FragmentsHead, payloads: &[&[u8]]) -> Vec<u8> {
     [&head.emit(length)[..], &body].concat()
 }
 
-/// Some inputs, for the fuzzer to begin with: name and bytes.
+/// Returns inputs for the fuzzer to begin with: name and bytes.
 #[must_use]
 pub fn seeds() -> Vec<(String, Vec<u8>)> {
     let progress = Progress {

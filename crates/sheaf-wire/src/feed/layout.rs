@@ -5,18 +5,6 @@ use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 layout! {
-    /// The head of a message, 8 bytes.
-    HeadBytes[8] {
-        /// Offset 0: bytes of the message, this head included.
-        length: U32,
-        /// Offset 4: [`Kind`](super::Kind).
-        kind: u8,
-        /// Offset 5: zero.
-        reserved: [u8; 3],
-    }
-}
-
-layout! {
     /// First message of a client, 16 bytes; `sources` source ids of 4 bytes and the name follow.
     HelloBytes[16] {
         /// Offset 0: [`VERSION`](super::VERSION).
@@ -128,7 +116,7 @@ layout! {
 }
 
 layout! {
-    /// Why the readout unit closes the connection, 8 bytes; a text for people follows, UTF-8.
+    /// Reason for which the readout unit closes the connection, 8 bytes; a text follows, UTF-8.
     RefusedBytes[8] {
         /// Offset 0: [`Refusal`](super::Refusal).
         refusal: u8,

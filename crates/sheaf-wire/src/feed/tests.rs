@@ -1,7 +1,8 @@
-//! Messages of the source protocol: round trips, and what is refused.
+//! Tests of messages of the source protocol: round trips and refused messages.
 
 use super::fuzz::{fuzz_feed, seeds};
 use super::*;
+use crate::message::DecodeError;
 use proptest::prelude::*;
 
 fn seed(name: &str) -> Vec<u8> {

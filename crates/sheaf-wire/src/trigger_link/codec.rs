@@ -1,8 +1,8 @@
 //! Messages of the trigger protocol, between bytes and values.
 
 use super::layout::{
-    AccountBytes, BusyBytes, BusyTimeBytes, EndBytes, HAS_CULPRIT, HeadBytes, HelloBytes, PhaseBytes,
-    ProgressBytes, RefusedBytes, TotalsBytes, TriggerBytes, WelcomeBytes,
+    AccountBytes, BusyBytes, BusyTimeBytes, EndBytes, HAS_CULPRIT, HelloBytes, PhaseBytes, ProgressBytes,
+    RefusedBytes, TotalsBytes, TriggerBytes, WelcomeBytes,
 };
 use super::{
     Busy, BusyCause, BusyReason, BusyTime, BusyTimes, FromManager, FromSupervisor, HEAD_BYTES, Kind,
@@ -10,11 +10,10 @@ use super::{
     ReceivedTriggers, Refusal, Totals, Trigger, VERSION,
 };
 use crate::message::DecodeError;
-use crate::parts::{bad, count, cut, split, text, whole};
+use crate::parts::{self, bad, count, cut, list, split, text, whole};
 use crate::{EventId, Nanos, NodeId, RunNumber, Timestamp, TriggerType};
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32, U64};
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 impl FromSupervisor {
     /// Writes the message.
@@ -27,14 +26,17 @@ impl FromSupervisor {
             Self::Hello { name } => {
                 let name = cut(name, MAX_NAME_BYTES);
                 let body = HelloBytes { version: U32::new(VERSION), name_bytes: count(name.len()) };
-                close(Kind::Hello, &[body.as_bytes(), name.as_bytes()])
+                compose(Kind::Hello, &[body.as_bytes(), name.as_bytes()])
             }
             Self::Triggers(triggers) => {
-                assert!((1..=MAX_TRIGGERS).contains(&triggers.len()), "a message holds some triggers");
+                assert!(
+                    (1..=MAX_TRIGGERS).contains(&triggers.len()),
+                    "a message holds 1 to {MAX_TRIGGERS} triggers"
+                );
                 let triggers: Vec<_> = triggers.iter().copied().map(Trigger::to_bytes).collect();
-                close(Kind::Triggers, &[triggers.as_bytes()])
+                compose(Kind::Triggers, &[triggers.as_bytes()])
             }
-            Self::End { sent } => close(Kind::End, &[EndBytes { sent: U64::new(*sent) }.as_bytes()]),
+            Self::End { sent } => compose(Kind::End, &[EndBytes { sent: U64::new(*sent) }.as_bytes()]),
             Self::Totals(totals) => {
                 let body = TotalsBytes {
                     offered: U64::new(totals.offered),
@@ -43,7 +45,7 @@ impl FromSupervisor {
                     busy_times: count(totals.busy.len()),
                     reserved: U32::new(0),
                 };
-                close(Kind::Totals, &[body.as_bytes(), emit_busy(&totals.busy).as_bytes()])
+                compose(Kind::Totals, &[body.as_bytes(), emit_busy(&totals.busy).as_bytes()])
             }
         }
     }
@@ -51,7 +53,7 @@ impl FromSupervisor {
     /// Reads a message.
     ///
     /// # Errors
-    /// The problem with it; [`DecodeError::BadValue`] of `version` where the supervisor is of another release.
+    /// Returns the defect of the message; [`DecodeError::BadValue`] of `version` if the supervisor uses another version.
     pub fn read(message: &[u8]) -> Result<Self, DecodeError> {
         let (kind, body) = open(message)?;
         match kind {
@@ -100,7 +102,7 @@ impl FromManager {
                     phase: *phase as u8,
                     reserved: [0; 7],
                 };
-                close(Kind::Welcome, &[body.as_bytes()])
+                compose(Kind::Welcome, &[body.as_bytes()])
             }
             Self::Busy(busy) => {
                 let (flags, culprit) = emit_culprit(busy.reason.and_then(|reason| reason.culprit));
@@ -111,21 +113,21 @@ impl FromManager {
                     reserved: U16::new(0),
                     culprit,
                 };
-                close(Kind::Busy, &[body.as_bytes()])
+                compose(Kind::Busy, &[body.as_bytes()])
             }
             Self::Progress { received, accepted } => {
                 let body = ProgressBytes { received: U64::new(*received), accepted: U64::new(*accepted) };
-                close(Kind::Progress, &[body.as_bytes()])
+                compose(Kind::Progress, &[body.as_bytes()])
             }
             Self::Phase(phase) => {
-                close(Kind::Phase, &[PhaseBytes { phase: *phase as u8, reserved: [0; 7] }.as_bytes()])
+                compose(Kind::Phase, &[PhaseBytes { phase: *phase as u8, reserved: [0; 7] }.as_bytes()])
             }
             Self::Refused { refusal, text } => {
                 let body = RefusedBytes { refusal: *refusal as u8, reserved: [0; 7] };
-                close(Kind::Refused, &[body.as_bytes(), cut(text, MAX_REASON_BYTES).as_bytes()])
+                compose(Kind::Refused, &[body.as_bytes(), cut(text, MAX_REASON_BYTES).as_bytes()])
             }
             Self::Account(account) => {
-                close(Kind::Account, &[account.to_bytes().as_bytes(), emit_busy(&account.busy).as_bytes()])
+                compose(Kind::Account, &[account.to_bytes().as_bytes(), emit_busy(&account.busy).as_bytes()])
             }
         }
     }
@@ -133,7 +135,7 @@ impl FromManager {
     /// Reads a message.
     ///
     /// # Errors
-    /// The problem with it; [`DecodeError::BadValue`] of `version` where the event manager is of another release.
+    /// Returns the defect of the message; [`DecodeError::BadValue`] of `version` if the event manager uses another version.
     pub fn read(message: &[u8]) -> Result<Self, DecodeError> {
         let (kind, body) = open(message)?;
         match kind {
@@ -276,38 +278,17 @@ fn read_busy(number: u32, bytes: &[u8]) -> Result<BusyTimes, DecodeError> {
 /// # Errors
 /// If the head is invalid, or the message is shorter than its head or longer than any message.
 pub fn declared_length(head: &[u8; HEAD_BYTES]) -> Result<usize, DecodeError> {
-    let bytes: HeadBytes = zerocopy::transmute!(*head);
-    let length = bytes.length.get() as usize;
-    if !(HEAD_BYTES..=MAX_MESSAGE_BYTES).contains(&length) {
-        return Err(bad("length", bytes.length.get()));
-    }
-    Kind::read(bytes.kind)?;
+    let (kind, length) = parts::declared(head, MAX_MESSAGE_BYTES)?;
+    Kind::read(kind)?;
     Ok(length)
 }
 
-fn list<'a, T: FromBytes + Immutable + KnownLayout + Unaligned>(
-    field: &'static str,
-    bytes: &'a [u8],
-) -> Result<&'a [T], DecodeError> {
-    <[T]>::ref_from_bytes(bytes).map_err(|_| bad(field, bytes.len() as u64))
-}
-
-/// Returns the message of these parts. Lists and texts are bounded, so that the length fits its field.
-fn close(kind: Kind, parts: &[&[u8]]) -> Vec<u8> {
-    let length = HEAD_BYTES + parts.iter().map(|part| part.len()).sum::<usize>();
-    let head = HeadBytes { length: count(length), kind: kind as u8, reserved: [0; 3] };
-    let mut message = Vec::with_capacity(length);
-    message.extend_from_slice(head.as_bytes());
-    parts.iter().for_each(|part| message.extend_from_slice(part));
-    message
+fn compose(kind: Kind, parts: &[&[u8]]) -> Vec<u8> {
+    parts::compose(kind as u8, parts)
 }
 
 /// Returns the kind and the body of a message.
 fn open(message: &[u8]) -> Result<(Kind, &[u8]), DecodeError> {
-    let (head, body) = split::<HeadBytes>(message)?;
-    let declared = head.length.get() as usize;
-    if declared != message.len() {
-        return Err(DecodeError::WrongHeadLength { declared, have: message.len() });
-    }
-    Ok((Kind::read(head.kind)?, body))
+    let (kind, body) = parts::open(message, message.len())?;
+    Ok((Kind::read(kind)?, body))
 }

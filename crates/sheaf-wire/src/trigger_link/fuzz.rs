@@ -6,8 +6,8 @@ use super::{
 };
 use crate::{EventId, Nanos, NodeId, RunNumber, Timestamp, TriggerType};
 
-/// Reads `bytes` as a message of a supervisor, and as one of the event manager. A message that was read must be written
-/// so that it is read as the same.
+/// Reads `bytes` as a message of a supervisor and as one of the event manager. A message that was read, written and read
+/// again must be equal.
 ///
 /// # Panics
 /// If a parser violates its contract.
@@ -16,14 +16,14 @@ pub fn fuzz_trigger_link(bytes: &[u8]) {
         Ok(message) => {
             assert_eq!(FromSupervisor::read(&message.emit()), Ok(message), "read as it was written");
         }
-        Err(error) => assert!(!error.to_string().is_empty(), "an error says what is wrong"),
+        Err(error) => assert!(!error.to_string().is_empty(), "an error has a text"),
     }
     if let Ok(message) = FromManager::read(bytes) {
         assert_eq!(FromManager::read(&message.emit()), Ok(message), "read as it was written");
     }
 }
 
-/// Some inputs, for the fuzzer to begin with: name and bytes.
+/// Returns inputs for the fuzzer to begin with: name and bytes.
 #[must_use]
 pub fn seeds() -> Vec<(String, Vec<u8>)> {
     let reason = BusyReason { cause: BusyCause::Output, culprit: Some(NodeId::builder(1)) };

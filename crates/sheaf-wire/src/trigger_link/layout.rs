@@ -5,18 +5,6 @@ use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 layout! {
-    /// The head of a message, 8 bytes.
-    HeadBytes[8] {
-        /// Offset 0: bytes of the message, this head included.
-        length: U32,
-        /// Offset 4: [`Kind`](super::Kind).
-        kind: u8,
-        /// Offset 5: zero.
-        reserved: [u8; 3],
-    }
-}
-
-layout! {
     /// First message of a supervisor, 8 bytes; its name follows, UTF-8.
     HelloBytes[8] {
         /// Offset 0: [`VERSION`](super::VERSION).
@@ -139,7 +127,7 @@ layout! {
 }
 
 layout! {
-    /// Why the event manager closes the connection, 8 bytes; a text for people follows, UTF-8.
+    /// Reason for which the event manager closes the connection, 8 bytes; a text follows, UTF-8.
     RefusedBytes[8] {
         /// Offset 0: [`Refusal`](super::Refusal).
         refusal: u8,

@@ -1,7 +1,8 @@
-//! Messages of the trigger protocol: round trips, and what is refused.
+//! Tests of messages of the trigger protocol: round trips and refused messages.
 
 use super::fuzz::{fuzz_trigger_link, seeds};
 use super::*;
+use crate::message::DecodeError;
 use proptest::prelude::*;
 
 fn seed(name: &str) -> Vec<u8> {

@@ -34,7 +34,7 @@ fn the_field_tables_have_the_fields_of_the_layouts() {
     assert_layouts(&page(), &layouts);
 }
 
-/// The codes and names of a table.
+/// Returns the codes and names of a table.
 fn shown(page: &str, head: &str) -> Vec<[String; 2]> {
     table(page, head).iter().map(|row| [row[0].to_owned(), row[1].to_owned()]).collect()
 }
@@ -42,8 +42,7 @@ fn shown(page: &str, head: &str) -> Vec<[String; 2]> {
 #[test]
 fn the_codes_are_all_of_them() {
     let page = page();
-    let kinds = (0..=u8::MAX).filter_map(Kind::from_code);
-    let kinds: Vec<_> = kinds.map(|kind| [(kind as u8).to_string(), format!("`{kind:?}`")]).collect();
+    let kinds = Kind::ALL.map(|kind| [(kind as u8).to_string(), format!("`{kind:?}`")]);
     assert_eq!(shown(&page, "| code | kind | from | body |"), kinds);
     let phases = Phase::ALL.map(|phase| [(phase as u8).to_string(), format!("`{phase:?}`")]);
     assert_eq!(shown(&page, "| code | name | meaning of the phase |"), phases);

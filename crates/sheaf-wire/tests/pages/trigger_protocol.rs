@@ -32,12 +32,12 @@ fn the_field_tables_have_the_fields_of_the_layouts() {
     assert_layouts(&page(), &layouts);
 }
 
-/// The codes and names of a table.
+/// Returns the codes and names of a table.
 fn shown<'a>(page: &'a str, head: &str) -> Vec<[&'a str; 2]> {
     table(page, head).iter().map(|row| [row[0], row[1]]).collect()
 }
 
-/// The codes and names of the code.
+/// Returns the codes and names of an enum.
 fn known<T: Copy>(all: &[T], code: fn(T) -> u8, name: fn(T) -> &'static str) -> Vec<[String; 2]> {
     all.iter().map(|one| [code(*one).to_string(), format!("`{}`", name(*one))]).collect()
 }
@@ -46,13 +46,13 @@ fn known<T: Copy>(all: &[T], code: fn(T) -> u8, name: fn(T) -> &'static str) -> 
 fn the_codes_are_all_of_them() {
     let page = page();
     let kinds = shown(&page, "| code | kind | from | body |");
-    assert_eq!(kinds, known(Kind::ALL, |kind| kind as u8, Kind::name));
+    assert_eq!(kinds, known(&Kind::ALL, |kind| kind as u8, Kind::name));
     let phases = shown(&page, "| code | name | meaning of the phase |");
-    assert_eq!(phases, known(Phase::ALL, |phase| phase as u8, Phase::name));
+    assert_eq!(phases, known(&Phase::ALL, |phase| phase as u8, Phase::name));
     let causes = shown(&page, "| code | name | meaning of the cause |");
-    assert_eq!(causes, known(BusyCause::ALL, |cause| cause as u8, BusyCause::name));
+    assert_eq!(causes, known(&BusyCause::ALL, |cause| cause as u8, BusyCause::name));
     let refusals = shown(&page, "| code | name | refused because |");
-    assert_eq!(refusals, known(Refusal::ALL, |refusal| refusal as u8, Refusal::name));
+    assert_eq!(refusals, known(&Refusal::ALL, |refusal| refusal as u8, Refusal::name));
 }
 
 #[test]
