@@ -276,7 +276,7 @@ typedef struct SheafStoredEvent {
  */
 typedef struct SheafSourceWish {
   /**
-   * Name of the program for the operator; null: its process id.
+   * Name of the program for the operator; null: the name by which a run has started it, or its process id.
    */
   const char *name;
   /**
@@ -589,6 +589,8 @@ void sheaf_reader_close(struct SheafReader *reader);
 /**
  * Connects to a readout unit to feed `source_count` sources of it. `target` is its socket (`runs/ru0.feed`), the
  * configuration file of the run, or HOST:PORT of its `source.feed.listen`. `wish` has options (null: the defaults). Waits for the run for the patience of the wish.
+ * A program that a run has started (`source.kind = "command"`) may pass null as `target`, null as `sources` and 0 as `source_count`:
+ * they are then those of its environment, and sheaf_source_id tells the sources.
  * On failure, returns null and writes the reason to `message` (a buffer of `message_bytes` bytes, or null). The caller
  * owns the result and closes it with sheaf_source_close. One thread at a time may use it.
  *
@@ -605,6 +607,14 @@ struct SheafSource *sheaf_source_open(const char *target,
                                       const struct SheafSourceWish *wish,
                                       char *message,
                                       size_t message_bytes);
+
+/**
+ * Writes the number of the source with this index to `id`. Returns 1, or 0 if there are not as many sources.
+ *
+ * # Safety
+ * `source` is null or from sheaf_source_open and not closed; `id` is null or a number to be written.
+ */
+int32_t sheaf_source_id(const struct SheafSource *source, size_t index, uint32_t *id);
 
 /**
  * Waits until the run starts, at most `timeout_ms` milliseconds. Returns 1 if it is in progress, 0 if it has ended, 2 if

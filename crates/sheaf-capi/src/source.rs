@@ -5,7 +5,7 @@
 use crate::argument;
 use sheaf_config::feed_socket_at;
 use sheaf_feed::client::SourceFragment;
-use sheaf_feed::{ClientOptions, FeedError, SourceClient};
+use sheaf_feed::{ClientOptions, EnvironmentError, FeedError, SourceClient, environment};
 use sheaf_filter::text;
 use sheaf_wire::feed::Phase;
 use sheaf_wire::{EventId, SourceId, Timestamp};
@@ -34,7 +34,7 @@ pub struct Source {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct SourceWish {
-    /// Name of the program for the operator; null: its process id.
+    /// Name of the program for the operator; null: the name by which a run has started it, or its process id.
     pub name: *const c_char,
     /// Copy of the transport.key_file of the run, readable only by the user, for a target HOST:PORT; null: the run has no key.
     pub key_file: *const c_char,
@@ -64,6 +64,8 @@ pub struct SentFragment {
 
 /// Connects to a readout unit to feed `source_count` sources of it. `target` is its socket (`runs/ru0.feed`), the
 /// configuration file of the run, or HOST:PORT of its `source.feed.listen`. `wish` has options (null: the defaults). Waits for the run for the patience of the wish.
+/// A program that a run has started (`source.kind = "command"`) may pass null as `target`, null as `sources` and 0 as `source_count`:
+/// they are then those of its environment, and sheaf_source_id tells the sources.
 /// On failure, returns null and writes the reason to `message` (a buffer of `message_bytes` bytes, or null). The caller
 /// owns the result and closes it with sheaf_source_close. One thread at a time may use it.
 ///
@@ -101,14 +103,22 @@ unsafe fn open(
     source_count: usize,
     wish: *const SourceWish,
 ) -> Result<SourceClient, String> {
-    // SAFETY: null or a NUL-terminated text, as the caller promises.
-    let target = unsafe { argument::path(target)? };
+    let of_environment = |error: EnvironmentError| error.to_string();
+    let target = if target.is_null() {
+        environment::address().map_err(of_environment)?
+    } else {
+        // SAFETY: a NUL-terminated text, as the caller promises.
+        unsafe { argument::path(target)? }
+    };
     // SAFETY: null or a list of this length, as the caller promises.
-    let sources = unsafe { list(sources, source_count, "the list of sources")? };
-    let sources: Vec<SourceId> = sources.iter().copied().map(SourceId).collect();
+    let given = unsafe { list(sources, source_count, "the list of sources")? };
+    let mut ids: Vec<SourceId> = given.iter().copied().map(SourceId).collect();
+    if sources.is_null() {
+        ids = environment::sources().map_err(of_environment)?;
+    }
     let mut options = ClientOptions {
-        sources,
-        name: format!("process {}", std::process::id()),
+        sources: ids,
+        name: environment::name().unwrap_or_else(|| format!("process {}", std::process::id())),
         checksum: true,
         keep: true,
         ..ClientOptions::default()
@@ -195,6 +205,24 @@ unsafe fn fragment<'a>(sent: &SentFragment) -> Result<SourceFragment<'a>, String
     // SAFETY: as the caller promises.
     let payload = unsafe { list(sent.data.cast(), sent.bytes, "the payload")? };
     Ok(SourceFragment { event: EventId(sent.event), time: Timestamp(sent.time_ns), payload })
+}
+
+/// Writes the number of the source with this index to `id`. Returns 1, or 0 if there are not as many sources.
+///
+/// # Safety
+/// `source` is null or from sheaf_source_open and not closed; `id` is null or a number to be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sheaf_source_id(source: *const Source, index: usize, id: *mut u32) -> i32 {
+    // SAFETY: null or valid, as the caller promises.
+    let Some(found) = (unsafe { source.as_ref() }).and_then(|source| source.client.sources().get(index))
+    else {
+        return ENDED;
+    };
+    // SAFETY: null or valid, as the caller promises.
+    if let Some(id) = unsafe { id.as_mut() } {
+        *id = found.0;
+    }
+    DONE
 }
 
 /// Waits until the run starts, at most `timeout_ms` milliseconds. Returns 1 if it is in progress, 0 if it has ended, 2 if

@@ -36,6 +36,7 @@ pub(crate) fn check(config: &Config, origins: &Origins<'_>, purpose: Purpose<'_>
         checker.timed();
         checker.shared_socket();
         checker.described();
+        checker.programs();
         checker.runs();
         checker.filter();
         checker.farm();
@@ -100,6 +101,9 @@ impl Checker<'_> {
         for (name, tag) in &self.config.tags {
             self.section_ranges(tag, &format!("tags.{name}"));
         }
+        for (name, program) in &self.config.programs {
+            self.section_ranges(program, &format!("programs.{name}"));
+        }
         for (index, node) in self.config.node.iter().enumerate() {
             self.section_ranges(node, &format!("node[{index}]"));
         }
@@ -149,7 +153,7 @@ impl Checker<'_> {
         }
         let kind = self.config.source.kind;
         let ids_are_in_the_data = kind.has_own_ids();
-        let has_supervisor = mode == TriggerMode::Network && kind == SourceKind::Feed;
+        let has_supervisor = mode == TriggerMode::Network && kind.is_fed();
         if ids_are_in_the_data && !has_supervisor && !matches!(mode, TriggerMode::Source | TriggerMode::Seen)
         {
             self.fail(

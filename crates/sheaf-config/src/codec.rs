@@ -17,8 +17,8 @@ pub(crate) use list::id_list;
 pub(crate) use number::{bit_rate, bytes, real, show_bytes, signed, whole};
 pub(crate) use optional::{maybe, zero_is_none};
 pub(crate) use text::{
-    address, address_list, interface_list, name, name_list, object_prefix, parameters, path, prose, quote,
-    symbol, tag_choice, tag_list, web_address,
+    address, address_list, command_line, interface_list, name, name_list, object_prefix, parameters, path,
+    prose, quote, symbol, tag_choice, tag_list, variable_list, web_address,
 };
 pub(crate) use time::{microseconds, milliseconds, seconds};
 pub(crate) use word::{pick, switch, words};

@@ -9,7 +9,7 @@ use crate::lab_tables::{LabTables, Sweep};
 use crate::origins::Origins;
 use crate::settings::{MAX_NODES, Node};
 use crate::suggest::nearest;
-use crate::tables::{CLOCKS, NAMED, NODE, Named, PATHS, STREAMS, TAGS};
+use crate::tables::{CLOCKS, NAMED, NODE, Named, PATHS, PROGRAMS, STREAMS, TAGS};
 use crate::text::{Text, shorten};
 use crate::{Config, codec::Refusal};
 use std::ops::Range;
@@ -275,6 +275,10 @@ impl Reader<'_> {
                 TAGS => {
                     let tag = self.named_table(&path, table);
                     self.config.tags.insert(name.to_owned(), tag);
+                }
+                PROGRAMS => {
+                    let program = self.named_table(&path, table);
+                    self.config.programs.insert(name.to_owned(), program);
                 }
                 _ => {
                     let class = self.named_table(&path, table);

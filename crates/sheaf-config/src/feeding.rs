@@ -54,7 +54,7 @@ impl Config {
     /// # Errors
     /// If they are not fed by programs, or not read by the same readout unit.
     pub fn feed_socket_of(&self, sources: &[SourceId]) -> Result<PathBuf, FeedAddressError> {
-        if self.source.kind != SourceKind::Feed {
+        if !self.source.kind.is_fed() {
             return Err(FeedAddressError::OtherKind(self.source.kind));
         }
         let nodes = self.nodes()?;

@@ -51,6 +51,7 @@ mod lab;
 mod lab_tables;
 mod nodes;
 mod origins;
+mod programs;
 mod reference;
 mod settings;
 mod streams;
@@ -70,14 +71,16 @@ pub use error::{ConfigError, ConfigErrors, ErrorKind, Origin, Place};
 pub use feeding::{FeedAddressError, feed_socket_at};
 pub use lab::{LabFile, LabPoint, LabSweep};
 pub use nodes::NodeConfig;
+pub use programs::ProgramStart;
 pub use reference::{lab_reference_page, reference_page};
 pub use settings::{
     Access, Affinity, Builder, Building, CardClock, Congestion, Consumers, Content, Counted, Described,
     Emulated, EthernetBackend, Feed, Filter, FilterKind, FrontEnd, Incomplete, IncompletePolicy, Lab,
     LabHead, LabPlacement, LibfabricProvider, Manager, Measure, MemoryPolicy, Node, ObjectCheck, ObjectStore,
-    Output, OutputCompression, OutputFormat, OutputKind, Pacing, Preprocessing, Protocol, Readout, Replay,
-    Run, Shaping, ShapingPolicy, SizeModel, Source, SourceKind, StepFilterKind, Stream, Sync, Tag, Timed,
-    Tls, Transport, TransportKind, Trigger, TriggerClass, TriggerMode, TriggerNetwork,
+    Output, OutputCompression, OutputFormat, OutputKind, Pacing, Preprocessing, Program, Protocol, Readout,
+    Replay, Restart, Run, Shaping, ShapingPolicy, SizeModel, Source, SourceCommand, SourceKind,
+    StepFilterKind, Stream, Sync, Tag, Timed, Tls, Transport, TransportKind, Trigger, TriggerClass,
+    TriggerMode, TriggerNetwork,
 };
 
 use document::Document;
@@ -136,6 +139,8 @@ pub struct Config {
     pub clocks: BTreeMap<String, CardClock>,
     /// Settings of tags, by their names.
     pub tags: BTreeMap<String, Tag>,
+    /// Programs that feed sources and that Sheaf starts, by name.
+    pub programs: BTreeMap<String, Program>,
     /// Nodes listed one by one. If empty, they are generated from `readout.count`, `builder.count` and `output.nodes`.
     pub node: Vec<Node>,
 }
@@ -269,7 +274,10 @@ impl Config {
             .tags
             .iter()
             .map(|(name, tag)| (tag as &dyn Section, format!("[{}.{}]", tables::TAGS, quoted_key(name))));
-        let named = streams.chain(triggers).chain(clocks).chain(tags);
+        let programs = self.programs.iter().map(|(name, program)| {
+            (program as &dyn Section, format!("[{}.{}]", tables::PROGRAMS, quoted_key(name)))
+        });
+        let named = streams.chain(triggers).chain(clocks).chain(tags).chain(programs);
         for (section, header) in tables.chain(named).chain(nodes) {
             if !text.is_empty() {
                 text.push('\n');

@@ -2,7 +2,7 @@
 
 use crate::Config;
 use crate::knob::{Knob, Section};
-use crate::settings::{CardClock, Stream, Tag, TriggerClass};
+use crate::settings::{CardClock, Program, Stream, Tag, TriggerClass};
 
 /// Lists the tables once: the name in the file, and the field.
 macro_rules! tables {
@@ -39,6 +39,7 @@ tables! {
     "source.replay" => source.replay;
     "source.timed" => source.timed;
     "source.feed" => source.feed;
+    "source.command" => source.command;
     "source.stream" => source.stream;
     "readout" => readout;
     "preprocessing" => preprocessing;
@@ -72,12 +73,16 @@ pub(crate) const CLOCKS: &str = "clocks";
 /// Name of the table of tables with the settings of tags, by name.
 pub(crate) const TAGS: &str = "tags";
 
+/// Name of the table of tables that has the programs that feed sources, by name.
+pub(crate) const PROGRAMS: &str = "programs";
+
 /// All tables of tables: their name, what one of their tables is called in messages, and how it looks in the file.
 pub(crate) const NAMED: &[Named] = &[
     Named { path: STREAMS, one: "stream", header: "streams.NAME" },
     Named { path: TRIGGERS, one: "type of trigger", header: "triggers.NAME" },
     Named { path: CLOCKS, one: "clock", header: "clocks.NAME" },
     Named { path: TAGS, one: "tag", header: "tags.NAME" },
+    Named { path: PROGRAMS, one: "program", header: "programs.NAME" },
 ];
 
 /// See [`NAMED`].
@@ -100,6 +105,7 @@ impl Named {
             STREAMS => Box::new(Stream::default()),
             CLOCKS => Box::new(CardClock::default()),
             TAGS => Box::new(Tag::default()),
+            PROGRAMS => Box::new(Program::default()),
             _ => Box::new(TriggerClass::default()),
         }
     }

@@ -2,7 +2,9 @@
 
 mod kept;
 mod link;
+mod started;
 
+use crate::environment::EnvironmentError;
 use bytes::BytesMut;
 use kept::Kept;
 use link::{Address, Link};
@@ -121,6 +123,9 @@ pub enum FeedError {
     /// The key of the run.
     #[error(transparent)]
     Key(#[from] KeyError),
+    /// No run has started this program.
+    #[error(transparent)]
+    Environment(#[from] EnvironmentError),
 }
 
 impl FeedError {

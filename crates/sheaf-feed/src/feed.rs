@@ -125,6 +125,11 @@ impl<M: Memory> Feed<M> {
         self.server.is_complete(|source| !awaited.contains(&source))
     }
 
+    /// Returns whether a source has a client, or has ended.
+    pub(crate) fn is_fed(&mut self, source: SourceId) -> bool {
+        self.server.is_complete(|other| other != source)
+    }
+
     /// Starts the run, unless it has started.
     pub(crate) fn start(&mut self) {
         if self.server.phase() == Phase::Waiting {

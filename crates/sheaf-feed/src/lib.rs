@@ -8,6 +8,7 @@
 //! | `network` | the thread that carries frames of clients of other hosts |
 //! | `queue` | fragments of one source between their arrival and their acceptance |
 //! | `source` | the sources that the thread of the readout unit polls |
+//! | [`environment`] | what a program that a run has started finds in its environment |
 //! | [`client`] | [`SourceClient`]: the side of a program that feeds sources |
 //!
 //! The rules are those of [`sheaf_protocol::feed`]; this crate moves the bytes. On the same host they move through rings in
@@ -22,6 +23,7 @@
 
 pub mod client;
 mod connection;
+pub mod environment;
 mod feed;
 mod network;
 mod queue;
@@ -29,6 +31,7 @@ pub mod setup;
 mod source;
 
 pub use client::{ClientOptions, FeedError, SourceClient};
+pub use environment::EnvironmentError;
 pub use network::ListenError;
 pub use setup::{FeedSetup, OpenError, window_of};
 

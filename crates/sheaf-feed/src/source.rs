@@ -64,6 +64,10 @@ impl<M: Memory> Source for FedSource<M> {
         self.feed().is_ready()
     }
 
+    fn is_fed(&mut self) -> bool {
+        self.feed().is_fed(self.id)
+    }
+
     fn start(&mut self) {
         // All sources of the unit start together; the first tells the clients.
         self.feed().start();

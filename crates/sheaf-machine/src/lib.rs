@@ -22,4 +22,7 @@ pub use cpu_list::CpuList;
 pub use placement::{MemoryPolicy, Placement, PlacementError};
 pub use root::Root;
 pub use space::free_bytes;
-pub use sys::{ClockState, forget_signal_handlers, ignore_next_run_signal, ignoring_next_run_signal};
+pub use sys::{
+    ClockState, dying_with_this_thread, forget_signal_handlers, ignore_next_run_signal,
+    ignoring_next_run_signal,
+};

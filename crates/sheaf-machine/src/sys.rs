@@ -49,6 +49,19 @@ pub fn ignoring_next_run_signal(command: &mut Command) -> &mut Command {
     unsafe { command.pre_exec(ignore_next_run_signal) }
 }
 
+/// Has the process that `command` starts handle SIGUSR1 as if Sheaf had not ignored it, and be killed when the calling thread ends.
+pub fn dying_with_this_thread(command: &mut Command) -> &mut Command {
+    // SAFETY: between fork and exec only `signal` and `prctl` are called, which are single calls of the kernel and allocate nothing.
+    unsafe {
+        command.pre_exec(|| {
+            if libc::signal(libc::SIGUSR1, libc::SIG_DFL) == libc::SIG_ERR {
+                return Err(io::Error::last_os_error());
+            }
+            check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong))
+        })
+    }
+}
+
 /// Real-time scheduling of this thread: first in, first out, at `priority` (1 to 99); threads that it starts are ordinary.
 pub(crate) fn set_fifo(priority: u8) -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority: libc::c_int::from(priority) };

@@ -12,6 +12,8 @@
 //! | [`outbox`] | converts the role's messages to frames, and keeps those that a full link did not take |
 //! | [`sources`] | sources of a readout unit in the memory that its transport sends from |
 //! | [`readout`], [`builder`], [`manager`] | the three agents |
+//! | [`programs`] | programs of the user that feed sources: started, watched and ended |
+//! | [`restarts`] | whether and when a process that died is started again |
 //! | [`preprocessing`] | workers that process fragments before they leave a readout unit |
 //! | [`reborn`] | restarts a fenced builder with a new session |
 //! | [`sink`], [`filter`], [`content`] | destination of built events, their selection, and checks of their content |
@@ -54,10 +56,12 @@ mod parcels;
 pub mod preprocessing;
 pub mod prescale;
 pub mod processor;
+pub mod programs;
 pub mod readout;
 pub mod reborn;
 mod repeats;
 pub mod report;
+pub mod restarts;
 pub mod sink;
 pub mod sources;
 mod stall;

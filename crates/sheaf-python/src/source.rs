@@ -7,7 +7,7 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use sheaf_config::feed_socket_at;
 use sheaf_feed::client::SourceFragment;
-use sheaf_feed::{ClientOptions, FeedError, SourceClient};
+use sheaf_feed::{ClientOptions, FeedError, SourceClient, environment};
 use sheaf_wire::feed::Phase;
 use sheaf_wire::{EventId, SourceId, Timestamp};
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Feeds sources of a run in progress. `target` is the socket of a readout unit (`runs/ru0.feed`), the configuration file of the run,
-/// or `HOST:PORT`. A `with` block that ends without an exception ends the sources and waits until the run has accepted everything.
+/// or `HOST:PORT`. A program that a run has started (`source.kind = "command"`) needs neither target nor sources. A `with` block that ends without an exception ends the sources and waits until the run has accepted everything.
 #[pyclass(frozen, module = "sheaf")]
 pub(crate) struct Source {
     /// `None` once closed.
@@ -120,10 +120,10 @@ impl Source {
 impl Source {
     #[new]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of a constructor in Python")]
-    #[pyo3(signature = (target, *, source = None, sources = None, name = None, wait = 10.0, checksum = true, keep = true, key = None))]
+    #[pyo3(signature = (target = None, *, source = None, sources = None, name = None, wait = 10.0, checksum = true, keep = true, key = None))]
     fn new(
         py: Python<'_>,
-        target: PathBuf,
+        target: Option<PathBuf>,
         source: Option<u32>,
         sources: Option<Vec<u32>>,
         name: Option<String>,
@@ -135,13 +135,19 @@ impl Source {
         let sources = match (source, sources) {
             (Some(source), None) => vec![source],
             (None, Some(sources)) if !sources.is_empty() => sources,
+            (None, None) if target.is_none() => {
+                environment::sources().map_err(sheaf_error)?.into_iter().map(|source| source.0).collect()
+            }
             _ => return Err(PyValueError::new_err("give source=7 or sources=[7, 8]")),
         };
+        let target = target.map_or_else(environment::address, Ok).map_err(sheaf_error)?;
         let ids: Vec<SourceId> = sources.iter().copied().map(SourceId).collect();
         let socket = py.detach(|| feed_socket_at(&target, &ids)).map_err(sheaf_error)?;
         let options = ClientOptions {
             sources: ids,
-            name: name.unwrap_or_else(|| format!("Python, process {}", std::process::id())),
+            name: name
+                .or_else(environment::name)
+                .unwrap_or_else(|| format!("Python, process {}", std::process::id())),
             checksum,
             keep,
             // Longer waits are in steps, between which Ctrl-C is checked.

@@ -155,3 +155,25 @@ def test_the_example_boards_feed_a_run(start: Callable[..., Run], tmp_path: Path
     for thread in boards:
         thread.join(PATIENCE)
     assert run.finish()["ledger"]["stored"] == 300
+
+
+def test_a_run_starts_a_program_that_needs_no_arguments(start: Callable[..., Run]) -> None:  # noqa: F811
+    example = EXAMPLES / "sources" / "python" / "started.py"
+    run = start(
+        '[source]\nkind = "command"\ncount = 2\n[readout]\ncount = 1\n[builder]\ncount = 1\n'
+        f'[programs.boards]\ncommand = ["{sys.executable}", "-u", "{example}"]\n'
+    )
+    summary = run.finish()
+    assert summary["ledger"]["stored"] == 1000
+    assert summary["programs"][0]["failures"] == 0
+    log = (run.directory / "ru0.boards.log").read_text()
+    assert "sources [0, 1]" in log
+
+
+def test_without_a_run_the_environment_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SHEAF_SOURCE_ADDRESS", raising=False)
+    monkeypatch.delenv("SHEAF_SOURCES", raising=False)
+    with pytest.raises(sheaf.SheafError, match="no run has started this program"):
+        sheaf.Source()
+    with pytest.raises(ValueError, match="give source="):
+        sheaf.Source("run.toml")

@@ -75,6 +75,11 @@ pub trait Source: Send {
         true
     }
 
+    /// Returns whether a program feeds the source, or has ended it. Sources that need no program are always fed.
+    fn is_fed(&mut self) -> bool {
+        true
+    }
+
     /// Announces the start of the run: fragments are polled from now on.
     fn start(&mut self) {}
 

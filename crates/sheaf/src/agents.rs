@@ -5,8 +5,9 @@ use crate::describe;
 use crate::leaving::Leaving;
 use crate::network::Connection;
 use crate::plan::Plan;
+use crate::programs::EndingPrograms;
 use crate::steps::{StepPlace, step_filter};
-use crate::summary::Extras;
+use crate::summary::{Extras, ProgramSummary};
 use anyhow::Context;
 use sheaf_node::builder::{BuilderNode, BuilderReport};
 use sheaf_node::farm::Farm;
@@ -105,6 +106,8 @@ impl AgentMaker {
                 let list = self.reports.readouts.clone();
                 let done = move |report| list.lock().unwrap_or_else(PoisonError::into_inner).push(report);
                 let sources = plan.sources(&me, node, arena.as_ref(), endpoint.waker())?;
+                let way = (self.directory.as_deref(), endpoint.waker());
+                let sources = plan.start_programs(&me, node, sources, way, &self.reports.programs)?;
                 let patience = plan.manager_patience();
                 let mut agent = ReadoutNode::new(role, endpoint, sources, patience, now, done);
                 if let Some(setup) = plan.preprocessing(node, &me, arena.as_ref()) {
@@ -166,17 +169,24 @@ pub(crate) struct Reports {
     pub(crate) builders: Arc<Mutex<Vec<BuilderReport>>>,
     pub(crate) outputs: Arc<Mutex<Vec<OutputReport>>>,
     pub(crate) doors: ClosingDoors,
+    pub(crate) programs: EndingPrograms,
 }
 
 impl Reports {
     /// Returns the figures that the summary needs in addition to the event manager's report.
     ///
-    /// Waits until the doors for consumers are closed: the agents must have been dropped.
+    /// Waits until the doors for consumers are closed and programs have ended: the agents must have been dropped.
     pub(crate) fn extras(&self) -> Extras {
+        let programs = std::mem::take(&mut *self.programs.lock().unwrap_or_else(PoisonError::into_inner));
+        let programs = programs.into_iter().flat_map(|(node, programs)| {
+            let reports = programs.wait().into_iter();
+            reports.map(move |report| ProgramSummary::new(node.clone(), report))
+        });
+        let programs = programs.collect();
         let doors = consumers::counts(&self.doors);
         let readouts = self.readouts.lock().unwrap_or_else(PoisonError::into_inner);
         let builders = self.builders.lock().unwrap_or_else(PoisonError::into_inner);
         let outputs = self.outputs.lock().unwrap_or_else(PoisonError::into_inner);
-        Extras::new(&readouts, &builders, &outputs, &doors)
+        Extras { programs, ..Extras::new(&readouts, &builders, &outputs, &doors) }
     }
 }

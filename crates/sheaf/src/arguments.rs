@@ -30,6 +30,16 @@ pub(crate) struct PreprocessorArguments {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct GuardArguments {
+    /// Time that the program has to end after SIGTERM when its readout unit has died.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) grace_ms: u64,
+    /// The program and its arguments.
+    #[arg(last = true, required = true)]
+    pub(crate) command: Vec<std::ffi::OsString>,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct RehearsalArguments {
     /// The number of the run.
     #[arg(long, value_name = "NUMBER")]

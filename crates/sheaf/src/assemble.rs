@@ -100,7 +100,7 @@ impl Plan {
         }
         let maximum = match &self.timed {
             Some(_) => timed::largest(&source.timed),
-            None if matches!(source.kind, SourceKind::Feed | SourceKind::Stream) => self.max_fed_fragment(),
+            None if source.kind.is_fed() || source.kind == SourceKind::Stream => self.max_fed_fragment(),
             None => source.emulated.effective_maximum(),
         };
         // A block takes whole pages.

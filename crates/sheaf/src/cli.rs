@@ -1,9 +1,9 @@
 //! The command line.
 
 use crate::arguments::{
-    DoctorArguments, DumpArguments, ExportArguments, ImportArguments, NextArguments, NodeArguments,
-    PathArguments, PreprocessorArguments, ProcessorArguments, RehearsalArguments, RunArguments, TapArguments,
-    UploadArguments,
+    DoctorArguments, DumpArguments, ExportArguments, GuardArguments, ImportArguments, NextArguments,
+    NodeArguments, PathArguments, PreprocessorArguments, ProcessorArguments, RehearsalArguments,
+    RunArguments, TapArguments, UploadArguments,
 };
 use crate::bench::arguments::BenchArguments;
 use crate::describe::SourceArguments;
@@ -91,6 +91,9 @@ pub(crate) enum Command {
     /// Process fragments for a worker of a readout unit, which starts this command itself.
     #[command(hide = true)]
     Preprocessor(PreprocessorArguments),
+    /// Start a program that feeds sources, and end it with its readout unit, which starts this command itself.
+    #[command(hide = true)]
+    Guard(GuardArguments),
     /// Load everything that a run will load; the run starts this command itself.
     #[command(hide = true)]
     Rehearsal(RehearsalArguments),

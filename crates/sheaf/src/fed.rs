@@ -6,7 +6,7 @@ use crate::network;
 use crate::plan::Plan;
 use anyhow::{Context, anyhow};
 use sheaf_config as conf;
-use sheaf_config::{NodeConfig, SourceKind};
+use sheaf_config::NodeConfig;
 use sheaf_feed::FeedSetup;
 use sheaf_node::sources::{FragmentMemory, PoolSize};
 use sheaf_protocol::Identity;
@@ -45,7 +45,7 @@ impl Plan {
         waker: Waker,
     ) -> anyhow::Result<Option<Vec<Box<dyn Source>>>> {
         let conf::Source { kind, feed, optional, memory: memory_bytes, block, .. } = &self.config.source;
-        if *kind != SourceKind::Feed {
+        if !kind.is_fed() {
             return Ok(None);
         }
         let socket = self.config.feed_socket(me.node);

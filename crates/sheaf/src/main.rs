@@ -22,6 +22,7 @@
 //! | `run` | all roles in this process |
 //! | `processes` | `sheaf run --processes`, each role in its own process |
 //! | `node` | `sheaf node`, one role |
+//! | `programs` | programs that readout units start, and `sheaf guard`, which each of them is behind |
 //! | `processor` | `sheaf processor`, a worker of a farm |
 //! | `leaving` | nodes that end before the event manager tells them to |
 //! | `summary`, `table` | the summary at the end, as JSON and as a table |
@@ -79,6 +80,7 @@ mod plan;
 mod print;
 mod processes;
 mod processor;
+mod programs;
 mod rehearsal;
 mod run;
 mod run_directory;
@@ -140,6 +142,7 @@ fn main() -> ExitCode {
         Command::Node(arguments) => node::command(&arguments, &console),
         Command::Processor(arguments) => processor::command(&arguments),
         Command::Preprocessor(arguments) => active::command(&arguments),
+        Command::Guard(arguments) => programs::command(&arguments),
         Command::Rehearsal(arguments) => rehearsal::command(arguments.run),
         Command::Bench(arguments) => bench::command(&arguments, &console),
         Command::Import(arguments) => files::import(&arguments),

@@ -6,19 +6,18 @@
 //! parent, which asks the event manager to end the run. Nodes identify each other by a key generated for the run, so
 //! that no other process on the machine can take a node's place.
 
-mod restarts;
-
 use crate::console::Console;
 use crate::plan::Plan;
+use crate::programs;
 use crate::run::{Outcome, loopback_listeners};
 use crate::run_directory::{RunDirectory, Scratch};
 use crate::summary::{Extras, Lost, ManagerSummary, NodeSummary};
 use anyhow::{Context, anyhow};
-use restarts::Restarts;
 use rustix::process::{Pid, Signal, kill_process};
 use sheaf_config::NodeConfig;
 use sheaf_key::RunKey;
-use sheaf_wire::{NodeId, Role};
+use sheaf_node::restarts::{RestartPolicy, Restarts};
+use sheaf_wire::{Nanos, NodeId, Role};
 use std::io::Read;
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
@@ -40,6 +39,13 @@ const GRACE: Duration = Duration::from_secs(3);
 /// Time after the event manager's end until the other processes are killed.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Dead nodes are started again at once.
+const RESTARTS: RestartPolicy = RestartPolicy {
+    pause: (Nanos::ZERO, Nanos::ZERO),
+    works_after: Nanos::from_secs(5),
+    in_a_row: Some(100),
+};
+
 /// Exit status of a process that has panicked.
 const EXIT_PANICKED: i32 = 101;
 
@@ -56,6 +62,7 @@ struct Process {
     said: Option<JoinHandle<std::io::Result<String>>>,
     /// Kept to start the process again with the same address.
     listener: Option<TcpListener>,
+    started: Instant,
     restarts: Restarts,
     /// Exit status, once it has ended.
     ended: Option<std::process::ExitStatus>,
@@ -92,6 +99,7 @@ pub(crate) fn run(
         config,
         key,
         has_farm,
+        programs: programs::time_to_end(&plan.config).to_std(),
         lost: Lost::default(),
         stops: 0,
         console: console.clone(),
@@ -114,6 +122,8 @@ struct Family {
     key: Option<KeyFile>,
     /// Whether builder units have farms.
     has_farm: bool,
+    /// Time that programs of readout units may take to end.
+    programs: Duration,
     /// Counts of nodes that died.
     lost: Lost,
     /// Number of requests to end the run that the event manager is still to receive.
@@ -125,8 +135,8 @@ impl Family {
     fn start(&mut self, node: NodeConfig, listener: Option<TcpListener>) -> anyhow::Result<()> {
         let (child, hears, said) = spawn(&self.config, self.key.as_ref(), &node, listener.as_ref())?;
         let said = Some(said);
-        let restarts = Restarts::new(Instant::now());
-        self.processes.push(Process { node, child, hears, said, listener, restarts, ended: None });
+        let (started, restarts) = (Instant::now(), Restarts::new(RESTARTS));
+        self.processes.push(Process { node, child, hears, said, listener, started, restarts, ended: None });
         Ok(())
     }
 
@@ -158,7 +168,7 @@ impl Family {
                 asked = true;
                 self.signal_all(Signal::TERM);
             }
-            if manager_ended.is_some_and(|at| at.elapsed() > PATIENCE) {
+            if manager_ended.is_some_and(|at| at.elapsed() > PATIENCE + self.programs) {
                 self.kill_all();
             }
             std::thread::sleep(PERIOD);
@@ -196,7 +206,8 @@ impl Family {
         // One that ended with a message of its own would end the same way again.
         let died = matches!(status.code(), None | Some(EXIT_PANICKED));
         let again = matches!(process.node.id.role, Role::Builder | Role::Output) && !closing && died;
-        if again && process.restarts.died(Instant::now()) {
+        if again && process.restarts.died(process.started.elapsed().into()).is_some() {
+            process.started = Instant::now();
             log::warn!("{name} died ({status}); it is restarted");
             match process.node.id.role {
                 Role::Output => self.lost.outputs += 1,

@@ -1,10 +1,12 @@
 //! Summary of a run, as a table and as JSON.
 
 mod kept;
+mod programs;
 mod trigger_link;
 mod workers;
 
 pub(crate) use kept::explain;
+pub(crate) use programs::ProgramSummary;
 pub(crate) use trigger_link::TriggerLinkSummary;
 pub(crate) use workers::WorkerSummary;
 
@@ -86,6 +88,9 @@ pub(crate) struct Summary {
     /// Work of the farms' workers; empty without a farm.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) workers: Vec<WorkerSummary>,
+    /// Programs that the run has started to feed sources.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) programs: Vec<ProgramSummary>,
     /// Evolution of the run over time.
     pub(crate) evolution: EvolutionSummary,
 }
@@ -192,6 +197,8 @@ pub(crate) struct Extras {
     pub(crate) inline_judging_us: Option<f64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) workers: Vec<WorkerSummary>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) programs: Vec<ProgramSummary>,
     pub(crate) content_mismatches: u64,
     pub(crate) peak_rss_bytes: u64,
     pub(crate) cpu_seconds: f64,
@@ -309,6 +316,7 @@ impl Extras {
         join_missing(&mut self.missing_sources, &other.missing_sources);
         self.inline_judging_us = slower(self.inline_judging_us, other.inline_judging_us);
         self.workers.extend_from_slice(&other.workers);
+        self.programs.extend_from_slice(&other.programs);
         self.content_mismatches += other.content_mismatches;
         self.peak_rss_bytes += other.peak_rss_bytes;
         self.cpu_seconds += other.cpu_seconds;
@@ -378,6 +386,7 @@ impl Summary {
             missing_sources: MissingSources::new(),
             inline_judging_us: None,
             workers: Vec::new(),
+            programs: Vec::new(),
             evolution: EvolutionSummary {
                 interval_s: report.evolution.interval().as_secs_f64(),
                 events: (0_u16..)
@@ -401,6 +410,7 @@ impl Summary {
         join_missing(&mut self.missing_sources, &extras.missing_sources);
         self.inline_judging_us = slower(self.inline_judging_us, extras.inline_judging_us);
         self.workers.extend_from_slice(&extras.workers);
+        self.programs.extend_from_slice(&extras.programs);
         self.trouble.content_mismatches += extras.content_mismatches;
         self.peak_rss_bytes += extras.peak_rss_bytes;
         self.cpu_seconds += extras.cpu_seconds;

@@ -56,6 +56,7 @@ impl Display for Summary {
         time(f, self)?;
         self.trigger_link.as_ref().map_or(Ok(()), |link| trigger_link(f, link))?;
         farm(f, self)?;
+        programs(f, self)?;
         if let Some(lost) = self.counters.get(OUTPUT_ACCOUNTS_LOST) {
             let what = "output nodes were killed; the counts of their files and links are missing here";
             line(f, "output nodes", count(*lost), what)?;
@@ -176,6 +177,27 @@ fn farm(f: &mut fmt::Formatter<'_>, summary: &Summary) -> fmt::Result {
         match summary.counters.get(name) {
             Some(value) if *value > 0 => line(f, "  farm", count(*value), what)?,
             _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Writes which programs did not work as they should.
+fn programs(f: &mut fmt::Formatter<'_>, summary: &Summary) -> fmt::Result {
+    if !summary.programs.is_empty() {
+        line(f, "programs", count(summary.programs.len() as u64), "were started to feed sources")?;
+    }
+    for program in &summary.programs {
+        let of = format!("of {} at {}", program.name, program.node);
+        let given_up = if program.given_up { "; then it was given up" } else { "" };
+        for (value, what) in [
+            (program.failures, format!("failures {of}{given_up}")),
+            (u64::from(program.killed), format!("end {of} by SIGKILL: it did not end with the run")),
+            (program.log_lines_dropped, format!("lines {of} are not in its file: it was full")),
+        ] {
+            if value > 0 {
+                line(f, "  program", count(value), &what)?;
+            }
         }
     }
     Ok(())

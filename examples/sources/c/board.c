@@ -1,15 +1,18 @@
-/* A board reader: feeds source SOURCE of the run of a configuration file with EVENTS events.   board boards.toml 0 1000 */
+/* A board reader: feeds source SOURCE of the run of a configuration file with EVENTS events.   board boards.toml 0 1000
+   Without arguments it feeds the source for which a run has started it (started.toml). */
 #include <sheaf.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 int main(int count, char **arguments) {
     char message[512];
-    const uint32_t id = count > 2 ? (uint32_t)atoi(arguments[2]) : 0;
+    uint32_t id = count > 2 ? (uint32_t)atoi(arguments[2]) : 0;
     const uint64_t events = count > 3 ? (uint64_t)atoll(arguments[3]) : 1000;
-    SheafSource *source = sheaf_source_open(count > 1 ? arguments[1] : "boards.toml", &id, 1, NULL, message, sizeof message);
+    SheafSource *source = count > 2 ? sheaf_source_open(arguments[1], &id, 1, NULL, message, sizeof message)
+                                    : sheaf_source_open(NULL, NULL, 0, NULL, message, sizeof message);
     if (!source)
         return fprintf(stderr, "%s\n", message), 1;
+    sheaf_source_id(source, 0, &id);
     uint64_t event = 0;
     if (sheaf_source_last_event(source, id, &event) == 1)
         event++; /* an earlier life of this program has sent those before */

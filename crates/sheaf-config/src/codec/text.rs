@@ -125,12 +125,12 @@ pub(crate) fn address() -> Text {
 
 /// Some addresses, each at most once.
 pub(crate) fn address_list() -> TextList {
-    TextList { of: address(), most: 15 }
+    TextList { of: address(), most: 15, may_repeat: false }
 }
 
 /// Names on certificates, each at most once.
 pub(crate) fn name_list() -> TextList {
-    TextList { of: name(), most: 64 }
+    TextList { of: name(), most: 64, may_repeat: false }
 }
 
 /// The interfaces of a host, each at most once.
@@ -142,7 +142,7 @@ pub(crate) fn interface_list() -> TextList {
             (1..=15).contains(&text.len()) && text.bytes().all(allowed) && text != "." && text != ".."
         },
     };
-    TextList { of: name, most: 16 }
+    TextList { of: name, most: 16, may_repeat: false }
 }
 
 /// Names of tags, each at most once: bit numbers of `sheaf_wire::Tags`.
@@ -151,12 +151,33 @@ pub(crate) fn tag_list() -> TextList {
         limits: "1 to 64 letters, digits, `-`, `_` or `.`, the first a letter or digit; not `quarantined`, which is reserved",
         accepts: |text| (name().accepts)(text) && text != Tags::QUARANTINED_NAME,
     };
-    TextList { of: name, most: Tags::MAX_NAMED }
+    TextList { of: name, most: Tags::MAX_NAMED, may_repeat: false }
 }
 
 /// Some of those names, and `quarantined`.
 pub(crate) fn tag_choice() -> TextList {
-    TextList { of: name(), most: Tags::MAX_NAMED + 1 }
+    TextList { of: name(), most: Tags::MAX_NAMED + 1, may_repeat: false }
+}
+
+/// A program and its arguments.
+pub(crate) fn command_line() -> TextList {
+    let argument = Text {
+        limits: "texts of at most 65536 bytes without NUL",
+        accepts: |text| text.len() <= 65_536 && !text.contains('\0'),
+    };
+    TextList { of: argument, most: 1_024, may_repeat: true }
+}
+
+/// Variables of an environment.
+pub(crate) fn variable_list() -> TextList {
+    let variable = Text {
+        limits: "`NAME=value`, the name of letters, digits and `_`, not beginning with a digit, at most 65536 bytes without NUL",
+        accepts: |text| {
+            let named = text.split_once('=').is_some_and(|(name, _)| (symbol().accepts)(name));
+            named && text.len() <= 65_536 && !text.contains('\0')
+        },
+    };
+    TextList { of: variable, most: 256, may_repeat: false }
 }
 
 /// The name of a function in a shared library.
@@ -184,6 +205,7 @@ pub(crate) fn parameters() -> Text {
 pub(crate) struct TextList {
     of: Text,
     most: usize,
+    may_repeat: bool,
 }
 
 impl Codec for TextList {
@@ -194,7 +216,8 @@ impl Codec for TextList {
     }
 
     fn limits(&self) -> String {
-        format!("at most {}, each at most once: {}", self.most, self.of.limits)
+        let once = if self.may_repeat { "" } else { ", each at most once" };
+        format!("at most {}{once}: {}", self.most, self.of.limits)
     }
 
     fn expected(&self) -> String {
@@ -210,7 +233,8 @@ impl Codec for TextList {
 
     fn accepts(&self, value: &Vec<String>) -> bool {
         let different = value.iter().enumerate().all(|(index, text)| !value[..index].contains(text));
-        value.len() <= self.most && different && value.iter().all(|text| self.of.accepts(text))
+        let repeats = self.may_repeat || different;
+        value.len() <= self.most && repeats && value.iter().all(|text| self.of.accepts(text))
     }
 
     fn write(&self, value: &Vec<String>) -> Option<String> {

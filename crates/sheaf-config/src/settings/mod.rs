@@ -11,6 +11,7 @@ mod node;
 mod object_store;
 mod output;
 mod preprocessing;
+mod programs;
 mod run;
 mod shaping;
 mod source;
@@ -26,6 +27,7 @@ pub use node::Node;
 pub use object_store::{ObjectCheck, ObjectStore};
 pub use output::{Output, OutputCompression, OutputFormat, OutputKind, Stream, Sync, Tag};
 pub use preprocessing::Preprocessing;
+pub use programs::{Program, Restart, SourceCommand};
 pub use run::{Access, Filter, FilterKind, Run, Trigger, TriggerMode, TriggerNetwork};
 pub use shaping::{Shaping, ShapingPolicy};
 pub use source::{

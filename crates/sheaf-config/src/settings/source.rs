@@ -1,6 +1,7 @@
 //! Where fragments come from.
 
 use super::described::Described;
+use super::programs::SourceCommand;
 use super::{GIB, HOUR, KIB, MAX_INTEGER, MAX_SOURCES, MIB, TIB};
 use crate::choice::choice;
 use crate::codec::{
@@ -24,6 +25,8 @@ choice! {
         Packets = "packets",
         /// programs of your own, see `[source.feed]`
         Feed = "feed",
+        /// programs of your own that Sheaf starts and ends, see `[programs.NAME]`
+        Command = "command",
         /// live packets that are described by their fields, see `[source.stream]`
         Stream = "stream",
     }
@@ -39,7 +42,13 @@ impl SourceKind {
     /// Whether the configuration numbers the sources.
     #[must_use]
     pub fn is_numbered(self) -> bool {
-        matches!(self, Self::Emulated | Self::Feed | Self::Stream)
+        matches!(self, Self::Emulated | Self::Stream) || self.is_fed()
+    }
+
+    /// Whether programs give the fragments.
+    #[must_use]
+    pub fn is_fed(self) -> bool {
+        matches!(self, Self::Feed | Self::Command)
     }
 
     /// Whether one readout unit of a host receives all its packets.
@@ -82,6 +91,8 @@ section! {
         timed: Timed;
         /// Programs of your own.
         feed: Feed;
+        /// Programs of your own that Sheaf starts.
+        command: SourceCommand;
         /// Described packets.
         stream: Described;
     }

@@ -1,5 +1,6 @@
 //! Processes that a farm starts, and starts again when they end before the run does.
 
+use crate::restarts::{RestartPolicy, Restarts};
 use sheaf_wire::{Nanos, NodeId, Timestamp};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
@@ -19,11 +20,12 @@ pub struct LauncherOptions {
 /// Interval at which the children are checked.
 const PERIOD: Nanos = Nanos::from_millis(50);
 
-/// The pause before a worker that ended is started again: at first, and at most. It doubles with every end that comes soon.
-const PAUSE: (Nanos, Nanos) = (Nanos::from_millis(10), Nanos::from_secs(5));
-
-/// Lifetime after which a worker may be restarted at once.
-const HEALTHY: Nanos = Nanos::from_secs(10);
+/// A worker that ended is started again whatever happens: events wait for it.
+const RESTARTS: RestartPolicy = RestartPolicy {
+    pause: (Nanos::from_millis(10), Nanos::from_secs(5)),
+    works_after: Nanos::from_secs(10),
+    in_a_row: None,
+};
 
 /// Time that a worker has from its start until it joins at the door. Until then it has no events and is unknown to the
 /// dispatcher, so only this limit detects one that hangs. Loading a filter's packages may take minutes on a busy host.
@@ -37,7 +39,15 @@ struct Post {
     started_at: Timestamp,
     /// When to start the next.
     next_at: Timestamp,
-    pause: Nanos,
+    restarts: Restarts,
+}
+
+impl Post {
+    /// Decides when the next is started, after the end of one.
+    fn restart(&mut self, now: Timestamp, lived: Nanos) {
+        let pause = self.restarts.died(lived).unwrap_or(RESTARTS.pause.1);
+        self.next_at = now + pause;
+    }
 }
 
 pub(super) struct Launcher {
@@ -56,7 +66,7 @@ impl Launcher {
             joined: false,
             started_at: Timestamp::ZERO,
             next_at: Timestamp::ZERO,
-            pause: PAUSE.0,
+            restarts: Restarts::new(RESTARTS),
         };
         Self {
             node,
@@ -107,11 +117,7 @@ impl Launcher {
             Err(_) => None,
         };
         post.child = None;
-        if now.since(post.started_at) >= HEALTHY {
-            post.pause = PAUSE.0;
-        }
-        post.next_at = now + post.pause;
-        post.pause = Nanos((2 * post.pause.0).min(PAUSE.1.0));
+        post.restart(now, now.since(post.started_at));
         let how = status.as_ref().map_or_else(|| "unknown".into(), ExitStatus::to_string);
         log::warn!("{}: worker {index} ended ({how}); it is restarted", self.node);
     }
@@ -129,8 +135,7 @@ impl Launcher {
             }
             Err(error) => {
                 log::error!("{}: worker {index} cannot be started: {error}; it is retried", self.node);
-                post.next_at = now + post.pause;
-                post.pause = Nanos((2 * post.pause.0).min(PAUSE.1.0));
+                post.restart(now, Nanos::ZERO);
             }
         }
     }

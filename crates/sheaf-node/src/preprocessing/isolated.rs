@@ -10,6 +10,7 @@ pub mod fuzz;
 
 pub use error::{IsolatedError, WorkerStreamError};
 
+use crate::restarts::{RestartPolicy, Restarts as Pauses};
 use sheaf_filter::{FilterFailure, Preprocessor, Processed, RawFragment};
 use sheaf_wire::{EventId, Nanos, SourceId, Timestamp};
 use std::io::{self, Read, Write};
@@ -19,11 +20,12 @@ use std::time::{Duration, Instant};
 /// Time that the other side has until it is ready, including the loading of its library.
 const TIME_TO_START: Duration = Duration::from_secs(30);
 
-/// The pause before another process is started: at first, and at most. It doubles with every end that comes soon.
-const PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(5));
-
-/// Lifetime after which a process may be replaced at once.
-const HEALTHY: Duration = Duration::from_secs(10);
+/// Another process is started whatever happens: fragments are sent unchanged meanwhile.
+const RESTARTS: RestartPolicy = RestartPolicy {
+    pause: (Nanos::from_millis(10), Nanos::from_secs(5)),
+    works_after: Nanos::from_secs(10),
+    in_a_row: None,
+};
 
 /// The longest text of the other side that is read.
 const TEXT_BYTES: usize = 1_024;
@@ -54,7 +56,7 @@ pub struct Isolated {
     launch: LaunchWorker,
     time_limit: Option<Nanos>,
     peer: Option<(WorkerProcess, Instant)>,
-    pause: Duration,
+    pauses: Pauses,
     next_at: Option<Instant>,
     restarts: u64,
 }
@@ -65,8 +67,14 @@ impl Isolated {
     /// # Errors
     /// Reason why it did not start.
     pub fn start(launch: LaunchWorker, time_limit: Option<Nanos>) -> Result<Self, IsolatedError> {
-        let mut isolated =
-            Self { launch, time_limit, peer: None, pause: PAUSE.0, next_at: None, restarts: 0 };
+        let mut isolated = Self {
+            launch,
+            time_limit,
+            peer: None,
+            pauses: Pauses::new(RESTARTS),
+            next_at: None,
+            restarts: 0,
+        };
         isolated.peer = Some((isolated.meet()?, Instant::now()));
         Ok(isolated)
     }
@@ -91,24 +99,22 @@ impl Isolated {
             None if self.next_at.is_some_and(|at| at > Instant::now()) => return Err(IsolatedError::Pausing),
             None => {
                 self.restarts += 1;
-                (self.meet().inspect_err(|_| self.wait_longer())?, Instant::now())
+                (self.meet().inspect_err(|_| self.wait(Nanos::ZERO))?, Instant::now())
             }
         };
         Ok(&mut self.peer.insert(running).0)
     }
 
-    fn wait_longer(&mut self) {
-        self.next_at = Some(Instant::now() + self.pause);
-        self.pause = (2 * self.pause).min(PAUSE.1);
+    /// Decides when the next process is started, after the end of one.
+    fn wait(&mut self, lived: Nanos) {
+        let pause = self.pauses.died(lived).unwrap_or(RESTARTS.pause.1);
+        self.next_at = Some(Instant::now() + pause.to_std());
     }
 
     fn end(&mut self) {
         let Some((peer, since)) = self.peer.take() else { return };
         (peer.end)();
-        if since.elapsed() >= HEALTHY {
-            self.pause = PAUSE.0;
-        }
-        self.wait_longer();
+        self.wait(since.elapsed().into());
     }
 }
 

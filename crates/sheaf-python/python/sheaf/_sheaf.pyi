@@ -154,7 +154,7 @@ class Source:
 
     def __new__(
         cls,
-        target: str | os.PathLike[str],
+        target: str | os.PathLike[str] | None = None,
         *,
         source: int | None = None,
         sources: list[int] | None = None,

@@ -22,6 +22,7 @@ const CONSUMERS: &str =
 const STORE: &str = "how an object is asked for is sheaf-s3's; when it is there is drawn";
 const TIMED: &str = "how packets become items with times is sheaf-source's; how items become slices is drawn";
 const STREAMS: &str = "how a front end's packets become fragments is sheaf-source's; a role sees fragments";
+const PROGRAMS: &str = "processes of the operating system; to a role their sources are fed ones, which come, go and end as drawn";
 const SUPERVISOR: &str = "the link to a trigger supervisor has properties of its own in sheaf-protocol; a run here is driven by its triggers";
 const CLUSTERS: &str =
     "a filter by coincidences decides by what is in an event; the simulation judges by its id";
@@ -42,6 +43,7 @@ pub const EXCUSED: &[Excuse] = excused! {
     TAGS => ["tags.prescale"];
     LINKS => ["source.feed.guest_names", "source.feed.listen"];
     STREAMS => ["source.stream.*"];
+    PROGRAMS => ["source.command.*", "programs.*"];
     SUPERVISOR => ["trigger.network.*"];
     SIZES => [
         "source.emulated.size", "source.emulated.rms_bytes", "source.emulated.minimum_bytes",

@@ -65,6 +65,24 @@ fn the_example_boards_in_c_feed_a_run() {
 }
 
 #[test]
+fn a_run_starts_the_example_board_in_c() {
+    let place = Place::new();
+    compile("examples/sources/c/board.c", &place);
+    let example = std::fs::read_to_string(root().join("examples/sources/started.toml")).unwrap();
+    // The other program of the example is in Python.
+    let (first, _) = example.split_once("[programs.python-boards]").unwrap();
+    let library = format!("environment = [\"LD_LIBRARY_PATH={}\"]\n", library_directory().display());
+    place.file(
+        "started.toml",
+        &format!("{}{library}[readout]\ncount = 1\n", first.replace("count = 3", "count = 1")),
+    );
+    let summary = place.sheaf("run started.toml --json").exits(0).json();
+    assert_eq!(number(&summary, "ledger.stored"), 1000);
+    let program = &field(&summary, "programs")[0];
+    assert_eq!((field(program, "name").as_str(), number(program, "failures")), (Some("c-board"), 0));
+}
+
+#[test]
 fn a_program_in_c_feeds_a_run_in_every_way_of_the_library() {
     let place = Place::new();
     let program = compile("crates/sheaf-capi/tests/programs/feed.c", &place);

@@ -50,6 +50,7 @@ mod runs;
 mod shaping;
 mod signals;
 mod slow_filters;
+mod started;
 mod steps;
 mod strangers;
 mod streams;

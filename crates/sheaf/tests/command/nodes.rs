@@ -8,7 +8,7 @@ use std::path::PathBuf;
 const EVENTS: u64 = 2_000;
 
 /// Returns ports that were free a moment ago.
-fn free_ports<const N: usize>() -> [u16; N] {
+pub(crate) fn free_ports<const N: usize>() -> [u16; N] {
     let listeners: Vec<_> = (0..N).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
     std::array::from_fn(|index| listeners[index].local_addr().unwrap().port())
 }

@@ -1,0 +1,213 @@
+//! Programs of the user that a readout unit starts, from the configuration.
+
+use crate::Verdict;
+use crate::arguments::GuardArguments;
+use crate::plan::Plan;
+use anyhow::{Context, bail};
+use rustix::fs::{Access, access};
+use sheaf_config::{Config, NodeConfig, Program, ProgramStart, Restart};
+use sheaf_feed::environment;
+use sheaf_node::programs::{LaunchProgram, ProgramProcess, ProgramRules, ProgramSetup, Programs, guard};
+use sheaf_node::restarts::RestartPolicy;
+use sheaf_protocol::Identity;
+use sheaf_source::Source;
+use sheaf_wire::{Nanos, Role, SourceId};
+use std::ffi::OsString;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Waker;
+
+/// Programs of readout units of this process, whose accounts the summary asks for.
+pub(crate) type EndingPrograms = Arc<Mutex<Vec<(String, Programs)>>>;
+
+/// Checks that the programs of all readout units exist on this host.
+///
+/// # Errors
+/// The first that cannot be started, and why.
+pub(crate) fn check(plan: &Plan) -> anyhow::Result<()> {
+    for node in plan.of_role(Role::Readout) {
+        for start in plan.config.programs_of(node) {
+            find(&start)?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the path of a program.
+fn find(start: &ProgramStart<'_>) -> anyhow::Result<PathBuf> {
+    let Program { command, directory, .. } = start.program;
+    let what = || {
+        format!("program {} (`programs.{0}.command`) cannot be started", table(&start.name, start.program))
+    };
+    if let Some(directory) = directory.as_deref().filter(|directory| !directory.is_dir()) {
+        let shown = directory.display();
+        return Err(anyhow::anyhow!("{shown} is not a directory; correct `directory`")).with_context(what);
+    }
+    let name = command.first().map(String::as_str).unwrap_or_default();
+    resolve(name).with_context(what)
+}
+
+/// Returns the name of the program's table: processes for one source each have its number behind.
+fn table<'a>(name: &'a str, program: &Program) -> &'a str {
+    let split = name.rsplit_once('.').filter(|_| program.per_source);
+    split.map_or(name, |(table, _)| table)
+}
+
+/// Finds a program as a shell does.
+fn resolve(name: &str) -> anyhow::Result<PathBuf> {
+    let can_run = |path: &Path| path.is_file() && access(path, Access::EXEC_OK).is_ok();
+    if name.contains('/') {
+        let path = std::path::absolute(name).context("cannot determine the working directory")?;
+        let shown = path.display();
+        if !path.exists() {
+            bail!("{shown} does not exist; relative paths start at the working directory of sheaf");
+        }
+        if !can_run(&path) {
+            bail!(
+                "{shown} cannot be executed; run `chmod +x {shown}`, or name its interpreter: `command = [\"python3\", \"{name}\"]`"
+            );
+        }
+        return Ok(path);
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|directory| directory.join(name)).find(|path| can_run(path));
+    found.with_context(|| {
+        format!("there is no program `{name}` in PATH; install it, or write its path: `./{name}` is the one in the working directory of sheaf")
+    })
+}
+
+impl Plan {
+    /// Starts the programs that feed sources of a readout unit, and returns these. Output of the programs goes to
+    /// `directory`, if the run has one.
+    pub(crate) fn start_programs(
+        &self,
+        me: &Identity,
+        node: &NodeConfig,
+        sources: Vec<Box<dyn Source>>,
+        (directory, waker): (Option<&Path>, Waker),
+        ending: &EndingPrograms,
+    ) -> anyhow::Result<Vec<Box<dyn Source>>> {
+        let starts = self.config.programs_of(node);
+        if starts.is_empty() {
+            return Ok(sources);
+        }
+        let (feed, command) = (&self.config.source.feed, &self.config.source.command);
+        let log = |start: &ProgramStart<'_>| {
+            let directory = directory.filter(|_| command.log.is_some())?;
+            Some(directory.join(format!("{}.{}.log", me.node, start.name)))
+        };
+        let is_required = |source: &SourceId| !self.config.source.optional.contains(source);
+        let setup = |start: &ProgramStart<'_>| ProgramSetup {
+            name: start.name.clone(),
+            sources: start.sources.clone(),
+            awaited: feed.wait && start.sources.iter().any(is_required),
+            log: log(start),
+        };
+        let setups = starts.iter().map(setup).collect();
+        let launch = self.launcher(me, &starts)?;
+        let programs = Programs::start(me.node, setups, rules(&self.config), launch, waker)
+            .context("correct its table in [programs]; its output up to then is in its log")?;
+        let sources = sources.into_iter().map(|source| programs.watch(source)).collect();
+        ending.lock().unwrap_or_else(PoisonError::into_inner).push((self.full_name(me.node), programs));
+        Ok(sources)
+    }
+
+    /// Returns how the programs are launched: each behind a guard, which is a process of this program.
+    fn launcher(&self, me: &Identity, starts: &[ProgramStart<'_>]) -> anyhow::Result<LaunchProgram> {
+        let socket = std::path::absolute(self.config.feed_socket(me.node))
+            .context("cannot determine the working directory")?;
+        let sheaf = std::env::current_exe().context("cannot determine the path of this program")?;
+        let (grace, run) = (self.config.source.command.stop_timeout, me.run);
+        let guarded = |start: &ProgramStart<'_>| -> anyhow::Result<_> {
+            let program = start.program;
+            let mut arguments: Vec<OsString> = vec!["guard".into(), "--quiet".into()];
+            arguments.push(format!("--grace-ms={}", grace.0.div_ceil(1_000_000)).into());
+            arguments.extend([OsString::from("--"), find(start)?.into()]);
+            arguments.extend(program.command.iter().skip(1).map(OsString::from));
+            let variable =
+                |text: &String| text.split_once('=').map(|(name, value)| (name.to_owned(), value.into()));
+            let mut variables: Vec<(String, OsString)> =
+                program.environment.iter().filter_map(variable).collect();
+            let sources: Vec<String> = start.sources.iter().map(SourceId::to_string).collect();
+            variables.push((environment::ADDRESS.into(), socket.clone().into()));
+            variables.push((environment::SOURCES.into(), sources.join(",").into()));
+            variables.push((environment::NAME.into(), start.name.clone().into()));
+            variables.push((environment::RUN.into(), run.to_string().into()));
+            Ok((arguments, variables, program.directory.clone()))
+        };
+        let guarded = starts.iter().map(guarded).collect::<anyhow::Result<Vec<_>>>()?;
+        Ok(Box::new(move |index, pipe| {
+            let (arguments, variables, directory) = &guarded[index];
+            let (stream, its_end) = UnixStream::pair()?;
+            let mut command = Command::new(&sheaf);
+            command.args(arguments).envs(variables.iter().map(|(name, value)| (name, value)));
+            if let Some(directory) = directory {
+                command.current_dir(directory);
+            }
+            // In a group of its own: Ctrl-C ends the run, and that ends its programs.
+            command.process_group(0).stdin(OwnedFd::from(its_end)).stdout(pipe.try_clone()?).stderr(pipe);
+            let child = sheaf_machine::ignoring_next_run_signal(&mut command).spawn()?;
+            Ok(ProgramProcess { stream, child: Some(child) })
+        }))
+    }
+}
+
+fn rules(config: &Config) -> ProgramRules {
+    let command = &config.source.command;
+    let restarts = RestartPolicy {
+        pause: (command.restart_min, command.restart_max),
+        works_after: command.works_after,
+        // The last death of a row is not followed by a restart.
+        in_a_row: command.max_deaths.map(|most| most - 1),
+    };
+    ProgramRules {
+        restarts: (command.restart == Restart::OnFailure).then_some(restarts),
+        stop_timeout: command.stop_timeout,
+        log_bytes: command.log.map_or(0, |bytes| bytes.0),
+        log_lines: command.log_lines,
+    }
+}
+
+/// Returns the time that programs may take to end after the end of a run.
+pub(crate) fn time_to_end(config: &Config) -> Nanos {
+    match config.programs.is_empty() {
+        true => Nanos::ZERO,
+        false => Nanos(config.source.command.stop_timeout.0.saturating_mul(2)),
+    }
+}
+
+/// `sheaf guard`: starts a program and ends with it. The readout unit is at the other end of standard input.
+pub(crate) fn command(arguments: &GuardArguments) -> anyhow::Result<Verdict> {
+    let input = std::io::stdin().as_fd().try_clone_to_owned().context("cannot use standard input")?;
+    let [program, rest @ ..] = &arguments.command[..] else { bail!("there is no program to start") };
+    let mut command = Command::new(program);
+    command.args(rest);
+    sheaf_machine::dying_with_this_thread(&mut command);
+    guard::guard(UnixStream::from(input), &mut command, Nanos::from_millis(arguments.grace_ms))
+        .context("cannot watch the program")?;
+    Ok(Verdict::Good)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_found_as_a_shell_finds_it() {
+        let shell = resolve("sh").expect("there is a shell");
+        assert!(shell.is_absolute() && shell.ends_with("sh"));
+        let absent = resolve("no-such-program").expect_err("there is none").to_string();
+        assert!(absent.contains("no program `no-such-program` in PATH"), "{absent}");
+        let absent = resolve("./no-such-program").expect_err("there is none").to_string();
+        assert!(absent.contains("does not exist"), "{absent}");
+        let directory = tempfile::tempdir().expect("a directory");
+        let script = directory.path().join("board.py");
+        std::fs::write(&script, "").expect("a file");
+        let error = resolve(&script.display().to_string()).expect_err("not executable").to_string();
+        assert!(error.contains("chmod +x"), "{error}");
+    }
+}
