@@ -23,7 +23,6 @@ pub(crate) struct Queue<M: Memory> {
     /// Lists to use again.
     spare: Vec<Vec<Fragment<Span>>>,
     events: VecDeque<SourceEvent>,
-    was_fed: bool,
     lacks_memory: bool,
     stats: SourceStats,
 }
@@ -68,8 +67,8 @@ impl<M: Memory> Queue<M> {
             had: 0,
             returned: VecDeque::new(),
             spare: Vec::new(),
-            events: VecDeque::new(),
-            was_fed: false,
+            // No program is there yet.
+            events: [SourceEvent::Gone].into(),
             lacks_memory: false,
             stats: SourceStats::default(),
         }
@@ -170,15 +169,13 @@ impl<M: Memory> Queue<M> {
         &self.stats
     }
 
-    /// Returns the next event. A program that has gone is not missed before its last fragment was taken.
+    /// Returns the next event. A program that has gone is not missed before its last fragment was accepted.
     pub(crate) fn poll_event(&mut self) -> Option<SourceEvent> {
-        if self.batches.is_empty() { self.events.pop_front() } else { None }
+        if self.batches.is_empty() && self.returned.is_empty() { self.events.pop_front() } else { None }
     }
 
     pub(crate) fn note_back(&mut self) {
-        if std::mem::replace(&mut self.was_fed, true) {
-            self.events.push_back(SourceEvent::Back);
-        }
+        self.events.push_back(SourceEvent::Back);
     }
 
     pub(crate) fn note_gone(&mut self) {

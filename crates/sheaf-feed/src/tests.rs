@@ -211,7 +211,8 @@ fn a_client_waits_for_the_start_and_its_absence_delays_it() {
     client.decline("the high voltage is off").expect("connected");
     unit.work();
     let reason = SourceEvent::Declined { name: "board".into(), reason: "the high voltage is off".into() };
-    assert_eq!(unit.events, [(0, reason)]);
+    let news: Vec<_> = unit.events.iter().filter(|(_, event)| *event == reason).collect();
+    assert_eq!(news.len(), 1);
 }
 
 #[test]
@@ -255,10 +256,10 @@ fn the_next_client_of_a_source_learns_where_it_continues() {
                 // It dies without a word; what it had written is there.
             });
         }
-        unit.work_until(|unit| unit.events.len() == 9);
+        unit.work_until(|unit| unit.events.len() == 11);
         assert_eq!(unit.accepted[0], expected(0..510));
         let gone = unit.events.iter().filter(|(_, event)| *event == SourceEvent::Gone).count();
-        assert_eq!(gone, 5, "and back four times: {:?}", unit.events);
+        assert_eq!(gone, 6, "before the first and after each, and back five times: {:?}", unit.events);
     }
 }
 

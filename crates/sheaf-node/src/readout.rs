@@ -186,8 +186,8 @@ impl ReadoutNode {
             let source = input.source.id();
             while let Some(event) = input.source.poll_event() {
                 match event {
-                    SourceEvent::Gone => self.role.handle_source_gone(source, true),
-                    SourceEvent::Back => self.role.handle_source_gone(source, false),
+                    SourceEvent::Gone => self.role.handle_source_gone(now, source, true),
+                    SourceEvent::Back => self.role.handle_source_gone(now, source, false),
                     SourceEvent::Declined { name, reason } => {
                         let node = self.role.identity().node;
                         let late =

@@ -16,7 +16,11 @@
 //! | the readout unit has received it | it is in the memory of the source; it is not sent again |
 //! | the readout unit has *accepted* it | it is in exactly one bin of the ledger; the client may discard it |
 //! | the run ends before it was accepted | it belongs to no run |
-//! | the readout unit restarts | its new session has received nothing; fragments that the old one had accepted are lost, and booked as lost |
+//! | the readout unit restarts | its new session has received nothing; what the old one had accepted is lost, and missing in its events as `readout_restarted` |
+//!
+//! The readout unit does not know what a client had sent to an earlier session, nor what was lost with an earlier client. So a client
+//! that joins during the run is not waited for without limit before its first fragment
+//! ([`handle_source_gone`](crate::readout::ReadoutUnit::handle_source_gone)).
 //!
 //! A client that keeps each fragment until it is accepted, and continues at the number in the welcome, neither loses nor
 //! duplicates a fragment when a connection ends.

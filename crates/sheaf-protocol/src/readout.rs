@@ -183,10 +183,11 @@ impl<P: Payload> ReadoutUnit<P> {
         self.merger.keep_data(source);
     }
 
-    /// Takes note that the program that feeds a source has gone, or is back. While it is gone, its events wait only as long as for a
-    /// source that is silent.
-    pub fn handle_source_gone(&mut self, source: SourceId, gone: bool) {
-        self.merger.note_gone(source, gone);
+    /// Takes note that the program that feeds a source has gone or is not there yet, or that it is back. While it is gone, its events
+    /// wait only as long as for a source that is silent. So do they once it is back, until its first fragment, unless it came before
+    /// the run began: it may lack events that were triggered before.
+    pub fn handle_source_gone(&mut self, now: Timestamp, source: SourceId, gone: bool) {
+        self.merger.note_gone(now, source, gone);
     }
 
     /// Records that the node itself was stalled for this time. Timeouts do not run during a stall.

@@ -108,9 +108,9 @@ pub trait Source: Send {
 /// Event of a source that depends on a program of the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SourceEvent {
-    /// The program has gone, and may come back.
+    /// The program has gone or is not there yet. It may come.
     Gone,
-    /// A program feeds the source again.
+    /// A program feeds the source.
     Back,
     /// The program declines the start of the run.
     Declined {

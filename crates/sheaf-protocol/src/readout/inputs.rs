@@ -42,8 +42,8 @@ struct Input {
     highest: Option<EventId>,
     /// Whether its data wait until they are taken: such a source is never silent, only behind.
     keeps_data: bool,
-    /// Whether the program that feeds it has gone; it may come back.
-    gone: bool,
+    /// The program that feeds it.
+    program: Program,
     /// Time of its last fragment, in the node's own time.
     gave_at: Timestamp,
     delay: Delay,
@@ -121,7 +121,7 @@ impl Inputs {
     /// Records a fragment. Returns whether a fragment of a higher event preceded it.
     pub(super) fn note(&mut self, index: usize, own: Timestamp, event: EventId) -> bool {
         let input = &mut self.inputs[index];
-        (input.gave_at, input.held_back) = (own, None);
+        input.note_given(own);
         input.delay.note_fragment(own, event);
         let is_late = input.highest.is_some_and(|highest| event < highest);
         if !is_late {
@@ -133,7 +133,7 @@ impl Inputs {
     /// Records fragments of a source that are in the order of their events.
     pub(super) fn note_given<P>(&mut self, index: usize, own: Timestamp, fragments: &[Fragment<P>]) {
         let input = &mut self.inputs[index];
-        (input.gave_at, input.held_back) = (own, None);
+        input.note_given(own);
         if let Some(last) = fragments.last().filter(|_| input.delay.is_measured()) {
             let has =
                 |event: EventId| fragments.binary_search_by_key(&event, |fragment| fragment.event).is_ok();
@@ -214,26 +214,38 @@ impl Inputs {
     }
 
     /// Takes note that the program that feeds a source has gone, or is back.
-    pub(super) fn note_gone(&mut self, source: SourceId, gone: bool) {
+    pub(super) fn note_gone(&mut self, own: Timestamp, source: SourceId, gone: bool) {
         if let Some(index) = self.index_of(source) {
-            self.inputs[index].gone = gone;
+            let input = &mut self.inputs[index];
+            (input.program, input.gave_at) = match gone {
+                true => (Program::Gone, input.gave_at),
+                false => (Program::Back, own),
+            };
         }
     }
 
-    /// Whether the program that feeds a source has gone.
-    pub(super) fn is_gone(&self, index: usize) -> bool {
-        self.inputs[index].gone
+    /// Takes note that the run begins, and that the programs that have connected before will deliver all of it.
+    pub(super) fn begin_programs(&mut self) {
+        for input in self.inputs.iter_mut().filter(|input| input.program == Program::Back) {
+            input.program = Program::Here;
+        }
+    }
+
+    /// Returns the program that feeds a source.
+    pub(super) fn program(&self, index: usize) -> Program {
+        self.inputs[index].program
     }
 
     /// Returns whether a source is sending but has not reached the event, so that it is late because of its own or this node's load,
     /// and not silent. A source that this unit holds back is not silent either, nor is one whose data wait. A source is silent if it
-    /// has delivered nothing for longer than the limit of its measured delay.
+    /// has delivered nothing for longer than the limit of its measured delay since its last fragment, or since its program is back.
     pub(super) fn is_on_its_way(&self, index: usize, own: Timestamp, event: EventId) -> bool {
         let input = &self.inputs[index];
         let limit = input.delay.limit(self.merge_timeout, self.longest_merge);
         let speaks = own.since(input.delay.silent_since(input.gave_at)) < limit;
         let sends = !input.ended && (input.is_awaited() || speaks);
-        let is_behind = input.highest.map_or(input.is_awaited(), |highest| highest < event);
+        let may_begin = input.is_awaited() || input.program == Program::Back;
+        let is_behind = input.highest.map_or(may_begin, |highest| highest < event);
         (sends && is_behind) || input.is_held_back_before(event)
     }
 
@@ -260,6 +272,19 @@ impl Inputs {
     }
 }
 
+/// Program that feeds a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Program {
+    /// It delivers the events, or the source needs no program.
+    Here,
+    /// It has gone, and may come back.
+    Gone,
+    /// It is back and has delivered nothing so far. It may lack events that were triggered before it came back: an earlier program
+    /// has lost them, or an earlier session of this unit had accepted them. If all builder units waited for such events without
+    /// limit, there would be no further trigger, and the program would have nothing to deliver.
+    Back,
+}
+
 /// State of the unit that only its driver knows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct DriverState {
@@ -272,9 +297,18 @@ pub(super) struct DriverState {
 }
 
 impl Input {
-    /// Whether its data wait, and somebody is there to give them.
+    /// Whether its data wait, and somebody is there who has them.
     fn is_awaited(&self) -> bool {
-        self.keeps_data && !self.gone
+        self.keeps_data && self.program == Program::Here
+    }
+
+    /// Records that a fragment was taken.
+    #[inline]
+    fn note_given(&mut self, own: Timestamp) {
+        (self.gave_at, self.held_back) = (own, None);
+        if self.program == Program::Back {
+            self.program = Program::Here;
+        }
     }
 
     fn new(source: &SourceConfig, announce: Announce, now: Timestamp) -> Self {
@@ -297,7 +331,7 @@ impl Input {
             held: ByteCount::ZERO,
             highest: None,
             keeps_data: false,
-            gone: false,
+            program: Program::Here,
             gave_at: now,
             delay: Delay::default(),
             held_back: None,

@@ -107,8 +107,8 @@ impl<P: Payload> Merger<P> {
     }
 
     /// Notes that the program that feeds a source has gone, or is back.
-    pub(super) fn note_gone(&mut self, source: SourceId, gone: bool) {
-        self.inputs.note_gone(source, gone);
+    pub(super) fn note_gone(&mut self, now: Timestamp, source: SourceId, gone: bool) {
+        self.inputs.note_gone(self.own_time.at(now), source, gone);
     }
 
     /// Records a stall of the node itself.

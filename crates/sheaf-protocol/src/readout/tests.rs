@@ -134,18 +134,50 @@ fn a_source_whose_data_wait_is_waited_for_until_it_has_passed_the_event() {
 fn events_wait_for_a_client_that_lives_and_not_long_for_one_that_has_gone() {
     let mut unit = unit(|_| {});
     unit.wait_for_source(SourceId(1));
-    unit.handle_source_gone(SourceId(1), true);
+    unit.handle_source_gone(Timestamp(0), SourceId(1), true);
     give(&mut unit, 9, 0, 10);
     ask(&mut unit, 0, 9, 1, 1);
     unit.handle_timeout(LATER);
     let missing = answers(&mut unit, LATER)[0].1.missing[0];
     assert_eq!((missing.source, missing.reason), (SourceId(1), MissingReason::SourceGone));
-    unit.handle_source_gone(SourceId(1), false);
+    unit.handle_source_gone(LATER, SourceId(1), false);
+    unit.handle_fragment(LATER, fragment(9, 1, 10)).unwrap();
     give(&mut unit, 10, 0, 10);
     ask(&mut unit, 0, 10, 1, 1);
     let much_later = LATER + Nanos::from_secs(1_000);
     unit.handle_timeout(much_later);
-    assert_eq!(answers(&mut unit, much_later), [], "it is back");
+    assert_eq!(answers(&mut unit, much_later), [], "it is back, and delivers");
+}
+
+/// Why the source misses an event that it does not deliver after its program is back, or `None` if the event waits for it.
+fn missing_after_return(before_the_run: bool, first: Command) -> Option<MissingReason> {
+    let mut unit = unstarted(|_| {});
+    unit.wait_for_source(SourceId(1));
+    unit.handle_source_gone(Timestamp(0), SourceId(1), true);
+    if before_the_run {
+        unit.handle_source_gone(Timestamp(0), SourceId(1), false);
+    }
+    command(&mut unit, first);
+    if !before_the_run {
+        unit.handle_source_gone(Timestamp(0), SourceId(1), false);
+    }
+    give(&mut unit, 9, 0, 10);
+    ask(&mut unit, 0, 9, 1, 1);
+    for timeouts in 1..100 {
+        unit.handle_timeout(Timestamp(timeouts * TIMEOUT.0));
+    }
+    let answers = answers(&mut unit, Timestamp(100 * TIMEOUT.0));
+    answers.first().map(|(_, answer)| answer.missing[0].reason)
+}
+
+#[test]
+fn events_do_not_wait_without_limit_for_a_client_that_may_lack_them() {
+    assert_eq!(missing_after_return(true, Command::Start), None, "it has all events of the run");
+    assert_eq!(missing_after_return(false, Command::Start), Some(MissingReason::SourceGone));
+    for before_the_run in [true, false] {
+        let reason = missing_after_return(before_the_run, Command::Join);
+        assert_eq!(reason, Some(MissingReason::ReadoutRestarted), "the session before had accepted them");
+    }
 }
 
 #[test]

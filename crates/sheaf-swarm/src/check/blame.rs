@@ -216,7 +216,10 @@ impl Blame<'_> {
                     || self.frozen(at)
             }
             MissingReason::ReadoutRestarted => self.evidence.watch.troubles.has_crashed(readout, at),
-            MissingReason::SourceGone => self.evidence.watch.troubles.of_program(source, at),
+            MissingReason::SourceGone => {
+                let troubles = &self.evidence.watch.troubles;
+                troubles.of_program(source, at) || troubles.has_crashed(readout, at)
+            }
             MissingReason::ReadoutLost => false,
         }
     }

@@ -134,7 +134,10 @@ impl<'a> Causes<'a> {
                 let faults = self.evidence.watch.faults;
                 faults.readout_crashes + faults.absent_at_start > 0
             }
-            MissingReason::SourceGone => self.evidence.watch.faults.programs > 0,
+            MissingReason::SourceGone => {
+                let faults = self.evidence.watch.faults;
+                faults.programs + faults.readout_crashes + faults.absent_at_start > 0
+            }
             MissingReason::ReadoutLost => false,
         }
     }

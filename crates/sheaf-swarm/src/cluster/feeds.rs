@@ -39,8 +39,14 @@ struct Queue {
     fragments: VecDeque<Made>,
     /// Whether the program has gone or is back, for when all before it was accepted.
     news: VecDeque<bool>,
-    was_fed: bool,
     end_noted: bool,
+}
+
+impl Queue {
+    /// Creates the queue of a source that no program feeds yet.
+    fn without_program() -> Self {
+        Self { news: [true].into(), ..Self::default() }
+    }
 }
 
 /// A program of the user.
@@ -142,7 +148,7 @@ impl FeedSide {
         Some(Self {
             server: Server::new(config, RUN, me.session),
             members: BTreeMap::new(),
-            queues: sources.into_iter().map(|source| (source, Queue::default())).collect(),
+            queues: sources.into_iter().map(|source| (source, Queue::without_program())).collect(),
             window_fragments: setup.window_fragments,
             was_complete: false,
             declined_at: None,
@@ -167,11 +173,7 @@ impl FeedSide {
             match event {
                 ServerEvent::Joined { sources, .. } => {
                     for source in sources {
-                        self.with_queue(source, |queue| {
-                            if std::mem::replace(&mut queue.was_fed, true) {
-                                queue.news.push_back(false);
-                            }
-                        });
+                        self.with_queue(source, |queue| queue.news.push_back(false));
                     }
                 }
                 ServerEvent::Gone(source) => self.with_queue(source, |queue| queue.news.push_back(true)),
@@ -617,6 +619,11 @@ impl Cluster {
         let (Some(feed), Some(unit)) = (&mut node.feed, &mut node.unit) else { return };
         if takes && feed.server.phase() == Phase::Waiting {
             feed.server.handle_phase(Phase::Running);
+            // The programs of optional sources are not awaited.
+            for source in feed.server.absent(|_| false) {
+                watch.faults.programs += 1;
+                watch.troubles.note_program(source, post.now);
+            }
         }
         if is_closed && feed.server.phase() != Phase::Ended {
             feed.server.handle_phase(Phase::Ended);
@@ -636,7 +643,7 @@ impl Cluster {
             feed.was_complete |= is_complete;
             unit.handle_waiting(post.now, !is_complete);
         }
-        news(feed, unit);
+        news(feed, unit, post.now);
         let mut down = Vec::new();
         for (client, program) in feed.members.clone() {
             while let Some(message) = feed.server.poll_transmit(client) {
@@ -708,10 +715,10 @@ impl Cluster {
 }
 
 /// Reports programs that have gone or are back, when all before was accepted.
-fn news(feed: &mut FeedSide, unit: &mut ReadoutUnit<SimPayload>) {
+fn news(feed: &mut FeedSide, unit: &mut ReadoutUnit<SimPayload>, now: Timestamp) {
     for (source, queue) in &mut feed.queues {
         while let Some(gone) = queue.fragments.is_empty().then(|| queue.news.pop_front()).flatten() {
-            unit.handle_source_gone(*source, gone);
+            unit.handle_source_gone(now, *source, gone);
         }
     }
 }

@@ -74,7 +74,8 @@ impl<T> Shelf<T> {
         let file = self.files.back().filter(|file| file.state == FileState::Open)?;
         let is_full = file.items.len() >= self.setup.rotate_events;
         let later = (file.latest + self.setup.quiet).min(file.began + self.setup.rotate);
-        Some(if is_full { now } else { later })
+        // It is overdue while the builder unit is held up.
+        Some(if is_full { now } else { later.max(now) })
     }
 
     /// Records that a file is in the store. Returns the events that count from now on, in the order of writing.

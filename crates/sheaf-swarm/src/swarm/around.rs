@@ -8,7 +8,7 @@ use crate::options::{
 };
 use sheaf_protocol::builder::IncompletePolicy;
 use sheaf_protocol::sampler::Wish;
-use sheaf_wire::{ByteCount, ByteRate, Nanos, Role, Tags, Timestamp};
+use sheaf_wire::{ByteCount, ByteRate, Nanos, Tags, Timestamp};
 
 /// Slow calls of preprocessors take so long in a run, together, near enough.
 const SLOW_TOGETHER: Nanos = Nanos::from_millis(500);
@@ -23,18 +23,10 @@ impl Swarm {
         self.feed();
     }
 
-    /// Returns whether a readout unit crashes. Its fed sources are then not drawn: role seed 7508 shows that a run can stand still
-    /// where the events of a new session wait for fragments that the earlier one had accepted.
-    fn some_readout_crashes(&self) -> bool {
-        let is_readout =
-            |kind: &FaultKind| matches!(kind, FaultKind::Crash { node, .. } if node.role == Role::Readout);
-        self.options.faults.iter().any(|fault| is_readout(&fault.kind))
-    }
-
     /// Programs that feed sources.
     fn feed(&mut self) {
         let mut dice = Dice::new(self.options.seed, 20);
-        if dice.below(4) > 0 || self.some_readout_crashes() {
+        if dice.below(4) > 0 {
             return;
         }
         let waits = self.options.policy == IncompletePolicy::Wait;

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// Minutes: a machine that does much else makes a test slow, never red.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-fn connect(place: &Place, readout: u32, sources: &[u32]) -> SourceClient {
+pub(crate) fn connect(place: &Place, readout: u32, sources: &[u32]) -> SourceClient {
     try_connect(place.join(&format!("runs/ru{readout}.feed")), sources).expect("the run accepts programs")
 }
 
@@ -32,12 +32,12 @@ fn options(sources: &[u32]) -> ClientOptions {
     }
 }
 
-fn payload(source: usize, event: u64) -> Vec<u8> {
+pub(crate) fn payload(source: usize, event: u64) -> Vec<u8> {
     let length = (event * 37 + source as u64 * 101) % 3_000;
     (0..length).map(|at| (at + event + source as u64) as u8).collect()
 }
 
-fn send(client: &mut SourceClient, index: usize, source: usize, event: u64) {
+pub(crate) fn send(client: &mut SourceClient, index: usize, source: usize, event: u64) {
     let payload = payload(source, event);
     let fragment =
         SourceFragment { event: EventId(event), time: Timestamp(event * 1_000), payload: &payload };
@@ -185,7 +185,7 @@ fn programs_of_other_hosts_need_the_key_of_the_run() {
 }
 
 /// CRC-32 as in `sheaf dump`.
-fn crc32(bytes: &[u8]) -> u32 {
+pub(crate) fn crc32(bytes: &[u8]) -> u32 {
     let mut crc = flate2::Crc::new();
     crc.update(bytes);
     crc.sum()

@@ -24,6 +24,7 @@ mod ethernet;
 mod farm;
 mod feed;
 mod feed_in_c;
+mod feed_restart;
 mod filters;
 mod full_disk;
 mod hanging_disk;

@@ -13,6 +13,9 @@ impl<P: Payload> Merger<P> {
     pub(in crate::readout) fn begin(&mut self, now: Timestamp, joined_late: bool) {
         self.has_begun = true;
         self.joined_late |= joined_late;
+        if !joined_late {
+            self.inputs.begin_programs();
+        }
         for key in self.slots.asked_keys() {
             self.wait_for_sources(now, key.event, self.slots.found(key).part());
         }

@@ -7,6 +7,7 @@
 use super::Merger;
 use crate::event_range::EventIdRange;
 use crate::ledger::Counter;
+use crate::readout::inputs::Program;
 use crate::readout::slots::{Asked, Filled, SlotKey, SlotState, Taken};
 use sheaf_wire::message::{EventRange, PartRequest};
 use sheaf_wire::{EventId, MissingReason, Payload, Timestamp};
@@ -221,10 +222,11 @@ impl<P: Payload> Merger<P> {
             let is_optional = self.inputs.is_optional(index);
             if is_optional || !wait {
                 self.inputs.note_given_up(index, event);
-                let reason = match reason {
-                    _ if self.inputs.is_gone(index) => MissingReason::SourceGone,
-                    _ if is_optional => MissingReason::SourceSilent,
-                    reason => reason,
+                let reason = match self.inputs.program(index) {
+                    Program::Gone => MissingReason::SourceGone,
+                    Program::Back if !self.joined_late => MissingReason::SourceGone,
+                    Program::Here if is_optional => MissingReason::SourceSilent,
+                    Program::Back | Program::Here => reason,
                 };
                 self.settle(key, index, reason);
             }
