@@ -1,20 +1,21 @@
-//! The real drivers of `sheaf-node` in a simulated world: the same agents that run on threads, with a simulated clock, simulated
-//! links, sources, filters and disks, and processes that are frozen, starved, killed and started again, all from one seed.
+//! The real drivers of `sheaf-node` in a simulated world: the same agents that run on threads, with a simulated clock,
+//! simulated links, sources, filters and disks, and processes that are frozen, starved, killed and restarted, all from one
+//! seed.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `options` | what a run is like, and the families of random runs |
-//! | `net` | endpoints, whose peers go up and down as a kernel would say it |
+//! | `options` | options of a run, and the families of random runs |
+//! | `net` | endpoints, with connections and disconnections as a kernel reports them |
 //! | `hardware` | sources and filters |
 //! | `disk` | outputs that run full, fail and hang, on the node's thread or beside it |
-//! | `order` | frames that leave in the wrong order, or are lost unbooked |
-//! | `workers` | workers of farms, whose judging takes simulated time |
-//! | `assembly` | agents, put together as the command does |
-//! | `world` | whose turn it is, how long it takes, and what happens to nodes |
-//! | `check` | what must hold at the end; `causes`: what of it the injected faults explain |
+//! | `order` | detection of frames that are sent out of order, or lost without being counted |
+//! | `workers` | workers of farms, whose verdicts take simulated time |
+//! | `assembly` | agents, assembled as the command does |
+//! | `world` | scheduling of nodes, the duration of their rounds, and faults |
+//! | `check` | invariants at the end; `causes`: losses that the injected faults explain |
 //!
-//! The cluster of roles ([`crate::cluster`]) is faster and knows more faults of the network; here is what it cannot see: when
-//! drivers give up, try again, seal, restart, and what becomes of a node whose thread is with its filter or its disk for seconds.
+//! The cluster of roles ([`crate::cluster`]) is faster and has more network faults. The drivers show what it cannot: when
+//! drivers give up, retry, seal and restart, and the fate of a node whose filter or disk blocks its thread for seconds.
 
 mod assembly;
 mod check;
@@ -33,7 +34,7 @@ pub use options::{
 };
 pub use world::World;
 
-/// As [`run`], and also returns every frame that was sent and polled, a line each.
+/// Runs like [`run`], and also returns a log with a line for each sent and polled frame.
 pub fn run_with_log(options: &DriverOptions) -> (Result<DriverReport, Box<DriverFailure>>, String) {
     World::new(options.clone()).run_with_log()
 }
@@ -41,7 +42,7 @@ pub fn run_with_log(options: &DriverOptions) -> (Result<DriverReport, Box<Driver
 /// Runs the drivers from start to end and checks them.
 ///
 /// # Errors
-/// Broken promises.
+/// Returns the violated invariants.
 pub fn run(options: &DriverOptions) -> Result<DriverReport, Box<DriverFailure>> {
     World::new(options.clone()).run()
 }

@@ -1,12 +1,12 @@
-//! Decisions of filters and outputs on events. They follow from seed and event id, so that they are the same wherever, and however
-//! often, an event is judged.
+//! Decisions of filters and outputs on events. They are a function of seed and event id, so that repeated judgements of an
+//! event agree on all nodes.
 
 use crate::dice::{Ratio, mix};
 use crate::options::{FarmOptions, Options};
 use sheaf_protocol::builder::Decision;
 use sheaf_wire::{DropReason, EventId};
 
-/// Returns the decision of the filter and the output on an event: the same wherever it is built.
+/// Returns the decision of the filter and the output on an event.
 pub(crate) fn decide(options: &Options, event: EventId) -> Decision {
     let draw = mix(mix(options.seed ^ 0xdec1_de00) ^ event.0) % 1_000_000;
     let mut below = 0;
@@ -25,18 +25,18 @@ pub(crate) fn decide(options: &Options, event: EventId) -> Decision {
     }
 }
 
-/// Behaviour of a filter with an event: the same wherever it is judged.
+/// Behaviour of a filter with an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Conduct {
     Judges,
     Fails,
     Dies,
     Hangs,
-    /// Gives its verdict, and hangs then.
+    /// Returns its verdict and then hangs.
     FallsSilent,
-    /// Gives its verdict, and the processor leaves.
+    /// Returns its verdict, and the processor leaves.
     Leaves,
-    /// Fails, and gives a verdict all the same.
+    /// Reports a failure and also a verdict.
     Contradicts,
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn conduct(options: &Options, farm: &FarmOptions, event: EventId) -> 
     Conduct::Judges
 }
 
-/// Whether the filter of a farm can judge an event: it neither fails with it, nor dies of it, nor hangs.
+/// Returns whether the filter of a farm can judge an event without failing, dying or hanging.
 #[must_use]
 pub fn is_judged(options: &Options, event: EventId) -> bool {
     options.farm.is_none_or(|farm| conduct(options, &farm, event).has_verdict())

@@ -723,7 +723,7 @@ impl Options {
                 self.sources.largest <= bounds.max_fragment,
                 "fragments sent rightly are taken by readout units",
             ),
-            (self.slices_may_be(), "time slices have consecutive ids, which sources announce"),
+            (self.are_slices_possible(), "time slices have consecutive ids, which sources announce"),
         ];
         rules.into_iter().find(|(kept, _)| !kept).map_or(Ok(()), |(_, rule)| Err(rule))
     }

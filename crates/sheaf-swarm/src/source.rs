@@ -1,4 +1,4 @@
-//! The simulated sources: what each of them sends, in which order, and what is wrong with it.
+//! The simulated sources: the fragments of each, their order, and their defects.
 
 mod slices;
 
@@ -11,70 +11,70 @@ use std::collections::{BTreeSet, VecDeque};
 /// The first event of a run.
 pub const FIRST_EVENT: EventId = EventId(1);
 
-/// Ids from here on are never triggered by the event manager itself.
+/// First of the ids that the event manager never triggers by itself.
 const UNKNOWN_EVENTS: u64 = 1 << 40;
 
-/// Sources from here on are read by no readout unit.
+/// First of the sources that no readout unit reads.
 const UNKNOWN_SOURCES: u32 = 1 << 20;
 
-/// Number of fragments between the first and a repeated one.
+/// Maximum number of fragments between a fragment and its repetition.
 const DUPLICATE_DISTANCE: u64 = 8;
 
 /// The defects that were planned into the sources of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DefectCounts {
-    /// Fragments never sent.
+    /// Number of fragments that are never sent.
     pub silent: u64,
-    /// Fragments sent again.
+    /// Number of fragments that are sent twice.
     pub duplicates: u64,
-    /// Fragments sent after later ones.
+    /// Number of fragments that are sent after later ones.
     pub out_of_order: u64,
-    /// Fragments too large.
+    /// Number of fragments that are too large.
     pub oversize: u64,
-    /// Fragments of events that the event manager never triggers by itself.
+    /// Number of fragments of events that the event manager never triggers by itself.
     pub unknown_events: u64,
-    /// Fragments of sources that nobody reads.
+    /// Number of fragments of sources that no readout unit reads.
     pub unknown_sources: u64,
-    /// Pauses.
+    /// Number of pauses.
     pub pauses: u64,
-    /// Fragments not sent because their source had ended.
+    /// Number of fragments that are not sent because their source has ended.
     pub ended: u64,
 }
 
 /// A fragment to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Planned {
-    /// Its event.
+    /// Event id.
     pub event: EventId,
-    /// Its source; not the sender's number where the defect is an unknown source.
+    /// Source id. Not that of the sender if the defect is an unknown source.
     pub source: SourceId,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub bytes: u32,
-    /// With driven triggers: it is not sent before so many triggers and one.
+    /// With driven triggers: index of the trigger before which it is not sent.
     pub trigger: u64,
-    /// The source pauses after it for so long.
+    /// Pause of the source after it.
     pub pause: Nanos,
 }
 
 /// One source.
 #[derive(Clone, Debug)]
 pub struct SimSource {
-    /// Its number.
+    /// Source id.
     pub id: SourceId,
-    /// The readout unit that reads it, as an index.
+    /// Index of the readout unit that reads it.
     pub readout: usize,
     /// Fragments to be sent, in order.
     pub script: VecDeque<Planned>,
-    /// The fragment that the readout unit refused for lack of room.
+    /// Fragment that the readout unit refused for lack of room.
     pub held_back: Option<Fragment<SimPayload>>,
     /// Whether its next fragment is on the agenda.
     pub is_scheduled: bool,
-    /// When it may send again.
+    /// Time at which it may send again.
     pub free_at: Timestamp,
 }
 
 impl Options {
-    /// The id of the event with this index.
+    /// Returns the id of the event with this index.
     #[must_use]
     pub fn event_id(&self, index: u64) -> EventId {
         match self.triggers {
@@ -97,15 +97,15 @@ impl Options {
 /// All sources of a run.
 #[derive(Debug)]
 pub struct SourcePlan {
-    /// The sources, with what they are going to send.
+    /// The sources with their scripts.
     pub sources: Vec<SimSource>,
     /// Defects of the sources.
     pub defects: DefectCounts,
-    /// Error in planning them, if any.
+    /// Error in planning the sources.
     pub violation: Option<String>,
 }
 
-/// All sources of a run, with what they are going to send.
+/// Plans the fragments of all sources of a run.
 #[must_use]
 pub fn plan_sources(options: &Options) -> SourcePlan {
     let mut plan = SourcePlan { sources: Vec::new(), defects: DefectCounts::default(), violation: None };
@@ -128,7 +128,7 @@ pub fn plan_sources(options: &Options) -> SourcePlan {
     plan
 }
 
-/// Returns the fragments that a source sends. Where events are time slices, it sends those that it has `seen`.
+/// Returns the fragments that a source sends. If events are time slices, it sends those that it has `seen`.
 fn plan_script(
     options: &Options,
     number: u16,
@@ -138,7 +138,7 @@ fn plan_script(
     let sources = &options.sources;
     let id = SourceId(u32::from(number));
     let mut dice = Dice::new(options.seed, 1_000 + u64::from(number));
-    // Each fragment with the place that it takes among the events of its source.
+    // Each fragment with its position among the events of its source.
     let mut placed: Vec<(u64, Planned)> = Vec::new();
     let total = options.events + sources.surplus;
     for index in 0..total {
@@ -182,7 +182,7 @@ fn plan_script(
             placed.push((place + dice.below(DUPLICATE_DISTANCE), planned));
         }
     }
-    // Stable: what has the same place keeps the order in which it was planned.
+    // Stable: fragments with equal positions keep the order in which they were planned.
     placed.sort_by_key(|(place, _)| *place);
     if let Some((ending, after)) = sources.early_end
         && ending == number

@@ -1,5 +1,5 @@
-//! Random options: each kind of fault is off, mild or wild, independently, so that runs with few kinds of fault, in
-//! which one can go far, are as common as runs with many.
+//! Random options. Each kind of fault is off, mild or wild, independently of the others. Runs with few kinds of fault, in
+//! which one of them can be extreme, are therefore as common as runs with many.
 
 mod around;
 mod late;
@@ -20,13 +20,13 @@ enum Level {
 /// Draws options.
 struct Swarm {
     dice: Dice,
-    /// Nothing goes wrong in this run.
+    /// Whether the run has no faults.
     is_calm: bool,
     options: Options,
 }
 
 impl Options {
-    /// The options of the random run with this seed.
+    /// Returns the options of the random run with this seed.
     #[must_use]
     pub fn random(seed: u64) -> Self {
         let mut dice = Dice::new(seed, 3);
@@ -56,7 +56,7 @@ impl Swarm {
         self.late_bounds();
         self.optional_sources();
         self.lagging_outputs();
-        self.link_news();
+        self.link_reports();
         self.around();
         self.pace();
         self.converge();
@@ -77,7 +77,7 @@ impl Swarm {
         ])
     }
 
-    /// A ratio that is never, rarely or often more than 0, in parts per million.
+    /// Draws a ratio that is zero, at most `mild` or at most `wild`, in parts per million.
     fn ratio(&mut self, mild: u32, wild: u32) -> Ratio {
         let end = match self.level() {
             Level::Off => return Ratio::NEVER,
@@ -144,7 +144,7 @@ impl Swarm {
         bounds.message_events = usize::try_from(dice.pick(&[1, 4, 64])).unwrap_or(1);
         bounds.message_bytes = ByteCount(dice.pick(&[1_000, 16_000, 64_000]));
         bounds.max_attempts = u16::try_from(dice.between(1, 6)).unwrap_or(1);
-        // Room for what is out of order, or sources could stand in their own way for ever.
+        // Room for fragments out of order. Otherwise sources could block themselves without limit.
         bounds.buffer_events = usize::try_from(dice.pick(&[16, 64, 512])).unwrap_or(16);
         let share = bounds.max_fragment.0 * dice.pick(&[16, 100, 1_000]);
         let event = (largest * sources).max(1);
@@ -169,7 +169,7 @@ impl Swarm {
         if dice.below(4) == 0 {
             self.options.timer_slack = dice.time_between(Nanos::ZERO, Nanos::from_micros(300));
         }
-        // Hasty timeouts: shorter than sources and network need even where nothing goes wrong.
+        // Hasty timeouts: shorter than sources and network need even without faults.
         let (merge, retry, event) = match level {
             Level::Off => (20_000, 25_000, 60_000),
             Level::Mild => (2_000, 1_000, 6_000),
@@ -216,7 +216,7 @@ impl Swarm {
             let after = self.dice.below(self.options.events + 1);
             self.options.sources.early_end = Some((u16::try_from(number).unwrap_or(0), after));
         }
-        // Sources that are further apart than buffers are large stop each other where nobody gives up waiting.
+        // If no node gives up waiting, sources block each other when they are further apart than the buffers are large.
         self.options.sources.lossy_while_down = self.dice.below(2) == 0 && !waits;
     }
 
@@ -237,7 +237,7 @@ impl Swarm {
         self.options.storage.mismatch = self.ratio(5_000, 100_000);
     }
 
-    /// Crashes, stalls and broken links. Builder 0 and readout unit 0 are the core: they come back.
+    /// Draws crashes, stalls and broken links. Builder 0 and readout unit 0 always return.
     fn node_faults(&mut self) {
         let (readouts, builders) = (self.options.system.readouts, self.options.system.builders);
         for _ in 0..self.times_at(2, 8) {
@@ -280,7 +280,7 @@ impl Swarm {
         (must || self.dice.below(3) > 0).then(|| self.lasting())
     }
 
-    /// Short, or longer than the peer timeout.
+    /// Draws the duration of a fault: short, or longer than the peer timeout.
     fn lasting(&mut self) -> Nanos {
         let end = self.dice.pick(&[2, 20, 150]);
         self.dice.time_between(Nanos::ZERO, Nanos::from_millis(end))
@@ -302,7 +302,7 @@ impl Swarm {
         self.options.faults.push(Fault { at, kind });
     }
 
-    /// About how long the run takes where nothing goes wrong, and somewhat more.
+    /// Returns the approximate duration of the run without faults, with a margin.
     fn busy_time(&self) -> Nanos {
         let period = match self.options.triggers {
             TriggerOptions::Driven { period, .. } => period,
@@ -326,17 +326,17 @@ impl Swarm {
                 self.options.times.stop = Nanos(self.dice.below(5_000_000));
             }
         } else {
-            // No event is to be dropped because faults kept the run from going on: it goes on when they end, or is
-            // found not to have converged.
+            // No event may be dropped because of the time limit. The run continues when the faults end, or is reported as
+            // not converged.
             self.options.times.stop = Nanos::from_secs(3_600);
         }
-        // Fragments of events that never trigger would fill the buffers for ever.
+        // Without an orphan timeout, fragments of events that are never triggered would stay in the buffers.
         if self.has_events_never_asked_for() {
             self.options.times.orphan.get_or_insert(Nanos::from_millis(300));
         }
     }
 
-    /// Each event may wait for its time in each attempt, a few at a time.
+    /// Sets the time limit of the run. Each event may wait for its timeout in each attempt.
     fn converge(&mut self) {
         let each = (self.options.times.event.0 + self.options.times.patience().silence.0).min(200_000_000);
         let all = each * (self.options.events + 20) * u64::from(self.options.bounds.max_attempts);
@@ -345,11 +345,12 @@ impl Swarm {
         self.options.converge_within = Nanos(all + processing) + Nanos::from_secs(30);
     }
 
-    /// Times that are longer than anything takes where nothing goes wrong. `just`: a source is waited for as long as it pauses,
-    /// not as long as the others are ahead of it, and the end of the run for as long as events take that nobody works on.
+    /// Sets timeouts that do not expire without faults. With `just` they are barely long enough: readout units wait for a
+    /// source as long as it pauses, but not as long as others are ahead of it, and the end of the run waits as long as events
+    /// take that no node works on.
     fn wait_long(&mut self, just: bool) {
         let (pause, gathering) = (self.options.pause(), self.options.gathering_time());
-        // An event that fits nowhere comes back from each attempt, and each may need a request that is repeated.
+        // An event that fits nowhere is returned in each attempt, and each attempt may need a repeated request.
         let fits_nowhere = self.options.some_events_fit_nowhere();
         let retries = if fits_nowhere { 2 + u64::from(self.options.bounds.max_attempts) } else { 2 };
         if just {
@@ -369,8 +370,8 @@ impl Swarm {
         times.orphan = times.orphan.map(|orphan| orphan.max(Nanos(2 * times.retry.max(patience).0 + 1)));
     }
 
-    /// Slow calls of preprocessors take longer than a run ends in which nobody works: there are a few in a run, so that one of them is
-    /// often the last.
+    /// Makes slow calls of preprocessors longer than the end of a run waits without progress. There are a few in a run, so
+    /// that often one of them is the last.
     fn preprocess_for_longer_than_the_end_waits(&mut self) {
         let fragments = self.options.events * u64::from(self.options.source_count());
         let stop = self.options.times.stop;
@@ -382,9 +383,9 @@ impl Swarm {
         setup.time_limit = Nanos(setup.slow_time.0 + setup.time.0 + 1);
     }
 
-    /// Whether a run that waits without limit has something to wait for that never comes.
+    /// Returns whether a run that waits without limit may wait for a fragment that is never sent.
     fn may_wait_for_ever(&self) -> bool {
-        // An id that one source alone has made becomes an event that misses all others.
+        // An unknown id of one source becomes an event that lacks all other sources.
         let alone = self.options.sources.unknown_event.is_possible()
             && matches!(self.options.triggers, TriggerOptions::Announced { .. });
         self.options.policy == IncompletePolicy::Wait && alone

@@ -1,4 +1,4 @@
-//! The agents of a simulated run, put together as the command does, with the times of a configuration in which nothing is said.
+//! The agents of a simulated run, assembled as the command does, with the times of the default configuration.
 
 use super::disk::{DisksHandle, SimBeside, SimSink};
 use super::hardware::{SimFilter, SimSource, SimStep};
@@ -34,19 +34,19 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Waker;
 
-/// Deaths that an event is charged with before it is dropped.
+/// Number of deaths charged to an event before it is dropped.
 pub(super) const MAX_ATTEMPTS: u16 = 3;
-/// After how long a silent node is given up.
+/// Time after which a silent node is given up.
 pub(super) const PEER_TIMEOUT: Nanos = Nanos::from_secs(3);
 /// Time for which the event manager waits for nodes at the start.
 const START_TIMEOUT: Nanos = Nanos::from_secs(10);
-/// After how long nodes give up a silent event manager.
+/// Time after which nodes give up a silent event manager.
 const MANAGER_PATIENCE: Patience = {
     let absence = Nanos(START_TIMEOUT.0 + 2 * PEER_TIMEOUT.0);
     Patience { absence, silence: Nanos(absence.0 + 2 * PATIENCE.silence.0) }
 };
 
-/// Time for which nodes wait for one another, as by default.
+/// Time for which nodes wait for one another, as in the default configuration.
 const PATIENCE: Patience = Patience { absence: PEER_TIMEOUT, silence: Nanos::from_secs(60) };
 const HEARTBEAT: Nanos = Nanos::from_millis(200);
 const BATCH: Nanos = Nanos::from_millis(1);
@@ -79,17 +79,17 @@ impl Assembly {
         }
     }
 
-    /// The event manager's report, when it has ended.
+    /// Takes the event manager's report. `None` before it has ended.
     pub(super) fn take_report(&self) -> Option<RunReport> {
         self.report.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// The reports of builder sessions that have ended in good order, or were given up.
+    /// Takes the reports of builder sessions that have ended normally or were given up.
     pub(super) fn take_builder_reports(&self) -> Vec<BuilderReport> {
         std::mem::take(&mut *self.builder_reports.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// A node that begins a life. A builder begins another when it was given up.
+    /// Creates a node in a new session. A builder that is given up begins another session by itself.
     pub(super) fn make(&self, node: NodeId) -> Box<dyn Agent> {
         match node.role {
             Role::Manager => self.manager(),
@@ -98,12 +98,12 @@ impl Assembly {
             Role::Builder => {
                 let maker = self.clone();
                 let next = move || -> Result<Box<dyn Agent>, NodeError> { Ok(maker.builder(node)) };
-                Box::new(Reborn::new(node, Box::new(next)).expect("a life begins"))
+                Box::new(Reborn::new(node, Box::new(next)).expect("a session begins"))
             }
         }
     }
 
-    /// Sessions go up with the time, as they do for real.
+    /// Returns an identity whose session increases with time, as in real runs.
     fn identity(&self, node: NodeId) -> Identity {
         Identity { node, run: RunNumber(7), session: SessionId(self.network.lock().now.0) }
     }
@@ -238,7 +238,7 @@ impl Assembly {
         Box::new(agent.with_outputs(Sender::new(me, config, now)))
     }
 
-    /// A builder's farm, where it has one.
+    /// Creates a builder's farm. Returns `None` if the filter runs on the builder's thread.
     fn farm(&self, node: NodeId, waker: Waker, now: Timestamp) -> Option<Farm> {
         let filter = &self.options.filter;
         if filter.workers == 0 {
@@ -253,8 +253,7 @@ impl Assembly {
             patience: Some(Nanos::from_secs(5)),
         };
         let setup = FarmSetup { dispatcher, threads: None, door: None, listen: None };
-        let farm =
-            Farm::new(setup, node, waker, now).expect("a farm without threads and doors lacks nothing");
+        let farm = Farm::new(setup, node, waker, now).expect("a farm without threads and doors cannot fail");
         let (options, network) = (self.options.clone(), self.network.clone());
         let make = move |_, ahead| -> Box<dyn Worker> {
             Box::new(SimWorker::new(node, ahead, options.clone(), network.clone()))

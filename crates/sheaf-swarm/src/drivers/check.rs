@@ -15,7 +15,7 @@ use sheaf_wire::{DropReason, EventId, MissingReason, NodeId, Role, SessionId, Ti
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A run that ended well.
+/// Result of a run without violations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriverReport {
     /// Accepted triggers.
@@ -32,26 +32,26 @@ pub struct DriverReport {
     pub incomplete: u64,
     /// Builder sessions that were given up.
     pub lost_builders: u64,
-    /// When it ended.
+    /// Time at which it ended.
     pub end: Timestamp,
-    /// Rounds of all nodes.
+    /// Number of rounds of all nodes.
     pub rounds: u64,
-    /// Frames on the network.
+    /// Number of frames on the network.
     pub frames: u64,
-    /// Of all that was sent, when it arrived, and what was written.
+    /// Hash of all frames, their arrival times, and the written events.
     pub hash: u64,
     /// Faults of nodes.
     pub log: String,
 }
 
-/// A run that broke a rule.
+/// Result of a run with violations.
 #[derive(Clone, Debug)]
 pub struct DriverFailure {
-    /// The options that led to it.
+    /// Options of the run.
     pub options: DriverOptions,
-    /// The rules that were broken, in sentences.
+    /// Violated invariants, in sentences.
     pub violations: Vec<String>,
-    /// When.
+    /// Time of the violation.
     pub at: Timestamp,
     /// Faults of nodes.
     pub log: String,
@@ -69,34 +69,34 @@ impl fmt::Display for DriverFailure {
 
 impl std::error::Error for DriverFailure {}
 
-/// All that there is to see.
+/// Observations of a run.
 pub(super) struct DriverEvidence<'a> {
     pub(super) options: &'a DriverOptions,
     pub(super) report: Option<&'a RunReport>,
     pub(super) disks: &'a DriverDisks,
-    /// Reports of builder sessions, as far as they came to one.
+    /// Reports of the builder sessions that made one.
     pub(super) reports: &'a [BuilderReport],
     pub(super) errors: &'a [(Timestamp, NodeError)],
-    /// Faults that hit a node which lived.
+    /// Faults that hit a live node.
     pub(super) happened: &'a [DriverFault],
     pub(super) manager_ended: Option<Timestamp>,
     pub(super) now: Timestamp,
     pub(super) rounds: u64,
-    /// Violations seen on the way.
+    /// Violations found during the run.
     pub(super) violations: &'a [String],
     pub(super) net: &'a Net,
     pub(super) log: &'a str,
 }
 
-/// A run that did not end.
+/// Returns the failure of a run that did not end.
 pub(super) fn stuck(options: &DriverOptions, what: String, at: Timestamp, log: String) -> Box<DriverFailure> {
     Box::new(DriverFailure { options: options.clone(), violations: vec![what], at, log })
 }
 
-/// Closes the books of a run.
+/// Checks all invariants at the end of a run.
 ///
 /// # Errors
-/// Every rule that was broken.
+/// Returns the violated invariants.
 pub(super) fn at_the_end(evidence: &DriverEvidence<'_>) -> Result<DriverReport, Box<DriverFailure>> {
     let mut violations = evidence.disks.violations.clone();
     violations.extend_from_slice(evidence.violations);
@@ -105,7 +105,7 @@ pub(super) fn at_the_end(evidence: &DriverEvidence<'_>) -> Result<DriverReport, 
         violations.push(format!("the event manager has no report: {:?}", evidence.errors));
         return Err(failure(evidence, violations));
     };
-    // A readout unit that comes back when the run is over has no books of it.
+    // A readout unit that returns after the end of the run has no books.
     let may_lack_books = evidence.causes().killed(Role::Readout) > 0;
     let imbalances = report.imbalances(evidence.options.readouts).into_iter();
     violations.extend(imbalances.filter(|what| !(may_lack_books && what.starts_with("no books of"))));
@@ -144,7 +144,7 @@ fn failure(evidence: &DriverEvidence<'_>, violations: Vec<String>) -> Box<Driver
     Box::new(DriverFailure { options, violations, at: evidence.now, log })
 }
 
-/// The records that count, each with whose file it is in.
+/// Returns the records that count, each with the session that has written it.
 fn counting<'a>(
     evidence: &'a DriverEvidence<'_>,
     report: &RunReport,
@@ -176,7 +176,7 @@ fn counting<'a>(
     all
 }
 
-/// Each stored event counts once, and what is booked of stored events is what is on the disks.
+/// Checks that each stored event counts once, and that the books of stored events agree with the disks.
 fn check_disks(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &mut Vec<String>) {
     let counting = counting(evidence, report, violations);
     let mut found: BTreeMap<EventId, (NodeId, SessionId)> = BTreeMap::new();
@@ -190,7 +190,7 @@ fn check_disks(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &m
             violations.push(format!("event {} {word}, and nothing injected explains it", record.event));
         }
         if evidence.options.is_unwanted(record.event) {
-            violations.push(format!("event {} was not to be stored", record.event));
+            violations.push(format!("event {} must not be stored", record.event));
         }
         if record.missing.is_empty() && evidence.options.is_bad(record.event) {
             violations.push(format!("event {} was stored with a corrupt fragment", record.event));
@@ -217,12 +217,12 @@ fn check_disks(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &m
         };
         let (bytes, booked) = (events.map(bytes_of).sum::<u64>(), report.bytes.0);
         if bytes != booked {
-            violations.push(format!("{booked} bytes of built events are booked, sources have sent {bytes}"));
+            violations.push(format!("{booked} bytes of built events are booked, but sources sent {bytes}"));
         }
     }
 }
 
-/// Events that are not wanted are rejected, unless a corrupt fragment of theirs was seen before.
+/// Checks that unwanted events are rejected, unless a corrupt fragment of theirs was found first.
 fn check_rejected(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &mut Vec<String>) {
     let options = evidence.options;
     let count = |is: &dyn Fn(EventId) -> bool| {
@@ -234,11 +234,11 @@ fn check_rejected(evidence: &DriverEvidence<'_>, report: &RunReport, violations:
         && report.ledger.dropped_total() == dropped_for_content(report);
     let rejected = report.ledger.rejected;
     if rejected > most || (is_whole && rejected < least) {
-        violations.push(format!("{rejected} events are booked as rejected, of {least} to {most}"));
+        violations.push(format!("{rejected} events are booked as rejected, but must be {least} to {most}"));
     }
 }
 
-/// A source misses in an event only for what happened to its readout unit before.
+/// Checks that a source is missing in an event only because of an earlier fault of its readout unit.
 fn check_missing(
     evidence: &DriverEvidence<'_>,
     counting: &[((NodeId, SessionId), &Record)],
@@ -256,7 +256,7 @@ fn check_missing(
     }
 }
 
-/// Accepted means kept.
+/// Checks that no accepted event is lost without an injected cause.
 fn check_losses(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &mut Vec<String>) {
     let causes = evidence.causes();
     for (reason, count) in &report.ledger.dropped {
@@ -277,7 +277,7 @@ fn check_losses(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &
     }
     check_corrupt(evidence, report, violations);
     check_dead_time(evidence, report, violations);
-    // A run that is cut while it closes waits for no more books.
+    // A run that is cut while it closes does not wait for more books.
     let may_lack = |node: &NodeId| causes.was_cut() || causes.was_killed(*node);
     let lacks_books = |node: &NodeId| !report.nodes.contains_key(node) && !may_lack(node);
     for node in (0..evidence.options.outputs).map(NodeId::output).filter(lacks_books) {
@@ -288,7 +288,8 @@ fn check_losses(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &
         others.filter(|node| !causes.was_killed(*node)).count() > 0
             && evidence.manager_ended.is_none_or(|ended| ended >= fault.at + fault.kind.lasts())
     });
-    violations.extend(waited.map(|fault| format!("the run waited for {}, which stays away", fault.node)));
+    violations
+        .extend(waited.map(|fault| format!("the run waited for {}, which does not return", fault.node)));
     violations.extend(causes.waits_for_full_disks(evidence.manager_ended));
     if is_short && !causes.explain_early_end() {
         let (received, events) = (report.ledger.received, evidence.options.events);
@@ -298,7 +299,7 @@ fn check_losses(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &
     let ended_with_events = causes.was_cut() || causes.full_disks().next().is_some();
     if report.lost_builders > killed && !ended_with_events {
         let lost = report.lost_builders;
-        violations.push(format!("{lost} builder sessions were given up, and {killed} died"));
+        violations.push(format!("{lost} builder sessions were given up, but only {killed} died"));
     }
     if !report.absent.is_empty() && evidence.options.is_slowness_only() {
         violations.push(format!("the run began without {:?}", report.absent));
@@ -309,18 +310,19 @@ fn dropped_for_content(report: &RunReport) -> u64 {
     report.ledger.dropped.get(&DropReason::ContentMismatch).copied().unwrap_or_default()
 }
 
-/// Events with a corrupt fragment are dropped, and no others for their content.
+/// Checks that exactly the events with a corrupt fragment are dropped for their content.
 fn check_corrupt(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &mut Vec<String>) {
     let events = (0..report.ledger.received).map(EventId);
     let bad = events.filter(|event| evidence.options.is_bad(*event)).count() as u64;
     let dropped = dropped_for_content(report);
     let is_exact = evidence.options.is_slowness_only();
     if dropped > bad || (is_exact && dropped != bad) {
-        violations.push(format!("{dropped} events were dropped for wrong content, {bad} have some"));
+        violations
+            .push(format!("{dropped} events were dropped for wrong content, but {bad} have wrong content"));
     }
 }
 
-/// Frames that waited for a peer which went are booked.
+/// Checks that frames that waited for a peer which disconnected are counted.
 fn check_dropped_frames(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &mut Vec<String>) {
     let of_builder = |node| {
         let reports = evidence.reports.iter().filter(|report| report.node == node);
@@ -331,13 +333,13 @@ fn check_dropped_frames(evidence: &DriverEvidence<'_>, report: &RunReport, viola
         let least = evidence.net.order_of_frames.least_dropped(node);
         if booked < least {
             violations.push(format!(
-                "{node} has booked {booked} dropped frames, {least} links went down with some"
+                "{node} has counted {booked} dropped frames, but {least} links with waiting frames went down"
             ));
         }
     }
 }
 
-/// Where the only disk hangs until the system is full, dead time says so.
+/// Checks that triggers are vetoed because of the output if the only disk hangs until the system is full.
 fn check_dead_time(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &mut Vec<String>) {
     let options = evidence.options;
     let Some(period) = options.trigger_period.filter(|_| options.disk.is_beside) else { return };
@@ -356,22 +358,22 @@ fn check_dead_time(evidence: &DriverEvidence<'_>, report: &RunReport, violations
         let is_full = is_only && lasts.0 > 4 * room * period.0 && after as u64 > 2 * room;
         let vetoed = report.dead_time.vetoed.get(&DeadTimeCause::Output).copied().unwrap_or_default();
         if is_full && vetoed == 0 {
-            violations.push(format!("the only disk hung for {lasts}, and no trigger was vetoed for it"));
+            violations.push(format!("the only disk hung for {lasts}, but no trigger was vetoed for it"));
         }
     }
 }
 
-/// As many triggers are offered as the clock makes in the time of the run.
+/// Checks that the number of offered triggers is that of the clock in the time of the run.
 fn check_triggers(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &mut Vec<String>) {
     let Some(period) = evidence.options.trigger_period else { return };
     let (run, offered) = (report.dead_time.run(), report.offered());
     let due = run.0 / period.0.max(1);
     if offered.abs_diff(due) > 1 {
-        violations.push(format!("{offered} triggers were offered in {run}, {due} happened"));
+        violations.push(format!("{offered} triggers were offered in {run}, but {due} happened"));
     }
 }
 
-/// Checks that a builder unit's own report agrees with its filter, and adds up.
+/// Checks that a builder unit's own report agrees with its filter and is balanced.
 fn check_builder(evidence: &DriverEvidence<'_>, report: &BuilderReport, violations: &mut Vec<String>) {
     let node = report.node;
     let forged = evidence.net.forged(node);
@@ -379,7 +381,7 @@ fn check_builder(evidence: &DriverEvidence<'_>, report: &BuilderReport, violatio
     if bad_events + report.quarantined + report.outbox.too_large_frames > 0
         || report.outbox.bad_messages > forged
     {
-        violations.push(format!("{node} found fault with what nothing was wrong with: {report:?}"));
+        violations.push(format!("{node} reports defects that were not injected: {report:?}"));
     }
     let Some(counts) = report.farm.as_ref().map(|farm| farm.counts) else { return };
     let filter = &evidence.options.filter;
@@ -393,9 +395,9 @@ fn check_builder(evidence: &DriverEvidence<'_>, report: &BuilderReport, violatio
     }
     let strange = [
         ("answers without a verdict", counts.failed, false),
-        ("events that no worker was there for", counts.unattended, false),
-        ("workers that were refused", counts.refused, false),
-        ("words of nonsense", counts.nonsense, false),
+        ("events without any worker", counts.unattended, false),
+        ("refused workers", counts.refused, false),
+        ("invalid messages", counts.nonsense, false),
         ("dead workers", counts.died, may_die),
         ("silent workers", counts.silent, may_hang),
         ("abandoned events", counts.abandoned, may_die || may_hang),
@@ -408,7 +410,7 @@ fn check_builder(evidence: &DriverEvidence<'_>, report: &BuilderReport, violatio
     }
 }
 
-/// Nodes end in good order, but for those that came back when the run was over.
+/// Checks that nodes end without an error, except for those that returned after the end of the run.
 fn check_errors(evidence: &DriverEvidence<'_>, violations: &mut Vec<String>) {
     let causes = evidence.causes();
     for (at, error) in evidence.errors {

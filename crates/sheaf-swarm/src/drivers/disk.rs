@@ -1,4 +1,4 @@
-//! Simulated disks of the drivers: outputs that take their time, run full, fail and hang, on the thread of the node or beside it.
+//! Simulated disks of the drivers: outputs that are slow, run full, fail and hang, on the thread of the node or beside it.
 
 use super::net::Network;
 use super::options::DriverOptions;
@@ -17,17 +17,17 @@ use std::time::Duration;
 /// An event on a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Record {
-    /// Which.
+    /// Event id.
     pub event: EventId,
     /// Number of fragments.
     pub fragments: usize,
-    /// Their payload.
+    /// Payload of the fragments.
     pub bytes: u64,
-    /// It has no verdict of the filter.
+    /// Whether it has no verdict of the filter.
     pub(super) is_quarantined: bool,
-    /// Sources that are missing in it.
+    /// Missing sources.
     pub missing: Vec<MissingSource>,
-    /// When it was written.
+    /// Time at which it was written.
     pub at: Timestamp,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Record {
 pub(super) struct SessionFiles {
     /// Events in the order of writing.
     pub written: Vec<Record>,
-    /// So many of these are left when the node dies.
+    /// Number of these that survive the death of the node.
     pub durable: usize,
 }
 
@@ -50,20 +50,20 @@ impl SessionFiles {
 /// The disks of all nodes that store.
 #[derive(Debug, Default)]
 pub(super) struct DriverDisks {
-    /// By node and session.
+    /// Files by node and session.
     pub sessions: BTreeMap<(NodeId, SessionId), SessionFiles>,
-    /// Until when a node's disk takes nothing.
+    /// Time until which a node's disk refuses writes.
     pub(super) fails_until: BTreeMap<NodeId, Timestamp>,
-    /// Until when a node's disk does not come back from a write.
+    /// Time until which a node's disk does not return from a write.
     pub(super) hangs_until: BTreeMap<NodeId, Timestamp>,
-    /// Events that were not what their sources had sent.
+    /// Events that differ from what their sources have sent.
     pub violations: Vec<String>,
-    /// Node's errors so far.
+    /// Number of errors returned to nodes.
     pub(super) failures: u64,
 }
 
 impl DriverDisks {
-    /// A node dies: what was not durable is gone.
+    /// Removes the events of a dead node that were not durable.
     pub(super) fn cut(&mut self, node: NodeId) {
         for ((_, _), files) in self.sessions.iter_mut().filter(|((owner, _), _)| *owner == node) {
             files.written.truncate(files.durable);
@@ -88,7 +88,7 @@ pub(super) struct SimSink {
     pub(super) network: Network,
     pub(super) disks: DisksHandle,
     pub(super) synced_at: Timestamp,
-    /// A thread of its own waits for the disk, not the node.
+    /// Whether a separate thread waits for the disk instead of the node.
     pub(super) is_beside: bool,
 }
 
@@ -99,7 +99,7 @@ impl SimSink {
         let here = event.fragments.iter().map(|fragment| fragment.source);
         let named: Vec<SourceId> = here.chain(event.missing.iter().map(|missing| missing.source)).collect();
         if named.len() != sources.len() || named.iter().copied().collect::<BTreeSet<_>>() != sources {
-            return Some(format!("event {} names the sources {named:?}", event.id));
+            return Some(format!("event {} has the sources {named:?}", event.id));
         }
         if !event.fragments.is_sorted_by(|one, other| one.source < other.source) {
             return Some(format!("the fragments of event {} are not in order of their sources", event.id));
@@ -122,7 +122,7 @@ impl SimSink {
         Ok(())
     }
 
-    /// Returns the time of a write or a sync, including a hanging disk.
+    /// Advances the node's time by that of a write or a sync, including the time for which the disk hangs.
     fn spend(&self, disks: &DriverDisks, time: Nanos) {
         if self.is_beside {
             return;
@@ -200,7 +200,8 @@ impl EventSink for SimSink {
     }
 }
 
-/// An output whose files are written beside the node: the code of both sides is real, and the time of the thread is simulated.
+/// An output whose files are written by a separate thread. The code of both sides is real, and the time of the thread is
+/// simulated.
 pub(super) struct SimBeside {
     files: FilesBeside,
     writer: FilesWriter,
@@ -208,9 +209,9 @@ pub(super) struct SimBeside {
     options: Arc<DriverOptions>,
     network: Network,
     disks: DisksHandle,
-    /// Events that the thread was given and has not written.
+    /// Number of events given to the thread and not written yet.
     waiting: u64,
-    /// When the thread is done with what it was asked for.
+    /// Time at which the thread finishes its current batch.
     done_at: Option<Timestamp>,
 }
 
@@ -223,8 +224,8 @@ impl SimBeside {
         Self { files, writer, owner, options, network, disks, waiting: 0, done_at: None }
     }
 
-    /// Lets the thread go on up to now.
-    fn go_on(&mut self) {
+    /// Lets the thread run up to now.
+    fn advance(&mut self) {
         let now = self.network.lock().now;
         if self.done_at.is_some_and(|at| at <= now) {
             self.writer.work();
@@ -251,9 +252,9 @@ impl EventSink for SimBeside {
     }
 
     fn end_batch(&mut self, now: Timestamp) -> Result<(), SinkError> {
-        self.go_on();
+        self.advance();
         let ended = self.files.end_batch(now);
-        self.go_on();
+        self.advance();
         ended
     }
 
@@ -273,7 +274,7 @@ impl EventSink for SimBeside {
         self.files.due()
     }
 
-    /// The node waits for the thread.
+    /// Waits for the thread.
     fn finish(&mut self) -> Result<(), SinkError> {
         if matches!(self.files.finish(), Err(SinkError::NotClosed { .. })) {
             self.writer.work();

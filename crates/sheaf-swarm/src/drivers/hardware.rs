@@ -1,4 +1,4 @@
-//! Simulated surroundings of the drivers: sources and filters.
+//! Simulated sources and filters of the drivers.
 
 use super::net::Network;
 use super::options::DriverOptions;
@@ -13,19 +13,19 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 impl DriverOptions {
-    /// The bytes that a source sends for an event.
+    /// Returns the number of bytes that a source sends for an event.
     #[must_use]
     pub fn length(&self, event: EventId, source: SourceId) -> usize {
         let draw = mix(mix(self.seed ^ event.0) ^ u64::from(source.0)) % (self.largest.0 + 1);
         usize::try_from(draw).unwrap_or(0)
     }
 
-    /// Sources that events are asked for first.
+    /// Returns the sources of the first step.
     pub fn first_step(&self) -> impl Iterator<Item = SourceId> + use<> {
         (0..self.steps.first).map(SourceId)
     }
 
-    /// Decision on an event by its first step.
+    /// Returns the decision on an event by its first step.
     #[must_use]
     pub fn choice(&self, event: EventId) -> StepVerdict {
         let draw = mix(mix(self.seed ^ 0x57e9_5000) ^ event.0) % 1_000_000;
@@ -39,7 +39,7 @@ impl DriverOptions {
         }
     }
 
-    /// Sources that are asked for an event.
+    /// Returns the sources that are requested for an event.
     #[must_use]
     pub fn wanted(&self, event: EventId) -> BTreeSet<SourceId> {
         match self.choice(event) {
@@ -48,7 +48,7 @@ impl DriverOptions {
         }
     }
 
-    /// Whether an event is not to be stored.
+    /// Returns whether an event must not be stored.
     #[must_use]
     pub fn is_unwanted(&self, event: EventId) -> bool {
         self.choice(event) == StepVerdict::Reject
@@ -56,52 +56,52 @@ impl DriverOptions {
             || self.is_left_out(event)
     }
 
-    /// Whether no stream takes an event. Those without a verdict are always stored.
+    /// Returns whether no stream takes an event. Events without a verdict are always stored.
     #[must_use]
     pub fn is_left_out(&self, event: EventId) -> bool {
         let draw = mix(mix(self.seed ^ 0x1ef7_0000) ^ event.0) % 1_000_000;
         draw < u64::from(self.disk.left_out.per_million) && !self.is_beyond_judging(event)
     }
 
-    /// Whether the bytes of a fragment are not what the pattern asks for.
+    /// Returns whether the payload of a fragment differs from the pattern.
     #[must_use]
     pub fn is_corrupt(&self, event: EventId, source: SourceId) -> bool {
         let draw = mix(mix(self.seed ^ 0xc0_44a9) ^ mix(event.0) ^ u64::from(source.0)) % 1_000_000;
         draw < u64::from(self.corrupt.per_million) && self.length(event, source) > 0
     }
 
-    /// Whether an event has a corrupt fragment.
+    /// Returns whether an event has a corrupt fragment.
     #[must_use]
     pub fn is_bad(&self, event: EventId) -> bool {
         self.wanted(event).into_iter().any(|source| self.is_corrupt(event, source))
     }
 
-    /// Whether the filter rejects an event, whoever asks it.
+    /// Returns whether the filter rejects an event.
     #[must_use]
     pub fn is_rejected(&self, event: EventId) -> bool {
         mix(mix(self.seed ^ 0xf117_e200) ^ event.0) % 1_000_000 < u64::from(self.filter.reject.per_million)
     }
 
-    /// Whether a worker of a farm dies of an event.
+    /// Returns whether a worker of a farm dies of an event.
     #[must_use]
     pub fn kills_worker(&self, event: EventId) -> bool {
         mix(mix(self.seed ^ 0xd1e5) ^ event.0) % 1_000_000 < u64::from(self.filter.dies.per_million)
     }
 
-    /// Whether a worker of a farm never comes back from an event.
+    /// Returns whether a worker of a farm hangs with an event.
     #[must_use]
     pub fn hangs_worker(&self, event: EventId) -> bool {
         mix(mix(self.seed ^ 0x4a46) ^ event.0) % 1_000_000 < u64::from(self.filter.hangs.per_million)
     }
 
-    /// Whether no worker can judge an event: it is stored as it is.
+    /// Returns whether no worker can judge an event. It is then stored unfiltered.
     #[must_use]
     pub fn is_beyond_judging(&self, event: EventId) -> bool {
         let is_judged = self.filter.workers > 0 && self.choice(event) != StepVerdict::Reject;
         is_judged && (self.kills_worker(event) || self.hangs_worker(event))
     }
 
-    /// Time that the filter takes for an event.
+    /// Returns the time that the filter takes for an event.
     #[must_use]
     pub fn judging_time(&self, event: EventId) -> Nanos {
         match self.filter.long {
@@ -111,7 +111,7 @@ impl DriverOptions {
     }
 }
 
-/// A front end that sends all events in order, at its pace.
+/// A front end that sends all events in order, at a constant rate.
 pub(super) struct SimSource {
     id: SourceId,
     options: Arc<DriverOptions>,
@@ -171,7 +171,7 @@ impl Source for SimSource {
     }
 }
 
-/// A filter that takes its time: while it judges, its thread does nothing else.
+/// A filter that blocks its thread while it judges.
 pub(super) struct SimFilter {
     pub(super) options: Arc<DriverOptions>,
     pub(super) network: Network,

@@ -1,9 +1,9 @@
-//! The simulated network of the drivers: endpoints whose frames take their time, whose queues are bounded, and whose peers go up
-//! and down as a kernel would say it.
+//! The simulated network of the drivers: endpoints with delays and bounded queues, with connections and disconnections as a
+//! kernel reports them.
 //!
-//! A frame that was sent is on its way, then in the inbox of its receiver until that polls it; all the while it takes room in the
-//! queue of its link. A process that stands still takes nothing out of its inbox, and its kernel says nothing of it. One that dies
-//! closes its connections: what it had sent arrives, then [`DownReason::Lost`].
+//! A frame is in flight until it reaches the inbox of its receiver, and stays there until it is polled. During this time it
+//! occupies the queue of its link. A process that is stopped polls nothing, and its kernel reports nothing. A process that
+//! dies closes its connections: the frames that it had sent arrive, followed by [`DownReason::Lost`].
 
 use super::options::{LinkOptions, START};
 use super::order::{Message, Order};
@@ -17,22 +17,22 @@ use std::task::Waker;
 
 #[derive(Debug, Default)]
 struct FrameLink {
-    /// The sender knows that it is up.
+    /// Whether the sender has polled that it is up.
     is_up: bool,
-    /// The receiver's life is over, and the sender does not know: what it sends is lost.
+    /// Whether the receiver has died, but the sender has not polled that yet. Frames are lost.
     is_broken: bool,
     last_arrival: Timestamp,
     clogged_until: Timestamp,
     frames: usize,
     bytes: u64,
-    /// The sender was refused and is told when there is room.
+    /// Whether a frame was refused. The sender is woken when there is room.
     has_refused: bool,
 }
 
 /// State that all endpoints share.
 #[derive(Debug)]
 pub(super) struct Net {
-    /// The time of the round that is going on.
+    /// Time of the current round.
     pub(super) now: Timestamp,
     options: LinkOptions,
     dice: Dice,
@@ -40,19 +40,20 @@ pub(super) struct Net {
     inboxes: BTreeMap<NodeId, BTreeMap<(Timestamp, u64), Event>>,
     attached: BTreeSet<NodeId>,
     links: BTreeMap<(NodeId, NodeId), FrameLink>,
-    /// Nodes that something arrives for, and when.
+    /// Nodes to wake, with the time.
     wakes: Vec<(NodeId, Timestamp)>,
-    /// Cost of the current round beside its own work: filters and disks.
+    /// Time that filters and disks take in the current round.
     cost: Nanos,
-    /// Of all frames: the same if and only if the runs were.
+    /// Hash of all frames, by which two runs are compared.
     hash: u64,
-    /// Frames that were sent.
+    /// Number of frames sent.
     pub(super) frames: u64,
-    /// Number of frames that were sent and polled, and of calls that took time beside the work of a round.
-    pub(super) doings: u64,
+    /// Number of frames sent and polled, and of calls of filters and disks.
+    pub(super) actions: u64,
     pub(super) order_of_frames: Order,
-    /// Nodes that are to be sent a forged message, and how many each was sent.
+    /// Nodes to which a forged message will be sent.
     to_forge: BTreeSet<NodeId>,
+    /// Number of forged messages sent to each node.
     forged: BTreeMap<NodeId, u64>,
     /// Log of all messages and polls, line by line, if it is kept.
     pub(super) log: Option<String>,
@@ -62,7 +63,7 @@ pub(super) struct Net {
 #[derive(Clone, Debug)]
 pub(super) struct Network(Arc<Mutex<Net>>);
 
-/// The beginning of what a frame says.
+/// Returns the beginning of a frame's content as text.
 fn describe(frame: &Frame) -> String {
     const LETTERS: usize = 160;
     match Message::decode(&frame.head, &mut frame.payload.clone()) {
@@ -71,7 +72,7 @@ fn describe(frame: &Frame) -> String {
     }
 }
 
-/// Whether two nodes have a link.
+/// Returns whether two nodes have a link.
 fn are_linked(one: NodeId, other: NodeId) -> bool {
     let pair = |first, second| {
         (one.role == first && other.role == second) || (one.role == second && other.role == first)
@@ -97,7 +98,7 @@ impl Network {
             cost: Nanos::ZERO,
             hash: mix(seed),
             frames: 0,
-            doings: 0,
+            actions: 0,
             order_of_frames: Order::default(),
             to_forge: BTreeSet::new(),
             forged: BTreeMap::new(),
@@ -109,7 +110,7 @@ impl Network {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A node begins a life: it and its peers hear of each other.
+    /// Attaches a node in a new session, and reports it and its peers to each other.
     pub(super) fn attach(&self, node: NodeId) -> Box<dyn Endpoint> {
         let mut net = self.lock();
         assert!(net.attached.insert(node), "{node} is attached already");
@@ -125,13 +126,13 @@ impl Network {
 }
 
 impl Net {
-    /// Returns the cost of a round beside its own work.
+    /// Adds the time of a filter or disk to the current round.
     pub(super) fn spend(&mut self, time: Nanos) {
-        self.doings += 1;
+        self.actions += 1;
         self.cost = self.cost + time;
     }
 
-    /// The round lasts until then at least.
+    /// Extends the current round until `until`.
     pub(super) fn wait_until(&mut self, until: Timestamp) {
         self.cost = self.cost.max(until.since(self.now));
     }
@@ -148,17 +149,17 @@ impl Net {
         self.hash
     }
 
-    /// Takes something into the hash of the run.
+    /// Adds a value to the hash of the run.
     pub(super) fn note(&mut self, value: u64) {
         self.hash = mix(self.hash ^ value);
     }
 
-    /// When a node has something to poll, at the earliest.
+    /// Returns the time of the first arrival that a node has not polled.
     pub(super) fn first_arrival(&self, node: NodeId) -> Option<Timestamp> {
         self.inboxes.get(&node)?.keys().next().map(|(at, _)| *at)
     }
 
-    /// Holds back what is sent between two nodes until then.
+    /// Holds back frames between two nodes until `until`.
     pub(super) fn clog(&mut self, one: NodeId, other: NodeId, until: Timestamp) {
         for pair in [(one, other), (other, one)] {
             let link = self.links.entry(pair).or_default();
@@ -166,17 +167,17 @@ impl Net {
         }
     }
 
-    /// Has a node woken then.
+    /// Wakes a node at `at`.
     pub(super) fn wake(&mut self, node: NodeId, at: Timestamp) {
         self.wakes.push((node, at));
     }
 
-    /// Returns the fill of the queues to a node, for diagnostics.
+    /// Returns the number of events in a node's inbox, for diagnostics.
     pub(super) fn waiting_for(&self, node: NodeId) -> usize {
         self.inboxes.get(&node).map_or(0, BTreeMap::len)
     }
 
-    /// Something of a link arrives behind all that is on its way.
+    /// Schedules the arrival of an event behind all others of its link.
     fn arrive(&mut self, from: NodeId, to: NodeId, event: Event) {
         let jitter = self.dice.exponential(self.options.jitter);
         let link = self.links.entry((from, to)).or_default();
@@ -202,7 +203,7 @@ impl Net {
         }
         let message = Message::decode(&frame.head, &mut frame.payload.clone());
         if link.is_broken {
-            // What the sender gave away before it heard that the peer is gone.
+            // Sent before the sender has polled that the peer has disconnected.
             message.iter().for_each(|message| self.order_of_frames.sent(from, to, message));
             return Ok(());
         }
@@ -218,15 +219,15 @@ impl Net {
         if let Some(log) = &mut self.log {
             let what = describe(&frame);
             writeln!(log, "{} {from} > {to} {what}", self.now.since(START))
-                .expect("a string takes every text");
+                .expect("writing to a string cannot fail");
         }
         self.frames += 1;
         let content =
             frame.head.iter().fold(size, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(*byte)));
         self.note(content);
-        self.doings += 1;
+        self.actions += 1;
         self.arrive(from, to, Event::Received { from, frame });
-        // A frame that cannot be read is no message of a channel; its receiver counts it.
+        // A frame that cannot be decoded is not part of a channel. Its receiver counts it.
         if let Ok(message) = message {
             self.order_of_frames.sent(from, to, &message);
             if self.to_forge.contains(&to) {
@@ -236,17 +237,17 @@ impl Net {
         Ok(())
     }
 
-    /// Has a node be sent a message by one peer that says that it is of another.
+    /// Schedules a forged message to a node: one peer sends it in the name of another.
     pub(super) fn forge_soon(&mut self, victim: NodeId) {
         self.to_forge.insert(victim);
     }
 
-    /// Number of forged messages that a node was sent.
+    /// Returns the number of forged messages sent to a node.
     pub(super) fn forged(&self, node: NodeId) -> u64 {
         self.forged.get(&node).copied().unwrap_or_default()
     }
 
-    /// Sends a message once more, as if a later session of another node of the same role had sent it.
+    /// Sends a message again in the name of a later session of another node of the same role.
     fn forge(&mut self, from: NodeId, to: NodeId, mut message: Message) {
         let is_sibling = |node: &NodeId| node.role == from.role && *node != from;
         let Some(sibling) = self.attached.iter().copied().find(is_sibling) else { return };
@@ -269,13 +270,14 @@ impl Net {
             return None;
         }
         let event = entry.remove();
-        self.doings += 1;
+        self.actions += 1;
         if let Some(log) = &mut self.log {
             let what = match &event {
                 Event::Received { from, frame } => format!("{from} {}", describe(frame)),
                 other => format!("{other:?}"),
             };
-            writeln!(log, "{} {node} < {what}", self.now.since(START)).expect("a string takes every text");
+            writeln!(log, "{} {node} < {what}", self.now.since(START))
+                .expect("writing to a string cannot fail");
         }
         match &event {
             Event::Received { from, frame } => {
@@ -300,17 +302,17 @@ impl Net {
         Some(event)
     }
 
-    /// A node's life is over; its peers hear so behind all that it has sent.
+    /// Detaches a node. Its peers receive the disconnection after all frames that it has sent.
     fn detach(&mut self, node: NodeId, reason: DownReason) {
         if !self.attached.remove(&node) {
             return;
         }
         self.inboxes.remove(&node);
-        self.order_of_frames.life_ends(node, reason == DownReason::Closed);
+        self.order_of_frames.session_ends(node, reason == DownReason::Closed);
         let peers: Vec<NodeId> =
             self.attached.iter().copied().filter(|peer| are_linked(node, *peer)).collect();
         for peer in peers {
-            // What was on its way to it is lost with it.
+            // Frames in flight to it are lost.
             let back = self.links.entry((peer, node)).or_default();
             (back.frames, back.bytes, back.is_broken) = (0, 0, true);
             self.links.entry((node, peer)).or_default().is_up = false;
@@ -319,7 +321,7 @@ impl Net {
     }
 }
 
-/// A node's place in the network.
+/// A node's endpoint.
 struct SimEndpoint {
     node: NodeId,
     network: Network,
@@ -394,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_come_in_order_after_the_news_that_a_peer_is_up_and_before_that_it_is_down() {
+    fn frames_arrive_in_order_between_the_events_that_a_peer_is_up_and_that_it_is_down() {
         let network = network();
         let (mut one, mut two) = (network.attach(NodeId::MANAGER), network.attach(NodeId::builder(0)));
         assert!(matches!(two.send(NodeId::MANAGER, frame(1)), Err(SendError::NotConnected(_))));
@@ -431,7 +433,7 @@ mod tests {
         assert!(matches!(two.send(NodeId::MANAGER, frame(10)), Err(SendError::Full(_))));
         at(&network, 200_000);
         network.lock().take_wakes();
-        assert!(one.poll().is_some() && one.poll().is_some(), "that it is up, and a frame");
+        assert!(one.poll().is_some() && one.poll().is_some(), "the connection, and a frame");
         assert!(network.lock().take_wakes().contains(&(NodeId::builder(0), Timestamp(200_000))));
         two.send(NodeId::MANAGER, frame(10)).expect("there is room again");
     }

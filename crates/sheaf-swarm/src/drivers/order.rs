@@ -1,25 +1,25 @@
-//! Promises of an outbox that a simulated network sees: the frames of a channel leave in order, and frames that a peer took with it
-//! are counted.
+//! Invariants of an outbox that a simulated network can check: the frames of a channel are sent in order, and frames that are
+//! dropped with a link are counted.
 
 use bytes::Bytes;
 use sheaf_wire::{NodeId, SessionId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A message as it is on the network.
+/// A message on the network.
 pub(super) type Message = sheaf_wire::message::Message<Bytes>;
 
 /// Maximum number of violations in a report.
 const VIOLATIONS_MAX: usize = 3;
 
-/// All that nodes have sent, as far as promises need it.
+/// State of all channels and refused frames.
 #[derive(Debug, Default)]
 pub(super) struct Order {
     channels: BTreeMap<(NodeId, NodeId), Channel>,
-    /// Links of which the last frame was refused for lack of room: it waits at its sender.
+    /// Links whose last frame was refused for lack of room and waits at its sender.
     refused: BTreeSet<(NodeId, NodeId)>,
-    /// By node: links that went down while a frame waited for them, in the current life.
+    /// Number of links of each node's current session that went down while a frame waited for them.
     lost_with_peers: BTreeMap<NodeId, u64>,
-    /// The same of lives that ended in good order.
+    /// Sum of these for sessions that ended normally.
     lost_in_all: BTreeMap<NodeId, u64>,
     violations: Vec<String>,
 }
@@ -28,18 +28,18 @@ pub(super) struct Order {
 #[derive(Debug)]
 struct Channel {
     session: SessionId,
-    /// Session of the peer; 0 as long as the sender knows none.
+    /// Session of the peer, or 0 as long as the sender does not know it.
     peer: SessionId,
     /// Highest number that was sent.
     highest: u64,
-    /// Lower ones that were not.
+    /// Lower numbers that were not sent.
     skipped: BTreeSet<u64>,
-    /// Messages were dropped with the link: they are sent again one by one, when each is due.
+    /// Whether messages were dropped with the link. They are repeated one by one, when each is due.
     had_losses: bool,
 }
 
 impl Order {
-    /// The network has taken a frame.
+    /// Records a frame that the network has accepted.
     pub(super) fn sent(&mut self, from: NodeId, to: NodeId, message: &Message) {
         self.refused.remove(&(from, to));
         let (session, sequence) = (message.header.session, message.header.sequence);
@@ -49,9 +49,9 @@ impl Order {
         let peer = message.header.acknowledged_session;
         let fresh = || Channel { session, peer, highest: 0, skipped: BTreeSet::new(), had_losses: false };
         let channel = self.channels.entry((from, to)).or_insert_with(fresh);
-        // Channels to another session of the peer begin again with 1.
+        // Numbers of channels to another session of the peer begin with 1.
         if channel.session != session || (channel.peer != peer && channel.peer != SessionId(0)) {
-            // What waits for the session of before may still leave.
+            // Messages that wait for the previous session may still be sent.
             *channel = Channel { highest: sequence - 1, ..fresh() };
         }
         channel.peer = peer;
@@ -64,12 +64,12 @@ impl Order {
         channel.highest = channel.highest.max(sequence);
     }
 
-    /// The network has no room for a frame.
+    /// Records a frame for which the network has no room.
     pub(super) fn refused(&mut self, from: NodeId, to: NodeId) {
         self.refused.insert((from, to));
     }
 
-    /// A node hears that a peer is gone. What waits for that peer is dropped.
+    /// Records that a node has polled a disconnection. Frames that wait for the peer are dropped.
     pub(super) fn peer_down(&mut self, node: NodeId, peer: NodeId) {
         self.channels.entry((node, peer)).and_modify(|channel| channel.had_losses = true);
         if self.refused.remove(&(node, peer)) {
@@ -77,8 +77,8 @@ impl Order {
         }
     }
 
-    /// A node's life ends, in good order or not.
-    pub(super) fn life_ends(&mut self, node: NodeId, is_closed: bool) {
+    /// Records the end of a node's session, normal (`is_closed`) or not.
+    pub(super) fn session_ends(&mut self, node: NodeId, is_closed: bool) {
         self.refused.retain(|(from, _)| *from != node);
         let lost = self.lost_with_peers.remove(&node).unwrap_or_default();
         if is_closed {
@@ -86,7 +86,7 @@ impl Order {
         }
     }
 
-    /// Returns the least number of frames that a node must have booked as dropped.
+    /// Returns the minimum number of frames that a node must have counted as dropped.
     pub(super) fn least_dropped(&self, node: NodeId) -> u64 {
         self.lost_in_all.get(&node).copied().unwrap_or_default()
     }
@@ -131,15 +131,15 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_waits_for_a_peer_that_goes_is_to_be_booked() {
+    fn a_frame_that_waits_for_a_peer_that_disconnects_must_be_counted() {
         let mut order = after(&[1]);
         order.refused(FROM, TO);
         order.peer_down(FROM, TO);
-        order.life_ends(FROM, true);
+        order.session_ends(FROM, true);
         order.refused(FROM, TO);
         order.sent(FROM, TO, &message(2));
         order.peer_down(FROM, TO);
-        order.life_ends(FROM, true);
+        order.session_ends(FROM, true);
         assert_eq!(order.least_dropped(FROM), 1);
     }
 }

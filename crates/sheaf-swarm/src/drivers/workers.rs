@@ -8,11 +8,11 @@ use sheaf_protocol::farm::{Departure, Processor, ProcessorEvent, Ticket, Word};
 use sheaf_wire::{Event, NodeId, Timestamp, Verdict};
 use std::sync::Arc;
 
-/// Behaviour of the filter with the event that it has.
+/// Behaviour of the filter with the current event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Judging {
     Until(Timestamp),
-    /// It never comes back.
+    /// The filter never returns.
     Hangs,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct SimWorker {
     network: Network,
     role: Processor<Arc<Event<Bytes>>, Verdict>,
     current: Option<(Ticket, Arc<Event<Bytes>>, Judging)>,
-    /// The filter ended the worker.
+    /// Whether the filter has crashed the worker.
     is_dead: bool,
 }
 
@@ -32,8 +32,8 @@ impl SimWorker {
         Self { node, options, network, role: Processor::new(ahead), current: None, is_dead: false }
     }
 
-    /// Lets the filter go on up to `now`.
-    fn go_on(&mut self, now: Timestamp) {
+    /// Lets the filter run up to `now`.
+    fn advance(&mut self, now: Timestamp) {
         let mut free_at = now;
         loop {
             match &self.current {
@@ -67,9 +67,9 @@ impl Worker for SimWorker {
     fn hear(&mut self) -> Result<Option<Word<Verdict>>, Departure> {
         let now = self.network.lock().now;
         if !self.is_dead {
-            self.go_on(now);
+            self.advance(now);
         }
-        // What it had said is heard first.
+        // Messages that it had sent arrive before its death is detected.
         match self.role.poll_transmit() {
             Some(word) => Ok(Some(word)),
             None if self.is_dead => Err(Departure::Died),
@@ -80,9 +80,9 @@ impl Worker for SimWorker {
     fn give(&mut self, ticket: Ticket, event: &Arc<Event<Bytes>>) {
         let now = self.network.lock().now;
         let asked = self.role.handle_input(ticket, event.clone());
-        assert!(asked, "a farm gives what was asked for");
+        assert!(asked, "a farm gives only requested events");
         if !self.is_dead {
-            self.go_on(now);
+            self.advance(now);
         }
     }
 

@@ -1,8 +1,8 @@
-//! The course of a run: whose turn it is, how long it takes, and what happens to nodes.
+//! The course of a run: scheduling of nodes, the duration of their rounds, and faults.
 //!
-//! Each node is a thread with a clock that all share. A round is one call of [`Agent::work`]; it takes some microseconds, and as
-//! long as its filter and its disk take. Then the node works on, sleeps until its deadline or until something arrives, or has
-//! finished. A node that is frozen or starved has no round, whatever arrives.
+//! Each node is a thread, and all share a clock. A round is one call of [`Agent::work`]. It takes some microseconds and the
+//! time of its filter and its disk. Then the node continues, sleeps until its deadline or the next arrival, or has finished.
+//! A frozen node has no rounds, and a starved one has few, even if messages arrive.
 
 use super::assembly::Assembly;
 use super::check::{self, DriverFailure, DriverReport};
@@ -16,41 +16,41 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The longest sleep of a thread: that of a worker.
+/// Maximum sleep of a thread, as that of a worker.
 const LONGEST_SLEEP: Nanos = Nanos::from_millis(50);
 
-/// A run that takes more rounds than this goes round in circles.
+/// Maximum number of rounds. A run that exceeds it makes no progress.
 const ROUNDS_MAX: u64 = 30_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Turn {
     /// A fault of the options begins.
     Fault(usize),
-    /// The operator asks once more for the end of the run.
+    /// The operator stops the run for the second time.
     StopAgain,
-    /// A node comes back.
+    /// A node is restarted.
     Back(NodeId),
-    /// A node's round. Void if it has another one planned.
+    /// A node's round. Void if another one is planned for it.
     Round(NodeId),
 }
 
-/// A node that has nothing to do is not called more often than this at one time.
+/// Maximum number of consecutive rounds without work or sleep.
 const SPINS_MAX: u32 = 10_000;
 
 /// A node and its thread.
 struct Seat {
-    /// Nothing while it is dead, or when it has finished.
+    /// `None` while it is dead or after it has finished.
     agent: Option<Box<dyn Agent>>,
-    /// Its next round.
+    /// Time of its next round.
     next: Timestamp,
-    /// Until when its last round takes.
+    /// End of its last round.
     busy_until: Timestamp,
     frozen_until: Timestamp,
-    /// Until when it is starved, and the longest time from round to round.
+    /// End of its starvation, and the maximum interval between its rounds until then.
     starved: (Timestamp, Nanos),
-    /// It is dead, and comes back.
+    /// Whether it is dead and will be restarted.
     is_away: bool,
-    /// Number of rounds, one after the other, in which it did nothing and did not sleep.
+    /// Number of consecutive rounds in which it did no work and did not sleep.
     spins: u32,
 }
 
@@ -63,12 +63,12 @@ pub struct World {
     agenda: BinaryHeap<Reverse<(Timestamp, u64, Turn)>>,
     order: u64,
     seats: BTreeMap<NodeId, Seat>,
-    /// Until when the machine sleeps that all nodes are on.
+    /// Time until which the machine of all nodes is suspended.
     suspended_until: Timestamp,
     errors: Vec<(Timestamp, NodeError)>,
-    /// Faults that hit a node that lived.
+    /// Faults that hit a live node.
     happened: Vec<DriverFault>,
-    /// When the event manager had finished.
+    /// Time at which the event manager finished.
     manager_ended: Option<Timestamp>,
     rounds: u64,
     violations: Vec<String>,
@@ -82,7 +82,7 @@ impl std::fmt::Debug for World {
 }
 
 impl World {
-    /// A run before its start.
+    /// Creates a run before its start.
     #[must_use]
     pub fn new(options: DriverOptions) -> Self {
         let options = Arc::new(options);
@@ -114,10 +114,10 @@ impl World {
         world
     }
 
-    /// Runs to the end and checks it; also returns every frame that was sent and polled, a line each.
+    /// Runs to the end and checks the result. Also returns a log with a line for each sent and polled frame.
     ///
     /// # Errors
-    /// Broken promises.
+    /// Returns the violated invariants.
     pub fn run_with_log(mut self) -> (Result<DriverReport, Box<DriverFailure>>, String) {
         self.assembly.network.lock().log = Some(String::new());
         let network = self.assembly.network.clone();
@@ -126,10 +126,10 @@ impl World {
         (result, log.unwrap_or_default())
     }
 
-    /// Runs to the end and checks it.
+    /// Runs to the end and checks the result.
     ///
     /// # Errors
-    /// Broken promises.
+    /// Returns the violated invariants.
     pub fn run(mut self) -> Result<DriverReport, Box<DriverFailure>> {
         self.run_to_end()
     }
@@ -189,9 +189,9 @@ impl World {
     fn note(&mut self, what: impl std::fmt::Display) {
         let since = self.now.since(START);
         if let Some(log) = &mut self.assembly.network.lock().log {
-            writeln!(log, "{since} {what}").expect("a string takes every text");
+            writeln!(log, "{since} {what}").expect("writing to a string cannot fail");
         }
-        writeln!(self.log, "{since} {what}").expect("a string takes every text");
+        writeln!(self.log, "{since} {what}").expect("writing to a string cannot fail");
     }
 
     fn begin(&mut self, node: NodeId) {
@@ -228,7 +228,7 @@ impl World {
         }
         let Some(agent) = &mut seat.agent else { return };
         self.rounds += 1;
-        let before = self.assembly.network.lock().doings;
+        let before = self.assembly.network.lock().actions;
         let progress = agent.work(self.now);
         let mut took = Nanos(self.dice.between(1_000, 5_000));
         if progress == Progress::Finished {
@@ -248,10 +248,10 @@ impl World {
             let mut net = self.assembly.network.lock();
             took = took + net.take_cost();
             let is_spinning =
-                net.doings == before && matches!(progress, Progress::Idle(at) if at <= self.now);
+                net.actions == before && matches!(progress, Progress::Idle(at) if at <= self.now);
             seat.spins = if is_spinning { seat.spins + 1 } else { 0 };
             if seat.spins == SPINS_MAX {
-                self.violations.push(format!("at {}: {node} spins: it is due, and does nothing", self.now));
+                self.violations.push(format!("at {}: {node} spins: it is due but does no work", self.now));
             }
             net.first_arrival(node)
         };
@@ -272,7 +272,7 @@ impl World {
         self.wake_others();
     }
 
-    /// Wakes whoever something is on its way to.
+    /// Plans rounds for all nodes for which an event will arrive.
     fn wake_others(&mut self) {
         let wakes = self.assembly.network.lock().take_wakes();
         for (node, at) in wakes {
@@ -289,7 +289,7 @@ impl World {
         let Some(seat) = self.seats.get_mut(&node).filter(|seat| seat.agent.is_some()) else { return };
         match kind {
             DriverFaultKind::Kill { back_after } => {
-                // Its endpoint goes with it.
+                // This drops its endpoint.
                 seat.agent = None;
                 seat.is_away = true;
                 self.assembly.disks.lock().cut(node);
@@ -320,15 +320,15 @@ impl World {
         self.wake_others();
     }
 
-    /// Returns a description of who waits for whom.
+    /// Returns a description of the state of all nodes.
     fn explain(&self) -> String {
         let snapshot = self.assembly.gauges.snapshot();
         let mut text = format!("the run does not end after {} rounds: {snapshot:?}\n", self.rounds);
         let net = self.assembly.network.lock();
         for (node, seat) in &self.seats {
             let state = match (&seat.agent, seat.is_away) {
-                (Some(_), _) => "runs",
-                (None, true) => "is away",
+                (Some(_), _) => "is running",
+                (None, true) => "is down",
                 (None, false) => "has finished",
             };
             let waiting = net.waiting_for(*node);
@@ -337,7 +337,7 @@ impl World {
                 "  {node} {state}; {waiting} frames wait for it; its next round is at {}",
                 seat.next
             )
-            .expect("a string takes every text");
+            .expect("writing to a string cannot fail");
         }
         text
     }

@@ -1,4 +1,4 @@
-//! Sources of items with times, which are sorted and divided into time slices by the real `Disorder` and `Slicer`. The result is
+//! Sources of items with times, which the real `Disorder` and `Slicer` sort and divide into time slices. The result is
 //! compared with all items.
 
 use crate::dice::Dice;
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 /// Length of a slice.
 const LENGTH: u64 = 1_000_000;
 
-/// Returns thousandths of a slice.
+/// A thousandth of a slice.
 const THOUSANDTH: u64 = LENGTH / 1_000;
 
 impl SliceOptions {
@@ -35,7 +35,7 @@ impl SliceOptions {
 
 impl Options {
     /// Returns whether time slices are compatible with the other options.
-    pub(crate) fn slices_may_be(&self) -> bool {
+    pub(crate) fn are_slices_possible(&self) -> bool {
         let is_announced = matches!(self.triggers, TriggerOptions::Announced { stride: 1, .. });
         self.slices.is_none_or(|slices| is_announced && slices.config().check().is_ok())
     }

@@ -1,4 +1,4 @@
-//! Draws the surroundings of the roles, each from dice of its own, so that a seed's run is otherwise the same with and without.
+//! Draws the components around the roles. Each uses dice of its own, so that the rest of a seed's run does not depend on it.
 
 use super::Swarm;
 use crate::dice::{Dice, Ratio};
@@ -10,7 +10,7 @@ use sheaf_protocol::builder::IncompletePolicy;
 use sheaf_protocol::sampler::Wish;
 use sheaf_wire::{ByteCount, ByteRate, Nanos, Tags, Timestamp};
 
-/// Slow calls of preprocessors take so long in a run, together, near enough.
+/// Approximate sum of all slow calls of preprocessors in a run.
 const SLOW_TOGETHER: Nanos = Nanos::from_millis(500);
 
 impl Swarm {
@@ -23,7 +23,7 @@ impl Swarm {
         self.feed();
     }
 
-    /// Programs that feed sources.
+    /// Draws programs that feed sources.
     fn feed(&mut self) {
         let mut dice = Dice::new(self.options.seed, 20);
         if dice.below(4) > 0 {
@@ -63,7 +63,7 @@ impl Swarm {
         }
     }
 
-    /// Active readout units, whose preprocessors may be slower than every timeout, fail and hang.
+    /// Draws preprocessing, whose calls may be slower than every timeout, fail and hang.
     fn preprocessing(&mut self) {
         let mut dice = Dice::new(self.options.seed, 11);
         if dice.below(4) > 0 {
@@ -103,7 +103,7 @@ impl Swarm {
         });
     }
 
-    /// Streams for tags, with prescales: events that no stream takes are rejected.
+    /// Draws streams for tags, with prescales. Events that no stream takes are rejected.
     fn streams(&mut self) {
         let mut dice = Dice::new(self.options.seed, 12);
         if dice.below(2) == 0 {
@@ -120,7 +120,7 @@ impl Swarm {
         self.options.streams = stream_rules(&rules);
     }
 
-    /// Files that go to an object store: their events count late, and in portions.
+    /// Draws uploads of files to an object store. Their events count late, and file by file.
     fn uploads(&mut self) {
         let mut dice = Dice::new(self.options.seed, 13);
         if dice.below(5) > 0 {
@@ -136,7 +136,7 @@ impl Swarm {
         });
     }
 
-    /// Consumers that read, read slowly, or never read.
+    /// Draws consumers that read, read slowly, or never read.
     fn consumers(&mut self) {
         let mut dice = Dice::new(self.options.seed, 14);
         if dice.below(3) > 0 {
@@ -162,7 +162,7 @@ impl Swarm {
         });
     }
 
-    /// Sources that cut what they saw into time slices. Those that pass over what is empty make events without them.
+    /// Draws sources that divide their items into time slices. Sources that skip empty slices are missing in their events.
     fn slices(&mut self) {
         let mut dice = Dice::new(self.options.seed, 15);
         let is_apt = matches!(self.options.triggers, TriggerOptions::Announced { stride: 1, .. });

@@ -1,5 +1,4 @@
-//! Options that are drawn last, each from dice of its own, so that a seed's run is otherwise the same with and without
-//! them.
+//! Options that are drawn last. Each uses dice of its own, so that the rest of a seed's run does not depend on it.
 
 use super::Swarm;
 use crate::dice::{Dice, Ratio};
@@ -11,7 +10,7 @@ use sheaf_protocol::gathering::Gathering;
 use sheaf_wire::{ByteCount, ByteRate, Nanos, NodeId, Timestamp};
 
 impl Swarm {
-    /// Output nodes always come back: without one of them no run ends.
+    /// Draws output nodes. They always return, because a run cannot end without them.
     pub(super) fn outputs(&mut self) {
         let mut dice = Dice::new(self.options.seed, 7);
         let outputs = dice.pick(&[0, 0, 0, 1, 2, 3]);
@@ -86,7 +85,7 @@ impl Swarm {
         };
     }
 
-    /// Who judges events: builders themselves, or a farm, whose processors die, hang, fail and are killed.
+    /// Draws whether builders judge events themselves or a farm does, whose processors die, hang, fail and are killed.
     pub(super) fn farm(&mut self) {
         let mut dice = Dice::new(self.options.seed, 8);
         if dice.below(3) > 0 {
@@ -135,7 +134,7 @@ impl Swarm {
         });
     }
 
-    /// Bounds that few runs reach.
+    /// Draws bounds that few runs reach.
     pub(super) fn late_bounds(&mut self) {
         let mut dice = Dice::new(self.options.seed, 10);
         let event = (self.options.sources.largest.0 * u64::from(self.options.source_count())).max(1);
@@ -153,13 +152,13 @@ impl Swarm {
         }
     }
 
-    /// Whether a source never has to go on before what it holds is asked for: then its buffer may be as small as one fragment, and
-    /// what stands in the way of an older event has to make way for it.
+    /// Returns whether no source must send later fragments before its held ones are requested. Then its buffer may be as
+    /// small as one fragment, and younger events must make way for older ones.
     fn sends_what_is_asked_for_in_order(&self) -> bool {
         let sources = &self.options.sources;
         let is_reference =
             matches!(self.options.triggers, TriggerOptions::Announced { reference_only: true, .. });
-        // What is repeated after later ones stands in for an original that was lost while the unit was down.
+        // A duplicate may replace an original that was lost while the unit was down.
         let repeats_replace = sources.lossy_while_down && sources.duplicate.is_possible();
         !is_reference
             && !repeats_replace
@@ -167,7 +166,7 @@ impl Swarm {
             && !sources.unknown_event.is_possible()
     }
 
-    /// Makes optional sources silent where required ones are awaited without limit.
+    /// Makes optional sources silent if required ones are awaited without limit.
     pub(super) fn optional_sources(&mut self) {
         let mut dice = Dice::new(self.options.seed, 16);
         if self.options.policy == IncompletePolicy::Wait && !self.is_calm && dice.below(2) == 0 {
@@ -176,7 +175,7 @@ impl Swarm {
         }
     }
 
-    /// Outputs that take few events at a time, and are late with some.
+    /// Draws outputs that take few events at a time, and are late with some.
     pub(super) fn lagging_outputs(&mut self) {
         let mut dice = Dice::new(self.options.seed, 17);
         let storage = &mut self.options.storage;
@@ -185,16 +184,16 @@ impl Swarm {
         storage.late_time = dice.time_between(Nanos::ZERO, Nanos::from_millis(20));
     }
 
-    /// Whether drivers are told of links, and then how much longer a node may be silent whose link is up.
-    pub(super) fn link_news(&mut self) {
+    /// Draws whether links are reported to drivers, and how much longer a node may then be silent while its link is up.
+    pub(super) fn link_reports(&mut self) {
         let mut dice = Dice::new(self.options.seed, 18);
         let peer = self.options.times.peer.0;
         let factor = dice.pick(&[None, None, None, Some(1), Some(2), Some(4)]);
         self.options.times.silence = factor.map(|factor| Nanos(factor * peer));
     }
 
-    /// A source that is slower than the others, and times at which all nodes stand still together. Runs in which nothing goes
-    /// wrong have times that are just long enough.
+    /// Draws a source that is slower than the others, and times at which all nodes are frozen together. Sets the timeouts of
+    /// runs without faults.
     pub(super) fn pace(&mut self) {
         let mut dice = Dice::new(self.options.seed, 9);
         if dice.below(5) == 0 {

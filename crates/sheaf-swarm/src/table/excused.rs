@@ -9,24 +9,24 @@ pub struct Excuse {
     pub reason: &'static str,
 }
 
-const FILES: &str = "files are written by sheaf-store, which has tests of its own; a simulated disk has none";
-const REPLAY: &str = "how recorded fragments are read and paced is sheaf-source's; a role sees fragments";
-const SIZES: &str = "the shape of the size distribution; sizes are drawn evenly up to the largest";
-const LINKS: &str = "of the transports alone; no role or driver sees it";
-const PLACES: &str = "where threads run; the simulation has none";
-const LIBRARIES: &str = "which code judges or processes; the simulation judges by the event's id";
-const TAGS: &str = "takes tags from an event before streams see it; tags are drawn with the event";
-const WORDS: &str = "a name, a number or a path that decides nothing";
-const CONSUMERS: &str =
-    "how a consumer finds its door and greets is sheaf-tap's; who gets which event is drawn";
-const STORE: &str = "how an object is asked for is sheaf-s3's; when it is there is drawn";
-const TIMED: &str = "how packets become items with times is sheaf-source's; how items become slices is drawn";
-const STREAMS: &str = "how a front end's packets become fragments is sheaf-source's; a role sees fragments";
-const PROGRAMS: &str = "processes of the operating system; to a role their sources are fed ones, which come, go and end as drawn";
-const SUPERVISOR: &str = "the link to a trigger supervisor has properties of its own in sheaf-protocol; a run here is driven by its triggers";
+const FILES: &str = "sheaf-store writes files and has tests of its own; a simulated disk has no files";
+const REPLAY: &str = "sheaf-source reads and paces recorded fragments; a role receives fragments";
+const SIZES: &str = "shape of the size distribution; sizes are drawn uniformly up to the largest";
+const LINKS: &str = "used by transports only; it does not affect a role or driver";
+const PLACES: &str = "placement of threads; the simulation has none";
+const LIBRARIES: &str = "selects the code that filters or processes; the simulation decides by event id";
+const TAGS: &str = "removes tags from an event before streams receive it; tags are drawn with the event";
+const WORDS: &str = "a name, a number or a path without influence on a run";
+const CONSUMERS: &str = "sheaf-tap finds doors and authenticates consumers; the selection of events is drawn";
+const STORE: &str = "sheaf-s3 sends requests for objects; the time at which an object is stored is drawn";
+const TIMED: &str =
+    "sheaf-source makes items with times from packets; the division of items into slices is drawn";
+const STREAMS: &str = "sheaf-source makes fragments from packets of front ends; a role receives fragments";
+const PROGRAMS: &str = "processes of the operating system; for a role their sources are fed ones, which connect and end as drawn";
+const SUPERVISOR: &str = "the link to a trigger supervisor is tested with properties in sheaf-protocol; triggers of a simulated run are drawn";
 const CLUSTERS: &str =
-    "a filter by coincidences decides by what is in an event; the simulation judges by its id";
-const MEMORY: &str = "a source's pool of memory; to a role a source that has none pauses, which is drawn";
+    "a coincidence filter decides by the content of an event; the simulation decides by its id";
+const MEMORY: &str = "memory pool of a source; for a role a source without memory pauses, which is drawn";
 
 macro_rules! excused {
     ($($reason:expr => [$($knob:literal),* $(,)?];)*) => {

@@ -6,7 +6,7 @@ use crate::options::{FaultKind, Options, TriggerOptions};
 use sheaf_wire::{NodeId, Role};
 use std::fmt::Debug;
 
-/// Returns how many faults of a kind are planned: a few, or many.
+/// Returns the number of planned faults of a kind.
 fn faults(options: &Options, wanted: impl Fn(&FaultKind) -> bool) -> String {
     options.faults.iter().filter(|fault| wanted(&fault.kind)).count().to_string()
 }
@@ -23,12 +23,12 @@ fn text(value: impl Debug) -> String {
     format!("{value:?}")
 }
 
-/// `never`, or in decades.
+/// Returns `never` or the decade of a ratio.
 fn ratio(value: Ratio) -> String {
     value.per_million.checked_ilog10().map_or("never".into(), |decade| format!("10^{decade} ppm"))
 }
 
-/// A kind, without what is in it.
+/// Returns the name of a variant without its fields.
 fn kind(value: impl Debug) -> String {
     text(value).split([' ', '(']).next().unwrap_or_default().to_owned()
 }
@@ -65,7 +65,7 @@ pub const ROWS: &[Row] = rows! {
     "source rate" ["source.emulated.rate_hz"] |o| text(o.sources.period);
     "largest fragment sent" ["source.emulated.mean_bytes", "source.emulated.maximum_bytes"] |o| text(o.sources.largest);
     "slow source" [] |o| text(o.sources.slow.map(|(_, factor)| factor));
-    "sources run ahead" [] |o| text(o.sources.surplus);
+    "events ahead of triggers" [] |o| text(o.sources.surplus);
     "readout buffer, bytes" ["readout.buffer_bytes"] |o| text(o.bounds.buffer);
     "readout buffer, events" ["readout.buffer_events"] |o| text(o.bounds.buffer_events);
     "largest fragment taken" ["readout.max_fragment_bytes"] |o| text(o.bounds.max_fragment);
@@ -124,7 +124,7 @@ pub const ROWS: &[Row] = rows! {
     "farm, processor falls silent" [] |o| text(o.farm.map(|farm| ratio(farm.falls_silent)));
     "farm, processor leaves" [] |o| text(o.farm.map(|farm| ratio(farm.leaves)));
     "farm, processor contradicts itself" [] |o| text(o.farm.map(|farm| ratio(farm.contradicts)));
-    "farm, events asked for" [] |o| text(o.farm.map(|farm| farm.asks));
+    "farm, requested events" [] |o| text(o.farm.map(|farm| farm.asks));
     "farm, processors killed" [] |o| faults(o, |kind| matches!(kind, FaultKind::KillProcessor { .. }));
     "preprocessing, workers" ["preprocessing.workers", "preprocessing.processes"] |o| text(o.preprocessing.map(|it| it.workers));
     "preprocessing, sources" ["preprocessing.sources"] |o| text(o.preprocessing.map(|it| it.every));
@@ -161,7 +161,7 @@ pub const ROWS: &[Row] = rows! {
     "uploads, time" [] |o| text(o.uploads.map(|it| it.time));
     "uploads, failed tries" ["object_store.timeout_s"] |o| text(o.uploads.map(|it| it.fails));
     "consumers" ["consumers.open", "consumers.consumers"] |o| text(o.consumers.as_ref().map(|it| it.wishes.len()));
-    "consumers, what they ask for" [] |o| text(o.consumers.as_ref().map(|it| it.wishes[0].0));
+    "consumers, subscriptions" [] |o| text(o.consumers.as_ref().map(|it| it.wishes[0].0));
     "consumers that never read" ["consumers.patience_ms"] |o| {
         text(o.consumers.as_ref().map(|it| it.wishes.iter().filter(|(_, pace)| pace.is_none()).count()))
     };

@@ -1,18 +1,18 @@
-//! Every option of the configuration is drawn by the random swarm, or excused with a reason.
+//! Every key of the configuration is drawn by the random swarm, or excused with a reason.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use sheaf_swarm::table::{EXCUSED, ROWS, draws, markdown};
 
-/// Runs whose options are counted, in the documentation and here.
+/// Number of runs whose options are counted, in the documentation and here.
 const RUNS: u64 = 10_000;
 
 fn docs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
 }
 
-/// The knobs of the reference page, which is made of the definitions of the knobs.
+/// Returns the keys of the reference page, which is generated from their definitions.
 fn knobs() -> BTreeSet<String> {
     let page = std::fs::read_to_string(docs().join("reference/configuration.md")).expect("the page is there");
     let (mut section, mut knobs) = (String::new(), BTreeSet::new());
@@ -25,7 +25,7 @@ fn knobs() -> BTreeSet<String> {
             knobs.insert(format!("{section}.{key}"));
         }
     }
-    assert!(knobs.len() > 200, "the page has changed its form: {knobs:?}");
+    assert!(knobs.len() > 200, "the format of the page has changed: {knobs:?}");
     knobs
 }
 
@@ -42,7 +42,7 @@ fn every_knob_is_drawn_or_excused() {
         knobs.iter().filter(|knob| !drawn.contains(knob.as_str()) && !is_excused(knob)).collect();
     assert!(forgotten.is_empty(), "draw these, or excuse them with a reason: {forgotten:?}");
     let unknown: Vec<_> = drawn.iter().filter(|knob| !knobs.contains(**knob)).collect();
-    assert!(unknown.is_empty(), "these are no knobs any more: {unknown:?}");
+    assert!(unknown.is_empty(), "these keys do not exist: {unknown:?}");
     let idle: Vec<_> = EXCUSED
         .iter()
         .map(|excuse| excuse.knob)

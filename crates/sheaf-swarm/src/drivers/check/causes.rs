@@ -1,4 +1,4 @@
-//! Losses that the faults of a run explain: each by the node that it hit, and from the time on at which it did.
+//! Losses that the faults of a run explain. A fault explains losses of the node that it hit, from its time on.
 
 use super::super::assembly::{MAX_ATTEMPTS, PEER_TIMEOUT};
 use super::super::options::{DriverFault, DriverFaultKind, DriverOptions, FOR_GOOD, START, STOP_TIMEOUT};
@@ -7,10 +7,10 @@ use sheaf_node::NodeError;
 use sheaf_protocol::readout::Announce;
 use sheaf_wire::{DropReason, MissingReason, MissingSource, Nanos, NodeId, Role, Timestamp};
 
-/// Time beyond that of a fault in which others may still suffer from it, where nobody is slow.
+/// Time after the end of a fault in which it may still cause losses, if no node is slow.
 const AFTERMATH: Nanos = Nanos::from_secs(5);
 
-/// The faults that hit a node which lived.
+/// The faults that hit a live node.
 #[derive(Clone, Copy)]
 pub(super) struct Causes<'a> {
     pub(super) options: &'a DriverOptions,
@@ -26,27 +26,27 @@ impl Causes<'_> {
         self.of(DriverFault::is_death)
     }
 
-    /// Nodes that were killed, and stay away for longer than a run takes.
+    /// Returns the deaths of nodes that do not return during the run.
     pub(super) fn kills_for_good(&self) -> impl Iterator<Item = &DriverFault> {
         self.kills().filter(|fault| fault.kind.lasts() >= FOR_GOOD)
     }
 
-    /// Number of times that nodes of a role were killed, or frozen until they were given up.
+    /// Returns the number of times that nodes of a role were killed, or frozen until they were given up.
     pub(super) fn killed(&self, role: Role) -> usize {
         self.kills().filter(|fault| fault.node.role == role).count()
     }
 
-    /// Whether a node was killed.
+    /// Returns whether a node was killed.
     pub(super) fn was_killed(&self, node: NodeId) -> bool {
         self.kills().any(|fault| fault.node == node)
     }
 
-    /// The time for which slow nodes may put off what another one does.
+    /// Returns the time by which slow nodes may delay the actions of others.
     fn slowness(&self) -> Nanos {
         Nanos(self.of(DriverFault::is_slowness).map(|fault| fault.kind.lasts().0).sum::<u64>()) + AFTERMATH
     }
 
-    /// Whether an event that was written at `written` may miss a source.
+    /// Returns whether a source may be missing in an event that was written at `written`.
     pub(super) fn explain_missing(&self, missing: &MissingSource, written: Timestamp) -> bool {
         let index = missing.source.0 / u32::from(self.options.sources_per_readout);
         let killed = self.kills().any(|fault| {
@@ -60,22 +60,23 @@ impl Causes<'_> {
         }
     }
 
-    /// Whether the operator ended the run.
+    /// Returns whether the operator stopped the run.
     fn was_stopped(&self) -> bool {
         self.of(|fault| matches!(fault.kind, DriverFaultKind::Stop { .. })).next().is_some()
     }
 
-    /// Whether the operator cut the run.
+    /// Returns whether the operator cut the run with a second stop.
     pub(super) fn was_cut(&self) -> bool {
         self.of(|fault| matches!(fault.kind, DriverFaultKind::Stop { again: Some(_) })).next().is_some()
     }
 
-    /// Disks that refused everything for longer than the end of a run waits for events.
+    /// Returns the faults of disks that refused all writes for longer than the end of a run waits for events.
     pub(super) fn full_disks(&self) -> impl Iterator<Item = &DriverFault> {
         self.of(|fault| matches!(fault.kind, DriverFaultKind::DiskFails { lasts } if lasts >= STOP_TIMEOUT))
     }
 
-    /// Disks that were full when the last trigger came, which the end of the run waited for: it had room for all events.
+    /// Returns violations: disks that were full at the last trigger and for which the end of the run waited, although there
+    /// was room for all events.
     pub(super) fn waits_for_full_disks(&self, ended: Option<Timestamp>) -> impl Iterator<Item = String> {
         let options = self.options;
         let triggers = options.trigger_period.filter(|_| options.room() >= options.events);
@@ -89,7 +90,7 @@ impl Causes<'_> {
             .map(|fault| format!("the end of the run waited for the full disk of {}", fault.node))
     }
 
-    /// Whether `count` events may be dropped for a reason.
+    /// Returns whether `count` events may be dropped for a reason.
     ///
     /// The event manager charges a builder unit's death to one event at most, and drops an event only when it was charged with
     /// [`MAX_ATTEMPTS`] of them.
@@ -104,12 +105,13 @@ impl Causes<'_> {
         }
     }
 
-    /// Whether a readout unit may drop fragments for a reason; `is_short`: the run ended before its last trigger.
+    /// Returns whether a readout unit may drop fragments for a reason. `is_short` means that the run ended before its last
+    /// trigger.
     pub(super) fn explain_fragments(&self, readout: NodeId, reason: DropReason, is_short: bool) -> bool {
         match reason {
-            // Sources run ahead of the triggers.
+            // Sources are ahead of the triggers.
             DropReason::NeverTriggered => is_short,
-            // What its front ends send anew belongs to events of before.
+            // Fragments that its front ends send again belong to earlier events.
             DropReason::Late | DropReason::NotBuilt => self.was_killed(readout),
             DropReason::NotRequested => self.options.steps.first > 0 || self.was_killed(readout),
             DropReason::EventDropped => {
@@ -120,7 +122,8 @@ impl Causes<'_> {
         }
     }
 
-    /// Whether the run may end before its last trigger: it was stopped, those who announce were killed, or at some time no readout unit was there for longer than one is waited for.
+    /// Returns whether the run may end before its last trigger: it was stopped, readout units that announce events were
+    /// killed, or all readout units were absent at the same time for longer than the patience.
     pub(super) fn explain_early_end(&self) -> bool {
         let is_announced = self.options.announce != Announce::Never;
         if self.was_stopped() || (is_announced && self.killed(Role::Readout) > 0) {
@@ -140,7 +143,7 @@ impl Causes<'_> {
         candidates.into_iter().any(|at| readouts().all(|readout| is_lost(readout, at)))
     }
 
-    /// Whether a node may end with an error.
+    /// Returns whether a node may end with an error.
     pub(super) fn explain_error(
         &self,
         at: Timestamp,
@@ -148,13 +151,13 @@ impl Causes<'_> {
         manager_ended: Option<Timestamp>,
     ) -> bool {
         match error {
-            // It came back when the run was over, or did not listen when it was cut: that waits for nobody.
+            // It returned after the end of the run, or was blocked when the run was cut, which waits for no node.
             NodeError::ManagerSilent { node, .. } | NodeError::ManagerGone { node, .. } => {
                 let is_over = manager_ended.is_some_and(|ended| ended <= at);
                 let back = |fault: &DriverFault| fault.node == *node && fault.at + fault.kind.lasts() <= at;
                 is_over && (self.was_cut() || self.kills().any(back))
             }
-            // What it had not made durable does not count.
+            // Events that it had not made durable do not count.
             NodeError::Output { node, .. } => {
                 let slowness = self.slowness();
                 self.of(|fault| matches!(fault.kind, DriverFaultKind::DiskFails { .. })).any(|fault| {
@@ -171,7 +174,7 @@ impl Causes<'_> {
 mod tests {
     use super::*;
 
-    /// A death takes many events with it and is charged to one of them.
+    /// A death affects many events and is charged to one of them.
     #[test]
     fn three_deaths_explain_one_dropped_event_and_no_more() {
         let options = DriverOptions::default();
