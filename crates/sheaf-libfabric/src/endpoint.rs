@@ -8,15 +8,13 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use sheaf_tcp::{TcpEndpoint, TcpOptions};
 use sheaf_transport::mixed::PollableEndpoint;
 use sheaf_transport::peers::PeerIndex;
+use sheaf_transport::round::Round;
 use sheaf_transport::{DownReason, Endpoint, Event, Frame, LinkStats, SendError};
 use sheaf_wire::{ByteCount, Nanos, NodeId};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
-
-/// Maximum number of frames that one peer may hand over before the next one's turn.
-const FRAMES_PER_TURN: usize = 64;
 
 /// While a node does not sleep, it asks the kernel for new connections and dead peers once in this number of rounds.
 const ROUNDS_PER_LOOK: u32 = 64;
@@ -62,10 +60,7 @@ pub struct LibfabricEndpoint {
     pub(super) happened: VecDeque<Event>,
     pub(super) finished: Vec<Done>,
     rounds_since_look: u32,
-    in_round: bool,
-    turn: usize,
-    turn_frames: usize,
-    cut_short: bool,
+    round: Round,
     /// Whether a queue that had refused a frame has room.
     pub(super) room_made: bool,
     pub(super) closing: bool,
@@ -124,10 +119,7 @@ impl LibfabricEndpoint {
             happened: VecDeque::new(),
             finished: Vec::new(),
             rounds_since_look: ROUNDS_PER_LOOK,
-            in_round: false,
-            turn: 0,
-            turn_frames: 0,
-            cut_short: false,
+            round: Round::default(),
             room_made: false,
             closing: false,
             stats: LinkStats::default(),
@@ -149,8 +141,6 @@ impl LibfabricEndpoint {
     }
 
     fn begin_round(&mut self) {
-        self.in_round = true;
-        (self.turn, self.turn_frames, self.cut_short) = (0, 0, false);
         self.advance();
         self.rounds_since_look += 1;
         if self.rounds_since_look >= ROUNDS_PER_LOOK {
@@ -168,13 +158,11 @@ impl LibfabricEndpoint {
         self.meeting.flush();
     }
 
-    fn next_of_turn(&mut self) -> Option<Event> {
-        if self.turn_frames >= FRAMES_PER_TURN {
-            self.cut_short |= !self.peers[self.turn].ready.is_empty();
-            return None;
+    fn poll_peer(&mut self, place: usize) -> Option<Event> {
+        let event = self.peers[place].hand_out()?;
+        if matches!(event, Event::Received { .. }) {
+            self.round.note_frame();
         }
-        let event = self.peers[self.turn].hand_out()?;
-        self.turn_frames += usize::from(matches!(event, Event::Received { .. }));
         self.count(&event);
         Some(event)
     }
@@ -204,8 +192,7 @@ impl LibfabricEndpoint {
 
     /// Returns whether there is an event to return.
     fn something_is_there(&self) -> bool {
-        self.in_round
-            || self.cut_short
+        self.round.is_in_progress()
             || !self.happened.is_empty()
             || self.peers.iter().any(|peer| !peer.ready.is_empty())
     }
@@ -349,20 +336,20 @@ impl Endpoint for LibfabricEndpoint {
     }
 
     fn poll(&mut self) -> Option<Event> {
-        if !self.in_round {
+        if self.round.begin() {
             self.begin_round();
         }
         if let Some(event) = self.happened.pop_front() {
             return Some(event);
         }
-        while self.turn < self.peers.len() {
-            if let Some(event) = self.next_of_turn() {
+        while let Some(place) = self.round.turn(self.peers.len()) {
+            if let Some(event) = self.poll_peer(place) {
                 return Some(event);
             }
-            self.turn += 1;
-            self.turn_frames = 0;
+            self.round.pass();
         }
-        self.in_round = false;
+        // Frames that a turn has left are in `ready`, which keeps the endpoint from sleeping.
+        self.round.end();
         None
     }
 

@@ -13,6 +13,7 @@ use rustix::io;
 use sheaf_transport::greeting::Greeting;
 use sheaf_transport::mixed::PollableEndpoint;
 use sheaf_transport::peers::PeerIndex;
+use sheaf_transport::round::Round;
 use sheaf_transport::{DownReason, Endpoint, Event, Frame, LinkStats, SendError};
 use sheaf_wire::{ByteCount, Nanos, NodeId, SessionId};
 use std::collections::VecDeque;
@@ -21,9 +22,6 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
-
-/// Maximum number of frames that one peer may hand over before the next one's turn.
-const FRAMES_PER_TURN: usize = 64;
 
 /// While a node does not sleep, it asks the kernel for new connections and dead peers once in this number of rounds.
 const ROUNDS_PER_LOOK: u32 = 64;
@@ -63,15 +61,10 @@ pub struct ShmEndpoint {
     rounds_since_look: u32,
     /// Events that were not handed out yet, apart from links and frames.
     pub(super) happened: VecDeque<Event>,
-    /// Whose turn it is, how many frames the turn has given, and whether a turn of this round was cut short.
-    turn: usize,
-    turn_frames: usize,
-    cut_short: bool,
-    /// Whether the driver stopped before the end of the round.
-    unfinished: bool,
+    round: Round,
     /// The peers to be notified at the next flush.
-    to_tell: Vec<usize>,
-    /// The earliest time at which something is to be done.
+    to_notify: Vec<usize>,
+    /// The earliest deadline.
     pub(super) next_timer: Option<Instant>,
     pub(super) closed: bool,
     pub(super) stats: LinkStats,
@@ -82,10 +75,10 @@ pub(super) struct Peer {
     pub(super) node: NodeId,
     /// State of calls, if this node is the caller.
     pub(super) dial: Option<Dial>,
-    /// The present link, and those that the peer's later lives have made since, in order.
+    /// The current link, and links that later sessions of the peer have made since, in order.
     pub(super) links: VecDeque<(Watch, Link)>,
     pub(super) last_session: SessionId,
-    /// Whether `PeerUp` was reported for the present link.
+    /// Whether `PeerUp` was reported for the current link.
     announced: bool,
     listed: bool,
 }
@@ -155,11 +148,8 @@ impl ShmEndpoint {
             last_watch: BELL.0,
             rounds_since_look: ROUNDS_PER_LOOK,
             happened: VecDeque::new(),
-            turn: 0,
-            turn_frames: 0,
-            cut_short: false,
-            unfinished: false,
-            to_tell: Vec::new(),
+            round: Round::default(),
+            to_notify: Vec::new(),
             next_timer: Some(now),
             closed: false,
             stats: LinkStats::default(),
@@ -259,13 +249,12 @@ impl ShmEndpoint {
         let peer = &mut self.peers[place];
         if !peer.listed {
             peer.listed = true;
-            self.to_tell.push(place);
+            self.to_notify.push(place);
         }
     }
 
-    /// Polls the peer whose turn it is once.
-    fn next_of_turn(&mut self) -> Option<Event> {
-        let place = self.turn;
+    /// Polls a peer once.
+    fn poll_peer(&mut self, place: usize) -> Option<Event> {
         let peer = &mut self.peers[place];
         let node = peer.node;
         let (_, link) = peer.links.front_mut()?;
@@ -274,7 +263,7 @@ impl ShmEndpoint {
             self.stats.links_up += 1;
             return Some(Event::PeerUp { peer: node });
         }
-        if self.turn_frames == 0 {
+        if self.round.is_first_of_turn() {
             link.collect();
         }
         match link.take(&mut self.stats.bytes_copied) {
@@ -282,7 +271,7 @@ impl ShmEndpoint {
             Look::Frame(frame) => {
                 self.stats.frames_received += 1;
                 self.stats.bytes_received += frame.bytes() as u64;
-                self.turn_frames += 1;
+                self.round.note_frame();
                 self.note(place);
                 Some(Event::Received { from: node, frame })
             }
@@ -340,7 +329,7 @@ impl ShmEndpoint {
             Err((frame, lacks)) => {
                 // A driver that repeats its calls must not wait for a receiver that was never woken.
                 if let Some((_, link)) = self.peers[place].links.front_mut() {
-                    self.stats.system_calls += link.tell();
+                    self.stats.system_calls += link.notify();
                 }
                 self.stats.refused_full += 1;
                 self.stats.memory_exhausted += u64::from(lacks == Lacks::Memory);
@@ -377,20 +366,20 @@ impl Endpoint for ShmEndpoint {
     fn flush(&mut self) {
         // Frames that arrived since the last round have rung the bell. Only this endpoint knows the frames that an
         // unfinished round left.
-        if self.unfinished {
+        if self.round.is_in_progress() {
             self.bell.ring();
         }
-        while let Some(place) = self.to_tell.pop() {
+        while let Some(place) = self.to_notify.pop() {
             let peer = &mut self.peers[place];
             peer.listed = false;
             if let Some((_, link)) = peer.links.front_mut() {
-                self.stats.system_calls += link.tell();
+                self.stats.system_calls += link.notify();
             }
         }
     }
 
     fn poll(&mut self) -> Option<Event> {
-        if !std::mem::replace(&mut self.unfinished, true) {
+        if self.round.begin() {
             self.rounds_since_look += 1;
             if self.rounds_since_look >= ROUNDS_PER_LOOK {
                 self.look(Some(Duration::ZERO));
@@ -399,20 +388,13 @@ impl Endpoint for ShmEndpoint {
         if let Some(event) = self.happened.pop_front() {
             return Some(event);
         }
-        while self.turn < self.peers.len() {
-            if self.turn_frames < FRAMES_PER_TURN {
-                if let Some(event) = self.next_of_turn() {
-                    return Some(event);
-                }
-            } else {
-                self.cut_short = true;
+        while let Some(place) = self.round.turn(self.peers.len()) {
+            if let Some(event) = self.poll_peer(place) {
+                return Some(event);
             }
-            self.turn += 1;
-            self.turn_frames = 0;
+            self.round.pass();
         }
-        self.turn = 0;
-        self.unfinished = false;
-        if std::mem::take(&mut self.cut_short) {
+        if self.round.end() {
             self.bell.ring();
         }
         None

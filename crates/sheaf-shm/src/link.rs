@@ -372,7 +372,7 @@ impl Link {
 
     /// Rings the peer's bell for sent records, and for room if the peer waits for it. Returns the number of system
     /// calls.
-    pub(super) fn tell(&mut self) -> u64 {
+    pub(super) fn notify(&mut self) -> u64 {
         let sent = std::mem::take(&mut self.sent);
         let room_wanted = std::mem::take(&mut self.made_room) && self.peer().wants_room(&self.common);
         u64::from((sent || room_wanted) && self.reading.bell.ring())

@@ -14,6 +14,7 @@
 //! | [`peers`] | maps a node to its index in a list |
 //! | [`greeting`] | the first bytes of connections |
 //! | [`doorbell`] | wakes a sleeping thread |
+//! | [`round`] | rounds of polls over the peers of an endpoint |
 //! | [`session`] | checks whether sessions are plausible |
 //!
 //! Transports beyond a process are crates of their own: `sheaf-tcp`, `sheaf-shm`, `sheaf-datagram`, `sheaf-libfabric`. The tests that
@@ -31,6 +32,7 @@ pub mod memory;
 pub mod mixed;
 pub mod peers;
 mod refusal;
+pub mod round;
 pub mod session;
 pub mod stats;
 mod sync;

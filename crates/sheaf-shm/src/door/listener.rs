@@ -212,7 +212,7 @@ impl Porter {
             }
             for place in gone.into_iter().rev() {
                 let (id, _) = self.guests.swap_remove(place);
-                self.tell(DoorNews::Left(id));
+                self.notify(DoorNews::Left(id));
             }
             for place in greeted.into_iter().rev() {
                 let (caller, _) = self.callers.swap_remove(place);
@@ -251,7 +251,7 @@ impl Porter {
         (ready[0], listens && ready[1], places(callers), places(guests))
     }
 
-    fn tell(&self, news: DoorNews) {
+    fn notify(&self, news: DoorNews) {
         self.desk.news.lock().unwrap_or_else(PoisonError::into_inner).push_back(news);
         self.desk.has_news.store(true, Ordering::Release);
         self.waker.wake_by_ref();
@@ -320,7 +320,7 @@ impl Porter {
         let socket = Arc::new(caller);
         let guest = Guest::new((id, hello, pid), socket.clone(), common, self.rings, bell);
         self.guests.push((id, socket));
-        self.tell(DoorNews::Entered(Box::new(guest)));
+        self.notify(DoorNews::Entered(Box::new(guest)));
         Ok(())
     }
 }

@@ -3,14 +3,12 @@
 use super::link::{Link, Look};
 use super::{Desk, Shared};
 use crate::doorbell::Waited;
+use crate::round::Round;
 use crate::{DownReason, Endpoint, Event, Frame, LinkStats, SendError};
 use sheaf_wire::{Nanos, NodeId};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Waker;
-
-/// Maximum number of frames that one peer may hand over before the next one's turn.
-const FRAMES_PER_TURN: usize = 64;
 
 /// A node's place in a [`MemoryNetwork`](super::MemoryNetwork).
 #[derive(Debug)]
@@ -20,23 +18,18 @@ pub struct MemoryEndpoint {
     desk: Arc<Desk>,
     /// By the nodes' places in the network; our own stays empty.
     peers: Vec<Peer>,
-    /// Whose turn it is, how many frames the turn has given, and whether a turn of this round was cut short.
-    turn: usize,
-    turn_frames: usize,
-    cut_short: bool,
-    /// Whether the driver stopped before the end of the round.
-    unfinished: bool,
+    round: Round,
     /// The peers to be notified at the next flush.
-    to_tell: Vec<usize>,
+    to_notify: Vec<usize>,
     closed: bool,
     stats: LinkStats,
 }
 
 #[derive(Debug, Default)]
 struct Peer {
-    /// The present link, and links that the peer's later lives have made since, in order.
+    /// The current link, and links that later sessions of the peer have made since, in order.
     links: VecDeque<Link>,
-    /// Whether `PeerUp` was reported for the present link.
+    /// Whether `PeerUp` was reported for the current link.
     announced: bool,
     listed: bool,
 }
@@ -52,11 +45,8 @@ impl MemoryEndpoint {
             place,
             desk,
             peers,
-            turn: 0,
-            turn_frames: 0,
-            cut_short: false,
-            unfinished: false,
-            to_tell: Vec::new(),
+            round: Round::default(),
+            to_notify: Vec::new(),
             closed: false,
             stats: LinkStats::default(),
         }
@@ -75,13 +65,13 @@ impl MemoryEndpoint {
         let peer = &mut self.peers[place];
         if !peer.listed {
             peer.listed = true;
-            self.to_tell.push(place);
+            self.to_notify.push(place);
         }
     }
 
-    /// Polls the peer whose turn it is once.
-    fn look(&mut self) -> Option<Event> {
-        let (place, node) = (self.turn, self.shared.nodes[self.turn]);
+    /// Polls a peer once.
+    fn poll_peer(&mut self, place: usize) -> Option<Event> {
+        let node = self.shared.nodes[place];
         let peer = &mut self.peers[place];
         let link = peer.links.front_mut()?;
         if !peer.announced {
@@ -94,7 +84,7 @@ impl MemoryEndpoint {
             Look::Frame(frame) => {
                 self.stats.frames_received += 1;
                 self.stats.bytes_received += frame.bytes() as u64;
-                self.turn_frames += 1;
+                self.round.note_frame();
                 self.note(place);
                 Some(Event::Received { from: node, frame })
             }
@@ -136,7 +126,7 @@ impl Endpoint for MemoryEndpoint {
         }
         if let Err(frame) = link.push(frame, bytes) {
             // A driver that repeats its calls must not wait for a receiver that was never woken.
-            self.stats.system_calls += link.tell();
+            self.stats.system_calls += link.notify();
             self.stats.refused_full += 1;
             return Err(SendError::Full(frame));
         }
@@ -149,36 +139,29 @@ impl Endpoint for MemoryEndpoint {
     fn flush(&mut self) {
         // Frames that arrived since the last round have rung the bell. Only this endpoint knows the frames that an
         // unfinished round left, and the next wait may be on another endpoint of the same thread.
-        if self.unfinished {
+        if self.round.is_in_progress() {
             self.desk.bell.ring();
         }
-        while let Some(place) = self.to_tell.pop() {
+        while let Some(place) = self.to_notify.pop() {
             let peer = &mut self.peers[place];
             peer.listed = false;
             if let Some(link) = peer.links.front_mut() {
-                self.stats.system_calls += link.tell();
+                self.stats.system_calls += link.notify();
             }
         }
     }
 
     fn poll(&mut self) -> Option<Event> {
-        if !std::mem::replace(&mut self.unfinished, true) {
+        if self.round.begin() {
             self.take_new_links();
         }
-        while self.turn < self.peers.len() {
-            if self.turn_frames < FRAMES_PER_TURN {
-                if let Some(event) = self.look() {
-                    return Some(event);
-                }
-            } else {
-                self.cut_short = true;
+        while let Some(place) = self.round.turn(self.peers.len()) {
+            if let Some(event) = self.poll_peer(place) {
+                return Some(event);
             }
-            self.turn += 1;
-            self.turn_frames = 0;
+            self.round.pass();
         }
-        self.turn = 0;
-        self.unfinished = false;
-        if std::mem::take(&mut self.cut_short) {
+        if self.round.end() {
             self.desk.bell.ring();
         }
         None

@@ -137,7 +137,7 @@ impl Link {
     }
 
     /// Rings for sent frames, and for room if the other side waits for it. Returns the number of system calls.
-    pub(super) fn tell(&mut self) -> u64 {
+    pub(super) fn notify(&mut self) -> u64 {
         let sent = std::mem::take(&mut self.sent);
         let room_wanted = std::mem::take(&mut self.made_room) && self.room_is_wanted();
         u64::from((sent || room_wanted) && self.peer_bell.ring())
