@@ -6,25 +6,28 @@ use plotters::coord::Shift;
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use std::fmt::Display;
+use std::io;
 
 /// The back end counts in whole numbers, so a pixel is ten of them: curves are smooth, and stay so when enlarged.
 const UNIT: f64 = 10.0;
 /// `plotters` takes the height of a font's box and writes its size, which is this much smaller.
 const BOX: f64 = 1.24;
-/// Every reader has one of these.
+/// Fonts of which every viewer has at least one.
 const FONT: &str = "Helvetica, Arial, sans-serif";
+
+/// Result of drawing.
+pub(crate) type Drawn = Result<(), DrawingAreaErrorKind<io::Error>>;
 
 /// A place in pixels, from the upper left corner.
 pub(crate) type Place = (f64, f64);
 
-/// Which part of a text its place is.
+/// Part of a text that is at its place.
 #[derive(Clone, Copy)]
 pub(crate) enum Anchor {
     Left,
     Centre,
     Right,
-    /// Its centre, and it reads upwards.
+    /// The centre of a text that reads upwards.
     Upwards,
 }
 
@@ -42,15 +45,18 @@ pub(crate) fn picture(
     title: &str,
     width: u32,
     height: u32,
-    paint: impl FnOnce(&Canvas<'_>) -> Result<(), String>,
+    paint: impl FnOnce(&Canvas<'_>) -> Drawn,
 ) -> Result<String, Error> {
-    let fail = |cause: String| Error::Backend { title: title.to_owned(), cause };
+    let fail = |error: DrawingAreaErrorKind<io::Error>| Error::Backend {
+        title: title.to_owned(),
+        cause: error.to_string(),
+    };
     let mut drawn = String::new();
     {
         let area = SVGBackend::with_string(&mut drawn, (units(width), units(height))).into_drawing_area();
         let canvas = Canvas { area };
         paint(&canvas).map_err(fail)?;
-        canvas.area.present().map_err(said).map_err(fail)?;
+        canvas.area.present().map_err(fail)?;
     }
     // The opening tag of the back end has its units as size; this one has pixels, and a description of the picture.
     let (_, body) = drawn.split_once('>').unwrap_or_default();
@@ -70,58 +76,42 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-fn said(error: impl Display) -> String {
-    error.to_string()
-}
-
-/// Where one draws.
+/// Drawing area of a picture.
 pub(crate) struct Canvas<'a> {
     area: DrawingArea<SVGBackend<'a>, Shift>,
 }
 
 impl Canvas<'_> {
-    /// Lines from place to place.
-    pub(crate) fn line(&self, places: &[Place], colour: Colour, width: f64) -> Result<(), String> {
+    /// Draws lines from place to place.
+    pub(crate) fn line(&self, places: &[Place], colour: Colour, width: f64) -> Drawn {
         let style = paint(colour, 1.0).stroke_width(thickness(width));
-        self.area.draw(&PathElement::new(grid(places), style)).map_err(said)
+        self.area.draw(&PathElement::new(grid(places), style))
     }
 
-    /// The same, broken.
-    pub(crate) fn dashes(&self, places: &[Place], colour: Colour, width: f64) -> Result<(), String> {
+    /// Draws dashed lines from place to place.
+    pub(crate) fn dashes(&self, places: &[Place], colour: Colour, width: f64) -> Drawn {
         let style = paint(colour, 1.0).stroke_width(thickness(width));
         let (dash, gap) = (thickness(width * 3.5), thickness(width * 2.5));
-        self.area.draw(&DashedPathElement::new(grid(places), dash, gap, style)).map_err(said)
+        self.area.draw(&DashedPathElement::new(grid(places), dash, gap, style))
     }
 
-    /// A filled polygon; `opacity` from 0 to 1.
-    pub(crate) fn area(&self, places: &[Place], colour: Colour, opacity: f64) -> Result<(), String> {
-        self.area.draw(&Polygon::new(grid(places), paint(colour, opacity).filled())).map_err(said)
+    /// Draws a filled polygon. `opacity` is from 0 to 1.
+    pub(crate) fn area(&self, places: &[Place], colour: Colour, opacity: f64) -> Drawn {
+        self.area.draw(&Polygon::new(grid(places), paint(colour, opacity).filled()))
     }
 
-    /// A filled rectangle between two corners.
-    pub(crate) fn rectangle(
-        &self,
-        from: Place,
-        to: Place,
-        colour: Colour,
-        opacity: f64,
-    ) -> Result<(), String> {
+    /// Draws a filled rectangle between two corners.
+    pub(crate) fn rectangle(&self, from: Place, to: Place, colour: Colour, opacity: f64) -> Drawn {
         self.area(&[from, (to.0, from.1), to, (from.0, to.1)], colour, opacity)
     }
 
-    /// A filled marker.
-    pub(crate) fn marker(
-        &self,
-        (x, y): Place,
-        marker: Marker,
-        colour: Colour,
-        radius: f64,
-    ) -> Result<(), String> {
+    /// Draws a filled marker.
+    pub(crate) fn marker(&self, (x, y): Place, marker: Marker, colour: Colour, radius: f64) -> Drawn {
         let (half, wide) = (radius * 0.89, radius * 1.15);
         let corners: Vec<Place> = match marker {
             Marker::Circle => {
                 let circle = Circle::new(cell((x, y)), thickness(radius), paint(colour, 1.0).filled());
-                return self.area.draw(&circle).map_err(said);
+                return self.area.draw(&circle);
             }
             Marker::Square => vec![(-half, -half), (half, -half), (half, half), (-half, half)],
             Marker::Triangle => vec![(-wide, radius), (wide, radius), (0.0, -radius * 1.2)],
@@ -132,8 +122,8 @@ impl Canvas<'_> {
         self.area(&corners, colour, 1.0)
     }
 
-    /// A line of text whose middle height is at `place`.
-    pub(crate) fn text(&self, text: &str, place: Place, lettering: Lettering) -> Result<(), String> {
+    /// Draws a line of text whose vertical centre is at `place`.
+    pub(crate) fn text(&self, text: &str, place: Place, lettering: Lettering) -> Drawn {
         let style = if lettering.bold { FontStyle::Bold } else { FontStyle::Normal };
         let (horizontal, turned) = match lettering.anchor {
             Anchor::Left => (HPos::Left, FontTransform::None),
@@ -146,7 +136,7 @@ impl Canvas<'_> {
         let font =
             FontDesc::new(FontFamily::Name(FONT), lettering.size * UNIT * BOX, style).transform(turned);
         let style = TextStyle::from(font).color(&colour).pos(Pos::new(horizontal, VPos::Center));
-        self.area.draw_text(text, &style, cell(place)).map_err(said)
+        self.area.draw_text(text, &style, cell(place))
     }
 }
 

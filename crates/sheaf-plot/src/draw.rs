@@ -3,7 +3,7 @@
 mod labels;
 mod path;
 
-use crate::canvas::{Anchor, Canvas, Lettering, Place, picture};
+use crate::canvas::{Anchor, Canvas, Drawn, Lettering, Place, picture};
 use crate::layout::{LEADING, LEGEND_GAP, Layout, MARGIN, SAMPLE, SAMPLE_GAP, lines};
 use crate::number::written;
 use crate::scale::Settled;
@@ -13,8 +13,6 @@ use crate::{Axis, Band, Chart, Draw, Error, Mark, Series};
 const NORMAL: Lettering =
     Lettering { size: style::TICK_SIZE, colour: style::TEXT, bold: false, anchor: Anchor::Left };
 const BAND_OPACITY: f64 = 0.18;
-
-type Drawn = Result<(), String>;
 
 /// Draws `chart` over the settled axes.
 pub(crate) fn chart(chart: &Chart, x: &Settled, y: &Settled) -> Result<String, Error> {
