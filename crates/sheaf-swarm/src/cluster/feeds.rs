@@ -60,6 +60,8 @@ pub(super) struct Program {
     connection: Option<ClientId>,
     /// For each source: fragments that were sent and are kept, with their sequence numbers.
     kept: Vec<VecDeque<(u64, Made)>>,
+    /// For each source: the last fragments that this session of the readout unit has accepted, for programs that repeat some.
+    accepted: Vec<VecDeque<(u64, Made)>>,
     /// For each source: whether the next message repeats fragments that were received before.
     repeats: Vec<bool>,
     /// For each source: number of fragments made.
@@ -101,6 +103,7 @@ impl Programs {
                 sources,
                 connection: None,
                 kept: vec![VecDeque::new(); count],
+                accepted: vec![VecDeque::new(); count],
                 repeats: vec![false; count],
                 made: vec![0; count],
                 stalled_until: Timestamp::ZERO,
@@ -271,7 +274,9 @@ impl Cluster {
     pub(super) fn begin_programs(&mut self) {
         let Some(setup) = self.options.feed else { return };
         for index in 0..self.programs.all.len() {
-            let at = self.post.now + self.post.dice.exponential(setup.start);
+            // Where one declines the start, the others are awaited until the event manager must have learned it.
+            let after = if setup.declines && index > 0 { Nanos(2 * DECLINED.0) } else { Nanos::ZERO };
+            let at = self.post.now + after + self.post.dice.exponential(setup.start);
             self.post.plan(at, Happening::Program(index, ProgramTurn::Connect));
         }
     }
@@ -455,8 +460,9 @@ impl Cluster {
             let place_of = |source: SourceId| program.sources.iter().position(|it| id_of(*it) == source);
             match event {
                 ClientEvent::Joined { resumed, .. } => {
-                    for kept in &mut program.kept {
+                    for (kept, accepted) in program.kept.iter_mut().zip(&mut program.accepted) {
                         if !resumed {
+                            accepted.clear();
                             // The readout unit has nothing: what it did not accept is sent again, from number 0 on.
                             (0..).zip(kept.iter_mut()).for_each(|(number, (sequence, _))| *sequence = number);
                         }
@@ -472,7 +478,12 @@ impl Cluster {
                 }
                 ClientEvent::Accepted { source, fragments } => {
                     if let Some(place) = place_of(source) {
-                        program.kept[place].retain(|(sequence, _)| *sequence >= fragments);
+                        let (kept, accepted) = (&mut program.kept[place], &mut program.accepted[place]);
+                        while let Some(first) = kept.pop_front_if(|(sequence, _)| *sequence < fragments) {
+                            accepted.push_back(first);
+                        }
+                        let forgotten = (accepted.len() as u64).saturating_sub(setup.repeats);
+                        accepted.drain(..usize::try_from(forgotten).unwrap_or(0));
                     }
                     if let Err(what) = watch.feeds.check_known(source, fragments) {
                         watch.fail(what);
@@ -524,7 +535,8 @@ impl Cluster {
         }
     }
 
-    /// Sends kept fragments that the readout unit has not received.
+    /// Sends kept fragments that the readout unit has not received. After a reconnection, some before them may be repeated, which the
+    /// readout unit passes over.
     fn send_again(&mut self, index: usize, place: usize) {
         let repeats = self.options.feed.map_or(0, |setup| setup.repeats);
         let program = &mut self.programs.all[index];
@@ -539,15 +551,18 @@ impl Cluster {
             }
             fragments.push(*made);
         }
-        if fragments.is_empty() {
-            return;
-        }
-        client.handle_sent(place, fragments.len() as u64, ByteCount(bytes));
-        let before = if std::mem::take(&mut program.repeats[place]) { repeats } else { 0 };
-        let earlier = program.kept[place]
+        let may_repeat = client.is_welcomed() && client.phase() == Phase::Running && !client.has_ended(place);
+        let before = if program.repeats[place] && may_repeat { repeats } else { 0 };
+        let earlier = program.accepted[place]
             .iter()
+            .chain(&program.kept[place])
             .filter(|(sequence, _)| (next.saturating_sub(before)..next).contains(sequence));
         let earlier: Vec<Made> = earlier.map(|(_, made)| *made).collect();
+        if fragments.is_empty() && earlier.is_empty() {
+            return;
+        }
+        program.repeats[place] = false;
+        client.handle_sent(place, fragments.len() as u64, ByteCount(bytes));
         let first = next - earlier.len() as u64;
         let all: Vec<Made> = earlier.into_iter().chain(fragments).collect();
         let count = u32::try_from(all.len()).unwrap_or(u32::MAX);

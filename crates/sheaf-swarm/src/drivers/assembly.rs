@@ -38,6 +38,8 @@ use std::task::Waker;
 pub(super) const MAX_ATTEMPTS: u16 = 3;
 /// Time after which a silent node is given up.
 pub(super) const PEER_TIMEOUT: Nanos = Nanos::from_secs(3);
+/// Time for which a run without any builder unit, or without any readout unit, waits for one.
+pub(super) const DESERTION_TIMEOUT: Nanos = Nanos::from_secs(60);
 /// Time for which the event manager waits for nodes at the start.
 const START_TIMEOUT: Nanos = Nanos::from_secs(10);
 /// Time after which nodes give up a silent event manager.
@@ -129,7 +131,7 @@ impl Assembly {
             expected_event: None,
             start_timeout: START_TIMEOUT,
             stop_timeout: STOP_TIMEOUT,
-            desertion_timeout: Nanos::from_secs(60),
+            desertion_timeout: DESERTION_TIMEOUT,
             patience: PATIENCE,
             heartbeat: HEARTBEAT,
             batch_time: BATCH,

@@ -1,6 +1,6 @@
 //! Losses that the faults of a run explain. A fault explains losses of the node that it hit, from its time on.
 
-use super::super::assembly::{MAX_ATTEMPTS, PEER_TIMEOUT};
+use super::super::assembly::{DESERTION_TIMEOUT, MAX_ATTEMPTS, PEER_TIMEOUT};
 use super::super::options::{DriverFault, DriverFaultKind, DriverOptions, FOR_GOOD, START, STOP_TIMEOUT};
 use crate::dice::Ratio;
 use sheaf_node::NodeError;
@@ -99,7 +99,9 @@ impl Causes<'_> {
             DropReason::BuilderLost => {
                 count.saturating_mul(u64::from(MAX_ATTEMPTS)) <= self.killed(Role::Builder) as u64
             }
-            DropReason::Stopped => self.was_cut() || self.full_disks().next().is_some(),
+            DropReason::Stopped => {
+                self.was_cut() || self.full_disks().next().is_some() || self.were_builders_absent()
+            }
             DropReason::ContentMismatch => self.options.corrupt != Ratio::NEVER,
             _ => false,
         }
@@ -123,24 +125,33 @@ impl Causes<'_> {
     }
 
     /// Returns whether the run may end before its last trigger: it was stopped, readout units that announce events were
-    /// killed, or all readout units were absent at the same time for longer than the patience.
+    /// killed, or all readout units or all builder units were absent at the same time for longer than the patience.
     pub(super) fn explain_early_end(&self) -> bool {
         let is_announced = self.options.announce != Announce::Never;
         if self.was_stopped() || (is_announced && self.killed(Role::Readout) > 0) {
             return true;
         }
+        let readouts: Vec<_> = (0..self.options.readouts).map(NodeId::readout).collect();
+        self.were_absent(&readouts, PEER_TIMEOUT) || self.were_builders_absent()
+    }
+
+    /// Returns whether all builder units were absent at the same time for as long as a run, or its end, waits for one.
+    fn were_builders_absent(&self) -> bool {
+        let builders: Vec<_> = (0..self.options.builders).map(NodeId::builder).collect();
+        self.were_absent(&builders, STOP_TIMEOUT.min(DESERTION_TIMEOUT))
+    }
+
+    /// Returns whether all of these nodes were absent for this time at the same time. Slow nodes delay the return of others.
+    fn were_absent(&self, nodes: &[NodeId], time: Nanos) -> bool {
         let slowness = self.slowness();
-        let is_lost = |readout: NodeId, at: Timestamp| {
+        let is_absent = |node: &NodeId, at: Timestamp| {
             self.kills().any(|fault| {
-                fault.node == readout
-                    && fault.at + PEER_TIMEOUT <= at
-                    && at <= fault.at + fault.kind.lasts() + slowness
-                    && fault.kind.lasts() + slowness >= PEER_TIMEOUT
+                let back = fault.at + fault.kind.lasts() + slowness;
+                fault.node == *node && fault.at + time <= at && at <= back
             })
         };
-        let candidates = self.kills().map(|fault| fault.at + PEER_TIMEOUT);
-        let readouts = || (0..self.options.readouts).map(NodeId::readout);
-        candidates.into_iter().any(|at| readouts().all(|readout| is_lost(readout, at)))
+        let mut candidates = self.kills().map(|fault| fault.at + time);
+        candidates.any(|at| nodes.iter().all(|node| is_absent(node, at)))
     }
 
     /// Returns whether a node may end with an error.
@@ -173,6 +184,25 @@ impl Causes<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Accepted events that no builder unit comes back for are dropped at the end of the run.
+    #[test]
+    fn only_the_absence_of_all_builders_for_longer_than_they_are_awaited_explains_stopped_events() {
+        let options = DriverOptions { builders: 2, ..DriverOptions::default() };
+        let kill = |second: u64, builder, lasts| DriverFault {
+            at: Timestamp(second * 1_000_000_000),
+            node: NodeId::builder(builder),
+            kind: DriverFaultKind::Kill { back_after: Nanos::from_secs(lasts) },
+        };
+        let explains = |happened: &[DriverFault]| {
+            let causes = Causes { options: &options, happened };
+            (causes.explain_drop(DropReason::Stopped, 9), causes.explain_early_end())
+        };
+        assert_eq!(explains(&[kill(0, 0, 200), kill(50, 1, 100)]), (true, true));
+        assert_eq!(explains(&[kill(0, 0, 200)]), (false, false), "the other takes its events");
+        assert_eq!(explains(&[kill(0, 0, 200), kill(0, 1, 40)]), (false, false), "it is back in time");
+        assert_eq!(explains(&[kill(0, 0, 90), kill(80, 1, 90)]), (false, false), "one after the other");
+    }
 
     /// A death affects many events and is charged to one of them.
     #[test]
