@@ -508,9 +508,11 @@ impl SourceClient {
 
     fn await_welcome(&mut self, until: Instant) -> Result<(), FeedError> {
         while !self.machine.is_welcomed() {
-            self.take_messages()?;
+            // The refusal is the last message before the end of the connection, and is taken together with it.
+            let taken = self.take_messages();
             self.take_events();
             self.fail_if_refused()?;
+            taken?;
             if self.machine.is_welcomed() {
                 break;
             }

@@ -7,6 +7,7 @@ use log::{info, warn};
 use sheaf_buffer::Memory;
 use sheaf_protocol::feed::{ClientId, Server, ServerEvent};
 use sheaf_shm::door::{self, Door, DoorNews, DoorRefusal};
+use sheaf_source::SourceEvent;
 use sheaf_tcp::GuestId;
 use sheaf_wire::feed::{
     ClientMessage, FRAGMENT_HEAD_BYTES, FRAGMENTS_HEAD_BYTES, Fragments, FragmentsHead, Phase, Refusal,
@@ -19,7 +20,8 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub(crate) struct Feed<M: Memory> {
     node: NodeId,
-    awaited: Vec<SourceId>,
+    /// Whether the run does not start without a program, by source.
+    awaited: Vec<bool>,
     max_message: usize,
     server: Server,
     door: Door,
@@ -32,11 +34,14 @@ pub(crate) struct Feed<M: Memory> {
     sleeps: bool,
     /// Time of the last round.
     worked_at: Option<Timestamp>,
+    /// Number of messages of fragments and of events so far.
+    heard: u64,
     clients: BTreeMap<ClientId, Connection>,
     queues: Vec<Queue<M>>,
     /// Connections that were closed, by reason.
     refused: [u64; Refusal::ALL.len()],
     refused_at_door: [u64; DoorRefusal::ALL.len()],
+    refused_on_network: u64,
 }
 
 /// A client, in the numbering of the door or of the network.
@@ -54,6 +59,7 @@ impl<M: Memory> Feed<M> {
         queues: Vec<Queue<M>>,
         (max_message, max_waiting): (usize, usize),
     ) -> Self {
+        let awaited = queues.iter().map(|queue| awaited.contains(&queue.id())).collect();
         Self {
             node,
             awaited,
@@ -66,10 +72,12 @@ impl<M: Memory> Feed<M> {
             guests: BTreeMap::new(),
             sleeps: false,
             worked_at: None,
+            heard: 0,
             clients: BTreeMap::new(),
             queues,
             refused: [0; Refusal::ALL.len()],
             refused_at_door: [0; DoorRefusal::ALL.len()],
+            refused_on_network: 0,
         }
     }
 
@@ -77,15 +85,20 @@ impl<M: Memory> Feed<M> {
     pub(crate) fn work(&mut self, now: Timestamp) {
         if self.worked_at != Some(now) {
             self.worked_at = Some(now);
+            self.wake();
             self.exchange();
+        }
+    }
+
+    /// Notes that the thread of the readout unit is awake.
+    fn wake(&mut self) {
+        if std::mem::take(&mut self.sleeps) {
+            self.door.get_up();
         }
     }
 
     /// Takes what clients have sent, as far as there is memory, and answers.
     fn exchange(&mut self) {
-        if std::mem::take(&mut self.sleeps) {
-            self.door.get_up();
-        }
         self.take_news();
         self.take_arrivals();
         let clients: Vec<ClientId> = self.clients.keys().copied().collect();
@@ -102,32 +115,20 @@ impl<M: Memory> Feed<M> {
         let quiet = self.door.lie_down();
         self.sleeps = true;
         // What a client has sent before it could see that the thread sleeps.
-        let before = self.received();
+        let before = self.heard;
         self.worked_at = None;
-        self.exchange_and_sleep();
-        quiet && self.received() == before && self.network.as_ref().is_none_or(Network::is_quiet)
-    }
-
-    fn exchange_and_sleep(&mut self) {
-        let sleeps = std::mem::replace(&mut self.sleeps, false);
         self.exchange();
-        self.sleeps = sleeps;
+        quiet && self.heard == before && self.network.as_ref().is_none_or(Network::is_quiet)
     }
 
-    fn received(&self) -> u64 {
-        let progress = self.queues.iter().filter_map(|queue| self.server.progress(queue.id()));
-        progress.map(|progress| progress.received + u64::from(progress.ended)).sum()
-    }
-
-    /// Returns whether the run may start: all sources that are awaited have a client.
-    pub(crate) fn is_ready(&mut self) -> bool {
-        let awaited = &self.awaited;
-        self.server.is_complete(|source| !awaited.contains(&source))
+    /// Returns whether the run may start as far as this source is concerned.
+    pub(crate) fn is_ready(&self, index: usize) -> bool {
+        !self.awaited[index] || self.server.is_fed(index)
     }
 
     /// Returns whether a source has a client, or has ended.
-    pub(crate) fn is_fed(&mut self, source: SourceId) -> bool {
-        self.server.is_complete(|other| other != source)
+    pub(crate) fn is_fed(&self, index: usize) -> bool {
+        self.server.is_fed(index)
     }
 
     /// Starts the run, unless it has started.
@@ -140,6 +141,7 @@ impl<M: Memory> Feed<M> {
     /// Enters a phase of the run, and tells all clients.
     pub(crate) fn enter(&mut self, phase: Phase) {
         self.server.handle_phase(phase);
+        self.wake();
         self.exchange();
     }
 
@@ -158,6 +160,13 @@ impl<M: Memory> Feed<M> {
         let queue = &mut self.queues[index];
         let bytes = queue.accept(fragments);
         self.server.handle_accepted(queue.id(), fragments as u64, bytes);
+    }
+
+    /// Returns the number of connections that were refused or closed, by reason.
+    pub(crate) fn refused(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let clients = Refusal::ALL.iter().zip(self.refused).map(|(refusal, count)| (refusal.name(), count));
+        let callers = self.refused_at_door.iter().sum::<u64>() + self.refused_on_network;
+        clients.chain([("not_admitted", callers)]).filter(|(_, count)| *count > 0)
     }
 
     fn take_news(&mut self) {
@@ -186,6 +195,7 @@ impl<M: Memory> Feed<M> {
                 }
                 Arrival::Gone(guest) => self.note_left(Caller::Network(guest)),
                 Arrival::Refused(reason) => {
+                    self.refused_on_network += 1;
                     warn!("{}: refused a program that connected to feed sources: {reason}", self.node);
                 }
             }
@@ -271,7 +281,7 @@ impl<M: Memory> Feed<M> {
             self.server.refuse(id, Refusal::InvalidMessage, Some(head.source));
             return false;
         };
-        let Some(queue) = self.queues.iter_mut().find(|queue| queue.id() == head.source) else {
+        let Some(queue) = self.server.index_of(head.source).map(|index| &mut self.queues[index]) else {
             return false;
         };
         let max_fragment = self.server.max_fragment();
@@ -288,6 +298,7 @@ impl<M: Memory> Feed<M> {
             }
             Received::Nothing => false,
             Received::Stored { fragments, bytes, last_event } => {
+                self.heard += 1;
                 self.server.handle_received(head.source, fragments, bytes, last_event);
                 false
             }
@@ -297,23 +308,24 @@ impl<M: Memory> Feed<M> {
     fn take_events(&mut self) {
         while let Some(event) = self.server.poll_event() {
             let node = self.node;
+            self.heard += 1;
             match event {
                 ServerEvent::Joined { name, sources, .. } => {
                     info!("{node}: {name} feeds {}", list(&sources));
                     for source in sources {
-                        self.with_queue(source, Queue::note_back);
+                        self.note(source, SourceEvent::Back);
                     }
                 }
                 ServerEvent::Gone(source) => {
                     warn!(
                         "{node}: the program that feeds source {source} has gone; another may take its place"
                     );
-                    self.with_queue(source, Queue::note_gone);
+                    self.note(source, SourceEvent::Gone);
                 }
                 ServerEvent::Ended(source) => info!("{node}: source {source} has ended"),
                 ServerEvent::Declined { name, reason } => {
                     if let Some(queue) = self.queues.first_mut() {
-                        queue.note_declined(name, reason);
+                        queue.note(SourceEvent::Declined { name, reason });
                     }
                 }
                 ServerEvent::Refused { name, refusal, source, .. } => {
@@ -330,9 +342,9 @@ impl<M: Memory> Feed<M> {
         }
     }
 
-    fn with_queue(&mut self, source: SourceId, act: impl FnOnce(&mut Queue<M>)) {
-        if let Some(queue) = self.queues.iter_mut().find(|queue| queue.id() == source) {
-            act(queue);
+    fn note(&mut self, source: SourceId, event: SourceEvent) {
+        if let Some(index) = self.server.index_of(source) {
+            self.queues[index].note(event);
         }
     }
 

@@ -174,16 +174,8 @@ impl<M: Memory> Queue<M> {
         if self.batches.is_empty() && self.returned.is_empty() { self.events.pop_front() } else { None }
     }
 
-    pub(crate) fn note_back(&mut self) {
-        self.events.push_back(SourceEvent::Back);
-    }
-
-    pub(crate) fn note_gone(&mut self) {
-        self.events.push_back(SourceEvent::Gone);
-    }
-
-    pub(crate) fn note_declined(&mut self, name: String, reason: String) {
-        self.events.push_back(SourceEvent::Declined { name, reason });
+    pub(crate) fn note(&mut self, event: SourceEvent) {
+        self.events.push_back(event);
     }
 
     fn recycle(&mut self, mut list: Vec<Fragment<Span>>) {

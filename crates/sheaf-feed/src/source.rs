@@ -32,13 +32,7 @@ impl<M: Memory> Source for FedSource<M> {
     }
 
     fn poll(&mut self, now: Timestamp) -> SourcePoll {
-        let mut batch = Batch::default();
-        let end = self.poll_batch(now, 1, &mut batch);
-        match (batch.pop(), end) {
-            (Some(fragment), _) => SourcePoll::Fragment(fragment),
-            (None, BatchEnd::Ended) => SourcePoll::Ended,
-            (None, _) => SourcePoll::Idle,
-        }
+        sheaf_source::poll_one(self, now)
     }
 
     fn poll_batch(&mut self, now: Timestamp, most: usize, batch: &mut Batch) -> BatchEnd {
@@ -61,11 +55,11 @@ impl<M: Memory> Source for FedSource<M> {
     }
 
     fn is_ready(&mut self) -> bool {
-        self.feed().is_ready()
+        self.feed().is_ready(self.index)
     }
 
     fn is_fed(&mut self) -> bool {
-        self.feed().is_fed(self.id)
+        self.feed().is_fed(self.index)
     }
 
     fn start(&mut self) {
@@ -84,7 +78,8 @@ impl<M: Memory> Source for FedSource<M> {
     }
 
     fn prepare_to_sleep(&mut self) -> bool {
-        self.feed().prepare_to_sleep()
+        // All sources of the unit are asked; the first exchanges messages for all.
+        self.index > 0 || self.feed().prepare_to_sleep()
     }
 
     fn stop(&mut self) {
@@ -92,6 +87,12 @@ impl<M: Memory> Source for FedSource<M> {
     }
 
     fn stats(&self) -> SourceStats {
-        self.feed().queue(self.index).stats().clone()
+        let mut feed = self.feed();
+        let mut stats = feed.queue(self.index).stats().clone();
+        if self.index == 0 {
+            // Most refused programs have no source.
+            stats.refused = feed.refused().collect();
+        }
+        stats
     }
 }

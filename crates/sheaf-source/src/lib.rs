@@ -105,6 +105,20 @@ pub trait Source: Send {
     fn stats(&self) -> SourceStats;
 }
 
+/// Polls a source that returns batches for one fragment.
+pub fn poll_one(source: &mut impl Source, now: Timestamp) -> SourcePoll {
+    let mut batch = Batch::default();
+    let end = source.poll_batch(now, 1, &mut batch);
+    match (batch.pop(), end) {
+        (Some(fragment), _) => SourcePoll::Fragment(fragment),
+        (None, BatchEnd::NotBefore(at)) => SourcePoll::NotBefore(at),
+        (None, BatchEnd::More) => SourcePoll::NotBefore(now),
+        (None, BatchEnd::Idle) => SourcePoll::Idle,
+        (None, BatchEnd::OutOfMemory) => SourcePoll::OutOfMemory,
+        (None, BatchEnd::Ended) => SourcePoll::Ended,
+    }
+}
+
 /// Event of a source that depends on a program of the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SourceEvent {
@@ -169,4 +183,6 @@ pub struct SourceStats {
     pub timed: Option<timed::FeedBooks>,
     /// Described packets: accounts of packets and fragments.
     pub stream: Option<described::StreamBooks>,
+    /// Fed sources: connections of programs to their readout unit that were refused or closed, by reason; noted at its first source.
+    pub refused: Vec<(&'static str, u64)>,
 }

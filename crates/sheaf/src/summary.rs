@@ -175,6 +175,9 @@ pub(crate) struct Trouble {
 /// Builder units that were killed, with the accounts of their farms.
 pub(crate) const FARM_ACCOUNTS_LOST: &str = "farm_accounts_lost";
 
+/// Prefix of the counters of refused programs that feed sources. The name of the reason follows.
+pub(crate) const PROGRAMS_REFUSED: &str = "programs_refused_";
+
 /// Output nodes that were killed, with the counters of their files and links.
 pub(crate) const OUTPUT_ACCOUNTS_LOST: &str = "output_accounts_lost";
 
@@ -224,6 +227,9 @@ impl Extras {
                 extras.add("source_read_errors", source.read_errors);
                 extras.add("source_out_of_memory", source.out_of_memory);
                 extras.add("source_events_divided_away", source.divided);
+                for (reason, value) in &source.refused {
+                    extras.add(&format!("{PROGRAMS_REFUSED}{reason}"), *value);
+                }
                 for (name, value) in source.stream.iter().flat_map(|books| books.fields()) {
                     extras.add(&format!("source_{name}"), value);
                 }

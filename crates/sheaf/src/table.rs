@@ -3,11 +3,13 @@
 use crate::console::{count, count_f64};
 use crate::summary::explain;
 use crate::summary::{
-    FARM_ACCOUNTS_LOST, LedgerSummary, OUTPUT_ACCOUNTS_LOST, Summary, TriggerLinkSummary, Trouble,
+    FARM_ACCOUNTS_LOST, LedgerSummary, OUTPUT_ACCOUNTS_LOST, PROGRAMS_REFUSED, Summary, TriggerLinkSummary,
+    Trouble,
 };
 use sheaf_protocol::ledger::Counter;
 use sheaf_protocol::manager::DeadTimeCause;
 use sheaf_wire::DropReason;
+use sheaf_wire::feed::Refusal;
 use std::collections::BTreeSet;
 use std::fmt::{self, Display};
 
@@ -57,6 +59,7 @@ impl Display for Summary {
         self.trigger_link.as_ref().map_or(Ok(()), |link| trigger_link(f, link))?;
         farm(f, self)?;
         programs(f, self)?;
+        refused_programs(f, self)?;
         if let Some(lost) = self.counters.get(OUTPUT_ACCOUNTS_LOST) {
             let what = "output nodes were killed; the counts of their files and links are missing here";
             line(f, "output nodes", count(*lost), what)?;
@@ -199,6 +202,22 @@ fn programs(f: &mut fmt::Formatter<'_>, summary: &Summary) -> fmt::Result {
                 line(f, "  program", count(value), &what)?;
             }
         }
+    }
+    Ok(())
+}
+
+/// Writes how many programs that feed sources were refused, by reason.
+fn refused_programs(f: &mut fmt::Formatter<'_>, summary: &Summary) -> fmt::Result {
+    for (name, value) in &summary.counters {
+        let Some(reason) = name.strip_prefix(PROGRAMS_REFUSED) else { continue };
+        let text = Refusal::ALL.iter().find(|refusal| refusal.name() == reason);
+        let text = text.map_or_else(|| "see the log".to_owned(), ToString::to_string);
+        line(
+            f,
+            "  refused",
+            count(*value),
+            &format!("connections of programs that feed sources: {reason}: {text}"),
+        )?;
     }
     Ok(())
 }

@@ -95,14 +95,7 @@ impl Source for ProgramSource {
     }
 
     fn poll(&mut self, now: Timestamp) -> SourcePoll {
-        let mut batch = Batch::default();
-        let end = self.poll_batch(now, 1, &mut batch);
-        match (batch.pop(), end) {
-            (Some(fragment), _) => SourcePoll::Fragment(fragment),
-            (None, BatchEnd::Ended) => SourcePoll::Ended,
-            (None, BatchEnd::NotBefore(at)) => SourcePoll::NotBefore(at),
-            (None, _) => SourcePoll::Idle,
-        }
+        sheaf_source::poll_one(self, now)
     }
 
     fn poll_batch(&mut self, now: Timestamp, most: usize, batch: &mut Batch) -> BatchEnd {

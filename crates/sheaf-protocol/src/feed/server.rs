@@ -175,6 +175,19 @@ impl Server {
         self.clients.get(&client).is_some_and(|member| member.is_over)
     }
 
+    /// Returns the place of a source in the configuration.
+    #[must_use]
+    pub fn index_of(&self, source: SourceId) -> Option<usize> {
+        self.by_source.get(&source).copied()
+    }
+
+    /// Returns whether the source at this place of the configuration has a client, or has ended.
+    #[must_use]
+    pub fn is_fed(&self, index: usize) -> bool {
+        let feed = &self.sources[index];
+        feed.client.is_some() || feed.progress.ended
+    }
+
     /// Returns the progress of a source.
     #[must_use]
     pub fn progress(&self, source: SourceId) -> Option<&Progress> {

@@ -134,6 +134,30 @@ fn a_second_program_for_a_source_is_refused_and_ctrl_c_ends_a_run_that_waits() {
 }
 
 #[test]
+fn the_summary_counts_refused_programs_by_reason() {
+    for flags in ["", "--json", "--json --processes"] {
+        let place = Place::new();
+        place.file("run.toml", "[source]\nkind = \"feed\"\ncount = 1\n[readout]\ncount = 1\n");
+        let run = place.start(&format!("run run.toml {flags}"));
+        let mut board = connect(&place, 0, &[0]);
+        for _ in 0..3 {
+            try_connect(place.join("runs/ru0.feed"), &[7]).expect_err("no readout unit reads it");
+        }
+        assert!(board.wait_for_start(None).expect("connected"));
+        send(&mut board, 0, 0, 0);
+        board.end(0).expect("connected");
+        assert!(board.drain().expect("connected"));
+        let ended = run.end().exits(0);
+        if flags.is_empty() {
+            let line = ended.stdout.lines().find(|line| line.contains("unknown_source")).expect("a line");
+            assert!(line.trim_start().starts_with("refused") && line.contains(" 3  "), "{line}");
+        } else {
+            assert_eq!(number(&ended.json(), "counters.programs_refused_unknown_source"), 3);
+        }
+    }
+}
+
+#[test]
 fn programs_of_other_hosts_need_the_key_of_the_run() {
     let place = Place::new();
     let secret = |name: &str, digit: char| {
