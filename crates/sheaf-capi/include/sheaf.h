@@ -1,5 +1,5 @@
 /*
- * Sheaf for programs in C, and the interface of libraries with filters or preprocessors.
+ * Sheaf for programs in C, and the interface of libraries with filters, preprocessors or sources.
  *
  * Generated from the sources of sheaf-filter and sheaf-capi; do not edit. How to write a filter: docs/howto/filter-in-c.md;
  * a preprocessor: docs/howto/preprocessor.md.
@@ -44,6 +44,21 @@
  * The sources in the verdict's list are requested; then the step filter is called again.
  */
 #define SHEAF_STEP_SOURCES 3
+
+/**
+ * There is nothing more now: the library is polled again after `wait_ns`.
+ */
+#define SHEAF_POLL_WAIT 0
+
+/**
+ * There is more: the library is polled again at once.
+ */
+#define SHEAF_POLL_MORE 1
+
+/**
+ * All sources have ended: the library is not polled again.
+ */
+#define SHEAF_POLL_END 2
 
 /**
  * Reads the events of an event file or of a run directory.
@@ -497,6 +512,148 @@ typedef struct SheafPreprocessorTable {
   void (*destroy)(void *preprocessor);
 } SheafPreprocessorTable;
 
+/**
+ * Setup of a library of sources, passed when it is opened. The structure and all that it points to are valid during the call.
+ */
+typedef struct SheafSourceSetup {
+  /**
+   * Interface version of the caller.
+   */
+  uint32_t abi;
+  /**
+   * The number of the run.
+   */
+  uint32_t run;
+  /**
+   * `source.library.parameters` of the configuration, unchanged; empty if there are none.
+   */
+  const char *parameters;
+  /**
+   * Numbers of the sources that the readout unit reads, at least one.
+   */
+  const uint32_t *sources;
+  /**
+   * Number of sources.
+   */
+  size_t source_count;
+  /**
+   * Size of the largest fragment that is taken.
+   */
+  uint64_t max_fragment_bytes;
+  /**
+   * Buffer for the reason of a failure, NUL-terminated.
+   */
+  char *message;
+  /**
+   * Size of that buffer in bytes.
+   */
+  size_t message_bytes;
+} SheafSourceSetup;
+
+/**
+ * A fragment that a library has read.
+ */
+typedef struct SheafPolledFragment {
+  /**
+   * The event's number.
+   */
+  uint64_t event;
+  /**
+   * The source's own time of the event; 0 if it has none.
+   */
+  uint64_t time_ns;
+  /**
+   * The source's number: one of the setup.
+   */
+  uint32_t source;
+  /**
+   * Leave it 0.
+   */
+  uint32_t reserved;
+  /**
+   * The payload. It belongs to the library and must stay unchanged until that is called again. Null only if `bytes` is 0.
+   */
+  const uint8_t *data;
+  /**
+   * Size of the payload; may be 0.
+   */
+  size_t bytes;
+} SheafPolledFragment;
+
+/**
+ * Fragments of one poll.
+ */
+typedef struct SheafPollBatch {
+  /**
+   * List to be filled from its beginning. It belongs to the caller.
+   */
+  struct SheafPolledFragment *fragments;
+  /**
+   * Number of fragments that the list can have.
+   */
+  size_t room;
+  /**
+   * Number of fragments in it: 0 to `room`. 0 when the library is polled.
+   */
+  size_t count;
+  /**
+   * One of SHEAF_POLL_WAIT, SHEAF_POLL_MORE and SHEAF_POLL_END. SHEAF_POLL_WAIT when the library is polled.
+   */
+  uint32_t then;
+  /**
+   * Leave it 0.
+   */
+  uint32_t reserved;
+  /**
+   * With SHEAF_POLL_WAIT: time until the next poll; 0: 100 microseconds. At most a second. 0 when the library is polled.
+   */
+  uint64_t wait_ns;
+  /**
+   * Reason of a failure, or null. It belongs to the library and must stay unchanged until that is called again.
+   */
+  const char *failure;
+} SheafPollBatch;
+
+/**
+ * Function table of a library of sources. It must stay unchanged while the library is loaded.
+ *
+ * Each readout unit opens the library once, for all its sources. One thread at a time calls it: that of the readout unit, or
+ * that of a process of its own (`source.library.isolated`). No function may block for long: the readout unit does nothing else
+ * meanwhile.
+ */
+typedef struct SheafSourceTable {
+  /**
+   * Interface version of the library: `SHEAF_FILTER_ABI` of its header.
+   */
+  uint32_t abi;
+  /**
+   * Size of this struct in the library.
+   */
+  uint32_t table_bytes;
+  /**
+   * Opens the sources for a run. On failure, returns null and writes the reason to the setup's `message`; the run does not
+   * start.
+   */
+  void *(*open)(const struct SheafSourceSetup *setup);
+  /**
+   * Takes note that the run has started; may be null. The library is polled from now on.
+   */
+  void (*start)(void *sources);
+  /**
+   * Returns 0 with the batch filled in. Any other value is a failure, with the reason in `failure`; what is in the batch is
+   * ignored, and the library is polled again after a pause. A library that waits for its hardware returns no fragments.
+   */
+  int32_t (*poll)(void *sources, struct SheafPollBatch *batch);
+  /**
+   * Takes note that the run has ended; may be null. The library is not polled again.
+   */
+  void (*stop)(void *sources);
+  /**
+   * Closes the sources, which are not used again; may be null.
+   */
+  void (*close)(void *sources);
+} SheafSourceTable;
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -902,5 +1059,11 @@ SHEAF_EXPORT const SheafStepTable *sheaf_step_filter(void);
 extern "C"
 #endif
 SHEAF_EXPORT const SheafPreprocessorTable *sheaf_preprocessor(void);
+
+/** As sheaf_filter, for sources, which a readout unit polls; `source.library.symbol` selects one. */
+#ifdef __cplusplus
+extern "C"
+#endif
+SHEAF_EXPORT const SheafSourceTable *sheaf_source(void);
 
 #endif /* SHEAF_H */

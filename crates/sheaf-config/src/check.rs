@@ -37,6 +37,7 @@ pub(crate) fn check(config: &Config, origins: &Origins<'_>, purpose: Purpose<'_>
         checker.shared_socket();
         checker.described();
         checker.programs();
+        checker.library();
         checker.runs();
         checker.filter();
         checker.farm();

@@ -79,8 +79,8 @@ pub use settings::{
     LabHead, LabPlacement, LibfabricProvider, Manager, Measure, MemoryPolicy, Node, ObjectCheck, ObjectStore,
     Output, OutputCompression, OutputFormat, OutputKind, Pacing, Preprocessing, Program, Protocol, Readout,
     Replay, Restart, Run, Shaping, ShapingPolicy, SizeModel, Source, SourceCommand, SourceKind,
-    StepFilterKind, Stream, Sync, Tag, Timed, Tls, Transport, TransportKind, Trigger, TriggerClass,
-    TriggerMode, TriggerNetwork,
+    SourceLibrary, StepFilterKind, Stream, Sync, Tag, Timed, Tls, Transport, TransportKind, Trigger,
+    TriggerClass, TriggerMode, TriggerNetwork,
 };
 
 use document::Document;

@@ -87,6 +87,16 @@ impl Checker<'_> {
         }
     }
 
+    /// A library needs a path.
+    pub(crate) fn library(&mut self) {
+        let source = &self.config.source;
+        if source.kind == SourceKind::Library && source.library.path.is_none() {
+            let found = "`source.kind` is \"library\", but `source.library.path` is not set".to_owned();
+            let right = "write the path of the library, such as `path = \"./libmy_board.so\"`";
+            self.fail(ErrorKind::Missing, &["source.kind", "source.library.path"], found, right);
+        }
+    }
+
     fn sources_of_programs(&mut self) {
         let existing: BTreeSet<SourceId> = self.config.numbered_sources().into_iter().collect();
         let mut feeder: BTreeMap<SourceId, &str> = BTreeMap::new();

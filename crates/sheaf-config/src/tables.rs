@@ -40,6 +40,7 @@ tables! {
     "source.timed" => source.timed;
     "source.feed" => source.feed;
     "source.command" => source.command;
+    "source.library" => source.library;
     "source.stream" => source.stream;
     "readout" => readout;
     "preprocessing" => preprocessing;

@@ -22,6 +22,9 @@ pub const STEP_FILTER_SYMBOL: &str = "sheaf_step_filter";
 /// The name of the function that gives a library's table of a preprocessor, where the configuration names no other.
 pub const PREPROCESSOR_SYMBOL: &str = "sheaf_preprocessor";
 
+/// The name of the function that gives a library's table of sources, where the configuration names no other.
+pub const SOURCE_SYMBOL: &str = "sheaf_source";
+
 /// Fragment of one source of an event.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -291,3 +294,109 @@ pub type ProcessFragment = unsafe extern "C" fn(
     fragment: *const RawFragment,
     processed: *mut Processed,
 ) -> i32;
+
+/// There is nothing more now: the library is polled again after `wait_ns`.
+pub const POLL_WAIT: u32 = 0;
+/// There is more: the library is polled again at once.
+pub const POLL_MORE: u32 = 1;
+/// All sources have ended: the library is not polled again.
+pub const POLL_END: u32 = 2;
+
+/// Setup of a library of sources, passed when it is opened. The structure and all that it points to are valid during the call.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct SourceSetup {
+    /// Interface version of the caller.
+    pub abi: u32,
+    /// The number of the run.
+    pub run: u32,
+    /// `source.library.parameters` of the configuration, unchanged; empty if there are none.
+    pub parameters: *const c_char,
+    /// Numbers of the sources that the readout unit reads, at least one.
+    pub sources: *const u32,
+    /// Number of sources.
+    pub source_count: usize,
+    /// Size of the largest fragment that is taken.
+    pub max_fragment_bytes: u64,
+    /// Buffer for the reason of a failure, NUL-terminated.
+    pub message: *mut c_char,
+    /// Size of that buffer in bytes.
+    pub message_bytes: usize,
+}
+
+/// A fragment that a library has read.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct PolledFragment {
+    /// The event's number.
+    pub event: u64,
+    /// The source's own time of the event; 0 if it has none.
+    pub time_ns: u64,
+    /// The source's number: one of the setup.
+    pub source: u32,
+    /// Leave it 0.
+    pub reserved: u32,
+    /// The payload. It belongs to the library and must stay unchanged until that is called again. Null only if `bytes` is 0.
+    pub data: *const u8,
+    /// Size of the payload; may be 0.
+    pub bytes: usize,
+}
+
+/// Returns the initial value, which a library finds: event 0 of source 0, without payload.
+impl Default for PolledFragment {
+    fn default() -> Self {
+        Self { event: 0, time_ns: 0, source: 0, reserved: 0, data: ptr::null(), bytes: 0 }
+    }
+}
+
+/// Fragments of one poll.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct PollBatch {
+    /// List to be filled from its beginning. It belongs to the caller.
+    pub fragments: *mut PolledFragment,
+    /// Number of fragments that the list can have.
+    pub room: usize,
+    /// Number of fragments in it: 0 to `room`. 0 when the library is polled.
+    pub count: usize,
+    /// One of SHEAF_POLL_WAIT, SHEAF_POLL_MORE and SHEAF_POLL_END. SHEAF_POLL_WAIT when the library is polled.
+    pub then: u32,
+    /// Leave it 0.
+    pub reserved: u32,
+    /// With SHEAF_POLL_WAIT: time until the next poll; 0: 100 microseconds. At most a second. 0 when the library is polled.
+    pub wait_ns: u64,
+    /// Reason of a failure, or null. It belongs to the library and must stay unchanged until that is called again.
+    pub failure: *const c_char,
+}
+
+/// Function table of a library of sources. It must stay unchanged while the library is loaded.
+///
+/// Each readout unit opens the library once, for all its sources. One thread at a time calls it: that of the readout unit, or
+/// that of a process of its own (`source.library.isolated`). No function may block for long: the readout unit does nothing else
+/// meanwhile.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct SourceTable {
+    /// Interface version of the library: `SHEAF_FILTER_ABI` of its header.
+    pub abi: u32,
+    /// Size of this struct in the library.
+    pub table_bytes: u32,
+    /// Opens the sources for a run. On failure, returns null and writes the reason to the setup's `message`; the run does not
+    /// start.
+    pub open: Option<unsafe extern "C" fn(setup: *const SourceSetup) -> *mut c_void>,
+    /// Takes note that the run has started; may be null. The library is polled from now on.
+    pub start: Option<unsafe extern "C" fn(sources: *mut c_void)>,
+    /// Returns 0 with the batch filled in. Any other value is a failure, with the reason in `failure`; what is in the batch is
+    /// ignored, and the library is polled again after a pause. A library that waits for its hardware returns no fragments.
+    pub poll: Option<unsafe extern "C" fn(sources: *mut c_void, batch: *mut PollBatch) -> i32>,
+    /// Takes note that the run has ended; may be null. The library is not polled again.
+    pub stop: Option<unsafe extern "C" fn(sources: *mut c_void)>,
+    /// Closes the sources, which are not used again; may be null.
+    pub close: Option<unsafe extern "C" fn(sources: *mut c_void)>,
+}
+
+/// A function that polls sources, as in the table.
+pub type PollSources = unsafe extern "C" fn(sources: *mut c_void, batch: *mut PollBatch) -> i32;
+
+/// A function of the table that takes note of something.
+pub type NoteSources = unsafe extern "C" fn(sources: *mut c_void);

@@ -9,9 +9,11 @@
 //! | [`step`] | [`LibraryStep`]: a library's filter for the first steps of events |
 //! | [`preprocess`] | [`Preprocessor`], and [`LibraryPreprocessor`]: processing of fragments before they leave a
 //! readout unit |
+//! | [`source`] | [`LibrarySource`]: sources that are polled for fragments |
 //! | [`loading`] | opening of these libraries, and its errors |
 //! | [`plugin`] | such libraries in Rust: a type and [`export_filter!`](crate::export_filter),
-//! [`export_step_filter!`](crate::export_step_filter), [`export_preprocessor!`](crate::export_preprocessor) |
+//! [`export_step_filter!`](crate::export_step_filter), [`export_preprocessor!`](crate::export_preprocessor),
+//! [`export_source!`](crate::export_source) |
 //! | [`text`] | texts passed to and from C |
 //! | [`view`] | an event as filters see it: fragments in place, nothing copied |
 //!
@@ -27,6 +29,7 @@ pub mod library;
 pub mod loading;
 pub mod plugin;
 pub mod preprocess;
+pub mod source;
 pub mod step;
 #[cfg(test)]
 mod testing;
@@ -36,9 +39,15 @@ pub mod view;
 pub use filter::{AcceptAll, Filter, FilterFailure, Prescale};
 pub use library::LibraryFilter;
 pub use loading::{OpenError, Setup};
-pub use plugin::{InProcess, Plugin, PluginSetup, PreprocessPlugin, StepPlugin};
+pub use plugin::{
+    InProcess, Plugin, PluginSetup, PollRoom, PreprocessPlugin, SourcePlugin, SourcePluginSetup, StepPlugin,
+};
 pub use preprocess::{LibraryPreprocessor, Preprocessor, Processed, RawFragment};
-pub use sheaf_wire::{Event, EventId, MissingReason, SourceId, Tags, Timestamp, TriggerType, Verdict};
+pub use sheaf_wire::{
+    ByteCount, Event, EventId, MissingReason, Nanos, RunNumber, SourceId, Tags, Timestamp, TriggerType,
+    Verdict,
+};
+pub use source::{LibrarySource, PollEnd, PollError, PollSetup, PolledFragment};
 pub use step::{LibraryStep, Step};
 pub use view::{EventView, FragmentView};
 

@@ -8,7 +8,9 @@
 
 #![allow(unsafe_code)]
 
-use crate::abi::{self, FILTER_ABI, FilterSetup, FilterTable, GiveTable, PreprocessorTable, StepTable};
+use crate::abi::{
+    self, FILTER_ABI, FilterSetup, FilterTable, GiveTable, PreprocessorTable, SourceTable, StepTable,
+};
 use crate::text;
 use libloading::Library;
 use sheaf_wire::RunNumber;
@@ -41,6 +43,8 @@ pub enum Kind {
     StepFilter,
     /// Preprocessor, which processes fragments in a readout unit.
     Preprocessor,
+    /// Sources, which a readout unit polls.
+    Source,
 }
 
 impl Kind {
@@ -50,6 +54,7 @@ impl Kind {
             Self::Filter => "filter",
             Self::StepFilter => "building",
             Self::Preprocessor => "preprocessing",
+            Self::Source => "source.library",
         }
     }
 
@@ -59,6 +64,7 @@ impl Kind {
             Self::Filter => "SheafFilterTable",
             Self::StepFilter => "SheafStepTable",
             Self::Preprocessor => "SheafPreprocessorTable",
+            Self::Source => "SheafSourceTable",
         }
     }
 }
@@ -69,6 +75,7 @@ impl fmt::Display for Kind {
             Self::Filter => "filter",
             Self::StepFilter => "step filter",
             Self::Preprocessor => "preprocessor",
+            Self::Source => "source",
         })
     }
 }
@@ -184,7 +191,10 @@ fn reason(error: &libloading::Error) -> String {
 pub(crate) unsafe trait Table: Copy {
     /// Kind of code that the table describes.
     const KIND: Kind;
+}
 
+/// A table whose things are created with a [`FilterSetup`].
+pub(crate) trait Creates: Table {
     fn create(&self) -> Option<abi::CreateFilter>;
     fn destroy(&self) -> Option<abi::DestroyFilter>;
 }
@@ -194,7 +204,9 @@ macro_rules! tables {
         // SAFETY: it is `repr(C)`, and its first fields are `abi` and `table_bytes`.
         unsafe impl Table for $table {
             const KIND: Kind = Kind::$kind;
+        }
 
+        impl Creates for $table {
             fn create(&self) -> Option<abi::CreateFilter> {
                 self.create
             }
@@ -207,6 +219,11 @@ macro_rules! tables {
 }
 
 tables! { FilterTable: Filter, StepTable: StepFilter, PreprocessorTable: Preprocessor }
+
+// SAFETY: it is `repr(C)`, and its first fields are `abi` and `table_bytes`.
+unsafe impl Table for SourceTable {
+    const KIND: Kind = Kind::Source;
+}
 
 /// Something that a library has made: its own thing, which is unmade in the end.
 #[derive(Debug)]
@@ -222,6 +239,23 @@ pub(crate) struct Loaded {
 unsafe impl Send for Loaded {}
 
 impl Loaded {
+    /// Takes what a library has made, or the reason why it has made nothing.
+    pub(crate) fn new(
+        thing: *mut c_void,
+        destroy: Option<abi::DestroyFilter>,
+        library: Option<Library>,
+        whose: &Whose,
+        message: &[c_char; MESSAGE_BYTES],
+    ) -> Result<Self, OpenError> {
+        let Some(thing) = NonNull::new(thing) else {
+            // SAFETY: `message` has that length.
+            let said = unsafe { text::read(message.as_ptr(), message.len()) };
+            let message = said.unwrap_or_else(|| "it gave no reason".into());
+            return Err(OpenError::Refused { whose: whose.clone(), message });
+        };
+        Ok(Self { thing, destroy, _library: library })
+    }
+
     /// Returns the pointer that the library's functions are given.
     pub(crate) fn as_ptr(&self) -> *mut c_void {
         self.thing.as_ptr()
@@ -288,7 +322,7 @@ pub(crate) unsafe fn read_table<T: Table>(table: *const T, whose: &Whose) -> Res
 }
 
 /// Makes the object of the table; `library` contains its functions, if they are not in this program.
-pub(crate) fn make<T: Table>(
+pub(crate) fn make<T: Creates>(
     table: &T,
     setup: &Setup,
     whose: &Whose,
@@ -312,15 +346,9 @@ pub(crate) fn make<T: Table>(
     };
     // SAFETY: a function of the interface; all that the setup points to outlives the call.
     let thing = unsafe { create(&raw const setup) };
-    let Some(thing) = NonNull::new(thing) else {
-        // SAFETY: `message` has that length.
-        let said = unsafe { text::read(message.as_ptr(), message.len()) };
-        let message = said.unwrap_or_else(|| "it gave no reason".into());
-        return Err(OpenError::Refused { whose: whose.clone(), message });
-    };
-    Ok(Loaded { thing, destroy: table.destroy(), _library: library })
+    Loaded::new(thing, table.destroy(), library, whose, &message)
 }
 
-fn c_text(text: &str, key: impl FnOnce() -> String) -> Result<CString, OpenError> {
+pub(crate) fn c_text(text: &str, key: impl FnOnce() -> String) -> Result<CString, OpenError> {
     CString::new(text).map_err(|_| OpenError::Nul { key: key() })
 }

@@ -20,6 +20,7 @@ use crate::restarts::RestartPolicy;
 use keeper::Keeper;
 use sheaf_source::Source;
 use sheaf_wire::{Nanos, NodeId, SourceId};
+use std::collections::BTreeMap;
 use std::io::{self, PipeWriter};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -40,7 +41,18 @@ pub struct ProgramSetup {
     pub awaited: bool,
     /// File for its output.
     pub log: Option<PathBuf>,
+    /// Whether it is a process of Sheaf, whose output has lines of [`count_line`].
+    pub counts: bool,
 }
+
+/// Returns a line by which a process of Sheaf reports that something was counted `more` times since it last did.
+#[must_use]
+pub fn count_line(name: &str, more: u64) -> String {
+    format!("{COUNT}{name} {more}")
+}
+
+/// Begin of a line with a count.
+const COUNT: &str = "sheaf-count ";
 
 /// Rules for restarts and ends of programs, and the bounds of their output.
 #[derive(Clone, Copy, Debug)]
@@ -92,6 +104,8 @@ pub struct ProgramReport {
     pub log_lines: u64,
     /// Of these, lines that its file has not: there was no room in it, or it could not be written.
     pub log_lines_dropped: u64,
+    /// Its own counts, if it is a process of Sheaf.
+    pub counts: BTreeMap<String, u64>,
 }
 
 /// Future of a program, for its sources.

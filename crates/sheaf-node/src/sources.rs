@@ -3,9 +3,11 @@
 //! Generic code is compiled, and optimised, in the crate that knows its types. The sources are compiled here, so that
 //! the command needs no optimisation.
 
+use crate::polled;
 use crate::preprocessing::{OutputMemory, Outputs};
 use sheaf_buffer::{Heap, Memory, Pool};
 use sheaf_feed::{FeedSetup, OpenError};
+use sheaf_filter::LibrarySource;
 use sheaf_shm::Arena;
 use sheaf_source::described::{Description, Limits, Listen, ListenError, StreamSource};
 use sheaf_source::emulator::EmulatorError;
@@ -120,6 +122,24 @@ impl FragmentMemory {
         match self {
             Self::Heap => setup.open(|| size.pool(Heap)),
             Self::Arena(arena) => setup.open(|| size.pool(arena.lender())),
+        }
+    }
+
+    /// Returns the sources of a library, each with a pool of `size`. Larger fragments than `max_fragment`, which fits into a block,
+    /// are not taken.
+    #[must_use]
+    pub fn polled(
+        &self,
+        library: LibrarySource,
+        sources: &[SourceId],
+        max_fragment: usize,
+        size: PoolSize,
+    ) -> Vec<Box<dyn Source>> {
+        match self {
+            Self::Heap => polled::sources(library, sources, max_fragment, || size.pool(Heap)),
+            Self::Arena(arena) => {
+                polled::sources(library, sources, max_fragment, || size.pool(arena.lender()))
+            }
         }
     }
 

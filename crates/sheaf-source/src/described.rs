@@ -21,7 +21,6 @@ pub mod fuzz;
 mod kernel_drops;
 pub mod live;
 pub mod order;
-mod outbox;
 pub mod parts;
 pub mod rollover;
 

@@ -13,6 +13,8 @@
 //! | [`replay`] | a source that plays one of them |
 //! | [`timed`] | self-triggered front ends, captured or live: packets of hits become time slices |
 //! | [`described`] | packets of any front end that has event numbers, by a description of their fields |
+//! | [`outbox`] | fragments of one source between their arrival and the readout unit |
+//! | [`poll_books`] | accounts of a library that is polled for fragments |
 //! | [`random`] | random numbers that are a pure function of seed, source and event |
 //!
 //! A source is polled by the thread of its readout unit. It never blocks and reads no clock: it gets the time as an
@@ -31,7 +33,9 @@ pub mod described;
 pub mod emulator;
 mod exp2;
 mod normal;
+pub mod outbox;
 pub mod pacing;
+pub mod poll_books;
 pub mod random;
 pub mod replay;
 pub mod script;
@@ -185,4 +189,6 @@ pub struct SourceStats {
     pub stream: Option<described::StreamBooks>,
     /// Fed sources: connections of programs to their readout unit that were refused or closed, by reason; noted at its first source.
     pub refused: Vec<(&'static str, u64)>,
+    /// Polled libraries: accounts of polls and of what was invalid. One source of a library has them.
+    pub polled: Option<poll_books::PollBooks>,
 }

@@ -7,7 +7,7 @@ use crate::network::Connection;
 use crate::plan::Plan;
 use crate::programs::EndingPrograms;
 use crate::steps::{StepPlace, step_filter};
-use crate::summary::{Extras, ProgramSummary};
+use crate::summary::Extras;
 use anyhow::Context;
 use sheaf_node::builder::{BuilderNode, BuilderReport};
 use sheaf_node::farm::Farm;
@@ -177,16 +177,14 @@ impl Reports {
     ///
     /// Waits until the doors for consumers are closed and programs have ended: the agents must have been dropped.
     pub(crate) fn extras(&self) -> Extras {
-        let programs = std::mem::take(&mut *self.programs.lock().unwrap_or_else(PoisonError::into_inner));
-        let programs = programs.into_iter().flat_map(|(node, programs)| {
-            let reports = programs.wait().into_iter();
-            reports.map(move |report| ProgramSummary::new(node.clone(), report))
-        });
-        let programs = programs.collect();
+        let ending = std::mem::take(&mut *self.programs.lock().unwrap_or_else(PoisonError::into_inner));
+        let programs: Vec<_> = ending.into_iter().map(|(node, programs)| (node, programs.wait())).collect();
         let doors = consumers::counts(&self.doors);
         let readouts = self.readouts.lock().unwrap_or_else(PoisonError::into_inner);
         let builders = self.builders.lock().unwrap_or_else(PoisonError::into_inner);
         let outputs = self.outputs.lock().unwrap_or_else(PoisonError::into_inner);
-        Extras { programs, ..Extras::new(&readouts, &builders, &outputs, &doors) }
+        let mut extras = Extras::new(&readouts, &builders, &outputs, &doors);
+        extras.add_programs(programs);
+        extras
     }
 }

@@ -40,6 +40,25 @@ pub(crate) struct GuardArguments {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct PollArguments {
+    /// The shared library.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) library: PathBuf,
+    /// The function that gives the table.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) symbol: String,
+    /// A text for the library.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) parameters: String,
+    /// Size of the largest fragment.
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) max_fragment: u64,
+    /// Number of fragments of a poll.
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) batch: usize,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct RehearsalArguments {
     /// The number of the run.
     #[arg(long, value_name = "NUMBER")]

@@ -63,6 +63,9 @@ impl Plan {
         if let Some(fed) = self.fed_sources(me, node, &memory, waker)? {
             return Ok(fed);
         }
+        if let Some(polled) = self.library_sources(me, node, &memory)? {
+            return Ok(polled);
+        }
         if self.config.source.kind == SourceKind::Stream {
             return described::open(&self.config.source, self.max_fed_fragment(), &node.sources, &memory);
         }
@@ -100,7 +103,9 @@ impl Plan {
         }
         let maximum = match &self.timed {
             Some(_) => timed::largest(&source.timed),
-            None if source.kind.is_fed() || source.kind == SourceKind::Stream => self.max_fed_fragment(),
+            None if source.is_fed() || matches!(source.kind, SourceKind::Stream | SourceKind::Library) => {
+                self.max_fed_fragment()
+            }
             None => source.emulated.effective_maximum(),
         };
         // A block takes whole pages.

@@ -2,8 +2,8 @@
 
 use crate::arguments::{
     DoctorArguments, DumpArguments, ExportArguments, GuardArguments, ImportArguments, NextArguments,
-    NodeArguments, PathArguments, PreprocessorArguments, ProcessorArguments, RehearsalArguments,
-    RunArguments, TapArguments, UploadArguments,
+    NodeArguments, PathArguments, PollArguments, PreprocessorArguments, ProcessorArguments,
+    RehearsalArguments, RunArguments, TapArguments, UploadArguments,
 };
 use crate::bench::arguments::BenchArguments;
 use crate::describe::SourceArguments;
@@ -94,6 +94,9 @@ pub(crate) enum Command {
     /// Start a program that feeds sources, and end it with its readout unit, which starts this command itself.
     #[command(hide = true)]
     Guard(GuardArguments),
+    /// Poll a library of sources and feed a readout unit, which starts this command itself.
+    #[command(hide = true)]
+    Poll(PollArguments),
     /// Load everything that a run will load; the run starts this command itself.
     #[command(hide = true)]
     Rehearsal(RehearsalArguments),

@@ -1,4 +1,4 @@
-//! External code that a run loads: its filter, step filter and preprocessor, as they were when the run began.
+//! External code that a run loads: its filter, step filter, preprocessor and sources, as they were when the run began.
 //!
 //! The files are copied into the run's directory, and the copies are loaded. So a new version can be installed at any
 //! time, even over the old one: the next run loads it as a whole, and workers that are restarted in this run load the
@@ -6,7 +6,7 @@
 //! paths of its own.
 
 use anyhow::Context;
-use sheaf_config::{Config, FilterKind, StepFilterKind};
+use sheaf_config::{Config, FilterKind, SourceKind, StepFilterKind};
 use sheaf_store::regular;
 use sheaf_store::run::CodeRecord;
 use sheaf_wire::checksum::crc32c;
@@ -23,22 +23,24 @@ enum Table {
     Filter,
     Building,
     Preprocessing,
+    Source,
 }
 
 impl Table {
-    const ALL: [Self; 3] = [Self::Filter, Self::Building, Self::Preprocessing];
+    const ALL: [Self; 4] = [Self::Filter, Self::Building, Self::Preprocessing, Self::Source];
 
     fn name(self) -> &'static str {
         match self {
             Self::Filter => "filter",
             Self::Building => "building",
             Self::Preprocessing => "preprocessing",
+            Self::Source => "source.library",
         }
     }
 
     /// Returns the file that it loads, if any. A Python module that is found by its name is not a file.
     fn file(self, config: &Config) -> Option<&Path> {
-        let Config { filter, building, preprocessing, .. } = config;
+        let Config { filter, building, preprocessing, source, .. } = config;
         match self {
             Self::Filter => match filter.kind {
                 FilterKind::Library => filter.path.as_deref(),
@@ -52,6 +54,7 @@ impl Table {
                 building.path.as_deref().filter(|_| is_used)
             }
             Self::Preprocessing => preprocessing.path.as_deref(),
+            Self::Source => source.library.path.as_deref().filter(|_| source.kind == SourceKind::Library),
         }
     }
 
@@ -61,11 +64,12 @@ impl Table {
     }
 
     fn set_file(self, config: &mut Config, path: PathBuf) {
-        let Config { filter, building, preprocessing, .. } = config;
+        let Config { filter, building, preprocessing, source, .. } = config;
         *match self {
             Self::Filter => &mut filter.path,
             Self::Building => &mut building.path,
             Self::Preprocessing => &mut preprocessing.path,
+            Self::Source => &mut source.library.path,
         } = Some(path);
     }
 

@@ -44,8 +44,8 @@ impl Plan {
         memory: &FragmentMemory,
         waker: Waker,
     ) -> anyhow::Result<Option<Vec<Box<dyn Source>>>> {
-        let conf::Source { kind, feed, optional, memory: memory_bytes, block, .. } = &self.config.source;
-        if !kind.is_fed() {
+        let conf::Source { feed, optional, memory: memory_bytes, block, .. } = &self.config.source;
+        if !self.config.source.is_fed() {
             return Ok(None);
         }
         let socket = self.config.feed_socket(me.node);

@@ -23,6 +23,7 @@
 //! | `processes` | `sheaf run --processes`, each role in its own process |
 //! | `node` | `sheaf node`, one role |
 //! | `programs` | programs that readout units start, and `sheaf guard`, which each of them is behind |
+//! | `library` | sources of a library, and `sheaf poll`, a process that polls it |
 //! | `processor` | `sheaf processor`, a worker of a farm |
 //! | `leaving` | nodes that end before the event manager tells them to |
 //! | `summary`, `table` | the summary at the end, as JSON and as a table |
@@ -68,6 +69,7 @@ mod filters;
 mod hdf5;
 mod lab;
 mod leaving;
+mod library;
 mod model;
 mod names;
 mod network;
@@ -143,6 +145,7 @@ fn main() -> ExitCode {
         Command::Processor(arguments) => processor::command(&arguments),
         Command::Preprocessor(arguments) => active::command(&arguments),
         Command::Guard(arguments) => programs::command(&arguments),
+        Command::Poll(arguments) => library::command(&arguments),
         Command::Rehearsal(arguments) => rehearsal::command(arguments.run),
         Command::Bench(arguments) => bench::command(&arguments, &console),
         Command::Import(arguments) => files::import(&arguments),

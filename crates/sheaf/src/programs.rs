@@ -5,7 +5,7 @@ use crate::arguments::GuardArguments;
 use crate::plan::Plan;
 use anyhow::{Context, bail};
 use rustix::fs::{Access, access};
-use sheaf_config::{Config, NodeConfig, Program, ProgramStart, Restart};
+use sheaf_config::{Config, NodeConfig, Program, ProgramStart, Restart, SourceKind};
 use sheaf_feed::environment;
 use sheaf_node::programs::{LaunchProgram, ProgramProcess, ProgramRules, ProgramSetup, Programs, guard};
 use sheaf_node::restarts::RestartPolicy;
@@ -91,24 +91,22 @@ impl Plan {
         (directory, waker): (Option<&Path>, Waker),
         ending: &EndingPrograms,
     ) -> anyhow::Result<Vec<Box<dyn Source>>> {
-        let starts = self.config.programs_of(node);
+        let starts = self.starts(me, node)?;
         if starts.is_empty() {
             return Ok(sources);
         }
-        let (feed, command) = (&self.config.source.feed, &self.config.source.command);
-        let log = |start: &ProgramStart<'_>| {
-            let directory = directory.filter(|_| command.log.is_some())?;
-            Some(directory.join(format!("{}.{}.log", me.node, start.name)))
-        };
+        let feed = &self.config.source.feed;
         let is_required = |source: &SourceId| !self.config.source.optional.contains(source);
-        let setup = |start: &ProgramStart<'_>| ProgramSetup {
+        let log = |start: &Start| Some(directory?.join(format!("{}.{}.log", me.node, start.name)));
+        let setup = |start: &Start| ProgramSetup {
             name: start.name.clone(),
             sources: start.sources.clone(),
             awaited: feed.wait && start.sources.iter().any(is_required),
-            log: log(start),
+            log: log(start).filter(|_| self.config.source.command.log.is_some()),
+            counts: start.is_own,
         };
         let setups = starts.iter().map(setup).collect();
-        let launch = self.launcher(me, &starts)?;
+        let launch = launcher(starts)?;
         let programs = Programs::start(me.node, setups, rules(&self.config), launch, waker)
             .context("correct its table in [programs]; its output up to then is in its log")?;
         let sources = sources.into_iter().map(|source| programs.watch(source)).collect();
@@ -116,44 +114,71 @@ impl Plan {
         Ok(sources)
     }
 
-    /// Returns how the programs are launched: each behind a guard, which is a process of this program.
-    fn launcher(&self, me: &Identity, starts: &[ProgramStart<'_>]) -> anyhow::Result<LaunchProgram> {
+    /// Returns the processes that feed sources of a readout unit.
+    fn starts(&self, me: &Identity, node: &NodeConfig) -> anyhow::Result<Vec<Start>> {
         let socket = std::path::absolute(self.config.feed_socket(me.node))
             .context("cannot determine the working directory")?;
-        let sheaf = std::env::current_exe().context("cannot determine the path of this program")?;
-        let (grace, run) = (self.config.source.command.stop_timeout, me.run);
-        let guarded = |start: &ProgramStart<'_>| -> anyhow::Result<_> {
-            let program = start.program;
-            let mut arguments: Vec<OsString> = vec!["guard".into(), "--quiet".into()];
-            arguments.push(format!("--grace-ms={}", grace.0.div_ceil(1_000_000)).into());
-            arguments.extend([OsString::from("--"), find(start)?.into()]);
-            arguments.extend(program.command.iter().skip(1).map(OsString::from));
-            let variable =
-                |text: &String| text.split_once('=').map(|(name, value)| (name.to_owned(), value.into()));
-            let mut variables: Vec<(String, OsString)> =
-                program.environment.iter().filter_map(variable).collect();
-            let sources: Vec<String> = start.sources.iter().map(SourceId::to_string).collect();
-            variables.push((environment::ADDRESS.into(), socket.clone().into()));
-            variables.push((environment::SOURCES.into(), sources.join(",").into()));
-            variables.push((environment::NAME.into(), start.name.clone().into()));
-            variables.push((environment::RUN.into(), run.to_string().into()));
-            Ok((arguments, variables, program.directory.clone()))
+        let grace = self.config.source.command.stop_timeout;
+        let start =
+            |name: String, sources: Vec<SourceId>, command: Vec<OsString>, program: Option<&Program>| {
+                let mut arguments: Vec<OsString> = vec!["guard".into(), "--quiet".into()];
+                arguments.push(format!("--grace-ms={}", grace.0.div_ceil(1_000_000)).into());
+                arguments.push("--".into());
+                arguments.extend(command);
+                let variable =
+                    |text: &String| text.split_once('=').map(|(name, value)| (name.to_owned(), value.into()));
+                let own = program.map(|program| program.environment.as_slice()).unwrap_or_default();
+                let mut variables: Vec<(String, OsString)> = own.iter().filter_map(variable).collect();
+                let list: Vec<String> = sources.iter().map(SourceId::to_string).collect();
+                variables.push((environment::ADDRESS.into(), socket.clone().into()));
+                variables.push((environment::SOURCES.into(), list.join(",").into()));
+                variables.push((environment::NAME.into(), name.clone().into()));
+                variables.push((environment::RUN.into(), me.run.to_string().into()));
+                let directory = program.and_then(|program| program.directory.clone());
+                Start { name, sources, arguments, variables, directory, is_own: program.is_none() }
+            };
+        if let Some(command) = self.poll_command() {
+            let sheaf = std::env::current_exe().context("cannot determine the path of this program")?;
+            let command = std::iter::once(sheaf.into()).chain(command).collect();
+            return Ok(vec![start("library".to_owned(), node.sources.clone(), command, None)]);
+        }
+        let of_program = |found: ProgramStart<'_>| {
+            let arguments = found.program.command.iter().skip(1).map(OsString::from);
+            let command = std::iter::once(find(&found)?.into()).chain(arguments).collect();
+            Ok(start(found.name, found.sources, command, Some(found.program)))
         };
-        let guarded = starts.iter().map(guarded).collect::<anyhow::Result<Vec<_>>>()?;
-        Ok(Box::new(move |index, pipe| {
-            let (arguments, variables, directory) = &guarded[index];
-            let (stream, its_end) = UnixStream::pair()?;
-            let mut command = Command::new(&sheaf);
-            command.args(arguments).envs(variables.iter().map(|(name, value)| (name, value)));
-            if let Some(directory) = directory {
-                command.current_dir(directory);
-            }
-            // In a group of its own: Ctrl-C ends the run, and that ends its programs.
-            command.process_group(0).stdin(OwnedFd::from(its_end)).stdout(pipe.try_clone()?).stderr(pipe);
-            let child = sheaf_machine::ignoring_next_run_signal(&mut command).spawn()?;
-            Ok(ProgramProcess { stream, child: Some(child) })
-        }))
+        self.config.programs_of(node).into_iter().map(of_program).collect()
     }
+}
+
+/// A process that feeds sources, behind a guard.
+struct Start {
+    name: String,
+    sources: Vec<SourceId>,
+    /// Arguments of the guard.
+    arguments: Vec<OsString>,
+    variables: Vec<(String, OsString)>,
+    directory: Option<PathBuf>,
+    /// Whether it is a process of Sheaf.
+    is_own: bool,
+}
+
+/// Returns how the programs are launched: each behind a guard, which is a process of this program.
+fn launcher(starts: Vec<Start>) -> anyhow::Result<LaunchProgram> {
+    let sheaf = std::env::current_exe().context("cannot determine the path of this program")?;
+    Ok(Box::new(move |index, pipe| {
+        let Start { arguments, variables, directory, .. } = &starts[index];
+        let (stream, its_end) = UnixStream::pair()?;
+        let mut command = Command::new(&sheaf);
+        command.args(arguments).envs(variables.iter().map(|(name, value)| (name, value)));
+        if let Some(directory) = directory {
+            command.current_dir(directory);
+        }
+        // In a group of its own: Ctrl-C ends the run, and that ends its programs.
+        command.process_group(0).stdin(OwnedFd::from(its_end)).stdout(pipe.try_clone()?).stderr(pipe);
+        let child = sheaf_machine::ignoring_next_run_signal(&mut command).spawn()?;
+        Ok(ProgramProcess { stream, child: Some(child) })
+    }))
 }
 
 fn rules(config: &Config) -> ProgramRules {
@@ -174,9 +199,11 @@ fn rules(config: &Config) -> ProgramRules {
 
 /// Returns the time that programs may take to end after the end of a run.
 pub(crate) fn time_to_end(config: &Config) -> Nanos {
-    match config.programs.is_empty() {
-        true => Nanos::ZERO,
-        false => Nanos(config.source.command.stop_timeout.0.saturating_mul(2)),
+    match config.source.kind {
+        SourceKind::Command | SourceKind::Library => {
+            Nanos(config.source.command.stop_timeout.0.saturating_mul(2))
+        }
+        _ => Nanos::ZERO,
     }
 }
 

@@ -6,7 +6,7 @@ mod trigger_link;
 mod workers;
 
 pub(crate) use kept::explain;
-pub(crate) use programs::ProgramSummary;
+use programs::ProgramSummary;
 pub(crate) use trigger_link::TriggerLinkSummary;
 pub(crate) use workers::WorkerSummary;
 
@@ -231,6 +231,9 @@ impl Extras {
                     extras.add(&format!("{PROGRAMS_REFUSED}{reason}"), *value);
                 }
                 for (name, value) in source.stream.iter().flat_map(|books| books.fields()) {
+                    extras.add(&format!("source_{name}"), value);
+                }
+                for (name, value) in source.polled.iter().flat_map(|books| books.fields()) {
                     extras.add(&format!("source_{name}"), value);
                 }
                 for (name, value) in source.timed.iter().flat_map(|books| books.fields()) {

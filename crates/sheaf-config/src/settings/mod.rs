@@ -27,7 +27,7 @@ pub use node::Node;
 pub use object_store::{ObjectCheck, ObjectStore};
 pub use output::{Output, OutputCompression, OutputFormat, OutputKind, Stream, Sync, Tag};
 pub use preprocessing::Preprocessing;
-pub use programs::{Program, Restart, SourceCommand};
+pub use programs::{Program, Restart, SourceCommand, SourceLibrary};
 pub use run::{Access, Filter, FilterKind, Run, Trigger, TriggerMode, TriggerNetwork};
 pub use shaping::{Shaping, ShapingPolicy};
 pub use source::{

@@ -1,10 +1,10 @@
-//! Programs of the user that Sheaf starts.
+//! Programs and libraries of the user.
 
 use super::{HOUR, KIB, TIB};
 use crate::choice::choice;
 use crate::codec::{
-    bytes, command_line, id_list, maybe, milliseconds, path, pick, seconds, switch, variable_list, whole,
-    zero_is_none,
+    bytes, command_line, id_list, maybe, milliseconds, parameters, path, pick, seconds, switch, symbol,
+    variable_list, whole, zero_is_none,
 };
 use crate::knob::section;
 use sheaf_wire::{ByteCount, Nanos, SourceId};
@@ -58,5 +58,24 @@ section! {
         environment: Vec<String> = Vec::new(), "environment", variable_list();
         /// Its working directory. Default: the one of the process that starts it.
         directory: Option<PathBuf> = None, "directory", maybe(path());
+    }
+}
+
+section! {
+    /// A shared library that is polled for fragments, with `source.kind = "library"`. Each readout unit opens it once, for all its
+    /// sources.
+    SourceLibrary "source.library" {
+        /// The shared library, required for the kind `library`.
+        path: Option<PathBuf> = None, "path", maybe(path());
+        /// Function of the library that returns the table of its functions.
+        symbol: String = "sheaf_source".into(), "symbol", symbol();
+        /// Text that is passed to the library, such as the address of a crate. Sheaf does not interpret it.
+        parameters: String = String::new(), "parameters", parameters();
+        /// Whether the library is in a process of its own, which feeds the readout unit. A crash or a hang then affects only its
+        /// sources; restarts and ends are those of `[source.command]`. Otherwise it is part of the readout unit's process: a crash
+        /// ends the unit.
+        isolated: bool = false, "isolated", switch();
+        /// Maximum number of fragments of a poll.
+        batch_fragments: u32 = 256, "batch_fragments", whole(1, 65_536);
     }
 }

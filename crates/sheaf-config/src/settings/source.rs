@@ -1,7 +1,7 @@
 //! Where fragments come from.
 
 use super::described::Described;
-use super::programs::SourceCommand;
+use super::programs::{SourceCommand, SourceLibrary};
 use super::{GIB, HOUR, KIB, MAX_INTEGER, MAX_SOURCES, MIB, TIB};
 use crate::choice::choice;
 use crate::codec::{
@@ -27,6 +27,8 @@ choice! {
         Feed = "feed",
         /// programs of your own that Sheaf starts and ends, see `[programs.NAME]`
         Command = "command",
+        /// a shared library of your own, see `[source.library]`
+        Library = "library",
         /// live packets that are described by their fields, see `[source.stream]`
         Stream = "stream",
     }
@@ -42,7 +44,7 @@ impl SourceKind {
     /// Whether the configuration numbers the sources.
     #[must_use]
     pub fn is_numbered(self) -> bool {
-        matches!(self, Self::Emulated | Self::Stream) || self.is_fed()
+        matches!(self, Self::Emulated | Self::Stream | Self::Library) || self.is_fed()
     }
 
     /// Whether programs give the fragments.
@@ -93,8 +95,18 @@ section! {
         feed: Feed;
         /// Programs of your own that Sheaf starts.
         command: SourceCommand;
+        /// A shared library.
+        library: SourceLibrary;
         /// Described packets.
         stream: Described;
+    }
+}
+
+impl Source {
+    /// Whether processes give the fragments: programs, or one that polls a library.
+    #[must_use]
+    pub fn is_fed(&self) -> bool {
+        self.kind.is_fed() || (self.kind == SourceKind::Library && self.library.isolated)
     }
 }
 

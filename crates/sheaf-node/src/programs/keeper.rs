@@ -131,6 +131,9 @@ impl Keeper {
                 let path = path.map(|path| path.display().to_string()).unwrap_or_default();
                 failed(format!("cannot write its output to {path}: {error}"))
             })?);
+            if let Some(output) = post.output.as_mut().filter(|_| post.setup.counts) {
+                output.count();
+            }
             let mut process =
                 post.launch(index, &mut self.launch).map_err(|error| failed(error.to_string()))?;
             let said = process.first_word().map_err(|error| failed(error.to_string()))?;
@@ -304,8 +307,10 @@ impl Post {
     }
 
     fn into_report(self) -> ProgramReport {
-        let (log_lines, log_lines_dropped) = self.output.map_or((0, 0), |output| output.counts());
-        ProgramReport { log_lines, log_lines_dropped, ..self.report }
+        let mut output = self.output;
+        let counts = output.as_mut().map(ProgramOutput::take_counts).unwrap_or_default();
+        let (log_lines, log_lines_dropped) = output.map_or((0, 0), |output| output.counts());
+        ProgramReport { log_lines, log_lines_dropped, counts, ..self.report }
     }
 }
 

@@ -1,10 +1,15 @@
 //! The output of a program: each line in a file, and as many as the log of the run can bear in it.
 
+use super::COUNT;
 use log::{info, warn};
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Maximum number of counts with different names.
+const MOST_COUNTS: usize = 64;
 
 /// Longest line; longer ones are divided.
 const LINE_BYTES: usize = 4_096;
@@ -20,6 +25,8 @@ pub(super) struct ProgramOutput {
     in_log: Allowance,
     lines: u64,
     dropped: u64,
+    /// Counts of the lines that report them; `None` if lines are not read for them.
+    counts: Option<BTreeMap<String, u64>>,
 }
 
 #[derive(Debug)]
@@ -58,7 +65,33 @@ impl ProgramOutput {
             in_log: Allowance { per_second: lines_per_second, since: Instant::now(), used: 0, left_out: 0 },
             lines: 0,
             dropped: 0,
+            counts: None,
         })
+    }
+
+    /// Has lines with counts read.
+    pub(super) fn count(&mut self) {
+        self.counts = Some(BTreeMap::new());
+    }
+
+    /// Returns what was counted.
+    pub(super) fn take_counts(&mut self) -> BTreeMap<String, u64> {
+        self.counts.take().unwrap_or_default()
+    }
+
+    /// Reads a line with a count. Returns whether it is one.
+    fn read_count(&mut self, line: &str) -> bool {
+        let Some(counts) = &mut self.counts else { return false };
+        let count = line.strip_prefix(COUNT).and_then(|count| count.split_once(' '));
+        let Some((name, Ok(more))) = count.map(|(name, more)| (name, more.parse::<u64>())) else {
+            return false;
+        };
+        // A library in the process may write such lines, too.
+        if counts.len() < MOST_COUNTS || counts.contains_key(name) {
+            let sum = counts.entry(name.to_owned()).or_default();
+            *sum = sum.saturating_add(more);
+        }
+        true
     }
 
     /// Takes a part of the output.
@@ -100,6 +133,9 @@ impl ProgramOutput {
             .collect();
         self.begun = begun;
         self.begun.clear();
+        if self.read_count(&line) {
+            return;
+        }
         self.lines += 1;
         if let Some(file) = &mut self.file {
             self.dropped += u64::from(!file.write(&self.title, &line));

@@ -53,6 +53,7 @@ fn start(scripts: &[&str], directory: &Path, rules: ProgramRules) -> Result<Prog
         sources: vec![SourceId(index as u32)],
         awaited: true,
         log: Some(directory.join(format!("p{index}.log"))),
+        counts: false,
     };
     let setups = scripts.iter().enumerate().map(setup).collect();
     let scripts: Vec<String> = scripts.iter().map(|script| (*script).to_owned()).collect();

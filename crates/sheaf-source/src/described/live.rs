@@ -3,7 +3,7 @@
 use super::decoder::{Decoder, Described, Limits, StreamBooks};
 use super::description::{Description, DescriptionError};
 use super::kernel_drops;
-use super::outbox::Outbox;
+use crate::outbox::Outbox;
 use crate::{Batch, BatchEnd, Source, SourcePoll, SourceStats};
 use sheaf_buffer::{Memory, Pool};
 use sheaf_wire::{Nanos, SourceId, Timestamp};
@@ -68,7 +68,7 @@ impl<M: Memory> Inbox<M> {
         let Self { socket, decoder, outboxes, buffer, .. } = self;
         let mut take = |found: Described<'_>| {
             if let Some(outbox) = outboxes.get_mut(&found.source) {
-                outbox.put(found);
+                outbox.put(found.event, found.time, found.payload);
             }
         };
         for _ in 0..PACKETS_A_POLL {

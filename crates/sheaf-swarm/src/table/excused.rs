@@ -62,7 +62,7 @@ pub const EXCUSED: &[Excuse] = excused! {
     LIBRARIES => [
         "building.path", "building.symbol", "building.parameters", "builder.read_payload", "filter.path",
         "filter.symbol", "filter.function", "filter.python", "filter.parameters", "filter.door", "filter.guest_names", "filter.listen",
-        "preprocessing.path", "preprocessing.symbol", "preprocessing.parameters",
+        "source.library.*", "preprocessing.path", "preprocessing.symbol", "preprocessing.parameters",
     ];
     FILES => [
         "output.kind", "output.format", "output.compression", "output.compression_level", "output.keep_free_bytes",

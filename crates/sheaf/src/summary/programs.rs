@@ -1,5 +1,6 @@
 //! Accounts of the programs that a run has started.
 
+use super::Extras;
 use serde::{Deserialize, Serialize};
 use sheaf_node::programs::ProgramReport;
 
@@ -23,8 +24,29 @@ pub(crate) struct ProgramSummary {
 }
 
 impl ProgramSummary {
-    pub(crate) fn new(node: String, report: ProgramReport) -> Self {
-        let ProgramReport { name, starts, failures, given_up, killed, log_lines, log_lines_dropped } = report;
+    fn new(node: String, report: ProgramReport) -> Self {
+        let ProgramReport {
+            name,
+            starts,
+            failures,
+            given_up,
+            killed,
+            log_lines,
+            log_lines_dropped,
+            counts: _,
+        } = report;
         Self { node, name, starts, failures, given_up, killed, log_lines, log_lines_dropped }
+    }
+}
+
+impl Extras {
+    /// Adds the accounts of the programs of readout units, and what processes of Sheaf among them have counted.
+    pub(crate) fn add_programs(&mut self, programs: Vec<(String, Vec<ProgramReport>)>) {
+        for (node, reports) in programs {
+            for report in reports {
+                report.counts.iter().for_each(|(name, value)| self.add(&format!("source_{name}"), *value));
+                self.programs.push(ProgramSummary::new(node.clone(), report));
+            }
+        }
     }
 }

@@ -10,7 +10,7 @@ pub(crate) fn root() -> PathBuf {
 }
 
 /// Compiles a library in C.
-fn compile(source: &Path, to: &Path) {
+pub(crate) fn compile(source: &Path, to: &Path) {
     let output = Command::new("cc")
         .args(["-std=c11", "-O1", "-shared", "-fPIC", "-I"])
         .arg(root().join("crates/sheaf-capi/include"))

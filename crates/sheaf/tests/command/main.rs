@@ -36,6 +36,7 @@ mod key;
 mod lab;
 #[cfg(feature = "libfabric")]
 mod libfabric;
+mod library;
 mod live_time;
 mod lossy;
 mod memory;

@@ -1,11 +1,10 @@
-//! Fragments of one source between their packet and the readout unit.
+//! Fragments of one source between their arrival and the readout unit.
 
-use super::decoder::Described;
 use crate::batch::length_u32;
 use crate::block_writer::BlockWriter;
 use crate::{Batch, SourceStats};
 use sheaf_buffer::{Block, Memory, Pool};
-use sheaf_wire::{ByteCount, Fragment, SourceId, Span};
+use sheaf_wire::{ByteCount, EventId, Fragment, SourceId, Span, Timestamp};
 use std::collections::VecDeque;
 
 /// Lists that are kept for later use.
@@ -13,7 +12,7 @@ const SPARE_LISTS: usize = 16;
 
 /// Writes the fragments of a source into blocks, and returns them in batches.
 #[derive(Debug)]
-pub(super) struct Outbox<M: Memory> {
+pub struct Outbox<M: Memory> {
     id: SourceId,
     writer: BlockWriter<M>,
     /// Fragments that the writer has not cut.
@@ -29,7 +28,9 @@ pub(super) struct Outbox<M: Memory> {
 }
 
 impl<M: Memory> Outbox<M> {
-    pub(super) fn new(id: SourceId, pool: Pool<M>) -> Self {
+    /// Returns an empty outbox of a source, which writes into the blocks of `pool`.
+    #[must_use]
+    pub fn new(id: SourceId, pool: Pool<M>) -> Self {
         Self {
             id,
             writer: BlockWriter::new(pool),
@@ -45,31 +46,49 @@ impl<M: Memory> Outbox<M> {
     }
 
     /// Takes a copy of a fragment, or counts that there is no memory for it: a detector does not wait.
-    pub(super) fn put(&mut self, found: Described<'_>) {
-        let bytes = found.payload.len();
+    pub(crate) fn put(&mut self, event: EventId, time: Timestamp, payload: &[u8]) {
+        self.no_memory += u64::from(!self.try_put(event, time, payload));
+    }
+
+    /// Takes a copy of a fragment, which must fit into a block. Returns whether there was memory for it.
+    pub fn try_put(&mut self, event: EventId, time: Timestamp, payload: &[u8]) -> bool {
+        let bytes = payload.len();
         if !self.writer.continues_for(bytes) {
             self.seal();
         }
         let Some(block) = self.writer.room_for(bytes) else {
             self.stats.out_of_memory += u64::from(!std::mem::replace(&mut self.lacks_memory, true));
-            self.no_memory += 1;
-            return;
+            return false;
         };
         self.lacks_memory = false;
         let offset = length_u32(block.appended());
-        block.append(found.payload);
+        block.append(payload);
         self.open.push(Fragment {
-            event: found.event,
+            event,
             source: self.id,
-            time: found.time,
+            time,
             checksum: None,
             processed: false,
             payload: Span { parcel: 0, offset, length: length_u32(bytes) },
         });
+        true
+    }
+
+    /// Returns whether there was no memory for the last fragment.
+    #[must_use]
+    pub fn lacks_memory(&self) -> bool {
+        self.lacks_memory
+    }
+
+    /// Number of fragments that were not returned.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        let waiting: usize = self.batches.iter().map(|batch| batch.fragments.len()).sum();
+        waiting - self.had + self.open.len()
     }
 
     /// Moves at most `most` fragments to `batch`, which is empty. Returns whether there were any.
-    pub(super) fn take(&mut self, most: usize, batch: &mut Batch) -> bool {
+    pub fn take(&mut self, most: usize, batch: &mut Batch) -> bool {
         if self.batches.is_empty() {
             self.seal();
         }
@@ -94,17 +113,18 @@ impl<M: Memory> Outbox<M> {
     }
 
     /// Counts a fragment that came too late for the run.
-    pub(super) fn count_after_stop(&mut self) {
+    pub(crate) fn count_after_stop(&mut self) {
         self.after_stop += 1;
     }
 
     /// Returns the numbers of fragments without memory, and of those that were not taken before the end.
-    pub(super) fn dropped(&self) -> (u64, u64) {
-        let waiting: usize = self.batches.iter().map(|batch| batch.fragments.len()).sum();
-        (self.no_memory, self.after_stop + (waiting - self.had + self.open.len()) as u64)
+    pub(crate) fn dropped(&self) -> (u64, u64) {
+        (self.no_memory, self.after_stop + self.waiting() as u64)
     }
 
-    pub(super) fn stats(&self) -> &SourceStats {
+    /// Counters of fragments that were returned.
+    #[must_use]
+    pub fn stats(&self) -> &SourceStats {
         &self.stats
     }
 
