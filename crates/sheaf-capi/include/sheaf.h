@@ -289,7 +289,7 @@ typedef struct SheafStoredEvent {
 /**
  * Options of a program that feeds sources. All zero: the defaults.
  */
-typedef struct SheafSourceWish {
+typedef struct SheafSourceOptions {
   /**
    * Name of the program for the operator; null: the name by which a run has started it, or its process id.
    */
@@ -314,7 +314,7 @@ typedef struct SheafSourceWish {
    * Always 0.
    */
   uint8_t reserved[2];
-} SheafSourceWish;
+} SheafSourceOptions;
 
 /**
  * A fragment to send.
@@ -341,7 +341,7 @@ typedef struct SheafSentFragment {
 /**
  * Selection among a run's accepted events. All zero: every event, as fast as the run provides them.
  */
-typedef struct SheafTapWish {
+typedef struct SheafTapSelection {
   /**
    * Names of tags; an event must have at least one of them.
    */
@@ -362,7 +362,7 @@ typedef struct SheafTapWish {
    * Maximum number of events per second; 0: no limit.
    */
   double rate_hz;
-} SheafTapWish;
+} SheafTapSelection;
 
 /**
  * Verdict of a step filter on a part of an event. All fields are 0 or null when the step filter is called.
@@ -745,7 +745,7 @@ void sheaf_reader_close(struct SheafReader *reader);
 
 /**
  * Connects to a readout unit to feed `source_count` sources of it. `target` is its socket (`runs/ru0.feed`), the
- * configuration file of the run, or HOST:PORT of its `source.feed.listen`. `wish` has options (null: the defaults). Waits for the run for the patience of the wish.
+ * configuration file of the run, or HOST:PORT of its `source.feed.listen`. `options` may be null: the defaults. Waits for the run for the patience of the options.
  * A program that a run has started (`source.kind = "command"`) may pass null as `target`, null as `sources` and 0 as `source_count`:
  * they are then those of its environment, and sheaf_source_id tells the sources.
  * On failure, returns null and writes the reason to `message` (a buffer of `message_bytes` bytes, or null). The caller
@@ -755,13 +755,13 @@ void sheaf_reader_close(struct SheafReader *reader);
  * sheaf_source_message then has the reason. Each call also takes what the readout unit has said.
  *
  * # Safety
- * `target` is null or a NUL-terminated text, `sources` is null or a list of `source_count` numbers, `wish` is null or a
- * valid SheafSourceWish, and `message` is null or a buffer of `message_bytes` bytes.
+ * `target` is null or a NUL-terminated text, `sources` is null or a list of `source_count` numbers, `options` is null or a
+ * valid SheafSourceOptions, and `message` is null or a buffer of `message_bytes` bytes.
  */
 struct SheafSource *sheaf_source_open(const char *target,
                                       const uint32_t *sources,
                                       size_t source_count,
-                                      const struct SheafSourceWish *wish,
+                                      const struct SheafSourceOptions *options,
                                       char *message,
                                       size_t message_bytes);
 
@@ -965,17 +965,17 @@ const char *sheaf_stream_message(const struct SheafStream *stream);
 void sheaf_stream_close(struct SheafStream *stream);
 
 /**
- * Joins the run at `target` as a consumer: a run directory, the socket of a builder unit in it, or `host:port`. `wish`
+ * Joins the run at `target` as a consumer: a run directory, the socket of a builder unit in it, or `host:port`. `selection`
  * selects events (null: all), `name` identifies the consumer to the operator (may be null). A consumer never delays a
  * run; events that cannot be sent in time are left out. On failure, returns null and writes the reason to `message` (a
  * buffer of `message_bytes` bytes, or null). The caller owns the tap and closes it with sheaf_tap_close.
  *
  * # Safety
- * Texts are null or NUL-terminated, `wish` is null or a valid SheafTapWish, and `message` is null or a buffer of
+ * Texts are null or NUL-terminated, `selection` is null or a valid SheafTapSelection, and `message` is null or a buffer of
  * `message_bytes` bytes.
  */
 struct SheafTap *sheaf_tap_open(const char *target,
-                                const struct SheafTapWish *wish,
+                                const struct SheafTapSelection *selection,
                                 const char *name,
                                 char *message,
                                 size_t message_bytes);
@@ -989,7 +989,7 @@ struct SheafTap *sheaf_tap_open(const char *target,
  */
 struct SheafTap *sheaf_tap_open_with_key(const char *target,
                                          const char *key_file,
-                                         const struct SheafTapWish *wish,
+                                         const struct SheafTapSelection *selection,
                                          const char *name,
                                          char *message,
                                          size_t message_bytes);

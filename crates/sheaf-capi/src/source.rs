@@ -33,7 +33,7 @@ pub struct Source {
 /// Options of a program that feeds sources. All zero: the defaults.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct SourceWish {
+pub struct SourceOptions {
     /// Name of the program for the operator; null: the name by which a run has started it, or its process id.
     pub name: *const c_char,
     /// Copy of the transport.key_file of the run, readable only by the user, for a target HOST:PORT; null: the run has no key.
@@ -63,7 +63,7 @@ pub struct SentFragment {
 }
 
 /// Connects to a readout unit to feed `source_count` sources of it. `target` is its socket (`runs/ru0.feed`), the
-/// configuration file of the run, or HOST:PORT of its `source.feed.listen`. `wish` has options (null: the defaults). Waits for the run for the patience of the wish.
+/// configuration file of the run, or HOST:PORT of its `source.feed.listen`. `options` may be null: the defaults. Waits for the run for the patience of the options.
 /// A program that a run has started (`source.kind = "command"`) may pass null as `target`, null as `sources` and 0 as `source_count`:
 /// they are then those of its environment, and sheaf_source_id tells the sources.
 /// On failure, returns null and writes the reason to `message` (a buffer of `message_bytes` bytes, or null). The caller
@@ -73,19 +73,19 @@ pub struct SentFragment {
 /// sheaf_source_message then has the reason. Each call also takes what the readout unit has said.
 ///
 /// # Safety
-/// `target` is null or a NUL-terminated text, `sources` is null or a list of `source_count` numbers, `wish` is null or a
-/// valid SheafSourceWish, and `message` is null or a buffer of `message_bytes` bytes.
+/// `target` is null or a NUL-terminated text, `sources` is null or a list of `source_count` numbers, `options` is null or a
+/// valid SheafSourceOptions, and `message` is null or a buffer of `message_bytes` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sheaf_source_open(
     target: *const c_char,
     sources: *const u32,
     source_count: usize,
-    wish: *const SourceWish,
+    options: *const SourceOptions,
     message: *mut c_char,
     message_bytes: usize,
 ) -> *mut Source {
     // SAFETY: as the caller promises.
-    match unsafe { open(target, sources, source_count, wish) } {
+    match unsafe { open(target, sources, source_count, options) } {
         Ok(client) => Box::into_raw(Box::new(Source { client, message: CString::default() })),
         Err(error) => {
             // SAFETY: as the caller promises.
@@ -101,7 +101,7 @@ unsafe fn open(
     target: *const c_char,
     sources: *const u32,
     source_count: usize,
-    wish: *const SourceWish,
+    options: *const SourceOptions,
 ) -> Result<SourceClient, String> {
     let of_environment = |error: EnvironmentError| error.to_string();
     let target = if target.is_null() {
@@ -116,30 +116,30 @@ unsafe fn open(
     if sources.is_null() {
         ids = environment::sources().map_err(of_environment)?;
     }
-    let mut options = ClientOptions {
+    let mut chosen = ClientOptions {
         sources: ids,
         name: environment::name().unwrap_or_else(|| format!("process {}", std::process::id())),
         checksum: true,
         keep: true,
         ..ClientOptions::default()
     };
-    // SAFETY: null or a wish, as the caller promises.
-    if let Some(wish) = unsafe { wish.as_ref() } {
-        if !wish.name.is_null() {
+    // SAFETY: null or options, as the caller promises.
+    if let Some(options) = unsafe { options.as_ref() } {
+        if !options.name.is_null() {
             // SAFETY: not null, and so a NUL-terminated text.
-            options.name = unsafe { CStr::from_ptr(wish.name) }.to_string_lossy().into_owned();
+            chosen.name = unsafe { CStr::from_ptr(options.name) }.to_string_lossy().into_owned();
         }
-        if !wish.key_file.is_null() {
+        if !options.key_file.is_null() {
             // SAFETY: not null, and so a NUL-terminated text.
-            options.key = Some(unsafe { argument::path(wish.key_file)? });
+            chosen.key = Some(unsafe { argument::path(options.key_file)? });
         }
-        if wish.patience_ms != 0 {
-            options.patience = Duration::from_millis(wish.patience_ms.into());
+        if options.patience_ms != 0 {
+            chosen.patience = Duration::from_millis(options.patience_ms.into());
         }
-        (options.checksum, options.keep) = (wish.no_checksum == 0, wish.no_keep == 0);
+        (chosen.checksum, chosen.keep) = (options.no_checksum == 0, options.no_keep == 0);
     }
-    let socket = feed_socket_at(&target, &options.sources).map_err(|error| error.to_string())?;
-    SourceClient::connect(&socket, options).map_err(|error| described(&error))
+    let socket = feed_socket_at(&target, &chosen.sources).map_err(|error| error.to_string())?;
+    SourceClient::connect(&socket, chosen).map_err(|error| described(&error))
 }
 
 /// Returns a list that was passed by the caller.

@@ -22,7 +22,7 @@ pub struct Tap {
 /// Selection among a run's accepted events. All zero: every event, as fast as the run provides them.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct TapWish {
+pub struct TapSelection {
     /// Names of tags; an event must have at least one of them.
     pub tags: *const *const c_char,
     /// Number of tags; 0: all events.
@@ -35,24 +35,24 @@ pub struct TapWish {
     pub rate_hz: f64,
 }
 
-/// Joins the run at `target` as a consumer: a run directory, the socket of a builder unit in it, or `host:port`. `wish`
+/// Joins the run at `target` as a consumer: a run directory, the socket of a builder unit in it, or `host:port`. `selection`
 /// selects events (null: all), `name` identifies the consumer to the operator (may be null). A consumer never delays a
 /// run; events that cannot be sent in time are left out. On failure, returns null and writes the reason to `message` (a
 /// buffer of `message_bytes` bytes, or null). The caller owns the tap and closes it with sheaf_tap_close.
 ///
 /// # Safety
-/// Texts are null or NUL-terminated, `wish` is null or a valid SheafTapWish, and `message` is null or a buffer of
+/// Texts are null or NUL-terminated, `selection` is null or a valid SheafTapSelection, and `message` is null or a buffer of
 /// `message_bytes` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sheaf_tap_open(
     target: *const c_char,
-    wish: *const TapWish,
+    selection: *const TapSelection,
     name: *const c_char,
     message: *mut c_char,
     message_bytes: usize,
 ) -> *mut Tap {
     // SAFETY: as the caller promises.
-    unsafe { sheaf_tap_open_with_key(target, ptr::null(), wish, name, message, message_bytes) }
+    unsafe { sheaf_tap_open_with_key(target, ptr::null(), selection, name, message, message_bytes) }
 }
 
 /// Joins as sheaf_tap_open does, at HOST:PORT of a run that has a key: `key_file` is a copy of its transport.key_file,
@@ -64,13 +64,13 @@ pub unsafe extern "C" fn sheaf_tap_open(
 pub unsafe extern "C" fn sheaf_tap_open_with_key(
     target: *const c_char,
     key_file: *const c_char,
-    wish: *const TapWish,
+    selection: *const TapSelection,
     name: *const c_char,
     message: *mut c_char,
     message_bytes: usize,
 ) -> *mut Tap {
     // SAFETY: as the caller promises.
-    match unsafe { open(target, key_file, wish, name) } {
+    match unsafe { open(target, key_file, selection, name) } {
         Ok(taps) => {
             let tags = taps.welcome().tag_names().iter().map(|name| argument::c_text(name)).collect();
             let (shown, message) = (Shown::default(), CString::default());
@@ -89,7 +89,7 @@ pub unsafe extern "C" fn sheaf_tap_open_with_key(
 unsafe fn open(
     target: *const c_char,
     key_file: *const c_char,
-    wish: *const TapWish,
+    selection: *const TapSelection,
     name: *const c_char,
 ) -> Result<Taps, String> {
     // SAFETY: null or a NUL-terminated text, as the caller promises.
@@ -99,19 +99,19 @@ unsafe fn open(
     let target = text(target).ok_or("the target is null")?;
     let key = text(key_file).map(PathBuf::from);
     let mut options = TapOptions { name: text(name).unwrap_or_default(), key, ..TapOptions::default() };
-    // SAFETY: null or a wish, as the caller promises.
-    if let Some(wish) = unsafe { wish.as_ref() } {
-        if wish.tag_count > 0 && wish.tags.is_null() {
-            return Err(format!("the wish has {} tags and its list is null", wish.tag_count));
+    // SAFETY: null or a selection, as the caller promises.
+    if let Some(selection) = unsafe { selection.as_ref() } {
+        if selection.tag_count > 0 && selection.tags.is_null() {
+            return Err(format!("the selection has {} tags and its list is null", selection.tag_count));
         }
-        if wish.tag_count > 0 {
+        if selection.tag_count > 0 {
             // SAFETY: not null, and so a list of this length, as the caller promises.
-            let tags = unsafe { slice::from_raw_parts(wish.tags, wish.tag_count) };
+            let tags = unsafe { slice::from_raw_parts(selection.tags, selection.tag_count) };
             let named = tags.iter().map(|tag| text(*tag).ok_or("the name of a tag is null"));
             options.tags = named.collect::<Result<_, _>>()?;
         }
-        options.prescale = wish.prescale;
-        options.rate_hz = (wish.rate_hz != 0.0).then_some(wish.rate_hz);
+        options.prescale = selection.prescale;
+        options.rate_hz = (selection.rate_hz != 0.0).then_some(selection.rate_hz);
     }
     Taps::open(&target, options).map_err(|error| error.to_string())
 }

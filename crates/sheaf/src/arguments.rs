@@ -1,5 +1,6 @@
 //! Arguments of the commands that do not define their own, and the changes that `sheaf run` makes to a configuration.
 
+use crate::values::{self, ValueError};
 use clap::Args;
 use sheaf_config::{Config, Pacing, SizeModel, SourceKind, TransportKind, Trigger, TriggerMode};
 use sheaf_store::event_file::StreamName;
@@ -456,12 +457,11 @@ pub(crate) struct DoctorArguments {
     pub(crate) root: PathBuf,
 }
 
-fn parse_rate(text: &str) -> Result<f64, String> {
-    let rate = text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate > 0.0);
-    rate.ok_or_else(|| "must be a number of events per second > 0".to_owned())
+fn parse_rate(text: &str) -> Result<f64, ValueError> {
+    values::positive(text, "a number of events per second")
 }
 
-fn parse_seconds(text: &str) -> Result<Nanos, String> {
+fn parse_seconds(text: &str) -> Result<Nanos, ValueError> {
     let seconds = text.parse().ok().and_then(|seconds| std::time::Duration::try_from_secs_f64(seconds).ok());
-    seconds.map(Nanos::from).ok_or_else(|| "must be a number of seconds >= 0".to_owned())
+    seconds.map(Nanos::from).ok_or(ValueError::Negative("a number of seconds"))
 }

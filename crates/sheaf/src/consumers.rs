@@ -2,6 +2,7 @@
 //! way to the output.
 
 use crate::plan::Plan;
+use anyhow::Context;
 use bytes::Bytes;
 use sheaf_node::sink::{EventSink, SinkError, Taken};
 use sheaf_protocol::Identity;
@@ -207,11 +208,10 @@ fn interval(rate_hz: f64) -> Nanos {
     Nanos((1e9 / rate_hz) as u64)
 }
 
-/// The address with the port of a builder: one for each, from that in the configuration on.
-pub(crate) fn port_of(address: &str, builder: u16) -> Result<SocketAddr, String> {
-    let mut addresses = address.to_socket_addrs().map_err(|error| error.to_string())?;
-    let mut address = addresses.next().ok_or("the name has no address")?;
-    let port = address.port().checked_add(builder).ok_or("there is no port for every builder unit")?;
+/// Returns the address with the port of a node: the port of the configuration plus the node's index.
+pub(crate) fn port_of(address: &str, node: u16) -> anyhow::Result<SocketAddr> {
+    let mut address = address.to_socket_addrs()?.next().context("the name has no address")?;
+    let port = address.port().checked_add(node).context("the port of the node exceeds 65535")?;
     address.set_port(port);
     Ok(address)
 }

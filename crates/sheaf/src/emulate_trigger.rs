@@ -4,6 +4,7 @@ mod account;
 mod rules;
 
 use crate::Verdict;
+use crate::values::{self, ValueError};
 use account::Account;
 use anyhow::{Context, bail};
 use clap::Args;
@@ -75,14 +76,12 @@ pub(crate) struct EmulateTriggerArguments {
     json: bool,
 }
 
-fn positive(text: &str) -> Result<f64, String> {
-    let value = text.parse::<f64>().ok().filter(|value| value.is_finite() && *value > 0.0);
-    value.ok_or_else(|| "must be a number > 0".to_owned())
+fn positive(text: &str) -> Result<f64, ValueError> {
+    values::positive(text, "a number")
 }
 
-fn not_negative(text: &str) -> Result<f64, String> {
-    let value = text.parse::<f64>().ok().filter(|value| value.is_finite() && *value >= 0.0);
-    value.ok_or_else(|| "must be a number >= 0".to_owned())
+fn not_negative(text: &str) -> Result<f64, ValueError> {
+    values::not_negative(text, "a number")
 }
 
 pub(crate) fn command(arguments: &EmulateTriggerArguments) -> anyhow::Result<Verdict> {

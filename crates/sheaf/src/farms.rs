@@ -3,7 +3,7 @@
 use crate::consumers::port_of;
 use crate::plan::Plan;
 use crate::{filters, network};
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use sheaf_config::Config;
 use sheaf_node::farm::{DoorSetup, FarmSetup, FilterMaker, LauncherOptions, ListenSetup, PlacingOptions};
 use sheaf_node::processor::{DOOR_EXTENSION, Welcome};
@@ -92,7 +92,7 @@ impl Plan {
     fn listen(&self, me: &Identity, address: &str) -> anyhow::Result<ListenSetup> {
         let name = self.full_name(me.node);
         let what = || format!("{name} cannot accept processors at {address} (`filter.listen`)");
-        let address = port_of(address, me.node.index).map_err(|error| anyhow!(error)).with_context(what)?;
+        let address = port_of(address, me.node.index).with_context(what)?;
         let listener = TcpListener::bind(address).with_context(|| {
             format!("{name} cannot listen at {address} for processors (`filter.listen`); is the port in use?")
         })?;

@@ -4,7 +4,7 @@ use crate::blocks::blocks;
 use crate::consumers::port_of;
 use crate::network;
 use crate::plan::Plan;
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use sheaf_config as conf;
 use sheaf_config::NodeConfig;
 use sheaf_feed::FeedSetup;
@@ -85,7 +85,7 @@ impl Plan {
     fn listen_for_programs(&self, me: &Identity, address: &str) -> anyhow::Result<HostOptions> {
         let name = self.full_name(me.node);
         let what = || format!("{name} cannot accept programs at {address} (`source.feed.listen`)");
-        let address = port_of(address, me.node.index).map_err(|error| anyhow!(error)).with_context(what)?;
+        let address = port_of(address, me.node.index).with_context(what)?;
         let listener = TcpListener::bind(address).with_context(|| {
             format!(
                 "{name} cannot listen at {address} for programs (`source.feed.listen`); is the port in use?"

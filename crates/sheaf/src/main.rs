@@ -98,6 +98,7 @@ mod table;
 mod tap;
 mod tap_stream;
 mod timed;
+mod values;
 
 use clap::error::ErrorKind;
 use cli::{Cli, Command};

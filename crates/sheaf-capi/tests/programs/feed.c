@@ -31,10 +31,10 @@ int main(int count, char **arguments) {
     if (count < 2)
         return fprintf(stderr, "usage: feed TARGET [REASON]\n"), 2;
     const uint32_t ids[2] = {0, 1};
-    const SheafSourceWish wish = {.name = "feed.c", .patience_ms = 300000};
+    const SheafSourceOptions options = {.name = "feed.c", .patience_ms = 300000};
     /* A run starts when all of its sources have a program, and cannot be declined any more. */
     const size_t sources = count > 2 ? 1 : 2;
-    SheafSource *source = sheaf_source_open(arguments[1], ids, sources, &wish, message, sizeof message);
+    SheafSource *source = sheaf_source_open(arguments[1], ids, sources, &options, message, sizeof message);
     if (!source)
         return fprintf(stderr, "%s\n", message), 1;
     if (count > 2)

@@ -10,8 +10,8 @@ int main(int count, char **arguments) {
         return 2;
     }
     const char *tags[] = {arguments[2]};
-    const SheafTapWish wish = {.tags = tags, .tag_count = 1};
-    SheafTap *tap = sheaf_tap_open(arguments[1], &wish, "look", message, sizeof message);
+    const SheafTapSelection selection = {.tags = tags, .tag_count = 1};
+    SheafTap *tap = sheaf_tap_open(arguments[1], &selection, "look", message, sizeof message);
     if (!tap) {
         fprintf(stderr, "%s\n", message);
         return 1;

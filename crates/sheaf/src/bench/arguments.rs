@@ -1,5 +1,6 @@
 //! The command line of the test programs.
 
+use crate::values::{self, ValueError};
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use sheaf_bench::payload::Use;
@@ -321,47 +322,40 @@ impl ScanArguments {
 /// The largest message: the largest frame of any transport is 1 GiB, and several of them must fit into memory.
 const LARGEST: u64 = 256 << 20;
 
-fn parse_size(text: &str) -> Result<u64, String> {
+fn parse_size(text: &str) -> Result<u64, ValueError> {
     let suffixes = [("Ki", 1 << 10), ("Mi", 1 << 20), ("k", 1_000), ("M", 1_000_000)];
     let cut =
         |&(suffix, factor): &(&str, u64)| text.trim().strip_suffix(suffix).map(|digits| (digits, factor));
     let (digits, factor) = suffixes.iter().find_map(cut).unwrap_or((text.trim(), 1));
     let size = digits.trim().parse::<u64>().ok().and_then(|number| number.checked_mul(factor));
-    size.filter(|size| *size <= LARGEST)
-        .ok_or_else(|| "must be a size from 0 to 256Mi, such as 2048 or 2Ki".to_owned())
+    size.filter(|size| *size <= LARGEST).ok_or(ValueError::Size)
 }
 
-fn number_in(text: &str, from: f64, to: f64, what: &str) -> Result<f64, String> {
-    let number = text.parse::<f64>().ok().filter(|number| (from..=to).contains(number));
-    number.ok_or_else(|| format!("not {what} from {from} to {to}"))
+fn parse_seconds(text: &str) -> Result<f64, ValueError> {
+    values::within(text, 0.01..=3600.0, "a number of seconds")
 }
 
-fn parse_seconds(text: &str) -> Result<f64, String> {
-    number_in(text, 0.01, 3600.0, "a number of seconds")
+fn parse_warm_up(text: &str) -> Result<f64, ValueError> {
+    values::within(text, 0.0..=60.0, "a number of seconds")
 }
 
-fn parse_warm_up(text: &str) -> Result<f64, String> {
-    number_in(text, 0.0, 60.0, "a number of seconds")
+fn parse_rate(text: &str) -> Result<f64, ValueError> {
+    values::within(text, 0.001..=1e9, "a rate in Hz")
 }
 
-fn parse_rate(text: &str) -> Result<f64, String> {
-    number_in(text, 0.001, 1e9, "a rate in Hz")
+fn parse_rms(text: &str) -> Result<f64, ValueError> {
+    values::within(text, 0.0..=4.0, "a fraction of the mean")
 }
 
-fn parse_rms(text: &str) -> Result<f64, String> {
-    number_in(text, 0.0, 4.0, "a fraction of the mean")
-}
-
-fn parse_policy(text: &str) -> Result<Policy, String> {
-    let names = Policy::ALL.map(Policy::name);
+fn parse_policy(text: &str) -> Result<Policy, ValueError> {
     let known = Policy::ALL.into_iter().find(|policy| policy.name() == text);
-    known.ok_or_else(|| format!("there are {}", names.join(", ")))
+    known.ok_or_else(|| ValueError::Choice(Policy::ALL.map(Policy::name).join(", ")))
 }
 
-fn parse_payload(text: &str) -> Result<Use, String> {
+fn parse_payload(text: &str) -> Result<Use, ValueError> {
     match text {
         "write-read" => Ok(Use::WriteRead),
         "descriptor" => Ok(Use::Descriptor),
-        _ => Err("there are write-read and descriptor".to_owned()),
+        _ => Err(ValueError::Choice("write-read, descriptor".to_owned())),
     }
 }

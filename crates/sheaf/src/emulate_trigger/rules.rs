@@ -1,5 +1,6 @@
 //! Spills, and the dead-time rules of a trigger supervisor.
 
+use crate::values::{ValueError, positive};
 use sheaf_wire::{Nanos, Timestamp};
 use std::str::FromStr;
 
@@ -20,7 +21,7 @@ pub(crate) struct Bucket {
 /// Returns two positive numbers with a comma between them.
 fn pair(text: &str) -> Option<(f64, f64)> {
     let (first, second) = text.split_once(',')?;
-    let number = |text: &str| text.parse::<f64>().ok().filter(|value| value.is_finite() && *value > 0.0);
+    let number = |text: &str| positive(text, "a number").ok();
     number(first).zip(number(second)).filter(|(first, second)| *first < 1e9 && *second < 1e9)
 }
 
@@ -30,21 +31,21 @@ fn nanos(value: f64, unit: f64) -> Nanos {
 }
 
 impl FromStr for Spill {
-    type Err = String;
+    type Err = ValueError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (on, off) = pair(text).ok_or("must be two numbers > 0, such as 400,600")?;
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        let (on, off) = pair(text).ok_or(ValueError::Pair("400,600"))?;
         Ok(Self { on: nanos(on, 1e6), off: nanos(off, 1e6) })
     }
 }
 
 impl FromStr for Bucket {
-    type Err = String;
+    type Err = ValueError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (triggers, time) = pair(text).ok_or("must be two numbers > 0, such as 8,80")?;
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        let (triggers, time) = pair(text).ok_or(ValueError::Pair("8,80"))?;
         if triggers < 1.0 || time < 0.001 {
-            return Err("must be at least one trigger in at least a nanosecond".to_owned());
+            return Err(ValueError::Bucket);
         }
         Ok(Self { triggers, time: nanos(time, 1e3) })
     }

@@ -1,5 +1,6 @@
 //! The command line of `sheaf lab`.
 
+use crate::values::{self, ValueError};
 use clap::{Args, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -115,14 +116,10 @@ pub(crate) struct ListArguments {
     pub(crate) json: bool,
 }
 
-fn parse_seconds(text: &str) -> Result<f64, String> {
-    let seconds = text.parse().ok().filter(|seconds: &f64| (0.1..=86_400.0).contains(seconds));
-    seconds.ok_or_else(|| "must be a number of seconds from 0.1 to 86400".into())
+fn parse_seconds(text: &str) -> Result<f64, ValueError> {
+    values::within(text, 0.1..=86_400.0, "a number of seconds")
 }
 
-fn parse_name(text: &str) -> Result<String, String> {
-    if sheaf_lab::owner::is_name(text) {
-        return Ok(text.to_owned());
-    }
-    Err("must be 1 to 64 letters, digits, `-` or `_`".into())
+fn parse_name(text: &str) -> Result<String, ValueError> {
+    if sheaf_lab::owner::is_name(text) { Ok(text.to_owned()) } else { Err(ValueError::Name) }
 }

@@ -1,5 +1,6 @@
 //! The command line of `sheaf sim`.
 
+use crate::values::{self, ValueError};
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -70,9 +71,8 @@ pub(crate) struct BenchArguments {
     pub(crate) json: bool,
 }
 
-fn parse_seconds(text: &str) -> Result<f64, String> {
-    let seconds = text.parse().ok().filter(|seconds: &f64| (0.01..=3600.0).contains(seconds));
-    seconds.ok_or_else(|| "must be a number of seconds from 0.01 to 3600".into())
+fn parse_seconds(text: &str) -> Result<f64, ValueError> {
+    values::within(text, 0.01..=3600.0, "a number of seconds")
 }
 
 #[derive(Debug, Args)]
@@ -146,19 +146,14 @@ pub(crate) struct PredictArguments {
     pub(crate) common: Common,
 }
 
-fn parse_between(text: &str, least: f64, most: f64, what: &str) -> Result<f64, String> {
-    let value = text.parse().ok().filter(|value: &f64| (least..=most).contains(value));
-    value.ok_or_else(|| format!("{what} from {least} to {most} is needed"))
+fn parse_nanos(text: &str) -> Result<f64, ValueError> {
+    values::within(text, 0.0..=1e9, "a number of nanoseconds")
 }
 
-fn parse_nanos(text: &str) -> Result<f64, String> {
-    parse_between(text, 0.0, 1e9, "a number of nanoseconds")
+fn parse_gigabits(text: &str) -> Result<f64, ValueError> {
+    values::within(text, 1e-6..=1e5, "a number of Gbit/s")
 }
 
-fn parse_gigabits(text: &str) -> Result<f64, String> {
-    parse_between(text, 1e-6, 1e5, "a number of Gbit/s")
-}
-
-fn parse_rms(text: &str) -> Result<f64, String> {
-    parse_between(text, 0.0, 1e9, "a number of bytes")
+fn parse_rms(text: &str) -> Result<f64, ValueError> {
+    values::within(text, 0.0..=1e9, "a number of bytes")
 }

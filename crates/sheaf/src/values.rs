@@ -1,0 +1,62 @@
+//! Values of command-line arguments.
+
+use std::ops::RangeInclusive;
+
+/// Reason for which the text of an argument is not a valid value.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub(crate) enum ValueError {
+    #[error("must be {0} > 0")]
+    NotPositive(&'static str),
+    #[error("must be {0} >= 0")]
+    Negative(&'static str),
+    #[error("must be {what} from {from} to {to}")]
+    OutOfRange { what: &'static str, from: f64, to: f64 },
+    #[error("must be a size from 0 to 256Mi, such as 2048 or 2Ki")]
+    Size,
+    #[error("must be 1 to 64 letters, digits, `-` or `_`")]
+    Name,
+    #[error("must be one of {0}")]
+    Choice(String),
+    #[error("must be two numbers > 0, such as {0}")]
+    Pair(&'static str),
+    #[error("must be at least one trigger in at least a nanosecond")]
+    Bucket,
+}
+
+/// Reads a finite number greater than zero.
+pub(crate) fn positive(text: &str, what: &'static str) -> Result<f64, ValueError> {
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
+    number.ok_or(ValueError::NotPositive(what))
+}
+
+/// Reads a finite number that is not negative.
+pub(crate) fn not_negative(text: &str, what: &'static str) -> Result<f64, ValueError> {
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
+    number.ok_or(ValueError::Negative(what))
+}
+
+/// Reads a number within a range.
+pub(crate) fn within(text: &str, range: RangeInclusive<f64>, what: &'static str) -> Result<f64, ValueError> {
+    let number = text.parse().ok().filter(|number| range.contains(number));
+    number.ok_or(ValueError::OutOfRange { what, from: *range.start(), to: *range.end() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_outside_their_range_are_refused_with_the_range() {
+        let refused = |result: Result<f64, ValueError>| result.expect_err("not valid").to_string();
+        assert_eq!(positive("2.5", "a rate in Hz"), Ok(2.5));
+        for text in ["0", "-1", "inf", "NaN", "fast"] {
+            assert_eq!(refused(positive(text, "a rate in Hz")), "must be a rate in Hz > 0");
+        }
+        assert_eq!(not_negative("0", "a number"), Ok(0.0));
+        assert_eq!(refused(not_negative("-0.1", "a number")), "must be a number >= 0");
+        assert_eq!(within("3600", 0.01..=3600.0, "a number of seconds"), Ok(3600.0));
+        let text = "must be a number of seconds from 0.01 to 3600";
+        assert_eq!(refused(within("3601", 0.01..=3600.0, "a number of seconds")), text);
+        assert_eq!(refused(within("NaN", 0.01..=3600.0, "a number of seconds")), text);
+    }
+}
