@@ -394,6 +394,7 @@ pub(super) const LAYERS: &[Layer] = &[
             "serde",
             "serde_json",
             "signal-hook",
+            "thiserror",
         ],
         reason: "the command may use everything except the simulated cluster",
     },
