@@ -83,6 +83,17 @@ pub(super) struct EndedSession {
     pub(super) committed: u64,
 }
 
+/// Events in a builder's report.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ReportedEvents {
+    /// Number of events that the builder had and has returned.
+    pub(super) returned: usize,
+    /// Number of events that it reports as stored.
+    pub(super) stored: u64,
+    /// Whether some of the returned events have ended: the builder makes progress.
+    pub(super) some_ended: bool,
+}
+
 /// See the [module](self).
 #[derive(Debug)]
 pub(super) struct Builders {
@@ -170,16 +181,9 @@ impl Builders {
         (state.output_behind, state.work) = (request.output_behind, request.work);
     }
 
-    /// Records events that a builder has returned, and the number that it reports as `stored`. `some_ended` means that the
-    /// builder makes progress.
-    pub(super) fn take_back(
-        &mut self,
-        now: Timestamp,
-        builder: u16,
-        returned: usize,
-        stored: u64,
-        some_ended: bool,
-    ) {
+    /// Records a builder's report of events.
+    pub(super) fn take_back(&mut self, now: Timestamp, builder: u16, events: ReportedEvents) {
+        let ReportedEvents { returned, stored, some_ended } = events;
         let state = &mut self.states[usize::from(builder)];
         // Every report counts, even for an event that was reassigned in the meantime: the order of a session's output is
         // the order of its reports.

@@ -130,6 +130,14 @@ struct Member {
     progress_at: Timestamp,
 }
 
+/// State of the run in a welcome or phase message.
+#[derive(Clone, Copy, Debug)]
+struct RunState {
+    run: RunNumber,
+    phase: Phase,
+    next: EventId,
+}
+
 impl Receiver {
     /// Creates a receiver without a supervisor, in the phase [`Phase::Waiting`]. `reason` is the reason of busy before the
     /// first [`Self::handle_room`].
@@ -391,7 +399,8 @@ impl Receiver {
             self.events.push_back(ReceiverEvent::TriggersEnded);
         }
         let wanted = Some(self.reason).filter(|_| room_is_short && member.sent.is_none());
-        let message = member.next_message(now, wanted, self.run, self.phase, self.next)?;
+        let state = RunState { run: self.run, phase: self.phase, next: self.next };
+        let message = member.next_message(now, wanted, state)?;
         Some((member.link, message))
     }
 
@@ -429,9 +438,7 @@ impl Member {
         &mut self,
         now: Timestamp,
         wanted: Option<BusyReason>,
-        run: RunNumber,
-        phase: Phase,
-        next: EventId,
+        RunState { run, phase, next }: RunState,
     ) -> Option<FromManager> {
         if !std::mem::replace(&mut self.is_welcomed, true) {
             self.knows_phase = phase;

@@ -5,6 +5,7 @@
 
 use super::{Entry, EventFlow, ManagerEvents, Returned};
 use crate::event_range::EventIdRange;
+use crate::manager::builders::ReportedEvents;
 use crate::manager::{Ended, ManagerEvent};
 use sheaf_wire::message::{Finished, Release};
 use sheaf_wire::{ByteCount, DropReason, EventId, Outcome, Timestamp};
@@ -43,16 +44,16 @@ impl EventFlow {
         all: &[Finished],
         reports: &mut ManagerEvents,
     ) -> Returned {
-        let (mut stored, mut returned, mut moves) = (0, 0, false);
+        let mut events = ReportedEvents::default();
         let mut result = Returned::default();
         let mut run: Option<Run> = None;
         for finished in all {
-            stored += u64::from(finished.outcome == Outcome::Stored);
+            events.stored += u64::from(finished.outcome == Outcome::Stored);
             if finished.outcome == Outcome::GivenBack {
                 result.some_ended |= self.book(now, run.take(), reports);
                 match self.take_back(now, builder, finished, reports) {
                     Some(ended) => {
-                        returned += 1;
+                        events.returned += 1;
                         result.some_ended |= ended;
                     }
                     None => result.stale += 1,
@@ -64,7 +65,7 @@ impl EventFlow {
                 result.stale += 1;
                 continue;
             };
-            (returned, moves) = (returned + 1, true);
+            (events.returned, events.some_ended) = (events.returned + 1, true);
             self.builders.remove_suspect(builder, &entry);
             self.builders.learn_size(finished.bytes);
             let ended = Ended {
@@ -90,7 +91,7 @@ impl EventFlow {
             }
         }
         result.some_ended |= self.book(now, run, reports);
-        self.builders.take_back(now, builder, returned, stored, moves);
+        self.builders.take_back(now, builder, events);
         result
     }
 
