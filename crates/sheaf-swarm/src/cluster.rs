@@ -55,7 +55,7 @@ pub enum Sabotage {
     SwapEvents,
     /// A builder reports one fragment more than an event has.
     LieAboutFragments,
-    /// No builder is ever told that its session has ended.
+    /// No builder receives the message that its session has ended.
     NeverFence,
 }
 
@@ -292,7 +292,7 @@ impl Cluster {
             && self.host(node).stalled_until > self.post.now
         {
             let until = self.host(node).stalled_until;
-            // A driver handles arrived messages before news of links, and those before its timers.
+            // A driver handles arrived messages before reports of links, and those before its timers.
             let after = match happening {
                 Happening::Wake(..)
                 | Happening::Link(..)

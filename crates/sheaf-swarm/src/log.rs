@@ -103,7 +103,7 @@ pub enum Line {
         /// End of the fault.
         until: Timestamp,
     },
-    /// A node hears of its link to a peer.
+    /// A node receives a report of its link to a peer.
     LinkNews {
         /// Which.
         node: NodeId,
@@ -158,11 +158,11 @@ pub enum Step {
     Built,
     /// It is on disk.
     Written,
-    /// The builder was told that it is stored.
+    /// The builder received the decision that it is stored.
     Stored,
-    /// The builder was told that the filter rejected it.
+    /// The builder received the decision that the filter rejected it.
     Rejected,
-    /// The builder was told that it could not be stored.
+    /// The builder received the decision that it could not be stored.
     Failed,
 }
 
@@ -171,15 +171,15 @@ pub enum Step {
 pub enum Turn {
     /// It began a session.
     Began,
-    /// It was told that the run has begun.
+    /// It received the start of the run.
     Started,
     /// It lost its state.
     Crashed,
     /// It is stalled until this time.
     Stalled(Timestamp),
-    /// It was told that its session has ended.
+    /// It received the message that its session has ended.
     Fenced,
-    /// It was told that the run closes.
+    /// It received the message that the run closes.
     Closed,
     /// The event manager gave up its session; this number of events counts.
     GivenUp(u64),

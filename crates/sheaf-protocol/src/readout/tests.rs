@@ -54,7 +54,7 @@ fn a_silent_source_is_missing_after_its_time() {
     assert_eq!(sources(answer), [0]);
     let missing = sheaf_wire::MissingSource { source: SourceId(1), reason: MissingReason::SourceSilent };
     assert_eq!(answer.missing, [missing]);
-    // What comes after the answer is late.
+    // Fragments after the answer are late.
     give(&mut unit, 1, 1, 5);
     assert_eq!(ledger(&unit).dropped, BTreeMap::from([(DropReason::Late, 1)]));
 }
@@ -214,7 +214,7 @@ fn the_policy_to_wait_waits_for_required_sources_only() {
 fn a_unit_that_joins_a_run_under_way_waits_for_nothing_that_is_lost() {
     for wait_for_required in [false, true] {
         let mut unit = unstarted(|config| config.wait_for_required = wait_for_required);
-        // Asked before it hears that it is late: its sources do not send so far, and are not silent.
+        // The request arrives before the unit knows that it has joined late: its sources have not sent yet, but are not silent.
         ask(&mut unit, 0, 1, 1, 1);
         unit.handle_timeout(LATER);
         assert_eq!(answers(&mut unit, LATER), []);

@@ -161,7 +161,7 @@ impl In {
     /// If the data are not a record.
     pub(super) fn take(&mut self, common: &Common, content: &mut Vec<u8>) -> Result<bool, Impossible> {
         let Some(record) = self.peek(common)? else { return Ok(false) };
-        // What is overwritten is not cleared before.
+        // Old bytes are overwritten without being cleared first.
         content.resize(record.length, 0);
         common.read(record.at, content);
         self.release(common, record);

@@ -90,7 +90,7 @@ impl<'a> Causes<'a> {
                     self.stray_events || self.disturbed || reference_only
                 }
             },
-            // What a readout unit had forgotten that it was asked for, too.
+            // Also fragments whose request a readout unit has lost in a crash.
             DropReason::NotRequested => {
                 options.is_selective() || self.evidence.watch.faults.readout_crashes > 0
             }
@@ -159,7 +159,7 @@ fn without_faults(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
         DropReason::NeverTriggered => options.sources.surplus > 0,
         DropReason::NotRequested => options.is_selective(),
         DropReason::Late if options.is_selective() => true,
-        // What an event that did not fit had not got yet comes too late.
+        // The remaining fragments of an event that did not fit arrive too late.
         DropReason::BuilderOutOfMemory | DropReason::EventDropped | DropReason::Late => {
             options.some_events_fit_nowhere()
         }

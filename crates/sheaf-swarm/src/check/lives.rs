@@ -9,7 +9,7 @@ use sheaf_protocol::liveness::{LinkStatus, Patience};
 use sheaf_wire::{Nanos, NodeId, Role, SessionId, Timestamp};
 use std::collections::BTreeMap;
 
-/// State of a link, as the node was told.
+/// State of a link as reported to the node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Link {
     #[default]
@@ -89,7 +89,7 @@ impl LifeRecord {
         }
     }
 
-    /// A node hears of its link to a peer.
+    /// Records a report of a node's link to a peer.
     pub(crate) fn see_link(
         &mut self,
         now: Timestamp,
@@ -106,7 +106,7 @@ impl LifeRecord {
         }
     }
 
-    /// Returns the latest session of a peer that an observer has heard in its present life.
+    /// Returns the latest session of a peer from which an observer has received a message in its current session.
     pub(crate) fn latest_session(&self, observer: NodeId, peer: NodeId) -> SessionId {
         self.signs.get(&(observer, peer)).copied().unwrap_or_default().session
     }

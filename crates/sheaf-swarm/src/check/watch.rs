@@ -41,7 +41,7 @@ pub struct FaultCounts {
     pub programs: u64,
     /// Links that were cut or clogged by plan.
     pub links: u64,
-    /// Builders that were told that their session has ended.
+    /// Builders that received the message that their session has ended.
     pub fences: u64,
     /// Builder sessions that the event manager gave up.
     pub given_up: u64,

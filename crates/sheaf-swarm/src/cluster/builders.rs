@@ -1,7 +1,7 @@
 //! Drives builders: the machine, the filter, and the disk that it stores on.
 //!
 //! A built event is written after some time, one at a time, and reported some time after that, in order. A crash in
-//! between leaves an event on disk that the event manager has not heard of.
+//! between leaves an event on disk that was not reported to the event manager.
 
 use super::consumers::Door;
 use super::farm::Farm;

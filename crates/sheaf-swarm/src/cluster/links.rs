@@ -1,4 +1,4 @@
-//! Links between nodes as their drivers see them, where drivers are told.
+//! Links between nodes as reported to their drivers, in runs in which drivers receive such reports.
 
 use super::Cluster;
 use super::post::{Happening, talk};
@@ -44,7 +44,7 @@ impl Cluster {
         }
     }
 
-    /// A node hears of a link.
+    /// Handles a report of a link to a node.
     pub(super) fn happen_link_news(
         &mut self,
         node: NodeId,

@@ -31,7 +31,7 @@ pub(super) enum Happening {
     Datagram(NodeId, Box<Datagram>),
     /// The deadline of a node's end of the link to a peer. Void if it now waits for another instant.
     Link(NodeId, NodeId, Timestamp),
-    /// A life of a node hears that its link to a peer is up or down.
+    /// A session of a node receives the report that its link to a peer is up or down.
     LinkNews(NodeId, SessionId, NodeId, LinkStatus),
     /// The link between two nodes is closed because it carries nothing, or made anew.
     Severed(NodeId, NodeId, LinkStatus),
@@ -163,7 +163,7 @@ pub(super) struct Post {
     pub(super) network: Network,
     /// Recovery, if the network loses datagrams and not messages.
     pub(super) links: Option<Links>,
-    /// News of links, where drivers are told of them.
+    /// Reports of links, in runs in which drivers receive them.
     link_news: Option<LinkNews>,
     pub(super) log: RunLog,
     pub(super) dice: Dice,

@@ -12,7 +12,7 @@ fn one_slow_input_holds_the_others_at_their_bound_and_no_further() {
         config.buffer_events = BOUND as usize;
         config.wait_for_required = true;
     });
-    // How many events each input has got rid of.
+    // Number of events of each input whose fragments were accepted.
     let mut given = [0_u64; INPUTS as usize];
     let mut offer = |unit: &mut ReadoutUnit<Size>, source: u32, up_to: u64| {
         let next = &mut given[source as usize];

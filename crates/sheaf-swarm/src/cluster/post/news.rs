@@ -14,7 +14,7 @@ pub(in crate::cluster) fn talk(one: Role, other: Role) -> bool {
     one != other && !matches!((one, other), (Role::Readout, Role::Output) | (Role::Output, Role::Readout))
 }
 
-/// When the latest news arrive, by node and peer: news of a link keep their order.
+/// Arrival of the latest report by node and peer: reports of a link keep their order.
 #[derive(Debug, Default)]
 pub(super) struct LinkNews(BTreeMap<(NodeId, NodeId), Timestamp>);
 
@@ -51,7 +51,7 @@ impl Post {
         }
     }
 
-    /// Notes that a node hears of a link.
+    /// Records that a node receives a report of a link.
     pub(in crate::cluster) fn note_link(&mut self, node: NodeId, peer: NodeId, link: LinkStatus) {
         self.note(Line::LinkNews { node, peer, is_up: link == LinkStatus::Up });
     }
