@@ -298,7 +298,7 @@ impl Cluster {
                 | Happening::Link(..)
                 | Happening::CloseFile(..)
                 | Happening::Farm(_, _, FarmTurn::Wake(_)) => Nanos(2),
-                Happening::LinkNews(..) => Nanos(1),
+                Happening::LinkReport(..) => Nanos(1),
                 _ => Nanos::ZERO,
             };
             self.post.plan(until + after, happening);
@@ -308,8 +308,8 @@ impl Cluster {
             Happening::Arrival(to, message) => self.arrive(to, *message),
             Happening::Datagram(to, datagram) => self.post.take_datagram(to, *datagram),
             Happening::Link(node, peer, planned) => self.post.wake_link(node, peer, planned),
-            Happening::LinkNews(node, session, peer, link) => {
-                self.happen_link_news(node, session, peer, link);
+            Happening::LinkReport(node, session, peer, link) => {
+                self.handle_link_report(node, session, peer, link);
             }
             Happening::Severed(from, to, link) => self.happen_severed(from, to, link),
             Happening::Wake(node, planned) => self.wake(node, planned),
@@ -450,7 +450,7 @@ impl Cluster {
             Happening::Arrival(node, _)
             | Happening::Datagram(node, _)
             | Happening::Link(node, ..)
-            | Happening::LinkNews(node, ..)
+            | Happening::LinkReport(node, ..)
             | Happening::Wake(node, _)
             | Happening::CloseFile(node, _)
             | Happening::Uploaded(node, ..) => Some(*node),

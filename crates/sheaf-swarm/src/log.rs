@@ -104,7 +104,7 @@ pub enum Line {
         until: Timestamp,
     },
     /// A node receives a report of its link to a peer.
-    LinkNews {
+    LinkReport {
         /// Which.
         node: NodeId,
         /// Its peer.
@@ -453,7 +453,7 @@ impl fmt::Display for Line {
             Self::Link { from, to, cut, until } => {
                 write!(f, "{from} > {to} * {} until {until}", if *cut { "cut" } else { "clogged" })
             }
-            Self::LinkNews { node, peer, is_up } => {
+            Self::LinkReport { node, peer, is_up } => {
                 write!(f, "{node} < {peer} * link {}", if *is_up { "up" } else { "down" })
             }
             Self::Stop => write!(f, "operator * stop"),

@@ -8,29 +8,29 @@ use sheaf_wire::{Nanos, NodeId, Role, SessionId};
 impl Cluster {
     /// A node is there from now on, or no more: its peers hear of it, and it of them.
     pub(super) fn change_links(&mut self, node: NodeId, link: LinkStatus) {
-        if !self.post.tells_of_links() {
+        if !self.post.reports_links() {
             return;
         }
         for peer in self.options.nodes() {
             if talk(node.role, peer.role) && self.is_up(peer) {
-                self.tell_link(peer, node, link);
+                self.report_link(peer, node, link);
                 if link == LinkStatus::Up {
-                    self.tell_link(node, peer, link);
+                    self.report_link(node, peer, link);
                 }
             }
         }
     }
 
-    fn tell_link(&mut self, node: NodeId, peer: NodeId, link: LinkStatus) {
+    fn report_link(&mut self, node: NodeId, peer: NodeId, link: LinkStatus) {
         let session = self.host(node).session;
-        self.post.tell_link((node, session), peer, link);
+        self.post.report_link((node, session), peer, link);
     }
 
     /// A link that carries nothing in one direction is closed after the time for which an absent peer is waited for, and made anew
     /// when the fault is over.
     pub(super) fn plan_severance(&mut self, from: NodeId, to: NodeId, lasts: Nanos) {
         let (now, until_closed) = (self.post.now, self.options.times.peer);
-        if self.post.tells_of_links() && talk(from.role, to.role) && lasts > until_closed {
+        if self.post.reports_links() && talk(from.role, to.role) && lasts > until_closed {
             self.post.plan(now + until_closed, Happening::Severed(from, to, LinkStatus::Down));
             self.post.plan(now + lasts, Happening::Severed(from, to, LinkStatus::Up));
         }
@@ -39,13 +39,13 @@ impl Cluster {
     /// The link of two nodes is closed, or made anew.
     pub(super) fn happen_severed(&mut self, from: NodeId, to: NodeId, link: LinkStatus) {
         if self.is_up(from) && self.is_up(to) {
-            self.tell_link(from, to, link);
-            self.tell_link(to, from, link);
+            self.report_link(from, to, link);
+            self.report_link(to, from, link);
         }
     }
 
     /// Handles a report of a link to a node.
-    pub(super) fn happen_link_news(
+    pub(super) fn handle_link_report(
         &mut self,
         node: NodeId,
         session: SessionId,

@@ -1,7 +1,7 @@
 //! State that all drivers of the cluster share: the clock, the agenda, the network and the log.
 
+mod link_reports;
 mod links;
-mod news;
 
 use super::turns::ProgramTurn;
 use super::{RUN, Sabotage};
@@ -10,10 +10,10 @@ use crate::log::{Line, Note, RunLog};
 use crate::network::{Fate, Network};
 use crate::options::{Options, StorageOptions};
 use crate::payload::{PayloadQueue, SimPayload};
+use link_reports::LinkReports;
+pub(super) use link_reports::talk;
 pub(super) use links::Datagram;
 use links::Links;
-use news::LinkNews;
-pub(super) use news::talk;
 use sheaf_protocol::builder::Decision;
 use sheaf_protocol::farm::{Seat, Ticket, Word};
 use sheaf_protocol::liveness::LinkStatus;
@@ -32,7 +32,7 @@ pub(super) enum Happening {
     /// The deadline of a node's end of the link to a peer. Void if it now waits for another instant.
     Link(NodeId, NodeId, Timestamp),
     /// A session of a node receives the report that its link to a peer is up or down.
-    LinkNews(NodeId, SessionId, NodeId, LinkStatus),
+    LinkReport(NodeId, SessionId, NodeId, LinkStatus),
     /// The link between two nodes is closed because it carries nothing, or made anew.
     Severed(NodeId, NodeId, LinkStatus),
     /// The node's deadline. Void if the node now waits for another instant.
@@ -164,7 +164,7 @@ pub(super) struct Post {
     /// Recovery, if the network loses datagrams and not messages.
     pub(super) links: Option<Links>,
     /// Reports of links, in runs in which drivers receive them.
-    link_news: Option<LinkNews>,
+    link_reports: Option<LinkReports>,
     pub(super) log: RunLog,
     pub(super) dice: Dice,
     timer_slack: Nanos,
@@ -190,7 +190,7 @@ impl Post {
             next_order: 0,
             network,
             links: Links::new(options),
-            link_news: options.times.silence.map(|_| LinkNews::default()),
+            link_reports: options.times.silence.map(|_| LinkReports::default()),
             log: RunLog::default(),
             dice: Dice::new(options.seed, 2),
             timer_slack: options.timer_slack,

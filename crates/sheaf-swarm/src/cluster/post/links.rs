@@ -226,9 +226,9 @@ impl Post {
                 },
                 Happened::Down(_) => {
                     end.waiting.clear();
-                    self.hear_of_link((node, end.session), peer, LinkStatus::Down);
+                    self.report_recovered_link((node, end.session), peer, LinkStatus::Down);
                 }
-                Happened::Up => self.hear_of_link((node, end.session), peer, LinkStatus::Up),
+                Happened::Up => self.report_recovered_link((node, end.session), peer, LinkStatus::Up),
                 Happened::Refused(_) => {}
             }
         }
