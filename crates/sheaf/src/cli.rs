@@ -10,6 +10,7 @@ use crate::describe::SourceArguments;
 use crate::emulate_trigger::EmulateTriggerArguments;
 use crate::lab::arguments::LabArguments;
 use crate::model::ModelArguments;
+use crate::record::RecordArguments;
 use crate::sim::arguments::SimArguments;
 use clap::{CommandFactory, FromArgMatches as _, Parser, Subcommand};
 
@@ -114,8 +115,10 @@ pub(crate) enum Command {
     Export(ExportArguments),
     /// Finish uploading a run whose object store was unavailable when the run ended.
     Upload(UploadArguments),
-    /// Show what a description of packets finds in a capture.
+    /// Show what sources send, without a run, or what a description of packets finds in a capture.
     Source(SourceArguments),
+    /// Write the fragments of live sources to fragment streams, for a replay.
+    Record(RecordArguments),
     /// Watch a run in progress: print or save a sample of its events without slowing the run.
     Tap(TapArguments),
     /// Check this host for settings that slow a run: the cost of each, and the command that changes it.

@@ -1,7 +1,8 @@
 //! `sheaf source describe`: a capture as the description of a configuration reads it.
 
+use crate::check_source::CheckArguments;
 use crate::print::print;
-use crate::{Verdict, described};
+use crate::{Verdict, check_source, described};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use sheaf_config::Config;
@@ -37,6 +38,8 @@ const LETTERS: [(&str, char); 7] = [
 pub(crate) enum SourceCommand {
     /// Show the packets of a capture as the `[source.stream]` of a configuration describes them, and what does not fit.
     Describe(DescribeArguments),
+    /// Show rate, sizes, gaps, disorder, times and first bytes of the sources of a configuration, without a run.
+    Check(CheckArguments),
 }
 
 #[derive(Debug, Args)]
@@ -59,7 +62,13 @@ pub(crate) struct DescribeArguments {
 
 /// Runs `sheaf source`.
 pub(crate) fn command(arguments: &SourceArguments) -> anyhow::Result<Verdict> {
-    let SourceCommand::Describe(arguments) = &arguments.command;
+    match &arguments.command {
+        SourceCommand::Describe(arguments) => describe(arguments),
+        SourceCommand::Check(arguments) => check_source::command(arguments),
+    }
+}
+
+fn describe(arguments: &DescribeArguments) -> anyhow::Result<Verdict> {
     let config = Config::load(&arguments.config)?;
     let stream = &config.source.stream;
     let description = described::description(stream)?;

@@ -9,7 +9,10 @@
 //! | `blocks` | the memory of emulated sources |
 //! | `farms` | the filter farm of a configuration |
 //! | `fed`, `described`, `timed` | makes live sources from the configuration |
-//! | `describe` | `sheaf source describe` |
+//! | `describe` | `sheaf source`, and of it `sheaf source describe` |
+//! | `check_source` | `sheaf source check` |
+//! | `record` | `sheaf record` |
+//! | `listening` | the sources of a configuration without a run |
 //! | `code` | the run's own copies of the libraries and scripts that it loads |
 //! | `rehearsal` | loads these once before the run |
 //! | `filters` | the filter of a configuration |
@@ -53,6 +56,7 @@ mod arguments;
 mod assemble;
 mod bench;
 mod blocks;
+mod check_source;
 mod cli;
 mod code;
 mod console;
@@ -70,6 +74,7 @@ mod hdf5;
 mod lab;
 mod leaving;
 mod library;
+mod listening;
 mod model;
 mod names;
 mod network;
@@ -83,6 +88,7 @@ mod print;
 mod processes;
 mod processor;
 mod programs;
+mod record;
 mod rehearsal;
 mod run;
 mod run_directory;
@@ -155,6 +161,7 @@ fn main() -> ExitCode {
         Command::Dump(arguments) => files::dump(&arguments),
         Command::Export(arguments) => export::command(&arguments),
         Command::Upload(arguments) => objects::command(&arguments),
+        Command::Record(arguments) => record::command(&arguments),
         Command::Source(arguments) => describe::command(&arguments),
         Command::Tap(arguments) => tap::command(&arguments),
         Command::Doctor(arguments) => doctor::command(&arguments),

@@ -25,15 +25,8 @@ pub(crate) fn check(config: &Config) -> anyhow::Result<()> {
         return Ok(());
     };
     let shown = directory.display();
-    if free <= keep {
-        bail!(
-            "{shown} has {} free, but output.keep_free_bytes requires {}: free some space, choose another directory \
-             (--output), or lower output.keep_free_bytes",
-            size(free),
-            size(keep)
-        );
-    }
-    let most = free - keep;
+    require(directory, keep)?;
+    let most = free.saturating_sub(keep);
     match estimate(config) {
         Some(bytes) if bytes > most => log::warn!(
             "this run writes about {} if every event is stored, and {shown} has room for {}; the run ends when that is full",
@@ -41,6 +34,21 @@ pub(crate) fn check(config: &Config) -> anyhow::Result<()> {
             size(most)
         ),
         _ => {}
+    }
+    Ok(())
+}
+
+/// Refuses to write to a directory whose disk has less than `keep` bytes free.
+pub(crate) fn require(directory: &Path, keep: u64) -> anyhow::Result<()> {
+    let free = existing(directory).and_then(|directory| sheaf_machine::free_bytes(&directory).ok());
+    if let Some(free) = free.filter(|free| *free <= keep && keep > 0) {
+        bail!(
+            "{} has {} free, but output.keep_free_bytes requires {}: free some space, choose another directory \
+             (--output), or lower output.keep_free_bytes",
+            directory.display(),
+            size(free),
+            size(keep)
+        );
     }
     Ok(())
 }

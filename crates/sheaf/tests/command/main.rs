@@ -14,6 +14,7 @@ mod affinity;
 mod bad_files;
 mod bad_input;
 mod bench;
+mod bring_up;
 mod child;
 mod consumers;
 mod content;

@@ -9,7 +9,7 @@ use std::path::Path;
 
 const EVENTS: u64 = 1_500;
 
-fn payload(source: u32, event: u64) -> Vec<u8> {
+pub(crate) fn payload(source: u32, event: u64) -> Vec<u8> {
     (0..(event * 31 + u64::from(source) * 7) % 700).map(|at| (at + event) as u8).collect()
 }
 
@@ -42,7 +42,7 @@ fn a_board_that_a_run_starts() {
 }
 
 /// A command line that starts this program as a board.
-fn board() -> String {
+pub(crate) fn board() -> String {
     let exe = std::env::current_exe().unwrap();
     format!("[\"{}\", \"--exact\", \"started::a_board_that_a_run_starts\", \"--nocapture\"]", exe.display())
 }
