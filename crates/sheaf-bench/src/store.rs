@@ -15,8 +15,8 @@ use sheaf_store::event_file::{
 };
 use sheaf_wire::checksum::crc32c;
 use sheaf_wire::{
-    ByteCount, Event, EventId, Fragment, Nanos, NodeId, RunNumber, SessionId, SourceId, Timestamp,
-    TriggerType, Verdict,
+    ByteCount, Event, EventId, Fragment, Nanos, NodeId, NumberMark, RunNumber, SessionId, SourceId,
+    Timestamp, TriggerType, Verdict,
 };
 use std::fs::File;
 use std::io::{self, Write};
@@ -257,6 +257,7 @@ fn events(load: Load) -> Vec<Event<Bytes>> {
             time: Timestamp(event),
             checksum: Some(crc32c(&payload)),
             processed: false,
+            mark: NumberMark::NONE,
             payload,
         }
     };

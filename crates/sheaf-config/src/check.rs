@@ -52,6 +52,7 @@ pub(crate) fn check(config: &Config, origins: &Origins<'_>, purpose: Purpose<'_>
         checker.preprocessing();
         checker.clocks();
         checker.tags();
+        checker.check_fields();
         checker.nodes(purpose);
     }
     checker.errors
@@ -104,6 +105,9 @@ impl Checker<'_> {
         }
         for (name, program) in &self.config.programs {
             self.section_ranges(program, &format!("programs.{name}"));
+        }
+        for (name, field) in &self.config.check_fields {
+            self.section_ranges(field, &format!("check_fields.{name}"));
         }
         for (index, node) in self.config.node.iter().enumerate() {
             self.section_ranges(node, &format!("node[{index}]"));

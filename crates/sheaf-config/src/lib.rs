@@ -50,6 +50,7 @@ mod knob;
 mod lab;
 mod lab_tables;
 mod nodes;
+mod numbering;
 mod origins;
 mod programs;
 mod reference;
@@ -74,13 +75,13 @@ pub use nodes::NodeConfig;
 pub use programs::ProgramStart;
 pub use reference::{lab_reference_page, reference_page};
 pub use settings::{
-    Access, Affinity, Builder, Building, CardClock, Congestion, Consumers, Content, Counted, Described,
-    Emulated, EthernetBackend, Feed, Filter, FilterKind, FrontEnd, Incomplete, IncompletePolicy, Lab,
-    LabHead, LabPlacement, LibfabricProvider, Manager, Measure, MemoryPolicy, Node, ObjectCheck, ObjectStore,
-    Output, OutputCompression, OutputFormat, OutputKind, Pacing, Preprocessing, Program, Protocol, Readout,
-    Replay, Restart, Run, Shaping, ShapingPolicy, SizeModel, Source, SourceCommand, SourceKind,
-    SourceLibrary, StepFilterKind, Stream, Sync, Tag, Timed, Tls, Transport, TransportKind, Trigger,
-    TriggerClass, TriggerMode, TriggerNetwork,
+    Access, Affinity, Builder, Building, CardClock, Check, CheckField, Congestion, Consumers, Content,
+    Counted, Described, Emulated, EthernetBackend, Feed, Filter, FilterKind, FrontEnd, Incomplete,
+    IncompletePolicy, Lab, LabHead, LabPlacement, LibfabricProvider, Manager, Measure, MemoryPolicy, Node,
+    ObjectCheck, ObjectStore, Output, OutputCompression, OutputFormat, OutputKind, Pacing, Preprocessing,
+    Program, Protocol, Readout, Replay, Restart, Run, Shaping, ShapingPolicy, ShiftAction, SizeModel, Source,
+    SourceCommand, SourceKind, SourceLibrary, StepFilterKind, Stream, Sync, Tag, Timed, Tls, Transport,
+    TransportKind, Trigger, TriggerClass, TriggerMode, TriggerNetwork,
 };
 
 use document::Document;
@@ -115,6 +116,8 @@ pub struct Config {
     pub manager: Manager,
     /// Event building in steps.
     pub building: Building,
+    /// Comparison of the event numbers of sources.
+    pub check: Check,
     /// Filter that decides whether a built event is stored.
     pub filter: Filter,
     /// Where accepted events go.
@@ -141,6 +144,8 @@ pub struct Config {
     pub tags: BTreeMap<String, Tag>,
     /// Programs that feed sources and that Sheaf starts, by name.
     pub programs: BTreeMap<String, Program>,
+    /// Check values of sources, by name.
+    pub check_fields: BTreeMap<String, CheckField>,
     /// Nodes listed one by one. If empty, they are generated from `readout.count`, `builder.count` and `output.nodes`.
     pub node: Vec<Node>,
 }
@@ -274,10 +279,13 @@ impl Config {
             .tags
             .iter()
             .map(|(name, tag)| (tag as &dyn Section, format!("[{}.{}]", tables::TAGS, quoted_key(name))));
+        let checks = self.check_fields.iter().map(|(name, field)| {
+            (field as &dyn Section, format!("[{}.{}]", tables::CHECK_FIELDS, quoted_key(name)))
+        });
         let programs = self.programs.iter().map(|(name, program)| {
             (program as &dyn Section, format!("[{}.{}]", tables::PROGRAMS, quoted_key(name)))
         });
-        let named = streams.chain(triggers).chain(clocks).chain(tags).chain(programs);
+        let named = streams.chain(triggers).chain(clocks).chain(tags).chain(programs).chain(checks);
         for (section, header) in tables.chain(named).chain(nodes) {
             if !text.is_empty() {
                 text.push('\n');

@@ -2,7 +2,7 @@
 
 use crate::Config;
 use crate::knob::{Knob, Section};
-use crate::settings::{CardClock, Program, Stream, Tag, TriggerClass};
+use crate::settings::{CardClock, CheckField, Program, Stream, Tag, TriggerClass};
 
 /// Lists the tables once: the name in the file, and the field.
 macro_rules! tables {
@@ -48,6 +48,7 @@ tables! {
     "incomplete" => incomplete;
     "manager" => manager;
     "building" => building;
+    "check" => check;
     "filter" => filter;
     "output" => output;
     "object_store" => object_store;
@@ -77,6 +78,9 @@ pub(crate) const TAGS: &str = "tags";
 /// Name of the table of tables that has the programs that feed sources, by name.
 pub(crate) const PROGRAMS: &str = "programs";
 
+/// Name of the table of tables with the check values of sources, by name.
+pub(crate) const CHECK_FIELDS: &str = "check_fields";
+
 /// All tables of tables: their name, what one of their tables is called in messages, and how it looks in the file.
 pub(crate) const NAMED: &[Named] = &[
     Named { path: STREAMS, one: "stream", header: "streams.NAME" },
@@ -84,6 +88,7 @@ pub(crate) const NAMED: &[Named] = &[
     Named { path: CLOCKS, one: "clock", header: "clocks.NAME" },
     Named { path: TAGS, one: "tag", header: "tags.NAME" },
     Named { path: PROGRAMS, one: "program", header: "programs.NAME" },
+    Named { path: CHECK_FIELDS, one: "check value", header: "check_fields.NAME" },
 ];
 
 /// See [`NAMED`].
@@ -107,6 +112,7 @@ impl Named {
             CLOCKS => Box::new(CardClock::default()),
             TAGS => Box::new(Tag::default()),
             PROGRAMS => Box::new(Program::default()),
+            CHECK_FIELDS => Box::new(CheckField::default()),
             _ => Box::new(TriggerClass::default()),
         }
     }

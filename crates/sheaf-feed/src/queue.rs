@@ -6,7 +6,7 @@ use sheaf_source::block_writer::BlockWriter;
 use sheaf_source::{Batch, SourceEvent, SourceStats};
 use sheaf_wire::feed::{FragmentHead, Fragments, Refusal};
 use sheaf_wire::message::DecodeError;
-use sheaf_wire::{ByteCount, EventId, Fragment, SourceId, Span};
+use sheaf_wire::{ByteCount, EventId, Fragment, NumberMark, SourceId, Span};
 use std::collections::VecDeque;
 
 /// Fragments of one source that were received and not accepted.
@@ -117,6 +117,7 @@ impl<M: Memory> Queue<M> {
                 time: head.time,
                 checksum: head.checksum,
                 processed: false,
+                mark: NumberMark::NONE,
                 payload: span,
             });
         };

@@ -1,7 +1,7 @@
 //! Events for tests.
 
 use bytes::Bytes;
-use sheaf_wire::{Event, EventId, Fragment, SourceId, Timestamp, TriggerType};
+use sheaf_wire::{Event, EventId, Fragment, NumberMark, SourceId, Timestamp, TriggerType};
 
 /// An event with these payloads, of the sources 0, 1, ...
 pub(crate) fn event(id: u64, payloads: &[Vec<u8>]) -> Event<Bytes> {
@@ -11,6 +11,7 @@ pub(crate) fn event(id: u64, payloads: &[Vec<u8>]) -> Event<Bytes> {
         time: Timestamp(id.wrapping_mul(1000).wrapping_add(u64::from(source))),
         checksum: None,
         processed: false,
+        mark: NumberMark::NONE,
         payload: Bytes::copy_from_slice(payload),
     };
     Event {

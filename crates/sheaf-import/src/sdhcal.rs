@@ -28,7 +28,7 @@
 use crate::directory::StreamDirectory;
 use crate::lcio::{EventReader, GenericObject, LcioEvent, SlcioError};
 use crate::{Format, ImportError, ImportOptions, ImportReport};
-use sheaf_wire::{EventId, Fragment, RunNumber, SourceId, Timestamp};
+use sheaf_wire::{EventId, Fragment, NumberMark, RunNumber, SourceId, Timestamp};
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -83,6 +83,7 @@ fn import_event(path: &Path, event: &LcioEvent, streams: &mut StreamDirectory) -
             time,
             checksum: None,
             processed: false,
+            mark: NumberMark::NONE,
             payload: &payload[..],
         })?;
     }

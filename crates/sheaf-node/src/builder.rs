@@ -7,6 +7,7 @@ use crate::content::ContentCheck;
 use crate::farm::{Farm, FarmReport};
 use crate::filter::{Filter, FilterFailure};
 use crate::forwarding::Forwarding;
+use crate::number_check::NumberCheck;
 use crate::outbox::{Outbox, OutboxStats};
 use crate::sink::EventSink;
 use crate::stall::StallFree;
@@ -35,6 +36,8 @@ const MISHAPS_LOGGED: u64 = 10;
 pub struct Judgement {
     /// Content check, done first.
     pub check: ContentCheck,
+    /// Comparison of event numbers, done next.
+    pub numbers: NumberCheck,
     /// Filter, asked next where there is no farm.
     pub filter: Box<dyn Filter>,
     /// Destination of accepted events. With output nodes, the consumers' door, which stores nothing.
@@ -116,12 +119,14 @@ impl BuilderNode {
         now: Timestamp,
         report: impl FnOnce(BuilderReport) + Send + 'static,
     ) -> Self {
-        let Judgement { check, filter, sink } = judgement;
+        let Judgement { check, numbers, filter, sink } = judgement;
         let node = role.identity().node;
         let pipeline = EventPipeline {
             node,
             clock: now,
             check,
+            numbers,
+            disagrees: false,
             filter,
             outlet: Outlet::Here(Storing::new(node, sink)),
             farm: None,
@@ -252,7 +257,18 @@ impl BuilderNode {
         if incomplete {
             self.note_missing();
         }
+        if self.pipeline.disagrees {
+            self.report_disagreements();
+        }
         self.settle(now, built.event(), fate)
+    }
+
+    /// Reports the fragments of the last event that disagree.
+    #[cold]
+    fn report_disagreements(&mut self) {
+        self.pipeline.disagrees = false;
+        let (compared, disagreements) = self.pipeline.numbers.disagreements();
+        self.role.handle_disagreements(compared, disagreements);
     }
 
     /// The event manager has given this session up. Where it has closed the run before, as one that is cut short, no other session is
@@ -344,6 +360,7 @@ impl BuilderNode {
     /// Ends a batch and passes decisions to the role. A stored event is passed only once it is as durable as
     /// configured.
     fn end_batch(&mut self, now: Timestamp) {
+        self.role.note_unchecked(self.pipeline.numbers.take_unchecked());
         let is_pressed = self.is_output_behind() || self.role.is_half_full();
         match &mut self.pipeline.outlet {
             Outlet::Here(storing) => {

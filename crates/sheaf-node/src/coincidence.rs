@@ -58,7 +58,7 @@ impl Filter for CoincidenceFilter {
 mod tests {
     use super::*;
     use sheaf_time::{Picos, Rule};
-    use sheaf_wire::{EventId, Fragment, SourceId, Timestamp, TriggerType};
+    use sheaf_wire::{EventId, Fragment, NumberMark, SourceId, Timestamp, TriggerType};
 
     const SLICES: SliceConfig = SliceConfig {
         length: Picos(1000),
@@ -79,6 +79,7 @@ mod tests {
             time: Timestamp(id),
             checksum: None,
             processed: false,
+            mark: NumberMark::NONE,
             payload: payload(times),
         };
         Event {

@@ -93,7 +93,7 @@ impl ContentCheck {
 mod tests {
     use super::*;
     use bytes::BytesMut;
-    use sheaf_wire::{Timestamp, TriggerType};
+    use sheaf_wire::{NumberMark, Timestamp, TriggerType};
 
     /// The emulator's fragment of a source for an event.
     fn fragment(source: u32, event: u64) -> Fragment<Bytes> {
@@ -102,7 +102,15 @@ mod tests {
         content::append(source, event, 100, &mut payload);
         let checksum = Some(crc32c(&payload));
         let payload = payload.freeze();
-        Fragment { event, source, time: Timestamp(0), checksum, processed: false, payload }
+        Fragment {
+            event,
+            source,
+            time: Timestamp(0),
+            checksum,
+            processed: false,
+            mark: NumberMark::NONE,
+            payload,
+        }
     }
 
     fn fault_of(check: ContentCheck, bad: Fragment<Bytes>) -> Option<FragmentFault> {

@@ -18,6 +18,7 @@
 //! | [`preprocessing`] | workers that process fragments before they leave a readout unit |
 //! | [`reborn`] | restarts a fenced builder with a new session |
 //! | [`sink`], [`filter`], [`content`] | destination of built events, their selection, and checks of their content |
+//! | [`number_check`] | comparison of the event numbers of sources |
 //! | [`prescale`] | prescales of tags, as in a trigger menu |
 //! | [`output`] | an output node: stores the accepted events of builder units in files |
 //! | [`beside`] | event files written by a separate thread, for disks that hang |
@@ -51,6 +52,7 @@ pub mod filter;
 mod forwarding;
 pub mod judging;
 pub mod manager;
+pub mod number_check;
 pub mod outbox;
 pub mod output;
 mod parcels;

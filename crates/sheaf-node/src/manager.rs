@@ -9,6 +9,7 @@ use crate::trigger_door::TriggerDoor;
 use crate::worker::{Agent, NodeError, Progress, list, word};
 use bytes::Bytes;
 use sheaf_protocol::manager::{EventManager, ManagerEvent};
+use sheaf_protocol::numbering::Shift;
 use sheaf_transport::Endpoint;
 use sheaf_wire::{Nanos, NodeId, Timestamp, TriggerType};
 use std::sync::Arc;
@@ -31,6 +32,17 @@ pub struct Course {
     pub warm_up: Nanos,
     /// Set by a signal handler: end the run in good order.
     pub stop: Arc<AtomicBool>,
+}
+
+/// Returns the fault of a source that is off by so many events.
+fn explain_shift(shift: i64) -> String {
+    let noun = if shift.unsigned_abs() == 1 { "trigger" } else { "triggers" };
+    let count = shift.unsigned_abs();
+    if shift > 0 {
+        format!("it has missed {count} {noun}")
+    } else {
+        format!("it has counted {count} {noun} too many")
+    }
 }
 
 /// The event manager with its endpoint.
@@ -128,6 +140,18 @@ impl ManagerNode {
                         "{output} restarted; events that it had not stored are stored elsewhere or by its new session"
                     );
                     self.report.restarted_outputs += 1;
+                }
+                ManagerEvent::ShiftFound(Shift { source, first, shift, .. }) => {
+                    log::warn!(
+                        "source {source} is off by {shift:+} from event {first} on: {}",
+                        explain_shift(shift)
+                    );
+                }
+                ManagerEvent::ShiftRepaired(Shift { source, first, shift, repaired_from, .. }) => {
+                    let from = repaired_from.unwrap_or(first);
+                    log::warn!(
+                        "source {source}, off by {shift:+} from event {first} on, is renumbered from event {from} on"
+                    );
                 }
                 ManagerEvent::Reported { node, books } => {
                     self.report.nodes.insert(node, *books);

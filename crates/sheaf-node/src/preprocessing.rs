@@ -30,7 +30,9 @@ use made::Made;
 use sheaf_filter::{FilterFailure, Preprocessor};
 use sheaf_protocol::Transmit;
 use sheaf_wire::message::{Body, Header, Message, SuperFragments};
-use sheaf_wire::{EventId, Fragment, MissingSource, Nanos, NodeId, SourceId, Span, SuperFragment, Timestamp};
+use sheaf_wire::{
+    EventId, Fragment, MissingSource, Nanos, NodeId, NumberMark, SourceId, Span, SuperFragment, Timestamp,
+};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::task::Waker;
@@ -231,6 +233,7 @@ impl Preprocessing {
             time: fragment.time,
             checksum: fragment.checksum,
             processed: fragment.processed,
+            mark: NumberMark::NONE,
             payload: parcels.payload(fragment.payload),
         });
         let pending = Pending {

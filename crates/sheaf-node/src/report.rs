@@ -6,6 +6,7 @@ use bytes::Bytes;
 use hdrhistogram::Histogram;
 use sheaf_protocol::ledger::{Ledger, NodeBooks};
 use sheaf_protocol::manager::{Awaited, DeadTime, Ended, EventManager};
+use sheaf_protocol::numbering::Shift;
 use sheaf_protocol::output::Places;
 use sheaf_protocol::trigger_link::LinkReport;
 use sheaf_wire::{ByteCount, DropReason, Nanos, NodeId, Outcome, SessionId, Timestamp};
@@ -69,6 +70,8 @@ pub struct RunReport {
     pub interrupted: bool,
     /// Messages that the event manager's link did not send or understand.
     pub outbox: OutboxStats,
+    /// Sources that were off, in the order in which they were found.
+    pub shifts: Vec<Shift>,
     /// Account of the link to the trigger supervisor, where one gives the triggers.
     pub trigger_link: Option<LinkReport>,
 }
@@ -112,6 +115,7 @@ impl Default for RunReport {
             restarted_outputs: 0,
             interrupted: false,
             outbox: OutboxStats::default(),
+            shifts: Vec::new(),
             trigger_link: None,
         }
     }
@@ -175,6 +179,7 @@ impl RunReport {
         self.committed = role.committed();
         self.kept = role.kept().clone();
         self.stored_fragments = role.stored().fragments;
+        self.shifts = role.shifts().to_vec();
         self.outbox = outbox;
     }
 

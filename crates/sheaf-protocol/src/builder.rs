@@ -24,6 +24,7 @@ mod answered;
 mod asks;
 mod assembly;
 mod config;
+mod disagreements;
 mod driver;
 mod early;
 mod owing;
@@ -43,13 +44,16 @@ use crate::liveness::{LinkStatus, Liveness};
 use crate::machine::{Deadline, Identity, Transmit, Why};
 use asks::Asks;
 use assembly::{Assemblies, AssemblyKey};
+use disagreements::Disagreements;
 use driver::QueuedEvent;
 use early::{Early, Part};
 use owing::Owing;
 use parts::{Parts, name_unasked};
 use returns::{Returns, Room};
 use scope::Question;
-use sheaf_wire::message::{Assignment, Body, Command, EventRange, Message, SuperFragments, Work};
+use sheaf_wire::message::{
+    Assignment, Body, Command, Disagreement, EventRange, Message, SuperFragments, Work,
+};
 use sheaf_wire::{
     ByteCount, DropReason, Event, EventId, Fragment, MissingReason, MissingSource, NodeId, Outcome, Payload,
     Role, SourceId, SuperFragment, Timestamp,
@@ -67,6 +71,7 @@ pub struct BuilderUnit<P> {
     /// Bytes of all events in `assemblies`, under construction or built and not decided.
     held: ByteCount,
     returns: Returns,
+    disagreements: Disagreements,
     asks: Asks,
     parts: Parts,
     /// Super-fragments that arrived before their event was assigned. Present only if readout units send without a
@@ -102,6 +107,7 @@ impl<P: Payload> BuilderUnit<P> {
             ),
             held: ByteCount::ZERO,
             returns: Returns::new(&config, now),
+            disagreements: Disagreements::default(),
             asks: Asks::new(&config, me.node.index),
             parts: Parts::new(&config),
             early: (config.asking == Asking::Unasked).then(|| {
@@ -233,6 +239,22 @@ impl<P: Payload> BuilderUnit<P> {
     /// least that long.
     pub fn handle_work(&mut self, work: Work) {
         self.returns.note_work(work);
+    }
+
+    /// Records that fragments of a built event have check values that disagree with that of the event, before the decision on it:
+    /// one entry for each fragment. It is the last of the `compared` events that the driver has compared so far. Not all are
+    /// reported to the event manager; those that are, before the event's end.
+    pub fn handle_disagreements(&mut self, compared: u64, disagreements: &[Disagreement]) {
+        self.books.count(Counter::DisagreeingEvents, 1);
+        self.books.count(Counter::DisagreeingFragments, disagreements.len() as u64);
+        for disagreement in disagreements {
+            self.disagreements.add(compared, *disagreement);
+        }
+    }
+
+    /// Counts fragments of built events that have no check value.
+    pub fn note_unchecked(&mut self, fragments: u64) {
+        self.books.count(Counter::UncheckedFragments, fragments);
     }
 
     /// Records the decision on a built event. Events may be decided in any order. [`Decision::Stored`] must
@@ -434,6 +456,11 @@ impl<P: Payload> BuilderUnit<P> {
 
     fn fill_channel(&mut self, now: Timestamp) {
         let idle = self.assemblies.len() == 0 && self.assemblies.built() == 0;
+        while self.channel.is_open()
+            && let Some(reports) = self.disagreements.take()
+        {
+            self.channel.push(Body::Disagreements(reports));
+        }
         if !self.channel.is_open() {
             return;
         }

@@ -103,6 +103,14 @@ pub enum Counter {
     RejectedParts = 20,
     /// Builder: events of which more was requested after a part had been judged.
     ContinuedEvents = 21,
+    /// Builder: built events with a fragment whose check value disagrees.
+    DisagreeingEvents = 22,
+    /// Builder: fragments of built events whose check value disagrees.
+    DisagreeingFragments = 23,
+    /// Builder: fragments of built events that have no check value where the configuration describes one.
+    UncheckedFragments = 24,
+    /// Readout unit: fragments to which another event id was given than their source gave.
+    RenumberedFragments = 25,
     /// Builder: events sent to an output node, including repetitions.
     ForwardedEvents = 32,
     /// Builder: events that were sent again because their output node died or fell silent.
@@ -139,6 +147,10 @@ impl Counter {
         Self::JudgedParts,
         Self::RejectedParts,
         Self::ContinuedEvents,
+        Self::DisagreeingEvents,
+        Self::DisagreeingFragments,
+        Self::UncheckedFragments,
+        Self::RenumberedFragments,
         Self::ForwardedEvents,
         Self::ForwardedAgain,
         Self::LateReceipts,
@@ -177,6 +189,10 @@ impl Counter {
             Self::JudgedParts => "judged_parts",
             Self::RejectedParts => "rejected_parts",
             Self::ContinuedEvents => "continued_events",
+            Self::DisagreeingEvents => "disagreeing_events",
+            Self::DisagreeingFragments => "disagreeing_fragments",
+            Self::UncheckedFragments => "unchecked_fragments",
+            Self::RenumberedFragments => "renumbered_fragments",
             Self::ForwardedEvents => "forwarded_events",
             Self::ForwardedAgain => "forwarded_again",
             Self::LateReceipts => "late_receipts",

@@ -32,6 +32,8 @@ mod precedence;
 mod readouts;
 mod releases;
 mod shaping;
+mod shifting;
+mod shifts;
 mod suspects;
 mod totals;
 
@@ -59,6 +61,7 @@ use shaping::{Dispatches, Steering, Turn};
 use sheaf_wire::message::{Announcement, Body, Command, Message, Request, Work};
 use sheaf_wire::trigger_link::{BusyCause, BusyReason};
 use sheaf_wire::{ByteCount, EventId, NodeId, Role, SessionId, Timestamp, TriggerType};
+use shifts::Shifts;
 use std::collections::BTreeMap;
 
 /// See the [module](self) and the contract in the [crate documentation](crate).
@@ -77,6 +80,8 @@ pub struct EventManager<P> {
     /// Reason for which the trigger supervisor holds triggers back. `None` if it does not.
     held_back: Option<Shut>,
     desertion: Desertion,
+    /// Where check values are compared.
+    shifts: Option<Shifts>,
     counters: NodeBooks,
     events: ManagerEvents,
 }
@@ -102,6 +107,7 @@ impl<P: Clone> EventManager<P> {
             dead_time: DeadTime::default(),
             held_back: None,
             desertion: Desertion::new(&config),
+            shifts: config.shifts.clone().map(Shifts::new),
             counters: NodeBooks::default(),
             events: ManagerEvents::new(),
             config,
@@ -343,6 +349,7 @@ impl<P: Clone> EventManager<P> {
         self.assign(now);
         self.dispatch();
         self.steer(now);
+        self.renumber();
         self.release(now);
         self.peers.poll_transmit(now, &self.me)
     }
@@ -450,6 +457,7 @@ impl<P: Clone> EventManager<P> {
             Role::Readout => {
                 if self.readouts.meet(node.index) {
                     self.events.push_back(ManagerEvent::ReadoutRestarted { readout: node });
+                    self.forget_renumbering(node.index);
                 }
                 self.flow.queue_history(usize::from(node.index));
             }
@@ -571,6 +579,8 @@ impl<P: Clone> EventManager<P> {
                 }
             }
             (Role::Builder, Body::Request(request)) => self.handle_request(now, from.index, &request),
+            (Role::Builder, Body::Disagreements(reports)) => self.handle_disagreements(&reports),
+            (Role::Readout, Body::Renumbered(answer)) => self.handle_renumbered(answer),
             (_, Body::Report(counts)) => {
                 match from.role {
                     Role::Readout => self.readouts.note_report(from.index),
@@ -605,6 +615,7 @@ impl<P: Clone> EventManager<P> {
             self.counters.count(Counter::StaleMessages, returned.stale);
         }
         self.outputs.keep(&request.kept);
+        self.announce_shifts(now);
     }
 
     // Messages to nodes.

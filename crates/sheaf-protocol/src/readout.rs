@@ -29,6 +29,7 @@ mod orphans;
 mod own_time;
 mod ready;
 mod released;
+mod renumbering;
 mod reports;
 mod shape_clock;
 mod slots;
@@ -42,6 +43,7 @@ use crate::machine::{Deadline, Identity, Transmit, Why};
 use crate::manager::DISPATCH_EVENTS;
 use inputs::DriverState;
 use merger::{Merger, Wanted};
+use renumbering::{Moved, Renumbering};
 use reports::Reports;
 use shape_clock::ShapeClock;
 use sheaf_wire::message::{Body, Command, Destination, Message};
@@ -75,6 +77,7 @@ pub struct ReadoutUnit<P> {
     merger: Merger<P>,
     reports: Reports,
     shape_clock: ShapeClock,
+    renumbering: Renumbering,
     driver: DriverState,
     events: VecDeque<ReadoutEvent>,
 }
@@ -90,6 +93,7 @@ impl<P: Payload> ReadoutUnit<P> {
             reports: Reports::new(&config, now),
             merger: Merger::new(config, now),
             shape_clock: ShapeClock::default(),
+            renumbering: Renumbering::default(),
             driver: DriverState::default(),
             events: VecDeque::new(),
         }
@@ -133,13 +137,45 @@ impl<P: Payload> ReadoutUnit<P> {
     /// Returns the fragment if the source's share of the buffer is full, or the run has closed. The driver keeps it and
     /// offers it again. This is the back-pressure, which loses nothing.
     pub fn handle_fragment(&mut self, now: Timestamp, fragment: Fragment<P>) -> Result<(), Fragment<P>> {
+        if self.renumbering.concerns(fragment.source) {
+            return self.handle_renumbered_fragment(now, fragment);
+        }
         self.merger.handle_fragment(now, fragment, &mut self.reports)
     }
 
     /// Takes fragments one after another, as [`Self::handle_fragment`], until one is refused. Returns the number taken; the
     /// driver offers the others again.
     pub fn handle_fragments(&mut self, now: Timestamp, fragments: &[Fragment<P>]) -> usize {
+        let concerned = |fragment: &Fragment<P>| self.renumbering.concerns(fragment.source);
+        if !self.renumbering.is_empty() && fragments.iter().any(concerned) {
+            let takes = |fragment: &&Fragment<P>| self.handle_fragment(now, (*fragment).clone()).is_ok();
+            return fragments.iter().take_while(takes).count();
+        }
         self.merger.handle_fragments(now, fragments, &mut self.reports)
+    }
+
+    /// Takes a fragment of a source whose event numbers are repaired.
+    fn handle_renumbered_fragment(
+        &mut self,
+        now: Timestamp,
+        fragment: Fragment<P>,
+    ) -> Result<(), Fragment<P>> {
+        if self.merger.is_closed() {
+            return Err(fragment);
+        }
+        let (source, event) = (fragment.source, fragment.event);
+        while let Some(seam) = self.renumbering.begin(source, event, self.merger.highest(source)) {
+            self.merger.leave_out(source, seam.answer.first, seam.left_out);
+            self.reports.renumbered(seam.answer);
+        }
+        match self.renumbering.apply(fragment.clone()) {
+            Moved::To(moved) => {
+                self.merger.handle_fragment(now, moved, &mut self.reports).map_err(|_| fragment)?;
+                self.merger.books_mut().count(Counter::RenumberedFragments);
+            }
+            Moved::Taken => self.merger.refuse_repeated(fragment),
+        }
+        Ok(())
     }
 
     /// Records that a source will send nothing more.
@@ -316,6 +352,8 @@ impl<P: Payload> ReadoutUnit<P> {
             Body::Command(Command::Close) => self.close(),
             Body::Dispatch(destinations) => self.handle_dispatch(now, &destinations),
             Body::Shape(shape) => self.events.extend(self.shape_clock.note(now, shape)),
+            Body::Renumber(order)
+                if self.merger.reads(order.source) && self.renumbering.order(order.source, order.shift) => {}
             _ => self.merger.books_mut().count(Counter::UnexpectedMessages),
         }
     }

@@ -15,8 +15,8 @@ use sheaf_protocol::manager::{EventManager, ManagerConfig, Shaping, Triggers};
 use sheaf_protocol::readout::{Announce, ReadoutConfig, ReadoutUnit, SourceConfig};
 use sheaf_wire::message::Message;
 use sheaf_wire::{
-    ByteCount, EventId, Fragment, Nanos, NodeId, Payload, Role, RunNumber, SessionId, SourceId, Timestamp,
-    TriggerMix, TriggerType,
+    ByteCount, EventId, Fragment, Nanos, NodeId, NumberMark, Payload, Role, RunNumber, SessionId, SourceId,
+    Timestamp, TriggerMix, TriggerType,
 };
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::collections::{BTreeSet, VecDeque};
@@ -190,6 +190,7 @@ impl Run {
                     time: self.now,
                     checksum: None,
                     processed: false,
+                    mark: NumberMark::NONE,
                     payload: Size(1_000),
                 }));
                 *next += readout.handle_fragments(self.now, &self.fragments) as u64;
@@ -224,6 +225,7 @@ fn manager_config() -> ManagerConfig {
         batch_time: Nanos::from_millis(1),
         shaping: Shaping::Pull,
         channel: CHANNEL,
+        shifts: None,
     }
 }
 

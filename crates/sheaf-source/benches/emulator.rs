@@ -95,6 +95,7 @@ fn sources() {
                     time: EmulatedTime::Now,
                     pace: Pace::default(),
                     defects: Defects::default(),
+                    fault: None,
                     block_size: ByteCount::kib(256),
                     max_blocks: 8,
                 };

@@ -38,10 +38,18 @@ impl Batch {
     /// Takes a fragment from a source that returns one fragment at a time. The batch must be empty.
     pub fn take_one(&mut self, poll: SourcePoll) -> BatchEnd {
         match poll {
-            SourcePoll::Fragment(Fragment { event, source, time, checksum, processed, payload }) => {
+            SourcePoll::Fragment(Fragment { event, source, time, checksum, processed, mark, payload }) => {
                 let span = Span { parcel: 0, offset: 0, length: length_u32(payload.len()) };
                 self.payload = payload;
-                self.fragments.push(Fragment { event, source, time, checksum, processed, payload: span });
+                self.fragments.push(Fragment {
+                    event,
+                    source,
+                    time,
+                    checksum,
+                    processed,
+                    mark,
+                    payload: span,
+                });
                 BatchEnd::More
             }
             SourcePoll::NotBefore(at) => BatchEnd::NotBefore(at),
@@ -53,10 +61,10 @@ impl Batch {
 
     /// Removes the last fragment, and returns it with its payload.
     pub fn pop(&mut self) -> Option<Fragment<Bytes>> {
-        let Fragment { event, source, time, checksum, processed, payload } = self.fragments.pop()?;
+        let Fragment { event, source, time, checksum, processed, mark, payload } = self.fragments.pop()?;
         let from = payload.offset as usize;
         let payload = self.payload.slice(from..from + payload.length as usize);
-        Some(Fragment { event, source, time, checksum, processed, payload })
+        Some(Fragment { event, source, time, checksum, processed, mark, payload })
     }
 
     /// Gives each fragment the checksum of its payload.

@@ -17,6 +17,8 @@ pub enum Content {
     /// The pattern of this module, which [`check`] proves.
     #[default]
     Pattern,
+    /// The event number in the first eight bytes, the least significant first, then the pattern.
+    Number,
     /// All bytes equal: written for each fragment, not checked.
     Fill(u8),
     /// Slices of one buffer, written once: measures the cost of a system without the writing of its sources.
@@ -58,6 +60,14 @@ pub fn append(source: SourceId, event: EventId, length: usize, buffer: &mut impl
         buffer.append(&block[..part]);
         left -= part;
     }
+}
+
+/// Appends `length` bytes: the event number, the least significant byte first, and then the pattern from its first byte on.
+pub fn append_numbered(source: SourceId, event: EventId, length: usize, buffer: &mut impl Block) {
+    let number = event.0.to_le_bytes();
+    let head = length.min(number.len());
+    buffer.append(&number[..head]);
+    append(source, event, length - head, buffer);
 }
 
 /// Checks that `fragment` is the pattern of `source` and `event`, from its first byte to its last. The length is not

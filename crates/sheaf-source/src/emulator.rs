@@ -13,7 +13,7 @@ use crate::{Source, SourcePoll, SourceStats};
 use bytes::Bytes;
 use sheaf_buffer::{Block, Heap, Memory, Pool};
 use sheaf_wire::checksum::crc32c;
-use sheaf_wire::{ByteCount, EventId, Fragment, Nanos, SourceId, Span, Timestamp};
+use sheaf_wire::{ByteCount, EventId, Fragment, Nanos, NumberMark, SourceId, Span, Timestamp};
 use std::collections::VecDeque;
 
 /// Maximum number of events without a fragment in one poll: a source that is always silent must not hold the thread of
@@ -33,6 +33,24 @@ pub enum EmulatedTime {
         /// From one event to the next.
         period: Nanos,
     },
+}
+
+/// Triggers that a source misses, or counts too often. It numbers its fragments one after another, so that those of all later events
+/// have the numbers of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TriggerFault {
+    /// First event that it misses, or the one that it counts too often.
+    pub event: EventId,
+    /// Number of triggers that it misses. Negative: it has so many fragments too many of the event.
+    pub missed: i64,
+}
+
+impl TriggerFault {
+    /// Returns the event whose data the fragment with this number has.
+    fn event_of(&self, number: EventId) -> EventId {
+        let moved = EventId(number.0.saturating_add_signed(self.missed));
+        if number < self.event { number } else { moved.max(self.event) }
+    }
 }
 
 /// Configuration of an emulated source. Sources of one run share it: they differ by their id.
@@ -57,6 +75,8 @@ pub struct EmulatorConfig {
     pub pace: Pace,
     /// Defects of the source.
     pub defects: Defects,
+    /// Triggers that it misses, or counts twice.
+    pub fault: Option<TriggerFault>,
     /// The size of the blocks that fragments are written into; at least that of the largest fragment.
     pub block_size: ByteCount,
     /// Maximum number of the source's blocks. Its memory never exceeds `block_size * max_blocks`.
@@ -109,7 +129,10 @@ pub struct EmulatedSource<M: Memory = Heap> {
 /// A fragment to be made and handed out.
 #[derive(Clone, Copy, Debug)]
 struct Turn {
+    /// Event whose data it has.
     event: EventId,
+    /// Event that the fragment says it is of.
+    number: EventId,
     place: Place,
     size: ByteCount,
     oversize: bool,
@@ -176,7 +199,7 @@ impl<M: Memory> EmulatedSource<M> {
             if let Some(late) = self.late.pop_front_if(|late| late.after <= self.begun) {
                 return Ok(late.turn);
             }
-            let Some(event) = self.next_event() else {
+            let Some((number, event)) = self.next_numbered() else {
                 // At the end nothing is left to be later than.
                 return self.late.pop_front().map(|late| late.turn).ok_or(SourcePoll::Ended);
             };
@@ -186,7 +209,7 @@ impl<M: Memory> EmulatedSource<M> {
                 self.stats.silent += 1;
                 continue;
             };
-            let turn = Turn { event, place, size, oversize, late, duplicate };
+            let turn = Turn { event, number, place, size, oversize, late, duplicate };
             if !late {
                 return Ok(turn);
             }
@@ -194,6 +217,18 @@ impl<M: Memory> EmulatedSource<M> {
             self.late.push_back(LateTurn { after, turn });
         }
         Err(SourcePoll::NotBefore(now))
+    }
+
+    /// Returns the number of the next fragment, and the event whose data it has.
+    fn next_numbered(&self) -> Option<(EventId, EventId)> {
+        let Some(fault) = self.config.fault else {
+            return self.next_event().map(|event| (event, event));
+        };
+        let number = EventId(self.config.first_event.0.checked_add(self.begun)?);
+        let event = fault.event_of(number);
+        let is_over =
+            |events| event.0.checked_sub(self.config.first_event.0).is_none_or(|place| place >= events);
+        (!self.config.events.is_some_and(is_over)).then_some((number, event))
     }
 
     #[inline]
@@ -216,11 +251,12 @@ impl<M: Memory> EmulatedSource<M> {
         let payload = self.maker.payload(self.id, turn.event, turn.size.as_usize())?;
         let checksum = self.config.checksum.then(|| crc32c(&payload));
         Some(Fragment {
-            event: turn.event,
+            event: turn.number,
             source: self.id,
             time: self.time_of(turn, now),
             checksum,
             processed: false,
+            mark: NumberMark::NONE,
             payload,
         })
     }
@@ -255,7 +291,8 @@ impl<M: Memory> EmulatedSource<M> {
 
     /// Makes fragments side by side until something is in the way.
     fn fill(&mut self, now: Timestamp, most: usize, fragments: &mut Vec<Fragment<Span>>) -> BatchEnd {
-        if self.script.is_faultless() && self.pacer.is_free() && self.turn.is_none() {
+        let is_regular = self.script.is_faultless() && self.config.fault.is_none();
+        if is_regular && self.pacer.is_free() && self.turn.is_none() {
             return self.fill_freely(now, most, fragments);
         }
         while fragments.len() < most {
@@ -286,11 +323,12 @@ impl<M: Memory> EmulatedSource<M> {
             self.count(length, turn.place, now);
             let time = self.time_of(turn, now);
             fragments.push(Fragment {
-                event: turn.event,
+                event: turn.number,
                 source: self.id,
                 time,
                 checksum: None,
                 processed: false,
+                mark: NumberMark::NONE,
                 payload: span,
             });
         }
@@ -326,7 +364,15 @@ impl<M: Memory> EmulatedSource<M> {
             };
             self.begun += 1;
             bytes += length;
-            fragments.push(Fragment { event, source, time, checksum: None, processed: false, payload });
+            fragments.push(Fragment {
+                event,
+                source,
+                time,
+                checksum: None,
+                processed: false,
+                mark: NumberMark::NONE,
+                payload,
+            });
         };
         self.starved &= self.begun == begun;
         if end == BatchEnd::OutOfMemory {
@@ -408,6 +454,7 @@ impl<M: Memory> Source for EmulatedSource<M> {
 #[derive(Debug)]
 enum Maker<M: Memory> {
     Pattern(BlockWriter<M>),
+    Number(BlockWriter<M>),
     Fill(BlockWriter<M>, u8),
     /// Payload is not written: all fragments are ranges of the same memory. The number counts the bytes returned since
     /// the last cut.
@@ -420,6 +467,7 @@ impl<M: Memory> Maker<M> {
         let writer = |memory| BlockWriter::new(Pool::with_memory(memory, block_bytes, max_blocks));
         match config.content {
             Content::Pattern => Self::Pattern(writer(memory)),
+            Content::Number => Self::Number(writer(memory)),
             Content::Fill(value) => Self::Fill(writer(memory), value),
             Content::None => Self::Shared(zeros(memory, block_bytes.max(max_fragment.as_usize())), 0),
         }
@@ -434,7 +482,9 @@ impl<M: Memory> Maker<M> {
     #[inline]
     fn continues_for(&self, length: usize) -> bool {
         match self {
-            Self::Pattern(writer) | Self::Fill(writer, _) => writer.continues_for(length),
+            Self::Pattern(writer) | Self::Number(writer) | Self::Fill(writer, _) => {
+                writer.continues_for(length)
+            }
             Self::Shared(buffer, given) => buffer.len() - given >= length,
         }
     }
@@ -450,6 +500,9 @@ impl<M: Memory> Maker<M> {
             Self::Pattern(writer) => write(writer, length, |block| {
                 content::append(source, event, length, block);
             })?,
+            Self::Number(writer) => write(writer, length, |block| {
+                content::append_numbered(source, event, length, block);
+            })?,
             Self::Fill(writer, value) => write(writer, length, |block| block.append_fill(*value, length))?,
         };
         Some(Span { parcel: 0, offset: length_u32(offset), length: length_u32(length) })
@@ -458,7 +511,7 @@ impl<M: Memory> Maker<M> {
     /// All that was appended since the last cut.
     fn cut(&mut self) -> Bytes {
         match self {
-            Self::Pattern(writer) | Self::Fill(writer, _) => writer.cut(),
+            Self::Pattern(writer) | Self::Number(writer) | Self::Fill(writer, _) => writer.cut(),
             Self::Shared(buffer, given) => buffer.slice(..std::mem::take(given)),
         }
     }

@@ -4,7 +4,7 @@ use crate::batch::length_u32;
 use crate::block_writer::BlockWriter;
 use crate::{Batch, SourceStats};
 use sheaf_buffer::{Block, Memory, Pool};
-use sheaf_wire::{ByteCount, EventId, Fragment, SourceId, Span, Timestamp};
+use sheaf_wire::{ByteCount, EventId, Fragment, NumberMark, SourceId, Span, Timestamp};
 use std::collections::VecDeque;
 
 /// Lists that are kept for later use.
@@ -69,6 +69,7 @@ impl<M: Memory> Outbox<M> {
             time,
             checksum: None,
             processed: false,
+            mark: NumberMark::NONE,
             payload: Span { parcel: 0, offset, length: length_u32(bytes) },
         });
         true

@@ -17,7 +17,7 @@ pub const CSV_HEADER: &str = "event,source,time_ns,bytes,crc32";
 
 /// The first line of [`dump_verdicts`].
 pub const VERDICTS_HEADER: &str =
-    "event,time_ns,type,incomplete,fragments,missing,bytes,tags,verdict,processed";
+    "event,time_ns,type,incomplete,fragments,missing,bytes,tags,verdict,processed,disagreeing";
 
 /// The output.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -100,8 +100,8 @@ pub fn dump(path: &Path, out: &mut dyn Write) -> Result<DumpSummary, DumpError> 
 
 /// Prints [`VERDICTS_HEADER`] and one line per event of the run or event file at `path` to `out`, unbuffered, in the
 /// order of [`RunReader`]: the numbers of fragments and of missing sources, the payload bytes of the fragments, the
-/// names of the tags joined by `+`, the filter's payload in hexadecimal digits, and the number of fragments processed
-/// by a readout unit.
+/// names of the tags joined by `+`, the filter's payload in hexadecimal digits, the number of fragments processed by a readout
+/// unit, and the sources whose check values disagree, each with its difference, joined by `;`: `3:+1;7:-2`.
 ///
 /// # Errors
 /// A [`DumpError`] if `path` is not a run, a file cannot be read at all, or the output cannot be written. Damaged
@@ -143,7 +143,13 @@ fn verdict_line(
         write!(out, "{byte:02x}")?;
     }
     let processed = event.fragments.iter().filter(|fragment| fragment.processed).count();
-    writeln!(out, ",{processed}")
+    write!(out, ",{processed},")?;
+    let differences = event.fragments.iter().filter_map(|it| Some((it.source, it.mark.difference()?)));
+    for (place, (source, difference)) in differences.enumerate() {
+        let separator = if place > 0 { ";" } else { "" };
+        write!(out, "{separator}{source}:{difference:+}")?;
+    }
+    writeln!(out)
 }
 
 fn stream(file: &Path, out: &mut dyn Write, summary: &mut DumpSummary) -> Result<(), DumpError> {

@@ -32,6 +32,8 @@ pub struct Inspection {
     pub events: u64,
     /// Number of them that are marked incomplete.
     pub events_incomplete: u64,
+    /// Events with fragments whose check values disagree.
+    pub events_disagreeing: u64,
     /// Fragments.
     pub fragments: u64,
     /// Their payload bytes.
@@ -122,7 +124,7 @@ pub struct Sizes {
 }
 
 /// One source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SourceInfo {
     /// Its id.
     pub source: u32,
@@ -134,6 +136,14 @@ pub struct SourceInfo {
     pub processed: u64,
     /// Events that it is missing in.
     pub missing: u64,
+    /// Fragments whose check value disagrees with that of their event.
+    pub disagreeing: u64,
+    /// Fragments to which the readout unit gave another event number.
+    pub renumbered: u64,
+    /// First event with a fragment that disagrees.
+    pub first_disagreeing: Option<u64>,
+    /// First event with a renumbered fragment.
+    pub first_renumbered: Option<u64>,
 }
 
 /// A range of times, both ends included.
@@ -226,6 +236,7 @@ pub fn inspect(path: &Path) -> Result<Inspection, InspectError> {
         files,
         events: tally.event_sizes.count,
         events_incomplete: tally.events_incomplete,
+        events_disagreeing: tally.events_disagreeing,
         fragments: tally.fragment_sizes.count,
         payload_bytes: tally.fragment_sizes.sum,
         event_bytes: tally.event_sizes.sizes(),
@@ -290,6 +301,7 @@ struct Tally {
     event_sizes: SizeTally,
     fragment_sizes: SizeTally,
     events_incomplete: u64,
+    events_disagreeing: u64,
     sources: BTreeMap<u32, SourceInfo>,
     ids: Option<IdRange>,
     times: Option<TimeRange>,
@@ -322,6 +334,8 @@ impl Tally {
         let bytes = event.payload_bytes();
         self.event_sizes.add(bytes);
         self.events_incomplete += u64::from(event.incomplete);
+        let disagrees = event.fragments.iter().any(|fragment| fragment.mark.disagrees());
+        self.events_disagreeing += u64::from(disagrees);
         self.id(event.id.0);
         self.time(event.time.0);
         for fragment in &event.fragments {
@@ -365,10 +379,20 @@ impl Tally {
         source.fragments += 1;
         source.bytes += bytes;
         source.processed += u64::from(fragment.processed);
+        let first =
+            |before: Option<u64>| Some(before.map_or(fragment.event.0, |first| first.min(fragment.event.0)));
+        if fragment.mark.disagrees() {
+            source.disagreeing += 1;
+            source.first_disagreeing = first(source.first_disagreeing);
+        }
+        if fragment.mark.is_renumbered() {
+            source.renumbered += 1;
+            source.first_renumbered = first(source.first_renumbered);
+        }
     }
 
     fn source(&mut self, source: u32) -> &mut SourceInfo {
-        let none = SourceInfo { source, fragments: 0, bytes: 0, processed: 0, missing: 0 };
+        let none = SourceInfo { source, ..SourceInfo::default() };
         self.sources.entry(source).or_insert(none)
     }
 

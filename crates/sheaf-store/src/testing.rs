@@ -4,7 +4,8 @@ use crate::event_file::{PartFile, Storage, StoredEvent};
 use bytes::Bytes;
 use proptest::prelude::*;
 use sheaf_wire::{
-    Event, EventId, Fragment, MissingReason, MissingSource, SourceId, Tags, Timestamp, TriggerType, Verdict,
+    Event, EventId, Fragment, MissingReason, MissingSource, NumberMark, SourceId, Tags, Timestamp,
+    TriggerType, Verdict,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind, IoSlice};
@@ -20,6 +21,7 @@ pub(crate) fn event(id: u64, sizes: &[usize]) -> Event<Bytes> {
         time: Timestamp(1_000 * id + source as u64),
         checksum: None,
         processed: false,
+        mark: NumberMark::NONE,
         payload: (0..*bytes).map(|at| (at as u64 * 7 + id + source as u64) as u8).collect(),
     });
     Event {
@@ -76,6 +78,7 @@ fn any_event() -> impl Strategy<Value = Event<Bytes>> {
                 time: Timestamp(time),
                 checksum: None,
                 processed: source % 3 == 1,
+                mark: NumberMark::NONE,
                 payload: Bytes::from(payload),
             });
             let missing = missing

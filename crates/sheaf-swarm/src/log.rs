@@ -292,6 +292,12 @@ impl Note {
                 let events = receipt.entries.iter().map(|entry| u64::from(entry.count)).sum();
                 (receipt.entries.len(), None, events)
             }
+            Body::Disagreements(list) => {
+                let source = list.first().map_or(0, |entry| u64::from(entry.source.0));
+                (list.len(), list.first().map(|entry| entry.event), source)
+            }
+            Body::Renumber(order) => (0, None, u64::from(order.source.0)),
+            Body::Renumbered(answer) => (0, Some(answer.first), u64::from(answer.source.0)),
         };
         Self {
             kind: message.body.kind(),
@@ -490,6 +496,9 @@ impl fmt::Display for Note {
             Kind::PartRequest => write!(f, "ask {entries} ranges for part {detail}")?,
             Kind::Delivery => write!(f, "deliver {entries} events, {detail} fragments")?,
             Kind::Receipt => write!(f, "receipt of {detail} events")?,
+            Kind::Disagreements => write!(f, "{entries} disagreements, the first of source {detail},")?,
+            Kind::Renumber => write!(f, "renumber source {detail}")?,
+            Kind::Renumbered => write!(f, "source {detail} renumbered")?,
             Kind::Shape => f.write_str(if detail == 0 { "the barrel stands" } else { "the barrel turns" })?,
         }
         if let Some(first) = self.first {

@@ -9,9 +9,7 @@
 use crate::checksum::{crc32c, crc32c_append};
 pub use crate::file::{FileFormatError, MAX_METADATA_BYTES, MAX_PAYLOAD_BYTES};
 use crate::file::{check, check_size, file_header_checksum, metadata_text, view};
-use crate::message::layout::{
-    FRAGMENT_HAS_CHECKSUM, FRAGMENT_IS_PROCESSED, FragmentBytes, MissingBytes, layout,
-};
+use crate::message::layout::{FRAGMENT_HAS_CHECKSUM, FragmentBytes, MissingBytes, layout};
 use crate::message::{PayloadSource, fragment_to_bytes, missing_to_bytes, parse_fragment, parse_missing};
 use crate::verdict::{MAX_VERDICT_PAYLOAD_BYTES, Tags, Verdict};
 use crate::{Event, EventId, NodeId, Payload, RunNumber, SessionId, Timestamp, TriggerType};
@@ -435,7 +433,7 @@ impl EventHeader {
         let fragments = fragments
             .iter()
             .map(|entry| {
-                if entry.flags.get() & !FRAGMENT_IS_PROCESSED != FRAGMENT_HAS_CHECKSUM {
+                if entry.flags.get() & FRAGMENT_HAS_CHECKSUM == 0 {
                     return Err(FileFormatError::BadValue {
                         what: "fragment entry",
                         field: "flags",

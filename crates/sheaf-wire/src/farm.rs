@@ -19,7 +19,7 @@
 use crate::message::layout::{
     FRAGMENT_HAS_CHECKSUM, FRAGMENT_IS_PROCESSED, FragmentBytes, MissingBytes, layout,
 };
-use crate::message::{DecodeError, fragment_to_bytes, missing_to_bytes, parse_missing};
+use crate::message::{DecodeError, fragment_to_bytes, missing_to_bytes, parse_mark, parse_missing};
 use crate::verdict::MAX_VERDICT_PAYLOAD_BYTES;
 use crate::{
     Event, EventId, Fragment, Nanos, NodeId, Payload, RunNumber, SourceId, Tags, Timestamp, TriggerType,
@@ -370,9 +370,6 @@ pub fn decode_from_dispatcher<P, E>(
     for placed in fragments {
         let bytes = &placed.fragment;
         let flags = bytes.flags.get();
-        if flags & !(FRAGMENT_HAS_CHECKSUM | FRAGMENT_IS_PROCESSED) != 0 {
-            return Err(DecodeError::BadValue { field: "fragment flags", value: u64::from(flags) }.into());
-        }
         let place = PayloadPlace { segment: placed.segment.get(), offset: placed.offset.get() };
         all.push(Fragment {
             event: id,
@@ -380,6 +377,7 @@ pub fn decode_from_dispatcher<P, E>(
             time: Timestamp(bytes.time.get()),
             checksum: (flags & FRAGMENT_HAS_CHECKSUM != 0).then(|| bytes.checksum.get()),
             processed: flags & FRAGMENT_IS_PROCESSED != 0,
+            mark: parse_mark(flags)?,
             payload: fetch(place, bytes.length.get()).map_err(RecordError::Payload)?,
         });
     }

@@ -3,7 +3,7 @@
 //! Roles pass payload as handles and never access its bytes. On real nodes the handle is [`bytes::Bytes`], a counted
 //! reference into a pooled buffer; in simulation it is a few numbers that represent the bytes.
 
-use crate::{EventId, MissingReason, SourceId, Timestamp, TriggerType};
+use crate::{EventId, MissingReason, NumberMark, SourceId, Timestamp, TriggerType};
 
 /// A handle to a fragment's payload. Cloning it must be cheap and must not copy the bytes.
 pub trait Payload: Clone {
@@ -60,6 +60,8 @@ pub struct Fragment<P> {
     pub checksum: Option<u32>,
     /// Whether the payload is the output of the readout unit's preprocessor, instead of the source's data.
     pub processed: bool,
+    /// Result of the comparison of its event number with those of other sources.
+    pub mark: NumberMark,
     /// The bytes.
     pub payload: P,
 }

@@ -6,6 +6,7 @@
 //! | [`units`] | instants, durations and sizes, each a type of its own |
 //! | [`reason`] | reasons for dropped fragments and events, and for missing sources: the names in every ledger |
 //! | [`fragment`] | a fragment, a super-fragment and an event, generic over the payload handle |
+//! | [`number_mark`] | mark of a fragment whose event number disagrees with others, or was changed |
 //! | [`message`] | the messages between readout units, builder units and the event manager |
 //! | [`datagram`] | the datagrams of links that recover from loss |
 //! | [`file`](mod@file) | common parts of the two file formats: errors, limits, the header's checksum |
@@ -46,6 +47,7 @@ pub mod ids;
 pub mod machine;
 pub mod message;
 pub mod mix;
+pub mod number_mark;
 mod parts;
 pub mod reason;
 pub mod stream_file;
@@ -61,6 +63,7 @@ pub mod verdict;
 pub use fragment::{Event, Fragment, MissingSource, Payload, Span, SuperFragment};
 pub use hit::Hit;
 pub use ids::{EventId, NodeId, Role, RunNumber, SessionId, SourceId, TriggerType};
+pub use number_mark::NumberMark;
 pub use reason::{Account, DropReason, MissingReason, Outcome};
 pub use trigger::TriggerMix;
 pub use units::{ByteCount, ByteRate, Nanos, Timestamp};

@@ -12,10 +12,12 @@
 mod codec;
 mod delivery;
 pub mod layout;
+mod numbering;
 
 pub use codec::{DecodeError, PayloadSource};
-pub(crate) use codec::{fragment_to_bytes, missing_to_bytes, parse_fragment, parse_missing};
+pub(crate) use codec::{fragment_to_bytes, missing_to_bytes, parse_fragment, parse_mark, parse_missing};
 pub use delivery::{Delivered, Delivery, Kept, Receipt, ReceiptEntry};
+pub use numbering::{Disagreement, Renumber, Renumbered};
 
 use crate::{
     ByteCount, DropReason, EventId, Fragment, MissingSource, NodeId, Outcome, RunNumber, SessionId, SourceId,
@@ -84,6 +86,12 @@ pub enum Body<P> {
     Delivery(Delivery<P>),
     /// Output node to builder: the outcome of its events, and the new window.
     Receipt(Receipt),
+    /// Builder to event manager: fragments whose check values disagree with those of their events.
+    Disagreements(Vec<Disagreement>),
+    /// Event manager to readout unit: renumber the further fragments of a source.
+    Renumber(Renumber),
+    /// Readout unit to event manager: the first fragment with another number.
+    Renumbered(Renumbered),
 }
 
 /// An event id that a source has delivered for the first time.

@@ -83,6 +83,8 @@ coded_enum! {
         NotBuilt = 9, "not_built";
         /// Fragment: its event ended without a request for it: it was rejected or accepted with other sources.
         NotRequested = 10, "not_requested";
+        /// Fragment: its source is renumbered, and the event has a fragment of it from before.
+        Renumbered = 11, "renumbered";
 
         /// Event: required sources were missing when its time ran out, and the policy is to drop.
         Incomplete = 32, "incomplete";
@@ -142,7 +144,9 @@ impl DropReason {
             | Self::StorageFailed => Account::Loss,
             // Events are dropped as incomplete only where `incomplete.policy` is "drop".
             Self::NotRequested | Self::Incomplete => Account::Chosen,
-            Self::Duplicate | Self::UnknownEvent | Self::NeverTriggered => Account::Unclaimed,
+            Self::Duplicate | Self::Renumbered | Self::UnknownEvent | Self::NeverTriggered => {
+                Account::Unclaimed
+            }
             Self::EventDropped => Account::WithEvent,
         }
     }
@@ -165,6 +169,8 @@ coded_enum! {
         ReadoutRestarted = 6, "readout_restarted";
         /// The program that feeds the source had gone, and was not back when the time of the event ran out.
         SourceGone = 7, "source_gone";
+        /// The source is renumbered from a later event on: it has missed the trigger of an event, and this one is at the seam.
+        Renumbered = 8, "renumbered";
     }
 }
 

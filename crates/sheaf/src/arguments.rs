@@ -393,7 +393,7 @@ pub(crate) struct DumpArguments {
     #[arg(long)]
     pub(crate) csv: bool,
     /// Print one line per event with the verdict of its filter, instead of one per fragment:
-    /// `event,time_ns,type,incomplete,fragments,missing,bytes,tags,verdict,processed`.
+    /// `event,time_ns,type,incomplete,fragments,missing,bytes,tags,verdict,processed,disagreeing`.
     #[arg(long)]
     pub(crate) verdicts: bool,
 }

@@ -15,7 +15,7 @@ use sheaf_node::sources::FragmentMemory;
 use sheaf_protocol::Identity;
 use sheaf_shm::Arena;
 use sheaf_source::content::Content;
-use sheaf_source::emulator::EmulatedTime;
+use sheaf_source::emulator::{EmulatedTime, TriggerFault};
 use sheaf_source::pacing::{Pace, Schedule};
 use sheaf_source::replay::ReplayConfig;
 use sheaf_source::script::Defects;
@@ -40,7 +40,7 @@ impl Plan {
         let filter = filters::of_builder(&self.loading(), me.run)?;
         // Where output nodes store, the builder unit has no files.
         let sink = self.sink(me, directory.filter(|_| self.config.output.nodes == 0))?;
-        Ok(Judgement { check, filter, sink })
+        Ok(Judgement { check, numbers: self.number_check(), filter, sink })
     }
 
     /// Makes the sink to which a node's session writes events.
@@ -130,6 +130,7 @@ impl Plan {
             size: SizeConfig { shape: shape(emulated), min: emulated.minimum, max: maximum },
             content: match emulated.content {
                 conf::Content::Pattern => Content::Pattern,
+                conf::Content::Number => Content::Number,
                 conf::Content::Fill => Content::Fill(FILL),
                 conf::Content::None => Content::None,
             },
@@ -137,6 +138,10 @@ impl Plan {
             time: EmulatedTime::Now,
             pace: Pace { schedule, pause: Nanos::ZERO },
             defects: Defects::default(),
+            fault: emulated
+                .faulty_source
+                .filter(|faulty| *faulty == id)
+                .map(|_| TriggerFault { event: emulated.faulty_event, missed: emulated.faulty_triggers }),
             block_size: source.block.max(maximum),
             max_blocks: blocks(source, maximum),
         };

@@ -105,7 +105,8 @@ fn end_of_fields(description: &Description) -> usize {
     fields.chain(marks).max().unwrap_or_default()
 }
 
-fn field(described: conf::Field) -> Field {
+/// Returns a field as the decoder of packets reads it.
+pub(crate) fn field(described: conf::Field) -> Field {
     Field {
         origin: if described.is_in_packet { Origin::Packet } else { Origin::Fragment },
         offset: described.offset as usize,

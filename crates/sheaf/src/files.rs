@@ -234,6 +234,12 @@ fn describe(inspection: &Inspection) -> String {
         if source.processed > 0 {
             let _ = write!(text, ", {} processed", count(source.processed));
         }
+        if let Some(first) = source.first_disagreeing {
+            let _ = write!(text, ", {} disagree, the first in event {first}", count(source.disagreeing));
+        }
+        if let Some(first) = source.first_renumbered {
+            let _ = write!(text, ", {} renumbered, the first in event {first}", count(source.renumbered));
+        }
         text.push('\n');
     }
     more(&mut text, inspection.sources.len(), "sources");

@@ -80,6 +80,7 @@ mod names;
 mod network;
 mod next;
 mod node;
+mod numbering;
 mod objects;
 mod output;
 mod placement;

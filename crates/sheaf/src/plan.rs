@@ -264,6 +264,7 @@ impl Plan {
             batch_time: manager.release_delay,
             shaping: self.gathering().shaping(),
             channel: self.channel(),
+            shifts: self.shifts(),
         }
     }
 

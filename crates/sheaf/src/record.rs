@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use sheaf_config::Config;
 use sheaf_store::fragment_stream::{EXTENSION, StreamHeader, StreamWriter, file_name};
-use sheaf_wire::{EventId, Fragment, RunNumber, SourceId, Timestamp};
+use sheaf_wire::{EventId, Fragment, NumberMark, RunNumber, SourceId, Timestamp};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fs::File;
@@ -193,8 +193,15 @@ impl Stream {
         payload: &[u8],
     ) -> anyhow::Result<()> {
         let time = if self.by_arrival == Some(true) { now } else { own };
-        let fragment =
-            Fragment { event, source: self.source, time, checksum: None, processed: false, payload };
+        let fragment = Fragment {
+            event,
+            source: self.source,
+            time,
+            checksum: None,
+            processed: false,
+            mark: NumberMark::NONE,
+            payload,
+        };
         Ok(self.writer.append(&fragment)?)
     }
 }

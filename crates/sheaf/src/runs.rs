@@ -113,7 +113,7 @@ impl Runs<'_> {
         } else {
             in_process(&plan, path, stop.clone(), console, clock)?
         };
-        outcome.summary.ended_early = watch.end();
+        outcome.summary.ended_early = watch.end().or(outcome.summary.ended_early);
         // The processor time of this run is that of the process minus the time of earlier runs.
         outcome.summary.cpu_seconds -= if self.arguments.processes { 0.0 } else { before };
         self.close(directory, outcome, &plan, clock).map(|verdict| (run, verdict))

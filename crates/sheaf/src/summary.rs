@@ -2,6 +2,7 @@
 
 mod kept;
 mod programs;
+mod shifts;
 mod trigger_link;
 mod workers;
 
@@ -25,6 +26,7 @@ use sheaf_protocol::farm::Seat;
 use sheaf_protocol::ledger::{Counter, Ledger};
 use sheaf_tap::door::DoorCounts;
 use sheaf_wire::{NodeId, Role, SessionId};
+use shifts::ShiftSummary;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -130,6 +132,9 @@ pub(crate) struct LedgerSummary {
     pub(crate) problems: Vec<String>,
     pub(crate) fragments: FragmentSummary,
     pub(crate) time: TimeSummary,
+    /// Sources whose event numbers disagree with those of the others. Left out if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) shifts: Vec<ShiftSummary>,
 }
 
 /// The time of a run, from its start to the end of its triggers: `run_ns` is `live_ns` and all of `dead_ns`.
@@ -404,6 +409,8 @@ impl Summary {
                     .collect(),
             },
         };
+        summary.ledger.shifts = shifts::shifts(report, plan);
+        summary.ended_early = shifts::end_by_shift(&summary.ledger.shifts, plan);
         let mut of_manager = Extras::default();
         of_manager.add_outbox(report.outbox);
         summary.join(&of_manager);
@@ -477,6 +484,7 @@ impl LedgerSummary {
                     .map(|(cause, time)| (cause.name().to_owned(), time.0))
                     .collect(),
             },
+            shifts: Vec::new(),
         }
     }
 }

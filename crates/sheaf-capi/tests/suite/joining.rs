@@ -10,8 +10,8 @@ use sheaf_tap::address::in_directory;
 use sheaf_tap::door::{Door, DoorOptions};
 use sheaf_wire::event_file::FileHeader;
 use sheaf_wire::{
-    ByteCount, Event, EventId, Fragment, Nanos, NodeId, RunNumber, SessionId, SourceId, Tags, Timestamp,
-    TriggerType, Verdict,
+    ByteCount, Event, EventId, Fragment, Nanos, NodeId, NumberMark, RunNumber, SessionId, SourceId, Tags,
+    Timestamp, TriggerType, Verdict,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -31,6 +31,7 @@ fn event(id: u64) -> Event<Bytes> {
         time: Timestamp(id),
         checksum: None,
         processed: false,
+        mark: NumberMark::NONE,
         payload: Bytes::from(vec![id as u8; 300 * source as usize]),
     };
     Event {

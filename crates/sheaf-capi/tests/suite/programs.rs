@@ -9,8 +9,8 @@ use sheaf_filter::{
 use sheaf_store::event_file::{EventFileWriter, WriterOptions};
 use sheaf_store::fragment_stream::{StreamHeader, StreamWriter};
 use sheaf_wire::{
-    Event, EventId, Fragment, MissingReason, MissingSource, NodeId, RunNumber, SessionId, SourceId, Tags,
-    Timestamp, TriggerType, Verdict,
+    Event, EventId, Fragment, MissingReason, MissingSource, NodeId, NumberMark, RunNumber, SessionId,
+    SourceId, Tags, Timestamp, TriggerType, Verdict,
 };
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -26,6 +26,7 @@ fn fragment(event: u64, source: u32, payload: &[u8]) -> Fragment<Bytes> {
         time: Timestamp(event * 10),
         checksum: None,
         processed: false,
+        mark: NumberMark::NONE,
         payload: Bytes::copy_from_slice(payload),
     }
 }

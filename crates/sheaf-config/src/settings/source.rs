@@ -9,7 +9,7 @@ use crate::codec::{
     zero_is_none,
 };
 use crate::knob::section;
-use sheaf_wire::{ByteCount, Nanos, SourceId};
+use sheaf_wire::{ByteCount, EventId, Nanos, SourceId};
 use std::path::PathBuf;
 
 choice! {
@@ -130,6 +130,8 @@ choice! {
     Content {
         /// a pattern of source, event and offset, from which a builder unit can check every byte
         Pattern = "pattern",
+        /// the event number in the first 8 bytes, the least significant first, then the pattern: for `[check_fields.NAME]`
+        Number = "number",
         /// one byte value: memory is written, content cannot be checked
         Fill = "fill",
         /// memory that is prepared once and shared by all fragments: nothing is written per fragment, for rate tests
@@ -163,6 +165,13 @@ section! {
         checksum: bool = true, "checksum", switch();
         /// Seed: the same seed gives the same fragments.
         seed: u64 = 1, "seed", whole(0, MAX_INTEGER);
+        /// Source that misses triggers, to see what `[check]` does: it numbers all later events too low. Default: none.
+        faulty_source: Option<SourceId> = None, "faulty_source", maybe(whole(0, u64::from(u32::MAX)));
+        /// First event that `faulty_source` misses.
+        faulty_event: EventId = EventId(1_000), "faulty_event", whole(0, MAX_INTEGER);
+        /// Number of triggers that `faulty_source` misses. A negative number: it counts the trigger of `faulty_event` so many
+        /// times more.
+        faulty_triggers: i64 = 1, "faulty_triggers", signed(-64, 64);
     }
 }
 

@@ -18,6 +18,7 @@ use sheaf_node::builder::{BuilderNode, Judgement};
 use sheaf_node::content::ContentCheck;
 use sheaf_node::filter::{Filter, FilterFailure};
 use sheaf_node::manager::{Course, ManagerNode};
+use sheaf_node::number_check::NumberCheck;
 use sheaf_node::readout::ReadoutNode;
 use sheaf_node::report::RunReport;
 use sheaf_node::sink::NullSink;
@@ -156,6 +157,7 @@ fn manager(
         batch_time: Nanos::from_millis(1),
         shaping: Shaping::Pull,
         channel: CHANNEL,
+        shifts: None,
     };
     let course = Course { triggers: None, duration: None, warm_up: Nanos::ZERO, stop: Arc::default() };
     let role = EventManager::new(identity(NodeId::MANAGER), config, now);
@@ -174,6 +176,7 @@ fn emulated(bytes: ByteCount, touched: bool) -> EmulatorConfig {
         time: EmulatedTime::Now,
         pace: Pace { schedule: Schedule::FullSpeed, pause: Nanos::ZERO },
         defects: Defects::default(),
+        fault: None,
         block_size: links::SOURCE_BLOCK.max(bytes),
         max_blocks: links::SOURCE_BLOCKS,
     }
@@ -225,7 +228,12 @@ fn builder(node: NodeId, endpoint: Box<dyn Endpoint>, touched: bool, now: Timest
     };
     let role = BuilderUnit::new(identity(node), config, now);
     let filter = Box::new(Reader { touched });
-    let judgement = Judgement { check: ContentCheck::Off, filter, sink: Box::new(NullSink::default()) };
+    let judgement = Judgement {
+        check: ContentCheck::Off,
+        numbers: NumberCheck::default(),
+        filter,
+        sink: Box::new(NullSink::default()),
+    };
     Box::new(BuilderNode::new(role, endpoint, judgement, PATIENCE, now, drop))
 }
 

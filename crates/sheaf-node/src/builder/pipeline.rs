@@ -5,6 +5,7 @@ use crate::content::ContentCheck;
 use crate::farm::Farm;
 use crate::filter::Filter;
 use crate::forwarding::Forwarding;
+use crate::number_check::NumberCheck;
 use crate::storing::Storing;
 use bytes::Bytes;
 use sheaf_protocol::builder::Decision;
@@ -35,6 +36,9 @@ pub(super) struct EventPipeline {
     /// Actual time in this round, used for files: a slow disk is not the silence of a peer.
     pub(super) clock: Timestamp,
     pub(super) check: ContentCheck,
+    pub(super) numbers: NumberCheck,
+    /// Whether fragments of the last event disagreed.
+    pub(super) disagrees: bool,
     pub(super) filter: Box<dyn Filter>,
     pub(super) outlet: Outlet,
     /// The farm that filters events, unless the filter runs on this thread.
@@ -62,6 +66,7 @@ impl EventPipeline {
         if self.is_bad(event) {
             return Fate::Decided(Decision::Dropped(DropReason::ContentMismatch));
         }
+        self.disagrees = self.numbers.check(event);
         if let Some(farm) = &mut self.farm {
             farm.offer(event.take());
             return Fate::Open;

@@ -5,7 +5,9 @@ mod remote;
 use super::*;
 use crate::filter::{Filter, FilterFailure};
 use crate::processor::{Processor, ProcessorError, ProcessorOptions};
-use sheaf_wire::{ByteCount, EventId, Fragment, Nanos, RunNumber, SourceId, Tags, Timestamp, TriggerType};
+use sheaf_wire::{
+    ByteCount, EventId, Fragment, Nanos, NumberMark, RunNumber, SourceId, Tags, Timestamp, TriggerType,
+};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -27,6 +29,7 @@ fn event(id: u64) -> Event<Bytes> {
         time: Timestamp(id),
         checksum: None,
         processed: false,
+        mark: NumberMark::NONE,
         payload: Bytes::from(vec![id as u8; 100 * source as usize]),
     };
     Event {

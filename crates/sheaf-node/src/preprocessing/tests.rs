@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use sheaf_buffer::Pool;
 use sheaf_filter::{FilterFailure, Processed, RawFragment};
 use sheaf_wire::checksum::crc32c;
-use sheaf_wire::{ByteCount, RunNumber, SessionId};
+use sheaf_wire::{ByteCount, NumberMark, RunNumber, SessionId};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -102,7 +102,15 @@ impl World {
                 let checksum = Some(crc32c(payload));
                 let payload = Span { parcel, offset: 0, length };
                 let time = Timestamp(event.0);
-                parts.fragments.push(Fragment { event, source, time, checksum, processed: false, payload });
+                parts.fragments.push(Fragment {
+                    event,
+                    source,
+                    time,
+                    checksum,
+                    processed: false,
+                    mark: NumberMark::NONE,
+                    payload,
+                });
             }
         }
         let header = Header {

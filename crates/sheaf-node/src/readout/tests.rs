@@ -4,7 +4,7 @@ use sheaf_protocol::Identity;
 use sheaf_protocol::channel::ChannelTimes;
 use sheaf_protocol::readout::{Announce, ReadoutConfig, SourceConfig};
 use sheaf_source::SourcePoll;
-use sheaf_wire::{ByteCount, EventId, RunNumber, SessionId};
+use sheaf_wire::{ByteCount, EventId, NumberMark, RunNumber, SessionId};
 
 /// A source whose memory is all in use elsewhere.
 struct Starved;
@@ -46,6 +46,7 @@ impl Source for Fives {
             time: now,
             checksum: None,
             processed: false,
+            mark: NumberMark::NONE,
             payload: Span { parcel: 0, offset, length: 1 },
         }));
         self.0 += 5;

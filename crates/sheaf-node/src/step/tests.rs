@@ -1,7 +1,7 @@
 use super::*;
 use crate::examples::event;
 use crate::filter::Prescale;
-use sheaf_wire::{EventId, Fragment, MissingReason, MissingSource, Timestamp};
+use sheaf_wire::{EventId, Fragment, MissingReason, MissingSource, NumberMark, Timestamp};
 
 fn part(id: u64, sizes: &[(u32, usize)], missing: &[u32]) -> Event<Bytes> {
     let fragment = |(source, size): &(u32, usize)| Fragment {
@@ -10,6 +10,7 @@ fn part(id: u64, sizes: &[(u32, usize)], missing: &[u32]) -> Event<Bytes> {
         time: Timestamp(0),
         checksum: None,
         processed: false,
+        mark: NumberMark::NONE,
         payload: Bytes::from(vec![0; *size]),
     };
     let missing_source =

@@ -9,7 +9,7 @@ use crate::channel::ChannelTimes;
 use crate::liveness::Patience;
 use sheaf_wire::Nanos;
 use sheaf_wire::message::{AbsentReadout, Request};
-use sheaf_wire::{Fragment, RunNumber, SessionId, SuperFragment, TriggerType};
+use sheaf_wire::{Fragment, NumberMark, RunNumber, SessionId, SuperFragment, TriggerType};
 use std::collections::BTreeSet;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -373,6 +373,7 @@ fn answer(builder: &mut BuilderUnit<Size>, readout: u16, event: u64, sources: &[
         time: START,
         checksum: None,
         processed: false,
+        mark: NumberMark::NONE,
         payload: Size(10),
     };
     let missing_source =

@@ -2,6 +2,7 @@
 
 use crate::channel::ChannelTimes;
 use crate::liveness::Patience;
+use crate::numbering::ShiftConfig;
 use sheaf_wire::{ByteCount, EventId, Nanos, TriggerMix, TriggerType};
 
 /// Source of triggers.
@@ -80,4 +81,6 @@ pub struct ManagerConfig {
     pub shaping: Shaping,
     /// Times of the channels.
     pub channel: ChannelTimes,
+    /// Recognition of shifts of event numbers, where check values are compared.
+    pub shifts: Option<ShiftConfig>,
 }

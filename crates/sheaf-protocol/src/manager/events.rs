@@ -2,6 +2,7 @@
 
 use super::DeadTimeCause;
 use crate::ledger::NodeBooks;
+use crate::numbering::Shift;
 use sheaf_wire::{ByteCount, EventId, Nanos, NodeId, Outcome, Role, SessionId};
 
 /// Event for the driver of the event manager.
@@ -59,6 +60,10 @@ pub enum ManagerEvent {
         /// The output node.
         output: NodeId,
     },
+    /// The fragments of a source are in the wrong events.
+    ShiftFound(Shift),
+    /// They are renumbered from an event on.
+    ShiftRepaired(Shift),
     /// A node has reported its books at the end.
     Reported {
         /// The node.

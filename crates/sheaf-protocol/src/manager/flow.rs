@@ -90,6 +90,11 @@ impl EventFlow {
         self.table.len()
     }
 
+    /// Returns the oldest event that has not ended.
+    pub(super) fn oldest(&self) -> Option<EventId> {
+        self.table.iter().map(|(event, _)| event).min()
+    }
+
     /// Returns the current ledger of all triggers.
     pub(super) fn ledger(&self) -> Ledger {
         self.totals.ledger(self.table.len())

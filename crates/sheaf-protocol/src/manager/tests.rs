@@ -623,6 +623,7 @@ impl World {
             batch_time: Nanos::from_millis(1),
             shaping: Shaping::Pull,
             channel: ChannelTimes { retransmit: Nanos::from_secs(100), acknowledge: Nanos::from_millis(1) },
+            shifts: None,
         };
         adjust(&mut config);
         let me = Identity { node: NodeId::MANAGER, run: RunNumber(1), session: SessionId(1) };

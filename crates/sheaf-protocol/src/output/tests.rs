@@ -5,8 +5,8 @@ use crate::machine::Identity;
 use proptest::prelude::*;
 use sheaf_wire::message::{Body, Message};
 use sheaf_wire::{
-    ByteCount, Event, EventId, Fragment, MissingReason, MissingSource, Nanos, NodeId, Payload, RunNumber,
-    SessionId, SourceId, Tags, Timestamp, TriggerType, Verdict,
+    ByteCount, Event, EventId, Fragment, MissingReason, MissingSource, Nanos, NodeId, NumberMark, Payload,
+    RunNumber, SessionId, SourceId, Tags, Timestamp, TriggerType, Verdict,
 };
 use std::collections::{BTreeSet, VecDeque};
 
@@ -171,6 +171,7 @@ fn event(id: u64, fragments: u32, bytes: usize) -> Event<Size> {
         checksum: None,
         // Properties set by the readout unit must be preserved.
         processed: source % 2 == 1,
+        mark: NumberMark::NONE,
         payload: Size(bytes),
     };
     Event {

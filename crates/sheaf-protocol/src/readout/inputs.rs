@@ -90,6 +90,11 @@ impl Inputs {
         self.inputs.len()
     }
 
+    /// Returns the highest event that a source has delivered.
+    pub(super) fn highest(&self, index: usize) -> Option<EventId> {
+        self.inputs[index].highest
+    }
+
     pub(super) fn is_optional(&self, index: usize) -> bool {
         self.inputs[index].optional
     }

@@ -204,6 +204,35 @@ impl<P: Payload> Merger<P> {
         taken
     }
 
+    /// Returns whether this unit reads a source.
+    pub(super) fn reads(&self, source: SourceId) -> bool {
+        self.inputs.index_of(source).is_some()
+    }
+
+    /// Returns the highest event that a source has delivered.
+    pub(super) fn highest(&self, source: SourceId) -> Option<EventId> {
+        self.inputs.highest(self.inputs.index_of(source)?)
+    }
+
+    /// Settles a source as missing in the `count` events before `first`, which no fragment of it can have any more.
+    pub(super) fn leave_out(&mut self, source: SourceId, first: EventId, count: u64) {
+        let Some(index) = self.inputs.index_of(source) else { return };
+        for event in (first.0.saturating_sub(count)..first.0).map(EventId) {
+            let key = match self.slots.find(event) {
+                Some(key) => key,
+                None if self.released.contains(event) => continue,
+                None => self.orphans.open(event, &mut self.slots),
+            };
+            self.settle(key, index, MissingReason::Renumbered);
+        }
+    }
+
+    /// Drops a fragment whose event has one of the same source from before the source was renumbered.
+    pub(super) fn refuse_repeated(&mut self, fragment: Fragment<P>) {
+        self.books.receive(1, fragment.payload.len() as u64);
+        self.drop_fragment(fragment, DropReason::Renumbered);
+    }
+
     /// Records the end of a source. Returns false if it was recorded before.
     pub(super) fn handle_source_end(&mut self, source: SourceId) -> bool {
         let Some(index) = self.inputs.end(source) else {

@@ -1,7 +1,7 @@
 //! Reports of a readout unit to the event manager: new events, and its status.
 
 use super::config::ReadoutConfig;
-use sheaf_wire::message::{Announcement, Body, ReadoutStatus};
+use sheaf_wire::message::{Announcement, Body, ReadoutStatus, Renumbered};
 use sheaf_wire::{Nanos, Timestamp};
 use std::collections::VecDeque;
 
@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Reports {
     announcements: VecDeque<Announcement>,
+    renumbered: VecDeque<Renumbered>,
     /// Maximum number of events announced in one message.
     message_events: usize,
     /// When the status is due; `None` after the run has closed.
@@ -21,6 +22,7 @@ impl Reports {
     pub(super) fn new(config: &ReadoutConfig, now: Timestamp) -> Self {
         Self {
             announcements: VecDeque::new(),
+            renumbered: VecDeque::new(),
             message_events: config.request_events,
             status_at: Some(now),
             heartbeat: config.heartbeat,
@@ -29,6 +31,11 @@ impl Reports {
 
     pub(super) fn announce(&mut self, announcement: Announcement) {
         self.announcements.push_back(announcement);
+    }
+
+    /// Reports the first fragment of a source with another number.
+    pub(super) fn renumbered(&mut self, answer: Renumbered) {
+        self.renumbered.push_back(answer);
     }
 
     /// Makes the status due at `at` at the latest.
@@ -43,7 +50,7 @@ impl Reports {
 
     /// Returns when the next message is due, unless it is due at once.
     pub(super) fn due_at(&self) -> Option<Timestamp> {
-        self.status_at.filter(|_| self.announcements.is_empty())
+        self.status_at.filter(|_| self.announcements.is_empty() && self.renumbered.is_empty())
     }
 
     /// Returns whether only the status is due.
@@ -62,6 +69,9 @@ impl Reports {
         now: Timestamp,
         status: impl FnOnce() -> ReadoutStatus,
     ) -> Option<Body<P>> {
+        if let Some(answer) = self.renumbered.pop_front() {
+            return Some(Body::Renumbered(answer));
+        }
         if !self.announcements.is_empty() {
             let count = self.announcements.len().min(self.message_events);
             return Some(Body::Announce(self.announcements.drain(..count).collect()));

@@ -7,7 +7,7 @@ use crate::event_window::{EventWindow, Moved};
 pub(super) use regular::Taken;
 use sheaf_wire::message::SuperFragments;
 use sheaf_wire::{
-    EventId, Fragment, MissingReason, MissingSource, Payload, SourceId, SuperFragment, Timestamp,
+    EventId, Fragment, MissingReason, MissingSource, NumberMark, Payload, SourceId, SuperFragment, Timestamp,
 };
 
 /// The window may be doubled while it has fewer than this many places per event. The value is small because each place has cells.
@@ -61,6 +61,7 @@ pub(super) struct Held<P> {
     time: Timestamp,
     checksum: Option<u32>,
     processed: bool,
+    mark: NumberMark,
     payload: P,
 }
 
@@ -369,9 +370,9 @@ impl<P: Payload> EventSlots<P> {
         if !matches!(cell, Cell::Waiting) {
             return Filled::Before;
         }
-        let Fragment { time, checksum, processed, ref payload, .. } = *fragment;
+        let Fragment { time, checksum, processed, mark, ref payload, .. } = *fragment;
         let bytes = payload.len() as u64;
-        *cell = Cell::Here(Held { time, checksum, processed, payload: payload.clone() });
+        *cell = Cell::Here(Held { time, checksum, processed, mark, payload: payload.clone() });
         Filled::Now(self.settle(key, place, bytes))
     }
 
@@ -503,13 +504,14 @@ fn append<P: Payload>(
 
 impl<P: Payload> Held<P> {
     fn to_fragment(&self, event: EventId, source: SourceId) -> Fragment<P> {
-        let Self { time, checksum, processed, payload } = self;
+        let Self { time, checksum, processed, mark, payload } = self;
         Fragment {
             event,
             source,
             time: *time,
             checksum: *checksum,
             processed: *processed,
+            mark: *mark,
             payload: payload.clone(),
         }
     }
@@ -547,6 +549,7 @@ mod tests {
             time: Timestamp(event),
             checksum: None,
             processed: false,
+            mark: NumberMark::NONE,
             payload: Span { length, ..Span::default() },
         }
     }

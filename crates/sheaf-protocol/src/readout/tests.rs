@@ -8,7 +8,9 @@ use super::*;
 use crate::channel::ChannelTimes;
 use crate::ledger::Ledger;
 use sheaf_wire::message::{EventRange, Header, PartRequest, Release, Shape, SuperFragments};
-use sheaf_wire::{DropReason, EventId, MissingReason, Outcome, RunNumber, SessionId, SuperFragment};
+use sheaf_wire::{
+    DropReason, EventId, MissingReason, NumberMark, Outcome, RunNumber, SessionId, SuperFragment,
+};
 use std::collections::BTreeMap;
 
 /// A payload that is only a size.
@@ -576,6 +578,7 @@ fn fragment(event: u64, source: u32, bytes: usize) -> Fragment<Size> {
         time: Timestamp(0),
         checksum: None,
         processed: false,
+        mark: NumberMark::NONE,
         payload: Size(bytes),
     }
 }

@@ -91,6 +91,14 @@ impl Field {
     #[must_use]
     pub fn read(&self, bytes: &[u8]) -> Option<u64> {
         let bytes = bytes.get(self.range())?;
+        if let Ok(four) = <[u8; 4]>::try_from(bytes) {
+            // The most frequent width, without a loop.
+            let number = match self.order {
+                ByteOrder::Big => u32::from_be_bytes(four),
+                ByteOrder::Little => u32::from_le_bytes(four),
+            };
+            return (u64::from(number) & self.mask).checked_shr(self.shift);
+        }
         let add = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
         let number = match self.order {
             ByteOrder::Big => bytes.iter().fold(0, add),

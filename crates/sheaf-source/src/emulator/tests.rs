@@ -23,6 +23,7 @@ fn config() -> EmulatorConfig {
         time: EmulatedTime::Now,
         pace: Pace::default(),
         defects: Defects::default(),
+        fault: None,
         block_size: ByteCount::kib(16),
         max_blocks: 4,
     }
@@ -59,12 +60,40 @@ fn strip(fragment: &Fragment<Bytes>) -> Fragment<()> {
         time: fragment.time,
         checksum: fragment.checksum,
         processed: fragment.processed,
+        mark: fragment.mark,
         payload: (),
     }
 }
 
 fn ids(fragments: &[Fragment<()>]) -> Vec<u64> {
     fragments.iter().map(|fragment| fragment.event.0).collect()
+}
+
+/// Numbers of the fragments, and the events whose data they have.
+fn numbered(fault: TriggerFault) -> Vec<(u64, u64)> {
+    let config = EmulatorConfig {
+        first_event: EventId(10),
+        events: Some(8),
+        content: Content::Number,
+        fault: Some(fault),
+        ..config()
+    };
+    let mut source = source(&config);
+    let mut numbers = Vec::new();
+    while let SourcePoll::Fragment(fragment) = source.poll(Timestamp(1)) {
+        let number = fragment.payload[..8].try_into().expect("eight bytes");
+        numbers.push((fragment.event.0, u64::from_le_bytes(number)));
+    }
+    numbers
+}
+
+#[test]
+fn a_source_that_misses_a_trigger_numbers_the_later_events_too_low() {
+    let missed = numbered(TriggerFault { event: EventId(13), missed: 2 });
+    assert_eq!(missed, [(10, 10), (11, 11), (12, 12), (13, 15), (14, 16), (15, 17)]);
+    let doubled = numbered(TriggerFault { event: EventId(13), missed: -1 });
+    let later = [(13, 13), (14, 13), (15, 14), (16, 15), (17, 16), (18, 17)];
+    assert_eq!(doubled, [&[(10, 10), (11, 11), (12, 12)][..], &later].concat());
 }
 
 #[test]

@@ -2,7 +2,7 @@ use super::*;
 use crate::stream_set::{OpenDirectoryError, StreamSet, open_directory};
 use proptest::prelude::*;
 use sheaf_store::fragment_stream::{StreamHeader, StreamWriter, file_name};
-use sheaf_wire::{Nanos, RunNumber};
+use sheaf_wire::{Nanos, NumberMark, RunNumber};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -33,6 +33,7 @@ fn write_stream(directory: &Path, name: &str, header: StreamHeader, events: &[u6
             time: time_of(*event),
             checksum: None,
             processed: false,
+            mark: NumberMark::NONE,
             payload: payload_of(header.source, *event),
         };
         writer.append(&fragment).unwrap();

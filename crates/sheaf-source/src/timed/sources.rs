@@ -9,7 +9,7 @@ use bytes::Bytes;
 use sheaf_buffer::{Block, Memory, Pool};
 use sheaf_time::{Slice, SliceConfig};
 use sheaf_wire::hit::HIT_BYTES;
-use sheaf_wire::{ByteCount, EventId, Fragment, Hit, Nanos, SourceId, Timestamp};
+use sheaf_wire::{ByteCount, EventId, Fragment, Hit, Nanos, NumberMark, SourceId, Timestamp};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -129,6 +129,7 @@ impl<M: Memory> SliceWriter<M> {
             time: Timestamp(begin.0 / 1_000),
             checksum: None,
             processed: false,
+            mark: NumberMark::NONE,
             payload,
         })
     }

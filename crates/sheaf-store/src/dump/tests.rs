@@ -4,7 +4,7 @@ use super::*;
 use crate::event_file::{EventFileWriter, WriterOptions};
 use crate::fragment_stream::{StreamHeader, StreamWriter, file_name};
 use crate::testing::event;
-use sheaf_wire::{EventId, NodeId, RunNumber, SessionId, SourceId, Tags, Timestamp, Verdict};
+use sheaf_wire::{EventId, NodeId, NumberMark, RunNumber, SessionId, SourceId, Tags, Timestamp, Verdict};
 
 fn lines(path: &Path) -> (String, DumpSummary) {
     let mut out = Vec::new();
@@ -50,13 +50,15 @@ fn what_was_said_of_events_is_dumped_with_the_names_of_tags() {
     let said = Verdict::accept().with_tags(Tags(0b1010)).with_payload(vec![0x0f, 0xa0]);
     let mut one_is_processed = event(8, &[5, 9]);
     one_is_processed.fragments[1].processed = true;
+    one_is_processed.fragments[0].mark = NumberMark::NONE.disagreeing(1);
+    one_is_processed.fragments[1].mark = NumberMark::renumbered(3).disagreeing(-2);
     writer.write(&one_is_processed, &said).unwrap();
     writer.write(&event(9, &[1]), &Verdict::quarantine()).unwrap();
     writer.finish().unwrap();
     let mut out = Vec::new();
     let summary = dump_verdicts(directory.path(), &mut out).unwrap();
-    let expected = "event,time_ns,type,incomplete,fragments,missing,bytes,tags,verdict,processed\n\
-                    8,8000,1,0,2,0,14,laser+bit3,0fa0,1\n9,9000,1,0,1,0,1,quarantined,,0\n";
+    let expected = "event,time_ns,type,incomplete,fragments,missing,bytes,tags,verdict,processed,disagreeing\n\
+                    8,8000,1,0,2,0,14,laser+bit3,0fa0,1,0:+1;1:-2\n9,9000,1,0,1,0,1,quarantined,,0,\n";
     assert_eq!((String::from_utf8(out).unwrap().as_str(), summary.lines), (expected, 2));
     let stream = directory.path().join("streams");
     std::fs::create_dir(&stream).unwrap();
@@ -79,6 +81,7 @@ fn streams_are_dumped_by_source() {
             time: Timestamp(77),
             checksum: None,
             processed: false,
+            mark: NumberMark::NONE,
             payload: b"123456789",
         };
         writer.append(&fragment).unwrap();

@@ -8,7 +8,7 @@ use sheaf_wire::stream_file::{
     FILE_HEADER_BYTES, FileFormatError, RECORD_HEADER_BYTES, RECORD_MARKER, RecordHeader, StreamHeader,
     TRAILER_MARKER,
 };
-use sheaf_wire::{EventId, Fragment, RunNumber, SourceId};
+use sheaf_wire::{EventId, Fragment, NumberMark, RunNumber, SourceId};
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
@@ -346,6 +346,7 @@ impl<R: Read + Seek> StreamReader<R> {
                     time,
                     checksum: Some(payload_checksum),
                     processed: false,
+                    mark: NumberMark::NONE,
                     payload,
                 })))
             }

@@ -2,7 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
-use sheaf_wire::{EventId, Fragment, RunNumber, Timestamp};
+use sheaf_wire::{EventId, Fragment, NumberMark, RunNumber, Timestamp};
 use std::io::Cursor;
 
 const SOURCE: SourceId = SourceId(7);
@@ -24,6 +24,7 @@ fn fragment((event, time, payload): &Plain) -> Fragment<&[u8]> {
         time: Timestamp(*time),
         checksum: None,
         processed: false,
+        mark: NumberMark::NONE,
         payload: payload.as_slice(),
     }
 }

@@ -7,8 +7,8 @@ use hdf5_metno::types::VarLenUnicode;
 use hdf5_metno::{Dataset, File, H5Type};
 use sheaf_wire::checksum::crc32c;
 use sheaf_wire::{
-    Event, EventId, Fragment, MissingReason, MissingSource, RunNumber, SessionId, SourceId, Tags, Timestamp,
-    TriggerType, Verdict,
+    Event, EventId, Fragment, MissingReason, MissingSource, NumberMark, RunNumber, SessionId, SourceId, Tags,
+    Timestamp, TriggerType, Verdict,
 };
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -308,6 +308,7 @@ impl Reader {
             time: Timestamp(block.fragment_time[place]),
             checksum: Some(checksum),
             processed: block.processed.get(place).is_some_and(|processed| *processed != 0),
+            mark: NumberMark::NONE,
             payload,
         })
     }

@@ -4,7 +4,7 @@ use super::*;
 use crate::event_file::{EventFileWriter, WriterOptions};
 use crate::fragment_stream::{StreamHeader, StreamWriter};
 use crate::testing::small_events;
-use sheaf_wire::{EventId, NodeId, RunNumber, SessionId, SourceId, Tags, Timestamp, Verdict};
+use sheaf_wire::{EventId, NodeId, NumberMark, RunNumber, SessionId, SourceId, Tags, Timestamp, Verdict};
 
 #[test]
 fn an_event_file_is_summed_up() {
@@ -55,6 +55,7 @@ fn a_stream_without_ids_has_no_id_range() {
             time: Timestamp(time),
             checksum: None,
             processed: false,
+            mark: NumberMark::NONE,
             payload: [1, 2],
         };
         writer.append(&fragment).unwrap();

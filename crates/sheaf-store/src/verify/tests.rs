@@ -9,7 +9,9 @@ use crate::run::{Manifest, SessionRecord};
 use crate::testing::{event, small_events, verdict};
 use bytes::Bytes;
 use sheaf_wire::event_file::{FOOTER_BYTES, IndexEntryBytes, emit_index};
-use sheaf_wire::{Event, EventId, Fragment, NodeId, RunNumber, SessionId, SourceId, Timestamp, Verdict};
+use sheaf_wire::{
+    Event, EventId, Fragment, NodeId, NumberMark, RunNumber, SessionId, SourceId, Timestamp, Verdict,
+};
 use std::fs;
 use tempfile::TempDir;
 use zerocopy::IntoBytes;
@@ -36,6 +38,7 @@ fn write_stream(directory: &Path, source: u32, ids: &[u64]) -> PathBuf {
             time: Timestamp(1000 + id),
             checksum: None,
             processed: false,
+            mark: NumberMark::NONE,
             payload: vec![*id as u8; *id as usize],
         };
         writer.append(&fragment).unwrap();

@@ -6,8 +6,8 @@ use sheaf_store::event_file::{EventFileWriter, WriterOptions};
 use sheaf_store::fragment_stream::{StreamHeader, StreamWriter, file_name};
 use sheaf_wire::message::layout::{FragmentBytes, MissingBytes};
 use sheaf_wire::{
-    Event, EventId, Fragment, MissingReason, MissingSource, NodeId, RunNumber, SessionId, SourceId, Tags,
-    Timestamp, TriggerType, Verdict, event_file, stream_file,
+    Event, EventId, Fragment, MissingReason, MissingSource, NodeId, NumberMark, RunNumber, SessionId,
+    SourceId, Tags, Timestamp, TriggerType, Verdict, event_file, stream_file,
 };
 use std::fmt::Write as _;
 use std::fs;
@@ -56,6 +56,7 @@ fn stream_example(directory: &Path) -> PathBuf {
             time: Timestamp(time),
             checksum: None,
             processed: false,
+            mark: NumberMark::NONE,
             payload,
         };
         writer.append(&fragment).unwrap();
@@ -73,6 +74,7 @@ fn event_example(directory: &Path) -> PathBuf {
         time: Timestamp(990),
         checksum: None,
         processed: false,
+        mark: NumberMark::NONE,
         payload: Bytes::from_static(b"hello"),
     };
     let missing = MissingSource { source: SourceId(9), reason: MissingReason::SourceSilent };

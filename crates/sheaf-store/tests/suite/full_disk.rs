@@ -4,7 +4,8 @@ use bytes::Bytes;
 use sheaf_store::event_file::{EventFileReader, EventFileWriter, EventWriteError, WriterOptions};
 use sheaf_store::verify::verify;
 use sheaf_wire::{
-    Event, EventId, Fragment, NodeId, RunNumber, SessionId, SourceId, Timestamp, TriggerType, Verdict,
+    Event, EventId, Fragment, NodeId, NumberMark, RunNumber, SessionId, SourceId, Timestamp, TriggerType,
+    Verdict,
 };
 use std::io::ErrorKind;
 use std::path::Path;
@@ -52,6 +53,7 @@ fn event(id: u64) -> Event<Bytes> {
             time: Timestamp(id),
             checksum: None,
             processed: false,
+            mark: NumberMark::NONE,
             payload: Bytes::from(vec![id as u8; 5_000]),
         }],
         missing: vec![],

@@ -220,7 +220,8 @@ impl Blame<'_> {
                 let troubles = &self.evidence.watch.troubles;
                 troubles.of_program(source, at) || troubles.has_crashed(readout, at)
             }
-            MissingReason::ReadoutLost => false,
+            // Nothing is renumbered that is not off.
+            MissingReason::Renumbered | MissingReason::ReadoutLost => false,
         }
     }
 

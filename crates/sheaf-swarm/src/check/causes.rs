@@ -138,7 +138,7 @@ impl<'a> Causes<'a> {
                 let faults = self.evidence.watch.faults;
                 faults.programs + faults.readout_crashes + faults.absent_at_start > 0
             }
-            MissingReason::ReadoutLost => false,
+            MissingReason::Renumbered | MissingReason::ReadoutLost => false,
         }
     }
 

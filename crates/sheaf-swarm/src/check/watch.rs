@@ -220,6 +220,8 @@ impl Watch {
             | ManagerEvent::Deserted { .. }
             | ManagerEvent::GivenUp { .. }
             | ManagerEvent::OutputRestarted { .. }
+            | ManagerEvent::ShiftFound(_)
+            | ManagerEvent::ShiftRepaired(_)
             | ManagerEvent::Closed => {}
         }
     }

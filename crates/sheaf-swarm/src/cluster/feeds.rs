@@ -17,7 +17,7 @@ use sheaf_protocol::Identity;
 use sheaf_protocol::feed::{ClientId, Server, ServerConfig, ServerEvent};
 use sheaf_protocol::readout::ReadoutUnit;
 use sheaf_wire::feed::{Phase, Refusal};
-use sheaf_wire::{ByteCount, Fragment, Nanos, NodeId, SourceId, Timestamp};
+use sheaf_wire::{ByteCount, Fragment, Nanos, NodeId, NumberMark, SourceId, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Time after which the event manager has learned that a program declines the start, where the network has no faults.
@@ -321,6 +321,7 @@ fn fragment(options: &Options, post: &Post, planned: &Planned) -> Fragment<SimPa
         time: post.now,
         checksum,
         processed: false,
+        mark: NumberMark::NONE,
         payload,
     }
 }

@@ -69,6 +69,7 @@ fn config(options: &Options) -> ManagerConfig {
         batch_time: options.times.batch,
         shaping: options.gathering.shaping(),
         channel: options.channel_times(),
+        shifts: None,
     }
 }
 
@@ -113,6 +114,8 @@ impl Cluster {
                 | ManagerEvent::GivenUp { .. }
                 | ManagerEvent::ReadoutRestarted { .. }
                 | ManagerEvent::OutputRestarted { .. }
+                | ManagerEvent::ShiftFound(_)
+                | ManagerEvent::ShiftRepaired(_)
                 | ManagerEvent::Reported { .. } => {}
             }
         }

@@ -14,7 +14,7 @@ use sheaf_protocol::readout::{Announce, ReadoutConfig, ReadoutEvent, ReadoutUnit
 use sheaf_protocol::{Deadline, Identity, Transmit, Why};
 use sheaf_shaping::Lanes;
 use sheaf_wire::message::Body;
-use sheaf_wire::{ByteCount, Fragment, Nanos, NodeId, Role, SessionId, SourceId};
+use sheaf_wire::{ByteCount, Fragment, Nanos, NodeId, NumberMark, Role, SessionId, SourceId};
 
 /// A readout unit and its driver.
 #[derive(Debug)]
@@ -353,6 +353,7 @@ impl Cluster {
             time: self.post.now,
             checksum: payload.checksum(),
             processed: false,
+            mark: NumberMark::NONE,
             payload,
         };
         if !self.offer(index, fragment) {

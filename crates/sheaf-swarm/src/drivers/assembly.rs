@@ -9,6 +9,7 @@ use sheaf_node::builder::{BuilderNode, BuilderReport, Judgement};
 use sheaf_node::content::ContentCheck;
 use sheaf_node::farm::{Farm, FarmSetup, Worker};
 use sheaf_node::manager::{Course, ManagerNode};
+use sheaf_node::number_check::NumberCheck;
 use sheaf_node::output::OutputNode;
 use sheaf_node::readout::ReadoutNode;
 use sheaf_node::reborn::Reborn;
@@ -137,6 +138,7 @@ impl Assembly {
             batch_time: BATCH,
             shaping: options.gathering.shaping(),
             channel: CHANNEL,
+            shifts: None,
         };
         #[expect(clippy::cast_precision_loss, reason = "a rate need not be exact")]
         let rate = |period: Nanos| TriggerRate::Fixed { rate_hz: 1e9 / period.0.max(1) as f64 };
@@ -212,7 +214,8 @@ impl Assembly {
         let role = BuilderUnit::new(me, config, now);
         let sink = if options.outputs == 0 { self.sink(me) } else { Box::new(NullSink::default()) };
         let filter = Box::new(SimFilter { options: options.clone(), network: self.network.clone() });
-        let judgement = Judgement { check: ContentCheck::Pattern, filter, sink };
+        let judgement =
+            Judgement { check: ContentCheck::Pattern, numbers: NumberCheck::default(), filter, sink };
         let endpoint = self.network.attach(node);
         let farm = self.farm(node, endpoint.waker(), now);
         let reports = self.builder_reports.clone();

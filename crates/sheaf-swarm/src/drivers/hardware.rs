@@ -8,7 +8,7 @@ use sheaf_node::filter::{Filter, FilterFailure};
 use sheaf_node::step::{StepFilter, StepVerdict};
 use sheaf_protocol::builder::More;
 use sheaf_source::{Source, SourcePoll, SourceStats, content};
-use sheaf_wire::{ByteCount, Event, EventId, Fragment, Nanos, SourceId, Timestamp, Verdict};
+use sheaf_wire::{ByteCount, Event, EventId, Fragment, Nanos, NumberMark, SourceId, Timestamp, Verdict};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -158,6 +158,7 @@ impl Source for SimSource {
             time: now,
             checksum: None,
             processed: false,
+            mark: NumberMark::NONE,
             payload,
         })
     }

@@ -3,7 +3,7 @@ use crate::address::{Address, doors_in, in_directory};
 use crate::client::{Client, ClientError};
 use sheaf_wire::tap::{EndReason, Frame, Kind};
 use sheaf_wire::verdict::Tags;
-use sheaf_wire::{EventId, Fragment, Nanos, RunNumber, SessionId, SourceId, TriggerType};
+use sheaf_wire::{EventId, Fragment, Nanos, NumberMark, RunNumber, SessionId, SourceId, TriggerType};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -55,6 +55,7 @@ fn event(id: u64, bytes: usize) -> Event<Bytes> {
         time: Timestamp(id),
         checksum: None,
         processed: false,
+        mark: NumberMark::NONE,
         payload: Bytes::from(vec![source as u8; bytes]),
     };
     Event {

@@ -2,7 +2,7 @@
 //! written and read, in `sheaf-store`.
 
 use super::*;
-use crate::{Fragment, MissingReason, MissingSource, SourceId};
+use crate::{Fragment, MissingReason, MissingSource, NumberMark, SourceId};
 use bytes::Bytes;
 use proptest::prelude::*;
 
@@ -25,6 +25,7 @@ fn event() -> impl Strategy<Value = Event<Bytes>> {
                 time: Timestamp(time),
                 checksum: Some(crc32c(&payload)),
                 processed: time % 3 == 1,
+                mark: NumberMark::renumbered(time as i64 % 5),
                 payload: Bytes::from(payload),
             })
             .collect(),

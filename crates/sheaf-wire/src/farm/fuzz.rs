@@ -6,8 +6,8 @@ use super::{
 };
 use crate::verdict::MAX_VERDICT_PAYLOAD_BYTES;
 use crate::{
-    Event, EventId, Fragment, MissingReason, MissingSource, Nanos, NodeId, RunNumber, SourceId, Tags,
-    Timestamp, TriggerType, Verdict,
+    Event, EventId, Fragment, MissingReason, MissingSource, Nanos, NodeId, NumberMark, RunNumber, SourceId,
+    Tags, Timestamp, TriggerType, Verdict,
 };
 use bytes::Bytes;
 
@@ -112,6 +112,7 @@ pub fn seeds() -> Vec<(String, Vec<u8>)> {
         time: Timestamp(3),
         checksum: (source == 0).then_some(7),
         processed: false,
+        mark: NumberMark::NONE,
         payload: Bytes::from_static(payload),
     };
     let event = Event {

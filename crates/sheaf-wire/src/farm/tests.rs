@@ -1,7 +1,7 @@
 //! Written records are read unchanged, and invalid ones are refused.
 
 use super::*;
-use crate::{MissingReason, MissingSource};
+use crate::{MissingReason, MissingSource, NumberMark};
 use proptest::prelude::*;
 
 fn event() -> impl Strategy<Value = Event<Bytes>> {
@@ -23,6 +23,7 @@ fn event() -> impl Strategy<Value = Event<Bytes>> {
                 time: Timestamp(time),
                 checksum,
                 processed: time % 3 == 1,
+                mark: NumberMark::renumbered(time as i64 % 5),
                 payload: Bytes::from(vec![7; length]),
             })
             .collect(),

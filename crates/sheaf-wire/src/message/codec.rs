@@ -7,7 +7,8 @@ use super::layout::{
     AbsentReadoutBytes, AnnouncementBytes, AssignmentBytes, CommandBytes, CountBytes, DestinationBytes,
     EventRangeBytes, FRAGMENT_HAS_CHECKSUM, FRAGMENT_IS_PROCESSED, FenceBytes, FinishedBytes, FragmentBytes,
     HeaderBytes, Kind, MAGIC, MAX_HEAD_BYTES, MissingBytes, PartRequestBytes, ReadoutStatusBytes,
-    ReleaseBytes, RequestBytes, ShapeBytes, SourceBytes, SuperFragmentBytes, SuperFragmentsBytes, VERSION,
+    ReleaseBytes, RenumberBytes, RenumberedBytes, RequestBytes, ShapeBytes, SourceBytes, SuperFragmentBytes,
+    SuperFragmentsBytes, VERSION,
 };
 use super::{
     AbsentReadout, Announcement, Assignment, Body, Command, Count, Destination, EventRange, Finished, Header,
@@ -15,8 +16,8 @@ use super::{
 };
 use crate::checksum::{crc32c, crc32c_append};
 use crate::{
-    ByteCount, DropReason, EventId, Fragment, MissingReason, MissingSource, NodeId, Outcome, Payload,
-    RunNumber, SessionId, SourceId, SuperFragment, Timestamp, TriggerType,
+    ByteCount, DropReason, EventId, Fragment, MissingReason, MissingSource, NodeId, NumberMark, Outcome,
+    Payload, RunNumber, SessionId, SourceId, SuperFragment, Timestamp, TriggerType,
 };
 use std::mem::{offset_of, size_of};
 use zerocopy::little_endian::{U16, U32, U64};
@@ -132,7 +133,7 @@ impl Kind {
 }
 
 /// A fixed-size entry of a message head.
-trait Entry: Sized {
+pub(super) trait Entry: Sized {
     type Bytes: FromBytes + IntoBytes + Immutable + KnownLayout + Unaligned + 'static;
     fn emit(&self) -> Self::Bytes;
     fn parse(bytes: &Self::Bytes) -> Result<Self, DecodeError>;
@@ -204,6 +205,9 @@ impl<P: Payload> Message<P> {
                 }
             }
             Body::Receipt(receipt) => delivery::emit_receipt(head, &receipt),
+            Body::Disagreements(entries) => emit_all(head, &entries),
+            Body::Renumber(order) => head.extend_from_slice(order.emit().as_bytes()),
+            Body::Renumbered(answer) => head.extend_from_slice(answer.emit().as_bytes()),
         }
         debug_assert_eq!(head.len(), head_bytes, "the head was measured before");
         finish_header(head, kind, payload_bytes, &self.header);
@@ -247,6 +251,9 @@ impl<P: Payload> Message<P> {
             Kind::PartRequest => Body::PartRequest(parse_part_request(body_bytes)?),
             Kind::Delivery => Body::Delivery(delivery::parse(body_bytes, declared_payload, payload)?),
             Kind::Receipt => Body::Receipt(delivery::parse_receipt(body_bytes)?),
+            Kind::Disagreements => Body::Disagreements(parse_all(body_bytes)?),
+            Kind::Renumber => Body::Renumber(parse_one(body_bytes)?),
+            Kind::Renumbered => Body::Renumbered(parse_one(body_bytes)?),
         };
         Ok(Self { header, body })
     }
@@ -289,6 +296,9 @@ impl<P> Body<P> {
             }
             Self::Delivery(delivery) => delivery::head_bytes(delivery),
             Self::Receipt(receipt) => delivery::receipt_bytes(receipt),
+            Self::Disagreements(entries) => bytes_of(entries),
+            Self::Renumber(_) => size_of::<RenumberBytes>(),
+            Self::Renumbered(_) => size_of::<RenumberedBytes>(),
         }
     }
 
@@ -312,6 +322,9 @@ impl<P> Body<P> {
             Self::PartRequest(_) => Kind::PartRequest,
             Self::Delivery(_) => Kind::Delivery,
             Self::Receipt(_) => Kind::Receipt,
+            Self::Disagreements(_) => Kind::Disagreements,
+            Self::Renumber(_) => Kind::Renumber,
+            Self::Renumbered(_) => Kind::Renumbered,
         }
     }
 }
@@ -509,7 +522,8 @@ pub(crate) fn fragment_to_bytes<P: Payload>(fragment: &Fragment<P>) -> FragmentB
 
 fn fragment_flags<P>(fragment: &Fragment<P>) -> u32 {
     let checksum = if fragment.checksum.is_some() { FRAGMENT_HAS_CHECKSUM } else { 0 };
-    if fragment.processed { checksum | FRAGMENT_IS_PROCESSED } else { checksum }
+    let processed = if fragment.processed { FRAGMENT_IS_PROCESSED } else { 0 };
+    checksum | processed | fragment.mark.to_flags()
 }
 
 fn parse_super_fragments<P: Payload>(
@@ -562,9 +576,7 @@ pub(crate) fn parse_fragment<P: Payload>(
     payload: &mut impl PayloadSource<P>,
 ) -> Result<Fragment<P>, DecodeError> {
     let flags = bytes.flags.get();
-    if flags & !(FRAGMENT_HAS_CHECKSUM | FRAGMENT_IS_PROCESSED) != 0 {
-        return Err(DecodeError::BadValue { field: "fragment flags", value: u64::from(flags) });
-    }
+    let mark = parse_mark(flags)?;
     let length = bytes.length.get();
     let Some(payload) = payload.take(length as usize) else {
         return Err(DecodeError::WrongPayloadLength { declared: u64::from(length), have: payload.total() });
@@ -575,8 +587,17 @@ pub(crate) fn parse_fragment<P: Payload>(
         time: Timestamp(bytes.time.get()),
         checksum: (flags & FRAGMENT_HAS_CHECKSUM != 0).then(|| bytes.checksum.get()),
         processed: flags & FRAGMENT_IS_PROCESSED != 0,
+        mark,
         payload,
     })
+}
+
+/// Reads the mark among the flags of a fragment, of which no others may be set.
+#[inline]
+pub(crate) fn parse_mark(flags: u32) -> Result<NumberMark, DecodeError> {
+    let others = flags & !(FRAGMENT_HAS_CHECKSUM | FRAGMENT_IS_PROCESSED | NumberMark::FLAGS);
+    let mark = NumberMark::from_flags(flags).filter(|_| others == 0);
+    mark.ok_or(DecodeError::BadValue { field: "fragment flags", value: u64::from(flags) })
 }
 
 /// A missing source, as in messages and event files.

@@ -49,6 +49,12 @@ pub enum Kind {
     Delivery = 15,
     /// Output node to BU, in the channel between these two: [`ReceiptBytes`], n x [`ReceivedBytes`].
     Receipt = 16,
+    /// BU to EVM, in the channel: n x [`DisagreementBytes`].
+    Disagreements = 17,
+    /// EVM to RU, in the channel: [`RenumberBytes`].
+    Renumber = 18,
+    /// RU to EVM, in the channel: [`RenumberedBytes`].
+    Renumbered = 19,
 }
 
 impl Kind {
@@ -72,6 +78,9 @@ impl Kind {
             14 => Self::PartRequest,
             15 => Self::Delivery,
             16 => Self::Receipt,
+            17 => Self::Disagreements,
+            18 => Self::Renumber,
+            19 => Self::Renumbered,
             _ => return None,
         })
     }
@@ -310,7 +319,9 @@ layout! {
         time: U64,
         /// Offset 16: CRC-32C of the payload, 0 where bit 0 of the flags is clear.
         checksum: U32,
-        /// Offset 20: bit 0: the checksum is present; bit 1: processed in the readout unit. Other bits are zero.
+        /// Offset 20: bit 0: the checksum is present; bit 1: processed in the readout unit; bits 8 to 31:
+        /// [`NumberMark`](crate::NumberMark), whose bit 8 says that the event number disagrees, and bit 9 that it was changed, with a
+        /// signed number in bits 10 to 31. Other bits are zero.
         flags: U32,
     }
 }
@@ -475,5 +486,49 @@ layout! {
         count: U32,
         /// Offset 20: bit 0: no stream takes them. Other bits are zero.
         flags: U32,
+    }
+}
+
+layout! {
+    /// A fragment whose check value disagrees with that of its event, 32 bytes.
+    DisagreementBytes[32] {
+        /// Offset 0: event id.
+        event: U64,
+        /// Offset 8: check value of the fragment.
+        value: U64,
+        /// Offset 16: check value of the event.
+        reference: U64,
+        /// Offset 24: source id.
+        source: U32,
+        /// Offset 28: which of the quantities that are checked.
+        quantity: U16,
+        /// Offset 30: zero.
+        reserved: U16,
+    }
+}
+
+layout! {
+    /// Order to renumber the fragments of a source, 16 bytes.
+    RenumberBytes[16] {
+        /// Offset 0: signed number that is added to the event id of each further fragment, in addition to earlier ones; not 0.
+        shift: U64,
+        /// Offset 8: source id.
+        source: U32,
+        /// Offset 12: zero.
+        reserved: U32,
+    }
+}
+
+layout! {
+    /// Answer to the order, when the first fragment with another number is there, 24 bytes.
+    RenumberedBytes[24] {
+        /// Offset 0: event id of the first renumbered fragment.
+        first: U64,
+        /// Offset 8: the signed number of the order; not 0.
+        shift: U64,
+        /// Offset 16: source id.
+        source: U32,
+        /// Offset 20: zero.
+        reserved: U32,
     }
 }

@@ -1,7 +1,7 @@
 //! Round trips of every kind, and refusal of everything else.
 
 use super::*;
-use crate::{MissingReason, SourceId};
+use crate::{MissingReason, NumberMark, SourceId};
 use bytes::Bytes;
 use proptest::prelude::*;
 
@@ -79,6 +79,7 @@ fn super_fragments() -> impl Strategy<Value = SuperFragments<Bytes>> {
                 time: Timestamp(time),
                 checksum,
                 processed: time % 3 == 1,
+                mark: NumberMark::renumbered(time as i64 % 5),
                 payload: Bytes::from(payload),
             }));
             all.missing.extend(
@@ -215,7 +216,27 @@ fn body() -> impl Strategy<Value = Body<Bytes>> {
     let shape = (any::<bool>(), any::<[u64; 2]>()).prop_map(|(turning, [epoch, clock])| {
         Body::Shape(Shape { turning, epoch: Timestamp(epoch), clock: Timestamp(clock) })
     });
+    let disagreements = prop::collection::vec((any::<[u64; 3]>(), any::<u32>(), any::<u16>()), 0..5)
+        .prop_map(|list| {
+            let entry = |([event, value, reference], source, quantity): ([u64; 3], u32, u16)| Disagreement {
+                event: EventId(event),
+                source: SourceId(source),
+                quantity,
+                value,
+                reference,
+            };
+            Body::Disagreements(list.into_iter().map(entry).collect())
+        });
+    let shift = || any::<i64>().prop_map(|shift| if shift == 0 { 1 } else { shift });
+    let renumber = (any::<u32>(), shift())
+        .prop_map(|(source, shift)| Body::Renumber(Renumber { source: SourceId(source), shift }));
+    let renumbered = (any::<u32>(), any::<u64>(), shift()).prop_map(|(source, first, shift)| {
+        Body::Renumbered(Renumbered { source: SourceId(source), first: EventId(first), shift })
+    });
     prop_oneof![
+        disagreements,
+        renumber,
+        renumbered,
         announcements,
         request,
         assign,
@@ -363,6 +384,7 @@ fn payload_may_arrive_in_the_pieces_it_was_sent_in() {
                     time: Timestamp(9),
                     checksum: None,
                     processed: false,
+                    mark: NumberMark::NONE,
                     payload: Bytes::copy_from_slice(bytes),
                 })
                 .collect(),

@@ -6,8 +6,8 @@ use super::{
 };
 use crate::event_file::FileHeader;
 use crate::{
-    Event, EventId, Fragment, Nanos, NodeId, RunNumber, SessionId, SourceId, Tags, Timestamp, TriggerType,
-    Verdict,
+    Event, EventId, Fragment, Nanos, NodeId, NumberMark, RunNumber, SessionId, SourceId, Tags, Timestamp,
+    TriggerType, Verdict,
 };
 use bytes::Bytes;
 use std::mem::offset_of;
@@ -80,6 +80,7 @@ pub fn seeds() -> Vec<(String, Vec<u8>)> {
         time: Timestamp(3),
         checksum: None,
         processed: false,
+        mark: NumberMark::NONE,
         payload: Bytes::from_static(payload),
     };
     let event = Event {

@@ -1,6 +1,7 @@
 use super::*;
 use crate::{
-    EventId, Fragment, MissingReason, MissingSource, NodeId, RunNumber, SessionId, Timestamp, TriggerType,
+    EventId, Fragment, MissingReason, MissingSource, NodeId, NumberMark, RunNumber, SessionId, Timestamp,
+    TriggerType,
 };
 use proptest::prelude::*;
 
@@ -21,6 +22,7 @@ fn event() -> impl Strategy<Value = (Event<Bytes>, Verdict, u64)> {
                 time: Timestamp(time ^ 5),
                 checksum: Some(crc32c(&payload)),
                 processed: time % 3 == 1,
+                mark: NumberMark::renumbered(time as i64 % 5),
                 payload,
             };
             let event = Event {

@@ -6,8 +6,8 @@ use sheaf_wire::checksum::crc32c;
 use sheaf_wire::message::layout::{self, Kind};
 use sheaf_wire::message::{Body, Command, Finished, Header, Message, Request, SuperFragments};
 use sheaf_wire::{
-    ByteCount, DropReason, EventId, Fragment, MissingReason, MissingSource, NodeId, Outcome, Role, RunNumber,
-    SessionId, SourceId, SuperFragment, Timestamp,
+    ByteCount, DropReason, EventId, Fragment, MissingReason, MissingSource, NodeId, NumberMark, Outcome,
+    Role, RunNumber, SessionId, SourceId, SuperFragment, Timestamp,
 };
 use std::mem::offset_of;
 
@@ -60,6 +60,12 @@ fn the_field_tables_have_the_fields_of_the_layouts() {
         ),
         ("Receipt", shape!(layout::ReceiptBytes: events, bytes, entries, flags)),
         ("Received events", shape!(layout::ReceivedBytes: first, place, count, flags)),
+        (
+            "Disagreement",
+            shape!(layout::DisagreementBytes: event, value, reference, source, quantity, reserved),
+        ),
+        ("Renumber", shape!(layout::RenumberBytes: shift, source, reserved)),
+        ("Renumbered", shape!(layout::RenumberedBytes: first, shift, source, reserved)),
     ];
     assert_layouts(&page(), &layouts);
 }
@@ -163,6 +169,7 @@ fn super_fragments_example() -> Message<Bytes> {
         time: Timestamp(990),
         checksum: Some(crc32c(&payload)),
         processed: false,
+        mark: NumberMark::NONE,
         payload,
     };
     let parts = SuperFragments {

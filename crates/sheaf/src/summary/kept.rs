@@ -4,6 +4,7 @@
 //! remedy.
 
 use super::Summary;
+use super::shifts::{self, disagreeing_events};
 use crate::console::count;
 use serde::{Deserialize, Serialize};
 use sheaf_wire::{Account, DropReason, MissingReason};
@@ -34,6 +35,9 @@ pub(crate) struct Kept {
     pub(crate) lost: u64,
     /// Events that were built without a required source.
     pub(crate) incomplete: u64,
+    /// Events with fragments whose check values disagree.
+    #[serde(default)]
+    pub(crate) disagreeing: u64,
     /// Fragments that were lost.
     pub(crate) fragments_lost: u64,
     /// Every kind of loss.
@@ -64,6 +68,7 @@ impl Kept {
             stored: ledger.stored,
             rejected: ledger.rejected,
             incomplete: summary.events_incomplete,
+            disagreeing: disagreeing_events(&summary.counters),
             ..Self::default()
         };
         for (reason, number) in reasons(&ledger.dropped) {
@@ -84,6 +89,11 @@ impl Kept {
                 cause: missing(&summary.missing_sources),
                 remedy: remedy_of_missing(summary),
             });
+        }
+        if kept.disagreeing > 0 || !ledger.shifts.is_empty() {
+            let (cause, remedy) = shifts::cause_and_remedy(&ledger.shifts);
+            let (what, reason, remedy) = ("events".into(), "disagreeing".into(), remedy.into());
+            kept.losses.push(Loss { what, reason, count: kept.disagreeing, cause, remedy });
         }
         for (reason, number) in reasons(&ledger.fragments.dropped) {
             // A readout unit that restarted reads data again that it had already delivered. These fragments arrive late
@@ -135,6 +145,15 @@ impl fmt::Display for Kept {
                 count(self.incomplete)
             )?;
         }
+        if self.disagreeing > 0 {
+            let built = count(self.stored + self.rejected);
+            let some = count(self.disagreeing);
+            writeln!(
+                f,
+                "{:<18}{some} of {built} events have fragments whose event numbers disagree",
+                "DISAGREEING"
+            )?;
+        }
         for Loss { what, reason, count: number, cause, remedy } in &self.losses {
             writeln!(f, "  {} {what} {reason}: {cause}", count(*number))?;
             writeln!(f, "    remedy: {remedy}")?;
@@ -160,6 +179,7 @@ pub(crate) fn explain(reason: DropReason) -> &'static str {
         DropReason::EventDropped => "with their event",
         DropReason::NotBuilt => "their event was built without them",
         DropReason::NotRequested => "not requested before their event ended",
+        DropReason::Renumbered => "their event had a fragment from before their source was renumbered",
         DropReason::Incomplete => "required sources were missing",
         DropReason::BuilderOutOfMemory => "too large for each builder unit that tried",
         DropReason::BuilderLost => "each builder unit that tried was lost",
@@ -198,6 +218,7 @@ fn remedy(reason: DropReason, summary: &Summary) -> String {
         DropReason::UnknownSource => "list the source in `source` of its `[[node]]`".into(),
         DropReason::Corrupt => "check the source and its link".into(),
         DropReason::Duplicate
+        | DropReason::Renumbered
         | DropReason::UnknownEvent
         | DropReason::NeverTriggered
         | DropReason::EventDropped
@@ -254,6 +275,7 @@ fn remedy_of_missing(summary: &Summary) -> String {
         Some(MissingReason::SourceGone) => {
             "see why the programs that feed these sources ended, and restart them during the run".into()
         }
+        Some(MissingReason::Renumbered) => "find out why the source missed the trigger".into(),
         Some(MissingReason::FragmentRefused) => "raise `readout.max_fragment_bytes`".into(),
         Some(MissingReason::ReadoutSilent) => slow_filter(summary).unwrap_or_else(|| {
             "check the readout unit, its host and its link; raise `manager.silence_timeout_ms`".into()

@@ -42,6 +42,7 @@ mod live_time;
 mod lossy;
 mod memory;
 mod nodes;
+mod numbering;
 #[cfg(feature = "s3")]
 mod objects;
 mod output;

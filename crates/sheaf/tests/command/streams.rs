@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use sheaf_store::fragment_stream::{StreamReader, StreamWriter};
 use sheaf_wire::stream_file::{EXTENSION, StreamHeader};
-use sheaf_wire::{EventId, Fragment, RunNumber, SourceId, Timestamp};
+use sheaf_wire::{EventId, Fragment, NumberMark, RunNumber, SourceId, Timestamp};
 use std::path::{Path, PathBuf};
 
 /// Returns the streams of a directory, by name.
@@ -31,6 +31,7 @@ pub(crate) fn make(directory: &Path, sources: u32, events: u64) {
                 time: Timestamp(1_000_000 * event),
                 checksum: None,
                 processed: false,
+                mark: NumberMark::NONE,
                 payload,
             };
             writer.append(&fragment).unwrap();

@@ -6,8 +6,8 @@ use sheaf_store::fragment_stream::StreamWriter;
 use sheaf_wire::event_file::{FileHeader, IndexEntryBytes, emit_event, emit_index};
 use sheaf_wire::stream_file::StreamHeader;
 use sheaf_wire::{
-    Event, EventId, Fragment, MissingReason, MissingSource, NodeId, RunNumber, SessionId, SourceId, Tags,
-    Timestamp, TriggerType, Verdict,
+    Event, EventId, Fragment, MissingReason, MissingSource, NodeId, NumberMark, RunNumber, SessionId,
+    SourceId, Tags, Timestamp, TriggerType, Verdict,
 };
 
 const METADATA: &str = r#"{"detector":"emulated","unit":"ns"}"#;
@@ -47,7 +47,15 @@ pub(crate) fn fragment_streams(dice: &mut Dice) -> Vec<(String, Vec<u8>)> {
 
 fn fragment(dice: &mut Dice, event: EventId, source: SourceId, bytes: usize) -> Fragment<Bytes> {
     let payload = Bytes::from(dice.bytes(bytes));
-    Fragment { event, source, time: Timestamp(event.0 * 1000), checksum: None, processed: false, payload }
+    Fragment {
+        event,
+        source,
+        time: Timestamp(event.0 * 1000),
+        checksum: None,
+        processed: false,
+        mark: NumberMark::NONE,
+        payload,
+    }
 }
 
 /// Event files closed and not, with complete, incomplete and empty events.

@@ -8,8 +8,8 @@ use sheaf_wire::message::{
     Request, Shape, SuperFragments, Work,
 };
 use sheaf_wire::{
-    ByteCount, DropReason, EventId, Fragment, MissingReason, MissingSource, NodeId, Outcome, RunNumber,
-    SessionId, SourceId, SuperFragment, Tags, Timestamp, TriggerType,
+    ByteCount, DropReason, EventId, Fragment, MissingReason, MissingSource, NodeId, NumberMark, Outcome,
+    RunNumber, SessionId, SourceId, SuperFragment, Tags, Timestamp, TriggerType,
 };
 
 pub(crate) fn seeds(dice: &mut Dice) -> Vec<(String, Vec<u8>)> {
@@ -133,6 +133,7 @@ fn delivery() -> Delivery<Bytes> {
             time: Timestamp(n * 1000),
             checksum: (n != 3).then(|| sheaf_wire::checksum::crc32c(&payload)),
             processed: n == 4,
+            mark: NumberMark::NONE,
             payload,
         }
     };
@@ -164,6 +165,7 @@ fn super_fragments(dice: &mut Dice, entries: u64, bytes_max: usize) -> SuperFrag
                 source: SourceId(source as u32),
                 time: Timestamp(event.0 * 1000),
                 processed: false,
+                mark: NumberMark::NONE,
                 checksum: (source != 1).then(|| sheaf_wire::checksum::crc32c(&payload)),
                 payload: Bytes::from(payload),
             });

@@ -3,9 +3,10 @@
 use super::Descriptor;
 use sheaf_wire::message::layout::{
     AbsentReadoutBytes, AnnouncementBytes, AssignmentBytes, CommandBytes, CountBytes, DeliveredBytes,
-    DeliveryBytes, DestinationBytes, EventRangeBytes, FenceBytes, FinishedBytes, FragmentBytes, HeaderBytes,
-    KeptBytes, MissingBytes, PartRequestBytes, ReadoutStatusBytes, ReceiptBytes, ReceivedBytes, ReleaseBytes,
-    RequestBytes, ShapeBytes, SourceBytes, SuperFragmentBytes, SuperFragmentsBytes,
+    DeliveryBytes, DestinationBytes, DisagreementBytes, EventRangeBytes, FenceBytes, FinishedBytes,
+    FragmentBytes, HeaderBytes, KeptBytes, MissingBytes, PartRequestBytes, ReadoutStatusBytes, ReceiptBytes,
+    ReceivedBytes, ReleaseBytes, RenumberBytes, RenumberedBytes, RequestBytes, ShapeBytes, SourceBytes,
+    SuperFragmentBytes, SuperFragmentsBytes,
 };
 use sheaf_wire::message::{Body, Delivery, SuperFragments};
 
@@ -41,6 +42,9 @@ fn body_bytes(body: &Body<Descriptor>) -> usize {
         Body::Command(_) => size_of::<CommandBytes>(),
         Body::Report(entries) => list::<CountBytes>(entries.len()),
         Body::Acknowledge => 0,
+        Body::Disagreements(entries) => list::<DisagreementBytes>(entries.len()),
+        Body::Renumber(_) => size_of::<RenumberBytes>(),
+        Body::Renumbered(_) => size_of::<RenumberedBytes>(),
         Body::Fence(_) => size_of::<FenceBytes>(),
         Body::Dispatch(entries) => list::<DestinationBytes>(entries.len()),
         Body::Shape(_) => size_of::<ShapeBytes>(),

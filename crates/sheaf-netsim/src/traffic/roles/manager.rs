@@ -82,6 +82,8 @@ impl Roles {
                 | ManagerEvent::BuilderLost { .. }
                 | ManagerEvent::ReadoutRestarted { .. }
                 | ManagerEvent::OutputRestarted { .. }
+                | ManagerEvent::ShiftFound(_)
+                | ManagerEvent::ShiftRepaired(_)
                 | ManagerEvent::Reported { .. }
                 | ManagerEvent::Closed => {}
             }

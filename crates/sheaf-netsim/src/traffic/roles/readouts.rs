@@ -9,7 +9,7 @@ use sheaf_protocol::Identity;
 use sheaf_protocol::ledger::NodeBooks;
 use sheaf_protocol::readout::{ReadoutEvent, ReadoutUnit};
 use sheaf_wire::message::{Body, EventRange, Message};
-use sheaf_wire::{EventId, Fragment, NodeId, SessionId, SourceId, Timestamp};
+use sheaf_wire::{EventId, Fragment, NodeId, NumberMark, SessionId, SourceId, Timestamp};
 
 /// A readout unit with its source.
 #[derive(Debug)]
@@ -86,6 +86,7 @@ impl ReadoutHost {
                         time: now,
                         checksum: None,
                         processed: false,
+                        mark: NumberMark::NONE,
                         payload,
                     }
                 }

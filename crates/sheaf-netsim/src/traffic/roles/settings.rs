@@ -172,6 +172,7 @@ impl Settings {
             batch_time: self.batch_time,
             shaping: self.gathering.shaping(),
             channel: self.channel(),
+            shifts: None,
         }
     }
 

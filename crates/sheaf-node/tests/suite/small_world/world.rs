@@ -5,6 +5,7 @@ use sheaf_node::builder::{BuilderNode, BuilderReport, Judgement};
 use sheaf_node::content::ContentCheck;
 use sheaf_node::filter::{AcceptAll, Filter};
 use sheaf_node::manager::{Course, ManagerNode};
+use sheaf_node::number_check::NumberCheck;
 use sheaf_node::output::OutputNode;
 use sheaf_node::readout::ReadoutNode;
 use sheaf_node::reborn::Reborn;
@@ -24,8 +25,8 @@ use sheaf_source::{Source, SourcePoll, SourceStats};
 use sheaf_transport::Endpoint;
 use sheaf_transport::memory::{Doorbell, MemoryLimits, MemoryNetwork};
 use sheaf_wire::{
-    ByteCount, Event, EventId, Fragment, Nanos, NodeId, RunNumber, SessionId, SourceId, Tags, Timestamp,
-    TriggerMix, TriggerType, Verdict,
+    ByteCount, Event, EventId, Fragment, Nanos, NodeId, NumberMark, RunNumber, SessionId, SourceId, Tags,
+    Timestamp, TriggerMix, TriggerType, Verdict,
 };
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -143,6 +144,7 @@ impl World {
             batch_time: Nanos::from_millis(1),
             shaping: Shaping::Pull,
             channel: CHANNEL,
+            shifts: None,
         };
         let course = Course {
             triggers: setup.rate.map(|rate| (rate, TriggerType(0))),
@@ -218,7 +220,7 @@ impl World {
             let sink: Box<dyn EventSink> =
                 if setup.has_output { Box::new(NullSink::default()) } else { new_session(&disk) };
             let filter = filter.take().unwrap_or_else(|| Box::new(AcceptAll));
-            let judgement = Judgement { check: setup.check, filter, sink };
+            let judgement = Judgement { check: setup.check, numbers: NumberCheck::default(), filter, sink };
             let slot = reports.clone();
             let done = move |report| *slot.lock().unwrap() = Some(report);
             let endpoint = attach(&network, NodeId::builder(0));
@@ -370,6 +372,7 @@ impl Source for Pattern {
             time: now,
             checksum: None,
             processed: false,
+            mark: NumberMark::NONE,
             payload: payload.freeze(),
         })
     }

@@ -108,6 +108,7 @@ impl Field {
             time: START,
             checksum: None,
             processed: false,
+            mark: sheaf_wire::NumberMark::NONE,
             payload,
         };
         let parts = SuperFragments {

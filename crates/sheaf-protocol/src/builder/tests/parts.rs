@@ -27,6 +27,7 @@ fn answer_part(
         time: START,
         checksum: None,
         processed: false,
+        mark: sheaf_wire::NumberMark::NONE,
         payload: Size(10),
     };
     let parts = SuperFragments {

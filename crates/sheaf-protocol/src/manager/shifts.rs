@@ -1,0 +1,418 @@
+//! Shifts: sources whose fragments have been in the wrong events since some event.
+//!
+//! Builder units report fragments whose check value disagrees, with the value of the event. If the fragments of a source are `k`
+//! events too early, its value in event `n` is that of event `n + k`. While the shift lasts, every event is reported, and with it
+//! its right value. So the event manager looks up each reported value among the right values of the neighbours. A shift is
+//! recognised if the same `k` explains [`ShiftConfig::events`] reports in a row, and no smaller `k` does.
+
+use crate::numbering::{Quantity, Shift, ShiftConfig, ShiftPolicy};
+use sheaf_wire::message::{Disagreement, Renumber, Renumbered};
+use sheaf_wire::{EventId, SourceId};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Right values that are kept of each quantity.
+const KEPT_VALUES: usize = 4_096;
+
+/// Unexplained reports that are kept of each source and quantity.
+const KEPT_REPORTS: usize = 1_024;
+
+/// Shifts that are remembered. Later ones are repaired, but not listed.
+const MOST_SHIFTS: usize = 4_096;
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub(super) struct Shifts {
+    config: ShiftConfig,
+    values: Vec<Values>,
+    sources: BTreeMap<SourceId, Source>,
+    found: Vec<Shift>,
+    /// Number of the found ones that have been announced.
+    announced: usize,
+    orders: VecDeque<Renumber>,
+}
+
+/// Right values of a quantity, by event and by value.
+#[derive(Clone, Debug, Default)]
+struct Values {
+    of_event: BTreeMap<u64, u64>,
+    events_of: BTreeMap<u64, BTreeSet<u64>>,
+}
+
+/// The shift that an answer of a readout unit is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answered {
+    /// Nothing was ordered.
+    Unexpected,
+    /// It has not been announced.
+    Unannounced,
+    /// It has been announced.
+    Announced(Shift),
+}
+
+/// State of a source.
+#[derive(Clone, Debug, Default)]
+struct Source {
+    /// Since the last repair, or the beginning.
+    now: Era,
+    /// The time before the last repair, of which reports may still come.
+    before: Era,
+    /// First event of `now`.
+    since: u64,
+    /// Whether its readout unit has been told to renumber it, and has not answered.
+    is_ordered: bool,
+}
+
+/// Time of a source with one numbering.
+#[derive(Clone, Debug, Default)]
+struct Era {
+    current: Option<Current>,
+    tracks: BTreeMap<u16, Track>,
+}
+
+/// The shift that a source has.
+#[derive(Clone, Debug)]
+struct Current {
+    shift: i64,
+    /// Its place in the list of shifts, if that had room.
+    place: Option<usize>,
+    /// First event that it explains.
+    explained_from: u64,
+    /// Earlier events that it explains, with others in between that may still be reported.
+    earlier: BTreeSet<u64>,
+}
+
+/// Reports of a source for one quantity that its shift does not explain, by event.
+#[derive(Clone, Debug, Default)]
+struct Track {
+    reports: BTreeMap<u64, Report>,
+    /// Number of the reports that each shift would explain.
+    explains: BTreeMap<i64, usize>,
+}
+
+#[derive(Clone, Debug)]
+struct Report {
+    value: u64,
+    /// Shifts that would explain it.
+    shifts: BTreeSet<i64>,
+}
+
+impl Shifts {
+    pub(super) fn new(config: ShiftConfig) -> Self {
+        Self {
+            values: vec![Values::default(); config.quantities.len()],
+            config,
+            sources: BTreeMap::new(),
+            found: Vec::new(),
+            announced: 0,
+            orders: VecDeque::new(),
+        }
+    }
+
+    /// Returns the shifts found so far, in the order in which they were found.
+    pub(super) fn found(&self) -> &[Shift] {
+        &self.found
+    }
+
+    /// Takes reports of a builder unit.
+    pub(super) fn note(&mut self, disagreements: &[Disagreement]) {
+        let mut concerned = BTreeSet::new();
+        for disagreement in disagreements {
+            let Disagreement { event, source, quantity, .. } = *disagreement;
+            let is_known = self.config.readout_of.contains_key(&source);
+            let Some(kind) = self.config.quantities.get(usize::from(quantity)).filter(|_| is_known) else {
+                continue;
+            };
+            let (kind, longest) = (*kind, self.config.longest);
+            let reference = kind.cut(disagreement.reference);
+            let values = &mut self.values[usize::from(quantity)];
+            if values.insert(event.0, reference) {
+                let eras = self.sources.values_mut().flat_map(|source| [&mut source.now, &mut source.before]);
+                for track in eras.filter_map(|era| era.tracks.get_mut(&quantity)) {
+                    track.note_value(event.0, reference, kind, longest);
+                }
+            }
+            let source = self.sources.entry(source).or_default();
+            let era = if event.0 < source.since { &mut source.before } else { &mut source.now };
+            let track = era.tracks.entry(quantity).or_default();
+            track.note_report(event.0, kind.cut(disagreement.value), values, kind, longest);
+            concerned.insert((disagreement.source, quantity));
+        }
+        for (source, quantity) in concerned {
+            self.look(source, quantity, false);
+        }
+    }
+
+    /// Looks for shifts in what has come, since nothing more follows.
+    pub(super) fn finish(&mut self) {
+        let all: Vec<_> = self
+            .sources
+            .iter()
+            .flat_map(|(id, source)| source.now.tracks.keys().map(|quantity| (*id, *quantity)))
+            .collect();
+        for (source, quantity) in all {
+            self.look(source, quantity, true);
+        }
+    }
+
+    /// Takes the answer of a readout unit: from this event on, its source is renumbered.
+    pub(super) fn note_renumbered(&mut self, answer: Renumbered) -> Answered {
+        let source = self.sources.get_mut(&answer.source).filter(|source| source.is_ordered);
+        let Some(source) = source else { return Answered::Unexpected };
+        let before = std::mem::take(&mut source.now);
+        let place = before.current.as_ref().and_then(|current| current.place);
+        *source = Source { since: answer.first.0, before, ..Source::default() };
+        let Some(place) = place else { return Answered::Unannounced };
+        let shift = &mut self.found[place];
+        shift.repaired_from = Some(answer.first);
+        if place < self.announced { Answered::Announced(*shift) } else { Answered::Unannounced }
+    }
+
+    /// Takes note that a readout unit has begun anew: it renumbers nothing.
+    pub(super) fn note_restart(&mut self, readout: u16) {
+        let Self { sources, config, orders, .. } = self;
+        let is_its = |source: &SourceId| config.readout_of.get(source) == Some(&readout);
+        sources.retain(|source, _| !is_its(source));
+        orders.retain(|order| !is_its(&order.source));
+    }
+
+    /// Returns the next order for a readout unit for which `is_open` holds, with its index.
+    pub(super) fn next_order(&mut self, is_open: impl Fn(u16) -> bool) -> Option<(u16, Renumber)> {
+        let readout_of = |order: &Renumber| self.config.readout_of.get(&order.source).copied();
+        let place = self.orders.iter().position(|order| readout_of(order).is_some_and(&is_open))?;
+        let order = self.orders.remove(place)?;
+        Some((readout_of(&order)?, order))
+    }
+
+    /// Returns whether a shift has not been announced.
+    pub(super) fn has_news(&self) -> bool {
+        self.announced < self.found.len()
+    }
+
+    /// Returns the next shift to announce. It waits while it may turn out to have begun earlier, since reports are missing that
+    /// would tell: `oldest` is the oldest event in flight.
+    pub(super) fn announce(&mut self, oldest: Option<EventId>) -> Option<Shift> {
+        let shift = *self.found.get(self.announced)?;
+        let known = shift.first.0.saturating_add(self.config.longest);
+        if oldest.is_some_and(|oldest| oldest.0 <= known) {
+            return None;
+        }
+        self.announced += 1;
+        Some(shift)
+    }
+
+    /// Returns whether the run ends because of a shift.
+    pub(super) fn stops(&self) -> bool {
+        self.config.on_shift == ShiftPolicy::Stop
+    }
+
+    /// Looks for a shift of a source in the reports of a quantity.
+    fn look(&mut self, id: SourceId, quantity: u16, is_final: bool) {
+        let Self { config, values, sources, found, .. } = self;
+        let values = &values[usize::from(quantity)];
+        let Some(source) = sources.get_mut(&id) else { return };
+        for era in [&mut source.before, &mut source.now] {
+            era.explain(quantity, values, config.reach(), found);
+        }
+        let Some(track) = source.now.tracks.get(&quantity).filter(|_| !source.is_ordered) else { return };
+        let Some((explained_from, shift)) = track.find(values, config, is_final) else { return };
+        if source.now.current.as_ref().is_none_or(|current| current.shift != shift) {
+            let place = (found.len() < MOST_SHIFTS).then_some(found.len());
+            if place.is_some() {
+                let first = EventId(explained_from);
+                found.push(Shift { source: id, quantity, first, shift, repaired_from: None });
+            }
+            source.now.current = Some(Current { shift, place, explained_from, earlier: BTreeSet::new() });
+            if config.on_shift == ShiftPolicy::Repair && !is_final {
+                source.is_ordered = true;
+                self.orders.push_back(Renumber { source: id, shift });
+            }
+        }
+        source.now.explain(quantity, values, config.reach(), found);
+    }
+}
+
+impl Era {
+    /// Takes out the reports that the current shift explains. It may turn out to have begun earlier, since a builder unit that is
+    /// behind has reported the beginning.
+    fn explain(&mut self, quantity: u16, values: &Values, reach: u64, found: &mut [Shift]) {
+        let (Some(current), Some(track)) = (&mut self.current, self.tracks.get_mut(&quantity)) else {
+            return;
+        };
+        let explained = track.remove_explained(current.shift);
+        current.earlier.extend(explained.into_iter().filter(|event| *event < current.explained_from));
+        while let Some(last) = current.earlier.pop_last() {
+            if current.explained_from - last > reach {
+                current.earlier.insert(last);
+                break;
+            }
+            current.explained_from = last;
+        }
+        if current.earlier.len() > KEPT_REPORTS {
+            current.earlier.pop_first();
+        }
+        let Some(shift) = current.place.and_then(|place| found.get_mut(place)) else { return };
+        if shift.quantity == quantity {
+            shift.first = EventId(track.begin(current.explained_from, current.shift, values));
+        }
+    }
+}
+
+impl Values {
+    /// Takes the value of an event. Returns whether it is new.
+    fn insert(&mut self, event: u64, value: u64) -> bool {
+        match self.of_event.insert(event, value) {
+            Some(before) if before == value => return false,
+            Some(before) => self.forget(event, before),
+            None => {}
+        }
+        self.events_of.entry(value).or_default().insert(event);
+        if self.of_event.len() > KEPT_VALUES
+            && let Some((event, value)) = self.of_event.pop_first()
+        {
+            self.forget(event, value);
+        }
+        true
+    }
+
+    fn forget(&mut self, event: u64, value: u64) {
+        if let Some(events) = self.events_of.get_mut(&value) {
+            events.remove(&event);
+            if events.is_empty() {
+                self.events_of.remove(&value);
+            }
+        }
+    }
+
+    /// Returns the last event with a value.
+    fn highest(&self) -> u64 {
+        self.of_event.last_key_value().map_or(0, |(event, _)| *event)
+    }
+
+    fn has(&self, event: Option<u64>) -> bool {
+        event.is_some_and(|event| self.of_event.contains_key(&event))
+    }
+
+    /// Returns the events from `first` to `last` whose value agrees.
+    fn with(&self, value: u64, quantity: Quantity, first: u64, last: u64) -> impl Iterator<Item = u64> {
+        let Quantity { modulus, tolerance } = quantity;
+        let (low, is_below) = value.overflowing_sub(tolerance);
+        let (high, is_above) = value.overflowing_add(tolerance);
+        let most = modulus.wrapping_sub(1);
+        let is_above = is_above || high > most;
+        let (low, high) = match modulus {
+            0 => (low, high),
+            _ => (
+                if is_below { low.wrapping_add(modulus) } else { low },
+                if is_above { high.wrapping_sub(modulus) } else { high },
+            ),
+        };
+        let ranges = match is_below || is_above {
+            true => [Some(0..=high), Some(low..=most)],
+            false => [Some(low..=high), None],
+        };
+        let sets = ranges.into_iter().flatten().flat_map(|range| self.events_of.range(range));
+        sets.flat_map(move |(_, events)| events.range(first..=last).copied())
+    }
+}
+
+impl Track {
+    /// Takes the value of a source in an event.
+    fn note_report(&mut self, event: u64, value: u64, values: &Values, quantity: Quantity, longest: u64) {
+        self.remove(event);
+        let (first, last) = (event.saturating_sub(longest), event.saturating_add(longest));
+        let others = values.with(value, quantity, first, last).filter(|other| *other != event);
+        let shifts: BTreeSet<i64> = others.map(|other| distance(event, other)).collect();
+        for shift in &shifts {
+            *self.explains.entry(*shift).or_default() += 1;
+        }
+        self.reports.insert(event, Report { value, shifts });
+        if self.reports.len() > KEPT_REPORTS
+            && let Some((oldest, _)) = self.reports.first_key_value()
+        {
+            self.remove(*oldest);
+        }
+    }
+
+    /// Takes the right value of an event, which may explain reports of its neighbours.
+    fn note_value(&mut self, event: u64, value: u64, quantity: Quantity, longest: u64) {
+        let near = event.saturating_sub(longest)..=event.saturating_add(longest);
+        for (other, report) in self.reports.range_mut(near).filter(|(other, _)| **other != event) {
+            let shift = distance(*other, event);
+            if quantity.agrees(report.value, value) && report.shifts.insert(shift) {
+                *self.explains.entry(shift).or_default() += 1;
+            }
+        }
+    }
+
+    /// Returns the first event with a shift that explains the reports from some event on. The values of good events are not
+    /// reported, and so none that would explain the first events of a negative shift.
+    fn begin(&self, explained_from: u64, shift: i64, values: &Values) -> u64 {
+        let is_unexplained =
+            |event: &u64| self.reports.contains_key(event) && !values.has(event.checked_add_signed(shift));
+        let most = usize::try_from(shift.saturating_neg()).unwrap_or(0);
+        (0..explained_from).rev().take(most).take_while(is_unexplained).last().unwrap_or(explained_from)
+    }
+
+    fn remove(&mut self, event: u64) {
+        let Some(report) = self.reports.remove(&event) else { return };
+        for shift in report.shifts {
+            if let Some(count) = self.explains.get_mut(&shift) {
+                *count -= 1;
+                if *count == 0 {
+                    self.explains.remove(&shift);
+                }
+            }
+        }
+    }
+
+    /// Removes the reports that a shift explains. Returns their events.
+    fn remove_explained(&mut self, shift: i64) -> Vec<u64> {
+        if !self.explains.contains_key(&shift) {
+            return Vec::new();
+        }
+        let is_explained =
+            |(event, report): (&u64, &Report)| report.shifts.contains(&shift).then_some(*event);
+        let explained: Vec<u64> = self.reports.iter().filter_map(is_explained).collect();
+        explained.iter().for_each(|event| self.remove(*event));
+        explained
+    }
+
+    /// Returns the smallest shift that explains enough reports in a row, and the first event of these.
+    fn find(&self, values: &Values, config: &ShiftConfig, is_final: bool) -> Option<(u64, i64)> {
+        let is_frequent = |(shift, count): (&i64, &usize)| (*count >= config.events).then_some(*shift);
+        let mut shifts: Vec<i64> = self.explains.iter().filter_map(is_frequent).collect();
+        shifts.sort_unstable_by_key(|shift| (shift.unsigned_abs(), *shift < 0));
+        // A larger shift may be explained earlier than a smaller one, since its values came first.
+        let last = if is_final { u64::MAX } else { values.highest().saturating_sub(config.longest) };
+        let first_of = |shift: i64| self.find_run(shift, values, config.events, last);
+        shifts.into_iter().find_map(|shift| Some((first_of(shift)?, shift)))
+    }
+
+    /// Returns the first event of a row of reports up to event `last` that a shift explains.
+    fn find_run(&self, shift: i64, values: &Values, events: usize, last: u64) -> Option<u64> {
+        let mut run: Option<(u64, u64, usize)> = None;
+        for (event, report) in self.reports.range(..=last) {
+            if report.shifts.contains(&shift) {
+                let follows = |last: u64| event - last <= 2 * events as u64;
+                let (first, _, count) =
+                    run.filter(|(_, last, _)| follows(*last)).unwrap_or((*event, *event, 0));
+                if count + 1 >= events {
+                    return Some(first);
+                }
+                run = Some((first, *event, count + 1));
+            } else if values.has(event.checked_add_signed(shift)) {
+                run = None;
+            }
+        }
+        None
+    }
+}
+
+/// Returns the number of events from one event to another.
+fn distance(from: u64, to: u64) -> i64 {
+    let distance = i64::try_from(from.abs_diff(to)).unwrap_or(i64::MAX);
+    if to > from { distance } else { -distance }
+}
+
+#[cfg(test)]
+mod tests;

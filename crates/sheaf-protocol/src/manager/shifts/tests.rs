@@ -1,0 +1,168 @@
+use super::*;
+use proptest::prelude::*;
+
+/// Reports wanted in a row, and the longest shift.
+const EVENTS: usize = 8;
+const LONGEST: u64 = 16;
+
+fn config(quantity: Quantity, on_shift: ShiftPolicy) -> ShiftConfig {
+    let readout_of = (0..8).map(|source| (SourceId(source), (source / 2) as u16)).collect();
+    ShiftConfig { quantities: vec![quantity], on_shift, events: EVENTS, longest: LONGEST, readout_of }
+}
+
+/// Rising numbers with irregular steps, as times of triggers have.
+fn time_of(event: u64) -> u64 {
+    event * 1000 + event * event % 977
+}
+
+/// The reports about a source whose fragments are `shift` events too early from `first` on.
+fn reports(
+    quantity: Quantity,
+    value_of: impl Fn(u64) -> u64,
+    source: u32,
+    events: std::ops::Range<u64>,
+    shift: i64,
+) -> Vec<Disagreement> {
+    let cut = |value: u64| if quantity.modulus == 0 { value } else { value % quantity.modulus };
+    let report = |event: u64| Disagreement {
+        event: EventId(event),
+        source: SourceId(source),
+        quantity: 0,
+        value: cut(value_of(event.saturating_add_signed(shift))),
+        reference: cut(value_of(event)),
+    };
+    events.map(report).filter(|report| !quantity.agrees(report.value, report.reference)).collect()
+}
+
+fn found(shifts: &Shifts) -> Vec<(u32, u64, i64)> {
+    shifts.found().iter().map(|found| (found.source.0, found.first.0, found.shift)).collect()
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Counter,
+    Narrow,
+    Time,
+}
+
+proptest! {
+    /// Builder units build events in batches, and their messages come in any order within some distance.
+    #[test]
+    fn a_shift_is_found_with_its_first_event(
+        kind in prop::sample::select(vec![Kind::Counter, Kind::Narrow, Kind::Time]),
+        first in 100..5_000_u64,
+        (size, negative) in (1..=LONGEST as i64, any::<bool>()),
+        batch in 1..40_usize,
+        spread in 1..6_usize,
+        order in prop::collection::vec(any::<u8>(), 16),
+    ) {
+        let shift = if negative { -size } else { size };
+        let (quantity, value_of): (_, fn(u64) -> u64) = match kind {
+            Kind::Counter => (Quantity { modulus: 1 << 32, tolerance: 0 }, |event| event + 17),
+            Kind::Narrow => (Quantity { modulus: 64, tolerance: 0 }, |event| event + 17),
+            Kind::Time => (Quantity { modulus: 0, tolerance: 20 }, time_of),
+        };
+        let mut shifts = Shifts::new(config(quantity, ShiftPolicy::Mark));
+        let all = reports(quantity, value_of, 3, first..first + 400, shift);
+        let mut messages: Vec<&[Disagreement]> = all.chunks(batch).collect();
+        for (group, messages) in messages.chunks_mut(spread).enumerate() {
+            messages.sort_by_key(|message| order[(message[0].event.0 as usize + group) % order.len()]);
+        }
+        for message in messages {
+            shifts.note(message);
+        }
+        prop_assert_eq!(found(&shifts), [(3, first, shift)]);
+    }
+
+    #[test]
+    fn noise_is_no_shift(values in prop::collection::vec(any::<u32>(), 0..2_000), count in 1..9_u64) {
+        let quantity = Quantity { modulus: 1 << 32, tolerance: 0 };
+        let mut shifts = Shifts::new(config(quantity, ShiftPolicy::Mark));
+        for (event, value) in (0..).zip(values) {
+            let (event, reference) = (EventId(event * count), event * count);
+            let value = u64::from(value);
+            shifts.note(&[Disagreement { event, source: SourceId(1), quantity: 0, value, reference }]);
+        }
+        shifts.finish();
+        prop_assert_eq!(found(&shifts), []);
+    }
+
+    #[test]
+    fn reports_of_any_content_are_bounded(all in prop::collection::vec(any::<(u64, u32, u16, u64, u64)>(), 0..300)) {
+        let quantity = Quantity { modulus: 16, tolerance: 1 };
+        let mut shifts = Shifts::new(config(quantity, ShiftPolicy::Repair));
+        for (event, source, which, value, reference) in all {
+            let (event, source) = (EventId(event), SourceId(source % 9));
+            shifts.note(&[Disagreement { event, source, quantity: which % 2, value, reference }]);
+        }
+        shifts.finish();
+    }
+}
+
+#[test]
+fn a_shift_at_the_end_of_a_run_is_found_when_it_ends() {
+    let quantity = Quantity { modulus: 1 << 16, tolerance: 0 };
+    let mut shifts = Shifts::new(config(quantity, ShiftPolicy::Stop));
+    shifts.note(&reports(quantity, |event| event, 2, 990..1_000, 1));
+    assert_eq!(found(&shifts), []);
+    shifts.finish();
+    assert_eq!(found(&shifts), [(2, 990, 1)]);
+}
+
+#[test]
+fn a_second_shift_adds_to_the_first_one() {
+    let quantity = Quantity { modulus: 1 << 32, tolerance: 0 };
+    let mut shifts = Shifts::new(config(quantity, ShiftPolicy::Mark));
+    shifts.note(&reports(quantity, |event| event, 2, 100..300, 1));
+    shifts.note(&reports(quantity, |event| event, 2, 300..500, 2));
+    assert_eq!(found(&shifts), [(2, 100, 1), (2, 300, 2)]);
+}
+
+#[test]
+fn a_shift_that_another_builder_unit_saw_begin_begins_there() {
+    let quantity = Quantity { modulus: 1 << 32, tolerance: 0 };
+    let mut shifts = Shifts::new(config(quantity, ShiftPolicy::Mark));
+    let all = reports(quantity, |event| event, 2, 100..300, 1);
+    shifts.note(&all[10..100]);
+    assert_eq!(found(&shifts), [(2, 110, 1)]);
+    assert_eq!(shifts.announce(Some(EventId(126))), None, "an event before it is in flight");
+    shifts.note(&all[..10]);
+    let announced = shifts.announce(Some(EventId(201))).expect("nothing earlier is in flight");
+    assert_eq!((announced.first, announced.shift), (EventId(100), 1));
+    assert!(!shifts.has_news());
+}
+
+#[test]
+fn a_source_is_renumbered_once_for_each_shift() {
+    let quantity = Quantity { modulus: 1 << 32, tolerance: 0 };
+    let mut shifts = Shifts::new(config(quantity, ShiftPolicy::Repair));
+    shifts.note(&reports(quantity, |event| event, 5, 100..200, 1));
+    assert_eq!(shifts.next_order(|readout| readout != 2), None, "its readout unit is not there");
+    let source = SourceId(5);
+    assert_eq!(shifts.next_order(|_| true), Some((2, Renumber { source, shift: 1 })));
+    // Events that were built meanwhile.
+    shifts.note(&reports(quantity, |event| event, 5, 200..500, 1));
+    assert_eq!((shifts.next_order(|_| true), found(&shifts)), (None, vec![(5, 100, 1)]));
+    let first = EventId(520);
+    let answer = Renumbered { source, first, shift: 1 };
+    assert_eq!(shifts.note_renumbered(answer), Answered::Unannounced);
+    assert_eq!(shifts.note_renumbered(answer), Answered::Unexpected, "only once");
+    let repaired = shifts.announce(None).expect("it was found");
+    assert_eq!((repaired.first, repaired.repaired_from), (EventId(100), Some(first)));
+    shifts.note(&reports(quantity, |event| event, 5, 500..520, 1));
+    shifts.note(&reports(quantity, |event| event, 5, 700..800, 1));
+    assert_eq!(found(&shifts), [(5, 100, 1), (5, 700, 1)]);
+    assert_eq!(shifts.next_order(|_| true), Some((2, Renumber { source, shift: 1 })));
+}
+
+#[test]
+fn a_readout_unit_that_begins_anew_renumbers_nothing() {
+    let quantity = Quantity { modulus: 1 << 32, tolerance: 0 };
+    let mut shifts = Shifts::new(config(quantity, ShiftPolicy::Repair));
+    shifts.note(&reports(quantity, |event| event, 5, 100..200, 1));
+    shifts.note_restart(2);
+    assert_eq!(shifts.next_order(|_| true), None);
+    shifts.note(&reports(quantity, |event| event, 5, 200..300, 1));
+    assert_eq!(found(&shifts), [(5, 100, 1), (5, 200, 1)]);
+    assert_eq!(shifts.next_order(|_| true), Some((2, Renumber { source: SourceId(5), shift: 1 })));
+}

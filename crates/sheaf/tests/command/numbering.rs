@@ -1,0 +1,117 @@
+//! A source that misses a trigger: its shift is found, marked, repaired, or ends the run.
+
+use crate::child::Place;
+use crate::output::{assert_books_match_files, directory, number};
+use serde_json::{Value, json};
+use std::path::Path;
+
+const EVENTS: u64 = 6_000;
+/// The source that is off, and the first event in which it is.
+const FAULTY: u64 = 2;
+const FIRST: u64 = 2_000;
+
+/// Runs with a source that misses triggers, or counts too many. Returns the summary.
+fn run(place: &Place, how: &str, on_shift: &str, missed: i64) -> Value {
+    let config = place.file(
+        "numbers.toml",
+        &format!(
+            "[run]\nevents = {EVENTS}\n[trigger]\nmode = \"free\"\n[source]\ncount = 4\n\
+             [source.emulated]\nsize = \"fixed\"\nmean_bytes = 64\ncontent = \"number\"\n\
+             faulty_source = {FAULTY}\nfaulty_event = {FIRST}\nfaulty_triggers = {missed}\n\
+             [readout]\ncount = 2\nbuffer_events = 64\n[builder]\ncount = 2\nslots = 64\n\
+             [check]\non_shift = \"{on_shift}\"\n[check_fields.number]\nvalue = \"u64le at 0\"\n"
+        ),
+    );
+    let summary = place.sheaf(&format!("run {} {how} --json", config.display())).exits(3).json();
+    assert_eq!(summary["ledger"]["balanced"], json!(true), "{}", summary["ledger"]);
+    assert_books_match_files(place, &summary);
+    summary
+}
+
+/// Event, sources that disagree and sources that are missing, of all events of a run.
+fn events(place: &Place, directory: &Path) -> Vec<(u64, String, u64)> {
+    let ended = place.sheaf(&format!("dump --verdicts {}", directory.display())).exits(0);
+    let mut events: Vec<_> = ended
+        .stdout
+        .lines()
+        .skip(1)
+        .map(|line| {
+            let cells: Vec<&str> = line.split(',').collect();
+            let number = |cell: usize| cells[cell].parse::<u64>().expect("a number");
+            (number(0), cells[10].to_owned(), number(5))
+        })
+        .collect();
+    events.sort();
+    events
+}
+
+fn shifts(summary: &Value) -> &Vec<Value> {
+    summary["ledger"]["shifts"].as_array().expect("a list of shifts")
+}
+
+#[test]
+fn a_source_that_misses_a_trigger_is_found_from_the_first_event_on_and_marked() {
+    for how in ["--transport memory", "--processes"] {
+        let place = Place::new();
+        let summary = run(&place, how, "mark", 1);
+        let shift = json!({
+            "source": FAULTY, "quantity": "number", "first_event": FIRST, "shift": 1, "repaired_from_event": null,
+        });
+        assert_eq!(shifts(&summary), &[shift], "{how}");
+        // The last event has no fragment of the source, which counts one trigger less.
+        let disagreeing = EVENTS - FIRST - 1;
+        assert_eq!(number(&summary, "kept.disagreeing"), disagreeing);
+        let difference = format!("{FAULTY}:+1");
+        for (event, differences, _) in events(&place, &directory(&place, &summary)) {
+            let is_off = (FIRST..EVENTS - 1).contains(&event);
+            assert_eq!(differences, if is_off { &difference } else { "" }, "event {event}");
+        }
+        let inspected = place.sheaf(&format!("inspect {} --json", directory(&place, &summary).display()));
+        let inspected = inspected.exits(0).json();
+        assert_eq!(number(&inspected, "events_disagreeing"), disagreeing);
+        assert_eq!(inspected["sources"][2]["first_disagreeing"], json!(FIRST));
+        let manifest =
+            std::fs::read_to_string(directory(&place, &summary).join("run.json")).expect("a manifest");
+        let manifest: Value = serde_json::from_str(&manifest).expect("JSON");
+        assert_eq!(manifest["ledger"]["shifts"][0]["first_event"], json!(FIRST));
+    }
+}
+
+#[test]
+fn a_source_that_misses_a_trigger_is_renumbered_and_right_again() {
+    for missed in [1, -1, 3] {
+        let place = Place::new();
+        let summary = run(&place, "--transport memory", "repair", missed);
+        let [shift] = &shifts(&summary)[..] else { panic!("one shift: {:?}", shifts(&summary)) };
+        // The first of several fragments of a trigger is in its place.
+        let first = FIRST + u64::from(missed < 0);
+        assert_eq!((number(shift, "first_event"), &shift["shift"]), (first, &json!(missed)));
+        let repaired = number(shift, "repaired_from_event");
+        assert!((FIRST..EVENTS).contains(&repaired), "{shift}");
+        // Between the shift and its repair fragments are off, and after it the events at the seam lack one.
+        let seam = u64::try_from(missed).unwrap_or(0);
+        for (event, differences, missing) in events(&place, &directory(&place, &summary)) {
+            let is_off = (first..repaired - seam).contains(&event);
+            let difference = if is_off { format!("{FAULTY}:{missed:+}") } else { String::new() };
+            assert_eq!(differences, difference, "event {event}, {shift}");
+            let is_at_seam = (repaired - seam..repaired).contains(&event);
+            assert_eq!(missing, u64::from(is_at_seam), "event {event}, {shift}");
+        }
+        let dropped = &summary["ledger"]["fragments"]["dropped"]["renumbered"];
+        assert_eq!(dropped.as_u64().unwrap_or(0), u64::try_from(-missed).unwrap_or(0));
+        let renumbered = number(&summary, "counters.renumbered_fragments");
+        assert!(renumbered >= EVENTS - repaired, "{renumbered}");
+    }
+}
+
+#[test]
+fn a_shift_ends_the_run_if_that_is_wanted() {
+    let place = Place::new();
+    let summary = run(&place, "--transport memory", "stop", 1);
+    assert_eq!(shifts(&summary)[0]["first_event"], json!(FIRST));
+    let why = summary["ended_early"].as_str().expect("a reason");
+    assert!(why.contains("source 2 is off by +1 from event 2,000 on"), "{why}");
+    let stored = number(&summary, "ledger.stored");
+    assert!((FIRST..EVENTS).contains(&stored), "{stored} events");
+    assert_eq!(stored, number(&summary, "ledger.triggers"), "what was accepted is stored");
+}
