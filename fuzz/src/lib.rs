@@ -11,6 +11,7 @@ pub type Body = fn(&[u8]);
 pub const TARGETS: &[(&str, Body)] = &[
     ("config", config),
     ("datagram", datagram),
+    ("described_packets", described_packets),
     ("ethernet_frame", ethernet_frame),
     ("event_file", event_file),
     ("event_file_sealed", event_file_sealed),
@@ -38,6 +39,11 @@ pub fn config(bytes: &[u8]) {
 /// A datagram of a link that recovers from loss: heads, then body; as it is, and with a right checksum.
 pub fn datagram(bytes: &[u8]) {
     sheaf_wire::datagram::fuzz::fuzz_datagram(bytes);
+}
+
+/// Packets of a front end, and the description by which they are decoded.
+pub fn described_packets(bytes: &[u8]) {
+    sheaf_source::described::fuzz::fuzz_described(bytes);
 }
 
 /// A frame of raw Ethernet; its checksum is made right where the last byte is odd.

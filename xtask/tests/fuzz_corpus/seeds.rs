@@ -20,6 +20,7 @@ pub(crate) fn of(target: &str) -> BTreeMap<String, Vec<u8>> {
     let mut valid = match target {
         "config" => config::seeds(),
         "datagram" => datagrams::single(&mut dice),
+        "described_packets" => sheaf_source::described::fuzz::seeds(),
         "ethernet_frame" => sheaf_wire::fuzz::ethernet_frame_seeds(),
         "event_file" | "event_file_sealed" => files::event_files(&mut dice),
         "farm" => sheaf_wire::farm::fuzz::seeds(),

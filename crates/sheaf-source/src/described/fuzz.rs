@@ -5,11 +5,11 @@ use super::field::{ByteOrder, Field, Mark, Origin, Width};
 use super::{Decoder, Limits};
 use sheaf_wire::{Nanos, SourceId, Timestamp};
 
-/// Takes a description and packets from `bytes`, and decodes the packets.
+/// Takes a description and packets from `bytes`, and decodes the packets. Returns the number of fragments.
 ///
 /// # Panics
 /// If the decoder violates its contract.
-pub fn fuzz_described(bytes: &[u8]) {
+pub fn fuzz_described(bytes: &[u8]) -> u64 {
     let mut bytes = bytes.iter().copied();
     let mut next = || bytes.next().unwrap_or_default();
     let description = description(&mut next);
@@ -20,8 +20,12 @@ pub fn fuzz_described(bytes: &[u8]) {
         max_fragment: 4 * usize::from(next()),
         tick_ps: u64::from(next()) << 48,
     };
-    let Ok(mut decoder) = Decoder::new(description, limits, &[SourceId(0), SourceId(1)]) else { return };
-    let mut take = |found: super::Described<'_>| assert!(found.payload.len() <= limits.max_fragment);
+    let Ok(mut decoder) = Decoder::new(description, limits, &[SourceId(0), SourceId(1)]) else { return 0 };
+    let mut fragments = 0;
+    let mut take = |found: super::Described<'_>| {
+        assert!(found.payload.len() <= limits.max_fragment);
+        fragments += 1;
+    };
     let packets: Vec<u8> = bytes.collect();
     let (mut rest, mut now) = (&packets[..], 0);
     let mut number = 0_u64;
@@ -42,6 +46,65 @@ pub fn fuzz_described(bytes: &[u8]) {
         })
         .sum();
     assert_eq!(sum, number, "each packet is in one account");
+    fragments
+}
+
+/// Returns inputs with packets that fit their descriptions, by name.
+#[must_use]
+pub fn seeds() -> Vec<(String, Vec<u8>)> {
+    // Description, then limits: packets that wait, their time, open fragments, largest fragment in words, tick.
+    let limits = [4, 200, 3, 16, 1];
+    let seed = |name: &str, description: &[u8], packets: &[&[u8]]| {
+        let packets = packets.iter().flat_map(|packet| {
+            let length = u8::try_from(packet.len()).expect("a short packet");
+            std::iter::once(length).chain(packet.iter().copied())
+        });
+        let bytes = description.iter().copied().chain(limits).chain(packets).collect();
+        (name.to_owned(), bytes)
+    };
+    // Fields: of 32, 16 and 8 bits, big endian, in the fragment; and one of 16 bits in the packet.
+    let [u32_at, u16_at, u8_at, in_packet] = [0b0110, 0b0010, 0b0000, 0b0011];
+    vec![
+        seed(
+            "event",
+            &[0, u32_at, 0, 4, 0, 0, 0],
+            &[&[0, 0, 0, 7, 1, 2, 3], &[0, 0, 0, 8], &[0, 0, 0, 9, 4]],
+        ),
+        seed(
+            "little_endian",
+            // The header is a part of the payload.
+            &[0b1000_0000, 0b1_0010, 1, 4, 0, 0, 0],
+            &[&[9, 1, 0, 9, 40], &[9, 2, 0, 9, 41, 42]],
+        ),
+        seed(
+            "wide",
+            &[0, 0b1110, 0, 8, 0, 0, 0],
+            &[&[0, 0, 0, 0, 0, 0, 1, 0, 50], &[0, 0, 0, 0, 0, 0, 1, 1]],
+        ),
+        seed(
+            "several",
+            // Source and length of the payload, several in a packet, a trailer of one byte.
+            &[0b0110_0001, u16_at, 0, u8_at, 2, u8_at, 3, 1, 0, 4, 0, 1, 0],
+            &[&[0, 1, 0, 2, 10, 11, 99, 0, 1, 1, 1, 12, 99], &[0, 2, 1, 0, 99]],
+        ),
+        seed(
+            "parts",
+            // Number of the packet, index of the part, mark of the last part.
+            &[0b0001_1100, u16_at, 2, in_packet, 0, u8_at, 4, u8_at, 5, 6, 0, 0, 0],
+            &[
+                &[0, 1, 0, 5, 0, 0, 20, 21],
+                &[0, 3, 0, 6, 0, 1, 24],
+                &[0, 2, 0, 5, 1, 1, 22, 23],
+                &[0, 4, 0, 7, 0, 1],
+            ],
+        ),
+        seed(
+            "marks",
+            // A time; a magic byte, a keep-alive and a reset by their first and second byte.
+            &[0b0010, u16_at, 2, u16_at, 4, 6, 0, 0, 0b111, 0, 0xa5, 1, 1, 1, 2],
+            &[&[0xa5, 0, 255, 255, 0, 1, 30], &[0xa5, 1], &[0xa5, 2], &[0xa5, 0, 0, 0, 0, 9, 31], &[0x5a, 0]],
+        ),
+    ]
 }
 
 fn description(next: &mut dyn FnMut() -> u8) -> Description {
@@ -82,5 +145,17 @@ fn field(next: &mut dyn FnMut() -> u8) -> Field {
         order: if what & 16 == 0 { ByteOrder::Big } else { ByteOrder::Little },
         mask: u64::MAX >> ((what >> 5) * 8),
         shift: u32::from(what >> 6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_are_decoded_to_fragments() {
+        for ((name, bytes), fragments) in seeds().into_iter().zip([3, 2, 2, 3, 3, 2]) {
+            assert_eq!(fuzz_described(&bytes), fragments, "{name}");
+        }
     }
 }
