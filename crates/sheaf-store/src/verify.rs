@@ -18,8 +18,8 @@ use std::path::{Path, PathBuf};
 /// Maximum number of gaps and problems that are listed; all are counted.
 const MAX_LISTED: usize = 1000;
 
-/// Result of a verification. Gaps and missing sources are facts about the data, not problems: ids may skip values, and
-/// an incomplete event is data.
+/// Result of a verification. Gaps, missing sources and disagreeing numbers are facts about the data, not problems: ids may skip
+/// values, and an incomplete event is data.
 #[derive(Clone, Debug, Serialize)]
 pub struct VerifyReport {
     /// Path that was verified.
@@ -36,6 +36,8 @@ pub struct VerifyReport {
     pub events: u64,
     /// Number of events marked incomplete.
     pub events_incomplete: u64,
+    /// Number of events with fragments whose check values disagree with those of the event.
+    pub events_disagreeing: u64,
     /// Good fragments.
     pub fragments: u64,
     /// Their payload bytes.
@@ -185,6 +187,7 @@ impl VerifyReport {
             files: Vec::new(),
             events: 0,
             events_incomplete: 0,
+            events_disagreeing: 0,
             fragments: 0,
             payload_bytes: 0,
             duplicates: 0,

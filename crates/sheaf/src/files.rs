@@ -274,6 +274,10 @@ fn describe_verification(report: &VerifyReport) -> String {
         plural(report.payload_bytes, "payload byte")
     );
     for (value, what) in [
+        (
+            report.events_disagreeing,
+            "events have fragments whose event numbers disagree; `sheaf inspect` has the sources",
+        ),
         (report.duplicates, "events repeat the id of an earlier event"),
         (report.copies, "additional copies of events, in other streams"),
         (
@@ -317,11 +321,26 @@ fn describe_verification(report: &VerifyReport) -> String {
     if in_progress && report.problems_total == 0 {
         text.push_str("no problems so far; verify the run again after it has ended\n");
     } else if report.ok {
-        text.push_str("good: every checksum is right, and nothing is missing\n");
+        let _ = writeln!(text, "good: every checksum is right{}", what_the_data_lack(report));
     } else {
         let _ = writeln!(text, "NOT GOOD: {}", plural(report.problems_total, "problem"));
     }
     text
+}
+
+/// Returns the end of a sentence about intact data: gaps that are recorded in the data are not problems, but must be said.
+fn what_the_data_lack(report: &VerifyReport) -> String {
+    let lacks = [
+        (report.events_incomplete, "incomplete"),
+        (report.events_disagreeing, "with disagreeing event numbers"),
+    ];
+    let lacks = lacks.iter().filter(|(events, _)| *events > 0);
+    let lacks: Vec<String> =
+        lacks.map(|(events, what)| format!("{} {what}", plural(*events, "event"))).collect();
+    match lacks.is_empty() {
+        true => ", and nothing is missing".to_owned(),
+        false => format!("; {}", lacks.join(", ")),
+    }
 }
 
 fn more(text: &mut String, rows: usize, what: &str) {

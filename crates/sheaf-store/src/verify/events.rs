@@ -240,6 +240,8 @@ impl Check<'_> {
     fn new_event(&mut self, file: &Path, offset: Option<u64>, event: &Event<Bytes>) {
         self.report.events += 1;
         self.report.events_incomplete += u64::from(event.incomplete);
+        let disagrees = event.fragments.iter().any(|fragment| fragment.mark.disagrees());
+        self.report.events_disagreeing += u64::from(disagrees);
         self.report.fragments += event.fragments.len() as u64;
         self.report.payload_bytes += event.payload_bytes();
         for missing in &event.missing {

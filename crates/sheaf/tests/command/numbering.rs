@@ -69,6 +69,12 @@ fn a_source_that_misses_a_trigger_is_found_from_the_first_event_on_and_marked() 
         let inspected = place.sheaf(&format!("inspect {} --json", directory(&place, &summary).display()));
         let inspected = inspected.exits(0).json();
         assert_eq!(number(&inspected, "events_disagreeing"), disagreeing);
+        let verified = place.sheaf(&format!("verify {}", directory(&place, &summary).display())).exits(0);
+        let verdict = verified.stdout.lines().last().expect("a verdict");
+        assert!(
+            verdict.starts_with("good") && verdict.ends_with("with disagreeing event numbers"),
+            "{verdict}"
+        );
         assert_eq!(inspected["sources"][2]["first_disagreeing"], json!(FIRST));
         let manifest =
             std::fs::read_to_string(directory(&place, &summary).join("run.json")).expect("a manifest");
