@@ -137,7 +137,8 @@ impl Report {
     }
 
     fn text(&self) -> String {
-        let mut text = format!("{:.3} s\n", self.seconds);
+        let sources = plural(self.sources.len() as u64, "source");
+        let mut text = format!("{sources}, read for {:.3} s\n", self.seconds);
         for source in &self.sources {
             source.write(&mut text);
         }
@@ -151,10 +152,10 @@ impl Report {
 impl SourceReport {
     fn write(&self, text: &mut String) {
         // Writing to a string cannot fail.
+        text.push('\n');
         let mut line = |name: &str, what: &str| {
             let _ = writeln!(text, "  {name:<14}{what}");
         };
-        line("", "");
         line(
             &self.source,
             &format!("{}, {}/s", plural(self.fragments, "fragment"), count_f64(self.fragments_per_second)),
