@@ -778,7 +778,7 @@ impl Options {
             && self.slices.is_none_or(|slices| slices.is_gapless())
             && self.faults.is_empty()
             && self.stops.is_empty()
-            && self.feed.is_none_or(|setup| !setup.declines)
+            && self.feed.is_none_or(|setup| !setup.declines && !setup.loses_end)
             && sources.early_end.is_none()
     }
 }

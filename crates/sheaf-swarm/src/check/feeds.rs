@@ -2,6 +2,7 @@
 
 use sheaf_protocol::feed::ClientId;
 use sheaf_wire::feed::{Progress, Refusal};
+use sheaf_wire::message::{Body, Header, Message};
 use sheaf_wire::{NodeId, SourceId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -105,10 +106,65 @@ impl FeedRecord {
     }
 }
 
+/// Knowledge of the event manager that a program declines the start, in one session of the program's readout unit.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Decline {
+    /// Whether the readout unit was given the decline of a program.
+    is_given: bool,
+    /// Highest number of a message of the readout unit to the event manager. Messages up to it are repetitions.
+    last_sent: u64,
+    /// Number of the first status that declines.
+    first: Option<u64>,
+    /// Whether the event manager has acknowledged that status.
+    is_known: bool,
+}
+
+impl Decline {
+    /// Records that a program declines before the run has started. Every later status of its readout unit must declare it.
+    pub(crate) fn give(&mut self) {
+        self.is_given = true;
+    }
+
+    /// Returns whether the event manager has received a status that declines. It must not start the run afterwards.
+    pub(crate) fn is_known(&self) -> bool {
+        self.is_known
+    }
+
+    /// Records a message of the readout unit to the event manager when it is sent.
+    ///
+    /// # Errors
+    /// Returns the violated rule.
+    pub(crate) fn see_sent<P>(&mut self, message: &Message<P>) -> Result<(), String> {
+        let sequence = message.header.sequence;
+        if sequence <= self.last_sent {
+            return Ok(());
+        }
+        self.last_sent = sequence;
+        let Body::ReadoutStatus(status) = &message.body else { return Ok(()) };
+        if status.declines != self.is_given {
+            let (is, must) = (status.declines, self.is_given);
+            return Err(format!(
+                "status {sequence} has declines = {is}, the programs have declines = {must}"
+            ));
+        }
+        if status.declines {
+            self.first.get_or_insert(sequence);
+        }
+        Ok(())
+    }
+
+    /// Records the header of a message of the event manager to this session of the readout unit.
+    pub(crate) fn see_received(&mut self, header: &Header) {
+        self.is_known |= self.first.is_some_and(|first| first <= header.acknowledged);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sheaf_wire::ByteCount;
+    use sheaf_protocol::Identity;
+    use sheaf_wire::message::ReadoutStatus;
+    use sheaf_wire::{ByteCount, RunNumber, SessionId};
 
     const SOURCE: SourceId = SourceId(3);
 
@@ -157,6 +213,42 @@ mod tests {
             let mut record = FeedRecord::default();
             record.note_end(SOURCE, 3);
             assert_eq!(accept(&mut record, false, serials).is_ok(), is_right, "{serials:?}");
+        }
+    }
+
+    /// Returns a status with this number.
+    fn status(sequence: u64, declines: bool) -> Message<()> {
+        let me = Identity { node: NodeId::readout(0), run: RunNumber(1), session: SessionId(1) };
+        let mut message =
+            me.plain(Body::ReadoutStatus(ReadoutStatus { declines, ..ReadoutStatus::default() }));
+        message.header.sequence = sequence;
+        message
+    }
+
+    #[test]
+    fn a_status_declines_if_a_program_did_before_it_was_composed() {
+        for (sequence, declines, is_right) in [(3, true, true), (3, false, false), (2, false, true)] {
+            let mut decline = Decline::default();
+            assert!(decline.see_sent(&status(1, false)).is_ok());
+            assert!(decline.see_sent(&status(2, false)).is_ok());
+            decline.give();
+            assert_eq!(
+                decline.see_sent(&status(sequence, declines)).is_ok(),
+                is_right,
+                "{sequence} {declines}"
+            );
+        }
+        assert!(Decline::default().see_sent(&status(1, true)).is_err());
+    }
+
+    #[test]
+    fn a_decline_is_known_when_its_status_is_acknowledged() {
+        let mut decline = Decline::default();
+        decline.give();
+        assert!(decline.see_sent(&status(4, true)).is_ok());
+        for (acknowledged, is_known) in [(3, false), (4, true), (0, true)] {
+            decline.see_received(&Header { acknowledged, ..status(1, false).header });
+            assert_eq!(decline.is_known(), is_known, "{acknowledged}");
         }
     }
 }

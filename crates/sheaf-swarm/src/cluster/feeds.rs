@@ -8,7 +8,7 @@ pub(super) use programs::Programs;
 use super::post::{Happening, Post};
 use super::turns::{Made, ProgramTurn, Up};
 use super::{Cluster, RUN, index_u16};
-use crate::check::feeds::Accepted;
+use crate::check::feeds::{Accepted, Decline};
 use crate::log::{FragmentFate, Line};
 use crate::options::Options;
 use crate::payload::SimPayload;
@@ -20,9 +20,6 @@ use sheaf_wire::feed::{Phase, Refusal};
 use sheaf_wire::{ByteCount, Fragment, Nanos, NodeId, NumberMark, SourceId, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Time after which the event manager has learned that a program declines the start, where the network has no faults.
-const DECLINED: Nanos = Nanos::from_millis(20);
-
 /// The side of a readout unit, in one session of it.
 #[derive(Debug)]
 pub(super) struct FeedSide {
@@ -33,9 +30,8 @@ pub(super) struct FeedSide {
     window_fragments: u64,
     /// Whether all sources had programs at some time.
     pub(super) was_complete: bool,
-    /// When a program declined the start.
-    declined_at: Option<Timestamp>,
     has_declined: bool,
+    pub(super) decline: Decline,
 }
 
 /// Fragments of a source that were received and not accepted.
@@ -82,8 +78,8 @@ impl FeedSide {
             queues: sources.into_iter().map(|source| (source, Queue::without_program())).collect(),
             window_fragments: setup.window_fragments,
             was_complete: false,
-            declined_at: None,
             has_declined: false,
+            decline: Decline::default(),
         })
     }
 
@@ -174,13 +170,10 @@ impl Cluster {
         self.watch.feeds.begin(me.node);
     }
 
-    /// Checks that the run has not started without a live readout unit that waits for its programs, nor long after a program
-    /// has declined it.
+    /// Checks that the run has not started without a live readout unit that waits for its programs, nor after the event manager
+    /// has received that a program declines it.
     pub(super) fn check_start(&mut self) {
         let Self { readouts, watch, options, post, .. } = self;
-        let network = post.network.counts();
-        let is_undisturbed =
-            network.lost + network.clogged + network.reordered + watch.faults.injected() == 0;
         let recently = Nanos(options.times.peer.0 / 2);
         for node in readouts.iter() {
             let (id, is_first) = (node.host.node, node.host.session.0 == 1);
@@ -188,10 +181,9 @@ impl Cluster {
             if waits && is_first && watch.lives.is_heard(post.now, NodeId::MANAGER, id, recently) {
                 watch.fail(format!("the run has started at {}, and {id} waits for its programs", post.now));
             }
-            let declined_at = node.feed.as_ref().and_then(|feed| feed.declined_at);
-            if declined_at.is_some_and(|at| post.now.since(at) > DECLINED) && is_undisturbed {
+            if node.feed.as_ref().is_some_and(|feed| feed.decline.is_known()) {
                 watch.fail(format!(
-                    "the run has started at {}, and a program of {id} has declined it",
+                    "the run has started at {}, and the event manager has received that {id} declines it",
                     post.now
                 ));
             }
@@ -223,7 +215,7 @@ impl Cluster {
         }
         if feed.has_declined && !had_declined && !is_started {
             unit.handle_decline(post.now);
-            feed.declined_at = Some(post.now);
+            feed.decline.give();
             watch.feeds.declined.insert(node.host.node);
         }
         if !is_started && !is_closed {

@@ -135,6 +135,7 @@ impl Cluster {
         }
         if to.role == Role::Readout {
             self.watch.readout_life(to).see_message(now, &message);
+            self.readouts[usize::from(to.index)].see_acknowledged(&message.header);
         }
         if let Some(machine) = self.machine(to) {
             machine.handle_input(now, message);

@@ -13,7 +13,7 @@ use sheaf_protocol::builder::IncompletePolicy;
 use sheaf_protocol::readout::{Announce, ReadoutConfig, ReadoutEvent, ReadoutUnit, SourceConfig};
 use sheaf_protocol::{Deadline, Identity, Transmit, Why};
 use sheaf_shaping::Lanes;
-use sheaf_wire::message::Body;
+use sheaf_wire::message::{Body, Header};
 use sheaf_wire::{ByteCount, Fragment, Nanos, NodeId, NumberMark, Role, SessionId, SourceId};
 
 /// A readout unit and its driver.
@@ -85,6 +85,16 @@ impl ReadoutNode {
                 lanes.push(post.now, usize::from(transmit.to.index), transmit, wire);
             }
             _ => post.carry(transmit),
+        }
+    }
+
+    /// Records the header of an arrived message.
+    pub(super) fn see_acknowledged(&mut self, header: &Header) {
+        if header.sender == NodeId::MANAGER
+            && header.acknowledged_session == self.host.session
+            && let Some(feed) = &mut self.feed
+        {
+            feed.decline.see_received(header);
         }
     }
 
@@ -174,6 +184,12 @@ impl Cluster {
             }
             if let Body::SuperFragments(answer) = &transmit.message.body
                 && let Err(what) = watch.readout_life(node.host.node).see_answer(options, answer)
+            {
+                watch.fail(format!("{}: {what}", node.host.node));
+            }
+            if transmit.to == NodeId::MANAGER
+                && let Some(feed) = &mut node.feed
+                && let Err(what) = feed.decline.see_sent(&transmit.message)
             {
                 watch.fail(format!("{}: {what}", node.host.node));
             }

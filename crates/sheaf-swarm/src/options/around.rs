@@ -87,6 +87,9 @@ pub struct FeedOptions {
     pub repeats: u64,
     /// Whether a program declines the start of the run.
     pub declines: bool,
+    /// Whether each program loses its connection once, with the messages on their way, right after it has sent the end of a
+    /// source.
+    pub loses_end: bool,
 }
 
 impl FeedOptions {

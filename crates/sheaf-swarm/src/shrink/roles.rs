@@ -1,7 +1,7 @@
 //! Simpler runs of the roles.
 
 use super::{Simplify, shorter};
-use crate::options::{FaultKind, Options, TriggerOptions};
+use crate::options::{FaultKind, FeedOptions, Options, TriggerOptions};
 use sheaf_wire::{NodeId, Role};
 
 impl Simplify for Options {
@@ -25,6 +25,7 @@ impl Simplify for Options {
         |options, _| options.uploads = None,
         |options, _| options.consumers = None,
         |options, _| options.feed = None,
+        |options, _| options.feed = options.feed.map(|feed| FeedOptions { loses_end: false, ..feed }),
         |options, _| options.slices = None,
         |options, _| options.streams.clear(),
         |options, plain| options.steps = plain.steps.clone(),

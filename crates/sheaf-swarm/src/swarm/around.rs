@@ -30,7 +30,7 @@ impl Swarm {
             return;
         }
         let waits = self.options.policy == IncompletePolicy::Wait;
-        let setup = FeedOptions {
+        let mut setup = FeedOptions {
             every: dice.pick(&[1, 1, 2, 3]),
             programs: dice.pick(&[1, 1, 2]),
             keeps: dice.below(2) == 0 || waits,
@@ -41,6 +41,7 @@ impl Swarm {
             retry: dice.time_between(Nanos::from_micros(50), Nanos::from_millis(5)),
             repeats: dice.pick(&[0, 1, 5]),
             declines: !self.is_calm && dice.below(12) == 0,
+            loses_end: false,
         };
         self.options.feed = Some(setup);
         if self.is_calm {
@@ -61,6 +62,8 @@ impl Swarm {
             };
             self.options.faults.push(Fault { at, kind: FaultKind::Program { readout, place, fault } });
         }
+        setup.loses_end = dice.below(3) == 0;
+        self.options.feed = Some(setup);
     }
 
     /// Draws preprocessing, whose calls may be slower than every timeout, fail and hang.

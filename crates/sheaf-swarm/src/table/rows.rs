@@ -182,6 +182,7 @@ pub const ROWS: &[Row] = rows! {
     "fed sources, time to reconnect" [] |o| text(o.feed.map(|feed| feed.retry));
     "fed sources, repeats" [] |o| text(o.feed.map(|feed| feed.repeats));
     "fed sources, start declined" [] |o| text(o.feed.map(|feed| feed.declines));
+    "fed sources, end lost" [] |o| text(o.feed.map(|feed| feed.loses_end));
     "fed sources, faults of programs" [] |o| faults(o, |kind| matches!(kind, FaultKind::Program { .. }));
     "datagrams" ["transport.kind", "transport.mtu_bytes"] |o| text(o.recovery.map(|recovery| recovery.datagram));
     "rails" ["transport.rails"] |o| text(o.recovery.map(|recovery| recovery.rails));

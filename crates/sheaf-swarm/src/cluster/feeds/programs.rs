@@ -1,6 +1,6 @@
 //! Programs that feed sources: connections, kept fragments, and faults.
 
-use super::{DECLINED, id_of};
+use super::id_of;
 use crate::cluster::post::Happening;
 use crate::cluster::turns::{Made, ProgramTurn, Up};
 use crate::cluster::{Cluster, index_u16};
@@ -8,9 +8,13 @@ use crate::log::{FeedTurn, Line};
 use crate::options::{FeedOptions, Options, ProgramFault};
 use crate::source::Planned;
 use sheaf_protocol::feed::{Client, ClientEvent, ClientId};
-use sheaf_wire::feed::{FragmentsHead, FromReadout, Hello, Phase, Refusal};
+use sheaf_wire::feed::{FragmentsHead, FromClient, FromReadout, Hello, Phase, Refusal};
 use sheaf_wire::{ByteCount, Nanos, NodeId, SourceId, Timestamp};
 use std::collections::{BTreeSet, VecDeque};
+
+/// Time after which the other programs are started if one declines the start. The event manager has learned that by then, unless
+/// the network has faults.
+const AFTER_DECLINE: Nanos = Nanos::from_millis(40);
 
 /// A program that feeds sources of a readout unit.
 #[derive(Debug)]
@@ -33,6 +37,10 @@ pub(in crate::cluster) struct Program {
     /// Arrival of the last message in each direction.
     last: [Timestamp; 2],
     declines: bool,
+    /// Whether the readout unit has reported the end of a source on this connection or was sent it, by source.
+    end_known: Vec<bool>,
+    /// Whether it loses its connection when it has sent the end of a source.
+    loses_end: bool,
     /// Whether it has exceeded its credit and has not been refused yet.
     overdraws: bool,
 }
@@ -72,6 +80,8 @@ impl Programs {
                 stalled_until: Timestamp::ZERO,
                 last: [Timestamp::ZERO; 2],
                 declines: setup.declines && index == 0,
+                end_known: vec![false; count],
+                loses_end: setup.loses_end,
                 overdraws: false,
             });
         }
@@ -94,8 +104,7 @@ impl Cluster {
     pub(in crate::cluster) fn begin_programs(&mut self) {
         let Some(setup) = self.options.feed else { return };
         for index in 0..self.programs.all.len() {
-            // If one declines the start, the others connect only after the event manager must have received that.
-            let after = if setup.declines && index > 0 { Nanos(2 * DECLINED.0) } else { Nanos::ZERO };
+            let after = if setup.declines && index > 0 { AFTER_DECLINE } else { Nanos::ZERO };
             let at = self.post.now + after + self.post.dice.exponential(setup.start);
             self.post.plan(at, Happening::Program(index, ProgramTurn::Connect));
         }
@@ -169,6 +178,7 @@ impl Cluster {
         feed.members.insert(id, index);
         feed.server.handle_connection(id);
         program.connection = Some(id);
+        program.end_known.fill(false);
         if let Some(client) = &mut program.client {
             client.handle_connection();
         }
@@ -207,14 +217,11 @@ impl Cluster {
         let Some(setup) = self.options.feed else { return };
         let index = usize::from(readout * setup.programs + place);
         let now = self.post.now;
-        let Some(program) = self.programs.all.get_mut(index).filter(|program| program.client.is_some())
-        else {
+        if self.programs.all.get(index).is_none_or(|program| program.client.is_none()) {
             return;
-        };
-        self.watch.faults.programs += 1;
-        for source in &program.sources {
-            self.watch.troubles.note_program(id_of(*source), now);
         }
+        self.note_fault(index);
+        let program = &mut self.programs.all[index];
         match fault {
             ProgramFault::Stalls { lasts } => program.stalled_until = program.stalled_until.max(now + lasts),
             ProgramFault::Leaves { is_lossy } => {
@@ -233,6 +240,14 @@ impl Cluster {
                 self.connect_later(index);
             }
             ProgramFault::Overdraws => self.overdraw(index, setup),
+        }
+    }
+
+    /// Records a fault of a program as a cause for missing fragments of its sources.
+    fn note_fault(&mut self, index: usize) {
+        self.watch.faults.programs += 1;
+        for source in &self.programs.all[index].sources {
+            self.watch.troubles.note_program(id_of(*source), self.post.now);
         }
     }
 
@@ -273,6 +288,9 @@ impl Cluster {
         let Self { programs, watch, options, .. } = self;
         let (program, Some(setup)) = (&mut programs.all[index], options.feed) else { return };
         let Some(client) = &mut program.client else { return };
+        if let FromReadout::Welcome(welcome) = &message {
+            program.end_known = welcome.sources.iter().map(|progress| progress.ended).collect();
+        }
         if let Err(what) = client.handle_input(message) {
             return watch.fail(format!("program {index} refuses its readout unit: {what}"));
         }
@@ -351,8 +369,20 @@ impl Cluster {
     }
 
     fn send_control(&mut self, index: usize) {
+        let mut has_ended = false;
         while let Some(message) = self.programs.all[index].client.as_mut().and_then(Client::poll_transmit) {
+            if let FromClient::End { source, .. } = &message {
+                let program = &mut self.programs.all[index];
+                let place = program.sources.iter().position(|it| id_of(*it) == *source);
+                place.into_iter().for_each(|place| program.end_known[place] = true);
+                has_ended = true;
+            }
             self.send_up(index, Up::Control(message));
+        }
+        if has_ended && std::mem::take(&mut self.programs.all[index].loses_end) {
+            self.note_fault(index);
+            self.leave(index, true);
+            self.connect_later(index);
         }
     }
 
@@ -406,6 +436,10 @@ impl Cluster {
             None => {
                 client.handle_end(place, next);
                 self.send_control(index);
+                if !self.programs.all[index].end_known[place] {
+                    self.watch
+                        .fail(format!("program {index} does not send the end of source {source} again"));
+                }
                 false
             }
         }
