@@ -220,6 +220,18 @@ impl Fragment {
         self.fragment.processed
     }
 
+    /// Difference of the check value from that of the event; `None` if it agrees or was not compared.
+    #[getter]
+    fn difference(&self) -> Option<i64> {
+        self.fragment.mark.difference()
+    }
+
+    /// Whether the readout unit has changed the event number that the source gave.
+    #[getter]
+    fn renumbered(&self) -> bool {
+        self.fragment.mark.is_renumbered()
+    }
+
     /// Returns a read-only `memoryview` of the payload.
     #[getter]
     fn data<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {

@@ -39,11 +39,13 @@ class WrittenEvent:
     missing: dict[int, int] = field(default_factory=dict)
     time: int = 0
     trigger_type: int = 0
+    # Marks of event numbers by source, as bits of the flags of a fragment.
+    marks: dict[int, int] = field(default_factory=dict)
 
 
 def _event(event: WrittenEvent, sequence: int) -> bytes:
     entries = b"".join(
-        struct.pack("<IIQII", source, len(data), event.time + source, crc32c(data), 1)
+        struct.pack("<IIQII", source, len(data), event.time + source, crc32c(data), 1 | event.marks.get(source, 0))
         for source, data in sorted(event.fragments.items())
     )
     entries += b"".join(struct.pack("<IB3x", source, reason) for source, reason in sorted(event.missing.items()))

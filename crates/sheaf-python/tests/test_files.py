@@ -38,6 +38,14 @@ def test_a_missing_source_has_its_reason(tmp_path: Path) -> None:
         read[9]
 
 
+def test_a_fragment_says_whether_its_event_number_disagrees_or_was_changed(tmp_path: Path) -> None:
+    marks = {1: 5 << 10 | 1 << 8, 2: (-3 << 10 & 0xFFFFFFFF) | 3 << 8, 3: 1 << 10 | 2 << 8}
+    event = WrittenEvent(5, {source: b"here" for source in range(4)}, marks=marks)
+    (read,) = sheaf.open(write_event_file(tmp_path / "a.sheaf", [event], []))
+    assert [fragment.difference for fragment in read] == [None, 5, -3, None]
+    assert [fragment.renumbered for fragment in read] == [False, False, True, True]
+
+
 def test_an_array_views_the_payload_and_outlives_everything_else(example: Path) -> None:
     reader = sheaf.open(example)
     event = next(reader)

@@ -78,7 +78,7 @@ fn any_event() -> impl Strategy<Value = Event<Bytes>> {
                 time: Timestamp(time),
                 checksum: None,
                 processed: source % 3 == 1,
-                mark: NumberMark::NONE,
+                mark: NumberMark::renumbered(i64::from(source % 4) - 1),
                 payload: Bytes::from(payload),
             });
             let missing = missing

@@ -18,7 +18,7 @@ use sheaf_node::builder::{BuilderNode, Judgement};
 use sheaf_node::content::ContentCheck;
 use sheaf_node::filter::{Filter, FilterFailure};
 use sheaf_node::manager::{Course, ManagerNode};
-use sheaf_node::number_check::NumberCheck;
+use sheaf_node::number_check::{CheckedQuantity, NumberCheck, SourceValue, ValuePlace};
 use sheaf_node::readout::ReadoutNode;
 use sheaf_node::report::RunReport;
 use sheaf_node::sink::NullSink;
@@ -28,8 +28,10 @@ use sheaf_protocol::builder::{Asking, BuilderConfig, BuilderUnit, IncompletePoli
 use sheaf_protocol::channel::ChannelTimes;
 use sheaf_protocol::liveness::Patience;
 use sheaf_protocol::manager::{EventManager, ManagerConfig, Shaping, Triggers};
+use sheaf_protocol::numbering::Quantity;
 use sheaf_protocol::readout::{Announce, ReadoutConfig, ReadoutUnit, SourceConfig};
 use sheaf_source::content::Content;
+use sheaf_source::described::{ByteOrder, Field, Width};
 use sheaf_source::emulator::EmulatedTime;
 use sheaf_source::pacing::{Pace, Schedule};
 use sheaf_source::script::Defects;
@@ -65,12 +67,17 @@ fn main() {
         "write-read" => true,
         other => panic!("the fourth word is `descriptor` or `write-read`, not `{other}`"),
     };
+    let numbers = match word(4, "uncompared").as_str() {
+        "uncompared" => NumberCheck::default(),
+        "compared" => compared(),
+        other => panic!("the fifth word is `uncompared` or `compared`, not `{other}`"),
+    };
     let nodes: Vec<NodeId> = std::iter::once(NodeId::MANAGER)
         .chain((0..READOUTS).map(NodeId::readout))
         .chain((0..BUILDERS).map(NodeId::builder))
         .collect();
     let lab = links::Lab::new(&word(0, "memory"), &nodes, ByteCount(bytes));
-    let stats = run(&lab, &nodes, events, ByteCount(bytes), touched);
+    let stats = run(&lab, &nodes, events, ByteCount(bytes), touched, &numbers);
     let fragments = events * u64::from(READOUTS);
     println!("{fragments} fragments of {bytes} bytes over {}", word(0, "memory"));
     for (name, count) in stats {
@@ -87,6 +94,7 @@ fn run(
     events: u64,
     bytes: ByteCount,
     touched: bool,
+    numbers: &NumberCheck,
 ) -> Vec<(&'static str, u64)> {
     let mut now = Timestamp(1_000_000_000_000);
     let report: Arc<Mutex<Option<RunReport>>> = Arc::default();
@@ -104,7 +112,7 @@ fn run(
                     memory.source(&emulated(bytes, touched), SourceId(node.index.into())),
                     now,
                 ),
-                sheaf_wire::Role::Builder => builder(*node, endpoint, touched, now),
+                sheaf_wire::Role::Builder => builder(*node, endpoint, touched, numbers.clone(), now),
                 sheaf_wire::Role::Output => unreachable!("the laboratory has no output nodes"),
             }
         })
@@ -208,7 +216,22 @@ fn readout(
     Box::new(ReadoutNode::new(role, endpoint, vec![source], PATIENCE, now, drop))
 }
 
-fn builder(node: NodeId, endpoint: Box<dyn Endpoint>, touched: bool, now: Timestamp) -> Box<dyn Agent> {
+/// Compares 32 bits of every payload: all payload is alike.
+fn compared() -> NumberCheck {
+    let field = Field::new(4, Width::of_bits(32).expect("a width"), ByteOrder::Little);
+    let value = |source| SourceValue { source, place: ValuePlace::Payload(field), offset: 0 };
+    let values = (0..READOUTS).map(|source| value(SourceId(source.into()))).collect();
+    let quantity = Quantity { modulus: 1 << 32, tolerance: 0 };
+    NumberCheck::new(vec![CheckedQuantity { quantity, reference: None, values }])
+}
+
+fn builder(
+    node: NodeId,
+    endpoint: Box<dyn Endpoint>,
+    touched: bool,
+    numbers: NumberCheck,
+    now: Timestamp,
+) -> Box<dyn Agent> {
     let sources = |readout: u16| ReadoutSources { sources: vec![SourceId(readout.into())] };
     let config = BuilderConfig {
         readouts: (0..READOUTS).map(sources).collect(),
@@ -228,12 +251,8 @@ fn builder(node: NodeId, endpoint: Box<dyn Endpoint>, touched: bool, now: Timest
     };
     let role = BuilderUnit::new(identity(node), config, now);
     let filter = Box::new(Reader { touched });
-    let judgement = Judgement {
-        check: ContentCheck::Off,
-        numbers: NumberCheck::default(),
-        filter,
-        sink: Box::new(NullSink::default()),
-    };
+    let judgement =
+        Judgement { check: ContentCheck::Off, numbers, filter, sink: Box::new(NullSink::default()) };
     Box::new(BuilderNode::new(role, endpoint, judgement, PATIENCE, now, drop))
 }
 

@@ -7,6 +7,9 @@ use std::collections::{BTreeMap, VecDeque};
 /// Orders that wait for the next fragment of their source, at most.
 const MOST_ORDERS: usize = 64;
 
+/// Largest shift of an order, in events.
+const MOST_SHIFT: u64 = 1 << 16;
+
 /// See the [module](self).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Renumbering {
@@ -41,6 +44,15 @@ pub(super) struct Seam {
     pub(super) left_out: u64,
 }
 
+impl Numbers {
+    /// Returns the event of the first fragment that is not dropped, if the next one has this number.
+    fn next_place(&self, number: EventId) -> u64 {
+        let place = number.0.saturating_add_signed(self.shift);
+        // Up to there, the fragments from before stay.
+        self.repeated.map_or(place, |last| place.max(last.0.saturating_add(1)))
+    }
+}
+
 impl Renumbering {
     /// Returns whether no source is renumbered.
     #[inline]
@@ -54,8 +66,11 @@ impl Renumbering {
         !self.sources.is_empty() && self.sources.contains_key(&source)
     }
 
-    /// Takes an order. Returns `false` if too many wait.
+    /// Takes an order. Returns `false` if too many wait, or the shift is none that an event manager orders.
     pub(super) fn order(&mut self, source: SourceId, shift: i64) -> bool {
+        if shift == 0 || shift.unsigned_abs() > MOST_SHIFT {
+            return false;
+        }
         let orders = &mut self.sources.entry(source).or_default().orders;
         let has_room = orders.len() < MOST_ORDERS;
         if has_room {
@@ -73,17 +88,14 @@ impl Renumbering {
     ) -> Option<Seam> {
         let numbers = self.sources.get_mut(&source)?;
         let shift = numbers.orders.pop_front()?;
+        let before = numbers.next_place(event);
         numbers.shift = numbers.shift.saturating_add(shift);
-        let mut first = EventId(event.0.saturating_add_signed(numbers.shift));
         if shift < 0 {
             numbers.repeated = numbers.repeated.max(highest);
-            // Up to the highest event, the fragments from before stay.
-            first = first.max(highest.map_or(first, |highest| EventId(highest.0.saturating_add(1))));
         }
-        Some(Seam {
-            answer: Renumbered { source, first, shift },
-            left_out: u64::try_from(shift).unwrap_or(0),
-        })
+        let first = numbers.next_place(event);
+        let answer = Renumbered { source, first: EventId(first), shift };
+        Some(Seam { answer, left_out: first.saturating_sub(before) })
     }
 
     /// Renumbers a fragment.
@@ -101,5 +113,79 @@ impl Renumbering {
         fragment.event = event;
         fragment.mark = NumberMark::renumbered(numbers.shift);
         Moved::To(fragment)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use sheaf_wire::Timestamp;
+
+    const SOURCE: SourceId = SourceId(3);
+
+    fn fragment(event: u64) -> Fragment<()> {
+        Fragment {
+            event: EventId(event),
+            source: SOURCE,
+            time: Timestamp(event),
+            checksum: None,
+            processed: false,
+            mark: NumberMark::NONE,
+            payload: (),
+        }
+    }
+
+    proptest! {
+        /// Numbers of fragments and, between them, orders: each event has one fragment, or is left out, or its second is dropped.
+        #[test]
+        fn each_event_has_one_fragment_or_is_left_out(
+            first in 100..1_000_u64,
+            orders in prop::collection::vec((1..50_u64, prop_oneof![-9..=-1_i64, 1..=9_i64]), 0..6),
+        ) {
+            let mut renumbering = Renumbering::default();
+            let (mut number, mut shift) = (first, 0);
+            let (mut highest, mut next, mut dropped, mut repeats) = (None, first, 0, 0);
+            for (count, order) in orders.into_iter().chain([(50, 1)]) {
+                for _ in 0..count {
+                    while let Some(seam) = renumbering.begin(SOURCE, EventId(number), highest) {
+                        next += seam.left_out;
+                        repeats += u64::try_from(-seam.answer.shift).unwrap_or(0);
+                        prop_assert_eq!(seam.answer.first, EventId(next), "the first right event");
+                    }
+                    match renumbering.apply(fragment(number)) {
+                        Moved::To(moved) => {
+                            prop_assert_eq!(moved.event, EventId(next));
+                            prop_assert_eq!(moved.event.0, number.saturating_add_signed(shift));
+                            prop_assert_eq!(moved.mark, NumberMark::renumbered(shift));
+                            (highest, next) = (Some(moved.event), next + 1);
+                        }
+                        Moved::Taken => dropped += 1,
+                    }
+                    number += 1;
+                }
+                prop_assert!(renumbering.order(SOURCE, order));
+                shift += order;
+                prop_assert!(renumbering.concerns(SOURCE) && !renumbering.concerns(SourceId(4)));
+            }
+            prop_assert!(dropped <= repeats, "only second fragments are dropped");
+        }
+    }
+
+    #[test]
+    fn an_event_that_would_have_no_number_is_dropped() {
+        let mut renumbering = Renumbering::default();
+        assert!(renumbering.is_empty() && renumbering.order(SOURCE, -5));
+        assert!(renumbering.begin(SOURCE, EventId(2), None).is_some());
+        assert!(matches!(renumbering.apply(fragment(2)), Moved::Taken));
+        assert!(matches!(renumbering.apply(fragment(5)), Moved::To(moved) if moved.event == EventId(0)));
+    }
+
+    #[test]
+    fn orders_that_wait_are_bounded() {
+        let mut renumbering = Renumbering::default();
+        assert!((0..MOST_ORDERS).all(|_| renumbering.order(SOURCE, 1)));
+        assert!(!renumbering.order(SOURCE, 1));
+        assert!(![0, i64::MAX, i64::MIN].into_iter().any(|shift| renumbering.order(SourceId(4), shift)));
     }
 }

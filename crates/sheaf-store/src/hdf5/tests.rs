@@ -96,6 +96,8 @@ proptest! {
         prop_assert_eq!(counts, events.iter().map(|event| event.fragments.len()).collect::<Vec<_>>());
         let processed: Vec<u8> = fragments().map(|fragment| u8::from(fragment.processed)).collect();
         prop_assert_eq!(column::<u8>(&file, "fragments/processed"), processed);
+        let marks: Vec<u32> = fragments().map(|fragment| fragment.mark.to_flags()).collect();
+        prop_assert_eq!(column::<u32>(&file, "fragments/number_mark"), marks);
         let reasons: Vec<u8> =
             events.iter().flat_map(|event| &event.missing).map(|missing| missing.reason.code()).collect();
         prop_assert_eq!(column::<u8>(&file, "missing/reason"), reasons);

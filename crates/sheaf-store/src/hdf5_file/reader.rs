@@ -71,6 +71,7 @@ struct Columns {
     checksum: Column,
     /// Files of releases before have none.
     processed: Option<Column>,
+    mark: Option<Column>,
     payload_offsets: Column,
     payloads: Column,
     missing_source: Column,
@@ -96,6 +97,7 @@ impl Columns {
             fragment_time: column("fragments/time_ns")?,
             checksum: column("fragments/crc32c")?,
             processed: column("fragments/processed").ok(),
+            mark: column("fragments/number_mark").ok(),
             payload_offsets: column("fragments/payload_offsets")?,
             payloads: column("fragments/payloads")?,
             missing_source: column("missing/source")?,
@@ -124,6 +126,7 @@ struct Block {
     fragment_time: Vec<u64>,
     checksum: Vec<u32>,
     processed: Vec<u8>,
+    mark: Vec<u32>,
     payload_offsets: Vec<u64>,
     missing_source: Vec<u32>,
     missing_reason: Vec<u8>,
@@ -143,6 +146,7 @@ impl Block {
         let (fragments, missing) = (span(&fragment_offsets), span(&missing_offsets));
         let processed =
             columns.processed.as_ref().map(|column| column.read(fragments.clone())).transpose()?;
+        let mark = columns.mark.as_ref().map(|column| column.read(fragments.clone())).transpose()?;
         Ok(Self {
             id: columns.id.read(range())?,
             time: columns.time.read(range())?,
@@ -156,6 +160,7 @@ impl Block {
             fragment_time: columns.fragment_time.read(fragments.clone())?,
             checksum: columns.checksum.read(fragments.clone())?,
             processed: processed.unwrap_or_default(),
+            mark: mark.unwrap_or_default(),
             payload_offsets: columns.payload_offsets.offsets(fragments, columns.payloads.len)?,
             missing_source: columns.missing_source.read(missing.clone())?,
             missing_reason: columns.missing_reason.read(missing)?,
@@ -308,7 +313,7 @@ impl Reader {
             time: Timestamp(block.fragment_time[place]),
             checksum: Some(checksum),
             processed: block.processed.get(place).is_some_and(|processed| *processed != 0),
-            mark: NumberMark::NONE,
+            mark: block.mark.get(place).and_then(|mark| NumberMark::from_flags(*mark)).unwrap_or_default(),
             payload,
         })
     }

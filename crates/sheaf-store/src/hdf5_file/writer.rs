@@ -36,6 +36,7 @@ struct Fragments {
     time: Column<u64>,
     checksum: Column<u32>,
     processed: Column<u8>,
+    mark: Column<u32>,
     payload_offsets: Column<u64>,
     payloads: Column<u8>,
 }
@@ -71,6 +72,7 @@ impl Writer {
                 time: fragments.column("time_ns")?,
                 checksum: fragments.column("crc32c")?,
                 processed: fragments.column("processed")?,
+                mark: fragments.column("number_mark")?,
                 payload_offsets: fragments.offsets("payload_offsets")?,
                 payloads: fragments.column("payloads")?,
             },
@@ -91,6 +93,7 @@ impl Writer {
             // The reader has compared it, and files always have it.
             columns.checksum.push(fragment.checksum.unwrap_or_default())?;
             columns.processed.push(u8::from(fragment.processed))?;
+            columns.mark.push(fragment.mark.to_flags())?;
             columns.payloads.extend(&fragment.payload)?;
             columns.payload_offsets.push(columns.payloads.len())?;
         }
@@ -133,11 +136,11 @@ impl Writer {
         for column in [trigger_type, attempt] {
             column.finish()?;
         }
-        let Fragments { source, time, checksum, processed, payload_offsets, payloads } = self.fragments;
+        let Fragments { source, time, checksum, processed, mark, payload_offsets, payloads } = self.fragments;
         for column in [time, payload_offsets] {
             column.finish()?;
         }
-        for column in [source, checksum, self.missing.source] {
+        for column in [source, checksum, mark, self.missing.source] {
             column.finish()?;
         }
         for column in [incomplete, verdicts, processed, payloads, self.missing.reason] {
