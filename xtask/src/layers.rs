@@ -1,7 +1,8 @@
 //! The direction of dependencies. Compares every package of the workspace with the [`table`], the pure packages with a list of
 //! everything they may link, and their sources with names that would circumvent both. Finds cycles between the [`modules`] of each
-//! package.
+//! package, and dependencies that the lock file of the fuzz targets lacks.
 
+mod fuzz_lock;
 mod house;
 mod modules;
 mod table;
@@ -24,6 +25,7 @@ fn problems() -> Result<Vec<Problem>> {
     let mut problems = check_direction(&packages);
     problems.extend(check_purity(&packages));
     problems.extend(check_floors(LAYERS));
+    problems.extend(fuzz_lock::check(&packages)?);
     problems.extend(house::check()?);
     let mut files = Vec::new();
     for path in workspace::files()?.into_iter().filter(|path| path.ends_with(".rs")) {
