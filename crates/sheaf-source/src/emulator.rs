@@ -497,15 +497,25 @@ impl<M: Memory> Maker<M> {
                 *given += length;
                 *given - length
             }
-            Self::Pattern(writer) => write(writer, length, |block| {
-                content::append(source, event, length, block);
-            })?,
-            Self::Number(writer) => write(writer, length, |block| {
-                content::append_numbered(source, event, length, block);
-            })?,
-            Self::Fill(writer, value) => write(writer, length, |block| block.append_fill(*value, length))?,
+            written => written.write(source, event, length)?,
         };
         Some(Span { parcel: 0, offset: length_u32(offset), length: length_u32(length) })
+    }
+
+    /// Writes a payload into a block with room for it. Returns where it lies there. Apart from [`Self::append`], so that what writes
+    /// nothing is compiled into the loop over fragments.
+    #[inline(never)]
+    fn write(&mut self, source: SourceId, event: EventId, length: usize) -> Option<usize> {
+        match self {
+            Self::Pattern(writer) => {
+                write(writer, length, |block| content::append(source, event, length, block))
+            }
+            Self::Number(writer) => {
+                write(writer, length, |block| content::append_numbered(source, event, length, block))
+            }
+            Self::Fill(writer, value) => write(writer, length, |block| block.append_fill(*value, length)),
+            Self::Shared(..) => None,
+        }
     }
 
     /// All that was appended since the last cut.
@@ -517,8 +527,7 @@ impl<M: Memory> Maker<M> {
     }
 }
 
-/// Writes a payload into a block with room for it. Where it lies there.
-#[inline(never)]
+/// Writes a payload into a block with room for it. Returns where it lies there.
 fn write<M: Memory>(
     writer: &mut BlockWriter<M>,
     length: usize,

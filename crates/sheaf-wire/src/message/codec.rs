@@ -595,6 +595,15 @@ pub(crate) fn parse_fragment<P: Payload>(
 /// Reads the mark among the flags of a fragment, of which no others may be set.
 #[inline]
 pub(crate) fn parse_mark(flags: u32) -> Result<NumberMark, DecodeError> {
+    // Almost no fragment has a mark.
+    if flags & !(FRAGMENT_HAS_CHECKSUM | FRAGMENT_IS_PROCESSED) == 0 {
+        return Ok(NumberMark::NONE);
+    }
+    parse_set_mark(flags)
+}
+
+#[cold]
+fn parse_set_mark(flags: u32) -> Result<NumberMark, DecodeError> {
     let others = flags & !(FRAGMENT_HAS_CHECKSUM | FRAGMENT_IS_PROCESSED | NumberMark::FLAGS);
     let mark = NumberMark::from_flags(flags).filter(|_| others == 0);
     mark.ok_or(DecodeError::BadValue { field: "fragment flags", value: u64::from(flags) })
