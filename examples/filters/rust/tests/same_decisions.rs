@@ -11,8 +11,8 @@ use energy_sum::EnergySum;
 use sheaf_filter::{Filter, InProcess, LibraryFilter, PluginSetup, Setup};
 use sheaf_store::event_file::{EventFileWriter, WriterOptions};
 use sheaf_wire::{
-    Event, EventId, Fragment, NodeId, Role, RunNumber, SessionId, SourceId, Tags, Timestamp, TriggerType,
-    Verdict,
+    Event, EventId, Fragment, NodeId, NumberMark, Role, RunNumber, SessionId, SourceId, Tags, Timestamp,
+    TriggerType, Verdict,
 };
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -47,6 +47,7 @@ fn event(id: u64, numbers: &mut Numbers) -> Event<Bytes> {
         time: Timestamp(id),
         checksum: None,
         processed: false,
+        mark: NumberMark::NONE,
         payload: (0..numbers.below(201)).map(|_| numbers.next() as u8).collect(),
     };
     let fragments = sources.into_iter().map(&mut fragment).collect();
