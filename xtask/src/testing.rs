@@ -9,7 +9,7 @@ mod program;
 use crate::{shell, workspace};
 use anyhow::{Context as _, Result, bail, ensure};
 use program::{Outcome, Program};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -21,10 +21,6 @@ const THREADS_PER_PROCESSOR: usize = 3;
 
 /// Number of programs that run at the same time. While one finishes its last long test, the other uses the processors.
 const PROGRAMS_AT_ONCE: usize = 2;
-
-/// Selects the program that takes longest, the tests of the command. They mostly wait, so they are built first and run while the
-/// others are built. With the whole workspace selected, cargo builds what they need with the same features as for the others.
-const LONGEST: [&str; 2] = ["--test", "command"];
 
 /// Programs that are built and have not run yet.
 #[derive(Debug, Default)]
@@ -117,22 +113,7 @@ fn threads() -> usize {
 
 /// Builds the programs and queues each when all programs that it starts are built.
 fn build(tests: &Command, queue: &Queue) -> Result<()> {
-    let mut queued = BTreeSet::new();
-    let longest = build_selected(tests, &LONGEST, queue, &mut queued);
-    // What does not build here may not be needed there.
-    let others = build_selected(tests, &[], queue, &mut queued);
-    longest.and(others)
-}
-
-/// Builds the selected programs, and queues those that are not in `queued`.
-fn build_selected(
-    tests: &Command,
-    selection: &[&str],
-    queue: &Queue,
-    queued: &mut BTreeSet<Program>,
-) -> Result<()> {
-    let arguments = [selection, &["--no-run", "--message-format", "json-render-diagnostics"]].concat();
-    let mut build = again(tests, &arguments);
+    let mut build = again(tests, &["--no-run", "--message-format", "json-render-diagnostics"]);
     println!("$ {}", shell::typed(&build));
     let mut cargo = build.stdout(Stdio::piped()).spawn().context("cannot start cargo")?;
     let mut waiting = Vec::new();
@@ -140,8 +121,7 @@ fn build_selected(
     for line in BufReader::new(messages).lines() {
         let line = line.context("cannot read cargo's output")?;
         // Build scripts and compilers may print lines of their own.
-        let program = serde_json::from_str(&line).ok().as_ref().and_then(Program::of_message);
-        if let Some(program) = program.filter(|program| queued.insert(program.clone())) {
+        if let Some(program) = serde_json::from_str(&line).ok().as_ref().and_then(Program::of_message) {
             match program.starts_commands() {
                 true => waiting.push(program),
                 false => queue.push(program),
