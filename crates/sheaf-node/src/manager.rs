@@ -205,8 +205,8 @@ impl ManagerNode {
         }
     }
 
-    /// Ends the run when the supervisor has no more triggers. At the end of its time the supervisor is told to stop, and its
-    /// last triggers are awaited.
+    /// Ends the run when the supervisor has no more triggers. At the end of the run's time, asks the supervisor to stop and waits for
+    /// its last triggers.
     fn steer_supervised(&mut self, now: Timestamp) {
         let end = self.end_of_triggers().filter(|end| *end <= now);
         let Some(supervised) = &mut self.supervised else { return };

@@ -174,16 +174,7 @@ impl<M: Memory> Source for PolledSource<M> {
     }
 
     fn poll(&mut self, now: Timestamp) -> SourcePoll {
-        let mut batch = Batch::default();
-        let end = self.poll_batch(now, 1, &mut batch);
-        match (batch.pop(), end) {
-            (Some(fragment), _) => SourcePoll::Fragment(fragment),
-            (None, BatchEnd::NotBefore(at)) => SourcePoll::NotBefore(at),
-            (None, BatchEnd::More) => SourcePoll::NotBefore(now),
-            (None, BatchEnd::Idle) => SourcePoll::Idle,
-            (None, BatchEnd::OutOfMemory) => SourcePoll::OutOfMemory,
-            (None, BatchEnd::Ended) => SourcePoll::Ended,
-        }
+        sheaf_source::poll_one(self, now)
     }
 
     fn poll_batch(&mut self, now: Timestamp, most: usize, batch: &mut Batch) -> BatchEnd {

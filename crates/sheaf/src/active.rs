@@ -1,6 +1,6 @@
 //! Active readout units, from the configuration.
 
-use crate::arguments::PreprocessorArguments;
+use crate::arguments::{LibraryArguments, PreprocessorArguments};
 use crate::blocks::PAGE_BYTES;
 use crate::plan::Plan;
 use crate::{Verdict, describe};
@@ -80,9 +80,9 @@ pub(crate) fn command(arguments: &PreprocessorArguments) -> anyhow::Result<Verdi
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .context("cannot watch the parent")?;
     let input = std::io::stdin().as_fd().try_clone_to_owned().context("cannot use standard input")?;
-    let setup =
-        Setup { run: RunNumber(arguments.run), tags: Vec::new(), parameters: arguments.parameters.clone() };
-    let library = Library { path: arguments.library.clone(), symbol: arguments.symbol.clone(), setup };
+    let LibraryArguments { path, symbol, parameters } = &arguments.library;
+    let setup = Setup { run: RunNumber(arguments.run), tags: Vec::new(), parameters: parameters.clone() };
+    let library = Library { path: path.clone(), symbol: symbol.clone(), setup };
     let stream = UnixStream::from(input);
     isolated::serve(stream, isolated::FRAGMENT_BYTES, || library.open())
         .context("the readout unit went away")?;

@@ -14,17 +14,24 @@ pub(crate) struct UploadArguments {
     pub(crate) path: PathBuf,
 }
 
+/// A library that a process of its own loads.
 #[derive(Debug, Args)]
-pub(crate) struct PreprocessorArguments {
+pub(crate) struct LibraryArguments {
     /// The shared library.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) library: PathBuf,
-    /// The function that gives the preprocessor.
+    #[arg(long = "library", value_name = "FILE")]
+    pub(crate) path: PathBuf,
+    /// The function that gives its table.
     #[arg(long, value_name = "NAME")]
     pub(crate) symbol: String,
-    /// A text for the preprocessor.
+    /// A text for the library.
     #[arg(long, value_name = "TEXT")]
     pub(crate) parameters: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PreprocessorArguments {
+    #[command(flatten)]
+    pub(crate) library: LibraryArguments,
     /// The number of the run.
     #[arg(long, value_name = "NUMBER")]
     pub(crate) run: u32,
@@ -42,15 +49,8 @@ pub(crate) struct GuardArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct PollArguments {
-    /// The shared library.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) library: PathBuf,
-    /// The function that gives the table.
-    #[arg(long, value_name = "NAME")]
-    pub(crate) symbol: String,
-    /// A text for the library.
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) parameters: String,
+    #[command(flatten)]
+    pub(crate) library: LibraryArguments,
     /// Size of the largest fragment.
     #[arg(long, value_name = "BYTES")]
     pub(crate) max_fragment: u64,

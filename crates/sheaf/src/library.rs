@@ -78,12 +78,12 @@ pub(crate) fn command(arguments: &PollArguments) -> anyhow::Result<Verdict> {
     let run = std::env::var(environment::RUN).ok().and_then(|run| run.parse().ok()).unwrap_or_default();
     let setup = PollSetup {
         run: RunNumber(run),
-        parameters: arguments.parameters.clone(),
+        parameters: arguments.library.parameters.clone(),
         sources: environment::sources()?,
         max_fragment: ByteCount(arguments.max_fragment),
         batch_fragments: arguments.batch,
     };
-    let library = LibrarySource::open(&arguments.library, &arguments.symbol, &setup)?;
+    let library = LibrarySource::open(&arguments.library.path, &arguments.library.symbol, &setup)?;
     let client = SourceClient::from_environment()?;
     feeder::feed(library, client, arguments.max_fragment, &mut std::io::stdout())
         .context("the library cannot feed its readout unit")?;
