@@ -301,7 +301,7 @@ impl Cluster {
                 Happening::LinkReport(..) => Nanos(1),
                 _ => Nanos::ZERO,
             };
-            self.post.plan(until + after, happening);
+            self.post.postpone(until + after, happening);
             return;
         }
         match happening {

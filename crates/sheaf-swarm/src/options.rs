@@ -675,8 +675,19 @@ impl Options {
         let tries = self.feed.map_or(0, |setup| {
             10 * u64::from(self.system.readouts * setup.programs) * (now.0 / setup.retry.0.max(50_000) + 1)
         });
-        let of_time = nodes * nodes * rails * (now.0 / shortest + 1) + triggers + tries;
+        let of_time =
+            nodes * nodes * rails * (now.0 / shortest + 1) + self.waiting_steps(now) + triggers + tries;
         10_000 + STEPS_OF_A_FRAGMENT * rails * attempts * (fragments + nodes * self.events) + of_time
+    }
+
+    /// Returns the maximum number of steps by `now` of events that wait, however long: for each event in flight and each readout
+    /// unit, the repeated requests with their acknowledgements, and the deadline of silent sources, at which the unit offers the
+    /// fragments of fed sources again.
+    fn waiting_steps(&self, now: Timestamp) -> u64 {
+        let in_flight = (u64::from(self.system.builders) * u64::from(self.bounds.slots)).min(self.events);
+        let times = |interval: Nanos| now.0 / interval.0.max(1);
+        let of_readout = 3 * times(self.times.retry) + times(self.times.merge);
+        in_flight * u64::from(self.system.readouts) * of_readout
     }
 
     /// Checks the options by the rules for configurations of real systems.

@@ -86,18 +86,25 @@ pub(super) enum FarmTurn {
     Wake(Timestamp),
 }
 
+/// Place among the actions of one instant: the time for which an action was first planned, and the order of planning. Actions that
+/// a stall has postponed keep their place, so that they stay in order even if another stall postpones some of them again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    first_planned: Timestamp,
+    order: u64,
+}
+
 #[derive(Debug)]
 struct Entry {
     at: Timestamp,
-    /// Order of planning; actions at one instant happen in this order.
-    order: u64,
+    place: Place,
     happening: Happening,
 }
 
 impl Ord for Entry {
     fn cmp(&self, other: &Self) -> Ordering {
         // The heap returns the greatest entry first, which must be the earliest.
-        (other.at, other.order).cmp(&(self.at, self.order))
+        (other.at, other.place).cmp(&(self.at, self.place))
     }
 }
 
@@ -160,6 +167,8 @@ pub(super) struct Post {
     pub(super) now: Timestamp,
     agenda: BinaryHeap<Entry>,
     next_order: u64,
+    /// Place of the current action.
+    current: Place,
     pub(super) network: Network,
     /// Recovery, if the network loses datagrams and not messages.
     pub(super) links: Option<Links>,
@@ -188,6 +197,7 @@ impl Post {
             now: Timestamp::ZERO,
             agenda: BinaryHeap::new(),
             next_order: 0,
+            current: Place::default(),
             network,
             links: Links::new(options),
             link_reports: options.times.silence.map(|_| LinkReports::default()),
@@ -203,7 +213,14 @@ impl Post {
     pub(super) fn plan(&mut self, at: Timestamp, happening: Happening) {
         debug_assert!(at >= self.now, "the past is over");
         self.next_order += 1;
-        self.agenda.push(Entry { at, order: self.next_order, happening });
+        let place = Place { first_planned: at, order: self.next_order };
+        self.agenda.push(Entry { at, place, happening });
+    }
+
+    /// Postpones the current action, which keeps its place among the actions at `at`.
+    pub(super) fn postpone(&mut self, at: Timestamp, happening: Happening) {
+        debug_assert!(at >= self.now, "the past is over");
+        self.agenda.push(Entry { at, place: self.current, happening });
     }
 
     pub(super) fn next_at(&self) -> Option<Timestamp> {
@@ -213,7 +230,7 @@ impl Post {
     /// Advances to the next entry of the agenda.
     pub(super) fn advance(&mut self) -> Option<Happening> {
         let entry = self.agenda.pop()?;
-        self.now = entry.at;
+        (self.now, self.current) = (entry.at, entry.place);
         Some(entry.happening)
     }
 
@@ -332,5 +349,38 @@ pub(super) fn payload_bytes(transmit: &Transmit<SimPayload>) -> u64 {
             parts.fragments.iter().map(|fragment| u64::from(fragment.payload.length)).sum()
         }
         _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the next action, a turn of a source.
+    fn next(post: &mut Post) -> (Timestamp, usize) {
+        match post.advance() {
+            Some(Happening::Source(source)) => (post.now, source),
+            other => panic!("not a turn of a source: {other:?}"),
+        }
+    }
+
+    /// A message that two stalls postpone is not overtaken by a later message of the same connection, which arrives when the
+    /// second stall is known.
+    #[test]
+    fn postponed_actions_stay_in_order() {
+        let mut post = Post::new(&Options::default());
+        let [first_end, second_end] = [20, 30].map(Timestamp);
+        for (at, source) in [(5, 0), (6, 1), (10, 2), (30, 3)] {
+            post.plan(Timestamp(at), Happening::Source(source));
+        }
+        for end in [first_end, first_end, second_end] {
+            let (_, source) = next(&mut post);
+            post.postpone(end, Happening::Source(source));
+        }
+        for source in [0, 1] {
+            assert_eq!(next(&mut post), (first_end, source));
+            post.postpone(second_end, Happening::Source(source));
+        }
+        assert_eq!([(); 4].map(|()| next(&mut post)), [0, 1, 2, 3].map(|source| (second_end, source)));
     }
 }

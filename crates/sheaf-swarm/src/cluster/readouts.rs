@@ -341,7 +341,7 @@ impl Cluster {
         let is_fed = self.is_fed(index);
         if is_fed && self.fed_stalled_until(index) > self.post.now {
             self.sources[index].is_scheduled = true;
-            return self.post.plan(self.fed_stalled_until(index), Happening::Source(index));
+            return self.post.postpone(self.fed_stalled_until(index), Happening::Source(index));
         }
         let may_send = if is_fed { self.may_make(index) } else { self.readouts[readout].takes_fragments() };
         if !may_send {

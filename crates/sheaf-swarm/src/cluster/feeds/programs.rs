@@ -127,7 +127,7 @@ impl Cluster {
         let (readout, stalled_until) =
             (self.programs.all[index].readout, self.programs.all[index].stalled_until);
         if stalled_until > self.post.now && !matches!(turn, ProgramTurn::Up(..)) {
-            return self.post.plan(stalled_until, Happening::Program(index, turn));
+            return self.post.postpone(stalled_until, Happening::Program(index, turn));
         }
         match turn {
             ProgramTurn::Up(client, up) => {
