@@ -7,7 +7,8 @@ use crate::error::{ConfigError, ErrorKind};
 use crate::knob::Section;
 use crate::origins::Origins;
 use crate::settings::{
-    FilterKind, IncompletePolicy, Pacing, ShapingPolicy, SizeModel, SourceKind, TransportKind, TriggerMode,
+    FilterKind, IncompletePolicy, Pacing, PacketProtocol, ShapingPolicy, SizeModel, SourceKind,
+    TransportKind, TriggerMode,
 };
 use crate::text::shorten;
 use crate::{Config, Purpose};
@@ -315,7 +316,7 @@ impl Checker<'_> {
         let needed = [
             (
                 "source.stream.listen",
-                stream.listen.is_none(),
+                stream.listen.is_none() && stream.connect.is_empty(),
                 "write the address that receives the packets, such as `listen = \"0.0.0.0:6006\"`",
             ),
             (
@@ -337,6 +338,7 @@ impl Checker<'_> {
                 "write where the source id is, such as `source = \"u8 at 4\"`, or set `source.count = 1`";
             self.fail(ErrorKind::Missing, &["source.count", "source.stream.source"], found, right);
         }
+        self.described_stream();
         if stream.several && stream.length.is_none() {
             let found = "`source.stream.several` is true, but `source.stream.length` is not set".into();
             let right = "write where the length is, such as `length = \"u16 at 4\"`: it tells where the next fragment begins";
@@ -346,6 +348,37 @@ impl Checker<'_> {
             let found = "`source.stream.part` is set, but `source.stream.last` is not".into();
             let right = "write what marks the last part, such as `last = \"u8 at 6 & 0x80\"`";
             self.fail(ErrorKind::Missing, &["source.stream.part", "source.stream.last"], found, right);
+        }
+    }
+
+    /// Settings of described packets over TCP.
+    fn described_stream(&mut self) {
+        let stream = &self.config.source.stream;
+        let is_tcp = stream.protocol == PacketProtocol::Tcp;
+        if !stream.connect.is_empty() && stream.listen.is_some() {
+            let found = "`source.stream.listen` and `source.stream.connect` are both set".into();
+            let right = "choose whether front ends connect to the run, or the run to them";
+            let keys = ["source.stream.connect", "source.stream.listen"];
+            self.fail(ErrorKind::Conflict, &keys, found, right);
+        }
+        if !is_tcp && !stream.connect.is_empty() {
+            let found = "`source.stream.connect` is set, but packets come over UDP".into();
+            let right = "write `protocol = \"tcp\"`";
+            let keys = ["source.stream.connect", "source.stream.protocol"];
+            self.fail(ErrorKind::Conflict, &keys, found, right);
+        }
+        if is_tcp && stream.packet_length.is_none() && (stream.length.is_none() || stream.several) {
+            let found = "packets come over TCP, but nothing tells where they end".into();
+            let right = "write where the length of the packet is, such as `packet_length = \"u16 at 2\"`; `length` is enough if a packet has one fragment";
+            let keys = ["source.stream.protocol", "source.stream.packet_length"];
+            self.fail(ErrorKind::Missing, &keys, found, right);
+        }
+        if stream.end_on_close && stream.listen.is_some() && stream.connections == 0 {
+            let found =
+                "`source.stream.end_on_close` is true, but `source.stream.connections` is not set".into();
+            let right = "write how many front ends connect, such as `connections = 1`";
+            let keys = ["source.stream.end_on_close", "source.stream.connections"];
+            self.fail(ErrorKind::Missing, &keys, found, right);
         }
     }
 

@@ -78,10 +78,10 @@ pub use settings::{
     Access, Affinity, Builder, Building, CardClock, Check, CheckField, Congestion, Consumers, Content,
     Counted, Described, Emulated, EthernetBackend, Feed, Filter, FilterKind, FrontEnd, Incomplete,
     IncompletePolicy, Lab, LabHead, LabPlacement, LibfabricProvider, Manager, Measure, MemoryPolicy, Node,
-    ObjectCheck, ObjectStore, Output, OutputCompression, OutputFormat, OutputKind, Pacing, Preprocessing,
-    Program, Protocol, Readout, Replay, Restart, Run, Shaping, ShapingPolicy, ShiftAction, SizeModel, Source,
-    SourceCommand, SourceKind, SourceLibrary, StepFilterKind, Stream, Sync, Tag, Timed, Tls, Transport,
-    TransportKind, Trigger, TriggerClass, TriggerMode, TriggerNetwork,
+    ObjectCheck, ObjectStore, Output, OutputCompression, OutputFormat, OutputKind, Pacing, PacketProtocol,
+    Preprocessing, Program, Protocol, Readout, Replay, Restart, Run, Shaping, ShapingPolicy, ShiftAction,
+    SizeModel, Source, SourceCommand, SourceKind, SourceLibrary, StepFilterKind, Stream, Sync, Tag, Timed,
+    Tls, Transport, TransportKind, Trigger, TriggerClass, TriggerMode, TriggerNetwork,
 };
 
 use document::Document;

@@ -9,7 +9,7 @@ use sheaf_buffer::{Heap, Memory, Pool};
 use sheaf_feed::{FeedSetup, OpenError};
 use sheaf_filter::LibrarySource;
 use sheaf_shm::Arena;
-use sheaf_source::described::{Description, Limits, Listen, ListenError, StreamSource};
+use sheaf_source::described::{Description, Limits, ListenError, PacketPath, StreamSource};
 use sheaf_source::emulator::EmulatorError;
 use sheaf_source::timed::{CaptureSource, Decoder, FeedConfig, TimedSourceError, UdpSource};
 use sheaf_source::{EmulatedSource, EmulatorConfig, Source};
@@ -95,21 +95,21 @@ impl FragmentMemory {
         }
     }
 
-    /// Returns the sources whose described packets arrive at an address, each with a pool of `size`.
+    /// Returns the sources whose described packets arrive in this way, each with a pool of `size`.
     ///
     /// # Errors
     /// A [`ListenError`].
     pub fn described(
         &self,
-        listen: Listen,
+        path: PacketPath,
         (description, limits): (Description, Limits),
         sources: &[SourceId],
         size: PoolSize,
     ) -> Result<Vec<Box<dyn Source>>, ListenError> {
         match self {
-            Self::Heap => described(listen, (description, limits), sources, || size.pool(Heap)),
+            Self::Heap => described(path, (description, limits), sources, || size.pool(Heap)),
             Self::Arena(arena) => {
-                described(listen, (description, limits), sources, || size.pool(arena.lender()))
+                described(path, (description, limits), sources, || size.pool(arena.lender()))
             }
         }
     }
@@ -165,12 +165,12 @@ fn received<M: Memory + 'static>(
 }
 
 fn described<M: Memory + 'static>(
-    listen: Listen,
+    path: PacketPath,
     (description, limits): (Description, Limits),
     sources: &[SourceId],
     pool: impl Fn() -> Pool<M>,
 ) -> Result<Vec<Box<dyn Source>>, ListenError> {
     let sources = sources.iter().map(|source| (*source, pool())).collect();
-    let (sources, _) = StreamSource::listen(listen, description, limits, sources)?;
+    let (sources, _) = StreamSource::open(path, description, limits, sources)?;
     Ok(sources.into_iter().map(|source| Box::new(source) as Box<dyn Source>).collect())
 }

@@ -8,13 +8,17 @@
 //! | [`order`] | packets that wait for those before them |
 //! | [`parts`] | fragments over several packets |
 //! | [`decoder`] | packets in, fragments out, with accounts of both |
-//! | [`live`] | sources whose packets arrive at a UDP socket |
+//! | [`deframer`] | packets in a stream of bytes |
+//! | [`live`] | sources whose packets arrive at a UDP socket or by TCP connections |
+//! | [`connections`] | TCP connections to and from front ends |
 //! | [`fuzz`] | the body of the fuzz target |
 //!
-//! All but [`live`] is sans-IO: bytes and times go in, fragments and counts come out. Packets come from a network: whatever
+//! All but [`live`] and [`connections`] is sans-IO: bytes and times go in, fragments and counts come out. Packets come from a network: whatever
 //! they contain, they are decoded or counted by a name, and take no more memory than [`decoder::Limits`] allow.
 
+pub mod connections;
 pub mod decoder;
+pub mod deframer;
 pub mod description;
 pub mod field;
 pub mod fuzz;
@@ -24,10 +28,12 @@ pub mod order;
 pub mod parts;
 pub mod rollover;
 
+pub use connections::ConnectionSettings;
 pub use decoder::{Decoder, Described, Limits, StreamBooks};
+pub use deframer::{Deframer, PacketEnding, PacketLength};
 pub use description::{Counted, Description, DescriptionError, Length, PacketError, PacketKind, Piece};
 pub use field::{ByteOrder, Field, Mark, Origin, Width};
-pub use live::{Listen, ListenError, StreamSource};
+pub use live::{Listen, ListenError, PacketPath, StreamSource};
 
 #[cfg(test)]
 mod tests;

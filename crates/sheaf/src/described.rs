@@ -7,10 +7,11 @@ use sheaf_config::{Config, SourceKind};
 use sheaf_node::sources::{FragmentMemory, PoolSize};
 use sheaf_source::Source;
 use sheaf_source::described::{
-    ByteOrder, Counted, Description, Field, Length, Limits, Listen, Mark, Origin, Width,
+    ByteOrder, ConnectionSettings, Counted, Description, Field, Length, Limits, Listen, Mark, Origin,
+    PacketEnding, PacketLength, PacketPath, Width,
 };
 use sheaf_wire::{ByteCount, SourceId};
-use std::net::ToSocketAddrs;
+use std::net::{SocketAddr, ToSocketAddrs};
 
 /// Checks that the packets of a configuration can be decoded.
 ///
@@ -20,10 +21,15 @@ pub(crate) fn check(config: &Config) -> anyhow::Result<()> {
     if config.source.kind != SourceKind::Stream {
         return Ok(());
     }
-    Ok(description(&config.source.stream)?.check()?)
+    let description = description(&config.source.stream)?;
+    description.check()?;
+    if config.source.stream.protocol == conf::PacketProtocol::Tcp {
+        ending(&config.source.stream).check(&description)?;
+    }
+    Ok(())
 }
 
-/// Opens the socket of a readout unit, and returns its sources.
+/// Opens the sockets of a readout unit, and returns its sources.
 pub(crate) fn open(
     source: &conf::Source,
     max_fragment: ByteCount,
@@ -31,16 +37,50 @@ pub(crate) fn open(
     memory: &FragmentMemory,
 ) -> anyhow::Result<Vec<Box<dyn Source>>> {
     let stream = &source.stream;
-    let at = stream.listen.as_deref().context("`source.stream.listen` is not set")?;
-    let unresolved = || format!("cannot resolve {at}");
-    let address = at.to_socket_addrs().with_context(unresolved)?.next().with_context(unresolved)?;
     let limits = limits(stream, usize::try_from(max_fragment.0).unwrap_or(usize::MAX));
-    let receive_buffer_bytes =
-        stream.receive_buffer.map(|bytes| usize::try_from(bytes.0).unwrap_or(usize::MAX));
     let block_bytes = usize::try_from(source.block.max(max_fragment).0).unwrap_or(usize::MAX);
     let size = PoolSize { block_bytes, blocks: blocks(source, max_fragment) };
-    let listen = Listen { address, receive_buffer_bytes };
-    Ok(memory.described(listen, (description(stream)?, limits), sources, size)?)
+    Ok(memory.described(path(stream)?, (description(stream)?, limits), sources, size)?)
+}
+
+/// Connections at an address if the configuration does not say how many.
+const CONNECTIONS: usize = 16;
+
+/// Returns the way by which the packets come.
+fn path(stream: &conf::Described) -> anyhow::Result<PacketPath> {
+    let listen = stream.listen.as_deref().map(resolve).transpose()?;
+    if stream.protocol == conf::PacketProtocol::Udp {
+        let address = listen.context("`source.stream.listen` is not set")?;
+        let receive_buffer_bytes =
+            stream.receive_buffer.map(|bytes| usize::try_from(bytes.0).unwrap_or(usize::MAX));
+        return Ok(PacketPath::Udp(Listen { address, receive_buffer_bytes }));
+    }
+    let connect = ConnectionSettings {
+        listen,
+        connect: stream.connect.iter().map(|at| resolve(at)).collect::<anyhow::Result<_>>()?,
+        most: if stream.connections == 0 { CONNECTIONS } else { stream.connections as usize },
+        ends_on_close: stream.end_on_close,
+    };
+    Ok(PacketPath::Tcp(connect, ending(stream)))
+}
+
+fn resolve(at: &str) -> anyhow::Result<SocketAddr> {
+    let unresolved = || format!("cannot resolve {at}");
+    at.to_socket_addrs().with_context(unresolved)?.next().with_context(unresolved)
+}
+
+/// Returns the boundaries of the packets in a stream.
+fn ending(stream: &conf::Described) -> PacketEnding {
+    let length = |length| PacketLength {
+        field: Field { origin: Origin::Packet, ..field(length) },
+        unit_bytes: u64::from(stream.packet_length_unit),
+        counts_header: stream.packet_length_counts_header,
+    };
+    PacketEnding {
+        packet_length: stream.packet_length.map(length),
+        marked_bytes: (stream.marked_packet > 0).then_some(stream.marked_packet as usize),
+        max_packet: usize::try_from(stream.max_packet.0).unwrap_or(usize::MAX),
+    }
 }
 
 /// Returns the bounds of a decoder.
@@ -89,17 +129,19 @@ pub(crate) fn description(stream: &conf::Described) -> anyhow::Result<Descriptio
         several: stream.several,
     };
     description.header_bytes =
-        stream.header.map_or_else(|| end_of_fields(&description), |bytes| bytes as usize);
+        stream.header.map_or_else(|| end_of_fields(&description, ending(stream)), |bytes| bytes as usize);
     Ok(description)
 }
 
 /// Returns the bytes of a fragment's header that ends with the last described field, or with `magic`.
-fn end_of_fields(description: &Description) -> usize {
+fn end_of_fields(description: &Description, ending: PacketEnding) -> usize {
     let packet_header = description.packet_header_bytes;
-    let fields = description.fields().map(|(_, field)| match field.origin {
-        Origin::Fragment => field.range().end,
-        Origin::Packet => field.range().end.saturating_sub(packet_header),
-    });
+    let of_packet = ending.packet_length.map(|length| length.field);
+    let fields =
+        description.fields().map(|(_, field)| field).chain(of_packet).map(|field| match field.origin {
+            Origin::Fragment => field.range().end,
+            Origin::Packet => field.range().end.saturating_sub(packet_header),
+        });
     let marks =
         description.magic.iter().map(|mark| (mark.offset + mark.bytes.len()).saturating_sub(packet_header));
     fields.chain(marks).max().unwrap_or_default()

@@ -20,7 +20,7 @@ mod source;
 pub use affinity::{Affinity, MemoryPolicy};
 pub use building::{Building, StepFilterKind, TriggerClass};
 pub use consumers::Consumers;
-pub use described::{Counted, Described};
+pub use described::{Counted, Described, PacketProtocol};
 pub use flow::{Builder, Incomplete, IncompletePolicy, Manager, Readout};
 pub use lab::{Lab, LabHead, LabPlacement, Measure};
 pub use network::{Congestion, EthernetBackend, LibfabricProvider, Protocol, Tls, Transport, TransportKind};

@@ -1,5 +1,6 @@
 //! The text of every kind of error, character by character.
 
+mod described;
 mod streams;
 
 use sheaf_config::{Config, ConfigErrors, ErrorKind, Origin, TransportKind};
@@ -380,35 +381,6 @@ error: 2 readout units of one host cannot share a socket
  4 | count = 2
    |         ^
    = help: one readout unit reads all sources that send to an address",
-    );
-}
-
-#[test]
-fn packets_are_described_by_fields() {
-    says(
-        parse("[source]\nkind = \"stream\"\n[source.stream]\nevent = \"u31 at 0\"\nseveral = true\n"),
-        &[ErrorKind::Missing, ErrorKind::BadValue, ErrorKind::Missing],
-        "
-error: `source.kind` is \"stream\", but `source.stream.listen` is not set
-  --> run.toml:2:8
-   |
- 2 | kind = \"stream\"
-   |        ^^^^^^^^
-   = help: write the address that receives the packets, such as `listen = \"0.0.0.0:6006\"`
-
-error: `source.stream.event` is \"u31 at 0\"
-  --> run.toml:4:9
-   |
- 4 | event = \"u31 at 0\"
-   |         ^^^^^^^^^^
-   = help: it must be a field such as \"u32 at 4\", \"u16le at 0 & 0x0fff >> 4\" or \"u8 at packet 7\", with 8, 16, 24, 32, 48 or 64 bits
-
-error: `source.stream.several` is true, but `source.stream.length` is not set
-  --> run.toml:5:11
-   |
- 5 | several = true
-   |           ^^^^
-   = help: write where the length is, such as `length = \"u16 at 4\"`: it tells where the next fragment begins",
     );
 }
 

@@ -79,6 +79,22 @@ pub struct StreamBooks {
     pub fragments_after_stop: u64,
     /// Live sources: packets that the kernel dropped because its buffer was full.
     pub packets_dropped_by_kernel: u64,
+    /// TCP: connections that were made.
+    pub connections: u64,
+    /// TCP: connections that the front end closed.
+    pub connections_closed: u64,
+    /// TCP: connections that failed, or were closed because nothing told where the next packet begins.
+    pub connections_lost: u64,
+    /// TCP: connections beyond the configured number.
+    pub connections_refused: u64,
+    /// TCP: attempts to connect that failed.
+    pub connection_attempts_failed: u64,
+    /// TCP: times that a stream did not continue with a packet, so that the next one was searched.
+    pub resynchronisations: u64,
+    /// TCP: bytes that are in no packet.
+    pub bytes_skipped: u64,
+    /// TCP: connections that ended within a packet.
+    pub packets_cut: u64,
 }
 
 impl StreamBooks {
@@ -105,6 +121,14 @@ impl StreamBooks {
             ("fragments_no_memory", self.fragments_no_memory),
             ("fragments_after_stop", self.fragments_after_stop),
             ("packets_dropped_by_kernel", self.packets_dropped_by_kernel),
+            ("connections", self.connections),
+            ("connections_closed", self.connections_closed),
+            ("connections_lost", self.connections_lost),
+            ("connections_refused", self.connections_refused),
+            ("connection_attempts_failed", self.connection_attempts_failed),
+            ("resynchronisations", self.resynchronisations),
+            ("bytes_skipped", self.bytes_skipped),
+            ("packets_cut", self.packets_cut),
         ];
         others.into_iter().map(|(name, value)| (name.to_owned(), value)).chain(damaged)
     }
@@ -167,6 +191,12 @@ impl Decoder {
         let first = *sources.first().expect("a readout unit has sources");
         let description = Arc::new(description);
         Ok(Self { description, limits, lanes, first, strays: StreamBooks::default(), last_error: None })
+    }
+
+    /// Returns the description of the packets.
+    #[must_use]
+    pub fn description(&self) -> Arc<Description> {
+        Arc::clone(&self.description)
     }
 
     /// Takes a packet that came at `now`, and passes the fragments that can be read to `take`.

@@ -94,6 +94,19 @@ pub enum DescriptionError {
     /// Marks without bytes are in every packet.
     #[error("a mark has no bytes")]
     EmptyMark,
+    /// A stream has no boundaries of packets.
+    #[error(
+        "packets over TCP need a length: describe `length` where a packet has one fragment, otherwise `packet_length`"
+    )]
+    NoPacketLength,
+    /// A mark is not in its packet.
+    #[error("`marked_packet_bytes` is {bytes}, but a mark of `keep_alive` or `reset` ends after {end} bytes")]
+    MarkBeyondPacket {
+        /// Bytes of packets with a mark.
+        bytes: usize,
+        /// End of the mark.
+        end: usize,
+    },
 }
 
 /// Reason why a packet does not fit its description.
@@ -309,7 +322,7 @@ impl Description {
     }
 
     /// Returns the bytes of a piece with this length, of the `found` that are left.
-    fn span_of(&self, length: Length, shown: u64, found: usize) -> Result<usize, PacketError> {
+    pub(super) fn span_of(&self, length: Length, shown: u64, found: usize) -> Result<usize, PacketError> {
         let counted = shown.saturating_mul(length.unit_bytes);
         let (header, trailer) = (self.header_bytes, self.trailer_bytes);
         let (least, more) = match length.counted {

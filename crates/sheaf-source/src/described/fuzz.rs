@@ -1,5 +1,6 @@
 //! The body of the fuzz target for described packets.
 
+use super::deframer::{Deframer, NextPacket, PacketEnding, PacketLength};
 use super::description::{Counted, Description, Length};
 use super::field::{ByteOrder, Field, Mark, Origin, Width};
 use super::{Decoder, Limits};
@@ -13,20 +14,27 @@ pub fn fuzz_described(bytes: &[u8]) -> u64 {
     let mut bytes = bytes.iter().copied();
     let mut next = || bytes.next().unwrap_or_default();
     let description = description(&mut next);
+    let first_limit = next();
     let limits = Limits {
-        waiting_packets: usize::from(next() % 8),
+        waiting_packets: usize::from(first_limit % 8),
         wait: Nanos(u64::from(next())),
         open_fragments: usize::from(next() % 4),
         max_fragment: 4 * usize::from(next()),
         tick_ps: u64::from(next()) << 48,
     };
-    let Ok(mut decoder) = Decoder::new(description, limits, &[SourceId(0), SourceId(1)]) else { return 0 };
+    let ending = ending(first_limit, &mut next);
+    let Ok(mut decoder) = Decoder::new(description.clone(), limits, &[SourceId(0), SourceId(1)]) else {
+        return 0;
+    };
     let mut fragments = 0;
     let mut take = |found: super::Described<'_>| {
         assert!(found.payload.len() <= limits.max_fragment);
         fragments += 1;
     };
     let packets: Vec<u8> = bytes.collect();
+    if ending.check(&description).is_ok() {
+        divide(ending, &description, &packets);
+    }
     let (mut rest, mut now) = (&packets[..], 0);
     let mut number = 0_u64;
     while let Some((&length, more)) = rest.split_first() {
@@ -47,6 +55,34 @@ pub fn fuzz_described(bytes: &[u8]) -> u64 {
         .sum();
     assert_eq!(sum, number, "each packet is in one account");
     fragments
+}
+
+/// Divides a stream into packets: at once, and byte by byte.
+fn divide(ending: PacketEnding, description: &Description, stream: &[u8]) {
+    let divided = |step: usize| {
+        let mut deframer = Deframer::new(ending, description);
+        let (mut packets, mut rest) = (Vec::new(), stream);
+        loop {
+            let room = deframer.room();
+            let bytes = step.min(rest.len()).min(room.len());
+            room[..bytes].copy_from_slice(&rest[..bytes]);
+            deframer.handle_read(bytes);
+            rest = &rest[bytes..];
+            loop {
+                match deframer.next(description, rest.is_empty()) {
+                    NextPacket::Packet(packet) => packets.push(deframer.bytes(packet).to_vec()),
+                    NextPacket::More if !rest.is_empty() => break,
+                    NextPacket::More | NextPacket::Lost => {
+                        return (packets, deframer.take_counts().bytes_skipped + rest.len() as u64);
+                    }
+                }
+            }
+        }
+    };
+    let (packets, skipped) = divided(usize::MAX);
+    let bytes: usize = packets.iter().map(Vec::len).sum();
+    assert_eq!(bytes as u64 + skipped, stream.len() as u64, "each byte is in one account");
+    assert!(divided(1) == (packets, skipped), "the cuts of a stream do not matter");
 }
 
 /// Returns inputs with packets that fit their descriptions, by name.
@@ -104,7 +140,31 @@ pub fn seeds() -> Vec<(String, Vec<u8>)> {
             &[0b0010, u16_at, 2, u16_at, 4, 6, 0, 0, 0b111, 0, 0xa5, 1, 1, 1, 2],
             &[&[0xa5, 0, 255, 255, 0, 1, 30], &[0xa5, 1], &[0xa5, 2], &[0xa5, 0, 0, 0, 0, 9, 31], &[0x5a, 0]],
         ),
+        stream_seed(),
     ]
+}
+
+/// Returns an input with a stream: a mark of one byte, the length of the packet, and events. As single packets, these are the same
+/// bytes, of which the first is a length.
+fn stream_seed() -> (String, Vec<u8>) {
+    let (u16_at, u8_in_packet) = (0b0010, 0b0001);
+    // The magic is the byte 6: that is also the length of each packet for those who read single packets.
+    let description = [0, u16_at, 0, 2, 2, 0, 0b001, 0, 6];
+    // A packet length of one byte that counts the header, in units of one byte.
+    let limits = [0b1_1100, 200, 3, 16, 1, u8_in_packet, 1, 1];
+    let packets = [6, 6, 0, 1, 40, 41, 6, 6, 0, 2, 42, 43, 9, 6, 6, 0, 3, 44, 45];
+    ("stream".to_owned(), [&description[..], &limits, &packets].concat())
+}
+
+/// Returns boundaries of packets; `what` has bits for those that are not of the description.
+fn ending(what: u8, next: &mut dyn FnMut() -> u8) -> PacketEnding {
+    let packet_length = (what >> 3 & 1 == 1).then(|| PacketLength {
+        field: Field { origin: Origin::Packet, ..field(next) },
+        unit_bytes: u64::from(next() % 5),
+        counts_header: what >> 4 & 1 == 1,
+    });
+    let marked_bytes = (what >> 5 & 1 == 1).then(|| 1 + usize::from(next() % 16));
+    PacketEnding { packet_length, marked_bytes, max_packet: 256 }
 }
 
 fn description(next: &mut dyn FnMut() -> u8) -> Description {
@@ -154,7 +214,7 @@ mod tests {
 
     #[test]
     fn seeds_are_decoded_to_fragments() {
-        for ((name, bytes), fragments) in seeds().into_iter().zip([3, 2, 2, 3, 3, 2]) {
+        for ((name, bytes), fragments) in seeds().into_iter().zip([3, 2, 2, 3, 3, 2, 1]) {
             assert_eq!(fuzz_described(&bytes), fragments, "{name}");
         }
     }

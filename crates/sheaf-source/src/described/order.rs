@@ -54,7 +54,7 @@ pub struct Order {
     /// Number of the next packet, and the lowest number so far.
     next: Option<(u64, u64)>,
     held: BTreeMap<u64, Vec<u8>>,
-    /// Arrival of the packet that waits longest.
+    /// PacketPath of the packet that waits longest.
     since: Timestamp,
     missing: BTreeSet<u64>,
     /// Repeated packets since one that was not.

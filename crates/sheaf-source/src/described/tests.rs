@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use sheaf_wire::{EventId, Nanos, SourceId, Timestamp};
 
 mod encoder;
+mod streams;
 use encoder::{Encoder, Random};
 
 const SOURCES: [SourceId; 3] = [SourceId(2), SourceId(3), SourceId(5)];

@@ -4,7 +4,9 @@
 use crate::child::{Place, wait_until};
 use crate::output::{dump, field, number};
 use std::fs;
-use std::net::UdpSocket;
+use std::io::Write;
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::ops::Range;
 
 /// Bytes that wait for the run at most, so that the kernel drops none whatever it grants as a buffer.
 const WAITING_BYTES: u64 = 50_000;
@@ -179,4 +181,139 @@ fn several_fragments_in_a_packet_from_several_sources_out_of_order() {
         }
         check_content(&place, EVENTS);
     }
+}
+
+/// A front end that is connected to a run.
+struct Feeder(TcpStream);
+
+impl Feeder {
+    /// Sends a stream in pieces that do not respect the boundaries of its packets.
+    fn send(&mut self, stream: &[u8]) {
+        let mut rest = stream;
+        for length in (1..).map(|step: usize| 1 + step * 7919 % 5_000) {
+            let (piece, more) = rest.split_at(length.min(rest.len()));
+            self.0.write_all(piece).expect("the run reads");
+            rest = more;
+            if rest.is_empty() {
+                return;
+            }
+        }
+    }
+}
+
+/// Mark and source in a word, length of the packet, number of the packet; then as [`BOARD`].
+const STREAM_BOARD: &str = "
+protocol = \"tcp\"
+magic = [\"efbe at 2\"]
+keep_alive = [\"70696e67 at 0\"]
+marked_packet_bytes = 4
+source = \"u8 at packet 0 & 0x0f\"
+packet_length = \"u32le at packet 8\"
+packet_number = \"u24le at 4\"
+packet_header_bytes = 12
+event = \"u16le at 2 >> 4\"
+length = \"u16le at 0\"
+length_counts = \"all\"
+trailer_bytes = 4
+several = true
+end_on_close = true
+";
+
+/// The stream of a source with five events in each packet, and keep-alives between them.
+fn stream(source: u32, events: Range<u64>) -> Vec<u8> {
+    let mut stream = Vec::new();
+    for number in events.start / 5..events.end / 5 {
+        let fragments: Vec<u8> =
+            (5 * number..5 * number + 5).flat_map(|event| fragment(source, event)).collect();
+        let one = packet(source, number, &fragments);
+        stream.extend_from_slice(&one[..8]);
+        stream.extend_from_slice(&((one.len() + 4) as u32).to_le_bytes());
+        stream.extend_from_slice(&one[8..]);
+        if number % 10 == 0 {
+            stream.extend_from_slice(b"ping");
+        }
+    }
+    stream
+}
+
+#[test]
+fn front_ends_that_a_run_connects_to_over_tcp_end_it_when_they_close() {
+    const EVENTS: u64 = 5_000;
+    let place = Place::new();
+    // The first of them is not there when the run begins.
+    let late = TcpListener::bind("127.0.0.1:0").expect("a port is free").local_addr().expect("bound");
+    let listeners: Vec<TcpListener> =
+        (0..3).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port is free")).collect();
+    let address = |listener: &TcpListener| listener.local_addr().expect("bound").to_string();
+    let mut addresses = vec![late.to_string()];
+    addresses.extend(listeners.iter().map(address));
+    let memory = "memory_bytes = 1048576\nblock_bytes = 65536";
+    let sources =
+        format!("[source]\nkind = \"stream\"\ncount = 4\n{memory}\n[incomplete]\npolicy = \"wait\"\n");
+    let connect = format!("[source.stream]\nconnect = {addresses:?}\n{STREAM_BOARD}");
+    place.file("run.toml", &format!("{sources}{connect}"));
+    let run = place.start("run run.toml --json");
+    let serve = |source: u32, listener: TcpListener| {
+        std::thread::spawn(move || {
+            let mut feeder = Feeder(listener.accept().expect("the run connects").0);
+            feeder.send(&stream(source, 0..EVENTS));
+        })
+    };
+    let mut boards: Vec<_> =
+        listeners.into_iter().zip(1..).map(|(listener, source)| serve(source, listener)).collect();
+    // The others have sent more than the run has memory for when it finds the first.
+    let mut bound = None;
+    wait_until("the port of the late board is free", || {
+        bound = TcpListener::bind(late).ok();
+        bound.is_some()
+    });
+    boards.push(serve(0, bound.expect("it is bound")));
+    boards.into_iter().for_each(|board| board.join().expect("a board ends"));
+    let summary = run.end().exits(0).json();
+    assert_eq!(number(&summary, "ledger.stored"), EVENTS);
+    assert_eq!(field(&summary, "ledger.balanced"), true);
+    for (counter, value) in [
+        ("connections", 4),
+        ("connections_closed", 4),
+        ("packets", 4 * EVENTS / 5),
+        ("packets_keep_alive", 4 * EVENTS / 50),
+    ] {
+        assert_eq!(number(&summary, &format!("counters.source_{counter}")), value, "{counter}");
+    }
+    assert!(summary["counters"]["source_bytes_skipped"].is_null(), "there are none");
+    assert!(summary["counters"]["source_fragments_no_memory"].is_null(), "a connection waits for memory");
+    check_content(&place, EVENTS);
+}
+
+#[test]
+fn front_ends_that_connect_over_tcp_may_come_back_and_send_bytes_between_packets() {
+    const EVENTS: u64 = 1_000;
+    let (place, address) = (Place::new(), address(3));
+    let sources = "[source]\nkind = \"stream\"\ncount = 4\n[incomplete]\npolicy = \"wait\"\n";
+    let listen = format!("[source.stream]\nlisten = \"{address}\"\nconnections = 8\n{STREAM_BOARD}");
+    place.file("run.toml", &format!("{sources}{listen}"));
+    let run = place.start("run run.toml --json");
+    let mut first = None;
+    wait_until("the run listens", || {
+        first = TcpStream::connect(&address).ok();
+        first.is_some()
+    });
+    let mut feeders = vec![Feeder(first.expect("it is connected"))];
+    feeders.extend((1..4).map(|_| Feeder(TcpStream::connect(&address).expect("the run listens"))));
+    for (mut feeder, source) in feeders.into_iter().zip(0..) {
+        feeder.send(&stream(source, 0..EVENTS / 2));
+        feeder.send(b"the board restarts");
+    }
+    for source in 0..4 {
+        let mut feeder = Feeder(TcpStream::connect(&address).expect("the run listens"));
+        feeder.send(b"debug: started");
+        feeder.send(&stream(source, EVENTS / 2..EVENTS));
+    }
+    let summary = run.end().exits(0).json();
+    assert_eq!(number(&summary, "ledger.stored"), EVENTS);
+    for (counter, value) in [("connections", 8), ("resynchronisations", 8), ("bytes_skipped", 4 * (18 + 14))]
+    {
+        assert_eq!(number(&summary, &format!("counters.source_{counter}")), value, "{counter}");
+    }
+    check_content(&place, EVENTS);
 }

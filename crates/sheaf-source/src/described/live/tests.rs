@@ -29,10 +29,10 @@ fn listen(blocks: usize) -> (Vec<StreamSource<Heap>>, UdpSocket) {
     let listen =
         Listen { address: "127.0.0.1:0".parse().expect("an address"), receive_buffer_bytes: Some(1 << 20) };
     let sources = SOURCES.iter().map(|id| (*id, Pool::new(4096, blocks))).collect();
-    let (sources, address) =
-        StreamSource::listen(listen, description(), limits(), sources).expect("a port is free");
+    let (sources, address) = StreamSource::open(PacketPath::Udp(listen), description(), limits(), sources)
+        .expect("a port is free");
     let sender = UdpSocket::bind("127.0.0.1:0").expect("a port is free");
-    sender.connect(address).expect("loopback");
+    sender.connect(address.expect("it is bound")).expect("loopback");
     (sources, sender)
 }
 

@@ -1,7 +1,7 @@
 //! Writes packets of any layout. It shares nothing with the decoder but the description that it is to follow.
 
 use super::{Counted, Description, Fragment};
-use crate::described::{ByteOrder, Field, Length, Mark, Origin, Width};
+use crate::described::{ByteOrder, Field, Length, Mark, Origin, PacketEnding, PacketLength, Width};
 use sheaf_wire::SourceId;
 
 /// Numbers that are a function of a seed (SplitMix64).
@@ -28,6 +28,8 @@ impl Random {
 /// A layout of packets.
 pub(super) struct Encoder {
     pub(super) description: Description,
+    /// Length of the packet: where it is, and whether it counts the header.
+    pub(super) packet_length: Option<(Field, bool)>,
 }
 
 /// Places a field of at least `bits` behind those before it.
@@ -105,7 +107,7 @@ impl Encoder {
             last,
             several,
         };
-        Self { description }
+        Self { description, packet_length: None }
     }
 
     /// One fragment in a packet, with a number.
@@ -115,6 +117,27 @@ impl Encoder {
         let mut end = description.packet_header_bytes;
         description.packet_number = Some(place(&mut Random(1), Origin::Packet, &mut end, 16));
         description.packet_header_bytes = end;
+    }
+
+    /// Packets that can be told apart in a stream: by a length, and marks at their beginning.
+    pub(super) fn make_stream(&mut self, random: &mut Random) {
+        let description = &mut self.description;
+        let mut end = description.packet_header_bytes.max(2);
+        if description.several || description.length.is_none() || random.coin() {
+            self.packet_length = Some((place(random, Origin::Packet, &mut end, 16), random.coin()));
+        }
+        if description.magic.is_empty() {
+            // Behind everything else.
+            description.magic.push(Mark { offset: end, bytes: vec![0xda, 0xc0] });
+            end += 2;
+        }
+        description.packet_header_bytes = end;
+    }
+
+    /// The boundaries of its packets.
+    pub(super) fn ending(&self) -> PacketEnding {
+        let length = |(field, counts_header)| PacketLength { field, unit_bytes: 1, counts_header };
+        PacketEnding { packet_length: self.packet_length.map(length), marked_bytes: None, max_packet: 8192 }
     }
 
     /// Packets of `events` fragments of each source, and the fragments.
@@ -176,6 +199,10 @@ impl Encoder {
         }
         if let Some(field) = description.source.filter(|field| field.origin == Origin::Packet) {
             put(random, &mut header, &field, u64::from(source.0));
+        }
+        if let Some((field, counts_header)) = &self.packet_length {
+            let counted = pieces.len() + if *counts_header { header.len() } else { 0 };
+            put(random, &mut header, field, counted as u64);
         }
         [&header, pieces].concat()
     }
