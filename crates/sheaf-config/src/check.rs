@@ -156,6 +156,13 @@ impl Checker<'_> {
         }
         if mode == TriggerMode::Network {
             self.trigger_network();
+        } else if let Some(source) = trigger.network.payload_source {
+            self.fail(
+                ErrorKind::Conflict,
+                &["trigger.network.payload_source", "trigger.mode"],
+                format!("source {source} has the payloads of triggers, but `trigger.mode` is \"{mode}\""),
+                "write `mode = \"network\"`, or remove `payload_source`",
+            );
         }
         let kind = self.config.source.kind;
         let ids_are_in_the_data = kind.has_own_ids();
@@ -193,6 +200,15 @@ impl Checker<'_> {
                 &keys,
                 found,
                 "write a larger `queue_events`, or a lower `latency_us` or `max_rate_hz`",
+            );
+        }
+        let (payload, most) = (trigger.network.payload_maximum, self.config.max_fragment());
+        if trigger.network.payload_source.is_some() && payload > most {
+            self.fail(
+                ErrorKind::Conflict,
+                &["trigger.network.payload_maximum_bytes", "readout.max_fragment_bytes"],
+                format!("the payload of a trigger may have {payload}, but the largest fragment has {most}"),
+                "raise `readout.max_fragment_bytes`, or lower `payload_maximum_bytes`",
             );
         }
     }

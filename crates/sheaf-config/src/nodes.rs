@@ -349,6 +349,13 @@ impl Checker<'_> {
             let found = format!("the reference source {reference} does not exist");
             self.fail(ErrorKind::Sources, &["trigger.source", "source.count"], found, known(&existing));
         }
+        if let Some(payloads) = self.config.trigger.network.payload_source
+            && !existing.contains(&payloads)
+        {
+            let keys = ["trigger.network.payload_source", "source.count"];
+            let found = format!("source {payloads}, for the payloads of triggers, does not exist");
+            self.fail(ErrorKind::Sources, &keys, found, known(&existing));
+        }
         if let Some(stranger) = self.config.source.optional.iter().find(|id| !existing.contains(id)) {
             let found = format!("the optional source {stranger} does not exist");
             self.fail(ErrorKind::Sources, &["source.optional", "source.count"], found, known(&existing));

@@ -5,10 +5,14 @@
 //! Both hold the lock only to move what is there; neither waits for the network.
 
 mod links;
+mod payloads;
+
+pub use payloads::PayloadSource;
 
 use crate::Clock;
 use bytes::Bytes;
 use links::{Inbox, Links};
+use payloads::{Payload, Payloads};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sheaf_protocol::manager::{DeadTimeCause, EventManager};
 use sheaf_protocol::trigger_link::{LinkId, LinkReport, Receiver, ReceiverConfig, ReceiverEvent};
@@ -47,6 +51,7 @@ pub struct TriggerDoor {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
     address: SocketAddr,
+    payloads: Option<Payloads>,
 }
 
 #[derive(Debug)]
@@ -83,7 +88,17 @@ impl TriggerDoor {
         let shared = Arc::new(Shared { links, stop: AtomicBool::new(false), waker, clock });
         let server = Server { listener, shared: shared.clone(), inboxes: BTreeMap::new(), next: 0 };
         let thread = std::thread::Builder::new().name("triggers".into()).spawn(move || server.run())?;
-        Ok(Self { shared, thread: Some(thread), address })
+        Ok(Self { shared, thread: Some(thread), address, payloads: None })
+    }
+
+    /// Gives the payload of each trigger that becomes an event to a readout unit, as a fragment. A trigger without a payload
+    /// gives an empty fragment.
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub fn feeding(mut self, source: PayloadSource) -> io::Result<Self> {
+        self.payloads = Some(Payloads::start(source, self.shared.waker.clone())?);
+        Ok(self)
     }
 
     /// Returns the address at which it listens.
@@ -108,10 +123,17 @@ impl TriggerDoor {
             let time = if trigger.time == Timestamp::ZERO { now } else { trigger.time };
             let taken = role.handle_external_trigger(now, trigger.id, time, trigger.kind);
             links.receiver.handle_taken(taken.is_ok());
+            if let Some(payloads) = self.payloads.as_ref().filter(|_| taken.is_ok()) {
+                payloads.push(Payload { event: trigger.id, time, bytes: trigger.payload });
+            }
             state.taken += 1;
         }
         links.receiver.handle_phase(phase);
-        links.receiver.handle_room(role.queue_room(), role.busy_reason());
+        if let Some(payloads) = self.payloads.as_ref().filter(|_| phase == Phase::Ended) {
+            payloads.end();
+        }
+        let (room, reason) = self.room(role);
+        links.receiver.handle_room(room, reason);
         links.transmit(now);
         let busy = links.receiver.busy().map(|reason| (reason.cause.into(), reason.culprit));
         let absent = (!links.receiver.has_supervisor()).then_some((DeadTimeCause::NoSupervisor, None));
@@ -120,6 +142,16 @@ impl TriggerDoor {
         state.expects_triggers = links.receiver.expects_triggers();
         state.is_settled = links.receiver.is_settled() && links.is_flushed();
         state
+    }
+
+    /// Returns the number of triggers for which there is room everywhere, and the reason that busy would have.
+    fn room(&self, role: &EventManager<Bytes>) -> (u64, BusyReason) {
+        let queue = (role.queue_room(), role.busy_reason());
+        let payloads = self.payloads.as_ref().map(|payloads| {
+            let culprit = Some(payloads.readout());
+            (payloads.room(), BusyReason { cause: BusyCause::ReadoutMemory, culprit })
+        });
+        payloads.into_iter().fold(queue, |least, other| if other.0 < least.0 { other } else { least })
     }
 
     /// Returns when the event manager must look again at the latest.

@@ -261,6 +261,7 @@ impl<P: Clone> EventManager<P> {
             DeadTimeCause::NoReadout => BusyCause::NoReadout,
             DeadTimeCause::BuilderCredit => BusyCause::BuilderCredit,
             DeadTimeCause::Output => BusyCause::Output,
+            DeadTimeCause::ReadoutMemory => BusyCause::ReadoutMemory,
             DeadTimeCause::EventManager | DeadTimeCause::NoSupervisor => BusyCause::EventManager,
         };
         BusyReason { cause, culprit }
@@ -771,7 +772,7 @@ impl<P: Clone> EventManager<P> {
             DeadTimeCause::NoReadout => self.readouts.the_only_absent(),
             DeadTimeCause::Output => self.flow.builders().the_only(BuilderState::is_output_behind),
             DeadTimeCause::BuilderCredit => self.flow.builders().the_only(BuilderState::lives),
-            DeadTimeCause::NoSupervisor => None,
+            DeadTimeCause::NoSupervisor | DeadTimeCause::ReadoutMemory => None,
         };
         Shut { cause, culprit }
     }

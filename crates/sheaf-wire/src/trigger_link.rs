@@ -10,7 +10,7 @@
 //! | kind | from | body |
 //! |---|---|---|
 //! | 1 hello | supervisor | [`HelloBytes`], name |
-//! | 2 triggers | supervisor | n x [`TriggerBytes`] |
+//! | 2 triggers | supervisor | n x [`TriggerBytes`], each followed by its payload |
 //! | 3 end | supervisor | [`EndBytes`] |
 //! | 4 totals | supervisor | [`TotalsBytes`], n x [`BusyTimeBytes`] |
 //! | 16 welcome | event manager | [`WelcomeBytes`] |
@@ -52,12 +52,16 @@ pub const MAX_REASON_BYTES: usize = 1024;
 /// Maximum number of busy times in a message. There are fewer pairs of a cause and a node.
 pub const MAX_BUSY_TIMES: usize = 4096;
 
+/// Maximum payload of a trigger in bytes.
+pub const MAX_PAYLOAD_BYTES: usize = 1 << 16;
+
 /// Maximum length of a message.
-pub const MAX_MESSAGE_BYTES: usize = HEAD_BYTES + MAX_TRIGGERS * size_of::<TriggerBytes>();
+pub const MAX_MESSAGE_BYTES: usize = 1 << 20;
 
 const _: () = assert!(
-    HEAD_BYTES + size_of::<AccountBytes>() + MAX_BUSY_TIMES * size_of::<BusyTimeBytes>()
-        <= MAX_MESSAGE_BYTES + 64
+    HEAD_BYTES + size_of::<AccountBytes>() + MAX_BUSY_TIMES * size_of::<BusyTimeBytes>() <= MAX_MESSAGE_BYTES
+        && HEAD_BYTES + MAX_TRIGGERS * size_of::<TriggerBytes>() <= MAX_MESSAGE_BYTES
+        && HEAD_BYTES + size_of::<TriggerBytes>() + MAX_PAYLOAD_BYTES <= MAX_MESSAGE_BYTES
 );
 
 codes! {
@@ -113,6 +117,8 @@ codes! {
         Output = 4, "output";
         /// Builder units have credit, and the event manager is behind.
         EventManager = 5, "event_manager";
+        /// The memory of a readout unit is nearly full.
+        ReadoutMemory = 6, "readout_memory";
     }
 }
 
@@ -129,6 +135,8 @@ codes! {
         RunEnded = 4, "run_ended";
         /// Too many connections wait to introduce themselves.
         TooManyConnections = 5, "too_many_connections";
+        /// The payload of a trigger is larger than the run takes.
+        PayloadTooLarge = 6, "payload_too_large";
     }
 }
 
@@ -140,6 +148,7 @@ impl std::fmt::Display for Refusal {
             Self::InvalidMessage => "the supervisor sent an invalid message",
             Self::RunEnded => "the run has ended",
             Self::TooManyConnections => "too many connections have not introduced themselves",
+            Self::PayloadTooLarge => "the payload of a trigger is larger than the run takes",
         })
     }
 }
@@ -158,7 +167,7 @@ pub fn reserve(latency: Nanos, max_rate_hz: f64) -> u64 {
 }
 
 /// A trigger of a supervisor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trigger {
     /// The event.
     pub id: EventId,
@@ -168,6 +177,16 @@ pub struct Trigger {
     pub kind: TriggerType,
     /// Trigger bits, whose meaning the supervisor defines.
     pub bits: u64,
+    /// Data of the supervisor for the event, at most [`MAX_PAYLOAD_BYTES`].
+    pub payload: Vec<u8>,
+}
+
+impl Trigger {
+    /// Returns the number of bytes of the trigger in a message.
+    #[must_use]
+    pub fn message_bytes(&self) -> usize {
+        size_of::<TriggerBytes>() + self.payload.len()
+    }
 }
 
 /// Reason of a busy time: the cause, and the node that causes it if it is only one.
@@ -264,6 +283,8 @@ pub enum FromManager {
         phase: Phase,
         /// Id of the next trigger.
         next: EventId,
+        /// Maximum payload of a trigger in bytes. Zero: the run takes no payload.
+        max_payload: u32,
     },
     /// State of the busy signal.
     Busy(Busy),

@@ -28,9 +28,11 @@ use std::task::Waker;
 
 impl Plan {
     pub(crate) fn judgement(&self, me: &Identity, directory: Option<&Path>) -> anyhow::Result<Judgement> {
-        let Config { builder, source, .. } = &self.config;
-        let pattern =
-            source.kind == SourceKind::Emulated && source.emulated.content == conf::Content::Pattern;
+        let Config { builder, source, trigger, .. } = &self.config;
+        // The payloads of triggers are no pattern; their checksum tells the same.
+        let pattern = source.kind == SourceKind::Emulated
+            && source.emulated.content == conf::Content::Pattern
+            && trigger.network.payload_source.is_none();
         let check = match (builder.check_content, pattern) {
             (false, _) if builder.read_payload => ContentCheck::Read,
             (false, _) => ContentCheck::Off,
@@ -60,21 +62,44 @@ impl Plan {
         waker: Waker,
     ) -> anyhow::Result<Vec<Box<dyn Source>>> {
         let memory = FragmentMemory::of(arena);
-        if let Some(fed) = self.fed_sources(me, node, &memory, waker)? {
+        let Some(payloads) = self.payload_source(me, node, &memory, waker.clone())? else {
+            return self.sources_of_kind(me, node, &memory, waker);
+        };
+        let id = payloads.id();
+        let mut others = node.clone();
+        others.sources.retain(|source| *source != id);
+        let mut sources = match others.sources.is_empty() {
+            true => Vec::new(),
+            false => self.sources_of_kind(me, &others, &memory, waker)?,
+        };
+        let at = node.sources.iter().position(|source| *source == id).unwrap_or(0);
+        sources.insert(at, payloads);
+        Ok(sources)
+    }
+
+    /// The sources of a node that are of the configured kind.
+    fn sources_of_kind(
+        &self,
+        me: &Identity,
+        node: &NodeConfig,
+        memory: &FragmentMemory,
+        waker: Waker,
+    ) -> anyhow::Result<Vec<Box<dyn Source>>> {
+        if let Some(fed) = self.fed_sources(me, node, memory, waker)? {
             return Ok(fed);
         }
-        if let Some(polled) = self.library_sources(me, node, &memory)? {
+        if let Some(polled) = self.library_sources(me, node, memory)? {
             return Ok(polled);
         }
         if self.config.source.kind == SourceKind::Stream {
-            return described::open(&self.config.source, self.max_fed_fragment(), &node.sources, &memory);
+            return described::open(&self.config.source, self.max_fed_fragment(), &node.sources, memory);
         }
         if let Some(timed) = &self.timed {
-            return timed.open(&self.config.source, &node.sources, &memory);
+            return timed.open(&self.config.source, &node.sources, memory);
         }
         let source = |id: &SourceId| match &self.streams {
             Some(streams) => self.replayed(*id, streams),
-            None => self.emulated(*id, &memory),
+            None => self.emulated(*id, memory),
         };
         node.sources.iter().map(source).collect()
     }
@@ -108,10 +133,15 @@ impl Plan {
             }
             None => source.emulated.effective_maximum(),
         };
-        // A block takes whole pages.
-        let block = source.block.max(maximum).0.saturating_add(PAGE_BYTES);
-        let each = block.saturating_mul(blocks(source, maximum) as u64);
-        ByteCount(each.saturating_mul(node.sources.len() as u64))
+        let of_source = |maximum: ByteCount| {
+            // A block takes whole pages.
+            let block = source.block.max(maximum).0.saturating_add(PAGE_BYTES);
+            block.saturating_mul(blocks(source, maximum) as u64)
+        };
+        let payloads = self.lone_payload_source(node).map(|_| self.config.trigger.network.payload_maximum);
+        let others = (node.sources.len() - payloads.iter().len()) as u64;
+        let of_payloads = payloads.map_or(0, of_source);
+        ByteCount(of_source(maximum).saturating_mul(others).saturating_add(of_payloads))
     }
 
     fn emulated(&self, id: SourceId, memory: &FragmentMemory) -> anyhow::Result<Box<dyn Source>> {

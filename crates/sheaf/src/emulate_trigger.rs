@@ -14,8 +14,10 @@ use sheaf_node::Clock;
 use sheaf_node::trigger::{TriggerClock, TriggerRate};
 use sheaf_protocol::trigger_link::{Supervisor, SupervisorEvent};
 use sheaf_wire::times::Times;
-use sheaf_wire::trigger_link::{FromManager, HEAD_BYTES, Phase, ReceivedTriggers, declared_length};
-use sheaf_wire::{Nanos, Timestamp, TriggerType};
+use sheaf_wire::trigger_link::{
+    FromManager, HEAD_BYTES, MAX_PAYLOAD_BYTES, Phase, ReceivedTriggers, declared_length,
+};
+use sheaf_wire::{EventId, Nanos, Timestamp, TriggerType};
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::sync::atomic::Ordering;
@@ -56,6 +58,9 @@ pub(crate) struct EmulateTriggerArguments {
     /// Type of the triggers.
     #[arg(long = "type", value_name = "NUMBER", default_value_t = 0)]
     kind: u16,
+    /// Payload of each trigger, in bytes: its id in the first 8 bytes, the least significant first, then bytes that count.
+    #[arg(long, value_name = "BYTES", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=MAX_PAYLOAD_BYTES as i64))]
+    payload: u32,
     /// Ends after this time of the run, in seconds.
     #[arg(long, value_name = "SECONDS", value_parser = positive)]
     duration: Option<f64>,
@@ -106,6 +111,12 @@ pub(crate) fn command(arguments: &EmulateTriggerArguments) -> anyhow::Result<Ver
         bail!("the event manager at {} closed the connection without its account", arguments.address);
     }
     Ok(if account.agrees { Verdict::Good } else { Verdict::NotGood })
+}
+
+/// Returns the payload of a trigger.
+fn payload(id: EventId, length: u32) -> Vec<u8> {
+    let counting = (8..length).map(|at| at.to_le_bytes()[0]);
+    id.0.to_le_bytes().into_iter().take(length as usize).chain(counting).collect()
 }
 
 fn connect(arguments: &EmulateTriggerArguments) -> anyhow::Result<TcpStream> {
@@ -189,7 +200,12 @@ impl<'a> Emulator<'a> {
 
     fn handle_event(&mut self, now: Timestamp, event: SupervisorEvent) -> anyhow::Result<()> {
         match event {
-            SupervisorEvent::Welcome { run, next } => {
+            SupervisorEvent::Welcome { max_payload, .. } if max_payload < self.arguments.payload => {
+                bail!(
+                    "the run takes payloads of at most {max_payload} bytes: see `trigger.network.payload_source` and `payload_maximum_bytes` of its configuration"
+                );
+            }
+            SupervisorEvent::Welcome { run, next, .. } => {
                 log::info!("connected to run {run}; the next trigger is {next}");
             }
             SupervisorEvent::Phase(Phase::Running) => {
@@ -234,7 +250,13 @@ impl<'a> Emulator<'a> {
             }
             if self.rules.veto(time) {
                 self.supervisor.veto_own();
-            } else if self.supervisor.handle_trigger(time, TriggerType(self.arguments.kind), 0).is_ok() {
+            } else if self
+                .supervisor
+                .handle_trigger(time, TriggerType(self.arguments.kind), 0, |id| {
+                    payload(id, self.arguments.payload)
+                })
+                .is_ok()
+            {
                 self.rules.note(time);
                 if self.arguments.skip_every.is_some_and(|every| (sent + 1).is_multiple_of(every)) {
                     self.supervisor.skip(1);

@@ -6,15 +6,15 @@ use crate::network;
 use crate::plan::Plan;
 use anyhow::Context;
 use sheaf_config as conf;
-use sheaf_config::NodeConfig;
+use sheaf_config::{Config, NodeConfig};
 use sheaf_feed::FeedSetup;
 use sheaf_node::sources::{FragmentMemory, PoolSize};
 use sheaf_protocol::Identity;
 use sheaf_protocol::feed::ServerConfig;
 use sheaf_source::Source;
 use sheaf_tcp::{HostOptions, TcpSettings};
-use sheaf_wire::ByteCount;
 use sheaf_wire::feed::{FRAGMENT_HEAD_BYTES, FRAGMENTS_HEAD_BYTES, MAX_CONTROL_BYTES};
+use sheaf_wire::{ByteCount, SourceId};
 use std::net::TcpListener;
 use std::task::Waker;
 
@@ -36,6 +36,33 @@ impl Plan {
             .unwrap_or_else(|| config.max_fragment().min(quarter.max(config.source.block)))
     }
 
+    /// Returns the source of a readout unit that consists of the payloads of triggers, if its other sources are of another kind
+    /// than fed ones.
+    pub(crate) fn lone_payload_source(&self, node: &NodeConfig) -> Option<SourceId> {
+        let Config { source, trigger, .. } = &self.config;
+        let payloads = trigger.network.payload_source.filter(|_| !source.kind.is_fed())?;
+        node.sources.contains(&payloads).then_some(payloads)
+    }
+
+    /// Opens the socket at which the event manager feeds the payloads of triggers, and returns their source. `None` where there is
+    /// none, or where programs feed the other sources at the same socket.
+    pub(crate) fn payload_source(
+        &self,
+        me: &Identity,
+        node: &NodeConfig,
+        memory: &FragmentMemory,
+        waker: Waker,
+    ) -> anyhow::Result<Option<Box<dyn Source>>> {
+        let Some(source) = self.lone_payload_source(node) else { return Ok(None) };
+        let max_fragment = self.config.trigger.network.payload_maximum;
+        let mut setup = self.feed_setup(me, max_fragment, waker)?;
+        setup.server.sources = vec![source];
+        if !self.is_optional(source) {
+            setup.awaited = vec![source];
+        }
+        Ok(memory.fed(setup, self.feed_pool(max_fragment))?.pop())
+    }
+
     /// Opens the socket of a readout unit, and returns its sources. `None` where the sources are others.
     pub(crate) fn fed_sources(
         &self,
@@ -44,30 +71,47 @@ impl Plan {
         memory: &FragmentMemory,
         waker: Waker,
     ) -> anyhow::Result<Option<Vec<Box<dyn Source>>>> {
-        let conf::Source { feed, optional, memory: memory_bytes, block, .. } = &self.config.source;
+        let conf::Source { feed, optional, .. } = &self.config.source;
         if !self.config.source.is_fed() {
             return Ok(None);
         }
+        let max_fragment = self.max_fed_fragment();
+        let mut setup = self.feed_setup(me, max_fragment, waker)?;
+        setup.server.sources.clone_from(&node.sources);
+        setup.listen =
+            feed.listen.as_ref().map(|address| self.listen_for_programs(me, address)).transpose()?;
+        if feed.wait {
+            setup.awaited =
+                node.sources.iter().filter(|source| !optional.contains(source)).copied().collect();
+        }
+        Ok(Some(memory.fed(setup, self.feed_pool(max_fragment))?))
+    }
+
+    /// Returns the size of the pool of a fed source.
+    fn feed_pool(&self, max_fragment: ByteCount) -> PoolSize {
+        let block = self.config.source.block.max(max_fragment);
+        let block_bytes = usize::try_from(block.0).unwrap_or(usize::MAX);
+        PoolSize { block_bytes, blocks: blocks(&self.config.source, max_fragment) }
+    }
+
+    /// Returns the setup of a socket for programs of this host, without sources. Makes its directory.
+    fn feed_setup(&self, me: &Identity, max_fragment: ByteCount, waker: Waker) -> anyhow::Result<FeedSetup> {
+        let conf::Source { feed, memory: memory_bytes, block, .. } = &self.config.source;
         let socket = self.config.feed_socket(me.node);
         if let Some(directory) = socket.parent() {
             std::fs::create_dir_all(directory)
                 .with_context(|| format!("cannot make the directory of {}", socket.display()))?;
         }
-        let max_fragment = self.max_fed_fragment();
         let block = (*block).max(max_fragment);
-        let setup = FeedSetup {
+        Ok(FeedSetup {
             node: me.node,
             run: me.run,
             session: me.session,
             socket,
-            listen: feed.listen.as_ref().map(|address| self.listen_for_programs(me, address)).transpose()?,
-            awaited: if feed.wait {
-                node.sources.iter().filter(|source| !optional.contains(source)).copied().collect()
-            } else {
-                Vec::new()
-            },
+            listen: None,
+            awaited: Vec::new(),
             server: ServerConfig {
-                sources: node.sources.clone(),
+                sources: Vec::new(),
                 window_fragments: feed.window_fragments.into(),
                 window: sheaf_feed::window_of(*memory_bytes, max_fragment),
                 max_fragment,
@@ -75,10 +119,7 @@ impl Plan {
                 max_clients: feed.max_clients as usize,
             },
             waker,
-        };
-        let block_bytes = usize::try_from(block.0).unwrap_or(usize::MAX);
-        let size = PoolSize { block_bytes, blocks: blocks(&self.config.source, max_fragment) };
-        Ok(Some(memory.fed(setup, size)?))
+        })
     }
 
     /// Makes the listener at which programs of other hosts connect to a readout unit.

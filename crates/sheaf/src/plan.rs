@@ -10,7 +10,7 @@ use sheaf_key::RunKey;
 use sheaf_node::Clock;
 use sheaf_node::manager::Course;
 use sheaf_node::trigger::TriggerRate;
-use sheaf_node::trigger_door::TriggerDoor;
+use sheaf_node::trigger_door::{PayloadSource, TriggerDoor};
 use sheaf_protocol::Identity;
 use sheaf_protocol::builder::{BuilderConfig, ReadoutSources};
 use sheaf_protocol::channel::ChannelTimes;
@@ -199,7 +199,7 @@ impl Plan {
         shapes_frames.then(|| self.readout_shaper(protocol.message, usize::from(transport.rails)))
     }
 
-    fn is_optional(&self, source: SourceId) -> bool {
+    pub(crate) fn is_optional(&self, source: SourceId) -> bool {
         self.config.source.optional.contains(&source)
     }
 
@@ -231,9 +231,26 @@ impl Plan {
             queue: trigger.queue_events.into(),
             reserve: trigger.network.reserve(),
             first: trigger.first_event,
+            max_payload: match trigger.network.payload_source {
+                Some(_) => u32::try_from(trigger.network.payload_maximum.0).unwrap_or(u32::MAX),
+                None => 0,
+            },
         };
-        let door = TriggerDoor::open(listen, config, me.run, waker, clock);
-        Ok(Some(door.with_context(|| format!("cannot listen for a trigger supervisor at {listen}"))?))
+        let door = TriggerDoor::open(listen, config, me.run, waker, clock)
+            .with_context(|| format!("cannot listen for a trigger supervisor at {listen}"))?;
+        Ok(Some(match self.payload_target() {
+            Some(source) => door.feeding(source).context("cannot feed the payloads of triggers")?,
+            None => door,
+        }))
+    }
+
+    /// Returns the source of the payloads of triggers, and the readout unit that reads it.
+    fn payload_target(&self) -> Option<PayloadSource> {
+        let Config { trigger, .. } = &self.config;
+        let source = trigger.network.payload_source?;
+        let readout = self.of_role(Role::Readout).find(|node| node.sources.contains(&source))?.id;
+        let (socket, queue) = (self.config.feed_socket(readout), trigger.queue_events as usize);
+        Some(PayloadSource { source, readout, socket, queue })
     }
 
     pub(crate) fn manager(&self) -> ManagerConfig {

@@ -1,13 +1,13 @@
 //! Runs, their triggers and their output.
 
-use super::{HOUR, MAX_INTEGER};
+use super::{HOUR, KIB, MAX_INTEGER};
 use crate::choice::choice;
 use crate::codec::{
-    address, maybe, microseconds, milliseconds, name_list, parameters, path, pick, real, seconds, switch,
-    symbol, tag_list, whole, zero_is_none,
+    address, bytes, maybe, microseconds, milliseconds, name_list, parameters, path, pick, real, seconds,
+    switch, symbol, tag_list, whole, zero_is_none,
 };
 use crate::knob::section;
-use sheaf_wire::{EventId, Nanos, RunNumber, SourceId, TriggerType};
+use sheaf_wire::{ByteCount, EventId, Nanos, RunNumber, SourceId, TriggerType};
 use std::path::PathBuf;
 
 section! {
@@ -129,6 +129,11 @@ section! {
         /// Maximum rate of the supervisor's triggers, in triggers per second: the inverse of the shortest distance between two
         /// of them.
         max_rate_hz: f64 = 100_000.0, "max_rate_hz", real(0.001, 1e9);
+        /// Source whose fragments are the payloads of the triggers; a trigger without one gives an empty fragment. The event
+        /// manager feeds it to its readout unit, which must run on the same host. Default: triggers have no payload.
+        payload_source: Option<SourceId> = None, "payload_source", maybe(whole(0, u64::from(u32::MAX)));
+        /// Maximum payload of a trigger. `trigger.queue_events` of them may wait for the readout unit.
+        payload_maximum: ByteCount = ByteCount(1_024), "payload_maximum_bytes", bytes(1, 64 * KIB);
     }
 }
 

@@ -25,17 +25,20 @@ pub enum DeadTimeCause {
     EventManager,
     /// No trigger supervisor is connected.
     NoSupervisor,
+    /// The memory of a readout unit is nearly full.
+    ReadoutMemory,
 }
 
 impl DeadTimeCause {
     /// Every cause.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::NoBuilder,
         Self::NoReadout,
         Self::BuilderCredit,
         Self::Output,
         Self::EventManager,
         Self::NoSupervisor,
+        Self::ReadoutMemory,
     ];
 
     /// Returns the name in JSON and tables.
@@ -48,6 +51,7 @@ impl DeadTimeCause {
             Self::Output => "output",
             Self::EventManager => "event_manager",
             Self::NoSupervisor => "no_supervisor",
+            Self::ReadoutMemory => "readout_memory",
         }
     }
 }
@@ -61,6 +65,7 @@ impl fmt::Display for DeadTimeCause {
             Self::Output => "the output of builders is behind",
             Self::EventManager => "the event manager was stalled",
             Self::NoSupervisor => "no trigger supervisor is connected",
+            Self::ReadoutMemory => "the memory of a readout unit is nearly full",
         })
     }
 }
@@ -73,6 +78,7 @@ impl From<BusyCause> for DeadTimeCause {
             BusyCause::BuilderCredit => Self::BuilderCredit,
             BusyCause::Output => Self::Output,
             BusyCause::EventManager => Self::EventManager,
+            BusyCause::ReadoutMemory => Self::ReadoutMemory,
         }
     }
 }

@@ -32,6 +32,8 @@ pub struct ReceiverConfig {
     pub reserve: u64,
     /// Id of the first trigger.
     pub first: EventId,
+    /// Maximum payload of a trigger in bytes. Zero: triggers have no payload.
+    pub max_payload: u32,
 }
 
 /// Event for the driver of a receiver.
@@ -136,6 +138,7 @@ struct RunState {
     run: RunNumber,
     phase: Phase,
     next: EventId,
+    max_payload: u32,
 }
 
 impl Receiver {
@@ -269,6 +272,11 @@ impl Receiver {
         };
         match message {
             FromSupervisor::Triggers(triggers) if member.sent.is_none() => {
+                let largest = triggers.iter().map(|trigger| trigger.payload.len()).max().unwrap_or(0);
+                if largest as u64 > u64::from(self.config.max_payload) {
+                    self.refuse(link, Refusal::PayloadTooLarge);
+                    return;
+                }
                 triggers.into_iter().for_each(|trigger| self.receive(trigger));
             }
             FromSupervisor::End { sent } if member.sent.is_none() => {
@@ -399,7 +407,12 @@ impl Receiver {
             self.events.push_back(ReceiverEvent::TriggersEnded);
         }
         let wanted = Some(self.reason).filter(|_| room_is_short && member.sent.is_none());
-        let state = RunState { run: self.run, phase: self.phase, next: self.next };
+        let state = RunState {
+            run: self.run,
+            phase: self.phase,
+            next: self.next,
+            max_payload: self.config.max_payload,
+        };
         let message = member.next_message(now, wanted, state)?;
         Some((member.link, message))
     }
@@ -438,11 +451,11 @@ impl Member {
         &mut self,
         now: Timestamp,
         wanted: Option<BusyReason>,
-        RunState { run, phase, next }: RunState,
+        RunState { run, phase, next, max_payload }: RunState,
     ) -> Option<FromManager> {
         if !std::mem::replace(&mut self.is_welcomed, true) {
             self.knows_phase = phase;
-            return Some(FromManager::Welcome { run, phase, next });
+            return Some(FromManager::Welcome { run, phase, next, max_payload });
         }
         if self.busy.reason() != wanted {
             self.sequence += 1;

@@ -2,8 +2,8 @@
 
 use super::busy_time::BusyAccount;
 use sheaf_wire::trigger_link::{
-    Busy, BusyReason, FromManager, FromSupervisor, MAX_TRIGGERS, Phase, ReceivedTriggers, Refusal, Totals,
-    Trigger,
+    Busy, BusyReason, FromManager, FromSupervisor, HEAD_BYTES, MAX_MESSAGE_BYTES, MAX_TRIGGERS, Phase,
+    ReceivedTriggers, Refusal, Totals, Trigger,
 };
 use sheaf_wire::{EventId, RunNumber, Timestamp, TriggerType};
 use std::collections::VecDeque;
@@ -26,6 +26,8 @@ pub enum SupervisorEvent {
         run: RunNumber,
         /// Id of the first trigger.
         next: EventId,
+        /// Maximum payload of a trigger in bytes.
+        max_payload: u32,
     },
     /// The run has entered another phase.
     Phase(Phase),
@@ -120,12 +122,19 @@ impl Supervisor {
         self.progress
     }
 
-    /// Takes a trigger, unless the run is busy. It gets the next id.
+    /// Takes a trigger, unless the run is busy. It gets the next id. `payload` makes its payload from the id; it must not exceed
+    /// the maximum of the welcome.
     ///
     /// # Errors
     /// Returns the reason for which it was not taken. Triggers during busy are counted as vetoed. Those outside the run are
     /// not counted.
-    pub fn handle_trigger(&mut self, time: Timestamp, kind: TriggerType, bits: u64) -> Result<EventId, Held> {
+    pub fn handle_trigger(
+        &mut self,
+        time: Timestamp,
+        kind: TriggerType,
+        bits: u64,
+        payload: impl FnOnce(EventId) -> Vec<u8>,
+    ) -> Result<EventId, Held> {
         if !self.is_running() {
             return Err(Held::NotRunning);
         }
@@ -137,7 +146,7 @@ impl Supervisor {
         let id = self.next;
         self.next = EventId(id.0 + 1);
         self.sent += 1;
-        self.outbox.push_back(Trigger { id, time, kind, bits });
+        self.outbox.push_back(Trigger { id, time, kind, bits, payload: payload(id) });
         Ok(id)
     }
 
@@ -162,9 +171,9 @@ impl Supervisor {
     /// Takes a message of the event manager.
     pub fn handle_input(&mut self, now: Timestamp, message: FromManager) {
         match message {
-            FromManager::Welcome { run, phase, next } => {
+            FromManager::Welcome { run, phase, next, max_payload } => {
                 self.next = next;
-                self.events.push_back(SupervisorEvent::Welcome { run, next });
+                self.events.push_back(SupervisorEvent::Welcome { run, next, max_payload });
                 self.enter(phase);
             }
             FromManager::Busy(Busy { reason, .. }) => {
@@ -196,8 +205,7 @@ impl Supervisor {
         }
         self.phase?;
         if !self.outbox.is_empty() {
-            let number = self.outbox.len().min(MAX_TRIGGERS);
-            return Some(FromSupervisor::Triggers(self.outbox.drain(..number).collect()));
+            return Some(FromSupervisor::Triggers(self.take_message()));
         }
         if self.is_over && !std::mem::replace(&mut self.is_end_sent, true) {
             return Some(FromSupervisor::End { sent: self.sent });
@@ -209,6 +217,17 @@ impl Supervisor {
             return Some(FromSupervisor::Totals(self.totals()));
         }
         None
+    }
+
+    /// Returns the triggers of the next message.
+    fn take_message(&mut self) -> Vec<Trigger> {
+        let mut bytes = HEAD_BYTES;
+        let fits = |trigger: &&Trigger| {
+            bytes += trigger.message_bytes();
+            bytes <= MAX_MESSAGE_BYTES
+        };
+        let number = self.outbox.iter().take(MAX_TRIGGERS).take_while(fits).count();
+        self.outbox.drain(..number).collect()
     }
 
     /// Returns the next event.

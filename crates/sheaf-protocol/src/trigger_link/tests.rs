@@ -16,7 +16,7 @@ const TICK: Nanos = Nanos(1_000);
 const LINK: LinkId = LinkId(1);
 
 fn receiver(queue: u64, reserve: u64) -> Receiver {
-    let config = ReceiverConfig { queue, reserve, first: EventId(5) };
+    let config = ReceiverConfig { queue, reserve, first: EventId(5), max_payload: 8 };
     Receiver::new(config, RunNumber(3), CREDIT)
 }
 
@@ -95,7 +95,7 @@ proptest! {
                 supervisor.handle_input(now, message);
             }
             if offers[tick as usize % offers.len()]
-                && let Err(Held::Busy(_)) = supervisor.handle_trigger(now, TriggerType(1), tick)
+                && let Err(Held::Busy(_)) = supervisor.handle_trigger(now, TriggerType(1), tick, |_| Vec::new())
             {
                 vetoed += 1;
             }
@@ -152,7 +152,13 @@ proptest! {
 
 /// Returns a message with triggers of these ids.
 fn triggers(ids: impl IntoIterator<Item = u64>) -> FromSupervisor {
-    let trigger = |id| Trigger { id: EventId(id), time: Timestamp(id), kind: TriggerType(0), bits: 0 };
+    let trigger = |id| Trigger {
+        id: EventId(id),
+        time: Timestamp(id),
+        kind: TriggerType(0),
+        bits: 0,
+        payload: Vec::new(),
+    };
     FromSupervisor::Triggers(ids.into_iter().map(trigger).collect())
 }
 
@@ -236,11 +242,31 @@ fn one_supervisor_is_accepted_and_the_next_may_follow_it() {
     receiver.handle_connection(third);
     receiver.handle_input(Timestamp(3), third, FromSupervisor::Hello { name: "TLU".into() });
     let next = EventId(7);
-    let welcome = FromManager::Welcome { run: RunNumber(3), phase: Phase::Running, next };
+    let welcome = FromManager::Welcome { run: RunNumber(3), phase: Phase::Running, next, max_payload: 8 };
     assert_eq!(receiver.poll_transmit(Timestamp(3)), Some((third, welcome)));
     let report = receiver.report(Timestamp(4));
     assert!(report.is_balanced());
     assert_eq!((report.connections, report.triggers.accepted, report.accounts), (2, 2, 0));
+}
+
+#[test]
+fn a_payload_that_the_run_does_not_take_ends_the_connection() {
+    let mut receiver = joined(10, 4);
+    transmits(&mut receiver, 0);
+    let with_payload = |id, bytes| {
+        let FromSupervisor::Triggers(mut triggers) = triggers([id]) else { panic!("triggers") };
+        triggers[0].payload = vec![7; bytes];
+        FromSupervisor::Triggers(triggers)
+    };
+    receiver.handle_input(Timestamp(1), LINK, with_payload(5, 8));
+    assert_eq!(receiver.poll_trigger().map(|trigger| trigger.payload), Some(vec![7; 8]));
+    receiver.handle_taken(true);
+    receiver.handle_input(Timestamp(1), LINK, with_payload(6, 9));
+    let answer = receiver.poll_transmit(Timestamp(1));
+    let Some((LINK, FromManager::Refused { refusal: Refusal::PayloadTooLarge, .. })) = answer else {
+        panic!("{answer:?}")
+    };
+    assert_eq!(receiver.poll_trigger(), None);
 }
 
 #[test]

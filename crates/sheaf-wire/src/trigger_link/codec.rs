@@ -6,8 +6,8 @@ use super::layout::{
 };
 use super::{
     Busy, BusyCause, BusyReason, BusyTime, BusyTimes, FromManager, FromSupervisor, HEAD_BYTES, Kind,
-    MAX_BUSY_TIMES, MAX_MESSAGE_BYTES, MAX_NAME_BYTES, MAX_REASON_BYTES, MAX_TRIGGERS, Phase,
-    ReceivedTriggers, Refusal, Totals, Trigger, VERSION,
+    MAX_BUSY_TIMES, MAX_MESSAGE_BYTES, MAX_NAME_BYTES, MAX_PAYLOAD_BYTES, MAX_REASON_BYTES, MAX_TRIGGERS,
+    Phase, ReceivedTriggers, Refusal, Totals, Trigger, VERSION,
 };
 use crate::message::DecodeError;
 use crate::parts::{self, bad, count, cut, list, split, text, whole};
@@ -19,7 +19,7 @@ impl FromSupervisor {
     /// Writes the message.
     ///
     /// # Panics
-    /// If there are more than [`MAX_TRIGGERS`] triggers, or none.
+    /// If there are more than [`MAX_TRIGGERS`] triggers, or none, or the message is longer than [`MAX_MESSAGE_BYTES`].
     #[must_use]
     pub fn emit(&self) -> Vec<u8> {
         match self {
@@ -33,8 +33,13 @@ impl FromSupervisor {
                     (1..=MAX_TRIGGERS).contains(&triggers.len()),
                     "a message holds 1 to {MAX_TRIGGERS} triggers"
                 );
-                let triggers: Vec<_> = triggers.iter().copied().map(Trigger::to_bytes).collect();
-                compose(Kind::Triggers, &[triggers.as_bytes()])
+                let mut body = Vec::with_capacity(triggers.iter().map(Trigger::message_bytes).sum());
+                for trigger in triggers {
+                    body.extend_from_slice(trigger.to_bytes().as_bytes());
+                    body.extend_from_slice(&trigger.payload);
+                }
+                assert!(HEAD_BYTES + body.len() <= MAX_MESSAGE_BYTES, "a message of triggers is too long");
+                compose(Kind::Triggers, &[&body])
             }
             Self::End { sent } => compose(Kind::End, &[EndBytes { sent: U64::new(*sent) }.as_bytes()]),
             Self::Totals(totals) => {
@@ -68,11 +73,21 @@ impl FromSupervisor {
                 Ok(Self::Hello { name: text("name", name, MAX_NAME_BYTES)? })
             }
             Kind::Triggers => {
-                let triggers = list::<TriggerBytes>("trigger bytes", body)?;
+                let mut triggers =
+                    Vec::with_capacity((body.len() / size_of::<TriggerBytes>()).min(MAX_TRIGGERS));
+                let mut rest = body;
+                while !rest.is_empty() {
+                    let (trigger, behind) = Trigger::read(rest)?;
+                    triggers.push(trigger);
+                    rest = behind;
+                    if triggers.len() > MAX_TRIGGERS {
+                        break;
+                    }
+                }
                 if !(1..=MAX_TRIGGERS).contains(&triggers.len()) {
                     return Err(bad("triggers", triggers.len() as u64));
                 }
-                Ok(Self::Triggers(triggers.iter().map(Trigger::from_bytes).collect()))
+                Ok(Self::Triggers(triggers))
             }
             Kind::End => Ok(Self::End { sent: whole::<EndBytes>(body)?.sent.get() }),
             Kind::Totals => {
@@ -94,13 +109,14 @@ impl FromManager {
     #[must_use]
     pub fn emit(&self) -> Vec<u8> {
         match self {
-            Self::Welcome { run, phase, next } => {
+            Self::Welcome { run, phase, next, max_payload } => {
                 let body = WelcomeBytes {
                     version: U32::new(VERSION),
                     run: U32::new(run.0),
                     next: U64::new(next.0),
                     phase: *phase as u8,
-                    reserved: [0; 7],
+                    reserved: [0; 3],
+                    max_payload_bytes: U32::new(*max_payload),
                 };
                 compose(Kind::Welcome, &[body.as_bytes()])
             }
@@ -145,7 +161,8 @@ impl FromManager {
                     return Err(bad("version", head.version.get()));
                 }
                 let (run, next) = (RunNumber(head.run.get()), EventId(head.next.get()));
-                Ok(Self::Welcome { run, phase: Phase::read(head.phase)?, next })
+                let max_payload = head.max_payload_bytes.get();
+                Ok(Self::Welcome { run, phase: Phase::read(head.phase)?, next, max_payload })
             }
             Kind::Busy => {
                 let bytes = whole::<BusyBytes>(body)?;
@@ -203,23 +220,36 @@ impl ReceivedTriggers {
 }
 
 impl Trigger {
-    fn to_bytes(self) -> TriggerBytes {
+    fn to_bytes(&self) -> TriggerBytes {
+        assert!(self.payload.len() <= MAX_PAYLOAD_BYTES, "the payload of a trigger is too large");
         TriggerBytes {
             id: U64::new(self.id.0),
             time: U64::new(self.time.0),
             bits: U64::new(self.bits),
             kind: U16::new(self.kind.0),
-            reserved: [0; 6],
+            reserved: U16::new(0),
+            payload_bytes: count(self.payload.len()),
         }
     }
 
-    fn from_bytes(bytes: &TriggerBytes) -> Self {
-        Self {
-            id: EventId(bytes.id.get()),
-            time: Timestamp(bytes.time.get()),
-            kind: TriggerType(bytes.kind.get()),
-            bits: bytes.bits.get(),
+    /// Reads a trigger and its payload. Returns it with the bytes that follow.
+    fn read(bytes: &[u8]) -> Result<(Self, &[u8]), DecodeError> {
+        let (head, rest) = split::<TriggerBytes>(bytes)?;
+        let length = head.payload_bytes.get() as usize;
+        if length > MAX_PAYLOAD_BYTES {
+            return Err(bad("payload_bytes", head.payload_bytes.get()));
         }
+        let Some((payload, rest)) = rest.split_at_checked(length) else {
+            return Err(DecodeError::Truncated { need: length, have: rest.len() });
+        };
+        let trigger = Self {
+            id: EventId(head.id.get()),
+            time: Timestamp(head.time.get()),
+            kind: TriggerType(head.kind.get()),
+            bits: head.bits.get(),
+            payload: payload.to_vec(),
+        };
+        Ok((trigger, rest))
     }
 }
 

@@ -32,7 +32,14 @@ pub fn seeds() -> Vec<(String, Vec<u8>)> {
         (reason, time),
         (BusyReason { cause: BusyCause::BuilderCredit, culprit: None }, BusyTime::default()),
     ]);
-    let trigger = Trigger { id: EventId(7), time: Timestamp(99), kind: TriggerType(2), bits: 0x81 };
+    let trigger = Trigger {
+        id: EventId(7),
+        time: Timestamp(99),
+        kind: TriggerType(2),
+        bits: 0x81,
+        payload: Vec::new(),
+    };
+    let with_payload = Trigger { id: EventId(8), payload: vec![1, 2, 3], ..trigger.clone() };
     let account = ReceivedTriggers {
         received: 20,
         accepted: 12,
@@ -43,12 +50,18 @@ pub fn seeds() -> Vec<(String, Vec<u8>)> {
         busy: busy.clone(),
     };
     let refused = FromManager::Refused { refusal: Refusal::SupervisorTaken, text: "by board 3".into() };
-    let welcome = FromManager::Welcome { run: RunNumber(7), phase: Phase::Running, next: EventId(12) };
+    let welcome =
+        FromManager::Welcome { run: RunNumber(7), phase: Phase::Running, next: EventId(12), max_payload: 64 };
     vec![
         ("hello".into(), FromSupervisor::Hello { name: "TLU".into() }.emit()),
         (
             "triggers".into(),
-            FromSupervisor::Triggers(vec![trigger, Trigger { id: EventId(8), ..trigger }]).emit(),
+            FromSupervisor::Triggers(vec![trigger.clone(), Trigger { id: EventId(8), ..trigger.clone() }])
+                .emit(),
+        ),
+        (
+            "payloads".into(),
+            FromSupervisor::Triggers(vec![with_payload, Trigger { id: EventId(9), ..trigger }]).emit(),
         ),
         ("end".into(), FromSupervisor::End { sent: 12 }.emit()),
         (

@@ -15,7 +15,7 @@ layout! {
 }
 
 layout! {
-    /// A trigger, 32 bytes.
+    /// A trigger, 32 bytes; its payload follows.
     TriggerBytes[32] {
         /// Offset 0: event id.
         id: U64,
@@ -26,7 +26,9 @@ layout! {
         /// Offset 24: trigger type.
         kind: U16,
         /// Offset 26: zero.
-        reserved: [u8; 6],
+        reserved: U16,
+        /// Offset 28: bytes of the payload, or zero.
+        payload_bytes: U32,
     }
 }
 
@@ -86,7 +88,9 @@ layout! {
         /// Offset 16: [`Phase`](super::Phase).
         phase: u8,
         /// Offset 17: zero.
-        reserved: [u8; 7],
+        reserved: [u8; 3],
+        /// Offset 20: maximum payload of a trigger in bytes; zero: the run takes no payload.
+        max_payload_bytes: U32,
     }
 }
 

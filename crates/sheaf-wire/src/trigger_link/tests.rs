@@ -33,6 +33,13 @@ fn lengths_and_counts_are_checked_before_they_are_used() {
     empty[0] = 8;
     let read = FromSupervisor::read(&empty);
     assert!(matches!(read, Err(DecodeError::BadValue { field: "triggers", value: 0 })), "{read:?}");
+    let mut bytes = seed("payloads");
+    bytes[HEAD_BYTES + 28] = 36;
+    let read = FromSupervisor::read(&bytes);
+    assert!(matches!(read, Err(DecodeError::Truncated { need: 36, have: 35 })), "{read:?}");
+    bytes[HEAD_BYTES + 31] = 1;
+    let read = FromSupervisor::read(&bytes);
+    assert!(matches!(read, Err(DecodeError::BadValue { field: "payload_bytes", .. })), "{read:?}");
     let mut long = *seed("end").first_chunk().expect("a head");
     long[..4].copy_from_slice(&(MAX_MESSAGE_BYTES as u32 + 1).to_le_bytes());
     assert!(matches!(declared_length(&long), Err(DecodeError::BadValue { field: "length", .. })));

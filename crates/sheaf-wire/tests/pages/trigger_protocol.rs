@@ -2,8 +2,8 @@
 
 use crate::page::{self, assert_layouts, shape, table};
 use sheaf_wire::trigger_link::{
-    self as wire, BusyCause, Kind, MAX_BUSY_TIMES, MAX_NAME_BYTES, MAX_REASON_BYTES, MAX_TRIGGERS, Phase,
-    Refusal, VERSION,
+    self as wire, BusyCause, Kind, MAX_BUSY_TIMES, MAX_MESSAGE_BYTES, MAX_NAME_BYTES, MAX_PAYLOAD_BYTES,
+    MAX_REASON_BYTES, MAX_TRIGGERS, Phase, Refusal, VERSION,
 };
 
 fn page() -> String {
@@ -15,11 +15,11 @@ fn the_field_tables_have_the_fields_of_the_layouts() {
     let layouts = [
         ("Head", shape!(wire::HeadBytes: length, kind, reserved)),
         ("Hello", shape!(wire::HelloBytes: version, name_bytes)),
-        ("Trigger", shape!(wire::TriggerBytes: id, time, bits, kind, reserved)),
+        ("Trigger", shape!(wire::TriggerBytes: id, time, bits, kind, reserved, payload_bytes)),
         ("End", shape!(wire::EndBytes: sent)),
         ("Totals", shape!(wire::TotalsBytes: offered, sent, own_vetoed, busy_times, reserved)),
         ("Busy time", shape!(wire::BusyTimeBytes: cause, flags, reserved, culprit, intervals, time, vetoed)),
-        ("Welcome", shape!(wire::WelcomeBytes: version, run, next, phase, reserved)),
+        ("Welcome", shape!(wire::WelcomeBytes: version, run, next, phase, reserved, max_payload_bytes)),
         ("Busy", shape!(wire::BusyBytes: sequence, cause, flags, reserved, culprit)),
         ("Progress", shape!(wire::ProgressBytes: received, accepted)),
         ("Phase", shape!(wire::PhaseBytes: phase, reserved)),
@@ -60,6 +60,9 @@ fn version_and_limits_are_those_of_the_code() {
     let page = page();
     assert!(page.starts_with(&format!("# Trigger protocol\n\nVersion {VERSION}.")));
     assert!(page.contains(&format!("1 to {MAX_TRIGGERS}")));
+    assert!(page.contains(&format!(
+        "at most {MAX_PAYLOAD_BYTES} bytes of payload each, and {MAX_MESSAGE_BYTES} in all"
+    )));
     assert!(page.contains(&format!("name: UTF-8, at most {MAX_NAME_BYTES} bytes")));
     assert!(page.contains(&format!("people: UTF-8, at most {MAX_REASON_BYTES} bytes")));
     assert!(page.contains(&format!("[busy time](#busy-time-32-bytes), at most {MAX_BUSY_TIMES}")));

@@ -59,4 +59,5 @@ mod steps;
 mod strangers;
 mod streams;
 mod tls;
+mod trigger_payloads;
 mod triggers;

@@ -7,14 +7,14 @@ use serde_json::Value;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 
-/// A run with a trigger supervisor, and the port at which it listens.
-fn start(place: &Place, more: &str, flags: &str) -> (Running, u16) {
+/// A run with a trigger supervisor, more keys of `[trigger.network]` and more tables, and the port at which it listens.
+pub(crate) fn start(place: &Place, network: &str, more: &str, flags: &str) -> (Running, u16) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
     let port = listener.local_addr().expect("bound").port();
     drop(listener);
     let config = format!(
         "[trigger]\nmode = \"network\"\nqueue_events = 1000\n[trigger.network]\nlisten = \"127.0.0.1:{port}\"\n\
-         latency_us = 20000\nmax_rate_hz = 10000\n[readout]\ncount = 2\n\
+         latency_us = 20000\nmax_rate_hz = 10000\n{network}\n[readout]\ncount = 2\n\
          [source.emulated]\nmean_bytes = 100\nrms_bytes = 0\n{more}"
     );
     place.file("run.toml", &config);
@@ -23,12 +23,12 @@ fn start(place: &Place, more: &str, flags: &str) -> (Running, u16) {
     (run, port)
 }
 
-fn supervise(place: &Place, port: u16, flags: &str) -> Running {
+pub(crate) fn supervise(place: &Place, port: u16, flags: &str) -> Running {
     place.start(&format!("emulate-trigger 127.0.0.1:{port} --json {flags}"))
 }
 
 /// Both sides have counted the same, and nothing was lost.
-fn assert_agree(summary: &Value, account: &Value) {
+pub(crate) fn assert_agree(summary: &Value, account: &Value) {
     let link = |key: &str| number(summary, &format!("trigger_link.{key}"));
     assert_eq!(field(account, "agrees"), true, "{account}");
     assert_eq!(field(summary, "ledger.balanced"), true, "{summary}");
@@ -58,7 +58,7 @@ fn a_builder_that_stalls_holds_the_supervisor_back_and_no_trigger_is_lost() {
              [filter]\nkind = \"library\"\npath = \"libwaiting.so\"\nparameters = \"{}\"\n",
             go.display()
         );
-        let (run, port) = start(&place, &stalls, flags);
+        let (run, port) = start(&place, "", &stalls, flags);
         let mut trigger = supervise(&place, port, "--rate 5000 --poisson --triggers 5000");
         trigger.wait_until_said("busy: builder_credit");
         std::fs::write(&go, "").expect("written");
@@ -78,7 +78,7 @@ fn a_builder_that_stalls_holds_the_supervisor_back_and_no_trigger_is_lost() {
 fn a_run_with_an_end_stops_its_supervisor() {
     for more in ["[run]\nduration_s = 0.5\n", "[run]\nevents = 700\n"] {
         let place = Place::new();
-        let (run, port) = start(&place, more, "");
+        let (run, port) = start(&place, "", more, "");
         let account =
             supervise(&place, port, "--rate 3000 --dead-us 100 --bucket 8,4000").end().exits(0).json();
         let summary = run.end().exits(0).json();
@@ -92,7 +92,7 @@ fn a_run_with_an_end_stops_its_supervisor() {
 #[test]
 fn ids_that_a_supervisor_leaves_out_are_counted_and_its_events_are_whole() {
     let place = Place::new();
-    let (run, port) = start(&place, "", "");
+    let (run, port) = start(&place, "", "", "");
     let account =
         supervise(&place, port, "--rate 5000 --triggers 1000 --skip-every 100").end().exits(0).json();
     let summary = run.end().json();
@@ -105,7 +105,7 @@ fn ids_that_a_supervisor_leaves_out_are_counted_and_its_events_are_whole() {
 #[test]
 fn a_supervisor_that_dies_is_waited_for_strangers_are_refused_and_ctrl_c_ends_the_run() {
     let place = Place::new();
-    let (mut run, port) = start(&place, "", "");
+    let (mut run, port) = start(&place, "", "", "");
     let mut first = supervise(&place, port, "--rate 2000 --name TLU");
     first.wait_until_said("the run takes triggers");
     let second = supervise(&place, port, "--name other").end().exits(1);
@@ -137,7 +137,7 @@ fn a_supervisor_that_dies_is_waited_for_strangers_are_refused_and_ctrl_c_ends_th
 #[test]
 fn a_run_without_a_supervisor_ends_with_ctrl_c() {
     let place = Place::new();
-    let (run, _) = start(&place, "", "");
+    let (run, _) = start(&place, "", "", "");
     run.signal("INT");
     let summary = run.end().json();
     assert_eq!(number(&summary, "ledger.triggers"), 0);
