@@ -35,7 +35,7 @@ pub(crate) struct Feed<M: Memory> {
     /// Time of the last round.
     worked_at: Option<Timestamp>,
     /// Number of messages of fragments and of events so far.
-    heard: u64,
+    received_messages: u64,
     clients: BTreeMap<ClientId, Connection>,
     queues: Vec<Queue<M>>,
     /// Connections that were closed, by reason.
@@ -72,7 +72,7 @@ impl<M: Memory> Feed<M> {
             guests: BTreeMap::new(),
             sleeps: false,
             worked_at: None,
-            heard: 0,
+            received_messages: 0,
             clients: BTreeMap::new(),
             queues,
             refused: [0; Refusal::ALL.len()],
@@ -115,10 +115,10 @@ impl<M: Memory> Feed<M> {
         let quiet = self.door.lie_down();
         self.sleeps = true;
         // What a client has sent before it could see that the thread sleeps.
-        let before = self.heard;
+        let before = self.received_messages;
         self.worked_at = None;
         self.exchange();
-        quiet && self.heard == before && self.network.as_ref().is_none_or(Network::is_quiet)
+        quiet && self.received_messages == before && self.network.as_ref().is_none_or(Network::is_quiet)
     }
 
     /// Returns whether the run may start as far as this source is concerned.
@@ -298,7 +298,7 @@ impl<M: Memory> Feed<M> {
             }
             Received::Nothing => false,
             Received::Stored { fragments, bytes, last_event } => {
-                self.heard += 1;
+                self.received_messages += 1;
                 self.server.handle_received(head.source, fragments, bytes, last_event);
                 false
             }
@@ -308,7 +308,7 @@ impl<M: Memory> Feed<M> {
     fn take_events(&mut self) {
         while let Some(event) = self.server.poll_event() {
             let node = self.node;
-            self.heard += 1;
+            self.received_messages += 1;
             match event {
                 ServerEvent::Joined { name, sources, .. } => {
                     info!("{node}: {name} feeds {}", list(&sources));

@@ -152,7 +152,7 @@ impl LibfabricEndpoint {
     pub(super) fn look(&mut self) {
         self.rounds_since_look = 0;
         while let Some(event) = self.meeting.poll() {
-            self.hear(event);
+            self.handle_event(event);
         }
         self.begin_again();
         self.meeting.flush();

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 impl LibfabricEndpoint {
     /// Something happened on the TCP side.
-    pub(super) fn hear(&mut self, event: Event) {
+    pub(super) fn handle_event(&mut self, event: Event) {
         match event {
             Event::Refused { .. } => self.happened.push_back(event),
             Event::PeerUp { peer } => {
@@ -41,7 +41,7 @@ impl LibfabricEndpoint {
             Event::Received { from, frame } => {
                 if let Some(place) = self.index.place(from) {
                     match Word::read(&frame.head) {
-                        Ok(word) => self.heard(place, word),
+                        Ok(word) => self.handle_word(place, word),
                         Err(WordError::Version(version)) => {
                             self.refuse(place, Refusal::WrongVersion(version as u16))
                         }
@@ -58,7 +58,7 @@ impl LibfabricEndpoint {
         self.happened.push_back(Event::Refused { peer, reason });
     }
 
-    fn heard(&mut self, place: usize, word: Word) {
+    fn handle_word(&mut self, place: usize, word: Word) {
         match word {
             Word::Hello(hello) => self.greeted(place, hello),
             Word::Farewell { messages } => {

@@ -109,8 +109,8 @@ impl Root {
     /// The NUMA nodes that have memory; all nodes if unknown.
     #[must_use]
     pub fn nodes_with_memory(&self) -> CpuList {
-        let told = self.list("/sys/devices/system/node/has_memory");
-        told.unwrap_or_else(|| self.nodes().into_iter().map(|(node, _)| node).collect())
+        let with_memory = self.list("/sys/devices/system/node/has_memory");
+        with_memory.unwrap_or_else(|| self.nodes().into_iter().map(|(node, _)| node).collect())
     }
 
     /// The clock's discipline, of this machine only.

@@ -8,6 +8,6 @@ use std::path::Path;
 /// # Errors
 /// Those of `statvfs`.
 pub fn free_bytes(path: &Path) -> io::Result<u64> {
-    let told = rustix::fs::statvfs(path)?;
-    Ok(told.f_bavail.saturating_mul(told.f_frsize))
+    let statistics = rustix::fs::statvfs(path)?;
+    Ok(statistics.f_bavail.saturating_mul(statistics.f_frsize))
 }

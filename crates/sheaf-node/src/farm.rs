@@ -153,7 +153,7 @@ pub struct Farm {
     report: FarmReport,
     logged: u64,
     /// Whether it was logged that events wait for a processor, which an operator has to start.
-    is_absence_told: bool,
+    is_absence_reported: bool,
     /// Refused connections over the network, by reason.
     refused: Repeats<String>,
     /// Of the callers that the Unix socket refused, by reason, those that are in the report.
@@ -191,7 +191,7 @@ impl Farm {
             spare: Vec::new(),
             report: FarmReport::default(),
             logged: 0,
-            is_absence_told: false,
+            is_absence_reported: false,
             refused: Repeats::default(),
             refused_at_door: [0; DoorRefusal::ALL.len()],
         };
@@ -304,7 +304,7 @@ impl Farm {
         let mut busy = self.take_news(now);
         busy |= self.hear_remote(now);
         for place in (0..self.members.len()).rev() {
-            busy |= self.hear(now, place);
+            busy |= self.take_word(now, place);
         }
         self.dispatcher.handle_timeout(now);
         busy |= self.take_events(now);
@@ -320,10 +320,10 @@ impl Farm {
     fn tell_absence(&mut self) {
         let is_by_hand = self.threads.is_none() && self.made.is_none() && self.launcher.is_none();
         let waits = self.dispatcher.held().0 > 0 && self.dispatcher.present() == 0;
-        if self.is_absence_told || !is_by_hand || !waits {
+        if self.is_absence_reported || !is_by_hand || !waits {
             return;
         }
-        self.is_absence_told = true;
+        self.is_absence_reported = true;
         let node = self.node;
         match self.dispatcher.config().patience {
             Some(patience) => log::warn!(
@@ -441,7 +441,7 @@ impl Farm {
         let Some(place) = self.members.iter().position(|member| member.line.guest_id() == Some(id)) else {
             return;
         };
-        while self.hear(now, place) {}
+        while self.take_word(now, place) {}
         // Its last message may have ended it.
         let Some(place) = self.members.iter().position(|member| member.line.guest_id() == Some(id)) else {
             return;
@@ -457,13 +457,13 @@ impl Farm {
     }
 
     /// Takes the messages of one worker. Returns `true` if there were any.
-    fn hear(&mut self, now: Timestamp, place: usize) -> bool {
+    fn take_word(&mut self, now: Timestamp, place: usize) -> bool {
         let Member { seat, line } = &mut self.members[place];
         let seat = *seat;
-        for heard in 0..WORDS_A_TURN {
-            match line.hear() {
+        for handled in 0..WORDS_A_TURN {
+            match line.receive() {
                 Ok(Some(word)) => self.dispatcher.handle_input(now, seat, word),
-                Ok(None) => return heard > 0,
+                Ok(None) => return handled > 0,
                 Err(departure) => {
                     self.dispatcher.handle_end(now, seat, departure);
                     self.note(&format!("processor {seat} {departure}; its events are judged elsewhere"));

@@ -318,7 +318,7 @@ impl Preprocessing {
         let now = self.time.at(now);
         let mut some = false;
         for place in 0..self.lines.len() {
-            while let Some(done) = self.lines[place].hear(now) {
+            while let Some(done) = self.lines[place].receive(now) {
                 some = true;
                 self.counts.workers_restarted += self.lines[place].note_restarts(done.restarts);
                 self.take_done(done);

@@ -30,7 +30,7 @@ use sheaf_wire::{Event, Fragment, Nanos, Verdict};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use way::{Heard, Way};
+use way::{Received, Way};
 
 pub use sheaf_tcp::TlsFiles;
 pub use sheaf_wire::farm::Welcome;
@@ -216,14 +216,14 @@ impl Processor {
         if self.role.is_closed() {
             return Ok(false);
         }
-        match self.way.hear(&mut self.spare)? {
-            Heard::Said(FromDispatcher::Event(ticket, event)) => {
+        match self.way.receive(&mut self.spare)? {
+            Received::Said(FromDispatcher::Event(ticket, event)) => {
                 if !self.role.handle_input(Ticket(ticket), event) {
                     return Err(ProcessorError::Unasked);
                 }
             }
-            Heard::Said(FromDispatcher::Close) | Heard::Closed => self.role.handle_end(),
-            Heard::Nothing => return Ok(false),
+            Received::Said(FromDispatcher::Close) | Received::Closed => self.role.handle_end(),
+            Received::Nothing => return Ok(false),
         }
         Ok(true)
     }

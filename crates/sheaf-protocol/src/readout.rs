@@ -246,7 +246,7 @@ impl<P: Payload> ReadoutUnit<P> {
     /// Returns the next message that is not an answer. A driver that is busy with earlier answers calls this instead of
     /// [`Self::poll_transmit`]. Requests then wait; their number is limited by the credit of builder units.
     pub fn poll_control(&mut self, now: Timestamp) -> Option<Transmit<P>> {
-        if let Some(builder) = self.merger.next_heard() {
+        if let Some(builder) = self.merger.next_requester() {
             return Some(Transmit {
                 to: NodeId::builder(builder),
                 message: self.me.plain(Body::Acknowledge),

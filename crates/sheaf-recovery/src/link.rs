@@ -5,7 +5,7 @@
 //! [`Link::poll_timeout`]. After every call that changes it the driver drains the polls; datagrams of data only when it
 //! is the peer's turn.
 
-use super::meeting::{Heard, Meeting, Met};
+use super::meeting::{Arrived, Meeting, Met};
 use super::proving::Prover;
 use super::receiving::{Numbered, Receiving};
 use super::sending::Sending;
@@ -38,10 +38,10 @@ struct Closing {
     said: u32,
     /// Number of farewells sent since the last datagram of the peer. A peer that still sends has not gone, however many
     /// farewells were lost: otherwise its remaining data would be lost.
-    unheard: u32,
+    unanswered: u32,
     next_at: Option<Timestamp>,
     /// Whether the peer has received it, or has had enough time.
-    is_heard: bool,
+    is_confirmed: bool,
     /// Whether the peer's own has arrived, or none will come.
     is_answered: bool,
 }
@@ -62,8 +62,8 @@ pub struct Link<M, A> {
     /// A farewell to be confirmed: its rail, its key, and whether this node's own is to follow.
     confirm: Option<(usize, Key, bool)>,
     /// The rail of the peer's last datagram.
-    heard_by: usize,
-    heard_at: Timestamp,
+    received_on: usize,
+    received_at: Timestamp,
     sent_at: Timestamp,
     looked_at: Timestamp,
     /// Time when a later session of the peer asked for the place of this one, if the peer has been silent since.
@@ -101,8 +101,8 @@ impl<M, A> Link<M, A> {
             receiving: Receiving::new(settings),
             happened: VecDeque::new(),
             confirm: None,
-            heard_by: 0,
-            heard_at: now,
+            received_on: 0,
+            received_at: now,
             sent_at: now,
             looked_at: now,
             rival_since: None,
@@ -199,9 +199,9 @@ impl<M, A> Link<M, A> {
         };
         match view.head().kind {
             Kind::Question | Kind::Answer => {
-                self.handle_greeting(now, &Heard { origin, view, bytes: bytes.len() })
+                self.handle_greeting(now, &Arrived { origin, view, bytes: bytes.len() })
             }
-            Kind::Data | Kind::Report | Kind::Farewell | Kind::FarewellHeard => {
+            Kind::Data | Kind::Report | Kind::Farewell | Kind::FarewellReceived => {
                 self.handle_keyed(now, origin.rail, &view, store, done);
                 // Another node may have recorded it and replayed it.
                 Sender::Unknown
@@ -209,8 +209,8 @@ impl<M, A> Link<M, A> {
         }
     }
 
-    fn handle_greeting(&mut self, now: Timestamp, heard: &Heard<'_>) -> Sender {
-        if !heard.view.is_sealed_with(Key::OPEN) {
+    fn handle_greeting(&mut self, now: Timestamp, arrived: &Arrived<'_>) -> Sender {
+        if !arrived.view.is_sealed_with(Key::OPEN) {
             self.counts.damaged += 1;
             return Sender::Unknown;
         }
@@ -219,19 +219,19 @@ impl<M, A> Link<M, A> {
         }
         let granted = self.receiving.granted();
         let is_apart = self.standing == Standing::Apart;
-        let mut met = self.meeting.handle(now, heard, granted, is_apart, &mut self.counts);
+        let mut met = self.meeting.handle(now, arrived, granted, is_apart, &mut self.counts);
         if met == Met::Rival && !self.gives_way(now) {
             self.counts.refused += 1;
-            let Some(refusal) = self.meeting.keep_place(heard, granted) else { return Sender::Unknown };
+            let Some(refusal) = self.meeting.keep_place(arrived, granted) else { return Sender::Unknown };
             met = refusal;
         }
         if matches!(met, Met::Later | Met::Rival) {
-            self.end_earlier(now, heard);
+            self.end_earlier(now, arrived);
             if self.standing == Standing::Over {
                 return Sender::Unknown;
             }
             let granted = self.receiving.granted();
-            met = self.meeting.handle_again(now, heard, granted, &mut self.counts);
+            met = self.meeting.handle_again(now, arrived, granted, &mut self.counts);
         }
         match met {
             Met::Nothing => return Sender::Unknown,
@@ -244,12 +244,12 @@ impl<M, A> Link<M, A> {
                 self.happened.push_back(Happened::Refused(refused));
                 return Sender::Unknown;
             }
-            Met::Heard | Met::Proven(_) | Met::Later | Met::Rival => {}
+            Met::Alive | Met::Proven(_) | Met::Later | Met::Rival => {}
         }
         if let Some(greeting) = self.meeting.greeting() {
             self.sending.greeted(greeting);
             self.key = self.meeting.key();
-            self.heard_at = now;
+            self.received_at = now;
         }
         if let Met::Proven(rail) = met {
             self.counts.rails_up += u64::from(self.standing != Standing::Apart);
@@ -260,9 +260,9 @@ impl<M, A> Link<M, A> {
     }
 
     /// Ends this life of the link: the peer lives anew.
-    fn end_earlier(&mut self, now: Timestamp, heard: &Heard<'_>) {
+    fn end_earlier(&mut self, now: Timestamp, arrived: &Arrived<'_>) {
         let known = self.meeting.greeting().map(|greeting| greeting.life.session);
-        let session = Greeting::parse(&heard.view).map(|greeting| greeting.life.session);
+        let session = Greeting::parse(&arrived.view).map(|greeting| greeting.life.session);
         let is_newer = known.zip(session.ok()).is_some_and(|(known, session)| session > known);
         self.go_down(
             now,
@@ -287,8 +287,8 @@ impl<M, A> Link<M, A> {
             return true;
         }
         match self.rival_since {
-            Some(since) if self.heard_at <= since && now.since(since) >= self.settings.rival => true,
-            Some(since) if self.heard_at <= since => {
+            Some(since) if self.received_at <= since && now.since(since) >= self.settings.rival => true,
+            Some(since) if self.received_at <= since => {
                 self.sending.ping();
                 false
             }
@@ -304,7 +304,7 @@ impl<M, A> Link<M, A> {
     fn meet(&mut self, now: Timestamp) {
         if self.standing == Standing::Apart {
             self.standing = Standing::Up;
-            self.heard_at = now;
+            self.received_at = now;
             self.counts.links_up += 1;
             self.happened.push_back(Happened::Up);
         }
@@ -326,10 +326,10 @@ impl<M, A> Link<M, A> {
             self.counts.damaged += 1;
             return;
         }
-        self.heard_at = now;
-        self.heard_by = rail.min(self.settings.rails - 1);
+        self.received_at = now;
+        self.received_on = rail.min(self.settings.rails - 1);
         if let Standing::Closing(closing) = &mut self.standing {
-            closing.unheard = 0;
+            closing.unanswered = 0;
         }
         self.meet(now);
         let is_possible = match view.head().kind {
@@ -339,9 +339,9 @@ impl<M, A> Link<M, A> {
                 self.handle_farewell(now, rail, key);
                 true
             }
-            Kind::FarewellHeard => {
+            Kind::FarewellReceived => {
                 if let Standing::Closing(closing) = &mut self.standing {
-                    closing.is_heard = true;
+                    closing.is_confirmed = true;
                     closing.is_answered |= view.head().number == 0;
                 }
                 true
@@ -391,7 +391,7 @@ impl<M, A> Link<M, A> {
         let rail = rail.min(self.settings.rails - 1);
         if let Standing::Closing(closing) = &mut self.standing {
             closing.is_answered = true;
-            self.confirm = Some((rail, key, !closing.is_heard));
+            self.confirm = Some((rail, key, !closing.is_confirmed));
         } else {
             self.go_down(now, Down::Closed);
             self.closed_key = Some(key);
@@ -431,7 +431,7 @@ impl<M, A> Link<M, A> {
 
     fn go_on_closing(&mut self, now: Timestamp) {
         let Standing::Closing(closing) = &mut self.standing else { return };
-        if closing.is_heard && closing.is_answered {
+        if closing.is_confirmed && closing.is_answered {
             let key = self.key;
             self.go_down(now, Down::Closed);
             self.closed_key = key;
@@ -458,7 +458,7 @@ impl<M, A> Link<M, A> {
     /// Records the time of this call. After a pause of its own, a node knows nothing about its peer's silence.
     fn look(&mut self, now: Timestamp) {
         if now.since(self.looked_at) > Nanos(self.settings.dead_peer.0 / 2) {
-            self.heard_at = self.heard_at.max(now);
+            self.received_at = self.received_at.max(now);
         }
         self.looked_at = now;
     }
@@ -469,7 +469,7 @@ impl<M, A> Link<M, A> {
         if matches!(self.standing, Standing::Apart | Standing::Over) {
             return;
         }
-        if now.since(self.heard_at) >= self.settings.dead_peer {
+        if now.since(self.received_at) >= self.settings.dead_peer {
             self.go_down(now, Down::Lost);
             return;
         }
@@ -483,11 +483,11 @@ impl<M, A> Link<M, A> {
             self.receiving.report_within(now, Nanos::ZERO);
         }
         if let Standing::Closing(closing) = &mut self.standing
-            && !closing.is_heard
-            && closing.unheard >= FAREWELLS
+            && !closing.is_confirmed
+            && closing.unanswered >= FAREWELLS
             && closing.next_at.is_some_and(|at| at <= now)
         {
-            closing.is_heard = true;
+            closing.is_confirmed = true;
             closing.is_answered = true;
         }
         self.go_on_closing(now);
@@ -502,7 +502,7 @@ impl<M, A> Link<M, A> {
     /// repeated until it is answered: of the few signs of life of an idle link, all may be lost by chance.
     fn ask_silent_at(&self) -> Option<Timestamp> {
         let silence = Nanos(2 * self.keep_alive().0);
-        self.sending.may_ping().then(|| self.heard_at + silence)
+        self.sending.may_ping().then(|| self.received_at + silence)
     }
 
     /// Sets the earliest time of the next question to the peer. A question is as long as the largest datagram, and many
@@ -515,7 +515,7 @@ impl<M, A> Link<M, A> {
     pub fn poll_control(&mut self, now: Timestamp, buffer: &mut Vec<u8>) -> Option<Control> {
         buffer.clear();
         if let Some((rail, key, number)) = self.confirm.take() {
-            return Some(farewell(buffer, Kind::FarewellHeard, rail, key, number));
+            return Some(farewell(buffer, Kind::FarewellReceived, rail, key, number));
         }
         if self.standing == Standing::Over {
             return None;
@@ -532,7 +532,7 @@ impl<M, A> Link<M, A> {
     fn report(&mut self, now: Timestamp, key: Key, buffer: &mut Vec<u8>) -> Option<Control> {
         self.receiving.report_at().filter(|at| *at <= now)?;
         let report = self.receiving.report(now);
-        let rail = self.heard_by;
+        let rail = self.received_on;
         let head = Head { kind: Kind::Report, number: 0, behind: 0 };
         datagram::begin(buffer, key, head);
         report.append(buffer);
@@ -543,14 +543,17 @@ impl<M, A> Link<M, A> {
 
     fn farewell(&mut self, now: Timestamp, key: Key, buffer: &mut Vec<u8>) -> Option<Control> {
         let Standing::Closing(closing) = &mut self.standing else { return None };
-        if closing.is_heard || closing.unheard >= FAREWELLS || closing.next_at.is_none_or(|at| at > now) {
+        if closing.is_confirmed
+            || closing.unanswered >= FAREWELLS
+            || closing.next_at.is_none_or(|at| at > now)
+        {
             return None;
         }
         let pause = Nanos(self.settings.probe_min.0 << closing.said.min(5));
         closing.next_at = Some(now + pause);
         closing.said += 1;
-        closing.unheard += 1;
-        Some(farewell(buffer, Kind::Farewell, self.heard_by, key, false))
+        closing.unanswered += 1;
+        Some(farewell(buffer, Kind::Farewell, self.received_on, key, false))
     }
 
     /// Returns the number of bytes that could leave now, and whether they may: the peer's window and flight are not
@@ -603,7 +606,7 @@ impl<M, A> Link<M, A> {
             return meet;
         }
         let closing = match &self.standing {
-            Standing::Closing(closing) => closing.next_at.filter(|_| !closing.is_heard),
+            Standing::Closing(closing) => closing.next_at.filter(|_| !closing.is_confirmed),
             _ => None,
         };
         let others = [
@@ -612,7 +615,7 @@ impl<M, A> Link<M, A> {
             at(closing, Why::Farewell),
             at(Some(self.sent_at + self.keep_alive()), Why::KeepAlive),
             at(self.ask_silent_at(), Why::KeepAlive),
-            at(Some(self.heard_at + self.settings.dead_peer), Why::PeerSilent),
+            at(Some(self.received_at + self.settings.dead_peer), Why::PeerSilent),
         ];
         others.into_iter().fold(meet, Deadline::earliest)
     }

@@ -29,8 +29,8 @@ pub(super) enum Met {
     Nothing,
     /// A node that may be the peer asks, and gets an answer.
     Asked,
-    /// The peer has sent something.
-    Heard,
+    /// The peer is alive, and nothing is to be done.
+    Alive,
     /// The peer has a later session than was known: the link of the earlier one is over.
     Later,
     /// As [`Met::Later`], but the earlier session may still be alive elsewhere.
@@ -45,7 +45,7 @@ pub(super) enum Met {
 
 /// A question or an answer as it arrived.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Heard<'a> {
+pub(super) struct Arrived<'a> {
     /// By which rail, and whether from where the peer is.
     pub(super) origin: Origin,
     pub(super) view: View<'a>,
@@ -94,7 +94,7 @@ struct Answer {
     number: u32,
     greeting: Greeting,
     /// The asker's nonce.
-    heard: Option<Secret>,
+    echo: Option<Secret>,
 }
 
 /// A question or an answer to be sent, whose head is in a buffer.
@@ -195,47 +195,47 @@ impl Meeting {
     pub(super) fn handle(
         &mut self,
         now: Timestamp,
-        heard: &Heard<'_>,
+        arrived: &Arrived<'_>,
         granted: u64,
         is_apart: bool,
         counts: &mut Counts,
     ) -> Met {
-        let Ok(greeting) = Greeting::parse(&heard.view) else {
+        let Ok(greeting) = Greeting::parse(&arrived.view) else {
             counts.malformed += 1;
             return Met::Nothing;
         };
-        if greeting.node != self.peer || heard.origin.rail >= self.asking.len() {
+        if greeting.node != self.peer || arrived.origin.rail >= self.asking.len() {
             counts.malformed += 1;
             return Met::Nothing;
         }
-        let credentials = Credentials::parse(&heard.view);
+        let credentials = Credentials::parse(&arrived.view);
         let nonce = credentials.map(|it| it.nonces.nonce);
-        if let Some(met) = self.unproven(heard, &greeting, credentials.as_ref(), granted, counts) {
+        if let Some(met) = self.unproven(arrived, &greeting, credentials.as_ref(), granted, counts) {
             return met;
         }
         if let (Some(proving), Some(nonce)) = (&mut self.proving, nonce) {
             let is_new = proving.note(nonce);
             if greeting.refusal == Some(GreetingRefusal::Unproven) {
                 // Asked again at once, but once for each nonce.
-                if is_new && self.asking[heard.origin.rail].at.is_some() {
-                    self.ask(heard.origin.rail, now);
+                if is_new && self.asking[arrived.origin.rail].at.is_some() {
+                    self.ask(arrived.origin.rail, now);
                 }
                 return Met::Nothing;
             }
         }
-        self.handle_proven(now, heard, &greeting, granted, is_apart, counts)
+        self.handle_proven(now, arrived, &greeting, granted, is_apart, counts)
     }
 
     /// Takes a greeting again that was proven a moment ago, now that the link has begun anew.
     pub(super) fn handle_again(
         &mut self,
         now: Timestamp,
-        heard: &Heard<'_>,
+        arrived: &Arrived<'_>,
         granted: u64,
         counts: &mut Counts,
     ) -> Met {
-        match Greeting::parse(&heard.view) {
-            Ok(greeting) => self.handle_proven(now, heard, &greeting, granted, true, counts),
+        match Greeting::parse(&arrived.view) {
+            Ok(greeting) => self.handle_proven(now, arrived, &greeting, granted, true, counts),
             Err(_) => Met::Nothing,
         }
     }
@@ -244,13 +244,13 @@ impl Meeting {
     /// need not.
     fn unproven(
         &mut self,
-        heard: &Heard<'_>,
+        arrived: &Arrived<'_>,
         greeting: &Greeting,
         credentials: Option<&Credentials<'_>>,
         granted: u64,
         counts: &mut Counts,
     ) -> Option<Met> {
-        let (rail, head) = (heard.origin.rail, heard.view.head());
+        let (rail, head) = (arrived.origin.rail, arrived.view.head());
         let (proving, credentials) = match (&mut self.proving, credentials) {
             (None, None) => return None,
             (Some(proving), Some(credentials)) => (proving, credentials),
@@ -259,15 +259,15 @@ impl Meeting {
                 counts.unproven += 1;
                 // A node with a key does not answer nodes without one.
                 if own.is_none() && head.kind == Kind::Question {
-                    self.answer(heard, granted, greeting, Some(GreetingRefusal::KeyOnOneSide));
+                    self.answer(arrived, granted, greeting, Some(GreetingRefusal::KeyOnOneSide));
                 }
                 return Some(stranger(greeting, GreetingRefusal::KeyOnOneSide));
             }
         };
-        match proving.judge(self.me.node, rail, self.asking[rail].number, &heard.view, credentials) {
+        match proving.judge(self.me.node, rail, self.asking[rail].number, &arrived.view, credentials) {
             Worth::Fresh => None,
             Worth::Unproven => {
-                self.answer(heard, granted, greeting, Some(GreetingRefusal::Unproven));
+                self.answer(arrived, granted, greeting, Some(GreetingRefusal::Unproven));
                 Some(Met::Asked)
             }
             Worth::Repeated => {
@@ -285,73 +285,73 @@ impl Meeting {
     fn handle_proven(
         &mut self,
         now: Timestamp,
-        heard: &Heard<'_>,
+        arrived: &Arrived<'_>,
         greeting: &Greeting,
         granted: u64,
         is_apart: bool,
         counts: &mut Counts,
     ) -> Met {
-        let rail = heard.origin.rail;
+        let rail = arrived.origin.rail;
         if let Some(refusal) = greeting.refusal {
             return self.handle_refusal(greeting, refusal, counts);
         }
         if let Some(refusal) = self.objection(greeting) {
-            self.answer(heard, granted, greeting, Some(refusal));
+            self.answer(arrived, granted, greeting, Some(refusal));
             counts.refused += 1;
             return refused(greeting, refusal, greeting.life.session);
         }
         if self.peer_life.is_some_and(|known| greeting.life < known) {
             counts.stale += 1;
-            self.answer(heard, granted, greeting, Some(GreetingRefusal::Stale));
+            self.answer(arrived, granted, greeting, Some(GreetingRefusal::Stale));
             return Met::Asked;
         }
         if let Some(known) = self.peer_life.filter(|known| greeting.life > *known && !is_apart) {
-            let is_another = greeting.life.session != known.session && !heard.origin.ends_earlier;
+            let is_another = greeting.life.session != known.session && !arrived.origin.ends_earlier;
             return if is_another { Met::Rival } else { Met::Later };
         }
         self.peer_life = Some(greeting.life);
         let is_news = self.greeting.replace(*greeting).is_none_or(|known| known.life != greeting.life);
-        if let Some(credentials) = Credentials::parse(&heard.view) {
+        if let Some(credentials) = Credentials::parse(&arrived.view) {
             self.greeted_with = credentials.nonces.nonce;
         }
         match greeting.to {
             None => {
-                self.answer(heard, granted, greeting, None);
+                self.answer(arrived, granted, greeting, None);
                 // A node that asks can be asked; but two nodes that ask must not make each other ask faster and faster.
                 if is_news && self.asking[rail].at.is_some_and(|at| at > now) {
                     self.ask(rail, now);
                 }
-                Met::Heard
+                Met::Alive
             }
             Some(to) if to != self.own_life() => {
                 counts.stale += 1;
-                Met::Heard
+                Met::Alive
             }
             Some(_) => self.handle_answer(rail, greeting, counts),
         }
     }
 
     /// Tells a node that asks for the place of a live link that the link is alive.
-    pub(super) fn keep_place(&mut self, heard: &Heard<'_>, granted: u64) -> Option<Met> {
-        let greeting = Greeting::parse(&heard.view).ok()?;
-        self.answer(heard, granted, &greeting, Some(GreetingRefusal::InUse));
+    pub(super) fn keep_place(&mut self, arrived: &Arrived<'_>, granted: u64) -> Option<Met> {
+        let greeting = Greeting::parse(&arrived.view).ok()?;
+        self.answer(arrived, granted, &greeting, Some(GreetingRefusal::InUse));
         Some(refused(&greeting, GreetingRefusal::InUse, greeting.life.session))
     }
 
     fn handle_answer(&mut self, rail: usize, greeting: &Greeting, counts: &mut Counts) -> Met {
         let asking = &mut self.asking[rail];
         let size = self.settings.datagram_bytes;
-        if greeting.heard_bytes as usize >= size {
+        if greeting.question_bytes as usize >= size {
             let was_asking = asking.at.take().is_some();
             asking.short_answers = 0;
-            return if was_asking { Met::Proven(rail) } else { Met::Heard };
+            return if was_asking { Met::Proven(rail) } else { Met::Alive };
         }
         asking.short_answers += 1;
         if asking.at.is_some() && asking.short_answers == SHORT_ANSWERS {
             counts.refused += 1;
             return Met::Refused(Refused::FullSize { rail, bytes: size });
         }
-        Met::Heard
+        Met::Alive
     }
 
     fn handle_refusal(&self, greeting: &Greeting, refusal: GreetingRefusal, counts: &mut Counts) -> Met {
@@ -383,7 +383,7 @@ impl Meeting {
     /// Answers a question; an answer needs no answer.
     fn answer(
         &mut self,
-        heard: &Heard<'_>,
+        arrived: &Arrived<'_>,
         granted: u64,
         asker: &Greeting,
         refusal: Option<GreetingRefusal>,
@@ -391,13 +391,13 @@ impl Meeting {
         if asker.to.is_some() || self.answers.len() >= ANSWERS {
             return;
         }
-        let heard_bytes = u32::try_from(heard.bytes).unwrap_or(u32::MAX);
+        let question_bytes = u32::try_from(arrived.bytes).unwrap_or(u32::MAX);
         self.answers.push_back(Answer {
-            rail: heard.origin.rail,
-            is_aside: !heard.origin.is_home,
-            number: heard.view.head().number,
-            greeting: Greeting { to: Some(asker.life), heard_bytes, refusal, ..self.say(granted) },
-            heard: Credentials::parse(&heard.view).map(|it| it.nonces.nonce),
+            rail: arrived.origin.rail,
+            is_aside: !arrived.origin.is_home,
+            number: arrived.view.head().number,
+            greeting: Greeting { to: Some(asker.life), question_bytes, refusal, ..self.say(granted) },
+            echo: Credentials::parse(&arrived.view).map(|it| it.nonces.nonce),
         });
     }
 
@@ -412,7 +412,7 @@ impl Meeting {
             message_bytes: u32::try_from(self.settings.message_bytes.0).unwrap_or(u32::MAX),
             flight_bytes: u32::try_from(self.settings.flight.0).unwrap_or(u32::MAX).max(1),
             granted,
-            heard_bytes: 0,
+            question_bytes: 0,
             rails: self.settings.rails as u16,
             refusal: None,
         }
@@ -420,10 +420,10 @@ impl Meeting {
 
     /// The next question or answer, in `buffer`.
     pub(super) fn poll(&mut self, now: Timestamp, granted: u64, buffer: &mut Vec<u8>) -> Option<Said> {
-        if let Some(Answer { rail, is_aside, number, greeting, heard }) = self.answers.pop_front() {
+        if let Some(Answer { rail, is_aside, number, greeting, echo }) = self.answers.pop_front() {
             match &self.proving {
                 Some(proving) => {
-                    let nonces = Unproven { nonce: proving.nonce(), heard };
+                    let nonces = Unproven { nonce: proving.nonce(), echo };
                     proving.encode(&greeting, self.peer, number, &nonces, buffer);
                 }
                 None => greeting.encode(buffer, number),

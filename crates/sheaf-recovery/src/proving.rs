@@ -35,7 +35,7 @@ pub(super) struct Proving {
     seed: Secret,
     nonce: Secret,
     /// The peer's nonce, of its last greeting that was fresh.
-    heard: Option<Secret>,
+    peer_nonce: Option<Secret>,
     /// By rail: the number of the last question that was fresh, and the nonce it came with.
     asked: Vec<(Secret, u32)>,
     /// By rail: the number of the last answer.
@@ -68,7 +68,7 @@ impl Proving {
             prover,
             seed,
             nonce: seed,
-            heard: None,
+            peer_nonce: None,
             asked: vec![(Secret::default(), 0); rails],
             answered: vec![0; rails],
         };
@@ -87,12 +87,12 @@ impl Proving {
 
     /// Returns the nonces of a question.
     pub(super) fn nonces(&self) -> Unproven {
-        Unproven { nonce: self.nonce, heard: self.heard }
+        Unproven { nonce: self.nonce, echo: self.peer_nonce }
     }
 
     /// Takes note of the peer's nonce. Returns whether it is another than the one before.
     pub(super) fn note(&mut self, nonce: Secret) -> bool {
-        self.heard.replace(nonce) != Some(nonce)
+        self.peer_nonce.replace(nonce) != Some(nonce)
     }
 
     /// Returns the worth of a greeting to `me`, whose own last question by this rail had the number `asking`.
@@ -107,7 +107,7 @@ impl Proving {
         if !self.prover.is_proof(&with(&me.to_code().to_le_bytes(), said.covered()), said.proof) {
             return Worth::None;
         }
-        let is_fresh = said.nonces.heard == Some(self.nonce);
+        let is_fresh = said.nonces.echo == Some(self.nonce);
         let head = view.head();
         if head.kind == Kind::Answer {
             let last = &mut self.answered[rail];

@@ -26,7 +26,7 @@ pub struct SlotClock {
     /// By how much this clock is ahead, as the last ticks showed it.
     shown: VecDeque<i64>,
     estimate: Option<i64>,
-    heard_at: Timestamp,
+    received_at: Timestamp,
     /// Number of such ticks in a row so far.
     strange: usize,
 }
@@ -48,7 +48,7 @@ impl SlotClock {
         }
         self.shown.push_back(shown);
         let target = self.shown.iter().copied().min().unwrap_or(shown);
-        let passed = now.since(std::mem::replace(&mut self.heard_at, now));
+        let passed = now.since(std::mem::replace(&mut self.received_at, now));
         let most = i64::try_from(passed.0 / SLOWNESS).unwrap_or(i64::MAX);
         self.estimate = Some(match self.estimate {
             None => target,

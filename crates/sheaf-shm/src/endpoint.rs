@@ -193,7 +193,7 @@ impl ShmEndpoint {
             match self.seen[index] {
                 BELL => {}
                 LISTENER => self.accept(),
-                watch if self.guests.iter().any(|guest| guest.watch == watch) => self.hear(watch),
+                watch if self.guests.iter().any(|guest| guest.watch == watch) => self.handle_caller(watch),
                 watch => self.check_link(watch),
             }
         }

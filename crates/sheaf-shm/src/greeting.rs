@@ -117,11 +117,11 @@ impl Home<'_> {
     }
 
     /// Decodes the other side's greeting.
-    pub(super) fn hear(&self, message: &[u8]) -> Result<(Greeting, Offer), Refusal> {
+    pub(super) fn parse(&self, message: &[u8]) -> Result<(Greeting, Offer), Refusal> {
         let Some((greeting, rest)) = message.split_first_chunk::<GREETING_BYTES>() else {
             return Err(Refusal::Malformed);
         };
-        let greeting = self.me.hear(greeting)?;
+        let greeting = self.me.parse(greeting)?;
         let terms = Terms::read_from_bytes(rest).map_err(|_| Refusal::Malformed)?;
         if terms.magic != MAGIC || terms.slots.get() != SLOTS {
             return Err(Refusal::Malformed);

@@ -145,7 +145,7 @@ impl ShmEndpoint {
     }
 
     /// Handles a message on a connection that is not a link yet.
-    pub(super) fn hear(&mut self, watch: Watch) {
+    pub(super) fn handle_caller(&mut self, watch: Watch) {
         let Some(index) = self.guests.iter().position(|guest| guest.watch == watch) else { return };
         let mut message = [0; MESSAGE_BYTES];
         self.stats.system_calls += 1;
@@ -177,8 +177,8 @@ impl ShmEndpoint {
         files: Vec<OwnedFd>,
     ) -> Result<(), (Who, Refusal)> {
         let refuse = |who: Who, reason| Err((who, reason));
-        let (greeting, offer) = match self.home().hear(message) {
-            Ok(heard) => heard,
+        let (greeting, offer) = match self.home().parse(message) {
+            Ok(greeting) => greeting,
             Err(reason) => {
                 self.say_no(&connection, &who, reason);
                 return refuse(who, reason);

@@ -163,14 +163,14 @@ pub enum VerifyError {
 /// # Errors
 /// A [`VerifyError`] if it cannot be read. All problems of readable data are in the report.
 pub fn verify(path: &Path) -> Result<VerifyReport, VerifyError> {
-    verify_and_tell(path, &mut |_| {})
+    verify_with_progress(path, &mut |_| {})
 }
 
 /// As [`verify`], with calls of `tell` to report progress; not for fragment streams.
 ///
 /// # Errors
 /// As [`verify`].
-pub fn verify_and_tell(path: &Path, tell: &mut dyn FnMut(Reading)) -> Result<VerifyReport, VerifyError> {
+pub fn verify_with_progress(path: &Path, tell: &mut dyn FnMut(Reading)) -> Result<VerifyReport, VerifyError> {
     match Kind::of(path)? {
         kind @ (Kind::EventFile | Kind::Run) => events::verify(path, kind, tell),
         kind @ (Kind::FragmentStream | Kind::StreamDirectory) => streams::verify(path, kind),

@@ -279,7 +279,7 @@ impl Client {
         let said = self.stream.get_mut().write_all(&proof.answer());
         said.map_err(|error| self.broken(error))?;
         match self.next(timeout)? {
-            Some(Frame::Proof(own)) if proof.hear(&own) => self.next(timeout),
+            Some(Frame::Proof(own)) if proof.verify(&own) => self.next(timeout),
             Some(Frame::Proof(_)) => Err(ClientError::WrongKey { address: self.address.clone() }),
             other => Ok(other),
         }

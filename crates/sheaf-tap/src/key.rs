@@ -26,7 +26,7 @@ impl DoorProof {
     }
 
     /// Takes an answer. Returns the frame that proves this side, if the visitor has the key.
-    pub(crate) fn hear(&self, nonce: &Nonce, proof: &Proof) -> Option<Vec<u8>> {
+    pub(crate) fn verify(&self, nonce: &Nonce, proof: &Proof) -> Option<Vec<u8>> {
         let said: [&[u8]; 2] = [&self.nonce, nonce];
         self.key
             .is_proof(Purpose::Consumer, &said, proof)
@@ -57,7 +57,7 @@ impl<'a> ConsumerProof<'a> {
     }
 
     /// Returns whether the door has proven itself.
-    pub(crate) fn hear(&self, proof: &Proof) -> bool {
+    pub(crate) fn verify(&self, proof: &Proof) -> bool {
         self.key.is_proof(Purpose::ConsumersDoor, &self.said(), proof)
     }
 }

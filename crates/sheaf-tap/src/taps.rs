@@ -297,7 +297,7 @@ impl Taps {
         self.open.insert(number, client.address().clone());
         let (sender, stop) = (self.sender.clone(), self.stop.clone());
         let work = move || {
-            while let Some(said) = hear(&mut client, &stop) {
+            while let Some(said) = next_message(&mut client, &stop) {
                 let last = matches!(said, Said::End(..) | Said::Lost(_));
                 if sender.send((number, said)).is_err() || last {
                     break;
@@ -324,7 +324,7 @@ impl Drop for Taps {
 }
 
 /// Waits for the next message of a door; `None` when there is no receiver any more.
-fn hear(client: &mut Client, stop: &AtomicBool) -> Option<Said> {
+fn next_message(client: &mut Client, stop: &AtomicBool) -> Option<Said> {
     let node = client.welcome().header.node;
     loop {
         if stop.load(Ordering::Relaxed) {

@@ -109,22 +109,22 @@ pub fn fuzz_tcp_greeting(bytes: &[u8]) {
         }
     };
     let Some((fixed, behind)) = whole.split_first_chunk::<GREETING_BYTES>() else { return };
-    if let Ok(heard) = host().hear_as(version, fixed) {
+    if let Ok(parsed) = host().parse_as(version, fixed) {
         assert_eq!(
-            host().hear_as(version, &heard.emit_as(version, None)),
-            Ok(heard),
+            host().parse_as(version, &parsed.emit_as(version, None)),
+            Ok(parsed),
             "it says the same again"
         );
     }
-    let _ = host().hear_guest(version, NodeId::readout(1), fixed);
+    let _ = host().parse_guest(version, NodeId::readout(1), fixed);
     let _ = host().hear_host(version, fixed);
-    if let Some(rail) = RailGreeting::hear(behind) {
-        assert_eq!(RailGreeting::hear(&rail.emit()), Some(rail), "and so does its rail");
+    if let Some(rail) = RailGreeting::parse(behind) {
+        assert_eq!(RailGreeting::parse(&rail.emit()), Some(rail), "and so does its rail");
     }
     if version & KEYED != 0 && !is_call {
         let words = CallerWords::new(key(), &host().emit_as(version, None), &[1; NONCE_BYTES]);
         assert_eq!(
-            words.hear(&whole).is_ok(),
+            words.verify(&whole).is_ok(),
             is_proven(version, &whole),
             "a proof is believed where it is right"
         );

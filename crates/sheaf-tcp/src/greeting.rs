@@ -36,7 +36,7 @@ impl RailGreeting {
     }
 
     /// Parses the other side's greeting; `None` if it is invalid.
-    pub(super) fn hear(bytes: &[u8]) -> Option<Self> {
+    pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let said = RailBytes::read_from_bytes(bytes).ok()?;
         let window = Window {
             frames: said.window_frames.get() as usize,

@@ -34,7 +34,7 @@ fn name(place: usize) -> NodeId {
 impl TcpEndpoint {
     /// Checks the greeting of a caller, or of a node that was called, where callers have no names. Returns its place
     /// and greeting.
-    pub(super) fn hear_without_names(
+    pub(super) fn parse_without_names(
         &self,
         bytes: &[u8; GREETING_BYTES],
     ) -> Option<Result<(usize, Greeting), Refusal>> {
@@ -43,8 +43,8 @@ impl TcpEndpoint {
             Manner::Guest => Some(self.me.hear_host(self.version(), bytes).map(|said| (0, said))),
             Manner::Host { .. } => {
                 let free = self.free_place_of_host().flatten();
-                let heard = self.me.hear_guest(self.version(), name(free.unwrap_or(0)), bytes);
-                Some(heard.and_then(|said| Ok((free.ok_or(Refusal::NoRoom)?, said))))
+                let greeting = self.me.parse_guest(self.version(), name(free.unwrap_or(0)), bytes);
+                Some(greeting.and_then(|said| Ok((free.ok_or(Refusal::NoRoom)?, said))))
             }
         }
     }

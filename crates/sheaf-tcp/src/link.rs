@@ -182,7 +182,7 @@ pub(super) struct Rail {
     /// Whether writing has failed.
     pub(super) broken: bool,
     /// Whether data arrived since this was last read.
-    pub(super) heard: bool,
+    pub(super) has_received: bool,
     /// Time since when another node asks for the place of this connection while it is silent.
     pub(super) rival_since: Option<Instant>,
 }

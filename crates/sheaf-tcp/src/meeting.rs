@@ -297,7 +297,7 @@ impl TcpEndpoint {
                     let known = called.map(|called| self.peers[called.peer].node);
                     self.refuse(slot, known, refusal);
                 } else if let Some(greeting) = greeting {
-                    self.heard(slot, called, &greeting);
+                    self.handle_greeting(slot, called, &greeting);
                 }
             }
             Err(error) => match error.kind() {
@@ -314,9 +314,9 @@ impl TcpEndpoint {
         }
     }
 
-    fn heard(&mut self, slot: usize, called: Option<Called>, bytes: &[u8]) {
+    fn handle_greeting(&mut self, slot: usize, called: Option<Called>, bytes: &[u8]) {
         let known = called.map(|called| self.peers[called.peer].node);
-        match self.hear(bytes, called) {
+        match self.identify(bytes, called) {
             Err((node, refusal)) => {
                 if called.is_none() && refusal != Refusal::WrongMagic {
                     self.say_no(slot, refusal);
@@ -369,7 +369,7 @@ impl TcpEndpoint {
     fn take_answer(&mut self, slot: usize, guest: Guest, standing: Standing, answer: &[u8]) {
         let connection = self.connections[slot].as_ref();
         if let Some(Connection { stage: Stage::Greeting { said: Some(said), .. }, .. }) = connection {
-            match said.hear(answer) {
+            match said.verify(answer) {
                 Ok(proof) if self.say(slot, &proof).is_ok() => {}
                 Ok(_) => return self.call_failed(slot),
                 Err(refusal) => return self.refuse(slot, Some(guest.greeting.node), refusal),
@@ -397,7 +397,7 @@ impl TcpEndpoint {
         match endpoint::receive_slice(stream, tls.as_deref_mut(), buffer.room()) {
             // It hangs up where the answer did not prove anything to it: it has another key.
             Ok(0) => self.refuse(slot, node, Refusal::WrongKey),
-            Ok(bytes) => match buffer.filled(bytes).map(|proof| said.hear(proof)) {
+            Ok(bytes) => match buffer.filled(bytes).map(|proof| said.verify(proof)) {
                 None => {}
                 Some(Ok(())) => {
                     let guest = guest.clone();
@@ -438,22 +438,22 @@ impl TcpEndpoint {
     }
 
     /// Returns the peer, if it may have a link here; otherwise its node id, if known, and the reason of the refusal.
-    fn hear(&self, bytes: &[u8], called: Option<Called>) -> Result<Guest, (Option<NodeId>, Refusal)> {
+    fn identify(&self, bytes: &[u8], called: Option<Called>) -> Result<Guest, (Option<NodeId>, Refusal)> {
         let version = self.version();
         let malformed = (None, Refusal::Malformed);
         let (fixed, more) = bytes.split_first_chunk::<GREETING_BYTES>().ok_or(malformed)?;
-        if let Some(heard) = self.hear_without_names(fixed) {
-            let (place, greeting) = heard.map_err(|refusal| (None, refusal))?;
+        if let Some(greeting_of_rail) = self.parse_without_names(fixed) {
+            let (place, greeting) = greeting_of_rail.map_err(|refusal| (None, refusal))?;
             return Ok(Guest { place, greeting, rail: 0, epoch: 0, window: self.window() });
         }
         let more = more.get(..RAIL_GREETING_BYTES - GREETING_BYTES).unwrap_or(more);
-        let greeting = self.me.hear_as(version, fixed).map_err(|refusal| (None, refusal))?;
+        let greeting = self.me.parse_as(version, fixed).map_err(|refusal| (None, refusal))?;
         let refused = |refusal| (Some(greeting.node), refusal);
         let place = self.admit(&greeting, called.map(|called| called.peer)).map_err(refused)?;
         if self.settings.rails == 1 {
             return Ok(Guest { place, greeting, rail: 0, epoch: 0, window: self.window() });
         }
-        let said = RailGreeting::hear(more).ok_or(refused(Refusal::Malformed))?;
+        let said = RailGreeting::parse(more).ok_or(refused(Refusal::Malformed))?;
         if said.rails != self.settings.rails {
             return Err(refused(Refusal::WrongRails));
         }
@@ -510,7 +510,7 @@ impl TcpEndpoint {
             deframer: Deframer::new(self.me.max_frame_bytes + of_number),
             starved: false,
             broken: false,
-            heard: false,
+            has_received: false,
             rival_since: None,
         }));
         connection.writable = true;

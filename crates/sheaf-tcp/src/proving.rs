@@ -25,7 +25,7 @@ impl CallerWords {
     }
 
     /// Checks the answer of the called side, including its proof; returns the proof to send.
-    pub(super) fn hear(&self, answer: &[u8]) -> Result<Proof, Refusal> {
+    pub(super) fn verify(&self, answer: &[u8]) -> Result<Proof, Refusal> {
         let (answer, proof) = answer.split_last_chunk::<PROOF_BYTES>().ok_or(Refusal::Malformed)?;
         let words = [&self.said[..], answer];
         if !self.key.is_proof(Purpose::TcpCalled, &words, proof) {
@@ -56,7 +56,7 @@ impl CalledWords {
     }
 
     /// Takes the caller's proof.
-    pub(super) fn hear(&self, proof: &[u8]) -> Result<(), Refusal> {
+    pub(super) fn verify(&self, proof: &[u8]) -> Result<(), Refusal> {
         let is_proof = self.key.is_proof(Purpose::TcpCaller, &[&self.call, &self.answer], proof);
         is_proof.then_some(()).ok_or(Refusal::WrongKey)
     }

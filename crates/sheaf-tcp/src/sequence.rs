@@ -181,7 +181,7 @@ impl Incoming {
     }
 
     /// Takes note that `up_to` is on its way.
-    pub(super) fn told(&mut self, up_to: u64) {
+    pub(super) fn note_reported(&mut self, up_to: u64) {
         self.acknowledged = up_to;
     }
 

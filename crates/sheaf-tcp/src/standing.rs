@@ -86,9 +86,9 @@ impl TcpEndpoint {
         }
         let now = Instant::now();
         // Bytes that were not read yet, or not for lack of memory, have arrived nevertheless.
-        let is_heard = std::mem::take(&mut rail.heard) || readable || rail.starved;
+        let has_received = std::mem::take(&mut rail.has_received) || readable || rail.starved;
         match rail.rival_since {
-            Some(since) if !is_heard => now.duration_since(since) >= self.settings.dead_peer.to_std(),
+            Some(since) if !has_received => now.duration_since(since) >= self.settings.dead_peer.to_std(),
             _ => {
                 rail.rival_since = Some(now);
                 false

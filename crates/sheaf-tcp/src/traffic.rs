@@ -47,7 +47,7 @@ impl TcpEndpoint {
             }
             Ok(0) => self.stream_ended(slot),
             Ok(bytes) => {
-                rail.heard = true;
+                rail.has_received = true;
                 // A short read: the kernel has no more, and will signal new data.
                 *readable = match tls {
                     Some(tls) => tls.has_more() || *end_in_sight,
@@ -230,7 +230,7 @@ impl TcpEndpoint {
             let connection = slot.and_then(|slot| self.connections[slot].as_mut());
             if let Some(Connection { stage: Stage::Up(rail), writable: true, .. }) = connection {
                 rail.outbox.push_acknowledgement(up_to);
-                order.incoming.told(up_to);
+                order.incoming.note_reported(up_to);
                 return;
             }
         }

@@ -100,15 +100,15 @@ impl Greeting {
     ///
     /// # Errors
     /// Why the link is refused, by this side or by the other.
-    pub fn hear(&self, bytes: &[u8; GREETING_BYTES]) -> Result<Self, Refusal> {
-        self.hear_as(VERSION, bytes)
+    pub fn parse(&self, bytes: &[u8; GREETING_BYTES]) -> Result<Self, Refusal> {
+        self.parse_as(VERSION, bytes)
     }
 
-    /// As [`Greeting::hear`], in another version of the framing.
+    /// As [`Greeting::parse`], in another version of the framing.
     ///
     /// # Errors
     /// Why the link is refused, by this side or by the other.
-    pub fn hear_as(&self, version: u16, bytes: &[u8; GREETING_BYTES]) -> Result<Self, Refusal> {
+    pub fn parse_as(&self, version: u16, bytes: &[u8; GREETING_BYTES]) -> Result<Self, Refusal> {
         let said = self.read(version, bytes)?;
         let run = RunNumber(said.run.get());
         if run != self.run {
@@ -122,7 +122,7 @@ impl Greeting {
     ///
     /// # Errors
     /// Why the link is refused, by this side or by the other.
-    pub fn hear_guest(
+    pub fn parse_guest(
         &self,
         version: u16,
         node: NodeId,

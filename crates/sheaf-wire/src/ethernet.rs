@@ -273,6 +273,6 @@ fn checksum(run: RunNumber, head: &[u8], datagram: &[u8]) -> u32 {
 /// Returns the values of [`FrameHeadBytes::roles`] and [`FrameHeadBytes::to`] in a frame for a node: of the former, the
 /// lower four bits. For a filter that compares bytes.
 #[must_use]
-pub const fn told_receiver(to: NodeId) -> (u8, u16) {
+pub const fn receiver_fields(to: NodeId) -> (u8, u16) {
     (to.role as u8, to.index)
 }

@@ -5,7 +5,7 @@ mod tally;
 
 use crate::Verdict;
 use crate::console::{count, count_f64, plural};
-use crate::listening::{Heard, Then, listen};
+use crate::listening::{Listened, Then, listen};
 use crate::{print, signals};
 use anyhow::bail;
 use clap::Args;
@@ -87,12 +87,12 @@ pub(crate) fn command(arguments: &CheckArguments) -> anyhow::Result<Verdict> {
     let report = if path.exists() {
         let config = Config::load(path)?;
         let mut tallies: BTreeMap<SourceId, Tally> = BTreeMap::new();
-        let heard = listen(config, None, (&stop, arguments.seconds), &mut |arrived| {
+        let measured = listen(config, None, (&stop, arguments.seconds), &mut |arrived| {
             tallies.entry(arrived.source).or_default().take(Some(arrived.event), &arrived);
             left -= 1;
             Ok(if left == 0 { Then::Stop } else { Then::GoOn })
         })?;
-        of_sources(&tallies, &heard)
+        of_sources(&tallies, &measured)
     } else if let Some(address) = address::resolve(&arguments.target) {
         address::listen(address, arguments.fragments, (&stop, arguments.seconds))?
     } else {
@@ -105,7 +105,7 @@ pub(crate) fn command(arguments: &CheckArguments) -> anyhow::Result<Verdict> {
     Ok(if report.is_good() { Verdict::Good } else { Verdict::NotGood })
 }
 
-fn of_sources(tallies: &BTreeMap<SourceId, Tally>, heard: &Heard) -> Report {
+fn of_sources(tallies: &BTreeMap<SourceId, Tally>, measured: &Listened) -> Report {
     let silent = Tally::default();
     let of_source = |(source, stats): &(SourceId, sheaf_source::SourceStats)| {
         let tally = tallies.get(source).unwrap_or(&silent);
@@ -121,12 +121,12 @@ fn of_sources(tallies: &BTreeMap<SourceId, Tally>, heard: &Heard) -> Report {
         let named = |(name, value): (&str, u64)| (name.to_owned(), value);
         let counters = stream.chain(timed.map(|(name, value)| (name.to_string(), value)));
         let counters = counters.chain(polled.map(named)).chain(own.into_iter().map(named));
-        let mut report = tally.report(source.to_string(), heard.time);
+        let mut report = tally.report(source.to_string(), measured.time);
         report.counters = counters.filter(|(_, value)| *value > 0).collect();
         report
     };
-    let sources = heard.stats.iter().map(of_source).collect();
-    Report { seconds: heard.time.as_secs_f64(), sources, program_failures: heard.failures }
+    let sources = measured.stats.iter().map(of_source).collect();
+    Report { seconds: measured.time.as_secs_f64(), sources, program_failures: measured.failures }
 }
 
 impl Report {

@@ -124,7 +124,7 @@ impl Code {
         let mut only = Config { filter: config.filter.clone(), ..Config::default() };
         only.run.copy_code = config.run.copy_code;
         let (code, records) = Self::take(&only, directory)?;
-        tell(&records);
+        report(&records);
         Ok(code)
     }
 
@@ -149,7 +149,7 @@ impl Code {
 }
 
 /// Logs what is loaded.
-pub(crate) fn tell(records: &[CodeRecord]) {
+pub(crate) fn report(records: &[CodeRecord]) {
     for record in records {
         log::info!("{}: {}, CRC-32C {:08x}", record.table, record.path.display(), record.crc32c);
     }

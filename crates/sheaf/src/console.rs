@@ -87,7 +87,7 @@ impl Console {
             self.line.set_draw_target(ProgressDrawTarget::stderr());
             self.line.enable_steady_tick(TERMINAL_PERIOD);
         }
-        Counted { console: self.clone(), total, what, told: Instant::now() }
+        Counted { console: self.clone(), total, what, last_shown: Instant::now() }
     }
 
     /// Shows a run until the returned guard is dropped.
@@ -127,7 +127,7 @@ pub(crate) struct Counted {
     total: usize,
     what: &'static str,
     /// When a line was last added to a file or pipe.
-    told: Instant,
+    last_shown: Instant,
 }
 
 impl Counted {
@@ -138,8 +138,8 @@ impl Counted {
         }
         if self.console.is_terminal {
             self.console.line.set_position(done as u64);
-        } else if self.told.elapsed() >= PLAIN_PERIOD && done < self.total {
-            self.told = Instant::now();
+        } else if self.last_shown.elapsed() >= PLAIN_PERIOD && done < self.total {
+            self.last_shown = Instant::now();
             self.console.print(&format!("{done} of {} {}", self.total, self.what));
         }
     }
@@ -181,7 +181,7 @@ pub(crate) struct Progress {
 
 impl Progress {
     /// Shows the current activity.
-    pub(crate) fn tell(&self, text: &str) {
+    pub(crate) fn show(&self, text: &str) {
         self.bar.set_message(text.to_owned());
         self.bar.tick();
     }

@@ -12,7 +12,7 @@ use sheaf_store::dump::{dump as dump_fragments, dump_verdicts};
 use sheaf_store::inspect::{HeaderInfo, Inspection, inspect as inspect_path};
 use sheaf_store::kind::Kind;
 use sheaf_store::run::runs_in;
-use sheaf_store::verify::{Reading, RunState, VerifyReport, verify_and_tell};
+use sheaf_store::verify::{Reading, RunState, VerifyReport, verify_with_progress};
 use sheaf_wire::{ByteCount, RunNumber};
 use std::fmt::Write as _;
 use std::io::{BufWriter, Write, stdout};
@@ -38,7 +38,7 @@ pub(crate) fn verify(arguments: &PathArguments, console: &Console) -> anyhow::Re
             let bar = bar.get_or_insert_with(|| console.counted(megabytes(reading.total), "MB"));
             bar.set(megabytes(reading.done));
         };
-        let report = verify_and_tell(path, tell)?;
+        let report = verify_with_progress(path, tell)?;
         drop(bar);
         let verdict = match report.state {
             _ if report.ok => Verdict::Good,

@@ -41,7 +41,7 @@ pub(crate) enum Then {
 
 /// Outcome of listening.
 #[derive(Debug)]
-pub(crate) struct Heard {
+pub(crate) struct Listened {
     /// From the start of the sources to their end.
     pub(crate) time: Duration,
     /// Counters of each source.
@@ -66,7 +66,7 @@ pub(crate) fn listen(
     directory: Option<&Path>,
     (stop, time): (&AtomicBool, Option<Duration>),
     take: &mut dyn FnMut(Arrived<'_>) -> anyhow::Result<Then>,
-) -> anyhow::Result<Heard> {
+) -> anyhow::Result<Listened> {
     if config.run.number == RunNumber(0) {
         config.run.number = RunNumber(1);
     }
@@ -103,7 +103,7 @@ pub(crate) fn listen(
     let ended = std::mem::take(&mut *ending.lock().unwrap_or_else(PoisonError::into_inner));
     let reports = ended.into_iter().flat_map(|(_, programs)| programs.wait());
     let failures = reports.map(|report| report.failures).sum();
-    result.map(|_| Heard { time, stats, failures })
+    result.map(|_| Listened { time, stats, failures })
 }
 
 fn open(
@@ -132,7 +132,7 @@ fn open(
 
 /// Waits for programs that feed the sources.
 fn wait_until_ready(sources: &mut [Live], is_stopped: &dyn Fn() -> bool) -> anyhow::Result<()> {
-    let mut is_told = false;
+    let mut is_reported = false;
     while !is_stopped() {
         for live in &mut *sources {
             while let Some(event) = live.source.poll_event() {
@@ -145,7 +145,7 @@ fn wait_until_ready(sources: &mut [Live], is_stopped: &dyn Fn() -> bool) -> anyh
         if sources.iter_mut().fold(true, |ready, live| live.source.is_ready() & ready) {
             return Ok(());
         }
-        if !std::mem::replace(&mut is_told, true) {
+        if !std::mem::replace(&mut is_reported, true) {
             log::info!("waiting for programs that feed the sources (Ctrl-C ends it)");
         }
         sleep(sources);

@@ -58,7 +58,7 @@ pub(crate) fn command(arguments: &NodeArguments, console: &Console) -> anyhow::R
     }
     let stop = signals::stop_flag()?;
     if arguments.supervised {
-        crate::print::print(processes::HEARS)
+        crate::print::print(processes::READY)
             .context("cannot report to the parent that this node handles signals")?;
     }
     match node.id.role {

@@ -51,13 +51,13 @@ const EXIT_PANICKED: i32 = 101;
 
 /// First output of a node on standard output, written once the node handles signals: a signal before that ends it. It
 /// is white space in front of the JSON that follows.
-pub(crate) const HEARS: &str = "\n";
+pub(crate) const READY: &str = "\n";
 
 struct Process {
     node: NodeConfig,
     child: Child,
     /// Whether it handles signals.
-    hears: Arc<AtomicBool>,
+    listens: Arc<AtomicBool>,
     /// Reads its standard output, so that it never blocks on a full pipe.
     said: Option<JoinHandle<std::io::Result<String>>>,
     /// Kept to start the process again with the same address.
@@ -133,10 +133,10 @@ struct Family {
 
 impl Family {
     fn start(&mut self, node: NodeConfig, listener: Option<TcpListener>) -> anyhow::Result<()> {
-        let (child, hears, said) = spawn(&self.config, self.key.as_ref(), &node, listener.as_ref())?;
+        let (child, listens, said) = spawn(&self.config, self.key.as_ref(), &node, listener.as_ref())?;
         let said = Some(said);
         let (started, restarts) = (Instant::now(), Restarts::new(RESTARTS));
-        self.processes.push(Process { node, child, hears, said, listener, started, restarts, ended: None });
+        self.processes.push(Process { node, child, listens, said, listener, started, restarts, ended: None });
         Ok(())
     }
 
@@ -183,7 +183,7 @@ impl Family {
     fn ask_to_stop(&mut self) {
         if self.stops > 0
             && let Some(process) = self.manager()
-            && process.hears.load(Ordering::Relaxed)
+            && process.listens.load(Ordering::Relaxed)
         {
             process.signal(Signal::INT);
             self.stops -= 1;
@@ -214,8 +214,8 @@ impl Family {
                 _ => self.lost.farms += u64::from(self.has_farm),
             }
             let listener = process.listener.as_ref();
-            let (child, hears, said) = spawn(&self.config, self.key.as_ref(), &process.node, listener)?;
-            (process.child, process.hears, process.said) = (child, hears, Some(said));
+            let (child, listens, said) = spawn(&self.config, self.key.as_ref(), &process.node, listener)?;
+            (process.child, process.listens, process.said) = (child, listens, Some(said));
             return Ok(());
         }
         if again {
@@ -358,15 +358,15 @@ fn spawn(
     let command = sheaf_machine::ignoring_next_run_signal(&mut command);
     let mut child = command.spawn().with_context(|| format!("cannot start {}", node.name))?;
     let mut pipe = child.stdout.take().context("standard output is a pipe")?;
-    let hears = Arc::new(AtomicBool::new(false));
-    let heard = hears.clone();
+    let listens = Arc::new(AtomicBool::new(false));
+    let is_ready = listens.clone();
     let read = move || {
-        let (mut first, mut text) = ([0; HEARS.len()], String::new());
+        let (mut first, mut text) = ([0; READY.len()], String::new());
         if pipe.read_exact(&mut first).is_ok() {
-            heard.store(true, Ordering::Relaxed);
+            is_ready.store(true, Ordering::Relaxed);
         }
         pipe.read_to_string(&mut text).map(|_| text)
     };
     let said = std::thread::Builder::new().name(node.name.clone()).spawn(read);
-    Ok((child, hears, said.context("cannot start a thread")?))
+    Ok((child, listens, said.context("cannot start a thread")?))
 }

@@ -65,7 +65,7 @@ pub(crate) fn command(arguments: &RecordArguments) -> anyhow::Result<Verdict> {
         bytes: 0,
     };
     let (most, most_bytes) = (arguments.fragments.unwrap_or(u64::MAX), arguments.bytes.unwrap_or(u64::MAX));
-    let heard = listen(config, Some(directory), (&stop, arguments.seconds), &mut |arrived| {
+    let recorded = listen(config, Some(directory), (&stop, arguments.seconds), &mut |arrived| {
         recording.take(&arrived)?;
         let is_full = recording.fragments >= most || recording.bytes >= most_bytes;
         Ok(if is_full { Then::Stop } else { Then::GoOn })
@@ -73,13 +73,13 @@ pub(crate) fn command(arguments: &RecordArguments) -> anyhow::Result<Verdict> {
     let ended_early = watch.end();
     // What was written before an error is closed, too.
     let text = recording.finish();
-    let heard = heard?;
-    print::print(&format!("{}in {:.3} s\n", text?, heard.time.as_secs_f64()))?;
+    let recorded = recorded?;
+    print::print(&format!("{}in {:.3} s\n", text?, recorded.time.as_secs_f64()))?;
     if let Some(why) = ended_early {
         log::warn!("{why}");
         return Ok(Verdict::NotGood);
     }
-    for (source, stats) in &heard.stats {
+    for (source, stats) in &recorded.stats {
         if let Some(error) = &stats.last_error {
             log::warn!("the last loss of source {source}: {error}");
         }

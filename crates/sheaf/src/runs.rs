@@ -125,7 +125,7 @@ impl Runs<'_> {
         let (code, records) = Code::take(&plan.config, &scratch.path)?;
         plan.code = code;
         rehearsal::rehearse(&plan.loading(), plan.config.run.number)?;
-        code::tell(&records);
+        code::report(&records);
         if let Some(directory) = directory.filter(|_| !records.is_empty()) {
             directory.note_code(records)?;
         }

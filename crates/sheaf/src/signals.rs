@@ -23,8 +23,8 @@ pub(crate) fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
     Ok(flag)
 }
 
-/// Calls `hear` for every such signal on a separate thread; the third request to stop ends the process.
-fn watch(which: &[c_int], mut hear: impl FnMut(c_int) + Send + 'static) -> anyhow::Result<()> {
+/// Calls `note` for every such signal on a separate thread; the third request to stop ends the process.
+fn watch(which: &[c_int], mut note: impl FnMut(c_int) + Send + 'static) -> anyhow::Result<()> {
     let mut signals = Signals::new(which).context("cannot handle signals")?;
     let body = move || {
         let mut count = 0;
@@ -40,7 +40,7 @@ fn watch(which: &[c_int], mut hear: impl FnMut(c_int) + Send + 'static) -> anyho
                 }
                 std::process::exit(EXIT_INTERRUPTED);
             }
-            hear(signal);
+            note(signal);
         }
     };
     std::thread::Builder::new().name("signals".into()).spawn(body).context("cannot start a thread")?;
@@ -67,7 +67,7 @@ struct Asked {
 impl Asked {
     /// Records a signal. Returns whether to pass it to the run, which takes a second one as a request to drop the
     /// events in flight.
-    fn hear(&mut self, signal: c_int) -> bool {
+    fn note(&mut self, signal: c_int) -> bool {
         if signal == SIGUSR1 {
             return !self.over && !std::mem::replace(&mut self.next, true);
         }
@@ -80,11 +80,11 @@ impl Steering {
     /// Starts handling signals.
     pub(crate) fn watch() -> anyhow::Result<Self> {
         let steering = Self::default();
-        let heard = steering.clone();
+        let of_signals = steering.clone();
         watch(&[SIGINT, SIGTERM, SIGUSR1], move |signal| {
-            let mut asked = heard.asked();
-            if asked.hear(signal) {
-                heard.stop.store(true, Ordering::Relaxed);
+            let mut asked = of_signals.asked();
+            if asked.note(signal) {
+                of_signals.stop.store(true, Ordering::Relaxed);
             }
         })?;
         Ok(steering)
@@ -115,24 +115,24 @@ mod tests {
     #[test]
     fn a_run_is_told_once_to_end_and_a_second_time_only_by_who_wants_it_at_once() {
         let mut asked = Asked::default();
-        assert!(asked.hear(SIGUSR1), "the run ends, and another follows");
-        assert!(!asked.hear(SIGUSR1), "it ends already");
-        assert!(!asked.hear(SIGINT), "it ends already, and none follows");
-        assert!(asked.hear(SIGINT), "at once");
+        assert!(asked.note(SIGUSR1), "the run ends, and another follows");
+        assert!(!asked.note(SIGUSR1), "it ends already");
+        assert!(!asked.note(SIGINT), "it ends already, and none follows");
+        assert!(asked.note(SIGINT), "at once");
         let mut asked = Asked::default();
-        assert!(asked.hear(SIGTERM));
-        assert!(!asked.hear(SIGUSR1), "there is no next run");
+        assert!(asked.note(SIGTERM));
+        assert!(!asked.note(SIGUSR1), "there is no next run");
     }
 
     #[test]
     fn a_boundary_is_forgotten_when_the_next_run_begins_and_the_end_is_not() {
         let steering = Steering::default();
         assert!(steering.begin_run());
-        steering.stop.store(steering.asked().hear(SIGUSR1), Ordering::Relaxed);
+        steering.stop.store(steering.asked().note(SIGUSR1), Ordering::Relaxed);
         assert!(steering.stop.load(Ordering::Relaxed));
         assert!(steering.begin_run());
         assert!(!steering.stop.load(Ordering::Relaxed));
-        steering.asked().hear(SIGINT);
+        steering.asked().note(SIGINT);
         assert!(!steering.begin_run());
     }
 }

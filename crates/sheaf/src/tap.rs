@@ -84,10 +84,10 @@ pub(crate) fn command(arguments: &TapArguments) -> anyhow::Result<Verdict> {
 /// Joins the run; waits up to `--wait` for one that has not started. Returns `None` if a signal came first.
 fn join(target: &str, wait: Nanos, options: &TapOptions, stop: &AtomicBool) -> anyhow::Result<Option<Taps>> {
     let began = Instant::now();
-    let mut is_told = false;
+    let mut is_reported = false;
     let taps = Taps::open_when_ready(target, options, || {
         let is_over = stop.load(Ordering::Relaxed) || began.elapsed() >= wait.to_std() || has_ended(target);
-        if !is_over && !std::mem::replace(&mut is_told, true) {
+        if !is_over && !std::mem::replace(&mut is_reported, true) {
             log::info!("waiting for {target} to accept consumers");
         }
         is_over

@@ -118,7 +118,7 @@ impl EthernetPort {
             last: None,
         };
         for rail in 0..port.rails.len() {
-            port.tell(rail, MacAddress::BROADCAST, None, true);
+            port.announce(rail, MacAddress::BROADCAST, None, true);
         }
         port.flush();
         Ok(port)
@@ -150,7 +150,7 @@ impl EthernetPort {
     }
 
     /// Announces this node's address. A lost announcement is repeated when a peer asks.
-    fn tell(&mut self, rail: usize, destination: MacAddress, to: Option<NodeId>, wants_answer: bool) {
+    fn announce(&mut self, rail: usize, destination: MacAddress, to: Option<NodeId>, wants_answer: bool) {
         let head = FrameHead { wants_answer, ..self.head(rail, FrameKind::Address, destination, to) };
         let ethertype = self.ethertype;
         self.rails[rail].wire.put(0, FRAME_HEAD_BYTES, &mut |frame| {
@@ -187,7 +187,7 @@ impl EthernetPort {
             return None;
         }
         if head.wants_answer {
-            self.tell(rail, head.source, Some(head.from), false);
+            self.announce(rail, head.source, Some(head.from), false);
             // The asking node may send nothing until it has the answer: do not wait for the next flush of a node that
             // may have nothing to send.
             self.rails[rail].flush(&mut self.stats);
@@ -359,7 +359,7 @@ impl DatagramPort for EthernetPort {
             // A datagram to all would be one on every cable, from everybody to everybody where all start at once.
             way @ (Way::Ask | Way::Wait) => {
                 if way == Way::Ask {
-                    self.tell(rail, MacAddress::BROADCAST, Some(to), true);
+                    self.announce(rail, MacAddress::BROADCAST, Some(to), true);
                 }
                 self.stats.datagrams_unaddressed += 1;
                 return Ok(());

@@ -5,7 +5,7 @@
 //! several nodes may share an interface, and frames for other nodes are not even copied.
 
 use sheaf_wire::NodeId;
-use sheaf_wire::ethernet::{FrameHeadBytes, MAGIC, told_receiver};
+use sheaf_wire::ethernet::{FrameHeadBytes, MAGIC, receiver_fields};
 use std::mem::offset_of;
 
 /// An instruction of the kernel's virtual machine (`struct bpf_insn`).
@@ -98,7 +98,7 @@ pub(super) fn only_for(node: NodeId) -> [libc::sock_filter; 12] {
     let statement = |code, k| libc::sock_filter { code, jt: 0, jf: 0, k };
     let unless = |k, skip| libc::sock_filter { code: classic::JUMP_IF_EQUAL, jt: 0, jf: skip, k };
     let when = |k, skip| libc::sock_filter { code: classic::JUMP_IF_EQUAL, jt: skip, jf: 0, k };
-    let (role, index) = told_receiver(node);
+    let (role, index) = receiver_fields(node);
     let at = |field: usize| field as u32;
     // Loads take the network's byte order; the head has little-endian fields.
     [

@@ -80,7 +80,7 @@ fn nonsense_is_a_failure() {
         ),
     ];
     for (said, text) in cases {
-        let told = failure(said);
-        assert!(told.contains(text), "{told}");
+        let message = failure(said);
+        assert!(message.contains(text), "{message}");
     }
 }

@@ -23,8 +23,11 @@ pub(super) fn probe(doctor: &mut Doctor<'_>) {
 /// Bytes that an ordinary user may still write where `path` is, and all bytes.
 fn room(root: &Root, path: &Path) -> Option<(u64, u64)> {
     let path = if path.is_absolute() { root.path(&path.to_string_lossy()) } else { path.to_owned() };
-    let told = rustix::fs::statvfs(&path).ok()?;
-    Some((told.f_bavail.saturating_mul(told.f_frsize), told.f_blocks.saturating_mul(told.f_frsize)))
+    let statistics = rustix::fs::statvfs(&path).ok()?;
+    Some((
+        statistics.f_bavail.saturating_mul(statistics.f_frsize),
+        statistics.f_blocks.saturating_mul(statistics.f_frsize),
+    ))
 }
 
 /// The nearest directory above `path`, itself included, that is there.

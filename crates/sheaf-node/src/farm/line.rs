@@ -71,11 +71,11 @@ impl Line {
     ///
     /// # Errors
     /// Returns how the worker has left, if it has.
-    pub(super) fn hear(&mut self) -> Result<Option<Word<Verdict>>, Departure> {
+    pub(super) fn receive(&mut self) -> Result<Option<Word<Verdict>>, Departure> {
         match self {
-            Self::Thread(line) => line.hear(),
-            Self::Made(worker) => worker.hear(),
-            Self::Guest(line) => line.hear(),
+            Self::Thread(line) => line.receive(),
+            Self::Made(worker) => worker.receive(),
+            Self::Guest(line) => line.receive(),
             Self::Remote(_) => Ok(None),
         }
     }
@@ -153,7 +153,7 @@ impl Line {
 }
 
 impl GuestLine {
-    fn hear(&mut self) -> Result<Option<Word<Verdict>>, Departure> {
+    fn receive(&mut self) -> Result<Option<Word<Verdict>>, Departure> {
         loop {
             match self.guest.take(&mut self.record) {
                 Some(true) => {}

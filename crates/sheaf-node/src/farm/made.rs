@@ -12,7 +12,7 @@ pub trait Worker: Send {
     ///
     /// # Errors
     /// Reason of its departure, once it has left.
-    fn hear(&mut self) -> Result<Option<Word<Verdict>>, Departure>;
+    fn receive(&mut self) -> Result<Option<Word<Verdict>>, Departure>;
 
     /// Gives it an event.
     fn give(&mut self, ticket: Ticket, event: &Arc<Event<Bytes>>);

@@ -81,7 +81,7 @@ pub(super) fn start(
 }
 
 impl ThreadLine {
-    pub(super) fn hear(&mut self) -> Result<Option<Word<Verdict>>, Departure> {
+    pub(super) fn receive(&mut self) -> Result<Option<Word<Verdict>>, Departure> {
         match self.from.pop() {
             // The thread has released the event before its answer arrives.
             Ok((word, _)) => Ok(Some(word)),

@@ -119,7 +119,7 @@ impl Line {
     }
 
     /// The next job that is done.
-    pub(super) fn hear(&mut self, now: Timestamp) -> Option<Done> {
+    pub(super) fn receive(&mut self, now: Timestamp) -> Option<Done> {
         let progress = self.progress.load(Ordering::Relaxed);
         if progress != self.seen.0 || self.jobs == 0 {
             self.seen = (progress, None);

@@ -58,7 +58,7 @@ impl Address {
 }
 
 /// Result of a poll for messages of the dispatcher.
-pub(super) enum Heard {
+pub(super) enum Received {
     /// A message of the dispatcher.
     Said(FromDispatcher<Bytes>),
     /// Nothing now.
@@ -95,10 +95,13 @@ impl Way {
     }
 
     /// Returns the dispatcher's next message; `spare` holds empty lists for reuse.
-    pub(super) fn hear(&mut self, spare: &mut Vec<Vec<Fragment<Bytes>>>) -> Result<Heard, ProcessorError> {
+    pub(super) fn receive(
+        &mut self,
+        spare: &mut Vec<Vec<Fragment<Bytes>>>,
+    ) -> Result<Received, ProcessorError> {
         match self {
-            Self::Door(way) => way.hear(spare),
-            Self::NetworkLink(way) => way.hear(spare),
+            Self::Door(way) => way.receive(spare),
+            Self::NetworkLink(way) => way.receive(spare),
         }
     }
 
@@ -181,22 +184,22 @@ impl DoorWay {
         Ok((Self { visit, record: Vec::new() }, welcome))
     }
 
-    fn hear(&mut self, spare: &mut Vec<Vec<Fragment<Bytes>>>) -> Result<Heard, ProcessorError> {
+    fn receive(&mut self, spare: &mut Vec<Vec<Fragment<Bytes>>>) -> Result<Received, ProcessorError> {
         let Self { visit, record } = self;
         match visit.take(record) {
             Ok(Visited::Record) => {}
-            Ok(Visited::Nothing) => return Ok(Heard::Nothing),
+            Ok(Visited::Nothing) => return Ok(Received::Nothing),
             // However the dispatcher ended: there is nothing left to do.
-            Err(VisitError::Closed) => return Ok(Heard::Closed),
+            Err(VisitError::Closed) => return Ok(Received::Closed),
             Err(error) => return Err(error.into()),
         }
         let fetch = |place: PayloadPlace, bytes: u32| {
             if bytes == 0 { Ok(Bytes::new()) } else { visit.bytes(place.segment, place.offset, bytes.into()) }
         };
         match decode_from_dispatcher(record, spare.pop().unwrap_or_default(), fetch) {
-            Ok(said) => Ok(Heard::Said(said)),
+            Ok(said) => Ok(Received::Said(said)),
             Err(RecordError::Record(error)) => Err(ProcessorError::Record(error)),
-            Err(RecordError::Payload(VisitError::Closed)) => Ok(Heard::Closed),
+            Err(RecordError::Payload(VisitError::Closed)) => Ok(Received::Closed),
             Err(RecordError::Payload(error)) => Err(error.into()),
         }
     }
@@ -253,15 +256,15 @@ impl NetworkLink {
         }
     }
 
-    fn hear(&mut self, spare: &mut Vec<Vec<Fragment<Bytes>>>) -> Result<Heard, ProcessorError> {
+    fn receive(&mut self, spare: &mut Vec<Vec<Fragment<Bytes>>>) -> Result<Received, ProcessorError> {
         let Some(frame) = self.came.pop_front().or_else(|| self.guest.take()) else {
-            return Ok(if self.guest.ended().is_some() { Heard::Closed } else { Heard::Nothing });
+            return Ok(if self.guest.ended().is_some() { Received::Closed } else { Received::Nothing });
         };
         // A link hands a payload out in one piece.
         let payload = frame.payload.into_iter().next().unwrap_or_default();
         let fetch = |place: PayloadPlace, bytes: u32| behind(&payload, place, bytes).ok_or(());
         match decode_from_dispatcher(&frame.head, spare.pop().unwrap_or_default(), fetch) {
-            Ok(said) => Ok(Heard::Said(said)),
+            Ok(said) => Ok(Received::Said(said)),
             Err(RecordError::Record(error)) => Err(ProcessorError::Record(error)),
             Err(RecordError::Payload(())) => Err(ProcessorError::Elsewhere),
         }

@@ -191,7 +191,7 @@ impl Keeper {
                 if let Some(since) = *stopping_since {
                     post.report.killed |= process.ask_to_end(since, rules);
                 }
-                match process.hear() {
+                match process.receive() {
                     None => has_output,
                     Some(Said::Started(_)) => true,
                     Some(Said::Failed(reason)) => {
@@ -333,7 +333,7 @@ impl Process {
     }
 
     /// Returns the next line of the guard, if there is one. The end of its stream is the end of the program.
-    fn hear(&mut self) -> Option<Said> {
+    fn receive(&mut self) -> Option<Said> {
         let mut bytes = [0; 256];
         let has_ended = loop {
             match self.stream.read(&mut bytes) {
@@ -364,7 +364,7 @@ impl Process {
     fn first_word(&mut self) -> io::Result<Said> {
         let until = Instant::now() + TIME_TO_START;
         loop {
-            if let Some(said) = self.hear() {
+            if let Some(said) = self.receive() {
                 return Ok(said);
             }
             if Instant::now() >= until {

@@ -248,7 +248,7 @@ mod tests {
     struct Plain {
         batch: Vec<Release>,
         absent: BTreeMap<EventId, u16>,
-        told: Vec<Release>,
+        reported: Vec<Release>,
     }
 
     impl Plain {
@@ -263,12 +263,12 @@ mod tests {
         fn flush(&mut self) {
             self.batch.sort_by_key(|event| event.first);
             for event in self.batch.drain(..) {
-                let told = match self.absent.remove(&event.first) {
+                let reported = match self.absent.remove(&event.first) {
                     Some(0) => not_built(event),
                     Some(parts) => Release { parts, ..event },
                     None => event,
                 };
-                append(&mut self.told, told);
+                append(&mut self.reported, reported);
             }
         }
     }
@@ -311,11 +311,11 @@ mod tests {
                     releases.close_batch(Timestamp(3));
                     plain.flush();
                 }
-                prop_assert_eq!(&releases.pending[0], &plain.told);
+                prop_assert_eq!(&releases.pending[0], &plain.reported);
             }
             releases.flush();
             plain.flush();
-            prop_assert_eq!(&releases.pending[0], &plain.told);
+            prop_assert_eq!(&releases.pending[0], &plain.reported);
             prop_assert_eq!(releases.absent.get(&0).cloned().unwrap_or_default(), plain.absent);
         }
     }
@@ -367,11 +367,11 @@ mod tests {
             releases.add(Timestamp(0), release(event, 1, Outcome::Stored, None), usize::MAX);
             assert!(releases.pending[0].len() <= MAX_PENDING_RANGES);
         }
-        let mut told = 0;
+        let mut reported = 0;
         while releases.has_pending(0) {
-            told += releases.take(0, &ended).iter().map(|range| range.count as usize).sum::<usize>();
+            reported += releases.take(0, &ended).iter().map(|range| range.count as usize).sum::<usize>();
         }
-        assert_eq!(told, 2 * MAX_PENDING_RANGES);
+        assert_eq!(reported, 2 * MAX_PENDING_RANGES);
     }
 
     #[test]

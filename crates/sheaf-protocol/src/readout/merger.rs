@@ -361,8 +361,8 @@ impl<P: Payload> Merger<P> {
     // Outgoing answers.
 
     /// Returns the next builder that is to receive an acknowledgement.
-    pub(super) fn next_heard(&mut self) -> Option<u16> {
-        self.ready.next_heard()
+    pub(super) fn next_requester(&mut self) -> Option<u16> {
+        self.ready.next_requester()
     }
 
     /// Returns the next builder with ready events, and advances the turn.

@@ -12,7 +12,7 @@ pub(super) struct Ready {
     /// Builder whose turn it is.
     turn: usize,
     /// Builders that repeated a request for fragments that have not arrived yet. Each gets an acknowledgement.
-    heard: VecDeque<u16>,
+    requested_by: VecDeque<u16>,
 }
 
 impl Ready {
@@ -34,15 +34,15 @@ impl Ready {
     }
 
     /// Queues an acknowledgement for a builder.
-    pub(super) fn note_heard(&mut self, builder: u16) {
-        if !self.heard.contains(&builder) {
-            self.heard.push_back(builder);
+    pub(super) fn note_request(&mut self, builder: u16) {
+        if !self.requested_by.contains(&builder) {
+            self.requested_by.push_back(builder);
         }
     }
 
     /// Returns the next builder that is to receive an acknowledgement.
-    pub(super) fn next_heard(&mut self) -> Option<u16> {
-        self.heard.pop_front()
+    pub(super) fn next_requester(&mut self) -> Option<u16> {
+        self.requested_by.pop_front()
     }
 
     /// Returns the next builder with ready events, and advances the turn.

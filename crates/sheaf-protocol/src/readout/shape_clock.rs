@@ -9,7 +9,7 @@ use sheaf_wire::message::Shape;
 #[derive(Debug, Default)]
 pub(super) struct ShapeClock {
     slots: SlotClock,
-    heard_at: Timestamp,
+    received_at: Timestamp,
 }
 
 impl ShapeClock {
@@ -18,10 +18,10 @@ impl ShapeClock {
     pub(super) fn note(&mut self, now: Timestamp, shape: Shape) -> Option<ReadoutEvent> {
         self.slots.note(now, shape.clock);
         // A message that the channel retransmits may be older than a tick that arrived outside it.
-        if shape.clock < self.heard_at {
+        if shape.clock < self.received_at {
             return None;
         }
-        self.heard_at = shape.clock;
+        self.received_at = shape.clock;
         Some(ReadoutEvent::Shape { turning: shape.turning, epoch: self.slots.to_own(shape.epoch) })
     }
 }

@@ -216,7 +216,7 @@ impl Porter {
             }
             for place in greeted.into_iter().rev() {
                 let (caller, _) = self.callers.swap_remove(place);
-                self.hear(caller);
+                self.handle_caller(caller);
             }
             let now = Instant::now();
             let before = self.callers.len();
@@ -272,14 +272,14 @@ impl Porter {
         }
     }
 
-    fn hear(&mut self, caller: OwnedFd) {
+    fn handle_caller(&mut self, caller: OwnedFd) {
         let mut message = [0; MESSAGE_BYTES];
         let bytes = socket::receive(&caller, &mut message).map_or(0, |(bytes, _)| bytes);
         if bytes == 0 {
             self.refuse(DoorRefusal::Silent);
             return;
         }
-        let (reason, refused) = match Hello::hear(&message[..bytes]) {
+        let (reason, refused) = match Hello::parse(&message[..bytes]) {
             None => (DoorRefusal::NotUnderstood, NOT_UNDERSTOOD),
             Some(_) if self.guests.len() >= self.max_guests => (DoorRefusal::Full, FULL),
             Some(hello) => {

@@ -193,7 +193,8 @@ fn callers_that_are_not_let_in_are_counted_by_reason() {
     };
     open_for_all(house.directory.path(), 0o777);
     open_for_all(&path, 0o777);
-    let as_another = as_another_user(move || socket::connect_path(&path).and_then(|caller| hears(&caller)));
+    let as_another =
+        as_another_user(move || socket::connect_path(&path).and_then(|caller| received_bytes(&caller)));
     let expected = [
         (DoorRefusal::AnotherUser, u64::from(as_another.is_some())),
         (DoorRefusal::Silent, 1),
@@ -212,14 +213,14 @@ fn callers_that_are_not_let_in_are_counted_by_reason() {
 }
 
 /// Waits for what a door says to a caller, and returns its length: 0 where it hangs up.
-fn hears(caller: &std::os::fd::OwnedFd) -> rustix::io::Result<usize> {
+fn received_bytes(caller: &std::os::fd::OwnedFd) -> rustix::io::Result<usize> {
     let start = Instant::now();
     loop {
         match socket::receive(caller, &mut [0; 4096]) {
             Err(rustix::io::Errno::AGAIN) if start.elapsed() < PATIENCE => {
                 std::thread::sleep(Duration::from_millis(1));
             }
-            heard => return heard.map(|(bytes, _)| bytes),
+            received => return received.map(|(bytes, _)| bytes),
         }
     }
 }

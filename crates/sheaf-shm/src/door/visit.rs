@@ -114,7 +114,7 @@ impl Visit {
         let mut message = vec![0; MESSAGE_BYTES];
         let (bytes, files) = receive(&socket, &mut message)?;
         let other = || VisitError::OtherVersion(path.into());
-        let welcome = WelcomeBytes::hear(&message[..bytes]).ok_or_else(other)?;
+        let welcome = WelcomeBytes::parse(&message[..bytes]).ok_or_else(other)?;
         match welcome.refusal.get() {
             0 => {}
             FULL => return Err(VisitError::Full(path.into())),
@@ -202,8 +202,8 @@ impl Visit {
         let mut message = vec![0; MESSAGE_BYTES];
         loop {
             let (bytes, mut files) = receive(&self.socket, &mut message)?;
-            let heard = SegmentBytes::hear(&message[..bytes]);
-            let Some(((head, living), file)) = heard.zip(files.pop()) else {
+            let greeting = SegmentBytes::parse(&message[..bytes]);
+            let Some(((head, living), file)) = greeting.zip(files.pop()) else {
                 return Err(VisitError::Violated("a segment without its file"));
             };
             let (id, bytes) = (head.id.get(), usize::try_from(head.bytes.get()).unwrap_or(usize::MAX));

@@ -44,7 +44,7 @@ impl Hello {
         [head.as_bytes(), &self.content].concat()
     }
 
-    pub(super) fn hear(bytes: &[u8]) -> Option<Self> {
+    pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let (head, content) = HelloBytes::ref_from_prefix(bytes).ok()?;
         let sound = head.magic == MAGIC
             && content.len() == head.content_bytes.get() as usize
@@ -81,7 +81,7 @@ impl WelcomeBytes {
         Self { refusal: reason.into(), ..Self::new(0, 0, 0) }
     }
 
-    pub(super) fn hear(bytes: &[u8]) -> Option<Self> {
+    pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         Self::read_from_bytes(bytes).ok().filter(|welcome| welcome.magic == MAGIC)
     }
 }
@@ -108,7 +108,7 @@ impl SegmentBytes {
     }
 
     /// The segment, and the numbers of those that live.
-    pub(super) fn hear(message: &[u8]) -> Option<(Self, Vec<u32>)> {
+    pub(super) fn parse(message: &[u8]) -> Option<(Self, Vec<u32>)> {
         let (head, rest) = Self::read_from_prefix(message).ok()?;
         let living = <[U32]>::ref_from_bytes(rest).ok()?;
         (living.len() == head.living.get() as usize)

@@ -103,7 +103,7 @@ fn call(greeting: &Greeting) -> Vec<u8> {
 }
 
 /// Sends `message` to a new endpoint; returns the event that it reports.
-fn told(message: &[u8], files: &[BorrowedFd<'_>]) -> Event {
+fn event_of(message: &[u8], files: &[BorrowedFd<'_>]) -> Event {
     let name = name();
     let mut endpoint = ShmEndpoint::new(options(SENDER, RECEIVER, &name)).unwrap();
     let connection = socket::connect(&name).unwrap();
@@ -137,7 +137,7 @@ impl Files {
 
 #[test]
 fn a_caller_that_gives_what_it_should_is_let_in() {
-    assert_eq!(told(&call(&greeting()), &Files::new().all()), Event::PeerUp { peer: RECEIVER });
+    assert_eq!(event_of(&call(&greeting()), &Files::new().all()), Event::PeerUp { peer: RECEIVER });
 }
 
 #[test]
@@ -147,9 +147,9 @@ fn strangers_are_refused_with_a_reason() {
         Event::Refused { peer: None, reason } => reason,
         other => panic!("expected a refusal: {other:?}"),
     };
-    let said = |greeting: Greeting| refusal(told(&call(&greeting), &files.all()));
-    assert_eq!(refusal(told(b"GET / HTTP/1.1\r\n\r\n", &[])), Refusal::Malformed);
-    assert_eq!(refusal(told(&[0; MESSAGE_BYTES], &files.all())), Refusal::WrongMagic);
+    let said = |greeting: Greeting| refusal(event_of(&call(&greeting), &files.all()));
+    assert_eq!(refusal(event_of(b"GET / HTTP/1.1\r\n\r\n", &[])), Refusal::Malformed);
+    assert_eq!(refusal(event_of(&[0; MESSAGE_BYTES], &files.all())), Refusal::WrongMagic);
     assert_eq!(said(Greeting { run: RunNumber(2), ..greeting() }), Refusal::WrongRun(RunNumber(2)));
     let other = sheaf_wire::NodeId::builder(7);
     assert_eq!(said(Greeting { node: other, ..greeting() }), Refusal::UnknownNode(other.to_code()));
@@ -157,7 +157,7 @@ fn strangers_are_refused_with_a_reason() {
     assert_eq!(said(Greeting { session: far, ..greeting() }), Refusal::FutureSession(far));
     let mut other_link = call(&greeting());
     other_link[39] = b'9';
-    assert_eq!(refusal(told(&other_link, &files.all())), Refusal::Malformed);
+    assert_eq!(refusal(event_of(&other_link, &files.all())), Refusal::Malformed);
 }
 
 /// The greeting of a process of another user is right in every field, and gets nothing.
@@ -178,8 +178,8 @@ fn a_process_of_another_user_is_not_let_in() {
         assert!(called.poll().is_none(), "nobody who may is there");
         called.stats().links_refused == 1
     });
-    let heard = socket::receive(&connection, &mut [0; MESSAGE_BYTES]).map(|(bytes, _)| bytes);
-    assert!(matches!(heard, Ok(0) | Err(rustix::io::Errno::CONNRESET)), "{heard:?}");
+    let received = socket::receive(&connection, &mut [0; MESSAGE_BYTES]).map(|(bytes, _)| bytes);
+    assert!(matches!(received, Ok(0) | Err(rustix::io::Errno::CONNRESET)), "{received:?}");
 }
 
 /// Another user may take the name of a node before the node does: its callers say nothing there.
@@ -197,13 +197,13 @@ fn a_node_tells_nothing_to_another_user_who_has_taken_its_peers_name() {
         said.is_some()
     });
     let connection = said.unwrap();
-    let mut heard = Err(rustix::io::Errno::AGAIN);
+    let mut received = Err(rustix::io::Errno::AGAIN);
     until("the node hangs up", || {
         assert!(caller.poll().is_none(), "there is no peer");
-        heard = socket::receive(&connection, &mut [0; MESSAGE_BYTES]).map(|(bytes, _)| bytes);
-        heard != Err(rustix::io::Errno::AGAIN)
+        received = socket::receive(&connection, &mut [0; MESSAGE_BYTES]).map(|(bytes, _)| bytes);
+        received != Err(rustix::io::Errno::AGAIN)
     });
-    assert_eq!(heard, Ok(0), "nothing was said");
+    assert_eq!(received, Ok(0), "nothing was said");
 }
 
 #[test]
@@ -254,9 +254,9 @@ fn files_that_could_harm_are_refused() {
         let mut given = files.all();
         given[place] = file.as_fd();
         let refused = Event::Refused { peer: None, reason: Refusal::Malformed };
-        assert_eq!(told(&call(&greeting()), &given), refused, "place {place}");
+        assert_eq!(event_of(&call(&greeting()), &given), refused, "place {place}");
     }
     let refused = Event::Refused { peer: None, reason: Refusal::Malformed };
-    assert_eq!(told(&call(&greeting()), &files.all()[..4]), refused);
-    assert_eq!(told(&call(&greeting()), &[]), refused);
+    assert_eq!(event_of(&call(&greeting()), &files.all()[..4]), refused);
+    assert_eq!(event_of(&call(&greeting()), &[]), refused);
 }

@@ -6,14 +6,14 @@ use serde_json::Value;
 /// lists its own problems. Empty if a run has no ledger.
 pub(super) fn problems(ledger: &Value) -> Vec<String> {
     let balanced = ledger.get("balanced").and_then(Value::as_bool);
-    let told = ledger.get("problems").and_then(Value::as_array).map_or(0, Vec::len);
+    let listed = ledger.get("problems").and_then(Value::as_array).map_or(0, Vec::len);
     match balanced {
         None => Vec::new(),
-        Some(false) if told > 0 => Vec::new(),
+        Some(false) if listed > 0 => Vec::new(),
         Some(false) => vec!["the ledger does not balance, and gives no reason".to_owned()],
         Some(true) => {
-            let told = (told > 0).then(|| format!("the ledger balances, but lists {told} problems"));
-            SUMS.iter().filter_map(|sum| sum.problem(ledger)).chain(told).collect()
+            let listed = (listed > 0).then(|| format!("the ledger balances, but lists {listed} problems"));
+            SUMS.iter().filter_map(|sum| sum.problem(ledger)).chain(listed).collect()
         }
     }
 }

@@ -65,13 +65,13 @@ impl FarmWatch {
     }
 
     /// Records a message of a processor.
-    pub(crate) fn hear(&mut self, seat: Seat) {
+    pub(crate) fn note_alive(&mut self, seat: Seat) {
         self.stale_words += u64::from(self.over.contains(&seat));
     }
 
     /// Records that a filter failed with an event; `None` if the processor does not have the event.
     pub(crate) fn fail(&mut self, event: Option<EventId>, seat: Seat) {
-        self.hear(seat);
+        self.note_alive(seat);
         if let Some(event) = event.filter(|event| self.at.get(event) == Some(&seat)) {
             self.at.remove(&event);
             self.failed_at.insert(event, seat);
@@ -80,7 +80,7 @@ impl FarmWatch {
 
     /// Records that a processor leaves in an orderly way. Its events were not tried.
     pub(crate) fn leave(&mut self, seat: Seat) {
-        self.hear(seat);
+        self.note_alive(seat);
         for (event, _) in self.at.iter().filter(|(_, at)| **at == seat) {
             self.tries.entry(*event).and_modify(|tries| *tries -= 1);
         }

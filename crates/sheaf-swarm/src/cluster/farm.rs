@@ -177,7 +177,7 @@ impl Cluster {
                         farm.watch.fail(event, seat);
                     }
                     Word::Leave => farm.watch.leave(seat),
-                    Word::Ask(_) | Word::Verdict(..) => farm.watch.hear(seat),
+                    Word::Ask(_) | Word::Verdict(..) => farm.watch.note_alive(seat),
                 }
                 farm.dispatcher.handle_input(now, seat, word);
             }

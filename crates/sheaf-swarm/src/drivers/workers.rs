@@ -64,7 +64,7 @@ impl SimWorker {
 }
 
 impl Worker for SimWorker {
-    fn hear(&mut self) -> Result<Option<Word<Verdict>>, Departure> {
+    fn receive(&mut self) -> Result<Option<Word<Verdict>>, Departure> {
         let now = self.network.lock().now;
         if !self.is_dead {
             self.advance(now);

@@ -164,7 +164,7 @@ fn silent_visitors_and_those_who_talk_nonsense_are_dropped_by_name() {
     let greeting = Duration::from_millis(50);
     let feed = open(DoorOptions { greeting, consumers: 9, ..options(directory.path()) });
     let Address::Unix(path) = address(directory.path()) else { panic!("it is a socket") };
-    let told = |said: &[u8]| {
+    let refused = |said: &[u8]| {
         let mut socket = UnixStream::connect(&path).unwrap();
         socket.set_read_timeout(Some(PATIENT)).unwrap();
         // The door may have closed the connection before it has read everything.
@@ -173,12 +173,12 @@ fn silent_visitors_and_those_who_talk_nonsense_are_dropped_by_name() {
         // Closed, in one way or the other.
         let _ = socket.read_to_end(&mut rest);
     };
-    told(b"");
-    told(b"GET / HTTP/1.1\r\n\r\n");
-    told(&tap::emit_status(&Counts::default()));
+    refused(b"");
+    refused(b"GET / HTTP/1.1\r\n\r\n");
+    refused(&tap::emit_status(&Counts::default()));
     let mut twice = tap::emit_subscribe(&Wish::default(), "twice");
     twice.extend_from_slice(b"and more");
-    told(&twice);
+    refused(&twice);
     let door = feed.close().wait();
     assert_eq!((door.silent, door.nonsense, door.joined), (1, 3, 0));
 }
@@ -270,11 +270,14 @@ fn over_tcp_the_key_is_asked_for_and_who_lacks_it_gets_nothing() {
     ] {
         let mut stream = std::net::TcpStream::connect(listen).unwrap();
         stream.write_all(said).unwrap();
-        let (mut heard, challenge) = (Vec::new(), sheaf_wire::tap::emit_challenge([0; 32]).len());
+        let (mut received, challenge) = (Vec::new(), sheaf_wire::tap::emit_challenge([0; 32]).len());
         let end = sheaf_wire::tap::emit_end(EndReason::WrongKey, &Counts::default());
-        stream.read_to_end(&mut heard).unwrap();
+        stream.read_to_end(&mut received).unwrap();
         // A visitor that sends before the challenge gets no challenge.
-        assert!(heard.ends_with(&end) && heard.len() <= challenge + end.len(), "a challenge, and the reason");
+        assert!(
+            received.ends_with(&end) && received.len() <= challenge + end.len(),
+            "a challenge, and the reason"
+        );
     }
     let mut client = Client::connect_with(&network, Some(&key), PATIENT).unwrap();
     client.subscribe(&Wish::default(), "with the key").unwrap();

@@ -111,7 +111,7 @@ pub(super) struct Visitor {
     came: Instant,
     /// When it last took a byte, or had nothing to take.
     progress: Instant,
-    told_the_end: bool,
+    end_sent: bool,
     /// The proof that it must send, and the welcome that follows.
     owes: Option<(DoorProof, Bytes)>,
     /// Frames that are written before all others.
@@ -141,7 +141,7 @@ impl Visitor {
             writing: Some((first, false, 0)),
             came: now,
             progress: now,
-            told_the_end: false,
+            end_sent: false,
             owes,
             first: VecDeque::new(),
         }
@@ -186,7 +186,7 @@ impl Visitor {
                 .then_some(Ended::Left)
                 .or_else(|| (now.duration_since(self.progress) >= options.patience).then_some(Ended::Slow));
         }
-        if self.told_the_end && self.writing.is_none() {
+        if self.end_sent && self.writing.is_none() {
             return Some(Ended::Left);
         }
         let silent = self.place.is_none() && self.wish.is_none();
@@ -244,7 +244,7 @@ impl Visitor {
     /// Takes a visitor's proof that it has the key: it is welcome.
     fn prove(&mut self, nonce: &Nonce, proof: &Proof) -> Result<(), Nonsense> {
         let Some((door, welcome)) = self.owes.take() else { return Err(Nonsense::Kind(Kind::Answer)) };
-        let Some(own) = door.hear(nonce, proof) else {
+        let Some(own) = door.verify(nonce, proof) else {
             self.owes = Some((door, welcome));
             return Err(Nonsense::WrongKey);
         };
@@ -302,10 +302,10 @@ impl Visitor {
     }
 
     fn last_word(&mut self, over: bool, counts: Counts) -> Option<(Bytes, bool, usize)> {
-        if !over || self.told_the_end {
+        if !over || self.end_sent {
             return None;
         }
-        self.told_the_end = true;
+        self.end_sent = true;
         Some((emit_end(EndReason::BuilderEnded, &counts).into(), false, 0))
     }
 }

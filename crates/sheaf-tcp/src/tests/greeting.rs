@@ -20,7 +20,7 @@ fn peer() -> Greeting {
 
 #[test]
 fn a_greeting_is_heard_as_it_was_said() {
-    assert_eq!(me().hear(&peer().emit(None)), Ok(peer()));
+    assert_eq!(me().parse(&peer().emit(None)), Ok(peer()));
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn every_wrong_field_is_refused_by_its_name() {
     let with = |at: usize, value: u8| {
         let mut bytes = peer().emit(None);
         bytes[at] = value;
-        me().hear(&bytes).unwrap_err()
+        me().parse(&bytes).unwrap_err()
     };
     assert_eq!(with(0, b's'), Refusal::WrongMagic);
     assert_eq!(with(8, 2), Refusal::WrongVersion(2));
@@ -48,12 +48,12 @@ fn every_wrong_field_is_refused_by_its_name() {
     assert_eq!(with(16, 13), Refusal::WrongRun(RunNumber(13)));
     assert_eq!(with(20 + 3, 0x7f), Refusal::Malformed);
     let nobody = Greeting { session: SessionId(0), ..peer() };
-    assert_eq!(me().hear(&nobody.emit(None)), Err(Refusal::Malformed));
+    assert_eq!(me().parse(&nobody.emit(None)), Err(Refusal::Malformed));
 }
 
 #[test]
 fn a_refusal_reaches_the_refused_with_its_reason() {
-    let tells = |refusal| me().hear(&peer().emit(Some(refusal))).unwrap_err();
+    let tells = |refusal| me().parse(&peer().emit(Some(refusal))).unwrap_err();
     // The refusing side returns our identity and its own.
     let stale = Refusal::StaleSession(SessionId(900));
     assert_eq!(tells(stale), stale);
@@ -63,11 +63,11 @@ fn a_refusal_reaches_the_refused_with_its_reason() {
     assert_eq!(tells(Refusal::Malformed), Refusal::Malformed);
     assert_eq!(tells(Refusal::WrongVersion(44)), Refusal::WrongVersion(1));
     let other_run = Greeting { run: RunNumber(13), ..peer() };
-    let told = me().hear(&other_run.emit(Some(Refusal::WrongRun(RunNumber(12)))));
-    assert_eq!(told, Err(Refusal::WrongRun(RunNumber(13))));
+    let answer = me().parse(&other_run.emit(Some(Refusal::WrongRun(RunNumber(12)))));
+    assert_eq!(answer, Err(Refusal::WrongRun(RunNumber(13))));
     let mut bytes = peer().emit(None);
     bytes[10] = 200;
-    assert_eq!(me().hear(&bytes), Err(Refusal::Other(200)));
+    assert_eq!(me().parse(&bytes), Err(Refusal::Other(200)));
 }
 
 fn rail() -> RailGreeting {
@@ -105,20 +105,20 @@ fn a_refusal_and_another_version_are_whole_when_their_common_part_is() {
     assert_eq!(trickle(RAILS_VERSION, &refused), (Some(refused), 32));
     let other = peer().emit(None).to_vec();
     assert_eq!(trickle(RAILS_VERSION, &other), (Some(other.clone()), 32));
-    let heard = me().hear_as(RAILS_VERSION, other.first_chunk().unwrap());
-    assert_eq!(heard, Err(Refusal::WrongVersion(VERSION)));
+    let answer = me().parse_as(RAILS_VERSION, other.first_chunk().unwrap());
+    assert_eq!(answer, Err(Refusal::WrongVersion(VERSION)));
 }
 
 #[test]
 fn a_rail_is_heard_as_it_was_said() {
     let bytes = rail().emit();
-    assert_eq!(RailGreeting::hear(&bytes), Some(rail()));
+    assert_eq!(RailGreeting::parse(&bytes), Some(rail()));
     let mut expected = vec![1, 0, 3, 0, 7, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0];
     expected.extend([0, 0, 0, 1, 0, 0, 0, 0]);
     assert_eq!(bytes.as_slice(), expected, "the documented bytes");
-    assert_eq!(RailGreeting::hear(&bytes[1..]), None);
+    assert_eq!(RailGreeting::parse(&bytes[1..]), None);
     let no_window = RailGreeting { window: Window { frames: 0, bytes: 9 }, ..rail() };
-    assert_eq!(RailGreeting::hear(&no_window.emit()), None);
+    assert_eq!(RailGreeting::parse(&no_window.emit()), None);
 }
 
 #[test]

@@ -14,14 +14,14 @@ fn exchange(caller: &[u8], called: &[u8], nonces: [Nonce; 2]) -> (CallerWords, C
     let calling = CallerWords::new(key(), caller, &nonces[0]);
     let answering = CalledWords::new(key(), calling.bytes(), called, &nonces[1]);
     let (call, answer) = (calling.bytes().to_vec(), answering.bytes());
-    let proof = calling.hear(&answer).expect("it has the key").to_vec();
+    let proof = calling.verify(&answer).expect("it has the key").to_vec();
     (calling, answering, [call, answer, proof])
 }
 
 #[test]
 fn two_that_have_the_key_prove_it_to_each_other() {
     let (_, answering, [call, answer, proof]) = exchange(b"caller", b"called", [[1; 32], [2; 32]]);
-    assert_eq!(answering.hear(&proof), Ok(()));
+    assert_eq!(answering.verify(&proof), Ok(()));
     assert_eq!(call.len(), b"caller".len() + CALL_BYTES);
     assert_eq!(answer.len(), b"called".len() + ANSWER_BYTES);
 }
@@ -31,12 +31,12 @@ fn who_has_another_key_proves_nothing_to_either_side() {
     let stranger = RunKey::new(&[8; 32]);
     let (calling, answering, [call, ..]) = exchange(b"caller", b"called", [[1; 32], [2; 32]]);
     let impostor = CalledWords::new(stranger.clone(), &call, b"called", &[2; 32]);
-    assert_eq!(calling.hear(&impostor.bytes()), Err(Refusal::WrongKey));
+    assert_eq!(calling.verify(&impostor.bytes()), Err(Refusal::WrongKey));
     let impostor = CallerWords::new(stranger, b"caller", &[1; 32]);
-    assert_eq!(impostor.hear(&answering.bytes()), Err(Refusal::WrongKey));
-    assert_eq!(answering.hear(&[0; PROOF_BYTES]), Err(Refusal::WrongKey));
-    assert_eq!(answering.hear(&[]), Err(Refusal::WrongKey));
-    assert_eq!(calling.hear(&[0; PROOF_BYTES - 1]), Err(Refusal::Malformed));
+    assert_eq!(impostor.verify(&answering.bytes()), Err(Refusal::WrongKey));
+    assert_eq!(answering.verify(&[0; PROOF_BYTES]), Err(Refusal::WrongKey));
+    assert_eq!(answering.verify(&[]), Err(Refusal::WrongKey));
+    assert_eq!(calling.verify(&[0; PROOF_BYTES - 1]), Err(Refusal::Malformed));
 }
 
 #[test]
@@ -51,8 +51,8 @@ fn a_proof_may_come_byte_by_byte() {
 }
 
 /// Message of an attacker in the middle without the key: parts of recorded messages, changed or not.
-fn forgery(heard: &[Vec<u8>], pick: &prop::sample::Index, at: &prop::sample::Index, flip: u8) -> Vec<u8> {
-    let mut said = heard[pick.index(heard.len())].clone();
+fn forgery(recorded: &[Vec<u8>], pick: &prop::sample::Index, at: &prop::sample::Index, flip: u8) -> Vec<u8> {
+    let mut said = recorded[pick.index(recorded.len())].clone();
     let place = at.index(said.len());
     said[place] ^= flip;
     said
@@ -72,25 +72,25 @@ proptest! {
     ) {
         prop_assume!(nonces.iter().flatten().all(|old| !present.contains(old)) && present[0] != present[1]);
         let [caller, called] = &names;
-        let mut heard = Vec::new();
+        let mut recorded = Vec::new();
         for old in &nonces {
-            heard.extend(exchange(caller, called, *old).2);
-            heard.extend(exchange(called, caller, *old).2);
+            recorded.extend(exchange(caller, called, *old).2);
+            recorded.extend(exchange(called, caller, *old).2);
         }
         let (calling, answering, [call, answer, proof]) = exchange(caller, called, present);
-        heard.push(call);
+        recorded.push(call);
         // The caller receives a forged answer; it only accepts the one that was made for it.
-        let said = forgery(&heard, &pick, &at, flip);
-        prop_assert!(calling.hear(&said).is_err());
+        let said = forgery(&recorded, &pick, &at, flip);
+        prop_assert!(calling.verify(&said).is_err());
         // The called side receives a forged proof, possibly made of its own messages.
-        heard.push(answer.clone());
-        let said = forgery(&heard, &pick, &at, flip);
+        recorded.push(answer.clone());
+        let said = forgery(&recorded, &pick, &at, flip);
         let tail = &said[said.len().saturating_sub(PROOF_BYTES)..];
-        prop_assert!(answering.hear(tail).is_err());
+        prop_assert!(answering.verify(tail).is_err());
         let mut changed = answer;
         let place = at.index(changed.len());
         changed[place] ^= flip;
-        prop_assert_eq!(calling.hear(&changed).is_ok(), flip == 0);
-        prop_assert_eq!(answering.hear(&proof), Ok(()));
+        prop_assert_eq!(calling.verify(&changed).is_ok(), flip == 0);
+        prop_assert_eq!(answering.verify(&proof), Ok(()));
     }
 }

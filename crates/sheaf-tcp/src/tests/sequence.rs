@@ -85,7 +85,7 @@ impl World {
             }
             Step::Acknowledge(arrives) => {
                 if let Some(up_to) = self.incoming.due() {
-                    self.incoming.told(up_to);
+                    self.incoming.note_reported(up_to);
                     if arrives {
                         self.outgoing.acknowledge(up_to).expect("only what was sent is acknowledged");
                     }

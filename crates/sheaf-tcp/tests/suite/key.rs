@@ -165,10 +165,10 @@ fn what_was_recorded_or_is_sent_back_proves_nothing() {
     let (mut raw, _) = says(&mut ru, address, &good);
     raw.write_all(&recorded).unwrap();
     assert_eq!(event(&mut ru), refused(Refusal::WrongKey));
-    let mut told = Vec::new();
-    raw.read_to_end(&mut told).unwrap();
-    let told = GreetingBytes::read_from_bytes(&told).expect("a greeting, then the end");
-    assert_eq!(told.refusal.get(), 12);
+    let mut answer = Vec::new();
+    raw.read_to_end(&mut answer).unwrap();
+    let answer = GreetingBytes::read_from_bytes(&answer).expect("a greeting, then the end");
+    assert_eq!(answer.refusal.get(), 12);
     // The endpoint's own proof, reflected.
     let (mut raw, answer) = says(&mut ru, address, &good);
     raw.write_all(&answer[ANSWER_BYTES - PROOF_BYTES..]).unwrap();

@@ -291,7 +291,7 @@ fn nodes_with_different_numbers_of_rails_refuse_each_other_with_the_reason() {
         let peer = PeerAddress { node: RU, addresses: vec![address], initiate: true };
         let mut builder = endpoint(BU, caller, None, peer);
         let start = Instant::now();
-        let told = loop {
+        let reason_given = loop {
             readout.wait(Nanos::from_millis(1));
             while readout.poll().is_some() {}
             if let Some(Event::Refused { reason, .. }) = std::iter::from_fn(|| builder.poll()).last() {
@@ -299,7 +299,7 @@ fn nodes_with_different_numbers_of_rails_refuse_each_other_with_the_reason() {
             }
             assert!(start.elapsed() < WATCHDOG);
         };
-        assert_eq!(told, reason, "{called} and {caller}");
+        assert_eq!(reason_given, reason, "{called} and {caller}");
     }
 }
 

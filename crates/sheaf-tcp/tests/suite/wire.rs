@@ -292,13 +292,13 @@ fn two_nodes_that_would_both_call_are_told_so() {
     let listener = TcpListener::bind(address).unwrap();
     endpoint = TcpEndpoint::new(options(BU, Some(listener), vec![calls(RU, own)])).unwrap();
     let start = Instant::now();
-    let mut told = [false; 2];
-    while told != [true; 2] {
+    let mut refused = [false; 2];
+    while refused != [true; 2] {
         assert!(start.elapsed() < WATCHDOG);
-        for (endpoint, told) in [&mut endpoint, &mut other].into_iter().zip(&mut told) {
+        for (endpoint, refused) in [&mut endpoint, &mut other].into_iter().zip(&mut refused) {
             endpoint.wait(Nanos::from_millis(1));
             while let Some(event) = endpoint.poll() {
-                *told |= matches!(event, Event::Refused { reason: Refusal::BothInitiate, .. });
+                *refused |= matches!(event, Event::Refused { reason: Refusal::BothInitiate, .. });
                 assert!(!matches!(event, Event::PeerUp { .. }));
             }
         }

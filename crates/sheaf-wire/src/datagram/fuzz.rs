@@ -60,7 +60,7 @@ fn read(bytes: &[u8], key: Key) {
                 assert_eq!(same, Some(true), "so does its proof");
             }
         }),
-        Kind::Farewell | Kind::FarewellHeard => Ok(()),
+        Kind::Farewell | Kind::FarewellReceived => Ok(()),
     };
     if let (Ok(()), Kind::Data | Kind::Report) = (understood, view.head().kind) {
         seal(&mut again, key);

@@ -31,7 +31,7 @@ pub enum Kind {
     /// Nothing more comes: all that was sent is reported received.
     Farewell = 5,
     /// The farewell has arrived.
-    FarewellHeard = 6,
+    FarewellReceived = 6,
 }
 
 impl Kind {
@@ -44,7 +44,7 @@ impl Kind {
             3 => Self::Question,
             4 => Self::Answer,
             5 => Self::Farewell,
-            6 => Self::FarewellHeard,
+            6 => Self::FarewellReceived,
             _ => return None,
         })
     }
@@ -151,7 +151,7 @@ layout! {
         /// Offset 48: the position up to which the receiver may begin messages before the first report.
         granted: U64,
         /// Offset 56: an answer: bytes of the question as it arrived; 0 in a question.
-        heard_bytes: U32,
+        question_bytes: U32,
         /// Offset 60: how many rails the sender has.
         rails: U16,
         /// Offset 62: 0, or why the sender of an answer refuses the link.
@@ -165,7 +165,7 @@ layout! {
         /// Offset 0: the sender's nonce, one for each life.
         nonce: [u8; 32],
         /// Offset 32: the last known nonce of the receiver; zeros if none. An answer: that of the question.
-        heard: [u8; 32],
+        echo: [u8; 32],
         /// Offset 64: HMAC-SHA256 of the datagram up to here, and of its receiver.
         proof: [u8; 32],
     }

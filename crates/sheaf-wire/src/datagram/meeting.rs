@@ -37,7 +37,7 @@ pub struct Greeting {
     /// The position up to which messages to the sender may begin at first.
     pub granted: u64,
     /// Of an answer: bytes of the question as it arrived.
-    pub heard_bytes: u32,
+    pub question_bytes: u32,
     /// Number of the sender's rails.
     pub rails: u16,
     /// Of an answer: why the link is refused.
@@ -123,8 +123,8 @@ impl Greeting {
         prove: impl FnOnce(&[&[u8]]) -> Secret,
     ) {
         self.append(buffer, number);
-        let Unproven { nonce, heard } = *unproven;
-        let bytes = ProofBytes { nonce, heard: heard.unwrap_or_default(), proof: Secret::default() };
+        let Unproven { nonce, echo } = *unproven;
+        let bytes = ProofBytes { nonce, echo: echo.unwrap_or_default(), proof: Secret::default() };
         buffer.extend_from_slice(bytes.as_bytes());
         let (said, _) = buffer.split_at(buffer.len() - size_of::<Secret>());
         let proof = prove(&covered(said));
@@ -149,7 +149,7 @@ impl Greeting {
             message_bytes: U32::new(self.message_bytes),
             flight_bytes: U32::new(self.flight_bytes),
             granted: U64::new(self.granted),
-            heard_bytes: U32::new(self.heard_bytes),
+            question_bytes: U32::new(self.question_bytes),
             rails: U16::new(self.rails),
             refusal: U16::new(self.refusal.map_or(0, GreetingRefusal::code)),
         };
@@ -199,7 +199,7 @@ impl Greeting {
             message_bytes: within("message_bytes", bytes.message_bytes.get(), 1, MAX_MESSAGE_BYTES)?,
             flight_bytes: within("flight_bytes", bytes.flight_bytes.get(), 1, u32::MAX)?,
             granted: bytes.granted.get(),
-            heard_bytes: bytes.heard_bytes.get(),
+            question_bytes: bytes.question_bytes.get(),
             rails: within("rails", bytes.rails.get().into(), 1, MAX_RAILS as u32)? as u16,
             refusal: GreetingRefusal::from_code(bytes.refusal.get()),
         })
@@ -215,7 +215,7 @@ pub struct Unproven {
     /// The sender's.
     pub nonce: Secret,
     /// The receiver's last known nonce; zeros mean none.
-    pub heard: Option<Secret>,
+    pub echo: Option<Secret>,
 }
 
 /// Proof behind a greeting of a node that has a key.
@@ -235,10 +235,10 @@ impl<'a> Credentials<'a> {
         let heads = view.heads();
         let (_, rest) = heads.split_at_checked(size_of::<GreetingBytes>())?;
         let bytes = ProofBytes::ref_from_bytes(rest).ok()?;
-        let heard = Some(bytes.heard).filter(|heard| *heard != Secret::default());
+        let echo = Some(bytes.echo).filter(|echo| *echo != Secret::default());
         let (head, said) = (view.start(), &heads[..heads.len() - size_of::<Secret>()]);
         Some(Self {
-            nonces: Unproven { nonce: bytes.nonce, heard },
+            nonces: Unproven { nonce: bytes.nonce, echo },
             proof: &bytes.proof,
             said: [&head[KIND], &head[NUMBER], said],
         })

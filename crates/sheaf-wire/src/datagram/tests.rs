@@ -41,7 +41,7 @@ fn greetings() -> impl Strategy<Value = Greeting> {
             message_bytes: sizes.1,
             flight_bytes: sizes.2,
             granted: sizes.3,
-            heard_bytes: sizes.4,
+            question_bytes: sizes.4,
             rails,
             refusal: GreetingRefusal::from_code(refusal),
         },

@@ -19,10 +19,10 @@ fn the_field_tables_have_the_fields_of_the_layouts() {
         (
             "Greeting",
             shape!(layout::GreetingBytes: magic, node, run, life, session, to_session, to_life, datagram_bytes,
-                message_bytes, flight_bytes, granted, heard_bytes, rails, refusal
+                message_bytes, flight_bytes, granted, question_bytes, rails, refusal
             ),
         ),
-        ("Proof", shape!(layout::ProofBytes: nonce, heard, proof)),
+        ("Proof", shape!(layout::ProofBytes: nonce, echo, proof)),
     ];
     assert_layouts(&page(), &layouts);
 }

@@ -61,7 +61,7 @@ impl CurveScan<'_> {
                 if scan.is_stopped() {
                     return Ok(points);
                 }
-                self.progress.tell(&format!("{name}, {}", super::table::place(self.scanned, at)));
+                self.progress.show(&format!("{name}, {}", super::table::place(self.scanned, at)));
                 match measure(at) {
                     Ok(Some(sample)) => samples.push(sample),
                     Ok(None) => {

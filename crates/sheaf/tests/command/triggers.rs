@@ -43,8 +43,9 @@ pub(crate) fn assert_agree(summary: &Value, account: &Value) {
     };
     let ours = busy(summary, "trigger_link.busy", ["cause", "intervals", "vetoed"]);
     assert_eq!(ours, busy(account, "busy", ["cause", "intervals", "vetoed"]));
-    let heard = busy(summary, "trigger_link.busy", ["cause", "supervisor_intervals", "supervisor_busy_ns"]);
-    assert_eq!(heard, busy(account, "busy", ["cause", "intervals", "busy_ns"]));
+    let supervisor =
+        busy(summary, "trigger_link.busy", ["cause", "supervisor_intervals", "supervisor_busy_ns"]);
+    assert_eq!(supervisor, busy(account, "busy", ["cause", "intervals", "busy_ns"]));
 }
 
 #[test]

@@ -59,7 +59,7 @@ fn greeting(to: Option<Life>, refusal: Option<GreetingRefusal>, padding: usize) 
         message_bytes: 2_000,
         flight_bytes: 2_000,
         granted: 6_000,
-        heard_bytes: if to.is_some() { MOST_BYTES as u32 } else { 0 },
+        question_bytes: if to.is_some() { MOST_BYTES as u32 } else { 0 },
         rails: 2,
         refusal,
     };
@@ -70,11 +70,11 @@ fn greeting(to: Option<Life>, refusal: Option<GreetingRefusal>, padding: usize) 
 }
 
 /// A greeting of a node with a key that anybody can have.
-fn proven(to: Option<Life>, refusal: Option<GreetingRefusal>, heard: Option<u8>) -> Vec<u8> {
+fn proven(to: Option<Life>, refusal: Option<GreetingRefusal>, echo: Option<u8>) -> Vec<u8> {
     let unproven = greeting(to, refusal, 0);
     let mut bytes = Vec::new();
     if let Ok(greeting) = View::new(&unproven).and_then(|view| Greeting::parse(&view)) {
-        let nonces = Unproven { nonce: [7; 32], heard: heard.map(|byte| [byte; 32]) };
+        let nonces = Unproven { nonce: [7; 32], echo: echo.map(|byte| [byte; 32]) };
         greeting.encode_proven(&mut bytes, 2, &nonces, |_| [9; 32]);
     }
     bytes
@@ -97,11 +97,11 @@ pub(crate) fn single(dice: &mut Dice) -> Vec<(String, Vec<u8>)> {
         named("answer", greeting(to, None, 0)),
         named("refusal", greeting(to, Some(GreetingRefusal::WrongRun), 0)),
         named("proven-question", proven(None, None, None)),
-        named("proven-question-heard", proven(None, None, Some(8))),
+        named("proven-question-echo", proven(None, None, Some(8))),
         named("proven-answer", proven(to, None, Some(8))),
         named("proven-challenge", proven(to, Some(GreetingRefusal::Unproven), Some(8))),
         named("farewell", sealed(Kind::Farewell, 0, |_| {})),
-        named("farewell-heard", sealed(Kind::FarewellHeard, 1, |_| {})),
+        named("farewell-received", sealed(Kind::FarewellReceived, 1, |_| {})),
     ]);
     seeds
 }

@@ -141,7 +141,7 @@ impl Simulation<'_> {
 
     fn queue(&self, link: usize) -> State {
         let port = &self.ports[link];
-        if port.queue.len > 0 && !port.busy && port.stopped && port.told_to_stop {
+        if port.queue.len > 0 && !port.busy && port.stopped && port.sender_paused {
             return State::Waits(vec![link]);
         }
         State::Moves

@@ -39,7 +39,7 @@ impl Simulation<'_> {
                 self.lose(id, self.ports[output as usize].stage, LossKind::Full);
             }
         }
-        if self.ports[link as usize].told_to_stop {
+        if self.ports[link as usize].sender_paused {
             self.tell_to_go(link);
         }
     }
@@ -71,7 +71,7 @@ impl Simulation<'_> {
         let id = self.frames.pop(&mut port.incoming).expect("only an input that has one lets a frame go");
         port.arrived -= 1;
         port.wanted = NONE;
-        if port.told_to_stop {
+        if port.sender_paused {
             let bytes = u64::from(self.frames.get(id).wire);
             port.arrived_bytes -= bytes;
             self.meter.drained(self.causes.input(port.stage), bytes, self.now);
@@ -86,10 +86,10 @@ impl Simulation<'_> {
             port.asked = self.now;
             self.waiters.join(output, link);
         }
-        if port.told_to_stop {
+        if port.sender_paused {
             return;
         }
-        port.told_to_stop = true;
+        port.sender_paused = true;
         let (waiting, arrived) = (port.incoming, port.arrived as usize);
         let bytes =
             self.frames.walk(&waiting).take(arrived).map(|id| u64::from(self.frames.get(id).wire)).sum();
@@ -112,7 +112,7 @@ impl Simulation<'_> {
 
     fn tell_to_go(&mut self, link: u32) {
         let port = &mut self.ports[link as usize];
-        port.told_to_stop = false;
+        port.sender_paused = false;
         if port.delay == Picos::ZERO {
             self.go(link);
         } else {

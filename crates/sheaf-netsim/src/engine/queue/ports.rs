@@ -60,7 +60,7 @@ pub(super) struct Port {
     /// For how long that output had been held up until then.
     pub(super) held_before: Picos,
     /// Whether the far end has told the sender to stop.
-    pub(super) told_to_stop: bool,
+    pub(super) sender_paused: bool,
 }
 
 impl Port {
@@ -102,7 +102,7 @@ impl Port {
             wanted: NONE,
             asked: Picos::ZERO,
             held_before: Picos::ZERO,
-            told_to_stop: false,
+            sender_paused: false,
         }
     }
 

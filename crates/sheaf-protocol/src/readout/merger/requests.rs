@@ -113,7 +113,7 @@ impl<P: Payload> Merger<P> {
         let before = slot.asked.replace(asked);
         let age = slot.age;
         if before.is_some() {
-            self.ready.note_heard(asked.builder);
+            self.ready.note_request(asked.builder);
         }
         self.take_request(now, key, asked, before, wanted);
         before.is_none().then_some(age)

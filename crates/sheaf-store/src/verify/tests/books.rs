@@ -147,7 +147,7 @@ fn a_ledger_that_does_not_add_up_is_told() {
 fn it_is_told_how_far_a_run_is_read() {
     let (directory, _) = run_with_ledger();
     let mut told = Vec::new();
-    verify_and_tell(directory.path(), &mut |reading| told.push(reading)).unwrap();
+    verify_with_progress(directory.path(), &mut |reading| told.push(reading)).unwrap();
     let bytes = verify(directory.path()).unwrap().files.iter().map(|file| file.bytes).sum();
     assert!(told.iter().all(|reading| reading.total == ByteCount(bytes)), "{told:?}");
     assert!(told.is_sorted_by_key(|reading| reading.done) && told.len() > 2, "{told:?}");

@@ -24,7 +24,7 @@ fn summary<const N: usize, const M: usize>(
     Summary { ledger, ..Summary::default() }
 }
 
-fn told(summary: &Summary) -> String {
+fn headline(summary: &Summary) -> String {
     Kept::of(summary).to_string()
 }
 
@@ -45,15 +45,15 @@ fn every_reason_is_a_loss_with_a_cause_and_a_remedy_or_makes_none() {
 
 #[test]
 fn a_run_that_kept_everything_says_so_in_one_line() {
-    let text = told(&summary([], [(DropReason::NeverTriggered, 12)]));
+    let text = headline(&summary([], [(DropReason::NeverTriggered, 12)]));
     assert_eq!(text, "kept              all 100 accepted triggers: 100 stored, 0 rejected by the filter\n");
-    let text = told(&summary([(DropReason::Incomplete, 3)], []));
+    let text = headline(&summary([(DropReason::Incomplete, 3)], []));
     assert!(text.ends_with("0 rejected by the filter, 3 dropped as configured\n"), "{text}");
 }
 
 #[test]
 fn a_loss_is_told_with_its_number_its_cause_and_its_remedy() {
-    let text = told(&summary([(DropReason::BuilderLost, 1_961)], []));
+    let text = headline(&summary([(DropReason::BuilderLost, 1_961)], []));
     assert!(text.starts_with("LOST              1,961 of 2,061 accepted triggers: 100 stored"), "{text}");
     assert!(text.contains("\n  1,961 triggers builder_lost: "), "{text}");
     assert!(text.contains("\n    remedy: "), "{text}");
@@ -62,13 +62,13 @@ fn a_loss_is_told_with_its_number_its_cause_and_its_remedy() {
 #[test]
 fn a_filter_that_is_slow_on_the_builder_units_own_thread_is_named_as_the_remedy() {
     let mut summary = summary([(DropReason::BuilderLost, 5)], [(DropReason::NotBuilt, 9)]);
-    assert!(!told(&summary).contains("filter.workers"));
+    assert!(!headline(&summary).contains("filter.workers"));
     summary.inline_judging_us = Some(20_000.0);
-    let text = told(&summary);
+    let text = headline(&summary);
     assert_eq!(text.matches("an event takes 20.0 ms").count(), 2, "{text}");
     assert!(text.contains("`filter.workers`"), "{text}");
     summary.inline_judging_us = Some(2.0);
-    assert!(!told(&summary).contains("filter.workers"));
+    assert!(!headline(&summary).contains("filter.workers"));
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn incomplete_events_are_told_with_the_sources_that_they_lack() {
         ("2".into(), of(MissingReason::SourceSilent, 3)),
         ("7".into(), of(MissingReason::SourceEnded, 38)),
     ]);
-    let text = told(&summary);
+    let text = headline(&summary);
     assert!(text.contains("INCOMPLETE        40 of 100 events lack a required source\n"), "{text}");
     assert!(
         text.contains("without source 7 in 38 (source_ended), source 2 in 3 (source_silent)\n"),
@@ -96,7 +96,7 @@ fn fragments_that_came_late_are_the_remedy_for_sources_that_seemed_silent() {
     summary.events_incomplete = 3;
     summary.missing_sources =
         BTreeMap::from([("2".into(), BTreeMap::from([(MissingReason::SourceSilent.name().to_owned(), 3)]))]);
-    let text = told(&summary);
+    let text = headline(&summary);
     assert!(text.contains("the fragments came late: raise `readout.merge_timeout_ms`"), "{text}");
 }
 

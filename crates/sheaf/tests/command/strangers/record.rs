@@ -63,10 +63,10 @@ impl Recording {
         let said = self.0.lock().unwrap().clone();
         assert!(!said.is_empty(), "nothing was recorded");
         let mut stream = TcpStream::connect(to).unwrap();
-        let (mut heard, mut buffer) = (0, [0; 4_096]);
+        let (mut received, mut buffer) = (0, [0; 4_096]);
         let mut hear = |stream: &mut TcpStream| {
-            heard += stream.read(&mut buffer).unwrap_or(0);
-            assert!(heard <= ANSWER, "{heard} bytes came back");
+            received += stream.read(&mut buffer).unwrap_or(0);
+            assert!(received <= ANSWER, "{received} bytes came back");
         };
         if speaks == First::Called {
             hear(&mut stream);
