@@ -5,13 +5,19 @@ use crate::print::print;
 use crate::{Verdict, check_source, described};
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use sheaf_config::Config;
-use sheaf_source::described::{Decoder, Description, Limits, Mark, Origin, PacketError, PacketKind, Piece};
+use sheaf_config as conf;
+use sheaf_config::{Config, PacketProtocol};
+use sheaf_source::described::deframer::{FrameCounts, NextPacket};
+use sheaf_source::described::{
+    Decoder, Deframer, Description, Limits, Mark, Origin, PacketEnding, PacketError, PacketKind, Piece,
+};
 use sheaf_source::timed::Capture;
 use sheaf_wire::{SourceId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 
 /// Bytes of a line of the hex dump.
 const BYTES_A_LINE: usize = 16;
@@ -50,7 +56,7 @@ pub(crate) struct SourceArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct DescribeArguments {
-    /// Capture file (pcap or pcapng).
+    /// Capture file (pcap or pcapng); with `protocol = "tcp"`, a file with the bytes of a connection.
     capture: PathBuf,
     /// Configuration file with the description.
     #[arg(long, value_name = "FILE")]
@@ -74,17 +80,71 @@ fn describe(arguments: &DescribeArguments) -> anyhow::Result<Verdict> {
     let description = described::description(stream)?;
     description.check()?;
     let mut report = Report::default();
-    let mut capture = Capture::open(&arguments.capture)?;
-    let mut packets = Vec::new();
-    while let Some(packet) = capture.next_payload()? {
+    let (packets, counts) = read(stream, &description, &arguments.capture)?;
+    for packet in &packets {
         report.take(&description, packet, arguments.packets);
-        packets.push(packet.to_vec());
     }
     print(&report.text)?;
     let limits = described::limits(stream, usize::MAX);
     let totals = report.totals(description, limits, &packets).context("cannot decode the packets")?;
     print(&totals)?;
-    Ok(if report.damaged.is_empty() && !packets.is_empty() { Verdict::Good } else { Verdict::NotGood })
+    print(&stream_text(counts))?;
+    let fits = report.damaged.is_empty() && counts == FrameCounts::default();
+    Ok(if fits && !packets.is_empty() { Verdict::Good } else { Verdict::NotGood })
+}
+
+/// Returns the packets of a capture, or of the bytes of a connection with the counts of its stream.
+fn read(
+    stream: &conf::Described,
+    description: &Description,
+    path: &Path,
+) -> anyhow::Result<(Vec<Vec<u8>>, FrameCounts)> {
+    let mut packets = Vec::new();
+    if stream.protocol == PacketProtocol::Tcp {
+        let ending = described::ending(stream);
+        ending.check(description)?;
+        let cannot = || format!("cannot read {}", path.display());
+        let mut file = File::open(path).with_context(cannot)?;
+        let counts = divide(ending, description, &mut file, &mut packets).with_context(cannot)?;
+        return Ok((packets, counts));
+    }
+    let mut capture = Capture::open(path)?;
+    while let Some(packet) = capture.next_payload()? {
+        packets.push(packet.to_vec());
+    }
+    Ok((packets, FrameCounts::default()))
+}
+
+/// Divides a stream into its packets.
+fn divide(
+    ending: PacketEnding,
+    description: &Description,
+    stream: &mut dyn Read,
+    packets: &mut Vec<Vec<u8>>,
+) -> io::Result<FrameCounts> {
+    let mut deframer = Deframer::new(ending, description);
+    loop {
+        let bytes = stream.read(deframer.room())?;
+        deframer.handle_read(bytes);
+        loop {
+            match deframer.next(description, bytes == 0) {
+                NextPacket::Packet(packet) => packets.push(deframer.bytes(packet).to_vec()),
+                NextPacket::More if bytes > 0 => break,
+                NextPacket::More | NextPacket::Lost => return Ok(deframer.take_counts()),
+            }
+        }
+    }
+}
+
+/// Returns the counts of a stream that are not 0.
+fn stream_text(counts: FrameCounts) -> String {
+    let FrameCounts { resynchronisations, bytes_skipped, packets_cut } = counts;
+    let all = [
+        ("resynchronisations", resynchronisations),
+        ("bytes_skipped", bytes_skipped),
+        ("packets_cut", packets_cut),
+    ];
+    all.iter().filter(|(_, value)| *value > 0).map(|(name, value)| format!("{name}: {value}\n")).collect()
 }
 
 /// Everything that was found in a capture.
@@ -258,7 +318,7 @@ fn dump(packet: &[u8], letters: &[char]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sheaf_source::described::{ByteOrder, Field, Width};
+    use sheaf_source::described::{ByteOrder, Field, PacketLength, Width};
 
     fn description() -> Description {
         let field = |offset, bits| Field::new(offset, Width::of_bits(bits).expect("a width"), ByteOrder::Big);
@@ -306,5 +366,20 @@ packets_damaged_no_magic: 1
 packets_damaged_too_short: 1
 ";
         assert_eq!(totals, expected);
+    }
+
+    #[test]
+    fn a_stream_is_divided_and_what_is_in_no_packet_is_counted() {
+        let field =
+            Field { origin: Origin::Packet, ..Field::new(5, Width::of_bits(8).expect("8"), ByteOrder::Big) };
+        let packet_length = Some(PacketLength { field, unit_bytes: 1, counts_header: true });
+        let ending = PacketEnding { packet_length, marked_bytes: None, max_packet: 100 };
+        let packets = [vec![0xbe, 0xef, 0, 5, 7, 8, 1, 2], vec![0xbe, 0xef, 0, 6, 7, 7, 9]];
+        let stream = [&packets[0][..], b"noise", &packets[1], &packets[0], &[0xbe, 0xef]].concat();
+        let mut found = Vec::new();
+        let counts =
+            divide(ending, &description(), &mut &stream[..], &mut found).expect("memory can be read");
+        assert_eq!(found, [&packets[0][..], &packets[1], &packets[0]]);
+        assert_eq!(stream_text(counts), "resynchronisations: 1\nbytes_skipped: 7\npackets_cut: 1\n");
     }
 }

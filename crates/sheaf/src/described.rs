@@ -70,7 +70,7 @@ fn resolve(at: &str) -> anyhow::Result<SocketAddr> {
 }
 
 /// Returns the boundaries of the packets in a stream.
-fn ending(stream: &conf::Described) -> PacketEnding {
+pub(crate) fn ending(stream: &conf::Described) -> PacketEnding {
     let length = |length| PacketLength {
         field: Field { origin: Origin::Packet, ..field(length) },
         unit_bytes: u64::from(stream.packet_length_unit),
