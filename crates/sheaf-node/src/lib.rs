@@ -40,6 +40,7 @@
 pub mod beside;
 pub mod builder;
 pub mod busy;
+pub mod busy_signal;
 pub mod clock;
 pub mod coincidence;
 pub mod content;

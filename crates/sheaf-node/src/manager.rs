@@ -1,5 +1,6 @@
 //! The event manager on a thread: triggers in, the run's course, the books at the end.
 
+use crate::busy_signal::BusySignal;
 use crate::outbox::Outbox;
 use crate::report::{Gauges, RunReport};
 use crate::stall::StallFree;
@@ -52,6 +53,7 @@ pub struct ManagerNode {
     course: Course,
     triggers: Option<TriggerClock>,
     supervised: Option<Supervised>,
+    signal: Option<BusySignal>,
     started_at: Option<Timestamp>,
     /// When the operator asked for the end.
     stopped_at: Option<Timestamp>,
@@ -78,6 +80,7 @@ impl ManagerNode {
             course,
             triggers: None,
             supervised: None,
+            signal: None,
             started_at: None,
             stopped_at: None,
             gauges,
@@ -92,6 +95,13 @@ impl ManagerNode {
     #[must_use]
     pub fn triggered_by(mut self, door: TriggerDoor) -> Self {
         self.supervised = Some(Supervised::new(door));
+        self
+    }
+
+    /// Signals outside whether triggers are taken.
+    #[must_use]
+    pub fn signalling(mut self, signal: BusySignal) -> Self {
+        self.signal = Some(signal);
         self
     }
 
@@ -298,6 +308,9 @@ impl Agent for ManagerNode {
             self.outbox.send(transmit);
         }
         self.take_events(now);
+        if let Some(signal) = &mut self.signal {
+            signal.set(!self.role.takes_triggers() || self.role.gate().is_some());
+        }
         self.outbox.flush();
         self.show(now);
         if self.role.is_finished() {

@@ -96,8 +96,12 @@ impl AgentMaker {
                 let course = plan.course(self.stop.clone());
                 let door = plan.trigger_door(&me, endpoint.waker(), self.clock)?;
                 let manager = ManagerNode::new(role, endpoint, course, self.gauges.clone(), done);
-                Ok(Box::new(match door {
+                let manager = match door {
                     Some(door) => manager.triggered_by(door),
+                    None => manager,
+                };
+                Ok(Box::new(match plan.busy_signal()? {
+                    Some(signal) => manager.signalling(signal),
                     None => manager,
                 }))
             }

@@ -8,6 +8,7 @@ use sheaf_config::{
 };
 use sheaf_key::RunKey;
 use sheaf_node::Clock;
+use sheaf_node::busy_signal::BusySignal;
 use sheaf_node::manager::Course;
 use sheaf_node::trigger::TriggerRate;
 use sheaf_node::trigger_door::{PayloadSource, TriggerDoor};
@@ -242,6 +243,19 @@ impl Plan {
             Some(source) => door.feeding(source).context("cannot feed the payloads of triggers")?,
             None => door,
         }))
+    }
+
+    /// Starts the signal of busy outside of Sheaf, if the configuration has one.
+    ///
+    /// # Errors
+    /// Its file cannot be written.
+    pub(crate) fn busy_signal(&self) -> anyhow::Result<Option<BusySignal>> {
+        let Config { trigger, .. } = &self.config;
+        if trigger.busy_file.is_none() && trigger.busy_command.is_empty() {
+            return Ok(None);
+        }
+        let signal = BusySignal::start(trigger.busy_file.as_deref(), &trigger.busy_command);
+        Ok(Some(signal.context("cannot write `trigger.busy_file`")?))
     }
 
     /// Returns the source of the payloads of triggers, and the readout unit that reads it.

@@ -3,8 +3,8 @@
 use super::{HOUR, KIB, MAX_INTEGER};
 use crate::choice::choice;
 use crate::codec::{
-    address, bytes, maybe, microseconds, milliseconds, name_list, parameters, path, pick, real, seconds,
-    switch, symbol, tag_list, whole, zero_is_none,
+    address, bytes, command_line, maybe, microseconds, milliseconds, name_list, parameters, path, pick, real,
+    seconds, switch, symbol, tag_list, whole, zero_is_none,
 };
 use crate::knob::section;
 use sheaf_wire::{ByteCount, EventId, Nanos, RunNumber, SourceId, TriggerType};
@@ -109,6 +109,12 @@ section! {
         first_event: EventId = EventId(0), "first_event", whole(0, MAX_INTEGER);
         /// The trigger type that events carry, in the experiment's own numbering.
         trigger_type: TriggerType = TriggerType(0), "type", whole(0, u64::from(u16::MAX));
+        /// File to whose beginning the event manager writes `1` while triggers are not taken, and `0` while they are, such as that
+        /// of an output line of the host. It is made if it does not exist. Default: none.
+        busy_file: Option<PathBuf> = None, "busy_file", maybe(path());
+        /// Command that is run with `1` as its last argument when triggers are not taken, and with `0` when they are. While it
+        /// runs, changes wait, and only the last one is passed on. It is killed after 10 s. Empty: none.
+        busy_command: Vec<String> = Vec::new(), "busy_command", command_line();
     }
     nested {
         /// A trigger supervisor.

@@ -24,6 +24,8 @@ const TIMED: &str =
 const STREAMS: &str = "sheaf-source makes fragments from packets of front ends; a role receives fragments";
 const PROGRAMS: &str = "processes of the operating system; for a role their sources are fed ones, which connect and end as drawn";
 const SUPERVISOR: &str = "the link to a trigger supervisor is tested with properties in sheaf-protocol; triggers of a simulated run are drawn";
+const SIGNAL: &str =
+    "a thread outside the roles writes it; it is tested in sheaf-node, with a command that is slow";
 const NUMBERS: &str =
     "tested with properties in sheaf-protocol; simulated sources number their events correctly";
 const CLUSTERS: &str =
@@ -47,6 +49,7 @@ pub const EXCUSED: &[Excuse] = excused! {
     STREAMS => ["source.stream.*"];
     PROGRAMS => ["source.command.*", "programs.*"];
     SUPERVISOR => ["trigger.network.*"];
+    SIGNAL => ["trigger.busy_file", "trigger.busy_command"];
     NUMBERS => ["check.*", "check_fields.*"];
     SIZES => [
         "source.emulated.size", "source.emulated.rms_bytes", "source.emulated.minimum_bytes",

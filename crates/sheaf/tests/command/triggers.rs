@@ -76,6 +76,22 @@ fn a_builder_that_stalls_holds_the_supervisor_back_and_no_trigger_is_lost() {
 }
 
 #[test]
+fn busy_is_written_to_a_file_and_passed_to_a_command() {
+    let place = Place::new();
+    let config = "[run]\nevents = 500\n[trigger]\nmode = \"fixed\"\nrate_hz = 5000.0\n\
+                  busy_file = \"line\"\nbusy_command = [\"sh\", \"-c\", \"echo $1 >> states\", \"busy\"]\n";
+    place.file("run.toml", config);
+    place.sheaf("run run.toml").exits(0);
+    let states = std::fs::read_to_string(place.join("states")).expect("written");
+    // Busy until the start and from the end of triggers on. Whether a slow machine runs the command in between is open.
+    assert!(states.starts_with("1\n") && states.ends_with("1\n"), "{states}");
+    assert_eq!(std::fs::read_to_string(place.join("line")).expect("written"), "1");
+    place.file("run.toml", "[trigger]\nbusy_file = \"absent/line\"\n");
+    let refused = place.sheaf("run run.toml").exits(1);
+    assert!(refused.stderr.contains("trigger.busy_file"), "{}", refused.stderr);
+}
+
+#[test]
 fn a_run_with_an_end_stops_its_supervisor() {
     for more in ["[run]\nduration_s = 0.5\n", "[run]\nevents = 700\n"] {
         let place = Place::new();
