@@ -240,13 +240,13 @@ fn stream(source: u32, events: Range<u64>) -> Vec<u8> {
 fn front_ends_that_a_run_connects_to_over_tcp_end_it_when_they_close() {
     const EVENTS: u64 = 5_000;
     let place = Place::new();
-    // The first of them is not there when the run begins.
-    let late = TcpListener::bind("127.0.0.1:0").expect("a port is free").local_addr().expect("bound");
+    // The first of them is not there when the run begins. No other test listens at its address.
+    let late = address(4);
     let listeners: Vec<TcpListener> =
         (0..3).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port is free")).collect();
-    let address = |listener: &TcpListener| listener.local_addr().expect("bound").to_string();
-    let mut addresses = vec![late.to_string()];
-    addresses.extend(listeners.iter().map(address));
+    let address_of = |listener: &TcpListener| listener.local_addr().expect("bound").to_string();
+    let mut addresses = vec![late.clone()];
+    addresses.extend(listeners.iter().map(address_of));
     let memory = "memory_bytes = 1048576\nblock_bytes = 65536";
     let sources =
         format!("[source]\nkind = \"stream\"\ncount = 4\n{memory}\n[incomplete]\npolicy = \"wait\"\n");
@@ -262,12 +262,7 @@ fn front_ends_that_a_run_connects_to_over_tcp_end_it_when_they_close() {
     let mut boards: Vec<_> =
         listeners.into_iter().zip(1..).map(|(listener, source)| serve(source, listener)).collect();
     // The others have sent more than the run has memory for when it finds the first.
-    let mut bound = None;
-    wait_until("the port of the late board is free", || {
-        bound = TcpListener::bind(late).ok();
-        bound.is_some()
-    });
-    boards.push(serve(0, bound.expect("it is bound")));
+    boards.push(serve(0, TcpListener::bind(&late).expect("the address is its own")));
     boards.into_iter().for_each(|board| board.join().expect("a board ends"));
     let summary = run.end().exits(0).json();
     assert_eq!(number(&summary, "ledger.stored"), EVENTS);
