@@ -71,7 +71,7 @@ mod _sheaf {
         event::{Event, Fragment},
         live::Tap,
         processor::Processor,
-        read::{EventReader, FragmentReader, open},
+        read::{EventReader, FragmentReader, RunRecord, open},
         source::Source,
         verdict::Verdict,
     };

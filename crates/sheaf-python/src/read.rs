@@ -3,10 +3,11 @@
 use crate::event::{Event, Fragment, TagNames};
 use crate::{DamagedError, sheaf_error};
 use pyo3::prelude::*;
-use sheaf_store::event_file::EventReadError;
+use sheaf_store::event_file::{self, EventReadError};
 use sheaf_store::fragment_stream::{StreamReadError, StreamReader};
 use sheaf_store::kind::Kind;
 use sheaf_store::run::{RunReadError, RunReader, newest_of};
+use std::borrow::Cow;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -107,6 +108,13 @@ impl EventReader {
         self.about.tags.to_vec()
     }
 
+    /// The run records, each once, by time. Reads no events.
+    #[getter]
+    fn records(&self, py: Python<'_>) -> PyResult<Vec<RunRecord>> {
+        let records = py.detach(|| self.reader.records()).map_err(sheaf_error)?;
+        Ok(records.into_iter().map(RunRecord).collect())
+    }
+
     /// Number of damaged places so far.
     #[getter]
     fn damaged(&self) -> u64 {
@@ -131,6 +139,53 @@ impl EventReader {
 
     fn __repr__(&self) -> String {
         format!("<sheaf.EventReader of {}, run {}>", self.path.display(), self.about.run)
+    }
+}
+
+/// Information that belongs to a run and to no event.
+#[pyclass(module = "sheaf", frozen)]
+#[derive(Debug)]
+pub(crate) struct RunRecord(event_file::RunRecord);
+
+#[pymethods]
+impl RunRecord {
+    /// Number of the source.
+    #[getter]
+    fn source(&self) -> u32 {
+        self.0.source.0
+    }
+
+    /// Kind: "begin", "end" or "slow_control".
+    #[getter]
+    fn kind(&self) -> &'static str {
+        self.0.kind.name()
+    }
+
+    /// Time in nanoseconds since 1970.
+    #[getter]
+    fn time(&self) -> u64 {
+        self.0.time.0
+    }
+
+    /// Name, such as that of a file.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// The content.
+    #[getter]
+    fn content(&self) -> Cow<'_, [u8]> {
+        Cow::Borrowed(&self.0.content)
+    }
+
+    fn __repr__(&self) -> String {
+        let (source, kind) = (self.0.source, self.0.kind.name());
+        format!(
+            "<sheaf.RunRecord {:?} of source {source}, {kind}, {} bytes>",
+            self.0.name,
+            self.0.content.len()
+        )
     }
 }
 

@@ -26,6 +26,19 @@ def test_an_event_has_what_was_written(example: Path) -> None:
     assert (first[1].event, first[1].time, bytes(first[1])) == (0, 1_001, b"\x02" * 16)
 
 
+def test_run_records_are_read_without_events(example: Path) -> None:
+    name, content = "7.cfg".encode(), b"threshold = 12"
+    record = struct.pack("<4sB3xQQIIIII", b"RECD", 1, 99, 1_000, 7, len(name), len(content), 0, crc32c(name + content))
+    record += struct.pack("<I", crc32c(record)) + name + content
+    example.write_bytes(example.read_bytes() + record)
+    reader = sheaf.open(example)
+    assert isinstance(reader, sheaf.EventReader)
+    (found,) = reader.records
+    assert (found.source, found.kind, found.time, found.name) == (7, "begin", 1_000, "7.cfg")
+    assert found.content == content
+    assert [event.id for event in reader] == [0, 1, 2]
+
+
 def test_a_missing_source_has_its_reason(tmp_path: Path) -> None:
     event = WrittenEvent(5, {2: b"here"}, missing={4: 1})
     path = write_event_file(tmp_path / "a.sheaf", [event], [])

@@ -19,9 +19,11 @@ pub use name::{FileName, SessionName, StreamName, WrongStreamName};
 pub(crate) use name::{HDF5_EXTENSION, parse_node};
 pub use options::{FlushPolicy, WriterOptions};
 pub use outcome::{EventCounts, EventDamage, EventEnding, EventOpenError, EventReadError};
-pub use reader::EventFileReader;
-pub(crate) use reader::Place;
-pub use sheaf_wire::event_file::{EXTENSION, FileFormatError, FileHeader, StoredEvent};
+pub use reader::{EventFileReader, FileRecords};
+pub(crate) use reader::{Index, Place};
+pub use sheaf_wire::event_file::{
+    EXTENSION, FileFormatError, FileHeader, RecordKind, RunRecord, StoredEvent,
+};
 pub use storage::{Directory, DirectoryFile, PartFile, Storage};
 pub use writer::{EventFileWriter, EventWriteError, WriterCounts};
 

@@ -1,6 +1,6 @@
 //! Bodies of the fuzz targets of this crate's readers: any bytes are read to the end, and the books balance.
 
-use crate::event_file::{EventFileReader, EventReadError, StoredEvent};
+use crate::event_file::{EventFileReader, EventReadError, RunRecord, StoredEvent};
 use crate::fragment_stream::{StreamReadError, StreamReader};
 use sheaf_wire::SourceId;
 use sheaf_wire::checksum::crc32c;
@@ -76,6 +76,10 @@ pub fn fuzz_event_file(bytes: &[u8]) {
         assert!(events + damages <= 2 * most_items(bytes), "the reader makes headway");
     }
     let counts = reader.counts();
+    let records = reader.records().expect("memory is always readable").good;
+    let record_bytes: u64 = records.iter().map(RunRecord::bytes).sum();
+    assert!(record_bytes <= bytes.len() as u64, "no record is read twice");
+    assert_eq!(reader.counts(), counts, "records are read without events");
     assert_eq!(counts.events, events);
     assert_eq!(counts.corrupt_headers + counts.corrupt_events, damages);
     assert!(payload_bytes + counts.bytes_skipped <= bytes.len() as u64);

@@ -1,7 +1,7 @@
 //! Describes the content of an event file, a run directory, a fragment stream or a directory of fragment streams.
 //! Damage is counted; `verify` lists it and verifies the checksum of every payload.
 
-use crate::event_file::StoredEvent;
+use crate::event_file::{RunRecord, StoredEvent};
 use crate::fragment_stream::{Ending, StreamOpenError, StreamReader};
 use crate::id_set::IdRange;
 use crate::kind::{Kind, KindError, files_with, source_in_name};
@@ -34,6 +34,8 @@ pub struct Inspection {
     pub events_incomplete: u64,
     /// Events with fragments whose check values disagree.
     pub events_disagreeing: u64,
+    /// Run records, by time.
+    pub records: Vec<RecordInfo>,
     /// Fragments.
     pub fragments: u64,
     /// Their payload bytes.
@@ -56,6 +58,36 @@ pub struct Inspection {
     pub first: Vec<Shown>,
     /// Places where something is damaged, and files that are not finished.
     pub defects: u64,
+}
+
+/// A run record, without its content.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RecordInfo {
+    /// Its number in the run.
+    pub number: u64,
+    /// The source.
+    pub source: u32,
+    /// Name of its kind.
+    pub kind: &'static str,
+    /// Its time, since 1970.
+    pub time_ns: u64,
+    /// Its name.
+    pub name: String,
+    /// Bytes of its content.
+    pub bytes: u64,
+}
+
+impl RecordInfo {
+    fn of(record: &RunRecord) -> Self {
+        Self {
+            number: record.number,
+            source: record.source.0,
+            kind: record.kind.name(),
+            time_ns: record.time.0,
+            name: record.name.clone(),
+            bytes: record.content.len() as u64,
+        }
+    }
 }
 
 /// Number of events of a tag.
@@ -202,7 +234,7 @@ pub enum InspectError {
 pub fn inspect(path: &Path) -> Result<Inspection, InspectError> {
     let kind = Kind::of(path)?;
     let mut tally = Tally::default();
-    let (mut files, mut manifest, mut names) = (Vec::new(), None, Vec::new());
+    let (mut files, mut manifest, mut names, mut records) = (Vec::new(), None, Vec::new(), Vec::new());
     match kind {
         Kind::EventFile | Kind::Run => {
             let mut reader = RunReader::open(path)?;
@@ -211,6 +243,7 @@ pub fn inspect(path: &Path) -> Result<Inspection, InspectError> {
             for file in reader.files() {
                 files.push(event_file_info(file)?);
             }
+            records = reader.records()?.iter().map(RecordInfo::of).collect();
             names = reader.tag_names().to_vec();
             for event in reader {
                 match event {
@@ -237,6 +270,7 @@ pub fn inspect(path: &Path) -> Result<Inspection, InspectError> {
         events: tally.event_sizes.count,
         events_incomplete: tally.events_incomplete,
         events_disagreeing: tally.events_disagreeing,
+        records,
         fragments: tally.fragment_sizes.count,
         payload_bytes: tally.fragment_sizes.sum,
         event_bytes: tally.event_sizes.sizes(),

@@ -38,6 +38,8 @@ pub struct VerifyReport {
     pub events_incomplete: u64,
     /// Number of events with fragments whose check values disagree with those of the event.
     pub events_disagreeing: u64,
+    /// Good run records, each once although it is in several files.
+    pub records: u64,
     /// Good fragments.
     pub fragments: u64,
     /// Their payload bytes.
@@ -188,6 +190,7 @@ impl VerifyReport {
             events: 0,
             events_incomplete: 0,
             events_disagreeing: 0,
+            records: 0,
             fragments: 0,
             payload_bytes: 0,
             duplicates: 0,

@@ -2,9 +2,11 @@
 //! write one.
 //!
 //! A file is a [`FileHeaderBytes`], the metadata (a JSON object, opaque here), the events, and, if the writer closed
-//! it, an index and a [`FooterBytes`]. An event is an [`EventHeaderBytes`], its fragment entries ([`FragmentBytes`]),
+//! it, an index and a [`FooterBytes`]. Run records ([`RecordHeaderBytes`]) may be before, between and behind the events. An event is an [`EventHeaderBytes`], its fragment entries ([`FragmentBytes`]),
 //! its missing sources ([`MissingBytes`]), the filter's payload, and the payloads of the fragments in the order of the
 //! entries.
+
+mod record;
 
 use crate::checksum::{crc32c, crc32c_append};
 pub use crate::file::{FileFormatError, MAX_METADATA_BYTES, MAX_PAYLOAD_BYTES};
@@ -14,14 +16,22 @@ use crate::message::{PayloadSource, fragment_to_bytes, missing_to_bytes, parse_f
 use crate::verdict::{MAX_VERDICT_PAYLOAD_BYTES, Tags, Verdict};
 use crate::{Event, EventId, NodeId, Payload, RunNumber, SessionId, Timestamp, TriggerType};
 use bytes::Bytes;
+pub use record::{
+    MAX_RECORD_BYTES, MAX_RECORD_NAME_BYTES, RECORD_HEADER_BYTES, RECORD_MARKER, RecordHeader,
+    RecordHeaderBytes, RecordKind, RunRecord,
+};
 use std::mem::{offset_of, size_of};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// The first eight bytes of an event file.
 pub const MAGIC: [u8; 8] = *b"SHEAFEV\0";
-/// The version of the format. A reader refuses every other.
-pub const VERSION: u16 = 2;
+/// The version of the format that is written. A reader refuses later ones.
+pub const VERSION: u16 = 3;
+/// The earliest version that is read. It had no run records.
+pub const FIRST_VERSION: u16 = 2;
+/// Maximum number of events of one file.
+pub const MAX_FILE_EVENTS: u64 = u32::MAX as u64;
 /// The extension of the file's name.
 pub const EXTENSION: &str = "sheaf";
 /// The first four bytes of an event, `"EVNT"` in the file.
@@ -108,19 +118,19 @@ layout! {
     IndexHeaderBytes[16] {
         /// Offset 0: [`INDEX_MARKER`].
         marker: U32,
-        /// Offset 4: zero.
-        reserved: U32,
-        /// Offset 8: how many [`IndexEntryBytes`] follow.
+        /// Offset 4: how many [`IndexEntryBytes`] of run records follow those of the events.
+        records: U32,
+        /// Offset 8: how many [`IndexEntryBytes`] of events follow.
         events: U64,
     }
 }
 
 layout! {
-    /// Position of one event, 16 bytes.
+    /// Position of one event or run record, 16 bytes.
     IndexEntryBytes[16] {
-        /// Offset 0: event id.
+        /// Offset 0: event id, or number of the run record.
         event: U64,
-        /// Offset 8: offset of the event's header in the file.
+        /// Offset 8: offset of the header in the file.
         offset: U64,
     }
 }
@@ -133,7 +143,9 @@ layout! {
         /// Offset 8: offset of the index header in the file.
         index_offset: U64,
         /// Offset 16: how many events the file has.
-        events: U64,
+        events: U32,
+        /// Offset 20: how many run records the file has.
+        records: U32,
         /// Offset 24: CRC-32C of the index header and its entries.
         index_checksum: U32,
         /// Offset 28: CRC-32C of the 28 bytes before.
@@ -190,7 +202,7 @@ impl FileHeader {
         if header.magic != MAGIC {
             return Err(FileFormatError::WrongMagic { expected: "SHEAFEV\0", found: header.magic });
         }
-        if header.version.get() != VERSION {
+        if !(FIRST_VERSION..=VERSION).contains(&header.version.get()) {
             return Err(FileFormatError::WrongVersion { found: header.version.get(), supported: VERSION });
         }
         let length = header.metadata_bytes.get();
@@ -474,23 +486,40 @@ impl IndexEntryBytes {
     pub fn new(event: EventId, offset: u64) -> Self {
         Self { event: U64::new(event.0), offset: U64::new(offset) }
     }
+
+    /// The entry of the run record `number` at `offset`.
+    #[must_use]
+    pub fn of_record(number: u64, offset: u64) -> Self {
+        Self { event: U64::new(number), offset: U64::new(offset) }
+    }
 }
 
 /// The index and the footer that close a file whose events end at `index_offset`. The entries themselves are written
-/// between the two.
+/// between the two: those of the events, then those of the run records.
+///
+/// # Panics
+/// If there are more than [`MAX_FILE_EVENTS`] events, or as many run records.
 #[must_use]
-pub fn emit_index(entries: &[IndexEntryBytes], index_offset: u64) -> (IndexHeaderBytes, FooterBytes) {
+pub fn emit_index(
+    events: &[IndexEntryBytes],
+    records: &[IndexEntryBytes],
+    index_offset: u64,
+) -> (IndexHeaderBytes, FooterBytes) {
+    let count = |entries: &[IndexEntryBytes]| {
+        U32::new(u32::try_from(entries.len()).expect("writers begin another file before"))
+    };
     let header = IndexHeaderBytes {
         marker: U32::new(INDEX_MARKER),
-        reserved: U32::ZERO,
-        events: U64::new(entries.len() as u64),
+        records: count(records),
+        events: U64::new(events.len() as u64),
     };
-    let index_checksum = crc32c_append(crc32c(header.as_bytes()), entries.as_bytes());
+    let entries = crc32c_append(crc32c(header.as_bytes()), events.as_bytes());
     let mut footer = FooterBytes {
         magic: FOOTER_MAGIC,
         index_offset: U64::new(index_offset),
-        events: U64::new(entries.len() as u64),
-        index_checksum: U32::new(index_checksum),
+        events: count(events),
+        records: count(records),
+        index_checksum: U32::new(crc32c_append(entries, records.as_bytes())),
         footer_checksum: U32::ZERO,
     };
     footer.footer_checksum = U32::new(footer_checksum(&footer));
@@ -504,6 +533,8 @@ pub struct Footer {
     pub index_offset: u64,
     /// Number of events in the file.
     pub events: u64,
+    /// Number of run records in the file.
+    pub records: u64,
     /// CRC-32C of the index.
     pub index_checksum: u32,
 }
@@ -521,7 +552,8 @@ impl Footer {
         check("footer", footer.footer_checksum.get(), footer_checksum(footer))?;
         let parsed = Self {
             index_offset: footer.index_offset.get(),
-            events: footer.events.get(),
+            events: footer.events.get().into(),
+            records: footer.records.get().into(),
             index_checksum: footer.index_checksum.get(),
         };
         let end = parsed
@@ -541,14 +573,19 @@ impl Footer {
     /// Bytes of the index, header and entries; `None` for a count that no file can have.
     #[must_use]
     pub fn index_bytes(&self) -> Option<u64> {
-        self.events.checked_mul(size_of::<IndexEntryBytes>() as u64)?.checked_add(INDEX_HEADER_BYTES as u64)
+        let entries = self.events.checked_add(self.records)?;
+        entries.checked_mul(size_of::<IndexEntryBytes>() as u64)?.checked_add(INDEX_HEADER_BYTES as u64)
     }
 
-    /// Reads the index: event ids and the offsets of their headers, in writing order.
+    /// Reads the index: event ids and the offsets of their headers, in writing order; and numbers and offsets of run
+    /// records.
     ///
     /// # Errors
     /// A [`FileFormatError`] where the index is damaged: events are then found by scanning.
-    pub fn parse_index<'a>(&self, bytes: &'a [u8]) -> Result<&'a [IndexEntryBytes], FileFormatError> {
+    pub fn parse_index<'a>(
+        &self,
+        bytes: &'a [u8],
+    ) -> Result<(&'a [IndexEntryBytes], &'a [IndexEntryBytes]), FileFormatError> {
         check("index", self.index_checksum, crc32c(bytes))?;
         let (header, rest) = view::<IndexHeaderBytes>("index", bytes)?;
         if header.marker.get() != INDEX_MARKER {
@@ -559,14 +596,15 @@ impl Footer {
             need: self.index_bytes().unwrap_or(u64::MAX),
             have: bytes.len() as u64,
         })?;
-        if header.events.get() != self.events || entries.len() as u64 != self.events {
-            return Err(FileFormatError::BadValue {
-                what: "index",
-                field: "events",
-                value: header.events.get(),
-            });
+        let bad = |field, value| FileFormatError::BadValue { what: "index", field, value };
+        let records = u64::from(header.records.get());
+        if records != self.records {
+            return Err(bad("records", records));
         }
-        Ok(entries)
+        if header.events.get() != self.events || entries.len() as u64 != self.events + self.records {
+            return Err(bad("events", header.events.get()));
+        }
+        Ok(entries.split_at(self.events as usize))
     }
 }
 
@@ -584,6 +622,7 @@ pub fn is_index_start(bytes: &[u8], remaining: u64) -> bool {
     let whole = header
         .events
         .get()
+        .saturating_add(header.records.get().into())
         .saturating_mul(size_of::<IndexEntryBytes>() as u64)
         .saturating_add((INDEX_HEADER_BYTES + FOOTER_BYTES) as u64);
     header.marker.get() == INDEX_MARKER && whole >= remaining

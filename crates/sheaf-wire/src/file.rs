@@ -37,7 +37,7 @@ pub enum FileFormatError {
     WrongVersion {
         /// The version in the header.
         found: u16,
-        /// The version that is understood.
+        /// The latest version that is understood.
         supported: u16,
     },
     /// Not the start of a record.

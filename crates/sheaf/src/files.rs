@@ -203,6 +203,20 @@ fn describe(inspection: &Inspection) -> String {
         let _ = writeln!(text, "events           {:>16}", count(inspection.events));
         let _ = writeln!(text, "  incomplete     {:>16}", count(inspection.events_incomplete));
     }
+    if !inspection.records.is_empty() {
+        let _ = writeln!(text, "run records      {:>16}", inspection.records.len());
+        for record in inspection.records.iter().take(ROWS) {
+            let _ = writeln!(
+                text,
+                "  source {}, {}, {:?}: {} bytes",
+                record.source,
+                record.kind,
+                record.name,
+                count(record.bytes)
+            );
+        }
+        more(&mut text, inspection.records.len(), "run records");
+    }
     let _ = writeln!(text, "fragments        {:>16}", count(inspection.fragments));
     let _ = writeln!(text, "payload bytes    {:>16}", count(inspection.payload_bytes));
     for (name, sizes) in
@@ -273,6 +287,9 @@ fn describe_verification(report: &VerifyReport) -> String {
         plural(report.fragments, "fragment"),
         plural(report.payload_bytes, "payload byte")
     );
+    if report.records > 0 {
+        let _ = writeln!(text, "  {} of the run", plural(report.records, "record"));
+    }
     for (value, what) in [
         (
             report.events_disagreeing,

@@ -54,6 +54,7 @@ mod active;
 mod agents;
 mod arguments;
 mod assemble;
+mod begin_records;
 mod bench;
 mod blocks;
 mod check_source;

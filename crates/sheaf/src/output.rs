@@ -1,7 +1,7 @@
 //! Sinks of accepted events, made from the configuration.
 
 use crate::plan::Plan;
-use crate::{hdf5, objects};
+use crate::{begin_records, hdf5, objects};
 use anyhow::Context;
 use sheaf_config::{Config, Stream, Sync, TransportKind};
 use sheaf_node::beside::FilesBeside;
@@ -16,7 +16,8 @@ use std::path::Path;
 /// The event files of a session of a builder unit or output node in `directory`.
 pub(crate) fn files(plan: &Plan, me: &Identity, directory: &Path) -> anyhow::Result<Box<dyn EventSink>> {
     let config = &plan.config;
-    let session = session(plan, me);
+    let records = config.output.begin_records.as_deref().map(begin_records::read).transpose()?;
+    let session = WriterOptions { records: records.unwrap_or_default(), ..session(plan, me) };
     let streams = config
         .streams
         .iter()

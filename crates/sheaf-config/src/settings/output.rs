@@ -2,9 +2,12 @@
 
 use super::{GIB, HOUR, KIB, MIB, TIB};
 use crate::choice::choice;
-use crate::codec::{bytes, maybe, milliseconds, pick, seconds, switch, tag_choice, whole, zero_is_none};
+use crate::codec::{
+    bytes, maybe, milliseconds, path, pick, seconds, switch, tag_choice, whole, zero_is_none,
+};
 use crate::knob::section;
 use sheaf_wire::{ByteCount, Nanos};
+use std::path::PathBuf;
 
 /// The longest time that a file is written to.
 const DAY: Nanos = Nanos::from_secs(86_400);
@@ -82,6 +85,10 @@ section! {
         /// reaches it ends as with Ctrl-C, with its books balanced. 0: the run writes until the disk is full. Nodes
         /// that are started one by one ignore it.
         keep_free: ByteCount = ByteCount(GIB), "keep_free_bytes", bytes(0, TIB);
+        /// Directory of begin-of-run records: files with the configuration of sources, which are copied into each event
+        /// file. The name of a file begins with the id of its source, and the rest is free: `7.cfg`, `7-thresholds.txt`.
+        /// Empty: none. Each node that writes event files reads them when it starts.
+        begin_records: Option<PathBuf> = None, "begin_records", maybe(path());
         /// Size at which an event file is closed and the next part begun.
         rotate_size: ByteCount = ByteCount(2 * GIB), "rotate_bytes", bytes(MIB, TIB);
         /// Number of events at which an event file is closed and the next part begun. It bounds the memory of the

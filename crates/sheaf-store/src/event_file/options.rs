@@ -1,7 +1,9 @@
 //! Options for writing events.
 
 use super::name::{FileName, StreamName};
+use sheaf_wire::event_file::RunRecord;
 use sheaf_wire::{ByteCount, Nanos, NodeId, RunNumber, SessionId, Timestamp};
+use std::sync::Arc;
 
 /// When the writer passes events to the operating system and to the disk, and therefore when they count as stored. Data
 /// in the operating system survive the death of the process; only data on the disk survive that of the machine.
@@ -37,6 +39,8 @@ pub struct WriterOptions {
     pub created: Timestamp,
     /// A JSON object as text, kept in every file: the configuration that made the run, the software's version.
     pub metadata: String,
+    /// Run records that every file begins with.
+    pub records: Arc<[RunRecord]>,
     /// A file that would become larger is closed and the next begun. A single larger event still has a file.
     pub rotate_bytes: ByteCount,
     /// Number of events after which a file is closed and the next begun. Bounds the index, 16 bytes of memory per
@@ -66,6 +70,7 @@ impl WriterOptions {
             stream: StreamName::default(),
             created,
             metadata: "{}".to_owned(),
+            records: Arc::default(),
             rotate_bytes: ByteCount::mib(4 << 10),
             rotate_events: 1 << 20,
             rotate_time: None,

@@ -27,13 +27,15 @@ pub(super) struct Part<F> {
     pub(super) file: F,
     /// Bytes up to the end of the last whole event; when closed, of the file.
     pub(super) end: u64,
-    /// The file header and metadata, until they are in the file.
+    /// The file header, metadata and run records, until they are in the file.
     header: Vec<u8>,
     /// Whether index and footer are in the file, so that it only has to be made durable.
     pub(super) closed: bool,
     /// Whether a failed write may have left bytes after `end`.
     dirty: bool,
     pub(super) index: Vec<IndexEntryBytes>,
+    /// The index of its run records.
+    records: Vec<IndexEntryBytes>,
     /// CRC-32C of the bytes up to `end`; unknown once a write has failed, because it is not known how far it got.
     pub(super) checksum: Option<u32>,
     /// Durable length of the file, with the checksum up to there.
@@ -45,8 +47,8 @@ pub(super) struct Part<F> {
 }
 
 impl<F: PartFile> Part<F> {
-    /// Creates an empty file that begins with `header`, for about `events` events.
-    pub(super) fn new(file: F, header: Vec<u8>, events: u64) -> Self {
+    /// Creates an empty file that begins with `header`, in which `records` are the run records, for about `events` events.
+    pub(super) fn new(file: F, header: Vec<u8>, records: Vec<IndexEntryBytes>, events: u64) -> Self {
         Self {
             file,
             end: 0,
@@ -54,11 +56,17 @@ impl<F: PartFile> Part<F> {
             closed: false,
             dirty: false,
             index: touched_index(events),
+            records,
             checksum: Some(0),
             durable: (0, Some(0)),
             doubtful: false,
             begun: None,
         }
+    }
+
+    /// Returns the number of its run records.
+    pub(super) fn records(&self) -> u64 {
+        self.records.len() as u64
     }
 
     /// Returns the offset of the next event, after the file's header.
@@ -133,8 +141,8 @@ impl<F: PartFile> Part<F> {
 
     /// Writes index and footer, and returns their number of bytes.
     pub(super) fn close(&mut self) -> io::Result<u64> {
-        let (header, footer) = emit_index(&self.index, self.end);
-        let pieces = [header.as_bytes(), self.index.as_bytes(), footer.as_bytes()];
+        let (header, footer) = emit_index(&self.index, &self.records, self.end);
+        let pieces = [header.as_bytes(), self.index.as_bytes(), self.records.as_bytes(), footer.as_bytes()];
         let checksum = self
             .checksum
             .map(|checksum| pieces.iter().fold(checksum, |sum, piece| crc32c_append(sum, piece)));

@@ -7,7 +7,8 @@ use bytes::Bytes;
 use sheaf_wire::checksum::crc32c;
 use sheaf_wire::event_file::{
     EVENT_HEADER_BYTES, EVENT_MARKER, EventHeader, FILE_HEADER_BYTES, FOOTER_BYTES, FileFormatError,
-    FileHeader, Footer, INDEX_HEADER_BYTES, StoredEvent, is_index_start,
+    FileHeader, Footer, INDEX_HEADER_BYTES, IndexEntryBytes, RECORD_HEADER_BYTES, RECORD_MARKER,
+    RecordHeader, RunRecord, StoredEvent, is_index_start,
 };
 use sheaf_wire::{Event, EventId};
 use std::fs::File;
@@ -15,6 +16,7 @@ use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 
 const HEADER: u64 = EVENT_HEADER_BYTES as u64;
+const RECORD_HEADER: u64 = RECORD_HEADER_BYTES as u64;
 
 /// Reads an event file: an iterator over events in writing order, whose payloads are slices of large blocks; and
 /// random access by event id.
@@ -34,6 +36,8 @@ pub struct EventFileReader<R> {
     directory: Option<Vec<(EventId, u64)>>,
     check_payloads: bool,
     event_offset: u64,
+    /// Numbers and offsets of the run records that were passed over since the start or the last rewind.
+    passed_records: Vec<(u64, u64)>,
     counts: EventCounts,
     ending: Option<EventEnding>,
     done: bool,
@@ -148,6 +152,7 @@ impl<R: Read + Seek> EventFileReader<R> {
             directory: None,
             check_payloads: true,
             event_offset: first_event,
+            passed_records: Vec::new(),
             counts: EventCounts::default(),
             ending: None,
             done: false,
@@ -212,6 +217,7 @@ impl<R: Read + Seek> EventFileReader<R> {
     pub fn rewind(&mut self) -> Result<(), EventReadError> {
         self.seek(self.first_event)?;
         self.counts = EventCounts::default();
+        self.passed_records.clear();
         self.ending = None;
         self.done = false;
         Ok(())
@@ -222,12 +228,16 @@ impl<R: Read + Seek> EventFileReader<R> {
     ///
     /// # Errors
     /// [`EventReadError::Io`] from the input.
-    /// [`EventReadError::Io`] from the input.
     #[expect(
         clippy::type_complexity,
         reason = "three outcomes, each with its own consequence for the caller"
     )]
     pub fn index(&mut self) -> Result<Option<Result<Vec<(EventId, u64)>, FileFormatError>>, EventReadError> {
+        Ok(self.whole_index()?.map(|index| index.map(|index| index.events)))
+    }
+
+    /// As [`Self::index`], with the run records.
+    pub(crate) fn whole_index(&mut self) -> Result<Option<Result<Index, FileFormatError>>, EventReadError> {
         let Ok(footer) = self.footer else {
             return Ok(None);
         };
@@ -237,11 +247,82 @@ impl<R: Read + Seek> EventFileReader<R> {
         let whole = self.blocks.ensure(bytes).map_err(|error| self.io_error(error))?;
         let window = self.blocks.window();
         let bytes = if whole { &window[..bytes as usize] } else { window };
-        let index = footer.parse_index(bytes).map(|entries| {
-            entries.iter().map(|entry| (EventId(entry.event.get()), entry.offset.get())).collect()
+        let entry = |entry: &IndexEntryBytes| (entry.event.get(), entry.offset.get());
+        let index = footer.parse_index(bytes).map(|(events, records)| Index {
+            events: events.iter().map(entry).map(|(id, offset)| (EventId(id), offset)).collect(),
+            records: records.iter().map(entry).collect(),
         });
         self.seek(back)?;
         Ok(Some(index))
+    }
+
+    /// Returns the run records of the file, without reading events: by the index, or by scanning the headers in the file if
+    /// there is no index or the index is wrong. Sequential reading continues where it was.
+    ///
+    /// # Errors
+    /// [`EventReadError::Io`] from the input.
+    pub fn records(&mut self) -> Result<FileRecords, EventReadError> {
+        let back = self.blocks.offset();
+        let by_index = match self.whole_index()? {
+            Some(Ok(index)) => Some(self.read_records(&index.records)?),
+            _ => None,
+        };
+        let records = match by_index.filter(|records| records.damaged.is_empty()) {
+            Some(records) => records,
+            None => {
+                let places = self.scan_in_order()?.records;
+                self.read_records(&places)?
+            }
+        };
+        self.seek(back)?;
+        Ok(records)
+    }
+
+    fn read_records(&mut self, places: &[(u64, u64)]) -> Result<FileRecords, EventReadError> {
+        let mut records = FileRecords::default();
+        let mut end = self.first_event;
+        for (number, offset) in places.iter().copied() {
+            if offset < end {
+                // An index that names a record many times must not fill the memory.
+                let (what, field) = ("index", "offset");
+                records.damaged.push((offset, FileFormatError::BadValue { what, field, value: offset }));
+                continue;
+            }
+            self.seek(offset)?;
+            match self.read_record(number).map_err(|error| self.io_error(error))? {
+                Ok(record) => {
+                    end = offset + record.bytes();
+                    records.good.push(record);
+                }
+                Err(error) => records.damaged.push((offset, error)),
+            }
+        }
+        Ok(records)
+    }
+
+    /// Reads the run record `number` at the current position.
+    fn read_record(&mut self, number: u64) -> io::Result<Result<RunRecord, FileFormatError>> {
+        let left = self.limit.saturating_sub(self.blocks.offset());
+        let header = match self.record_here()? {
+            Ok(header) if header.number == number && header.total_bytes() <= left => header,
+            Ok(header) => {
+                let (what, value) = ("record header", header.number);
+                return Ok(Err(FileFormatError::BadValue { what, field: "number", value }));
+            }
+            Err(error) => return Ok(Err(error)),
+        };
+        if !self.blocks.ensure(header.total_bytes())? {
+            let (need, have) = (header.total_bytes(), self.blocks.remaining());
+            return Ok(Err(FileFormatError::Truncated { what: "run record", need, have }));
+        }
+        // A copy, so that a record does not keep a block with events in memory.
+        let whole = &self.blocks.window()[..header.total_bytes() as usize];
+        Ok(header.parse_record(&Bytes::copy_from_slice(&whole[RECORD_HEADER_BYTES..])))
+    }
+
+    /// Returns numbers and offsets of the run records that sequential reading has passed.
+    pub(crate) fn passed_records(&self) -> &[(u64, u64)] {
+        &self.passed_records
     }
 
     /// Returns the event `id`, wherever it is in the file; the first, if several have that id. It uses the index, or a
@@ -252,8 +333,10 @@ impl<R: Read + Seek> EventFileReader<R> {
     /// An [`EventReadError`] if the event is damaged or the input fails.
     pub fn find(&mut self, id: EventId) -> Result<Option<StoredEvent<Bytes>>, EventReadError> {
         let back = (self.blocks.offset(), self.event_offset, self.counts);
+        let passed = self.passed_records.len();
         let found = self.look_up(id);
         (self.event_offset, self.counts) = (back.1, back.2);
+        self.passed_records.truncate(passed);
         self.seek(back.0)?;
         found
     }
@@ -312,9 +395,10 @@ impl<R: Read + Seek> EventFileReader<R> {
     /// Scans the positions of the events by their headers alone, in writing order. A damaged part counts as an event
     /// without id, with the sequence number after the previous one. Sequential reading continues where it was.
     pub(crate) fn scan_in_order(&mut self) -> Result<Scan, EventReadError> {
-        let back = self.blocks.offset();
+        let back = (self.blocks.offset(), self.event_offset);
         let scan = self.scan_places(true)?;
-        self.seek(back)?;
+        self.event_offset = back.1;
+        self.seek(back.0)?;
         Ok(scan)
     }
 
@@ -322,8 +406,13 @@ impl<R: Read + Seek> EventFileReader<R> {
         let mut scan = Scan::default();
         self.seek(self.first_event)?;
         loop {
-            let offset = self.blocks.offset();
-            match self.step_header().map_err(|error| self.io_error(error))? {
+            let step = self.step_header().map_err(|error| self.io_error(error))?;
+            let offset = self.event_offset;
+            match step {
+                HeaderStep::Record(header) => {
+                    scan.records.push((header.number, offset));
+                    self.leave_record(&header).map_err(|error| self.io_error(error))?;
+                }
                 HeaderStep::Event(header) => {
                     scan.places.push(Place { event: header.id, offset, sequence: header.sequence });
                     self.seek(offset + header.total_bytes())?;
@@ -343,12 +432,21 @@ impl<R: Read + Seek> EventFileReader<R> {
         }
     }
 
-    /// Reads the header at the current position without moving; after a damaged one, moves to the next good one.
+    /// Reads the header at the current position without moving, and notes the position; after a damaged one, moves to the
+    /// next good one.
     fn step_header(&mut self) -> io::Result<HeaderStep> {
         let from = self.blocks.offset();
+        self.event_offset = from;
         let left = self.limit.saturating_sub(from);
-        let at_end = left == 0 || (self.footer.is_err() && left < HEADER);
-        if at_end || self.is_end_of_events()? {
+        if left == 0 || self.is_end_of_events()? {
+            return Ok(HeaderStep::End);
+        }
+        match self.record_here()? {
+            Ok(record) if record.total_bytes() <= left => return Ok(HeaderStep::Record(record)),
+            Ok(_) if self.footer.is_err() => return Ok(HeaderStep::End),
+            _ => {}
+        }
+        if self.footer.is_err() && left < HEADER {
             return Ok(HeaderStep::End);
         }
         let error = match self.header_here()? {
@@ -379,10 +477,21 @@ impl<R: Read + Seek> EventFileReader<R> {
         Ok(EventHeader::parse(self.blocks.window()))
     }
 
+    fn record_here(&mut self) -> io::Result<Result<RecordHeader, FileFormatError>> {
+        self.blocks.ensure(RECORD_HEADER.min(self.blocks.remaining()))?;
+        Ok(RecordHeader::parse(self.blocks.window()))
+    }
+
+    /// Returns whether an event or a run record begins at the current position.
+    fn is_good_here(&mut self) -> io::Result<bool> {
+        Ok(self.header_here()?.is_ok() || self.record_here()?.is_ok())
+    }
+
     /// Goes to the next header whose checksum is right, or to where the events end.
     fn seek_good_header(&mut self) -> io::Result<()> {
-        while self.blocks.find(&[EVENT_MARKER.to_le_bytes()], self.limit)? {
-            if self.header_here()?.is_ok() {
+        let markers = [EVENT_MARKER.to_le_bytes(), RECORD_MARKER.to_le_bytes()];
+        while self.blocks.find(&markers, self.limit)? {
+            if self.is_good_here()? {
                 return Ok(());
             }
             self.blocks.seek(self.blocks.offset() + 1)?;
@@ -391,11 +500,16 @@ impl<R: Read + Seek> EventFileReader<R> {
     }
 
     fn read(&mut self) -> io::Result<Step> {
-        self.event_offset = self.blocks.offset();
-        let header = match self.step_header()? {
-            HeaderStep::Event(header) => header,
-            HeaderStep::Damaged(damage) => return Ok(Step::Damaged(damage)),
-            HeaderStep::End => return Ok(Step::End),
+        let header = loop {
+            match self.step_header()? {
+                HeaderStep::Event(header) => break header,
+                HeaderStep::Record(header) => {
+                    self.passed_records.push((header.number, self.event_offset));
+                    self.leave_record(&header)?;
+                }
+                HeaderStep::Damaged(damage) => return Ok(Step::Damaged(damage)),
+                HeaderStep::End => return Ok(Step::End),
+            }
         };
         if !self.blocks.ensure(header.total_bytes())? {
             // The file has become shorter since it was opened.
@@ -406,26 +520,37 @@ impl<R: Read + Seek> EventFileReader<R> {
         let mut payload = self.blocks.take(header.payload_bytes as usize);
         match header.parse_event(&body, &mut payload) {
             Err(error) => {
-                self.leave_damaged_event()?;
+                self.leave(HEADER)?;
                 Ok(Step::Damaged(EventDamage::Entries { event: header.id, error }))
             }
             Ok(event) => match self.check_payloads.then(|| damaged_payload(&event.event)).flatten() {
                 None => Ok(Step::Event(event)),
                 Some(damage) => {
-                    self.leave_damaged_event()?;
+                    self.leave(HEADER)?;
                     Ok(Step::Damaged(damage))
                 }
             },
         }
     }
 
-    /// Moves past a damaged event. If nothing good follows it, not its content but its length is wrong (bytes were lost
-    /// or inserted), and the next event is searched within its supposed content.
-    fn leave_damaged_event(&mut self) -> io::Result<()> {
+    /// Moves past a run record.
+    fn leave_record(&mut self, header: &RecordHeader) -> io::Result<()> {
+        let is_good = self.blocks.ensure(header.total_bytes())? && {
+            let whole = &self.blocks.window()[..header.total_bytes() as usize];
+            crc32c(&whole[RECORD_HEADER_BYTES..]) == header.body_checksum
+        };
+        self.blocks.seek(self.event_offset + header.total_bytes())?;
+        if is_good { Ok(()) } else { self.leave(RECORD_HEADER) }
+    }
+
+    /// Leaves a damaged run record or event, of which `header_bytes` are the header, at its supposed end. If nothing good
+    /// follows it, not its content but its length is wrong (bytes were lost or inserted), and the next event is searched
+    /// within its supposed content.
+    fn leave(&mut self, header_bytes: u64) -> io::Result<()> {
         let behind = self.blocks.offset();
-        let in_place = behind >= self.limit || self.is_end_of_events()? || self.header_here()?.is_ok();
+        let in_place = behind >= self.limit || self.is_end_of_events()? || self.is_good_here()?;
         if !in_place {
-            self.blocks.seek(self.event_offset + HEADER)?;
+            self.blocks.seek(self.event_offset + header_bytes)?;
             self.seek_good_header()?;
             if self.blocks.offset() > behind {
                 self.blocks.seek(behind)?;
@@ -447,6 +572,24 @@ impl<R: Read + Seek> EventFileReader<R> {
     }
 }
 
+/// The run records of a file.
+#[derive(Clone, Debug, Default)]
+pub struct FileRecords {
+    /// Undamaged records, in writing order.
+    pub good: Vec<RunRecord>,
+    /// Offset and defect of each damaged record.
+    pub damaged: Vec<(u64, FileFormatError)>,
+}
+
+/// The index of a file, in writing order.
+#[derive(Debug)]
+pub(crate) struct Index {
+    /// Ids and offsets of events.
+    pub(crate) events: Vec<(EventId, u64)>,
+    /// Numbers and offsets of run records.
+    pub(crate) records: Vec<(u64, u64)>,
+}
+
 /// Position of an event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
@@ -460,6 +603,8 @@ pub(crate) struct Place {
 #[derive(Debug, Default)]
 pub(crate) struct Scan {
     pub(crate) places: Vec<Place>,
+    /// Numbers and offsets of the run records whose headers are good.
+    pub(crate) records: Vec<(u64, u64)>,
     /// End of the last whole event.
     pub(crate) end: u64,
     /// Places without a good header.
@@ -468,6 +613,7 @@ pub(crate) struct Scan {
 
 enum HeaderStep {
     Event(EventHeader),
+    Record(RecordHeader),
     Damaged(EventDamage),
     End,
 }

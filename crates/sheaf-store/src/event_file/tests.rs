@@ -1,6 +1,7 @@
 //! Round trips, every way in which a file can be damaged, and disks that fill up.
 
 mod durable;
+mod records;
 
 use super::*;
 use crate::testing::{Disk, bare, event, events, small_events, verdict};
@@ -253,7 +254,7 @@ fn a_wrong_index_is_replaced_by_a_scan() {
     let whole = write(&events, false);
     let lies: Vec<_> =
         events.iter().map(|event| sheaf_wire::event_file::IndexEntryBytes::new(event.id, 64)).collect();
-    let (header, footer) = sheaf_wire::event_file::emit_index(&lies, whole.len() as u64);
+    let (header, footer) = sheaf_wire::event_file::emit_index(&lies, &[], whole.len() as u64);
     use zerocopy::IntoBytes;
     let bytes = [&whole[..], header.as_bytes(), lies.as_bytes(), footer.as_bytes()].concat();
     let mut reader = open(&bytes);

@@ -7,7 +7,8 @@ use super::pending::Pending;
 use super::storage::{Directory, Storage};
 use bytes::Bytes;
 use sheaf_wire::event_file::{
-    FOOTER_BYTES, FileFormatError, FileHeader, INDEX_HEADER_BYTES, IndexEntryBytes, emit_event, event_bytes,
+    FOOTER_BYTES, FileFormatError, FileHeader, INDEX_HEADER_BYTES, IndexEntryBytes, MAX_FILE_EVENTS,
+    emit_event, event_bytes,
 };
 use sheaf_wire::{ByteCount, Event, EventId, Timestamp, Verdict};
 use std::collections::VecDeque;
@@ -473,9 +474,11 @@ impl<S: Storage> EventFileWriter<S> {
     fn is_part_full(&self, event_bytes: u64) -> bool {
         let Some(part) = &self.part else { return false };
         let events = part.index.len() as u64 + self.pending_events.len() as u64;
-        let index = INDEX_HEADER_BYTES as u64 + (events + 1) * size_of::<IndexEntryBytes>() as u64;
+        let entries = events + 1 + part.records();
+        let index = INDEX_HEADER_BYTES as u64 + entries * size_of::<IndexEntryBytes>() as u64;
         let bytes = part.end + self.pending.bytes() + event_bytes + index + FOOTER_BYTES as u64;
-        events > 0 && (events >= self.options.rotate_events || bytes > self.options.rotate_bytes.0)
+        let most = self.options.rotate_events.min(MAX_FILE_EVENTS);
+        events > 0 && (events >= most || bytes > self.options.rotate_bytes.0)
     }
 
     /// Makes the next file.
@@ -490,16 +493,23 @@ impl<S: Storage> EventFileWriter<S> {
             part: number,
             created: self.options.created,
         };
-        let header = header
-            .emit(&self.options.metadata)
-            .map_err(|error| EventWriteError::Format { path: self.path.clone(), error })?;
+        let begun = header.emit(&self.options.metadata).and_then(|mut header| {
+            let mut places = Vec::with_capacity(self.options.records.len());
+            for record in &*self.options.records {
+                places.push(IndexEntryBytes::of_record(record.number, header.len() as u64));
+                record.emit(&mut header)?;
+            }
+            Ok((header, places))
+        });
+        let (header, records) =
+            begun.map_err(|error| EventWriteError::Format { path: self.path.clone(), error })?;
         let file = self
             .storage
             .create(&name)
             .map_err(|error| EventWriteError::Create { path: self.path.clone(), error })?;
         self.counts.parts += 1;
         self.new_name = true;
-        self.part = Some(Part::new(file, header, self.options.rotate_events));
+        self.part = Some(Part::new(file, header, records, self.options.rotate_events));
         Ok(())
     }
 

@@ -3,11 +3,14 @@
 use super::error::RunReadError;
 use super::manifest::Manifest;
 use super::open_file::{OpenFile, is_hdf5};
-use crate::event_file::{EXTENSION, EventReadError, FileHeader, FileName, Metadata, StoredEvent, StreamName};
+use crate::event_file::{
+    EXTENSION, EventFileReader, EventReadError, FileHeader, FileName, FileRecords, Metadata, RunRecord,
+    StoredEvent, StreamName,
+};
 use crate::id_set::IdSet;
 use bytes::Bytes;
 use sheaf_wire::{NodeId, SessionId};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -227,6 +230,22 @@ impl RunReader {
         })
     }
 
+    /// Returns the run records, each once, by time. Events are not read.
+    ///
+    /// # Errors
+    /// A [`RunReadError`] if a file cannot be read. Damaged records are left out if another file has them.
+    pub fn records(&self) -> Result<Vec<RunRecord>, RunReadError> {
+        let mut records = BTreeMap::new();
+        for file in &self.plan.files {
+            for record in records_of(&file.path)?.good {
+                records.entry(record.number).or_insert(record);
+            }
+        }
+        let mut records: Vec<RunRecord> = records.into_values().collect();
+        records.sort_by(|a, b| (a.time, a.source, &a.name).cmp(&(b.time, b.source, &b.name)));
+        Ok(records)
+    }
+
     /// Returns whether an event with this sequence number in the current session counts. A damaged part, whose number
     /// is unknown, has the number after the last.
     fn is_counted(&mut self, sequence: Option<u64>) -> bool {
@@ -282,6 +301,15 @@ impl Iterator for RunReader {
             }
         }
     }
+}
+
+/// Returns the run records of a file. An HDF5 file has none.
+fn records_of(path: &Path) -> Result<FileRecords, RunReadError> {
+    if is_hdf5(path) {
+        return Ok(FileRecords::default());
+    }
+    let (mut reader, _) = EventFileReader::open_damaged(path)?;
+    Ok(reader.records()?)
 }
 
 /// The stream of a file: by its name, or by its metadata where it has another name, or `default`.

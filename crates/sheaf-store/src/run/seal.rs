@@ -63,7 +63,7 @@ pub fn seal_session(directory: &Path, session: SessionName, committed: u64) -> R
         session_files(directory, session, FileName::parse).map_err(|error| io_error(directory, error))?;
     let mut reached = reached_in_hdf5(directory, session, committed)?;
     for (name, path) in files {
-        let content = read_content(&path, committed)?;
+        let mut content = read_content(&path, committed)?;
         let events = content.events.len() as u64;
         let keep = content.keep;
         reached = reached.max(content.reached);
@@ -80,7 +80,9 @@ pub fn seal_session(directory: &Path, session: SessionName, committed: u64) -> R
             continue;
         }
         let end = content.events.get(keep as usize).map_or(content.end, |(_, offset)| *offset);
-        close_at(&path, end, &content.events[..keep as usize]).map_err(|error| io_error(&path, error))?;
+        content.records.retain(|(_, offset)| *offset < end);
+        close_at(&path, end, &content.events[..keep as usize], &content.records)
+            .map_err(|error| io_error(&path, error))?;
         report.bytes_cut += content.file_bytes - end;
     }
     report.missing = committed.saturating_sub(reached);
@@ -122,6 +124,8 @@ struct Content {
     /// One more than the number in the session of the last that counts.
     reached: u64,
     end: u64,
+    /// Numbers and offsets of the run records, of a file that is to be cut.
+    records: Vec<(u64, u64)>,
     damaged: u64,
     closed: bool,
     has_header: bool,
@@ -135,6 +139,7 @@ fn read_content(path: &Path, committed: u64) -> Result<Content, SealError> {
         keep: 0,
         reached: 0,
         end: reader.offset(),
+        records: Vec::new(),
         damaged: 0,
         closed: false,
         has_header: wrong_header.is_none(),
@@ -162,6 +167,7 @@ fn read_content(path: &Path, committed: u64) -> Result<Content, SealError> {
     content.keep = scan.places.iter().take_while(counts).count() as u64;
     content.reached = scan.places.iter().take_while(counts).last().map_or(0, |place| place.sequence + 1);
     content.events = scan.places.iter().map(|place| (place.event, place.offset)).collect();
+    content.records = scan.records;
     content.damaged = scan.damaged;
     if !content.closed {
         content.end = scan.end;
@@ -169,13 +175,15 @@ fn read_content(path: &Path, committed: u64) -> Result<Content, SealError> {
     Ok(content)
 }
 
-/// Ends the file at `end` with the index of `events`.
-fn close_at(path: &Path, end: u64, events: &[(EventId, u64)]) -> io::Result<()> {
-    let entries: Vec<_> = events.iter().map(|(id, offset)| IndexEntryBytes::new(*id, *offset)).collect();
-    let (header, footer) = emit_index(&entries, end);
+/// Ends the file at `end` with the index of `events` and of run records.
+fn close_at(path: &Path, end: u64, events: &[(EventId, u64)], records: &[(u64, u64)]) -> io::Result<()> {
+    let events: Vec<_> = events.iter().map(|(id, offset)| IndexEntryBytes::new(*id, *offset)).collect();
+    let records: Vec<_> =
+        records.iter().map(|(number, offset)| IndexEntryBytes::of_record(*number, *offset)).collect();
+    let (header, footer) = emit_index(&events, &records, end);
     let mut file = OpenOptions::new().write(true).open(path)?;
     file.set_len(end)?;
     file.seek(SeekFrom::Start(end))?;
-    file.write_all(&[header.as_bytes(), entries.as_bytes(), footer.as_bytes()].concat())?;
+    file.write_all(&[header.as_bytes(), events.as_bytes(), records.as_bytes(), footer.as_bytes()].concat())?;
     file.sync_all()
 }

@@ -1,11 +1,13 @@
 //! Builders that die, and which events in their files count.
 
 use super::*;
-use crate::event_file::{EventFileReader, EventFileWriter, FileName, SessionName, StreamName, WriterOptions};
+use crate::event_file::{
+    EventFileReader, EventFileWriter, FileName, RecordKind, RunRecord, SessionName, StreamName, WriterOptions,
+};
 use crate::testing::event;
 use bytes::Bytes;
 use proptest::prelude::*;
-use sheaf_wire::{Event, NodeId, RunNumber, SessionId, Timestamp, Verdict};
+use sheaf_wire::{Event, NodeId, RunNumber, SessionId, SourceId, Timestamp, Verdict};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -70,6 +72,46 @@ fn manifest(sessions: &[(u16, u64, u64)], ended: bool) -> Manifest {
         })
         .collect();
     manifest
+}
+
+#[test]
+fn sealing_keeps_run_records_and_lists_them_in_the_index() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    let record = |number: u64| RunRecord {
+        number,
+        source: SourceId(1),
+        kind: RecordKind::Begin,
+        time: Timestamp(number),
+        name: format!("{number}.cfg"),
+        content: Bytes::from_static(b"threshold = 12"),
+    };
+    let records = [record(3), record(4)];
+    for (finish, committed) in [(true, 0), (true, 2), (true, 9), (false, 0), (false, 2), (false, 9)] {
+        let options = WriterOptions {
+            records: records.to_vec().into(),
+            rotate_events: 3,
+            ..WriterOptions::new(RUN, NodeId::builder(0), SessionId(5), Timestamp(1))
+        };
+        let mut writer = EventFileWriter::create(directory, options).unwrap();
+        numbered(0..5).iter().for_each(|event| writer.write(event, &Verdict::accept()).unwrap());
+        writer.flush().unwrap();
+        if finish {
+            writer.finish().unwrap();
+        }
+        seal_session(directory, session_name(0, 5), committed).unwrap();
+        let files = lists::session_files(directory, session_name(0, 5), FileName::parse).unwrap();
+        for (_, path) in &files {
+            let mut reader = EventFileReader::open(path).unwrap();
+            let index = reader.whole_index().unwrap().unwrap().unwrap();
+            assert_eq!(index.records.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [3, 4]);
+            assert_eq!(reader.records().unwrap().good, records, "{}", path.display());
+        }
+        manifest(&[(0, 5, committed)], true).write(directory).unwrap();
+        let reader = RunReader::open(directory).unwrap();
+        assert_eq!(reader.records().unwrap(), records, "each once");
+        files.iter().for_each(|(_, path)| fs::remove_file(path).unwrap());
+    }
 }
 
 proptest! {

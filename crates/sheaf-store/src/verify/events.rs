@@ -2,7 +2,8 @@
 
 use super::{FileReport, Reading, RunState, StreamReport, VerifyError, VerifyReport, ledger};
 use crate::event_file::{
-    EventDamage, EventEnding, EventFileReader, EventReadError, FileName, StoredEvent, StreamName,
+    EventDamage, EventEnding, EventFileReader, EventReadError, FileName, Index, RunRecord, StoredEvent,
+    StreamName,
 };
 use crate::id_set::IdSet;
 use crate::kind::Kind;
@@ -34,6 +35,7 @@ pub(super) fn verify(
         report: VerifyReport::new(path, kind),
         ids: IdSet::default(),
         missing: BTreeMap::new(),
+        records: BTreeMap::new(),
         sessions: BTreeMap::new(),
         series: BTreeMap::new(),
         reading: Reading { total: bytes_to_read(&plan), ..Reading::default() },
@@ -73,6 +75,8 @@ struct Check<'a> {
     sessions: BTreeMap<Session, Progress>,
     /// State of each session in each stream.
     series: BTreeMap<(Session, StreamName), Series>,
+    /// Good run records by number.
+    records: BTreeMap<u64, RunRecord>,
     /// Files that were read.
     reading: Reading,
     tell: &'a mut dyn FnMut(Reading),
@@ -135,6 +139,7 @@ impl Check<'_> {
             }
         }
         self.ending(plan, file, &mut reader, &places)?;
+        self.records(&file.path, &mut reader)?;
         self.has_read(reader.file_bytes());
         self.report.files.push(FileReport {
             path: file.path.clone(),
@@ -142,6 +147,25 @@ impl Check<'_> {
             items,
             finished: reader.footer().is_ok(),
         });
+        Ok(())
+    }
+
+    /// Checks the run records of a file that was read.
+    fn records(&mut self, path: &Path, reader: &mut EventFileReader<File>) -> Result<(), VerifyError> {
+        let found = reader.records().map_err(RunReadError::from)?;
+        for (offset, error) in found.damaged {
+            self.report.problem(path, offset, error.to_string());
+        }
+        for record in found.good {
+            let number = record.number;
+            let before = self.records.entry(number).or_insert_with(|| record.clone());
+            if *before != record {
+                let what =
+                    format!("run record {number} differs from that of the same number in another place");
+                self.report.problem(path, None, what);
+            }
+        }
+        self.report.records = self.records.len() as u64;
         Ok(())
     }
 
@@ -294,11 +318,22 @@ impl Check<'_> {
         }
         let header_damage = reader.counts().corrupt_headers > 0;
         let index_offset = reader.footer().map_or(0, |footer| footer.index_offset);
-        match reader.index().map_err(RunReadError::from)? {
+        match reader.whole_index().map_err(RunReadError::from)? {
             None => {}
             Some(Err(error)) => self.report.problem(path, index_offset, error.to_string()),
-            Some(Ok(index)) if header_damage || index == places => {}
-            Some(Ok(index)) => {
+            Some(Ok(_)) if header_damage => {}
+            Some(Ok(Index { events, records })) if events == places => {
+                let passed = reader.passed_records();
+                if records != passed {
+                    let what = format!(
+                        "index has {} run records and differs from the {} in the file",
+                        records.len(),
+                        passed.len()
+                    );
+                    self.report.problem(path, index_offset, what);
+                }
+            }
+            Some(Ok(Index { events: index, .. })) => {
                 let at = index.iter().zip(places).take_while(|(a, b)| a == b).count();
                 let what = format!(
                     "index has {} events and differs from the {} in the file from number {at} on",

@@ -154,7 +154,7 @@ fn an_index_that_lies_is_told() {
     let bytes = fs::read(&path).unwrap();
     let end = bytes.len() - FOOTER_BYTES - 2 * 16 - 16;
     let lies = [IndexEntryBytes::new(EventId(1), 66), IndexEntryBytes::new(EventId(3), 66 + 72 + 24 + 1 + 5)];
-    let (header, footer) = emit_index(&lies, end as u64);
+    let (header, footer) = emit_index(&lies, &[], end as u64);
     fs::write(&path, [&bytes[..end], header.as_bytes(), lies.as_bytes(), footer.as_bytes()].concat())
         .unwrap();
     assert_eq!(problems(&path), ["index has 2 events and differs from the 2 in the file from number 1 on"]);

@@ -182,11 +182,25 @@ fn the_tables_have_the_fields_of_the_layouts() {
         ),
         rows!(FragmentBytes: source, length, time, checksum, flags),
         rows!(MissingBytes: source, reason, reserved),
-        rows!(event_file::IndexHeaderBytes: marker, reserved, events),
+        rows!(
+            event_file::RecordHeaderBytes:
+            marker, kind, reserved, number, time, source, name_bytes, content_bytes, flags, body_checksum,
+            header_checksum
+        ),
+        rows!(event_file::IndexHeaderBytes: marker, records, events),
         rows!(event_file::IndexEntryBytes: event, offset),
-        rows!(event_file::FooterBytes: magic, index_offset, events, index_checksum, footer_checksum),
+        rows!(event_file::FooterBytes: magic, index_offset, events, records, index_checksum, footer_checksum),
     ];
     check_rows("event-file.md", &layouts);
+}
+
+#[test]
+fn the_kinds_of_run_records_are_all_of_them() {
+    let page = page("event-file.md");
+    for kind in event_file::RecordKind::ALL {
+        let row = format!("| {} | `{}` |", kind as u8, kind.name());
+        assert!(page.contains(&row), "no row `{row}`");
+    }
 }
 
 #[test]

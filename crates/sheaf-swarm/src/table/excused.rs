@@ -73,7 +73,7 @@ pub const EXCUSED: &[Excuse] = excused! {
     ];
     FILES => [
         "output.kind", "output.format", "output.compression", "output.compression_level", "output.keep_free_bytes",
-        "output.buffer_bytes", "output.own_thread", "streams.format",
+        "output.begin_records", "output.buffer_bytes", "output.own_thread", "streams.format",
     ];
     STORE => [
         "object_store.endpoint", "object_store.bucket", "object_store.prefix", "object_store.region", "object_store.path_style",

@@ -107,23 +107,61 @@ proptest! {
     }
 
     #[test]
+    fn run_records_round_trip_and_every_flipped_bit_is_noticed(
+        numbers in any::<[u64; 2]>(),
+        source: u32,
+        kind in prop::sample::select(&RecordKind::ALL[..]),
+        name in ".{0,20}",
+        content in prop::collection::vec(any::<u8>(), 0..60),
+        bit in any::<prop::sample::Index>(),
+    ) {
+        let record = RunRecord {
+            number: numbers[0],
+            source: SourceId(source),
+            kind,
+            time: Timestamp(numbers[1]),
+            name,
+            content: content.into(),
+        };
+        let mut bytes = vec![];
+        record.emit(&mut bytes).unwrap();
+        prop_assert_eq!(record.bytes(), bytes.len() as u64);
+        let read = |bytes: &[u8]| {
+            let header = RecordHeader::parse(bytes)?;
+            header.parse_record(&Bytes::copy_from_slice(&bytes[RECORD_HEADER_BYTES..]))
+        };
+        prop_assert_eq!(RecordHeader::parse(&bytes).unwrap().total_bytes(), record.bytes());
+        prop_assert_eq!(read(&bytes), Ok(record));
+        let bit = bit.index(bytes.len() * 8);
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        prop_assert!(read(&bytes).is_err());
+    }
+
+    #[test]
     fn the_index_round_trips_and_every_flipped_bit_is_noticed(
         places in prop::collection::vec(any::<[u64; 2]>(), 0..10),
+        records in prop::collection::vec(any::<[u64; 2]>(), 0..4),
         offset in 66..u64::from(u32::MAX),
         bit in any::<prop::sample::Index>(),
     ) {
         let entries: Vec<_> = places.iter().map(|[id, at]| IndexEntryBytes::new(EventId(*id), *at)).collect();
-        let (header, footer) = emit_index(&entries, offset);
-        let mut bytes = [header.as_bytes(), entries.as_bytes(), footer.as_bytes()].concat();
+        let of_records: Vec<_> =
+            records.iter().map(|[number, at]| IndexEntryBytes::of_record(*number, *at)).collect();
+        let (header, footer) = emit_index(&entries, &of_records, offset);
+        let mut bytes =
+            [header.as_bytes(), entries.as_bytes(), of_records.as_bytes(), footer.as_bytes()].concat();
         let file_bytes = offset + bytes.len() as u64;
         let index_bytes = bytes.len() - FOOTER_BYTES;
         prop_assert!(is_index_start(&bytes, bytes.len() as u64));
         let read = |bytes: &[u8]| {
             let footer = Footer::parse(&bytes[index_bytes..], file_bytes)?;
-            let entries = footer.parse_index(&bytes[..index_bytes])?;
-            Ok::<_, FileFormatError>(entries.iter().map(|entry| [entry.event.get(), entry.offset.get()]).collect::<Vec<_>>())
+            let (events, records) = footer.parse_index(&bytes[..index_bytes])?;
+            let list = |entries: &[IndexEntryBytes]| {
+                entries.iter().map(|entry| [entry.event.get(), entry.offset.get()]).collect::<Vec<_>>()
+            };
+            Ok::<_, FileFormatError>((list(events), list(records)))
         };
-        prop_assert_eq!(read(&bytes), Ok(places));
+        prop_assert_eq!(read(&bytes), Ok((places, records)));
         prop_assert!(Footer::parse(&bytes[index_bytes..], file_bytes + 1).is_err(), "the place is checked");
         let bit = bit.index(bytes.len() * 8);
         bytes[bit / 8] ^= 1 << (bit % 8);
@@ -134,6 +172,7 @@ proptest! {
     fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = FileHeader::parse(&bytes);
         let _ = EventHeader::parse(&bytes);
+        let _ = RecordHeader::parse(&bytes);
         let _ = Footer::parse(&bytes, bytes.len() as u64);
         let _ = is_index_start(&bytes, bytes.len() as u64);
     }
@@ -158,4 +197,52 @@ fn a_filters_payload_beyond_the_limit_is_refused_and_the_largest_is_not() {
     head.clear();
     emit_event(&event, &verdict(MAX_VERDICT_PAYLOAD_BYTES), 0, &mut head).unwrap();
     assert_eq!(parse(&head, Bytes::new()).unwrap().verdict, verdict(MAX_VERDICT_PAYLOAD_BYTES));
+}
+
+#[test]
+fn run_records_beyond_the_limits_are_refused_and_the_largest_are_not() {
+    let record = |name_bytes, bytes| RunRecord {
+        number: 1,
+        source: SourceId(2),
+        kind: RecordKind::Begin,
+        time: Timestamp(3),
+        name: "n".repeat(name_bytes),
+        content: vec![7; bytes].into(),
+    };
+    let mut bytes = vec![1, 2, 3];
+    let long_name = record(MAX_RECORD_NAME_BYTES + 1, 0).emit(&mut bytes);
+    assert!(matches!(long_name, Err(FileFormatError::TooLarge { what: "name of a run record", .. })));
+    let large = record(0, MAX_RECORD_BYTES + 1).emit(&mut bytes);
+    assert!(matches!(large, Err(FileFormatError::TooLarge { what: "run record", .. })));
+    assert_eq!(bytes, [1, 2, 3]);
+    bytes.clear();
+    let largest = record(MAX_RECORD_NAME_BYTES, MAX_RECORD_BYTES);
+    largest.emit(&mut bytes).unwrap();
+    let header = RecordHeader::parse(&bytes).unwrap();
+    assert_eq!(header.parse_record(&Bytes::copy_from_slice(&bytes[RECORD_HEADER_BYTES..])), Ok(largest));
+}
+
+#[test]
+fn files_of_the_version_before_are_read_and_others_are_refused() {
+    let header = FileHeader {
+        run: RunNumber(1),
+        node: NodeId::builder(0),
+        session: SessionId(2),
+        part: 0,
+        created: Timestamp(3),
+    };
+    let of_version = |version: u16| {
+        let mut bytes = header.emit("{}").unwrap();
+        bytes[8..10].copy_from_slice(&version.to_le_bytes());
+        let checksum = file_header_checksum(&bytes[..FILE_HEADER_BYTES], b"{}");
+        bytes[FILE_HEADER_BYTES - 4..FILE_HEADER_BYTES].copy_from_slice(&checksum.to_le_bytes());
+        FileHeader::parse(&bytes).map(|(header, _)| header)
+    };
+    for version in [2, 3] {
+        assert_eq!(of_version(version), Ok(header));
+    }
+    for version in [1, 4] {
+        let refused = of_version(version);
+        assert!(matches!(refused, Err(FileFormatError::WrongVersion { found, .. }) if found == version));
+    }
 }

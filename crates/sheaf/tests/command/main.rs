@@ -50,6 +50,7 @@ mod outputs;
 mod rails;
 mod real_data;
 mod repeatable;
+mod run_records;
 mod runs;
 mod shaping;
 mod signals;
