@@ -22,6 +22,9 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(20);
 /// Time for which one attempt to connect waits for the readout unit. It is repeated as long as the run lasts.
 const PATIENCE: Duration = Duration::from_millis(500);
 
+/// Number of attempts to connect after which the absence of the readout unit is reported, and reported again.
+const ABSENCES: u32 = 20;
+
 /// Maximum number of fragments that are sent together.
 const BATCH: usize = 256;
 
@@ -180,7 +183,7 @@ impl Feeder {
     }
 
     fn connect(&mut self) -> Option<SourceClient> {
-        loop {
+        for attempt in 1_u32.. {
             let options = ClientOptions {
                 sources: vec![self.source.source],
                 name: "payloads of triggers".into(),
@@ -191,7 +194,11 @@ impl Feeder {
             };
             match SourceClient::connect(&self.source.socket, options) {
                 Ok(client) => return Some(client),
-                Err(error) if error.is_absence() => {}
+                Err(error) if error.is_absence() => {
+                    if attempt.is_multiple_of(ABSENCES) {
+                        self.report_absence(attempt);
+                    }
+                }
                 Err(error) => {
                     self.report(&error);
                     std::thread::sleep(LONGEST_SLEEP);
@@ -201,6 +208,17 @@ impl Feeder {
                 return None;
             }
         }
+        None
+    }
+
+    fn report_absence(&self, attempts: u32) {
+        let PayloadSource { source, readout, socket, .. } = &self.source;
+        warn!(
+            "payloads of triggers: {readout}, which reads source {source}, does not listen at {} after {:.0?}; the run \
+             waits for it. It must run on the host of the event manager",
+            socket.display(),
+            PATIENCE * attempts
+        );
     }
 
     fn report(&mut self, error: &FeedError) {
