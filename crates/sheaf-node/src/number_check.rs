@@ -77,16 +77,21 @@ impl NumberCheck {
         if self.quantities.is_empty() {
             return false;
         }
-        self.check_all(event)
+        self.check_with(event, |field, payload| field.read(payload))
     }
 
-    fn check_all(&mut self, event: &mut Event<Bytes>) -> bool {
+    /// Does the same as [`Self::check`] for payloads of any kind, of which `read` returns a field.
+    pub fn check_with<P>(
+        &mut self,
+        event: &mut Event<P>,
+        read: impl Fn(&Field, &P) -> Option<u64> + Copy,
+    ) -> bool {
         self.compared += 1;
         self.found.clear();
         for number in 0..self.quantities.len() {
-            match self.quantities[number].compare(event) {
+            match self.quantities[number].compare(event, read) {
                 Comparison::Agree(unchecked) => self.unchecked += unchecked,
-                Comparison::Differ => self.mark(number, event),
+                Comparison::Differ => self.mark(number, event, read),
             }
         }
         !self.found.is_empty()
@@ -105,12 +110,17 @@ impl NumberCheck {
 
     /// Marks the fragments of an event that disagree.
     #[cold]
-    fn mark(&mut self, number: usize, event: &mut Event<Bytes>) {
+    fn mark<P>(
+        &mut self,
+        number: usize,
+        event: &mut Event<P>,
+        read: impl Fn(&Field, &P) -> Option<u64> + Copy,
+    ) {
         let Self { quantities, unchecked, found, places, values, .. } = self;
         let checked = &quantities[number];
         places.clear();
         values.clear();
-        checked.each(&event.fragments, |place, value| {
+        checked.each(&event.fragments, read, |place, value| {
             match value {
                 Some(value) => {
                     places.push(place);
@@ -121,7 +131,9 @@ impl NumberCheck {
             true
         });
         let of_most = || checked.quantity.reference_of(values);
-        let Some(reference) = checked.reference_value(&event.fragments).or_else(of_most) else { return };
+        let Some(reference) = checked.reference_value(&event.fragments, read).or_else(of_most) else {
+            return;
+        };
         for (place, value) in places.iter().zip(values.iter()) {
             if checked.quantity.agrees(*value, reference) {
                 continue;
@@ -141,10 +153,10 @@ impl NumberCheck {
 }
 
 impl CheckedQuantity {
-    fn compare(&self, event: &Event<Bytes>) -> Comparison {
-        let mut first = self.reference_value(&event.fragments);
+    fn compare<P>(&self, event: &Event<P>, read: impl Fn(&Field, &P) -> Option<u64> + Copy) -> Comparison {
+        let mut first = self.reference_value(&event.fragments, read);
         let mut unchecked = 0;
-        let agree = self.each(&event.fragments, |_, value| match (first, value) {
+        let agree = self.each(&event.fragments, read, |_, value| match (first, value) {
             (Some(first), Some(value)) => self.quantity.agrees(value, first),
             (None, Some(_)) => {
                 first = value;
@@ -159,16 +171,25 @@ impl CheckedQuantity {
     }
 
     /// Returns the value of the reference source, where it has one.
-    fn reference_value(&self, fragments: &[Fragment<Bytes>]) -> Option<u64> {
+    fn reference_value<P>(
+        &self,
+        fragments: &[Fragment<P>],
+        read: impl Fn(&Field, &P) -> Option<u64>,
+    ) -> Option<u64> {
         let source = self.reference?;
         let fragment = fragments.binary_search_by_key(&source, |fragment| fragment.source).ok()?;
         let value = self.values.binary_search_by_key(&source, |value| value.source).ok()?;
-        self.value_of(&self.values[value], &fragments[fragment])
+        self.value_of(&self.values[value], &fragments[fragment], read)
     }
 
     /// Calls `see` with the index and the value of each fragment of a source that has one, as long as it returns `true`.
     #[inline]
-    fn each(&self, fragments: &[Fragment<Bytes>], mut see: impl FnMut(usize, Option<u64>) -> bool) -> bool {
+    fn each<P>(
+        &self,
+        fragments: &[Fragment<P>],
+        read: impl Fn(&Field, &P) -> Option<u64> + Copy,
+        mut see: impl FnMut(usize, Option<u64>) -> bool,
+    ) -> bool {
         let mut values = self.values.iter();
         let mut next = values.next();
         for (place, fragment) in fragments.iter().enumerate() {
@@ -176,7 +197,7 @@ impl CheckedQuantity {
                 next = values.next();
             }
             let Some(value) = next else { return true };
-            if value.source == fragment.source && !see(place, self.value_of(value, fragment)) {
+            if value.source == fragment.source && !see(place, self.value_of(value, fragment, read)) {
                 return false;
             }
         }
@@ -184,11 +205,16 @@ impl CheckedQuantity {
     }
 
     #[inline]
-    fn value_of(&self, value: &SourceValue, fragment: &Fragment<Bytes>) -> Option<u64> {
+    fn value_of<P>(
+        &self,
+        value: &SourceValue,
+        fragment: &Fragment<P>,
+        read: impl Fn(&Field, &P) -> Option<u64>,
+    ) -> Option<u64> {
         let raw = match &value.place {
             ValuePlace::Time => fragment.time.0,
             ValuePlace::Payload(_) if fragment.processed => return None,
-            ValuePlace::Payload(field) => field.read(&fragment.payload)?,
+            ValuePlace::Payload(field) => read(field, &fragment.payload)?,
         };
         let modulus = self.quantity.modulus;
         if modulus & modulus.wrapping_sub(1) == 0 {

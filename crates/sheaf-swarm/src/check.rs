@@ -10,6 +10,7 @@
 //! | programs that feed sources lose and double no fragment that they keep | [`feeds`] |
 //! | readout units count their inputs and outputs correctly | [`readouts`] |
 //! | live time and dead time add up to the time of the run | [`live_time`] |
+//! | marks, shifts and repairs are those of the sources whose event numbers are off | [`numbers`] |
 //! | nodes are given up only according to their signs of life | [`lives`] |
 //! | every drop and every missing source has a cause that was injected | [`causes`] |
 //! | the cause was injected at that place, and before | [`blame`] |
@@ -21,6 +22,7 @@ pub mod farms;
 pub mod feeds;
 pub mod live_time;
 pub mod lives;
+pub mod numbers;
 pub mod outputs;
 pub mod readouts;
 pub mod watch;
@@ -209,6 +211,7 @@ pub fn at_the_end(evidence: &Evidence<'_>) -> Result<Report, Box<Failure>> {
         readouts::check(evidence, &mut violations);
         live_time::check(evidence, &mut violations);
         outputs::check(evidence, &mut violations);
+        numbers::check(evidence, &mut violations);
         causes::check(evidence, &mut violations);
         blame::check(evidence, &mut violations);
     }

@@ -4,6 +4,7 @@
 //! run.
 
 mod around;
+mod numbers;
 mod steps;
 
 use crate::dice::Ratio;
@@ -11,6 +12,7 @@ pub use around::{
     ConsumerOptions, FeedOptions, ObjectStoreOptions, PreprocessingOptions, ProgramFault, SliceOptions,
 };
 pub(crate) use around::{LARGEST_EXCESS, Processing, stream_rules};
+pub use numbers::{NumberFault, NumberOptions};
 use sheaf_protocol::builder::IncompletePolicy;
 use sheaf_protocol::gathering::Gathering;
 use sheaf_protocol::liveness::Patience;
@@ -64,6 +66,8 @@ pub struct Options {
     pub feed: Option<FeedOptions>,
     /// Time slices as events, if enabled. Triggers are then announced, with consecutive ids.
     pub slices: Option<SliceOptions>,
+    /// Check values of the sources, if they have any.
+    pub numbers: Option<NumberOptions>,
     /// Faults of nodes and links, with their times.
     pub faults: Vec<Fault>,
     /// When the operator stops the run, if it has not ended before. The second stop ends it at once.
@@ -501,6 +505,7 @@ impl Default for Options {
             consumers: None,
             feed: None,
             slices: None,
+            numbers: None,
             faults: Vec::new(),
             stops: Vec::new(),
             faults_until: Timestamp(0),
@@ -734,6 +739,7 @@ impl Options {
                 self.sources.largest <= bounds.max_fragment,
                 "fragments sent rightly are taken by readout units",
             ),
+            (self.numbers_may_be(), "sources that are off have consecutive ids, and no program of their own"),
             (self.are_slices_possible(), "time slices have consecutive ids, which sources announce"),
         ];
         rules.into_iter().find(|(kept, _)| !kept).map_or(Ok(()), |(_, rule)| Err(rule))
@@ -787,6 +793,7 @@ impl Options {
             && self.farm.is_none_or(|farm| !farm.is_faulty() && farm.is_patient())
             && self.preprocessing.is_none_or(|setup| !setup.may_hang())
             && self.slices.is_none_or(|slices| slices.is_gapless())
+            && self.numbers.as_ref().is_none_or(|numbers| numbers.faults.is_empty())
             && self.faults.is_empty()
             && self.stops.is_empty()
             && self.feed.is_none_or(|setup| !setup.declines && !setup.loses_end)

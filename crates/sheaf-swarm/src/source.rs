@@ -12,7 +12,7 @@ use std::collections::{BTreeSet, VecDeque};
 pub const FIRST_EVENT: EventId = EventId(1);
 
 /// First of the ids that the event manager never triggers by itself.
-const UNKNOWN_EVENTS: u64 = 1 << 40;
+pub(crate) const UNKNOWN_EVENTS: u64 = 1 << 40;
 
 /// First of the sources that no readout unit reads.
 const UNKNOWN_SOURCES: u32 = 1 << 20;
@@ -46,6 +46,8 @@ pub struct DefectCounts {
 pub struct Planned {
     /// Event id.
     pub event: EventId,
+    /// Event of the trigger that it was taken at. Not that of its event id if the source is off.
+    pub origin: EventId,
     /// Source id. Not that of the sender if the defect is an unknown source.
     pub source: SourceId,
     /// Size in bytes.
@@ -141,11 +143,11 @@ fn plan_script(
     // Each fragment with its position among the events of its source.
     let mut placed: Vec<(u64, Planned)> = Vec::new();
     let total = options.events + sources.surplus;
-    for index in 0..total {
-        let event = options.event_id(index);
-        let bytes = options.payload(event, id).length;
-        let trigger = index.min(options.events.saturating_sub(1));
-        let mut planned = Planned { event, source: id, bytes, trigger, pause: Nanos::ZERO };
+    for (index, taken_at) in options.numbering(id, total) {
+        let (event, origin) = (options.event_id(index), options.event_id(taken_at));
+        let bytes = options.payload(origin, id).length;
+        let trigger = taken_at.min(options.events.saturating_sub(1));
+        let mut planned = Planned { event, origin, source: id, bytes, trigger, pause: Nanos::ZERO };
         let mut place = index;
         let is_silent = dice.chance(sources.silent)
             || (options.is_optional(number) && dice.chance(sources.optional_silent));
@@ -170,7 +172,7 @@ fn plan_script(
             counts.unknown_events += 1;
             let event = EventId(UNKNOWN_EVENTS + index * 1_000 + u64::from(number));
             let bytes = options.payload(event, id).length;
-            placed.push((place, Planned { event, bytes, ..planned }));
+            placed.push((place, Planned { event, origin: event, bytes, ..planned }));
         }
         if dice.chance(sources.unknown_source) {
             counts.unknown_sources += 1;

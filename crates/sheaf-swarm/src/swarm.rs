@@ -3,6 +3,7 @@
 
 mod around;
 mod late;
+mod numbers;
 
 use crate::dice::{Dice, Ratio};
 use crate::options::{Fault, FaultKind, Options, TriggerOptions};
@@ -58,6 +59,7 @@ impl Swarm {
         self.lagging_outputs();
         self.link_reports();
         self.around();
+        self.numbers();
         self.pace();
         self.converge();
     }

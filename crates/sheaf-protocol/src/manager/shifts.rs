@@ -16,6 +16,9 @@ const KEPT_VALUES: usize = 4_096;
 /// Unexplained reports that are kept of each source and quantity.
 const KEPT_REPORTS: usize = 1_024;
 
+/// Shifts that a source had before the current one, of which reports are awaited.
+const PAST_SHIFTS: usize = 16;
+
 /// Shifts that are remembered. Later ones are repaired, but not listed.
 const MOST_SHIFTS: usize = 4_096;
 
@@ -66,6 +69,8 @@ struct Source {
 #[derive(Clone, Debug, Default)]
 struct Era {
     current: Option<Current>,
+    /// Shifts that it had before, of which reports may still come.
+    past: VecDeque<Current>,
     tracks: BTreeMap<u16, Track>,
 }
 
@@ -221,6 +226,7 @@ impl Shifts {
                 let first = EventId(explained_from);
                 found.push(Shift { source: id, quantity, first, shift, repaired_from: None });
             }
+            source.now.end_current();
             source.now.current = Some(Current { shift, place, explained_from, earlier: BTreeSet::new() });
             if config.on_shift == ShiftPolicy::Repair && !is_final {
                 source.is_ordered = true;
@@ -232,27 +238,45 @@ impl Shifts {
 }
 
 impl Era {
-    /// Takes out the reports that the current shift explains. It may turn out to have begun earlier, since a builder unit that is
-    /// behind has reported the beginning.
+    /// Makes the current shift a past one.
+    fn end_current(&mut self) {
+        self.past.extend(self.current.take());
+        if self.past.len() > PAST_SHIFTS {
+            self.past.pop_front();
+        }
+    }
+
+    /// Takes out the reports that its shifts explain. Those of a past shift are about events before the next one.
     fn explain(&mut self, quantity: u16, values: &Values, reach: u64, found: &mut [Shift]) {
-        let (Some(current), Some(track)) = (&mut self.current, self.tracks.get_mut(&quantity)) else {
-            return;
-        };
-        let explained = track.remove_explained(current.shift);
-        current.earlier.extend(explained.into_iter().filter(|event| *event < current.explained_from));
-        while let Some(last) = current.earlier.pop_last() {
-            if current.explained_from - last > reach {
-                current.earlier.insert(last);
+        let Some(track) = self.tracks.get_mut(&quantity) else { return };
+        let mut end = u64::MAX;
+        for shift in self.current.iter_mut().chain(self.past.iter_mut().rev()) {
+            shift.explain(end, track, reach);
+            end = shift.explained_from;
+            if let Some(found) = shift.place.and_then(|place| found.get_mut(place))
+                && found.quantity == quantity
+            {
+                found.first = EventId(track.begin(shift.explained_from, shift.shift, values));
+            }
+        }
+    }
+}
+
+impl Current {
+    /// Takes out the reports about events before `end` that it explains. It may turn out to have begun earlier, since a builder unit
+    /// that is behind has reported the beginning.
+    fn explain(&mut self, end: u64, track: &mut Track, reach: u64) {
+        let explained = track.remove_explained(self.shift, end);
+        self.earlier.extend(explained.into_iter().filter(|event| *event < self.explained_from));
+        while let Some(last) = self.earlier.pop_last() {
+            if self.explained_from - last > reach {
+                self.earlier.insert(last);
                 break;
             }
-            current.explained_from = last;
+            self.explained_from = last;
         }
-        if current.earlier.len() > KEPT_REPORTS {
-            current.earlier.pop_first();
-        }
-        let Some(shift) = current.place.and_then(|place| found.get_mut(place)) else { return };
-        if shift.quantity == quantity {
-            shift.first = EventId(track.begin(current.explained_from, current.shift, values));
+        if self.earlier.len() > KEPT_REPORTS {
+            self.earlier.pop_first();
         }
     }
 }
@@ -365,14 +389,14 @@ impl Track {
         }
     }
 
-    /// Removes the reports that a shift explains. Returns their events.
-    fn remove_explained(&mut self, shift: i64) -> Vec<u64> {
+    /// Removes the reports about events before `end` that a shift explains. Returns their events.
+    fn remove_explained(&mut self, shift: i64, end: u64) -> Vec<u64> {
         if !self.explains.contains_key(&shift) {
             return Vec::new();
         }
         let is_explained =
             |(event, report): (&u64, &Report)| report.shifts.contains(&shift).then_some(*event);
-        let explained: Vec<u64> = self.reports.iter().filter_map(is_explained).collect();
+        let explained: Vec<u64> = self.reports.range(..end).filter_map(is_explained).collect();
         explained.iter().for_each(|event| self.remove(*event));
         explained
     }

@@ -16,6 +16,10 @@ pub(super) struct Renumbering {
     sources: BTreeMap<SourceId, Numbers>,
 }
 
+/// Number of events ahead of the next one up to which a source may have delivered fragments early. A higher event that it has
+/// delivered is a wrong number, which says nothing about those in between.
+const MOST_AHEAD: u64 = 1_024;
+
 /// Numbers of a source.
 #[derive(Clone, Debug, Default)]
 struct Numbers {
@@ -91,7 +95,10 @@ impl Renumbering {
         let before = numbers.next_place(event);
         numbers.shift = numbers.shift.saturating_add(shift);
         if shift < 0 {
-            numbers.repeated = numbers.repeated.max(highest);
+            let is_credible = |highest: &EventId| highest.0 < before.saturating_add(MOST_AHEAD);
+            let last =
+                highest.map(|it| if is_credible(&it) { it } else { EventId(before.saturating_sub(1)) });
+            numbers.repeated = numbers.repeated.max(last);
         }
         let first = numbers.next_place(event);
         let answer = Renumbered { source, first: EventId(first), shift };
@@ -170,6 +177,16 @@ mod tests {
             }
             prop_assert!(dropped <= repeats, "only second fragments are dropped");
         }
+    }
+
+    #[test]
+    fn a_wrong_number_far_ahead_leaves_out_no_events() {
+        let mut renumbering = Renumbering::default();
+        assert!(renumbering.order(SOURCE, -2));
+        let seam = renumbering.begin(SOURCE, EventId(100), Some(EventId(1 << 40))).expect("an order waits");
+        assert_eq!((seam.answer.first, seam.left_out), (EventId(100), 0));
+        assert!(matches!(renumbering.apply(fragment(101)), Moved::Taken), "event 99 has one from before");
+        assert!(matches!(renumbering.apply(fragment(102)), Moved::To(moved) if moved.event == EventId(100)));
     }
 
     #[test]

@@ -177,6 +177,7 @@ impl Blame<'_> {
         let readout = self.readout_of(source);
         let is_full = self.evidence.watch.troubles.full.get(&readout).is_some_and(|since| *since <= at);
         !self.defects.sent.contains(&(source, event))
+            || self.evidence.options.is_off(source)
             || self.defects.uneven.contains(&source)
             || is_full
             || !self.is_patient
@@ -198,13 +199,19 @@ impl Blame<'_> {
         let options = self.evidence.options;
         match reason {
             MissingReason::SourceSilent => self.explains_silence(event, source, at),
-            MissingReason::FragmentRefused => self.defects.oversize.contains(&(source, event)),
+            MissingReason::FragmentRefused => {
+                let renumbered = options.repairs() && options.is_off(source);
+                let is_of = |key: &(SourceId, EventId)| key.0 == source && (renumbered || key.1 == event);
+                self.defects.oversize.iter().any(is_of)
+            }
             MissingReason::SourceEnded => {
                 let ends = matches!(options.triggers, TriggerOptions::Announced { .. })
                     || options.sources.end
                     || options.is_fed(source);
                 let ends_early = options.sources.early_end.is_some_and(|(it, _)| u32::from(it) == source.0);
-                let is_lost = !self.defects.sent.contains(&(source, event)) || self.expires(readout);
+                let is_lost = !self.defects.sent.contains(&(source, event))
+                    || options.is_off(source)
+                    || self.expires(readout);
                 let program = self.evidence.watch.troubles.of_program(source, at);
                 (ends || ends_early) && (is_lost || program || self.readout(readout, at))
             }
@@ -220,8 +227,8 @@ impl Blame<'_> {
                 let troubles = &self.evidence.watch.troubles;
                 troubles.of_program(source, at) || troubles.has_crashed(readout, at)
             }
-            // Nothing is renumbered that is not off.
-            MissingReason::Renumbered | MissingReason::ReadoutLost => false,
+            MissingReason::Renumbered => options.repairs() && options.is_off(source),
+            MissingReason::ReadoutLost => false,
         }
     }
 

@@ -66,6 +66,9 @@ fn announced(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     if faults.stops + faults.readout_crashes + faults.absent_at_start + faults.failed_starts > 0 {
         return;
     }
+    if evidence.manager.shifts().iter().len() > 0 && evidence.options.stops_on_shift() {
+        return;
+    }
     // If the event manager receives nothing from any readout unit for the peer timeout, it considers the sources ended.
     if faults.freezes + faults.stalls + faults.links + evidence.network.clogged > 0 {
         return;

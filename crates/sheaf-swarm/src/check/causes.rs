@@ -64,21 +64,25 @@ impl<'a> Causes<'a> {
         let nodes = crashes + faults.stalls + faults.links;
         let disturbed = noise + nodes + faults.absent_at_start + faults.failed_starts > 0;
         let dropped = evidence.manager.ledger().dropped_total() > 0;
+        let is_off = evidence.options.has_sources_off();
         let slow_sources = disturbed
+            || is_off
             || dropped
             || defects.out_of_order + defects.pauses + evidence.watch.held_back > 0
             || faults.freezes + faults.programs > 0
             || !evidence.options.is_patient();
         let fewer = evidence.manager.ledger().received < evidence.options.events;
         let stray_events =
-            evidence.options.sources.surplus + defects.unknown_events + faults.stops > 0 || fewer;
+            evidence.options.sources.surplus + defects.unknown_events + faults.stops > 0 || fewer || is_off;
         Self { evidence, disturbed, slow_sources, stray_events }
     }
 
     fn explain_fragment(&self, reason: DropReason) -> bool {
         let (options, defects) = (self.evidence.options, self.evidence.defects);
         match reason {
-            DropReason::Duplicate => defects.duplicates > 0,
+            // A fragment that is overtaken by its source's repair may come to an event that has one.
+            DropReason::Duplicate => defects.duplicates > 0 || options.repairs() && defects.out_of_order > 0,
+            DropReason::Renumbered => options.repairs() && !self.evidence.manager.shifts().is_empty(),
             // An event may be rejected before sources that it was not judged by have come to it.
             DropReason::Late => self.slow_sources || defects.duplicates > 0 || options.is_selective(),
             DropReason::UnknownEvent => options.times.orphan.is_some(),
@@ -138,7 +142,8 @@ impl<'a> Causes<'a> {
                 let faults = self.evidence.watch.faults;
                 faults.programs + faults.readout_crashes + faults.absent_at_start > 0
             }
-            MissingReason::Renumbered | MissingReason::ReadoutLost => false,
+            MissingReason::Renumbered => options.repairs() && !self.evidence.manager.shifts().is_empty(),
+            MissingReason::ReadoutLost => false,
         }
     }
 

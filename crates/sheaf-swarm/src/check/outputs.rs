@@ -2,6 +2,7 @@
 //! of each output node's those at the places that it was told, and together they are every stored event exactly once.
 
 use super::Evidence;
+use super::numbers::check_origin;
 use crate::filter::decide;
 use crate::options::{Options, Processing};
 use crate::payload::SimPayload;
@@ -90,9 +91,10 @@ pub fn check_part(options: &Options, part: &Event<SimPayload>) -> Result<(), Str
 /// Checks that a fragment is as sent by its source, or as processed by a preprocessor.
 fn check_fragment(options: &Options, event: EventId, fragment: &Fragment<SimPayload>) -> Result<(), String> {
     let Fragment { source, processed, .. } = *fragment;
-    let raw = options.payload(event, source);
+    let origin = check_origin(options, event, fragment)?;
+    let raw = options.payload(origin, source);
     let (right, checksum) = if processed {
-        let made = options.processed(event, source);
+        let made = options.processed(origin, source);
         (made, raw.checksum().map(|_| made.sum()))
     } else {
         (raw, raw.checksum())

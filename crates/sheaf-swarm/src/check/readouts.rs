@@ -142,7 +142,9 @@ pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
         let Some(life) = evidence.watch.readout_lives.get(&node) else { continue };
         let counted = |counter| books.counters.get(&counter).copied().unwrap_or_default();
         let out_of_order = counted(Counter::OutOfOrder);
-        if out_of_order != life.out_of_order {
+        // Fragments that are renumbered have another order and other repetitions than those that the source gave.
+        let is_renumbered = evidence.options.is_renumbered_at(node);
+        if out_of_order != life.out_of_order && !is_renumbered {
             let given = life.out_of_order;
             violations
                 .push(format!("{node} was given {given} fragments out of order, {out_of_order} are booked"));
@@ -155,7 +157,7 @@ pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
         let dropped = |reason| books.fragments.dropped.get(&reason).copied().unwrap_or_default();
         let duplicates = dropped(DropReason::Duplicate);
         // A fragment that was dropped for lack of a request is not held when it is repeated.
-        if dropped(DropReason::UnknownEvent) == 0 && duplicates < life.duplicates {
+        if dropped(DropReason::UnknownEvent) == 0 && duplicates < life.duplicates && !is_renumbered {
             let given = life.duplicates;
             violations.push(format!("{node} was given {given} duplicates, {duplicates} are booked"));
         }
@@ -171,7 +173,8 @@ mod tests {
     use sheaf_wire::{Nanos, SuperFragment};
 
     fn planned(event: u64) -> Planned {
-        Planned { event: EventId(event), source: SourceId(0), bytes: 10, trigger: 0, pause: Nanos::ZERO }
+        let event = EventId(event);
+        Planned { event, origin: event, source: SourceId(0), bytes: 10, trigger: 0, pause: Nanos::ZERO }
     }
 
     /// Returns an answer to event 5 that lacks source 0.

@@ -4,6 +4,7 @@ use crate::check::blame::{MissingRecord, NodeFaults};
 use crate::check::feeds::FeedRecord;
 use crate::check::live_time::Onlooker;
 use crate::check::lives::LifeRecord;
+use crate::check::numbers::{NumberRecord, check_marks};
 use crate::check::outputs::{check_event, check_part};
 use crate::check::readouts::{ReadoutLife, ReadoutRecords};
 use crate::options::{Options, TriggerOptions};
@@ -100,6 +101,8 @@ pub struct Watch {
     pub readout_lives: ReadoutRecords,
     /// Fragments of the sources that programs feed.
     pub feeds: FeedRecord,
+    /// Check values that disagree, and shifts.
+    pub numbers: NumberRecord,
     /// Live and dead time, measured independently.
     pub live_time: Onlooker,
     /// Builder sessions begun.
@@ -155,6 +158,7 @@ impl Watch {
         let is_right = !is_stranger && u64::from(planned.bytes) <= options.bounds.max_fragment.0;
         if let TriggerOptions::Announced { reference_only, .. } = options.triggers
             && is_right
+            && !(options.repairs() && options.is_off(planned.source))
             && (!reference_only || planned.source.0 == 0)
         {
             self.announced.insert(planned.event);
@@ -170,6 +174,10 @@ impl Watch {
     ) {
         if let Err(what) = check_event(options, event) {
             self.fail(format!("{builder} built event {}: {what}", event.id));
+        }
+        match check_marks(options, event) {
+            Ok(()) => self.numbers.see_built(options, event),
+            Err(what) => self.fail(format!("{builder} built event {}: {what}", event.id)),
         }
         for MissingSource { source, reason } in event.missing.iter().copied() {
             *self.missing.entry(reason).or_default() += 1;
@@ -220,9 +228,9 @@ impl Watch {
             | ManagerEvent::Deserted { .. }
             | ManagerEvent::GivenUp { .. }
             | ManagerEvent::OutputRestarted { .. }
-            | ManagerEvent::ShiftFound(_)
-            | ManagerEvent::ShiftRepaired(_)
             | ManagerEvent::Closed => {}
+            ManagerEvent::ShiftFound(shift) => self.numbers.found.push(*shift),
+            ManagerEvent::ShiftRepaired(shift) => self.numbers.repaired.push(*shift),
         }
     }
 

@@ -13,10 +13,12 @@ use crate::filter::decide;
 use crate::log::{Line, Step, Turn};
 use crate::options::Options;
 use crate::payload::SimPayload;
+use sheaf_node::number_check::{CheckedQuantity, NumberCheck, SourceValue, ValuePlace};
 use sheaf_protocol::Identity;
 use sheaf_protocol::builder::{BuilderConfig, BuilderEvent, BuilderUnit, Decision, ReadoutSources};
 use sheaf_protocol::liveness::LinkStatus;
 use sheaf_protocol::output::Sender;
+use sheaf_source::described::{ByteOrder, Field, Width};
 use sheaf_wire::message::Work;
 use sheaf_wire::{Event, EventId, Nanos, NodeId, SessionId, SourceId, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
@@ -44,6 +46,8 @@ pub(super) struct BuilderNode {
     pub(super) shelf: Option<Shelf<(Event<SimPayload>, Decision)>>,
     /// Door for consumers.
     pub(super) door: Option<Door>,
+    /// Comparison of check values.
+    numbers: NumberCheck,
 }
 
 impl BuilderNode {
@@ -60,6 +64,7 @@ impl BuilderNode {
             sender: None,
             shelf: None,
             door: None,
+            numbers: NumberCheck::default(),
         }
     }
 
@@ -140,6 +145,40 @@ fn config(options: &Options) -> BuilderConfig {
     }
 }
 
+/// Returns the comparison of the check values of a run.
+fn number_check(options: &Options) -> NumberCheck {
+    let Some(numbers) = &options.numbers else { return NumberCheck::default() };
+    let sources = (0..options.source_count()).map(|number| SourceId(u32::from(number)));
+    let width = Width::of_bits(64).expect("8 bytes are a width");
+    let place = ValuePlace::Payload(Field::new(0, width, ByteOrder::Little));
+    let value = |source| SourceValue { source, place, offset: Options::check_offset(source) };
+    NumberCheck::new(vec![CheckedQuantity {
+        quantity: numbers.quantity,
+        reference: numbers.reference.map(|number| SourceId(u32::from(number))),
+        values: sources.map(value).collect(),
+    }])
+}
+
+/// Compares the check values of an event, as a node does, before anything is decided. Returns whether some disagree.
+fn compare(
+    options: &Options,
+    numbers: &mut NumberCheck,
+    unit: &mut BuilderUnit<SimPayload>,
+    event: &mut Event<SimPayload>,
+) -> bool {
+    if options.numbers.is_none() {
+        return false;
+    }
+    let value = |_: &Field, payload: &SimPayload| Some(options.check_value(payload.event, payload.source));
+    let disagrees = numbers.check_with(event, value);
+    if disagrees {
+        let (compared, disagreements) = numbers.disagreements();
+        unit.handle_disagreements(compared, disagreements);
+    }
+    unit.note_unchecked(numbers.take_unchecked());
+    disagrees
+}
+
 impl Cluster {
     /// Creates the machines of a builder's next life.
     pub(super) fn make_builder(&mut self, index: usize, me: Identity) {
@@ -148,6 +187,7 @@ impl Cluster {
         node.unit = Some(BuilderUnit::new(me, config(&self.options), now));
         node.sender = outputs::sender(&self.options, me, now);
         node.shelf = self.options.uploads.map(Shelf::new);
+        node.numbers = number_check(&self.options);
         node.door = self.options.consumers.as_ref().map(Door::new);
         self.watch.sessions += 1;
     }
@@ -163,15 +203,17 @@ impl Cluster {
         post.carry_all(unit);
         let mut is_fenced = false;
         let mut built = Vec::new();
+        let mut disagree = false;
         while let Some(event) = unit.poll_event() {
             let what = match event {
                 BuilderEvent::Built(new) => {
                     // As a node does: what it keeps it takes out of what it is shown, or it takes the event.
-                    let event = if new.event().0.is_multiple_of(2) {
+                    let mut event = if new.event().0.is_multiple_of(2) {
                         unit.lend(new, |event| event.take())
                     } else {
                         unit.take(new)
                     };
+                    disagree |= compare(options, &mut node.numbers, unit, &mut event);
                     watch.see_built(post.now, options, id, &event);
                     post.note(Line::built(id, session, &event, Step::Built));
                     match &mut node.farm {
@@ -197,6 +239,9 @@ impl Cluster {
                 BuilderEvent::ManagerRestarted => return watch.see_manager_restart(id),
             };
             post.turn(&node.host, what);
+        }
+        if disagree {
+            post.carry_all(unit);
         }
         watch.see_builder(options, id, unit);
         let deadline = unit.poll_timeout();

@@ -305,7 +305,7 @@ fn report_changes(feed: &mut FeedSide, unit: &mut ReadoutUnit<SimPayload>, now: 
 }
 
 fn fragment(options: &Options, post: &Post, planned: &Planned) -> Fragment<SimPayload> {
-    let payload = SimPayload::new(options.seed, planned.event, planned.source, planned.bytes);
+    let payload = SimPayload::new(options.seed, planned.origin, planned.source, planned.bytes);
     let checksum = payload.checksum();
     Fragment {
         event: planned.event,

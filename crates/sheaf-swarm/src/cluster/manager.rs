@@ -9,7 +9,8 @@ use crate::source::FIRST_EVENT;
 use sheaf_protocol::Identity;
 use sheaf_protocol::channel::ChannelTimes;
 use sheaf_protocol::manager::{EventManager, ManagerConfig, ManagerEvent, Triggers, Veto};
-use sheaf_wire::{DropReason, Nanos, NodeId, SessionId, Timestamp, TriggerType};
+use sheaf_protocol::numbering::ShiftConfig;
+use sheaf_wire::{DropReason, Nanos, NodeId, SessionId, SourceId, Timestamp, TriggerType};
 
 /// The event manager and its driver.
 #[derive(Debug)]
@@ -69,8 +70,21 @@ fn config(options: &Options) -> ManagerConfig {
         batch_time: options.times.batch,
         shaping: options.gathering.shaping(),
         channel: options.channel_times(),
-        shifts: None,
+        shifts: shifts(options),
     }
+}
+
+/// Recognition of sources that are off.
+fn shifts(options: &Options) -> Option<ShiftConfig> {
+    let numbers = options.numbers.as_ref()?;
+    let sources = (0..options.source_count()).map(|number| SourceId(u32::from(number)));
+    Some(ShiftConfig {
+        quantities: vec![numbers.quantity],
+        on_shift: numbers.on_shift,
+        events: numbers.events,
+        longest: numbers.longest,
+        readout_of: sources.map(|source| (source, options.readout_of(source).index)).collect(),
+    })
 }
 
 impl Options {

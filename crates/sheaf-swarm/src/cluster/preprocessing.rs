@@ -156,7 +156,8 @@ impl Preprocessing {
             }
             for fragment in parts.fragments.iter_mut().filter(|_| !is_raw) {
                 if self.setup.of(options.seed, fragment.event, fragment.source) == Processing::Made {
-                    let (raw, made) = (fragment.payload, options.processed(fragment.event, fragment.source));
+                    let raw = fragment.payload;
+                    let made = options.processed(raw.event, fragment.source);
                     difference.0 += u64::from(raw.length.saturating_sub(made.length));
                     difference.1 += u64::from(made.length.saturating_sub(raw.length));
                     fragment.checksum = fragment.checksum.map(|_| made.sum());

@@ -362,7 +362,7 @@ impl Cluster {
         if is_fed {
             return self.make_fed(index, planned);
         }
-        let payload = SimPayload::new(self.options.seed, planned.event, planned.source, planned.bytes);
+        let payload = SimPayload::new(self.options.seed, planned.origin, planned.source, planned.bytes);
         let fragment = Fragment {
             event: planned.event,
             source: planned.source,
@@ -389,6 +389,7 @@ impl Cluster {
         };
         let planned = Planned {
             event: fragment.event,
+            origin: fragment.payload.event,
             source: fragment.source,
             bytes: fragment.payload.length,
             trigger: 0,

@@ -27,6 +27,12 @@ impl Simplify for Options {
         |options, _| options.feed = None,
         |options, _| options.feed = options.feed.map(|feed| FeedOptions { loses_end: false, ..feed }),
         |options, _| options.slices = None,
+        |options, _| options.numbers = None,
+        |options, _| {
+            if let Some(numbers) = &mut options.numbers {
+                numbers.faults.pop();
+            }
+        },
         |options, _| options.streams.clear(),
         |options, plain| options.steps = plain.steps.clone(),
         |options, plain| options.network = plain.network.clone(),
@@ -98,6 +104,10 @@ impl Simplify for Options {
         self.steps.first = self.steps.first.min(sources);
         self.sources.slow = self.sources.slow.filter(|(source, _)| *source < sources);
         self.sources.early_end = self.sources.early_end.filter(|(source, _)| *source < sources);
+        if let Some(numbers) = &mut self.numbers {
+            numbers.faults.retain(|fault| fault.source < sources);
+            numbers.reference = numbers.reference.filter(|source| *source < sources);
+        }
         self.storage.slow_builder = self.storage.slow_builder.filter(|(builder, _)| *builder < builders);
         let is_of_role = |role| nodes.iter().any(|node| node.role == role);
         debug_assert!(is_of_role(Role::Manager), "there is an event manager");

@@ -184,6 +184,19 @@ pub const ROWS: &[Row] = rows! {
     "fed sources, start declined" [] |o| text(o.feed.map(|feed| feed.declines));
     "fed sources, end lost" [] |o| text(o.feed.map(|feed| feed.loses_end));
     "fed sources, faults of programs" [] |o| faults(o, |kind| matches!(kind, FaultKind::Program { .. }));
+    "check values" ["check_fields.value", "check_fields.offset"] |o| {
+        text(o.numbers.is_some())
+    };
+    "check values, modulus and tolerance" ["check_fields.modulus", "check_fields.tolerance"] |o| {
+        text(o.numbers.as_ref().map(|it| it.quantity))
+    };
+    "check values, reference" ["check.reference"] |o| text(o.numbers.as_ref().map(|it| it.reference.is_some()));
+    "check values, reaction" ["check.on_shift"] |o| text(o.numbers.as_ref().map(|it| it.on_shift));
+    "check values, events of a shift" ["check.events"] |o| text(o.numbers.as_ref().map(|it| it.events));
+    "check values, longest shift" ["check.longest_shift"] |o| text(o.numbers.as_ref().map(|it| it.longest));
+    "sources that are off" [] |o| {
+        text(o.numbers.as_ref().map(|it| it.faults.iter().map(|fault| fault.shift).collect::<Vec<_>>()))
+    };
     "datagrams" ["transport.kind", "transport.mtu_bytes"] |o| text(o.recovery.map(|recovery| recovery.datagram));
     "rails" ["transport.rails"] |o| text(o.recovery.map(|recovery| recovery.rails));
     "loss" ["transport.inject_loss"] |o| ratio(o.network.loss);

@@ -100,6 +100,21 @@ proptest! {
 }
 
 #[test]
+fn late_reports_of_an_earlier_shift_are_no_new_one() {
+    let quantity = Quantity { modulus: 1 << 16, tolerance: 0 };
+    let mut shifts = Shifts::new(config(quantity, ShiftPolicy::Mark));
+    let before = reports(quantity, |event| event, 2, 100..200, -1);
+    let (in_time, late): (Vec<_>, Vec<_>) = before.into_iter().partition(|report| report.event.0 % 5 != 0);
+    shifts.note(&in_time);
+    shifts.note(&reports(quantity, |event| event, 2, 200..300, -2));
+    let both = [(2, 101, -1), (2, 200, -2)];
+    assert_eq!(found(&shifts), both);
+    shifts.note(&late);
+    shifts.finish();
+    assert_eq!(found(&shifts), [(2, 100, -1), both[1]]);
+}
+
+#[test]
 fn a_shift_at_the_end_of_a_run_is_found_when_it_ends() {
     let quantity = Quantity { modulus: 1 << 16, tolerance: 0 };
     let mut shifts = Shifts::new(config(quantity, ShiftPolicy::Stop));

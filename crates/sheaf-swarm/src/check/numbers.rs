@@ -1,0 +1,243 @@
+//! Event numbers that do not agree, observed independently: the defects of the sources determine which fragments are marked, and
+//! which shifts may, or must, be found.
+
+use super::Evidence;
+use crate::options::{NumberOptions, Options};
+use crate::payload::SimPayload;
+use sheaf_protocol::ledger::Counter;
+use sheaf_protocol::numbering::{Quantity, Shift};
+use sheaf_wire::{Event, EventId, Fragment, SourceId};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Observations of check values.
+#[derive(Clone, Debug, Default)]
+pub struct NumberRecord {
+    /// Shifts that the event manager has announced.
+    pub found: Vec<Shift>,
+    /// Repairs that it has announced.
+    pub repaired: Vec<Shift>,
+    /// Distance of marked fragments from the event that they belong to, by source and event.
+    marked: BTreeMap<SourceId, BTreeMap<u64, i64>>,
+    /// Events with marked fragments: their values are reported.
+    reported: BTreeSet<u64>,
+    /// Number of events that were built with marked fragments, however often each, and of these fragments.
+    events: u64,
+    fragments: u64,
+    /// First fragment of each source that is marked, or belongs elsewhere, although it is renumbered; by event.
+    off_again: BTreeMap<SourceId, BTreeSet<u64>>,
+}
+
+/// Returns the event that a fragment belongs to.
+///
+/// # Errors
+/// Returns the violated rule.
+pub(super) fn check_origin(
+    options: &Options,
+    event: EventId,
+    fragment: &Fragment<SimPayload>,
+) -> Result<EventId, String> {
+    let (source, origin, mark) = (fragment.source, fragment.payload.event, fragment.mark);
+    if mark.is_renumbered() && !(options.repairs() && options.is_off(source)) {
+        return Err(format!("the fragment of source {source} is renumbered, and the source is not off"));
+    }
+    let moved_by = match (mark.is_renumbered(), mark.shift()) {
+        (false, _) => 0,
+        (true, Some(shift)) => shift,
+        // Its mark holds the difference instead.
+        (true, None) => return Ok(origin),
+    };
+    let number = event.0.checked_add_signed(-moved_by).map(EventId);
+    if number.and_then(|number| options.origin(number, source)) != Some(origin) {
+        return Err(format!(
+            "the fragment of source {source} is that of event {origin}, moved by {moved_by}, which is not its number"
+        ));
+    }
+    Ok(origin)
+}
+
+/// Checks that those fragments of an event are marked whose check values disagree, with the difference.
+pub(crate) fn check_marks(options: &Options, event: &Event<SimPayload>) -> Result<(), String> {
+    let wanted = options.numbers.as_ref().map(|numbers| differences(options, numbers, event));
+    let wanted = wanted.unwrap_or_default();
+    for fragment in &event.fragments {
+        let (source, difference) = (fragment.source, fragment.mark.difference());
+        let right = wanted.get(&source).copied();
+        if difference != right {
+            return Err(format!("source {source} is marked with {difference:?}, and differs by {right:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the differences of the check values that disagree with that of their event.
+fn differences(
+    options: &Options,
+    numbers: &NumberOptions,
+    event: &Event<SimPayload>,
+) -> BTreeMap<SourceId, i64> {
+    let quantity = numbers.quantity;
+    let with_value = event.fragments.iter().filter(|fragment| !fragment.processed);
+    let value = |fragment: &Fragment<SimPayload>| {
+        let source = fragment.source;
+        let raw = options.check_value(fragment.payload.event, source);
+        quantity.cut(raw.wrapping_sub(Options::check_offset(source).cast_unsigned()))
+    };
+    let values: Vec<(SourceId, u64)> = with_value.map(|it| (it.source, value(it))).collect();
+    let given =
+        values.iter().find(|(source, _)| numbers.reference.is_some_and(|it| u32::from(it) == source.0));
+    let agree = |one: u64, other: u64| distance(quantity, one, other).unsigned_abs() <= quantity.tolerance;
+    let votes = |one: u64| values.iter().filter(|(_, other)| agree(one, *other)).count();
+    let most = values.iter().map(|(_, value)| votes(*value)).max();
+    let elected = values.iter().find(|(_, value)| Some(votes(*value)) == most);
+    let Some((_, right)) = given.or(elected) else { return BTreeMap::new() };
+    let differs = values.iter().filter(|(_, value)| !agree(*value, *right));
+    differs.map(|(source, value)| (*source, distance(quantity, *value, *right))).collect()
+}
+
+/// Returns by how much a value is larger than another one, the shorter way round.
+fn distance(quantity: Quantity, value: u64, other: u64) -> i64 {
+    let modulus = if quantity.modulus == 0 { 1_i128 << 64 } else { i128::from(quantity.modulus) };
+    let forward = (i128::from(value) - i128::from(other)).rem_euclid(modulus);
+    let shorter = if forward > modulus - forward { forward - modulus } else { forward };
+    i64::try_from(shorter).unwrap_or(i64::MAX)
+}
+
+impl NumberRecord {
+    /// Records a built event, whose marks are right.
+    pub(crate) fn see_built(&mut self, options: &Options, event: &Event<SimPayload>) {
+        let mut marked = 0;
+        for fragment in &event.fragments {
+            let (source, origin) = (fragment.source, fragment.payload.event.0);
+            if fragment.mark.disagrees() {
+                marked += 1;
+                let distance =
+                    i64::try_from(origin).unwrap_or(i64::MAX) - i64::try_from(event.id.0).unwrap_or(0);
+                self.marked.entry(source).or_default().insert(event.id.0, distance);
+            }
+            if options.is_off(source) && origin != event.id.0 {
+                self.off_again.entry(source).or_default().insert(event.id.0);
+            }
+        }
+        if marked > 0 {
+            self.events += 1;
+            self.fragments += marked;
+            self.reported.insert(event.id.0);
+        }
+    }
+}
+
+pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
+    let options = evidence.options;
+    for (_, event) in evidence.counting() {
+        if let Err(what) = check_marks(options, event) {
+            violations.push(format!("event {} on a disk: {what}", event.id));
+        }
+    }
+    let Some(numbers) = &options.numbers else { return };
+    let shifts = evidence.manager.shifts();
+    let record = &evidence.watch.numbers;
+    let announced: Vec<_> = record.found.iter().map(identify).collect();
+    let booked: Vec<_> = shifts.iter().map(identify).collect();
+    if announced != booked {
+        violations.push(format!("the shifts {announced:?} were announced, and {booked:?} are booked"));
+    }
+    if !numbers.is_clear(options.source_count()) {
+        return;
+    }
+    for shift in shifts {
+        if let Err(what) = check_shift(evidence, numbers, shift) {
+            violations.push(format!("{shift:?} was found, and {what}"));
+        }
+    }
+    let faults = evidence.watch.faults;
+    let lost = faults.builder_crashes + faults.fences + faults.given_up + faults.failed_starts;
+    if lost > 0 {
+        return;
+    }
+    let counters = evidence.counters();
+    let counted = |counter| counters.get(&counter).copied().unwrap_or_default();
+    let pair = (counted(Counter::DisagreeingEvents), counted(Counter::DisagreeingFragments));
+    if pair != (record.events, record.fragments) {
+        let right = (record.events, record.fragments);
+        violations.push(format!("(events, fragments) that disagree: {right:?}; {pair:?} are booked"));
+    }
+    if faults.readout_crashes + faults.absent_at_start == 0 {
+        for number in 0..options.source_count() {
+            let found = check_source(evidence, numbers, SourceId(u32::from(number)));
+            violations.extend(found.err());
+        }
+    }
+}
+
+fn identify(shift: &Shift) -> (SourceId, EventId, i64) {
+    (shift.source, shift.first, shift.shift)
+}
+
+/// Checks that a source was off by that, at the first event.
+fn check_shift(evidence: &Evidence<'_>, numbers: &NumberOptions, shift: &Shift) -> Result<(), String> {
+    let none = BTreeMap::new();
+    let record = &evidence.watch.numbers;
+    let marked = record.marked.get(&shift.source).unwrap_or(&none);
+    match marked.get(&shift.first.0) {
+        Some(distance) if *distance == shift.shift => {}
+        other => return Err(format!("the source was off by {other:?} there")),
+    }
+    let faults = numbers.faults_of(shift.source);
+    let begin = faults.map(|fault| crate::source::FIRST_EVENT.0 + fault.event).min();
+    if begin.is_none_or(|begin| shift.first.0 < begin) {
+        return Err(format!("the source is off from {begin:?} on"));
+    }
+    Ok(())
+}
+
+/// Checks in a run in which no node lost its state that the shifts of a source are found, from their first event on, and that what is
+/// repaired is right from then on.
+fn check_source(evidence: &Evidence<'_>, numbers: &NumberOptions, source: SourceId) -> Result<(), String> {
+    let record = &evidence.watch.numbers;
+    let shifts: Vec<&Shift> = evidence.manager.shifts().iter().filter(|it| it.source == source).collect();
+    let Some(marked) = record.marked.get(&source) else { return Ok(()) };
+    let is_explained = |event: u64, shift: i64| {
+        let other = event.checked_add_signed(shift);
+        marked.get(&event) == Some(&shift) && other.is_some_and(|other| record.reported.contains(&other))
+    };
+    let reach = 2 * numbers.events as u64 + numbers.longest;
+    for (place, shift) in shifts.iter().enumerate() {
+        let before = shifts[..place].iter().filter_map(|before| before.repaired_from).max();
+        let since = before.unwrap_or_default().0;
+        let earlier = shift.first.0.saturating_sub(reach).max(since)..shift.first.0;
+        if let Some(event) = earlier.rev().find(|event| is_explained(*event, shift.shift)) {
+            return Err(format!("{shift:?} has begun at event {event}"));
+        }
+    }
+    let faults: Vec<_> = numbers.faults_of(source).collect();
+    let has_one = faults.len() == 1;
+    if let Some(first) = first_of_row(marked, numbers.events, &is_explained)
+        && !shifts.iter().any(|shift| Some(&shift.shift) == marked.get(&first))
+        && (has_one || !evidence.options.repairs())
+    {
+        return Err(format!(
+            "source {source} is off by {:?} from event {first} on, and is not found",
+            marked[&first]
+        ));
+    }
+    let repaired = shifts.last().and_then(|shift| shift.repaired_from);
+    if let (true, Some(from), Some(off)) = (has_one, repaired, record.off_again.get(&source))
+        && let Some(event) = off.range(from.0..).next()
+    {
+        return Err(format!("source {source} is repaired from event {from} on, and is off in event {event}"));
+    }
+    Ok(())
+}
+
+/// Returns the first of so many consecutive events with the same shift, by which all are explained.
+fn first_of_row(
+    marked: &BTreeMap<u64, i64>,
+    events: usize,
+    is_explained: &impl Fn(u64, i64) -> bool,
+) -> Option<u64> {
+    let rows = marked.iter().map(|(first, shift)| (*first, *shift));
+    let mut rows = rows.filter(|(first, shift)| {
+        (0..events as u64).all(|number| is_explained(first.saturating_add(number), *shift))
+    });
+    rows.next().map(|(first, _)| first)
+}
