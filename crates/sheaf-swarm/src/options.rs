@@ -12,7 +12,8 @@ pub use around::{
     ConsumerOptions, FeedOptions, ObjectStoreOptions, PreprocessingOptions, ProgramFault, SliceOptions,
 };
 pub(crate) use around::{LARGEST_EXCESS, Processing, stream_rules};
-pub use numbers::{NumberFault, NumberOptions};
+pub(crate) use numbers::UNKNOWN_EVENTS;
+pub use numbers::{FIRST_EVENT, NumberFault, NumberOptions};
 use sheaf_protocol::builder::IncompletePolicy;
 use sheaf_protocol::gathering::Gathering;
 use sheaf_protocol::liveness::Patience;

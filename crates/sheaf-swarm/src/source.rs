@@ -3,16 +3,11 @@
 mod slices;
 
 use crate::dice::{Dice, mix};
-use crate::options::{LARGEST_EXCESS, Options, TriggerOptions};
+pub use crate::options::FIRST_EVENT;
+use crate::options::{LARGEST_EXCESS, Options, TriggerOptions, UNKNOWN_EVENTS};
 use crate::payload::SimPayload;
 use sheaf_wire::{EventId, Fragment, Nanos, SourceId, Timestamp};
 use std::collections::{BTreeSet, VecDeque};
-
-/// The first event of a run.
-pub const FIRST_EVENT: EventId = EventId(1);
-
-/// First of the ids that the event manager never triggers by itself.
-pub(crate) const UNKNOWN_EVENTS: u64 = 1 << 40;
 
 /// First of the sources that no readout unit reads.
 const UNKNOWN_SOURCES: u32 = 1 << 20;

@@ -5,6 +5,12 @@ use crate::dice::mix;
 use sheaf_protocol::numbering::{Quantity, ShiftPolicy};
 use sheaf_wire::{EventId, NodeId, SourceId};
 
+/// The first event of a run.
+pub const FIRST_EVENT: EventId = EventId(1);
+
+/// First of the ids that the event manager never triggers by itself.
+pub(crate) const UNKNOWN_EVENTS: u64 = 1 << 40;
+
 /// Check values of all sources, of one quantity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NumberOptions {
@@ -113,10 +119,10 @@ impl Options {
     #[must_use]
     pub fn origin(&self, event: EventId, source: SourceId) -> Option<EventId> {
         // Ids that no trigger has are not numbers of a counter.
-        if !self.is_off(source) || event.0 >= crate::source::UNKNOWN_EVENTS {
+        if !self.is_off(source) || event.0 >= UNKNOWN_EVENTS {
             return Some(event);
         }
-        let first = crate::source::FIRST_EVENT.0;
+        let first = FIRST_EVENT.0;
         let trigger = self.numbers.as_ref()?.trigger_of(source, event.0.checked_sub(first)?)?;
         Some(EventId(first + trigger))
     }
