@@ -3,7 +3,7 @@
 use super::Dice;
 use bytes::Bytes;
 use sheaf_store::fragment_stream::StreamWriter;
-use sheaf_wire::event_file::{FileHeader, IndexEntryBytes, emit_event, emit_index};
+use sheaf_wire::event_file::{FileHeader, IndexEntryBytes, RecordKind, RunRecord, emit_event, emit_index};
 use sheaf_wire::stream_file::StreamHeader;
 use sheaf_wire::{
     Event, EventId, Fragment, MissingReason, MissingSource, NodeId, NumberMark, RunNumber, SessionId,
@@ -58,17 +58,19 @@ fn fragment(dice: &mut Dice, event: EventId, source: SourceId, bytes: usize) -> 
     }
 }
 
-/// Event files closed and not, with complete, incomplete and empty events.
+/// Event files closed and not, with complete, incomplete and empty events, and with run records.
 pub(crate) fn event_files(dice: &mut Dice) -> Vec<(String, Vec<u8>)> {
     let mut seeds = Vec::new();
-    for (name, events, sources, closed) in [
-        ("closed", 4, 3, true),
-        ("open", 4, 3, false),
-        ("empty", 0, 3, true),
-        ("no-footer", 0, 3, false),
-        ("one", 1, 1, true),
-        ("many", 20, 2, true),
-        ("wide", 2, 12, true),
+    for (name, events, sources, records, closed) in [
+        ("closed", 4, 3, 0, true),
+        ("open", 4, 3, 0, false),
+        ("empty", 0, 3, 0, true),
+        ("no-footer", 0, 3, 0, false),
+        ("one", 1, 1, 0, true),
+        ("many", 20, 2, 0, true),
+        ("wide", 2, 12, 0, true),
+        ("records", 2, 2, 3, true),
+        ("records-open", 1, 1, 2, false),
     ] {
         let header = FileHeader {
             run: RunNumber(7),
@@ -78,7 +80,11 @@ pub(crate) fn event_files(dice: &mut Dice) -> Vec<(String, Vec<u8>)> {
             created: Timestamp(1_700_000_000_000_000_000),
         };
         let mut bytes = header.emit(METADATA).expect("the metadata is short");
-        let mut index = Vec::new();
+        let (mut index, mut record_index) = (Vec::new(), Vec::new());
+        for number in 0..records {
+            record_index.push(IndexEntryBytes::of_record(number, bytes.len() as u64));
+            record(dice, number).emit(&mut bytes).expect("the record is small");
+        }
         for number in 0..events {
             index.push(IndexEntryBytes::new(EventId(number), bytes.len() as u64));
             let event = event(dice, EventId(number), sources);
@@ -89,17 +95,32 @@ pub(crate) fn event_files(dice: &mut Dice) -> Vec<(String, Vec<u8>)> {
             event.fragments.iter().for_each(|fragment| bytes.extend_from_slice(&fragment.payload));
         }
         if closed {
-            close(&mut bytes, &index);
+            close(&mut bytes, &index, &record_index);
         }
         seeds.push((name.to_owned(), bytes));
     }
     seeds
 }
 
-fn close(bytes: &mut Vec<u8>, index: &[IndexEntryBytes]) {
-    let (header, footer) = emit_index(index, bytes.len() as u64);
+/// A run record of each kind in turn.
+fn record(dice: &mut Dice, number: u64) -> RunRecord {
+    let kinds = [RecordKind::Begin, RecordKind::End, RecordKind::SlowControl];
+    let kind = kinds[number as usize % kinds.len()];
+    RunRecord {
+        number,
+        source: SourceId(number as u32),
+        kind,
+        time: Timestamp(1_700_000_000_000_000_000 + number),
+        name: format!("{kind:?}"),
+        content: dice.bytes(20 * number as usize).into(),
+    }
+}
+
+fn close(bytes: &mut Vec<u8>, index: &[IndexEntryBytes], records: &[IndexEntryBytes]) {
+    let (header, footer) = emit_index(index, records, bytes.len() as u64);
     bytes.extend_from_slice(zerocopy::IntoBytes::as_bytes(&header));
     bytes.extend_from_slice(zerocopy::IntoBytes::as_bytes(index));
+    bytes.extend_from_slice(zerocopy::IntoBytes::as_bytes(records));
     bytes.extend_from_slice(zerocopy::IntoBytes::as_bytes(&footer));
 }
 
