@@ -43,7 +43,7 @@ use crate::machine::{Deadline, Identity, Transmit, Why};
 use crate::manager::DISPATCH_EVENTS;
 use inputs::DriverState;
 use merger::{Merger, Wanted};
-use renumbering::{Moved, Renumbering};
+use renumbering::{Delivered, Moved, Renumbering};
 use reports::Reports;
 use shape_clock::ShapeClock;
 use sheaf_wire::message::{Body, Command, Destination, Message};
@@ -164,7 +164,11 @@ impl<P: Payload> ReadoutUnit<P> {
             return Err(fragment);
         }
         let (source, event) = (fragment.source, fragment.event);
-        while let Some(seam) = self.renumbering.begin(source, event, self.merger.highest(source)) {
+        let delivered = |merger: &Merger<P>| Delivered {
+            last: merger.last_event(source),
+            highest: merger.highest(source),
+        };
+        while let Some(seam) = self.renumbering.begin(source, event, delivered(&self.merger)) {
             self.merger.leave_out(source, seam.answer.first, seam.left_out);
             self.reports.renumbered(seam.answer);
         }
@@ -173,7 +177,7 @@ impl<P: Payload> ReadoutUnit<P> {
                 self.merger.handle_fragment(now, moved, &mut self.reports).map_err(|_| fragment)?;
                 self.merger.books_mut().count(Counter::RenumberedFragments);
             }
-            Moved::Taken => self.merger.refuse_repeated(fragment),
+            Moved::Taken => self.merger.refuse_repeated(now, fragment),
         }
         Ok(())
     }

@@ -40,6 +40,8 @@ struct Input {
     held_events: usize,
     held: ByteCount,
     highest: Option<EventId>,
+    /// Event of its last fragment.
+    last: Option<EventId>,
     /// Whether its data wait until they are taken: such a source is never silent, only behind.
     keeps_data: bool,
     /// The program that feeds it.
@@ -95,6 +97,11 @@ impl Inputs {
         self.inputs[index].highest
     }
 
+    /// Returns the event of the last fragment of a source.
+    pub(super) fn last_event(&self, index: usize) -> Option<EventId> {
+        self.inputs[index].last
+    }
+
     pub(super) fn is_optional(&self, index: usize) -> bool {
         self.inputs[index].optional
     }
@@ -128,6 +135,7 @@ impl Inputs {
         let input = &mut self.inputs[index];
         input.note_given(own);
         input.delay.note_fragment(own, event);
+        input.last = Some(event);
         let is_late = input.highest.is_some_and(|highest| event < highest);
         if !is_late {
             input.highest = Some(event);
@@ -139,11 +147,17 @@ impl Inputs {
     pub(super) fn note_given<P>(&mut self, index: usize, own: Timestamp, fragments: &[Fragment<P>]) {
         let input = &mut self.inputs[index];
         input.note_given(own);
+        input.last = fragments.last().map(|fragment| fragment.event).or(input.last);
         if let Some(last) = fragments.last().filter(|_| input.delay.is_measured()) {
             let has =
                 |event: EventId| fragments.binary_search_by_key(&event, |fragment| fragment.event).is_ok();
             input.delay.note_run(own, last.event, has);
         }
+    }
+
+    /// Records a fragment that belongs to no event that may have it.
+    pub(super) fn note_dropped(&mut self, index: usize, own: Timestamp) {
+        self.inputs[index].note_given(own);
     }
 
     /// Records a request for events, which sources may not have delivered.
@@ -335,6 +349,7 @@ impl Input {
             held_events: 0,
             held: ByteCount::ZERO,
             highest: None,
+            last: None,
             keeps_data: false,
             program: Program::Here,
             gave_at: now,

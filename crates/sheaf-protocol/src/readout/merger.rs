@@ -214,6 +214,11 @@ impl<P: Payload> Merger<P> {
         self.inputs.highest(self.inputs.index_of(source)?)
     }
 
+    /// Returns the event of the last fragment of a source.
+    pub(super) fn last_event(&self, source: SourceId) -> Option<EventId> {
+        self.inputs.last_event(self.inputs.index_of(source)?)
+    }
+
     /// Settles a source as missing in the `count` events before `first`, which no fragment of it can have any more.
     pub(super) fn leave_out(&mut self, source: SourceId, first: EventId, count: u64) {
         let Some(index) = self.inputs.index_of(source) else { return };
@@ -228,7 +233,10 @@ impl<P: Payload> Merger<P> {
     }
 
     /// Drops a fragment whose event has one of the same source from before the source was renumbered.
-    pub(super) fn refuse_repeated(&mut self, fragment: Fragment<P>) {
+    pub(super) fn refuse_repeated(&mut self, now: Timestamp, fragment: Fragment<P>) {
+        if let Some(index) = self.inputs.index_of(fragment.source) {
+            self.inputs.note_dropped(index, self.own_time.at(now));
+        }
         self.books.receive(1, fragment.payload.len() as u64);
         self.drop_fragment(fragment, DropReason::Renumbered);
     }

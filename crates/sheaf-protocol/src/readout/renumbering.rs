@@ -16,8 +16,8 @@ pub(super) struct Renumbering {
     sources: BTreeMap<SourceId, Numbers>,
 }
 
-/// Number of events ahead of the next one up to which a source may have delivered fragments early. A higher event that it has
-/// delivered is a wrong number, which says nothing about those in between.
+/// Number of events between two fragments of a source up to which their numbers are credible. A fragment that is further away
+/// probably has a wrong number, which says nothing about the events in between.
 const MOST_AHEAD: u64 = 1_024;
 
 /// Numbers of a source.
@@ -27,6 +27,8 @@ struct Numbers {
     shift: i64,
     /// Orders that hold from the next fragment on.
     orders: VecDeque<i64>,
+    /// Whether a fragment was passed over because its number is not credible.
+    has_passed: bool,
     /// Highest event that the source had a fragment of when its numbers were lowered: up to that they repeat.
     repeated: Option<EventId>,
 }
@@ -38,6 +40,15 @@ pub(super) enum Moved<P> {
     To(Fragment<P>),
     /// Its event has a fragment from before the repair, or no number.
     Taken,
+}
+
+/// Events of the fragments that a source has delivered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Delivered {
+    /// Event of the last one.
+    pub(super) last: Option<EventId>,
+    /// The highest event.
+    pub(super) highest: Option<EventId>,
 }
 
 /// A change of numbers, with the first fragment that has a new one.
@@ -83,21 +94,24 @@ impl Renumbering {
         has_room
     }
 
-    /// Begins what was ordered with the next fragment of a source, whose highest event so far is `highest`.
-    pub(super) fn begin(
-        &mut self,
-        source: SourceId,
-        event: EventId,
-        highest: Option<EventId>,
-    ) -> Option<Seam> {
+    /// Begins what was ordered with the next fragment of a source, unless its number is not credible: then with the one after it.
+    pub(super) fn begin(&mut self, source: SourceId, event: EventId, delivered: Delivered) -> Option<Seam> {
         let numbers = self.sources.get_mut(&source)?;
+        let place = event.0.saturating_add_signed(numbers.shift);
+        let is_near = delivered.last.is_none_or(|last| last.0.abs_diff(place) <= MOST_AHEAD);
+        if numbers.orders.is_empty() || !(is_near || numbers.has_passed) {
+            numbers.has_passed = !numbers.orders.is_empty();
+            return None;
+        }
         let shift = numbers.orders.pop_front()?;
+        numbers.has_passed = false;
         let before = numbers.next_place(event);
         numbers.shift = numbers.shift.saturating_add(shift);
         if shift < 0 {
             let is_credible = |highest: &EventId| highest.0 < before.saturating_add(MOST_AHEAD);
-            let last =
-                highest.map(|it| if is_credible(&it) { it } else { EventId(before.saturating_sub(1)) });
+            let last = delivered
+                .highest
+                .map(|it| if is_credible(&it) { it } else { EventId(before.saturating_sub(1)) });
             numbers.repeated = numbers.repeated.max(last);
         }
         let first = numbers.next_place(event);
@@ -113,10 +127,14 @@ impl Renumbering {
         let Some(event) = fragment.event.0.checked_add_signed(numbers.shift).map(EventId) else {
             return Moved::Taken;
         };
-        if numbers.repeated.is_some_and(|last| event <= last) {
-            return Moved::Taken;
+        if let Some(last) = numbers.repeated {
+            if event <= last {
+                return Moved::Taken;
+            }
+            if event.0 - last.0 <= MOST_AHEAD {
+                numbers.repeated = None;
+            }
         }
-        numbers.repeated = None;
         fragment.event = event;
         fragment.mark = NumberMark::renumbered(numbers.shift);
         Moved::To(fragment)
@@ -152,10 +170,10 @@ mod tests {
         ) {
             let mut renumbering = Renumbering::default();
             let (mut number, mut shift) = (first, 0);
-            let (mut highest, mut next, mut dropped, mut repeats) = (None, first, 0, 0);
+            let (mut delivered, mut next, mut dropped, mut repeats) = (Delivered::default(), first, 0, 0);
             for (count, order) in orders.into_iter().chain([(50, 1)]) {
                 for _ in 0..count {
-                    while let Some(seam) = renumbering.begin(SOURCE, EventId(number), highest) {
+                    while let Some(seam) = renumbering.begin(SOURCE, EventId(number), delivered) {
                         next += seam.left_out;
                         repeats += u64::try_from(-seam.answer.shift).unwrap_or(0);
                         prop_assert_eq!(seam.answer.first, EventId(next), "the first right event");
@@ -165,7 +183,8 @@ mod tests {
                             prop_assert_eq!(moved.event, EventId(next));
                             prop_assert_eq!(moved.event.0, number.saturating_add_signed(shift));
                             prop_assert_eq!(moved.mark, NumberMark::renumbered(shift));
-                            (highest, next) = (Some(moved.event), next + 1);
+                            delivered = Delivered { last: Some(moved.event), highest: Some(moved.event) };
+                            next += 1;
                         }
                         Moved::Taken => dropped += 1,
                     }
@@ -183,17 +202,44 @@ mod tests {
     fn a_wrong_number_far_ahead_leaves_out_no_events() {
         let mut renumbering = Renumbering::default();
         assert!(renumbering.order(SOURCE, -2));
-        let seam = renumbering.begin(SOURCE, EventId(100), Some(EventId(1 << 40))).expect("an order waits");
+        let delivered = Delivered { last: Some(EventId(99)), highest: Some(EventId(1 << 40)) };
+        let seam = renumbering.begin(SOURCE, EventId(100), delivered).expect("an order waits");
         assert_eq!((seam.answer.first, seam.left_out), (EventId(100), 0));
         assert!(matches!(renumbering.apply(fragment(101)), Moved::Taken), "event 99 has one from before");
         assert!(matches!(renumbering.apply(fragment(102)), Moved::To(moved) if moved.event == EventId(100)));
+    }
+
+    /// A source sends one wrong number right after the order: the repair begins with the next fragment.
+    #[test]
+    fn a_repair_does_not_begin_with_a_wrong_number() {
+        let mut renumbering = Renumbering::default();
+        let delivered = Delivered { last: Some(EventId(100)), highest: Some(EventId(100)) };
+        assert!(renumbering.order(SOURCE, -2));
+        assert_eq!(renumbering.begin(SOURCE, EventId(1 << 40), delivered), None);
+        assert!(matches!(renumbering.apply(fragment(1 << 40)), Moved::To(moved) if moved.event.0 == 1 << 40));
+        let seam = renumbering.begin(SOURCE, EventId(101), delivered).expect("the order waits");
+        assert_eq!((seam.answer.first, seam.left_out), (EventId(101), 0));
+        assert!(matches!(renumbering.apply(fragment(101)), Moved::Taken), "event 99 has one from before");
+        assert!(matches!(renumbering.apply(fragment(1 << 40)), Moved::To(_)), "another wrong number");
+        assert!(matches!(renumbering.apply(fragment(102)), Moved::Taken), "event 100 has one as well");
+        assert!(matches!(renumbering.apply(fragment(103)), Moved::To(moved) if moved.event == EventId(101)));
+    }
+
+    /// Sources may be in one of many events.
+    #[test]
+    fn a_source_with_large_gaps_is_renumbered_after_one_fragment() {
+        let mut renumbering = Renumbering::default();
+        let delivered = |event| Delivered { last: Some(EventId(event)), highest: Some(EventId(event)) };
+        assert!(renumbering.order(SOURCE, 1));
+        assert_eq!(renumbering.begin(SOURCE, EventId(20_000), delivered(10_000)), None);
+        assert!(renumbering.begin(SOURCE, EventId(30_000), delivered(20_000)).is_some());
     }
 
     #[test]
     fn an_event_that_would_have_no_number_is_dropped() {
         let mut renumbering = Renumbering::default();
         assert!(renumbering.is_empty() && renumbering.order(SOURCE, -5));
-        assert!(renumbering.begin(SOURCE, EventId(2), None).is_some());
+        assert!(renumbering.begin(SOURCE, EventId(2), Delivered::default()).is_some());
         assert!(matches!(renumbering.apply(fragment(2)), Moved::Taken));
         assert!(matches!(renumbering.apply(fragment(5)), Moved::To(moved) if moved.event == EventId(0)));
     }

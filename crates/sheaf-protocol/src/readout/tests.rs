@@ -212,6 +212,29 @@ fn the_policy_to_wait_waits_for_required_sources_only() {
     assert_eq!(answer.entries[0].event, EventId(1));
 }
 
+/// Source 1 is silent. A later event waits for source 0, whose fragment has no room until the first event is answered, and gives up
+/// source 1 at each of its timeouts. That must not be taken for the beginning of the wait for source 1.
+#[test]
+fn a_source_that_a_later_event_gives_up_again_and_again_is_silent() {
+    let mut unit = unit(|config| config.buffer_events = 2);
+    give(&mut unit, 1, 1, 10);
+    give(&mut unit, 1, 0, 10);
+    give(&mut unit, 2, 0, 10);
+    assert!(
+        unit.handle_fragment(Timestamp(0), fragment(3, 0, 10)).is_err(),
+        "the share of a source is limited"
+    );
+    ask_at(&mut unit, Timestamp(0), 3);
+    ask_at(&mut unit, Timestamp(TIMEOUT.0 / 2), 2);
+    let mut answered = Vec::new();
+    for half in 1..20 {
+        let now = Timestamp(half * TIMEOUT.0 / 2);
+        unit.handle_timeout(now);
+        answered.extend(answers(&mut unit, now).into_iter().flat_map(|(_, answer)| answer.missing));
+    }
+    assert_eq!(answered.first().map(|missing| missing.source), Some(SourceId(1)), "event 2 is answered");
+}
+
 #[test]
 fn a_unit_that_joins_a_run_under_way_waits_for_nothing_that_is_lost() {
     for wait_for_required in [false, true] {

@@ -8,7 +8,7 @@ use super::Merger;
 use crate::event_range::EventIdRange;
 use crate::ledger::Counter;
 use crate::readout::inputs::Program;
-use crate::readout::slots::{Asked, Filled, SlotKey, SlotState, Taken};
+use crate::readout::slots::{Asked, Cell, Filled, SlotKey, SlotState, Taken};
 use sheaf_wire::message::{EventRange, PartRequest};
 use sheaf_wire::{EventId, MissingReason, Payload, Timestamp};
 
@@ -212,7 +212,8 @@ impl<P: Payload> Merger<P> {
         let own = self.own_time.at(now);
         let mut some_on_their_way = false;
         for index in 0..self.inputs.len() {
-            if !self.slots.is_wanted(key, index) {
+            // A source that was given up for this event is not given up again: it would count as awaited only since then.
+            if !self.slots.is_wanted(key, index) || !matches!(self.slots.cells(key)[index], Cell::Waiting) {
                 continue;
             }
             if self.inputs.is_on_its_way(index, own, event) {
