@@ -9,7 +9,7 @@ mod program;
 use crate::{shell, workspace};
 use anyhow::{Context as _, Result, bail, ensure};
 use program::{Outcome, Program};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -21,6 +21,11 @@ const THREADS_PER_PROCESSOR: usize = 3;
 
 /// Number of programs that run at the same time. While one finishes its last long test, the other uses the processors.
 const PROGRAMS_AT_ONCE: usize = 2;
+
+/// Arguments of `cargo test` that select what is built first. The tests of the command take longest to run and mostly wait, which they can
+/// do while the others are being compiled. They load the C library, which the tests in `suite` are linked with. The features are those of
+/// the whole workspace, so that nothing is built twice.
+const FIRST: [&str; 4] = ["--test", "command", "--test", "suite"];
 
 /// Programs that are built and have not run yet.
 #[derive(Debug, Default)]
@@ -111,9 +116,22 @@ fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from) * THREADS_PER_PROCESSOR
 }
 
-/// Builds the programs and queues each when all programs that it starts are built.
+/// Builds the programs that [`FIRST`] selects, then all others.
 fn build(tests: &Command, queue: &Queue) -> Result<()> {
+    let mut queued = BTreeSet::new();
+    build_some(tests, &FIRST, queue, &mut queued)?;
+    build_some(tests, &[], queue, &mut queued)
+}
+
+/// Builds programs and queues each that is not in `queued`: those that start programs when all are built.
+fn build_some(
+    tests: &Command,
+    selected: &[&str],
+    queue: &Queue,
+    queued: &mut BTreeSet<Program>,
+) -> Result<()> {
     let mut build = again(tests, &["--no-run", "--message-format", "json-render-diagnostics"]);
+    build.args(selected);
     println!("$ {}", shell::typed(&build));
     let mut cargo = build.stdout(Stdio::piped()).spawn().context("cannot start cargo")?;
     let mut waiting = Vec::new();
@@ -121,7 +139,8 @@ fn build(tests: &Command, queue: &Queue) -> Result<()> {
     for line in BufReader::new(messages).lines() {
         let line = line.context("cannot read cargo's output")?;
         // Build scripts and compilers may print lines of their own.
-        if let Some(program) = serde_json::from_str(&line).ok().as_ref().and_then(Program::of_message) {
+        let program = serde_json::from_str(&line).ok().as_ref().and_then(Program::of_message);
+        if let Some(program) = program.filter(|program| queued.insert(program.clone())) {
             match program.starts_commands() {
                 true => waiting.push(program),
                 false => queue.push(program),

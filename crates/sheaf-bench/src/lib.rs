@@ -12,6 +12,7 @@
 //! | [`local`] | a whole measurement on threads of this process |
 //! | [`memory`] | memory bandwidth of the processors: copy, read, fill, gather |
 //! | [`handover`] | throughput between two processors through memory |
+//! | [`feed`] | a program that feeds a readout unit, and a readout unit that only counts |
 //! | [`store`] | accepted events to a disk, with the writer of a run and with plain writes |
 //! | [`transport`] | the transports that can be measured |
 //! | [`plain`] | a vectored stream over a plain loopback socket |
@@ -26,6 +27,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cpu;
+pub mod feed;
 pub mod fit;
 pub mod handover;
 pub mod job;

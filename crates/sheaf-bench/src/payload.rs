@@ -37,6 +37,11 @@ pub const fn under_way(bytes: usize) -> usize {
     block_bytes(bytes) * BLOCKS / 2
 }
 
+/// Returns the bytes that a writer of messages of `bytes` bytes fills before it returns to the start.
+pub(crate) const fn cycle_bytes(bytes: usize) -> usize {
+    if CYCLE_BYTES > bytes { CYCLE_BYTES } else { bytes }
+}
+
 /// Returns the bytes of memory that a writer of messages of `bytes` bytes needs.
 pub(crate) const fn writer_bytes(bytes: usize) -> usize {
     block_bytes(bytes) * BLOCKS

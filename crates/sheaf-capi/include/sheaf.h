@@ -311,9 +311,13 @@ typedef struct SheafSourceOptions {
    */
   uint8_t no_keep;
   /**
+   * 1: sheaf_source_record is called after the end of the run. The run ends only when the connection is closed, or ten seconds later.
+   */
+  uint8_t late_records;
+  /**
    * Always 0.
    */
-  uint8_t reserved[2];
+  uint8_t reserved;
 } SheafSourceOptions;
 
 /**
@@ -803,6 +807,23 @@ int32_t sheaf_source_send(struct SheafSource *source,
                           uint64_t time_ns,
                           const void *data,
                           size_t bytes);
+
+/**
+ * Sends a run record of the source `id`, and waits until the run has it: its configuration (`kind` 1) or state at the end (2), or a
+ * value of slow control (3). It is in every event file that is not closed yet. `time_ns` is in nanoseconds since 1970; 0: now.
+ * `name` has at most 256 bytes, the content at most 1 MiB. Records are also taken before the run begins, and after its end if the
+ * option `late_records` is set. A record that is sent again with the same time changes nothing.
+ *
+ * # Safety
+ * `source` is null or from sheaf_source_open and not closed; `name` is a NUL-terminated text; `data` is null or has `bytes` bytes.
+ */
+int32_t sheaf_source_record(struct SheafSource *source,
+                            uint32_t id,
+                            uint8_t kind,
+                            uint64_t time_ns,
+                            const char *name,
+                            const void *data,
+                            size_t bytes);
 
 /**
  * Sends a fragment as sheaf_source_send does, if there is room for it now; returns 2 if there is none.

@@ -5,9 +5,10 @@
 use crate::argument;
 use sheaf_config::feed_socket_at;
 use sheaf_feed::client::SourceFragment;
-use sheaf_feed::{ClientOptions, EnvironmentError, FeedError, SourceClient, environment};
+use sheaf_feed::{ClientOptions, EnvironmentError, FeedError, SourceClient, SourceRecord, environment};
 use sheaf_filter::text;
 use sheaf_wire::feed::Phase;
+use sheaf_wire::run_record::RecordKind;
 use sheaf_wire::{EventId, SourceId, Timestamp};
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::time::Duration;
@@ -44,8 +45,10 @@ pub struct SourceOptions {
     pub no_checksum: u8,
     /// 1: fragments are not kept until they are accepted; those that are under way when a connection ends are lost.
     pub no_keep: u8,
+    /// 1: sheaf_source_record is called after the end of the run. The run ends only when the connection is closed, or ten seconds later.
+    pub late_records: u8,
     /// Always 0.
-    pub reserved: [u8; 2],
+    pub reserved: u8,
 }
 
 /// A fragment to send.
@@ -137,6 +140,7 @@ unsafe fn open(
             chosen.patience = Duration::from_millis(options.patience_ms.into());
         }
         (chosen.checksum, chosen.keep) = (options.no_checksum == 0, options.no_keep == 0);
+        chosen.late_records = options.late_records != 0;
     }
     let socket = feed_socket_at(&target, &chosen.sources).map_err(|error| error.to_string())?;
     SourceClient::connect(&socket, chosen).map_err(|error| described(&error))
@@ -280,6 +284,58 @@ pub unsafe extern "C" fn sheaf_source_send(
         Ok(fragment) => source.send_all(id, &[fragment]),
         Err(error) => source.fail(&error),
     }
+}
+
+/// Sends a run record of the source `id`, and waits until the run has it: its configuration (`kind` 1) or state at the end (2), or a
+/// value of slow control (3). It is in every event file that is not closed yet. `time_ns` is in nanoseconds since 1970; 0: now.
+/// `name` has at most 256 bytes, the content at most 1 MiB. Records are also taken before the run begins, and after its end if the
+/// option `late_records` is set. A record that is sent again with the same time changes nothing.
+///
+/// # Safety
+/// `source` is null or from sheaf_source_open and not closed; `name` is a NUL-terminated text; `data` is null or has `bytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sheaf_source_record(
+    source: *mut Source,
+    id: u32,
+    kind: u8,
+    time_ns: u64,
+    name: *const c_char,
+    data: *const c_void,
+    bytes: usize,
+) -> i32 {
+    // SAFETY: as the caller promises.
+    let Some(source) = (unsafe { source.as_mut() }) else { return FAILED };
+    // SAFETY: as the caller promises.
+    match unsafe { record(kind, time_ns, name, data, bytes) }.and_then(|it| Ok((source.index_of(id)?, it))) {
+        Ok((index, record)) => {
+            let recorded = source.client.record(index, record);
+            source.answer(recorded.map(|()| DONE))
+        }
+        Err(error) => source.fail(&error),
+    }
+}
+
+/// # Safety
+/// `name` is null or a NUL-terminated text; `data` is null or has `bytes` bytes.
+unsafe fn record(
+    kind: u8,
+    time_ns: u64,
+    name: *const c_char,
+    data: *const c_void,
+    bytes: usize,
+) -> Result<SourceRecord, String> {
+    let kind = RecordKind::from_code(kind)
+        .ok_or_else(|| format!("a run record has the kind {kind}; it must be 1, 2 or 3"))?;
+    if name.is_null() {
+        return Err("the name of a run record is null".to_owned());
+    }
+    // SAFETY: not null, and so a NUL-terminated text.
+    let name = unsafe { CStr::from_ptr(name) }.to_str();
+    let name = name.map_err(|_| "the name of a run record is not UTF-8".to_owned())?.to_owned();
+    // SAFETY: as the caller promises.
+    let content = unsafe { list(data.cast::<u8>(), bytes, "the content of a run record")? };
+    let time = (time_ns != 0).then_some(Timestamp(time_ns));
+    Ok(SourceRecord { kind, time, name, content: content.to_vec().into() })
 }
 
 /// Sends a fragment as sheaf_source_send does, if there is room for it now; returns 2 if there is none.

@@ -1,23 +1,24 @@
 //! The side of a program that feeds sources.
 
+mod error;
 mod kept;
 mod link;
+mod records;
 mod started;
 
-use crate::environment::EnvironmentError;
 use bytes::BytesMut;
-use kept::Kept;
+pub use error::FeedError;
+use kept::{Kept, KeptMessage};
 use link::{Address, Link};
-use sheaf_key::KeyError;
-use sheaf_protocol::feed::{Client, ClientError, ClientEvent};
-use sheaf_shm::door::VisitError;
-use sheaf_tcp::GuestError;
+pub use records::SourceRecord;
+use sheaf_protocol::feed::{Client, ClientEvent};
 pub use sheaf_tcp::{TlsError, TlsFiles};
 use sheaf_wire::checksum::crc32c;
 use sheaf_wire::feed::{
     FRAGMENT_HEAD_BYTES, FRAGMENTS_HEAD_BYTES, FragmentHead, FragmentsHead, FromReadout, Hello, Phase,
     Refusal,
 };
+use sheaf_wire::run_record::RecordAnswer;
 use sheaf_wire::{ByteCount, EventId, Nanos, RunNumber, SourceId, Timestamp};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -29,10 +30,6 @@ const RING_PAUSE: Nanos = Nanos::from_millis(1);
 /// Time that a readout unit that has accepted a connection has for its answer, at least: its machine may be busy.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Longest time that a client waits for a source that another client feeds: the readout unit of a busy machine learns late that the
-/// process before this one has died.
-const TAKEN_TIMEOUT: Duration = Duration::from_secs(60);
-
 /// Pause between two attempts to connect.
 const CONNECT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -43,6 +40,9 @@ pub struct ClientOptions {
     pub sources: Vec<SourceId>,
     /// Its name, for people.
     pub name: String,
+    /// Whether it sends run records after the end of the run. The run ends only when it has closed its connection, or ten seconds
+    /// later.
+    pub late_records: bool,
     /// Whether each fragment gets a CRC-32C of its payload.
     pub checksum: bool,
     /// Whether fragments are kept until they are accepted, and sent again when a connection ends.
@@ -61,6 +61,7 @@ impl Default for ClientOptions {
         Self {
             sources: Vec::new(),
             name: String::new(),
+            late_records: false,
             checksum: false,
             keep: false,
             patience: Duration::from_secs(10),
@@ -68,89 +69,6 @@ impl Default for ClientOptions {
             key: None,
         }
     }
-}
-
-/// Reason why a client cannot go on.
-#[derive(Debug, thiserror::Error)]
-pub enum FeedError {
-    /// The readout unit has accepted the connection and does not answer.
-    #[error("the readout unit does not answer; is its process stopped?")]
-    NoAnswer,
-    /// The connection ended.
-    #[error("the readout unit has closed the connection")]
-    Closed,
-    /// The readout unit refused the client.
-    #[error("the readout unit has refused this program{}: {text}", about(*.of))]
-    Refused {
-        /// Reason.
-        refusal: Refusal,
-        /// The source in question.
-        of: Option<SourceId>,
-        /// The reason for people.
-        text: String,
-    },
-    /// The run has ended: nothing more is accepted.
-    #[error("run {0} has ended")]
-    RunEnded(RunNumber),
-    /// The fragment is larger than the configuration of the run allows.
-    #[error(
-        "a fragment of {length} is larger than the run allows ({most}); raise `readout.max_fragment_bytes`"
-    )]
-    TooLarge {
-        /// Its size.
-        length: ByteCount,
-        /// The limit.
-        most: ByteCount,
-    },
-    /// The source has ended in this run.
-    #[error("source {0} has ended in this run")]
-    SourceEnded(SourceId),
-    /// The readout unit violates the protocol.
-    #[error(transparent)]
-    Protocol(#[from] ClientError),
-    /// A message of the readout unit is invalid.
-    #[error("the readout unit sent an invalid message: {0}")]
-    Message(#[from] sheaf_wire::message::DecodeError),
-    /// The socket on this host.
-    #[error(transparent)]
-    Link(#[from] VisitError),
-    /// The link over the network.
-    #[error(transparent)]
-    Network(#[from] GuestError),
-    /// Its own certificate.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    /// The key of the run.
-    #[error(transparent)]
-    Key(#[from] KeyError),
-    /// No run has started this program.
-    #[error(transparent)]
-    Environment(#[from] EnvironmentError),
-}
-
-impl FeedError {
-    /// Returns whether the readout unit is absent and may come: the call can be repeated.
-    #[must_use]
-    pub fn is_absence(&self) -> bool {
-        matches!(self, Self::Closed) || link::may_come(self)
-    }
-
-    /// Returns the time for which a call that failed so is worth repeating, with this patience: none if the error is final.
-    ///
-    /// A source that another client feeds is worth a minute at most. The readout unit of a busy machine may not have noticed yet
-    /// that the process before this one has died, or that its own connection has ended.
-    #[must_use]
-    pub fn worth_repeating(&self, patience: Duration) -> Duration {
-        match self {
-            Self::Refused { refusal: Refusal::SourceTaken, .. } => patience.min(TAKEN_TIMEOUT),
-            error if error.is_absence() => patience,
-            _ => Duration::ZERO,
-        }
-    }
-}
-
-fn about(source: Option<SourceId>) -> String {
-    source.map_or_else(String::new, |source| format!(" for source {source}"))
 }
 
 /// A fragment to send.
@@ -176,12 +94,16 @@ pub struct SourceClient {
     message: BytesMut,
     heads: Vec<[u8; FRAGMENT_HEAD_BYTES]>,
     received: Vec<u8>,
-    kept: Vec<Kept>,
+    kept: Kept,
     /// Event id of the last fragment that the readout unit has of each source.
     last_events: Vec<Option<EventId>>,
     joined_run: Option<RunNumber>,
     refused: Option<(Refusal, Option<SourceId>, String)>,
     phases: VecDeque<Phase>,
+    /// Run in which the last run record was sent, until it is known whether it was refused.
+    records_in: Option<RunNumber>,
+    /// A run record that was refused, by source.
+    unrecorded: Option<(SourceId, RecordAnswer)>,
     reconnections: u64,
 }
 
@@ -192,7 +114,11 @@ impl SourceClient {
     /// # Errors
     /// If there is none within the patience, or it refuses the sources.
     pub fn connect(address: &Path, options: ClientOptions) -> Result<Self, FeedError> {
-        let machine = Client::new(Hello { sources: options.sources.clone(), name: options.name.clone() });
+        let machine = Client::new(Hello {
+            sources: options.sources.clone(),
+            name: options.name.clone(),
+            late_records: options.late_records,
+        });
         let mut client = Self {
             address: Address::of(address),
             machine,
@@ -200,11 +126,13 @@ impl SourceClient {
             message: BytesMut::new(),
             heads: Vec::new(),
             received: Vec::new(),
-            kept: vec![Kept::default(); options.sources.len()],
+            kept: Kept::new(options.sources.len()),
             last_events: vec![None; options.sources.len()],
             joined_run: None,
             refused: None,
             phases: VecDeque::new(),
+            records_in: None,
+            unrecorded: None,
             reconnections: 0,
             options,
         };
@@ -311,7 +239,7 @@ impl SourceClient {
     pub fn send_some(&mut self, source: usize, fragments: &[SourceFragment<'_>]) -> Result<usize, FeedError> {
         self.exchange()?;
         self.check(source, fragments)?;
-        if !self.kept[source].is_sent(self.machine.sent(source).0) {
+        if !self.kept.is_sent(source, self.machine.sent(source).0) {
             // Earlier fragments are sent again first.
             return Ok(0);
         }
@@ -329,7 +257,7 @@ impl SourceClient {
     /// # Errors
     /// If the connection ends for longer than the patience.
     pub fn end(&mut self, source: usize) -> Result<(), FeedError> {
-        let sent = self.machine.sent(source).0.max(self.kept[source].end());
+        let sent = self.machine.sent(source).0.max(self.kept.end(source));
         self.machine.handle_end(source, sent);
         self.exchange()
     }
@@ -354,9 +282,9 @@ impl SourceClient {
     /// Returns whether all fragments are accepted.
     #[must_use]
     pub fn is_drained(&self) -> bool {
-        (0..self.kept.len()).all(|source| {
+        (0..self.sources().len()).all(|source| {
             let (sent, accepted) = self.machine.sent(source);
-            sent == accepted && self.kept[source].is_sent(sent)
+            sent == accepted && self.kept.is_sent(source, sent)
         })
     }
 
@@ -382,7 +310,9 @@ impl SourceClient {
         match self.take_messages() {
             Ok(()) => {}
             Err(FeedError::Closed) => {
-                self.link = None;
+                if let Some(link) = self.link.take() {
+                    self.kept.leave(&link);
+                }
                 self.machine.handle_disconnection();
                 self.take_events();
                 self.fail_if_refused()?;
@@ -410,6 +340,7 @@ impl SourceClient {
     }
 
     fn take_events(&mut self) {
+        let mut has_forgotten = false;
         while let Some(event) = self.machine.poll_event() {
             match event {
                 ClientEvent::Joined { run, resumed } => {
@@ -417,8 +348,8 @@ impl SourceClient {
                     match (before == Some(run), resumed) {
                         (true, true) => {}
                         // Another session of the readout unit has received nothing.
-                        (true, false) => self.kept.iter_mut().for_each(Kept::renumber),
-                        (false, _) => self.kept.iter_mut().for_each(Kept::clear),
+                        (true, false) => self.kept.renumber(),
+                        (false, _) => self.kept.clear(),
                     }
                 }
                 ClientEvent::Resume { source, last_event, .. } => {
@@ -427,13 +358,18 @@ impl SourceClient {
                 }
                 ClientEvent::Accepted { source, fragments } => {
                     let index = self.index_of(source);
-                    self.kept[index].forget(fragments);
+                    self.kept.forget(index, fragments);
+                    has_forgotten = true;
                 }
+                ClientEvent::Recorded(answer) => self.note_answer(answer.source, answer.answer),
                 ClientEvent::Phase(phase) => self.phases.push_back(phase),
                 ClientEvent::Refused { refusal, source, text } => {
                     self.refused = Some((refusal, source, text))
                 }
             }
+        }
+        if has_forgotten && let Some(link) = &mut self.link {
+            self.kept.release(link);
         }
     }
 
@@ -456,14 +392,11 @@ impl SourceClient {
 
     /// Sends messages that the readout unit has not received, as far as there is room.
     fn send_again(&mut self) {
-        for index in 0..self.kept.len() {
-            while let Some(message) = self.kept[index].unsent(self.machine.sent(index).0) {
+        for index in 0..self.machine.sources().len() {
+            while let Some((message, content)) = self.kept.unsent(index, self.machine.sent(index).0) {
                 let room = self.machine.credit(index);
                 let Some(link) = &mut self.link else { return };
-                if message.fragments > room.fragments
-                    || message.bytes > room.bytes
-                    || !link.send(&message.content)
-                {
+                if message.fragments > room.fragments || message.bytes > room.bytes || !link.send(content) {
                     break;
                 }
                 self.machine.handle_sent(index, message.fragments, message.bytes);
@@ -571,21 +504,31 @@ impl SourceClient {
         self.heads.extend(fragments.iter().map(|fragment| fragment.head(checksum).emit()));
         let parts =
             self.heads.iter().zip(fragments).flat_map(|(head, fragment)| [&head[..], fragment.payload]);
-        if !self.options.keep && link.is_shared() {
-            // Payload is copied once, from where the caller has it to the memory that both sides share.
-            let parts: Vec<&[u8]> = std::iter::once(&head[..]).chain(parts).collect();
-            return link.send_parts(&parts);
+        let parts = std::iter::once(&head[..]).chain(parts);
+        let payload = length - FRAGMENTS_HEAD_BYTES - fragments.len() * FRAGMENT_HEAD_BYTES;
+        let bytes = ByteCount(payload as u64);
+        let about = KeptMessage { first, fragments: fragments.len() as u64, bytes };
+        if link.is_shared() {
+            // Payload is copied once, from where the caller has it to the memory that both sides share, and stays there.
+            let record = loop {
+                match link.send_parts(length, parts.clone()) {
+                    Some(record) => break record,
+                    None if self.kept.make_room(link) => {}
+                    None => return false,
+                }
+            };
+            if self.options.keep {
+                self.kept.push_in_ring(source, about, record, link);
+            }
+            return true;
         }
         self.message.reserve(length);
-        self.message.extend_from_slice(&head);
         parts.for_each(|part| self.message.extend_from_slice(part));
         // The memory is used again when the message has left.
         let message = self.message.split().freeze();
         let sent = link.send(&message);
         if sent && self.options.keep {
-            let bytes =
-                ByteCount((length - FRAGMENTS_HEAD_BYTES - fragments.len() * FRAGMENT_HEAD_BYTES) as u64);
-            self.kept[source].push(first, fragments.len() as u64, bytes, message);
+            self.kept.push(source, about, message);
         }
         sent
     }

@@ -12,7 +12,7 @@ use sheaf_tcp::GuestId;
 use sheaf_wire::feed::{
     ClientMessage, FRAGMENT_HEAD_BYTES, FRAGMENTS_HEAD_BYTES, Fragments, FragmentsHead, Phase, Refusal,
 };
-use sheaf_wire::message::DecodeError;
+use sheaf_wire::message::{DecodeError, Recorded};
 use sheaf_wire::{NodeId, SourceId, Timestamp};
 use std::collections::BTreeMap;
 
@@ -162,6 +162,18 @@ impl<M: Memory> Feed<M> {
         self.server.handle_accepted(queue.id(), fragments as u64, bytes);
     }
 
+    /// Takes the answer to a run record, and sends it.
+    pub(crate) fn handle_recorded(&mut self, answer: Recorded) {
+        self.server.handle_recorded(answer);
+        self.take_events();
+        self.transmit();
+    }
+
+    /// Returns whether run records are awaited after the end of the run.
+    pub(crate) fn is_recording(&self) -> bool {
+        self.server.is_recording()
+    }
+
     /// Returns the number of connections that were refused or closed, by reason.
     pub(crate) fn refused(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let clients = Refusal::ALL.iter().zip(self.refused).map(|(refusal, count)| (refusal.name(), count));
@@ -273,6 +285,10 @@ impl<M: Memory> Feed<M> {
             self.server.refuse(id, Refusal::InvalidMessage, None);
             return false;
         }
+        if self.server.phase() == Phase::Ended {
+            // They belong to no run. There may be no memory for them, and what follows them must not wait.
+            return false;
+        }
         let Ok(admission) = self.server.admit(id, &head) else { return false };
         let heads = (head.count as usize).saturating_mul(FRAGMENT_HEAD_BYTES);
         let length = message.length();
@@ -323,6 +339,7 @@ impl<M: Memory> Feed<M> {
                     self.note(source, SourceEvent::Gone);
                 }
                 ServerEvent::Ended(source) => info!("{node}: source {source} has ended"),
+                ServerEvent::Record(record) => self.note(record.source, SourceEvent::Record(record)),
                 ServerEvent::Declined { name, reason } => {
                     if let Some(queue) = self.queues.first_mut() {
                         queue.note(SourceEvent::Declined { name, reason });

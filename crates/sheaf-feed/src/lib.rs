@@ -30,7 +30,7 @@ mod queue;
 pub mod setup;
 mod source;
 
-pub use client::{ClientOptions, FeedError, SourceClient};
+pub use client::{ClientOptions, FeedError, SourceClient, SourceRecord};
 pub use environment::EnvironmentError;
 pub use network::ListenError;
 pub use setup::{FeedSetup, OpenError, window_of};

@@ -23,6 +23,8 @@ pub(crate) struct Queue<M: Memory> {
     /// Lists to use again.
     spare: Vec<Vec<Fragment<Span>>>,
     events: VecDeque<SourceEvent>,
+    /// Run records, of which there is one at a time.
+    records: VecDeque<SourceEvent>,
     lacks_memory: bool,
     stats: SourceStats,
 }
@@ -69,6 +71,7 @@ impl<M: Memory> Queue<M> {
             spare: Vec::new(),
             // No program is there yet.
             events: [SourceEvent::Gone].into(),
+            records: VecDeque::new(),
             lacks_memory: false,
             stats: SourceStats::default(),
         }
@@ -170,13 +173,20 @@ impl<M: Memory> Queue<M> {
         &self.stats
     }
 
-    /// Returns the next event. A program that has gone is not missed before its last fragment was accepted.
+    /// Returns the next event. A program that has gone is not missed before its last fragment was accepted. A run record does not wait
+    /// for fragments, which are not accepted any longer after the end of the run.
     pub(crate) fn poll_event(&mut self) -> Option<SourceEvent> {
+        if let Some(record) = self.records.pop_front() {
+            return Some(record);
+        }
         if self.batches.is_empty() && self.returned.is_empty() { self.events.pop_front() } else { None }
     }
 
     pub(crate) fn note(&mut self, event: SourceEvent) {
-        self.events.push_back(event);
+        match event {
+            SourceEvent::Record(_) => self.records.push_back(event),
+            _ => self.events.push_back(event),
+        }
     }
 
     fn recycle(&mut self, mut list: Vec<Fragment<Span>>) {

@@ -4,6 +4,7 @@ use crate::feed::Feed;
 use sheaf_buffer::Memory;
 use sheaf_source::{Batch, BatchEnd, Source, SourceEvent, SourcePoll, SourceStats};
 use sheaf_wire::feed::Phase;
+use sheaf_wire::message::Recorded;
 use sheaf_wire::{SourceId, Timestamp};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -71,6 +72,14 @@ impl<M: Memory> Source for FedSource<M> {
         if fragments > 0 {
             self.feed().handle_accepted(self.index, fragments);
         }
+    }
+
+    fn handle_recorded(&mut self, answer: Recorded) {
+        self.feed().handle_recorded(answer);
+    }
+
+    fn is_recording(&mut self) -> bool {
+        self.feed().is_recording()
     }
 
     fn poll_event(&mut self) -> Option<SourceEvent> {

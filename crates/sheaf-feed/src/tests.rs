@@ -1,6 +1,7 @@
 //! A readout unit's side and clients, connected through shared memory.
 
-use crate::{ClientOptions, FeedError, FeedSetup, SourceClient, client::SourceFragment};
+use crate::{ClientOptions, FeedError, FeedSetup, SourceClient, SourceRecord, client::SourceFragment};
+use bytes::Bytes;
 use proptest::prelude::*;
 use sheaf_buffer::Pool;
 use sheaf_protocol::feed::ServerConfig;
@@ -9,9 +10,11 @@ use sheaf_source::{Batch, BatchEnd, Source, SourceEvent};
 use sheaf_tcp::{HostOptions, TcpSettings};
 use sheaf_wire::checksum::crc32c;
 use sheaf_wire::feed::{FragmentHead, FragmentsHead, FromClient, FromReadout, Phase, Refusal};
+use sheaf_wire::run_record::RecordKind;
 use sheaf_wire::{ByteCount, EventId, Nanos, NodeId, RunNumber, SessionId, SourceId, Timestamp};
 use std::net::TcpListener;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Waker;
 use std::time::{Duration, Instant};
@@ -33,7 +36,9 @@ struct Unit {
     most: usize,
     /// Where programs of other hosts connect.
     address: String,
-    directory: tempfile::TempDir,
+    /// Accepts nothing of this source.
+    held: Option<usize>,
+    directory: Arc<tempfile::TempDir>,
 }
 
 /// The ways to a readout unit.
@@ -48,18 +53,26 @@ enum Way {
 impl Unit {
     fn new(sources: u32, window_fragments: u64) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
+        Self::of_session(SessionId(1), (sources, window_fragments), directory.into())
+    }
+
+    fn of_session(
+        session: SessionId,
+        (sources, window_fragments): (u32, u64),
+        directory: Arc<tempfile::TempDir>,
+    ) -> Self {
         let sources: Vec<SourceId> = (0..sources).map(SourceId).collect();
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("it is bound").to_string();
         let setup = FeedSetup {
             node: NodeId::readout(0),
             run: RunNumber(7),
-            session: SessionId(1),
+            session,
             socket: directory.path().join("ru0.feed"),
             listen: Some(HostOptions {
                 node: NodeId::readout(0),
                 run: RunNumber(7),
-                session: SessionId(1),
+                session,
                 listener,
                 max_guests: 8,
                 settings: TcpSettings { blocks: 32, ..TcpSettings::default() },
@@ -74,13 +87,24 @@ impl Unit {
                 window: ByteCount(128 << 10),
                 max_fragment: ByteCount(MAX_FRAGMENT),
                 max_message: ByteCount(32 << 10),
+                max_record: ByteCount::kib(64),
                 max_clients: 8,
             },
             waker: Waker::noop().clone(),
         };
         let sources = setup.open(|| Pool::new(64 << 10, 8)).expect("the directory is new");
         let (accepted, ended) = (vec![Vec::new(); sources.len()], vec![false; sources.len()]);
-        Self { sources, accepted, ended, events: Vec::new(), round: 0, most: 64, address, directory }
+        Self {
+            sources,
+            accepted,
+            ended,
+            events: Vec::new(),
+            round: 0,
+            most: 64,
+            held: None,
+            address,
+            directory,
+        }
     }
 
     fn socket(&self) -> PathBuf {
@@ -103,7 +127,8 @@ impl Unit {
         self.round += 1;
         for (index, source) in self.sources.iter_mut().enumerate() {
             let mut batch = Batch::default();
-            let end = source.poll_batch(Timestamp(self.round), self.most, &mut batch);
+            let most = if self.held == Some(index) { 0 } else { self.most };
+            let end = source.poll_batch(Timestamp(self.round), most, &mut batch);
             self.ended[index] |= end == BatchEnd::Ended;
             for fragment in &batch.fragments {
                 let from = fragment.payload.offset as usize;
@@ -264,6 +289,41 @@ fn the_next_client_of_a_source_learns_where_it_continues() {
 }
 
 #[test]
+fn fragments_of_a_source_that_waits_hold_up_no_other_and_go_to_the_next_session() {
+    let mut unit = Unit::new(2, 500);
+    unit.start();
+    unit.held = Some(0);
+    let mut client = beside(&mut unit, Way::Shared, |socket| {
+        let mut client = SourceClient::connect(&socket, options(&[0, 1])).expect("it accepts clients");
+        assert!(client.wait_for_start(None).expect("connected"));
+        for event in 900..1_000 {
+            client.send(0, fragment(event, &payload(event))).expect("connected");
+        }
+        // Several times what the ring holds.
+        for event in 0..3_000 {
+            client.send(1, fragment(event, &payload(event))).expect("connected");
+        }
+        while client.progress(1) != (3_000, 3_000) {
+            client.wait(Duration::from_millis(10)).expect("connected");
+        }
+        for event in 1_900..1_920 {
+            client.send(0, fragment(event, &payload(event))).expect("connected");
+        }
+        client
+    });
+    unit.work();
+    assert_eq!(client.progress(0), (120, 0));
+    assert_eq!((unit.accepted[0].len(), unit.accepted[1].len()), (0, 3_000));
+    let directory = unit.directory.clone();
+    drop(unit);
+    let mut unit = Unit::of_session(SessionId(2), (2, 500), directory);
+    unit.start();
+    beside(&mut unit, Way::Shared, move |_| assert!(client.drain().expect("the next session accepts it")));
+    assert_eq!(unit.accepted[0], expected((900..1_000).chain(1_900..1_920)));
+    assert_eq!(unit.accepted[1], [], "what was accepted is not sent again");
+}
+
+#[test]
 fn a_run_that_ends_is_told_to_its_clients_with_what_was_accepted() {
     for way in WAYS {
         let mut unit = Unit::new(1, 50);
@@ -285,6 +345,35 @@ fn a_run_that_ends_is_told_to_its_clients_with_what_was_accepted() {
         }
         assert_eq!(client.progress(0), (20, 20));
         assert!(matches!(client.send(0, fragment(20, b"x")), Err(FeedError::RunEnded(RunNumber(7)))));
+    }
+}
+
+#[test]
+fn a_record_after_the_end_of_the_run_does_not_wait_for_fragments_that_nobody_accepts() {
+    for way in WAYS {
+        let mut unit = Unit::new(1, 50);
+        unit.start();
+        unit.most = 0;
+        let late = ClientOptions { late_records: true, ..options(&[0]) };
+        let mut client = beside(&mut unit, way, move |socket| {
+            let mut client = SourceClient::connect(&socket, late).expect("it accepts clients");
+            client.wait_for_start(None).expect("connected");
+            for event in 0..20 {
+                client.send(0, fragment(event, b"x")).expect("connected");
+            }
+            client
+        });
+        // It arrives after the end.
+        assert!(client.try_send(0, fragment(20, b"x")).expect("connected"));
+        unit.sources[0].stop();
+        let (kind, name) = (RecordKind::End, "counters".to_owned());
+        let record = SourceRecord { kind, time: None, name, content: Bytes::new() };
+        assert!(client.try_record(0, &record).expect("connected"));
+        let is_record = |event: &(usize, SourceEvent)| matches!(event.1, SourceEvent::Record(_));
+        unit.work_until(|unit| unit.events.iter().any(is_record));
+        assert!(unit.sources[0].is_recording());
+        assert_eq!(unit.accepted[0], []);
+        assert_eq!(unit.sources[0].stats().refused, [], "the client is still connected");
     }
 }
 
@@ -328,8 +417,12 @@ impl Stranger {
 }
 
 fn hello(source: u32) -> Vec<u8> {
-    FromClient::Hello(sheaf_wire::feed::Hello { sources: vec![SourceId(source)], name: "stranger".into() })
-        .emit()
+    FromClient::Hello(sheaf_wire::feed::Hello {
+        sources: vec![SourceId(source)],
+        name: "stranger".into(),
+        late_records: false,
+    })
+    .emit()
 }
 
 /// A message of fragments that declares `count`, whatever it has.

@@ -10,6 +10,7 @@
 use crate::sink::{EventSink, FileSink, SinkError, Taken};
 use bytes::Bytes;
 use sheaf_store::streams::Routing;
+use sheaf_wire::run_record::RunRecord;
 use sheaf_wire::{Event, Nanos, Timestamp, Verdict};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,6 +35,8 @@ pub struct FilesBeside {
     left_out: u64,
     /// Accepted since the last end of a batch.
     batch: VecDeque<(Event<Bytes>, Verdict)>,
+    /// Run records since then.
+    records: Vec<Arc<RunRecord>>,
     pressed: bool,
     /// Time at which the thread's results were last read.
     looked_at: Timestamp,
@@ -63,6 +66,7 @@ struct Shared {
 #[derive(Debug)]
 struct State {
     events: VecDeque<(Event<Bytes>, Verdict)>,
+    records: Vec<Arc<RunRecord>>,
     now: Timestamp,
     /// A batch has ended that the thread knows nothing of.
     asked: bool,
@@ -107,6 +111,7 @@ impl FilesBeside {
         let seen = Seen::of(sink.as_ref(), None);
         let state = State {
             events: VecDeque::new(),
+            records: Vec::new(),
             now: Timestamp::ZERO,
             asked: false,
             pressed: false,
@@ -119,13 +124,19 @@ impl FilesBeside {
         };
         let (state, changed, abandoned) = (Mutex::new(state), Condvar::new(), AtomicBool::new(false));
         let shared = Arc::new(Shared { state, changed, abandoned });
-        let writer = FilesWriter { shared: Arc::clone(&shared), sink, events: VecDeque::new() };
+        let writer = FilesWriter {
+            shared: Arc::clone(&shared),
+            sink,
+            events: VecDeque::new(),
+            records: VecDeque::new(),
+        };
         let files = Self {
             shared,
             thread: None,
             routing,
             left_out: 0,
             batch: VecDeque::new(),
+            records: Vec::new(),
             pressed: false,
             looked_at: Timestamp::ZERO,
             seen,
@@ -150,13 +161,20 @@ impl EventSink for FilesBeside {
         Ok(Taken::Accepted)
     }
 
+    /// The number of records in the queue is limited by that of the run.
+    fn record(&mut self, record: &Arc<RunRecord>) -> Result<(), SinkError> {
+        self.records.push(record.clone());
+        Ok(())
+    }
+
     /// Hands the batch over and collects the results of earlier ones: an error belongs to an earlier call.
     fn end_batch(&mut self, now: Timestamp) -> Result<(), SinkError> {
         let mut state = self.shared.state();
-        let is_new = !self.batch.is_empty() || self.pressed;
+        let is_new = !self.batch.is_empty() || !self.records.is_empty() || self.pressed;
         // A failed call is repeated whenever the node asks for it.
         if is_new || now >= state.seen.due || state.seen.trouble.is_some() || !state.seen.has_room {
             hand_over(&mut self.batch, &mut state.events);
+            state.records.append(&mut self.records);
             state.pressed |= mem::take(&mut self.pressed);
             state.now = now;
             state.asked = true;
@@ -199,6 +217,7 @@ impl EventSink for FilesBeside {
     fn finish(&mut self) -> Result<(), SinkError> {
         let mut state = self.shared.state();
         hand_over(&mut self.batch, &mut state.events);
+        state.records.append(&mut self.records);
         state.closing = true;
         self.shared.changed.notify_all();
         let open = |state: &mut State| state.closed.is_none();
@@ -266,6 +285,8 @@ pub struct FilesWriter {
     sink: Box<dyn EventSink>,
     /// Events that were handed over and are not written.
     events: VecDeque<(Event<Bytes>, Verdict)>,
+    /// Run records that were handed over and are not written.
+    records: VecDeque<Arc<RunRecord>>,
 }
 
 impl std::fmt::Debug for FilesWriter {
@@ -339,6 +360,7 @@ impl FilesWriter {
     fn take(&mut self) -> Asked {
         let mut state = self.shared.state();
         hand_over(&mut state.events, &mut self.events);
+        self.records.extend(state.records.drain(..));
         state.asked = false;
         state.working = true;
         Asked { now: state.now, pressed: mem::take(&mut state.pressed), closing: state.closing }
@@ -361,8 +383,12 @@ impl FilesWriter {
         }
     }
 
-    /// Writes events, as far as the output takes them.
+    /// Writes run records, and events as far as the output takes them.
     fn write(&mut self) -> Result<(), SinkError> {
+        while let Some(record) = self.records.front() {
+            self.sink.record(record)?;
+            self.records.pop_front();
+        }
         while self.sink.has_room()
             && let Some((event, verdict)) = self.events.front()
         {

@@ -24,9 +24,11 @@ use sheaf_protocol::liveness::Patience;
 use sheaf_protocol::output::Sender;
 use sheaf_transport::Endpoint;
 use sheaf_wire::message::Work;
+use sheaf_wire::run_record::RunRecord;
 use sheaf_wire::{DropReason, Event, EventId, MissingReason, Nanos, NodeId, Role, SourceId, Timestamp};
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::sync::Arc;
 use turn::Turns;
 
 /// Maximum number of events of each kind of mishap that the log describes.
@@ -233,11 +235,29 @@ impl BuilderNode {
                         break;
                     }
                 }
+                BuilderEvent::Record(record) => self.record(record),
                 BuilderEvent::Closed => self.closed_at = Some(now),
                 BuilderEvent::Fenced => self.note_fence(),
                 BuilderEvent::ManagerRestarted => {
                     self.failed = Some(NodeError::ManagerRestarted(self.role.identity().node));
                 }
+            }
+        }
+    }
+
+    /// Writes a run record. Without an output of its own, a builder unit gets none.
+    #[cold]
+    fn record(&mut self, record: Arc<RunRecord>) {
+        if let Outlet::Here(storing) = &mut self.pipeline.outlet {
+            storing.record(self.pipeline.clock, record);
+        }
+    }
+
+    /// Writes the run records that the role has, because an output that fails has kept them there.
+    fn record_rest(&mut self) {
+        while let Some(event) = self.role.poll_event() {
+            if let BuilderEvent::Record(record) = event {
+                self.record(record);
             }
         }
     }
@@ -504,6 +524,7 @@ impl Agent for BuilderNode {
     fn finish(&mut self) -> Result<(), NodeError> {
         let node = self.node();
         self.outbox.endpoint().close(LINGER);
+        self.record_rest();
         let (closed, output, books) = match &mut self.pipeline.outlet {
             Outlet::Here(storing) => (storing.finish(), storing.counters(), NodeBooks::default()),
             Outlet::There(forwarding) => (forwarding.finish(), Vec::new(), forwarding.sender.books()),

@@ -181,11 +181,13 @@ impl CheckedQuantity {
         fragments: &[Fragment<P>],
         read: impl Fn(&Field, &P) -> Option<u64> + Copy,
     ) -> bool {
+        if self.values.len() != fragments.len() {
+            return false;
+        }
         let mut pairs = self.values.iter().zip(fragments);
         let Some((value, fragment)) = pairs.next() else { return false };
         let first = self.value_of(value, fragment, read);
-        self.values.len() == fragments.len()
-            && first.is_some()
+        first.is_some()
             && value.source == fragment.source
             && pairs.all(|(value, fragment)| {
                 value.source == fragment.source && self.value_of(value, fragment, read) == first

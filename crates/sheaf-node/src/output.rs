@@ -75,6 +75,7 @@ impl OutputNode {
                         break;
                     }
                 }
+                OutputEvent::Record(record) => self.storing.record(clock, record),
                 OutputEvent::Started => {}
                 OutputEvent::Closed => self.closed_at = Some(now),
                 OutputEvent::ManagerRestarted => {
@@ -155,6 +156,12 @@ impl Agent for OutputNode {
     fn finish(&mut self) -> Result<(), NodeError> {
         let node = self.node();
         self.outbox.endpoint().close(LINGER);
+        // An output that fails has kept these.
+        while let Some(event) = self.role.poll_event() {
+            if let OutputEvent::Record(record) = event {
+                self.storing.record(Timestamp::ZERO, record);
+            }
+        }
         let closed = self.storing.finish();
         if let Some(report) = self.report.take() {
             report(OutputReport { node, output: self.storing.counters(), outbox: self.outbox.stats() });

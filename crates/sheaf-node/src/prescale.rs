@@ -3,7 +3,9 @@
 use crate::sink::{EventSink, SinkError, Taken};
 use bytes::Bytes;
 use sheaf_wire::mix::mix64;
+use sheaf_wire::run_record::RunRecord;
 use sheaf_wire::{Event, EventId, Tags, Timestamp, Verdict};
+use std::sync::Arc;
 
 /// A tag with its prescale.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,6 +86,10 @@ impl EventSink for PrescaledTags {
         // An event that the output refused comes again, and is counted when it is taken.
         self.count(before, after);
         Ok(taken)
+    }
+
+    fn record(&mut self, record: &Arc<RunRecord>) -> Result<(), SinkError> {
+        self.sink.record(record)
     }
 
     fn end_batch(&mut self, now: Timestamp) -> Result<(), SinkError> {

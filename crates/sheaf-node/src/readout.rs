@@ -172,6 +172,12 @@ impl ReadoutNode {
                         input.had = input.batch.fragments.len();
                     }
                 }
+                ReadoutEvent::Recorded(answer) => {
+                    let asked = self.inputs.iter_mut().find(|input| input.source.id() == answer.source);
+                    if let Some(input) = asked {
+                        input.source.handle_recorded(answer);
+                    }
+                }
                 ReadoutEvent::Shape { turning, epoch } => self.outbox.shape(now, turning, epoch),
                 ReadoutEvent::ManagerRestarted => {
                     self.failed = Some(NodeError::ManagerRestarted(self.role.identity().node));
@@ -188,6 +194,7 @@ impl ReadoutNode {
                 match event {
                     SourceEvent::Gone => self.role.handle_source_gone(now, source, true),
                     SourceEvent::Back => self.role.handle_source_gone(now, source, false),
+                    SourceEvent::Record(record) => self.role.handle_record(record),
                     SourceEvent::Declined { name, reason } => {
                         let node = self.role.identity().node;
                         let late =
@@ -200,6 +207,7 @@ impl ReadoutNode {
                 }
             }
         }
+        self.role.handle_recording(self.inputs.iter_mut().any(|input| input.source.is_recording()));
         if !self.running && self.closed_at.is_none() {
             let waits = !self.inputs.iter_mut().all(|input| input.source.is_ready());
             self.role.handle_waiting(now, waits);

@@ -2,7 +2,7 @@
 
 use crate::converting::{ConversionError, Converter};
 use bytes::Bytes;
-use sheaf_store::event_file::{EventWriteError, WriterOptions};
+use sheaf_store::event_file::{EventWriteError, RunRecord, WriterOptions};
 use sheaf_store::streams::{Routing, StreamRule, StreamsWriter};
 use sheaf_store::upload::{UploadError, Uploads};
 use sheaf_wire::{Event, Nanos, Timestamp, Verdict};
@@ -27,6 +27,13 @@ pub trait EventSink: Send {
     fn give(&mut self, event: &mut Event<Bytes>, verdict: &Verdict) -> Result<Taken, SinkError> {
         self.write(event, verdict)
     }
+
+    /// Writes a run record. A copy of an earlier one, with the same number, changes nothing. A sink in front of another forwards this
+    /// call.
+    ///
+    /// # Errors
+    /// Describes the failure. The record was not written; the call is to be repeated.
+    fn record(&mut self, record: &Arc<RunRecord>) -> Result<(), SinkError>;
 
     /// Ends a batch of events: makes them as durable as configured.
     ///
@@ -125,6 +132,10 @@ impl EventSink for NullSink {
     fn write(&mut self, _event: &Event<Bytes>, _verdict: &Verdict) -> Result<Taken, SinkError> {
         self.accepted += 1;
         Ok(Taken::Accepted)
+    }
+
+    fn record(&mut self, _record: &Arc<RunRecord>) -> Result<(), SinkError> {
+        Ok(())
     }
 
     fn end_batch(&mut self, _now: Timestamp) -> Result<(), SinkError> {
@@ -248,6 +259,10 @@ impl EventSink for FileSink {
                 Ok(Taken::LeftOut)
             }
         }
+    }
+
+    fn record(&mut self, record: &Arc<RunRecord>) -> Result<(), SinkError> {
+        Ok(self.writer.record(record)?)
     }
 
     fn end_batch(&mut self, now: Timestamp) -> Result<(), SinkError> {

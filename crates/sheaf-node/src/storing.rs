@@ -2,8 +2,10 @@
 
 use crate::sink::{EventSink, SinkError, Taken};
 use bytes::Bytes;
+use sheaf_wire::run_record::RunRecord;
 use sheaf_wire::{Event, Nanos, NodeId, Timestamp, Verdict};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Pause before a failed output is tried again. Meanwhile nothing is lost: events wait, credit runs out, triggers are
 /// vetoed.
@@ -30,6 +32,8 @@ pub(crate) struct Storing<T> {
     /// Number of events before these.
     reported: u64,
     left_out: VecDeque<T>,
+    /// Run records that the output has not taken. Their number is limited by that of the run.
+    records: VecDeque<Arc<RunRecord>>,
     /// An event that the output did not take.
     refused: Option<(T, Event<Bytes>, Verdict)>,
     trouble: Option<Trouble>,
@@ -51,6 +55,7 @@ impl<T> Storing<T> {
             accepted: VecDeque::new(),
             reported: 0,
             left_out: VecDeque::new(),
+            records: VecDeque::new(),
             refused: None,
             trouble: None,
             held_up: None,
@@ -75,6 +80,9 @@ impl<T> Storing<T> {
             return false;
         }
         self.held_up = None;
+        if !self.write_records(now) {
+            return false;
+        }
         match self.refused.take() {
             None => true,
             Some((token, mut event, verdict)) => self.write(now, token, &mut event, &verdict),
@@ -104,6 +112,26 @@ impl<T> Storing<T> {
         true
     }
 
+    /// Writes a run record, at the next call of [`Self::is_ready`] if it cannot be written now.
+    pub(crate) fn record(&mut self, now: Timestamp, record: Arc<RunRecord>) {
+        self.records.push_back(record);
+        if self.trouble.is_none() {
+            self.write_records(now);
+        }
+    }
+
+    /// Writes the run records that wait. Returns `false` if one could not be written.
+    fn write_records(&mut self, now: Timestamp) -> bool {
+        while let Some(record) = self.records.front() {
+            if let Err(error) = self.sink.record(record) {
+                self.note_trouble(now, error);
+                return false;
+            }
+            self.records.pop_front();
+        }
+        true
+    }
+
     /// Signals that the caller has little room left: see [`EventSink::press`].
     pub(crate) fn press(&mut self) {
         if !self.accepted.is_empty() {
@@ -115,7 +143,7 @@ impl<T> Storing<T> {
     pub(crate) fn end_batch(&mut self, now: Timestamp) {
         match self.sink.end_batch(now) {
             Ok(()) => {
-                if self.trouble.take().is_some() && self.refused.is_none() {
+                if self.records.is_empty() && self.trouble.take().is_some() && self.refused.is_none() {
                     log::info!("{}: the output works again", self.node);
                 }
             }
@@ -175,7 +203,9 @@ impl<T> Storing<T> {
     /// # Errors
     /// Returns the last failure of the output, for the operator.
     pub(crate) fn finish(&mut self) -> Result<(), SinkError> {
+        let recorded = self.records.drain(..).try_for_each(|record| self.sink.record(&record));
         let closed = self.sink.finish();
+        let closed = recorded.and(closed);
         self.trouble.take().map_or(closed, |trouble| Err(trouble.error))
     }
 }

@@ -15,7 +15,9 @@ use links::{Inbox, Links};
 use payloads::{Payload, Payloads};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sheaf_protocol::manager::{DeadTimeCause, EventManager};
-use sheaf_protocol::trigger_link::{LinkId, LinkReport, Receiver, ReceiverConfig, ReceiverEvent};
+use sheaf_protocol::trigger_link::{
+    Buffer, LinkId, LinkReport, Receiver, ReceiverConfig, ReceiverEvent, Room,
+};
 use sheaf_wire::trigger_link::{BusyCause, BusyReason, Phase};
 use sheaf_wire::{NodeId, RunNumber, Timestamp};
 use std::collections::BTreeMap;
@@ -132,8 +134,7 @@ impl TriggerDoor {
         if let Some(payloads) = self.payloads.as_ref().filter(|_| phase == Phase::Ended) {
             payloads.end();
         }
-        let (room, reason) = self.room(role);
-        links.receiver.handle_room(room, reason);
+        links.receiver.handle_rooms(now, role.rooms(now).chain(self.payload_room()));
         links.transmit(now);
         let busy = links.receiver.busy().map(|reason| (reason.cause.into(), reason.culprit));
         let absent = (!links.receiver.has_supervisor()).then_some((DeadTimeCause::NoSupervisor, None));
@@ -144,14 +145,12 @@ impl TriggerDoor {
         state
     }
 
-    /// Returns the number of triggers for which there is room everywhere, and the reason that busy would have.
-    fn room(&self, role: &EventManager<Bytes>) -> (u64, BusyReason) {
-        let queue = (role.queue_room(), role.busy_reason());
-        let payloads = self.payloads.as_ref().map(|payloads| {
-            let culprit = Some(payloads.readout());
-            (payloads.room(), BusyReason { cause: BusyCause::ReadoutMemory, culprit })
-        });
-        payloads.into_iter().fold(queue, |least, other| if other.0 < least.0 { other } else { least })
+    /// Returns the room in the queue of payloads.
+    fn payload_room(&self) -> Option<Room> {
+        let payloads = self.payloads.as_ref()?;
+        let reason = BusyReason { cause: BusyCause::ReadoutMemory, culprit: Some(payloads.readout()) };
+        let (free, capacity) = (payloads.room(), payloads.capacity());
+        Some(Room { buffer: Buffer::Payloads, free, accepts: free, capacity, reason })
     }
 
     /// Returns when the event manager must look again at the latest.

@@ -371,7 +371,9 @@ impl<P: Payload> BuilderUnit<P> {
     }
 
     /// Returns the next event for the driver.
-    #[inline]
+    // Each event passes here, and a driver has a second caller at its end, so that the compiler would not inline it by itself.
+    #[allow(clippy::inline_always)]
+    #[inline(always)]
     pub fn poll_event(&mut self) -> Option<BuilderEvent<P>> {
         Some(match self.queued.pop_front()? {
             QueuedEvent::Built(key) => BuilderEvent::Built(Built(key)),
@@ -425,6 +427,7 @@ impl<P: Payload> BuilderUnit<P> {
             }
             Body::Fence(_) => self.books.count(Counter::StaleMessages, 1),
             Body::Shape(shape) => self.asks.note_shape(shape),
+            Body::Record(record) => self.notify(BuilderEvent::Record(record)),
             _ => self.books.count(Counter::UnexpectedMessages, 1),
         }
     }
@@ -590,10 +593,16 @@ impl<P: Payload> BuilderUnit<P> {
         }
     }
 
-    /// Gives the youngest event back at once, because an older event waits for a slot and may block all others.
+    /// Gives the youngest event back at once, because an older event waits for a slot and may block all others. Its room is for the
+    /// older one. Room that is withheld stays so: if the older event was given back for lack of memory, both would come back, and
+    /// exceed the memory again.
     fn give_way(&mut self, now: Timestamp) {
         if let Some(youngest) = self.assemblies.youngest(|_| true) {
+            let withheld = self.returns.withheld();
             self.give_back(now, youngest, None);
+            if withheld.slots > 0 {
+                self.returns.withhold(withheld);
+            }
             self.returns.hurry(now);
         }
     }

@@ -165,6 +165,11 @@ impl<P: Clone> Channel<P> {
         self.queued.iter().chain(self.unacknowledged.iter().map(|sent| &sent.body)).any(matches)
     }
 
+    /// Returns the messages that have not been acknowledged.
+    pub fn unsettled(&self) -> impl Iterator<Item = &Body<P>> {
+        self.unacknowledged.iter().map(|sent| &sent.body).chain(&self.queued)
+    }
+
     /// Queues a message. Callers check [`Self::is_open`] first, except for messages that occur once in a run (start,
     /// close, report).
     pub fn push(&mut self, body: Body<P>) {

@@ -25,12 +25,18 @@
 //! A client that keeps each fragment until it is accepted, and continues at the number in the welcome, neither loses nor
 //! duplicates a fragment when a connection ends.
 //!
+//! # Records
+//! A client may send run records, one of each source at a time. It keeps a record until it is answered, and sends it again on the next
+//! connection. The event manager recognises repeats by their numbers. A client that announces it in its hello may send further ones
+//! after the end of the run, until it leaves ([`Server::is_recording`]).
+//!
 //! # Credit
 //! Each source has a window of its own, in fragments and in bytes. So a source whose fragments wait for other sources never
 //! blocks another source of the same client. Limits are sums since the start of the run and never decrease: a repeated or
 //! delayed progress message is harmless.
 
 pub mod client;
+mod records;
 pub mod server;
 
 pub use client::{Client, ClientError, ClientEvent, Credit};

@@ -111,6 +111,10 @@ pub enum Counter {
     UncheckedFragments = 24,
     /// Readout unit: fragments to which another event id was given than their source gave.
     RenumberedFragments = 25,
+    /// Event manager: run records that programs sent and the run has.
+    KeptRecords = 26,
+    /// Event manager: run records that were refused, because of a limit or because the output has no place for them.
+    RefusedRecords = 27,
     /// Builder: events sent to an output node, including repetitions.
     ForwardedEvents = 32,
     /// Builder: events that were sent again because their output node died or fell silent.
@@ -151,6 +155,8 @@ impl Counter {
         Self::DisagreeingFragments,
         Self::UncheckedFragments,
         Self::RenumberedFragments,
+        Self::KeptRecords,
+        Self::RefusedRecords,
         Self::ForwardedEvents,
         Self::ForwardedAgain,
         Self::LateReceipts,
@@ -193,6 +199,8 @@ impl Counter {
             Self::DisagreeingFragments => "disagreeing_fragments",
             Self::UncheckedFragments => "unchecked_fragments",
             Self::RenumberedFragments => "renumbered_fragments",
+            Self::KeptRecords => "kept_records",
+            Self::RefusedRecords => "refused_records",
             Self::ForwardedEvents => "forwarded_events",
             Self::ForwardedAgain => "forwarded_again",
             Self::LateReceipts => "late_receipts",

@@ -30,7 +30,10 @@ mod peers;
 mod phase;
 mod precedence;
 mod readouts;
+mod recording;
+mod records;
 mod releases;
+mod rooms;
 mod shaping;
 mod shifting;
 mod shifts;
@@ -56,13 +59,14 @@ use outputs::Outputs;
 use peers::Peers;
 use phase::{Phase, RunPhase};
 use readouts::Readouts;
+use records::Records;
 pub(crate) use shaping::DISPATCH_EVENTS;
 use shaping::{Dispatches, Steering, Turn};
 use sheaf_wire::message::{Announcement, Body, Command, Message, Request, Work};
 use sheaf_wire::trigger_link::{BusyCause, BusyReason};
 use sheaf_wire::{ByteCount, EventId, NodeId, Role, SessionId, Timestamp, TriggerType};
 use shifts::Shifts;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// See the [module](self) and the contract in the [crate documentation](crate).
 #[derive(Debug)]
@@ -82,6 +86,9 @@ pub struct EventManager<P> {
     desertion: Desertion,
     /// Where check values are compared.
     shifts: Option<Shifts>,
+    records: Records,
+    /// Builder units whose current sessions were closed.
+    closed_builders: BTreeSet<NodeId>,
     counters: NodeBooks,
     events: ManagerEvents,
 }
@@ -108,6 +115,8 @@ impl<P: Clone> EventManager<P> {
             held_back: None,
             desertion: Desertion::new(&config),
             shifts: config.shifts.clone().map(Shifts::new),
+            records: Records::default(),
+            closed_builders: BTreeSet::new(),
             counters: NodeBooks::default(),
             events: ManagerEvents::new(),
             config,
@@ -192,6 +201,7 @@ impl<P: Clone> EventManager<P> {
     pub fn books(&self) -> NodeBooks {
         let mut books = self.counters.clone();
         books.count(Counter::RepeatedMessages, self.peers.repeats());
+        books.count(Counter::KeptRecords, self.records.all().len() as u64);
         books
     }
 
@@ -244,12 +254,6 @@ impl<P: Clone> EventManager<P> {
             self.dead_time.end(now);
         }
         Ok(())
-    }
-
-    /// Returns the number of triggers for which the queue has room.
-    #[must_use]
-    pub fn queue_room(&self) -> u64 {
-        self.flow.queue_room()
     }
 
     /// Returns the reason that a full queue would have now.
@@ -351,6 +355,7 @@ impl<P: Clone> EventManager<P> {
         self.dispatch();
         self.steer(now);
         self.renumber();
+        self.send_records();
         self.release(now);
         self.peers.poll_transmit(now, &self.me)
     }
@@ -395,15 +400,8 @@ impl<P: Clone> EventManager<P> {
                 }
             }
             Phase::Draining { until } => self.drain(now, until),
-            Phase::Closing { until } => {
-                self.close_outputs(now, until <= now);
-                if until <= now || self.all_reported(now) {
-                    self.phase.close();
-                    self.peers.acknowledge_all();
-                    self.events.push_back(ManagerEvent::Closed);
-                }
-            }
-            Phase::Closed => {}
+            Phase::Closing { until } => self.finish(now, until),
+            Phase::Closed => self.close_late(now),
         }
     }
 
@@ -425,18 +423,13 @@ impl<P: Clone> EventManager<P> {
         self.events.push_back(ManagerEvent::Started { absent });
     }
 
-    /// Closes the builders. Readout units are closed last, by [`Self::release`].
-    fn close_builders(&mut self) {
-        for node in self.peers.present() {
-            if node.role == Role::Builder {
-                self.peers.push(node, Body::Command(Command::Close));
-            }
-        }
-    }
-
     fn all_reported(&self, now: Timestamp) -> bool {
         let lost = |node| self.peers.is_lost(node, now);
-        self.readouts.have_reported(lost) && self.builders_reported(now) && self.outputs.have_reported(lost)
+        self.readouts.have_reported(lost) && self.writers_reported(now)
+    }
+
+    fn writers_reported(&self, now: Timestamp) -> bool {
+        self.builders_reported(now) && self.outputs.have_reported(|node| self.peers.is_lost(node, now))
     }
 
     fn builders_reported(&self, now: Timestamp) -> bool {
@@ -450,6 +443,8 @@ impl<P: Clone> EventManager<P> {
 
     /// Handles the first message of a peer, or of a new session of it.
     fn meet(&mut self, now: Timestamp, node: NodeId, session: SessionId) {
+        self.reopen(node);
+        self.meet_for_records(node);
         match node.role {
             Role::Builder => {
                 self.lose_builder(now, node);
@@ -478,11 +473,7 @@ impl<P: Clone> EventManager<P> {
                     self.steering.check_at_once();
                 }
             }
-            Phase::Closing { .. } | Phase::Closed if node.role == Role::Builder => {
-                self.peers.push(node, Body::Command(Command::Close));
-            }
-            // The run may have closed without waiting for this node any longer.
-            Phase::Closed if node.role == Role::Output => self.close_outputs(now, true),
+            // `advance` closes it, also if the run has closed without waiting for this node any longer.
             Phase::Closing { .. } | Phase::Closed | Phase::Waiting { .. } => {}
         }
     }
@@ -569,7 +560,7 @@ impl<P: Clone> EventManager<P> {
         match (from.role, body) {
             (Role::Readout, Body::Announce(announcements)) => self.handle_announcements(now, &announcements),
             (Role::Readout, Body::ReadoutStatus(status)) => {
-                if self.readouts.note_status(from.index, status) {
+                if self.readouts.note_status(now, from.index, status) {
                     self.phase.prolong_draining(now);
                 }
                 if status.declines && self.phase.is_running() {
@@ -582,6 +573,7 @@ impl<P: Clone> EventManager<P> {
             (Role::Builder, Body::Request(request)) => self.handle_request(now, from.index, &request),
             (Role::Builder, Body::Disagreements(reports)) => self.handle_disagreements(&reports),
             (Role::Readout, Body::Renumbered(answer)) => self.handle_renumbered(answer),
+            (Role::Readout, Body::Record(record)) => self.handle_record(from, record),
             (_, Body::Report(counts)) => {
                 match from.role {
                     Role::Readout => self.readouts.note_report(from.index),
@@ -681,16 +673,6 @@ impl<P: Clone> EventManager<P> {
             } else if node.role == Role::Readout {
                 self.peers.send_plain(node, self.me.plain(Body::Shape(shape)));
             }
-        }
-    }
-
-    /// Closes output nodes once all builders have reported and send them no more events, or when the time is `over`.
-    fn close_outputs(&mut self, now: Timestamp, over: bool) {
-        if self.outputs.is_empty() || !(over || self.builders_reported(now)) {
-            return;
-        }
-        for node in self.outputs.close(|node| self.peers.is_open(node)) {
-            self.peers.push(node, Body::Command(Command::Close));
         }
     }
 

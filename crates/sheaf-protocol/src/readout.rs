@@ -27,10 +27,13 @@ mod inputs;
 mod merger;
 mod orphans;
 mod own_time;
+mod reached;
 mod ready;
+mod records;
 mod released;
 mod renumbering;
 mod reports;
+mod room;
 mod shape_clock;
 mod slots;
 
@@ -43,12 +46,15 @@ use crate::machine::{Deadline, Identity, Transmit, Why};
 use crate::manager::DISPATCH_EVENTS;
 use inputs::DriverState;
 use merger::{Merger, Wanted};
-use renumbering::{Delivered, Moved, Renumbering};
+use records::Records;
+use renumbering::{Moved, Renumbering};
 use reports::Reports;
 use shape_clock::ShapeClock;
-use sheaf_wire::message::{Body, Command, Destination, Message};
+use sheaf_wire::message::{Body, Command, Destination, Message, Recorded};
+use sheaf_wire::run_record::RunRecord;
 use sheaf_wire::{ByteCount, Fragment, Nanos, NodeId, Payload, Role, SourceId, Timestamp};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Event for the driver of a readout unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +63,8 @@ pub enum ReadoutEvent {
     Started,
     /// The run closes: stop the sources.
     Closed,
+    /// The event manager has answered a run record.
+    Recorded(Recorded),
     /// The event manager has restarted and has lost the state of this run.
     ManagerRestarted,
     /// New parameters of traffic shaping. With a barrel shifter this event is repeated, because the clocks of the two nodes drift
@@ -78,6 +86,7 @@ pub struct ReadoutUnit<P> {
     reports: Reports,
     shape_clock: ShapeClock,
     renumbering: Renumbering,
+    records: Records,
     driver: DriverState,
     events: VecDeque<ReadoutEvent>,
 }
@@ -94,6 +103,7 @@ impl<P: Payload> ReadoutUnit<P> {
             merger: Merger::new(config, now),
             shape_clock: ShapeClock::default(),
             renumbering: Renumbering::default(),
+            records: Records::default(),
             driver: DriverState::default(),
             events: VecDeque::new(),
         }
@@ -108,7 +118,7 @@ impl<P: Payload> ReadoutUnit<P> {
     /// Returns whether the run has closed and the event manager has this unit's books.
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        self.merger.is_closed() && self.channel.is_settled()
+        self.records.is_reported() && self.channel.is_settled()
     }
 
     /// Returns the signs of life of the event manager.
@@ -140,7 +150,9 @@ impl<P: Payload> ReadoutUnit<P> {
         if self.renumbering.concerns(fragment.source) {
             return self.handle_renumbered_fragment(now, fragment);
         }
-        self.merger.handle_fragment(now, fragment, &mut self.reports)
+        let taken = self.merger.handle_fragment(now, fragment, &mut self.reports);
+        self.merger.note_room_after_fragments();
+        taken
     }
 
     /// Takes fragments one after another, as [`Self::handle_fragment`], until one is refused. Returns the number taken; the
@@ -151,7 +163,9 @@ impl<P: Payload> ReadoutUnit<P> {
             let takes = |fragment: &&Fragment<P>| self.handle_fragment(now, (*fragment).clone()).is_ok();
             return fragments.iter().take_while(takes).count();
         }
-        self.merger.handle_fragments(now, fragments, &mut self.reports)
+        let taken = self.merger.handle_fragments(now, fragments, &mut self.reports);
+        self.merger.note_room_after_fragments();
+        taken
     }
 
     /// Takes a fragment of a source whose event numbers are repaired.
@@ -164,11 +178,9 @@ impl<P: Payload> ReadoutUnit<P> {
             return Err(fragment);
         }
         let (source, event) = (fragment.source, fragment.event);
-        let delivered = |merger: &Merger<P>| Delivered {
-            last: merger.last_event(source),
-            highest: merger.highest(source),
-        };
-        while let Some(seam) = self.renumbering.begin(source, event, delivered(&self.merger)) {
+        while self.renumbering.is_ordered(source)
+            && let Some(seam) = self.renumbering.begin(source, event, self.merger.delivered(source))
+        {
             self.merger.leave_out(source, seam.answer.first, seam.left_out);
             self.reports.renumbered(seam.answer);
         }
@@ -275,6 +287,17 @@ impl<P: Payload> ReadoutUnit<P> {
         }
     }
 
+    /// Takes a run record of a program, of which the event manager is asked. [`ReadoutEvent::Recorded`] has the answer. Each source may
+    /// have one record without an answer.
+    pub fn handle_record(&mut self, record: Arc<RunRecord>) {
+        self.records.push(record);
+    }
+
+    /// Records whether programs may send further run records. The end of the run waits for these, for ten seconds at most.
+    pub fn handle_recording(&mut self, more: bool) {
+        self.records.note_more(more);
+    }
+
     /// Records that a program that feeds its sources declines the start of the run, which then does not take place.
     pub fn handle_decline(&mut self, now: Timestamp) {
         self.driver.declines = true;
@@ -324,14 +347,20 @@ impl<P: Payload> ReadoutUnit<P> {
         let heartbeat = self.reports.due_at().filter(|_| self.channel.is_open());
         let heartbeat = heartbeat.map(|at| Deadline { at, why: Why::Heartbeat });
         let [merge, orphan] = self.merger.deadlines();
-        [merge, orphan, heartbeat].into_iter().fold(self.channel.poll_timeout(), Deadline::earliest)
+        let records = self.records.due_at().map(|at| Deadline { at, why: Why::Drain });
+        [merge, orphan, heartbeat, records].into_iter().fold(self.channel.poll_timeout(), Deadline::earliest)
     }
 
     // Communication with the event manager.
 
     /// Passes reports that are due to the channel, as far as it has room.
     fn fill_channel(&mut self, now: Timestamp) {
-        let Self { channel, reports, merger, driver, .. } = self;
+        self.report_if_due(now);
+        let Self { channel, reports, merger, driver, records, .. } = self;
+        // At most one status is on its way: the next one follows when this one is acknowledged.
+        if merger.is_room_due() && !channel.awaits(|body| matches!(body, Body::ReadoutStatus(_))) {
+            reports.report_at(now);
+        }
         if reports.is_status_due(now) && channel.awaits(|body| matches!(body, Body::ReadoutStatus(_))) {
             // A slow event manager would have to read all of them before anything else.
             reports.skip_status(now);
@@ -342,6 +371,19 @@ impl<P: Payload> ReadoutUnit<P> {
         {
             channel.push(body);
         }
+        while channel.is_open()
+            && let Some(record) = records.next()
+        {
+            channel.push(Body::Record(record));
+        }
+    }
+
+    /// Reports the books once the run has closed and no further run record is awaited.
+    fn report_if_due(&mut self, now: Timestamp) {
+        if self.records.is_report_due(now) {
+            self.reports.close();
+            self.channel.push(Body::Report(self.books().to_counts()));
+        }
     }
 
     fn handle_manager(&mut self, now: Timestamp, body: Body<P>) {
@@ -350,14 +392,18 @@ impl<P: Payload> ReadoutUnit<P> {
                 for release in releases {
                     self.merger.handle_release(release);
                 }
+                self.merger.note_room();
             }
             Body::Command(Command::Start) => self.begin(now, false),
             Body::Command(Command::Join) => self.begin(now, true),
-            Body::Command(Command::Close) => self.close(),
+            Body::Command(Command::Close) => self.close(now),
             Body::Dispatch(destinations) => self.handle_dispatch(now, &destinations),
             Body::Shape(shape) => self.events.extend(self.shape_clock.note(now, shape)),
             Body::Renumber(order)
                 if self.merger.reads(order.source) && self.renumbering.order(order.source, order.shift) => {}
+            Body::Recorded(answer) if self.records.handle_answer(&answer) => {
+                self.events.push_back(ReadoutEvent::Recorded(answer));
+            }
             _ => self.merger.books_mut().count(Counter::UnexpectedMessages),
         }
     }
@@ -382,11 +428,10 @@ impl<P: Payload> ReadoutUnit<P> {
         self.merger.begin(now, joined_late);
     }
 
-    /// Closes the run at this unit and reports the books.
-    fn close(&mut self) {
+    /// Closes the run at this unit. The books are reported once no further run record is awaited.
+    fn close(&mut self, now: Timestamp) {
         if self.merger.close() {
-            self.reports.close();
-            self.channel.push(Body::Report(self.books().to_counts()));
+            self.records.close(now);
             self.events.push_back(ReadoutEvent::Closed);
         }
     }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`receiver`] | [`Receiver`]: the side of the event manager |
 //! | [`supervisor`] | [`Supervisor`]: the side of a trigger supervisor, for tests and for `sheaf emulate-trigger` |
+//! | `rooms` | [`Room`]: room for triggers in the buffers of a run |
 //! | `busy_time` | busy times by reason, booked by both sides |
 //!
 //! The connection between the two is ordered and reliable, or it ends.
@@ -20,15 +21,20 @@
 //! keeps this number of places free (its *reserve*) and therefore loses no trigger. It releases busy when half of the other
 //! places are free again, so that the signal does not flicker.
 //!
+//! The same holds for each other buffer that limits triggers: the queue of payloads, and each readout unit. Each has a hysteresis and a
+//! reason of its own. Busy has the reason of the buffer that was short first, as long as it is.
+//!
 //! Both sides book busy time by reason on their own clock, the receiver when it sends busy, the supervisor when it receives
 //! it. At the end they exchange their accounts. The numbers of intervals are equal. The length of each interval differs at
 //! most by the time of a message.
 
 mod busy_time;
 pub mod receiver;
+mod rooms;
 pub mod supervisor;
 
 pub use receiver::{LinkId, LinkReport, Receiver, ReceiverConfig, ReceiverEvent};
+pub use rooms::{Buffer, Room};
 pub use supervisor::{Held, Supervisor, SupervisorEvent};
 
 #[cfg(test)]

@@ -225,6 +225,7 @@ fn manager_config() -> ManagerConfig {
         batch_time: Nanos::from_millis(1),
         shaping: Shaping::Pull,
         channel: CHANNEL,
+        stores_records: true,
         shifts: None,
     }
 }
@@ -243,6 +244,7 @@ fn readout_config(index: u16) -> ReadoutConfig {
         longest_merge: Nanos::from_secs(60),
         wait_for_required: false,
         orphan_timeout: Some(Nanos::from_secs(30)),
+        room_from: None,
         message_bytes: ByteCount(1 << 20),
         message_events: 256,
         request_events: 1 << 16,

@@ -7,13 +7,14 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use sheaf_config::feed_socket_at;
 use sheaf_feed::client::SourceFragment;
-use sheaf_feed::{ClientOptions, FeedError, SourceClient, environment};
+use sheaf_feed::{ClientOptions, FeedError, SourceClient, SourceRecord, environment};
 use sheaf_wire::feed::Phase;
-use sheaf_wire::{EventId, SourceId, Timestamp};
+use sheaf_wire::run_record::RecordKind;
+use sheaf_wire::{EventId, Nanos, SourceId, Timestamp};
 use std::path::PathBuf;
 use std::slice;
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Interval at which Ctrl-C is checked while nothing can be sent.
 const LOOK: Duration = Duration::from_millis(100);
@@ -120,7 +121,7 @@ impl Source {
 impl Source {
     #[new]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of a constructor in Python")]
-    #[pyo3(signature = (target = None, *, source = None, sources = None, name = None, wait = 10.0, checksum = true, keep = true, key = None))]
+    #[pyo3(signature = (target = None, *, source = None, sources = None, name = None, wait = 10.0, checksum = true, keep = true, key = None, late_records = false))]
     fn new(
         py: Python<'_>,
         target: Option<PathBuf>,
@@ -131,6 +132,7 @@ impl Source {
         checksum: bool,
         keep: bool,
         key: Option<PathBuf>,
+        late_records: bool,
     ) -> PyResult<Self> {
         let sources = match (source, sources) {
             (Some(source), None) => vec![source],
@@ -150,6 +152,7 @@ impl Source {
                 .unwrap_or_else(|| format!("Python, process {}", std::process::id())),
             checksum,
             keep,
+            late_records,
             // Longer waits are in steps, between which Ctrl-C is checked.
             patience: LOOK,
             key,
@@ -212,6 +215,48 @@ impl Source {
     /// Declines the start of the run: it ends before it has started, and says the reason.
     fn decline(&self, py: Python<'_>, reason: &str) -> PyResult<()> {
         self.call(py, |client| client.decline(reason))
+    }
+
+    /// Sends a run record of a source, and waits until the run has it: its configuration (`kind` "begin") or state at the end ("end"), or
+    /// a value of slow control ("slow_control"). It is in every event file that is not closed yet. `time_ns` is in nanoseconds since
+    /// 1970, now by default. Records are also taken before the run begins, and after its end with `late_records=True`.
+    #[pyo3(signature = (kind, name, content, *, time_ns = None, source = None))]
+    fn record(
+        &self,
+        py: Python<'_>,
+        kind: &str,
+        name: String,
+        content: &Bound<'_, PyAny>,
+        time_ns: Option<u64>,
+        source: Option<u32>,
+    ) -> PyResult<()> {
+        let index = self.index_of(source)?;
+        let names = RecordKind::ALL.map(RecordKind::name);
+        let kind = RecordKind::ALL.into_iter().find(|known| known.name() == kind);
+        let kind = kind.ok_or_else(|| PyValueError::new_err(format!("kind must be one of {names:?}")))?;
+        let content = contiguous(content)?;
+        let content = bytes_of(&content).to_vec().into();
+        // The same time when the call is repeated, so that a record that the run has already is recognised.
+        let now = || Nanos::from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()).0;
+        let time = Some(Timestamp(time_ns.unwrap_or_else(now)));
+        let record = SourceRecord { kind, time, name, content };
+        loop {
+            let taken = self.call(py, |client| {
+                let taken = client.try_record(index, &record)?;
+                if !taken {
+                    client.wait(LOOK)?;
+                }
+                Ok(taken)
+            })?;
+            py.check_signals()?;
+            if taken {
+                break;
+            }
+        }
+        while !self.call(py, |client| client.wait_recorded(index, LOOK))? {
+            py.check_signals()?;
+        }
+        Ok(())
     }
 
     /// Sends a fragment, and waits while there is no room for it. `payload` is anything with a buffer: bytes, a NumPy array.

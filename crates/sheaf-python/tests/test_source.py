@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -74,6 +75,47 @@ def test_a_program_that_was_killed_continues_behind_its_last_event(
         assert second.last_event() == 99
         second.send(100, b"second")
     assert run.finish()["ledger"]["stored"] == 101
+
+
+def test_records_of_a_program_are_stored_once_before_during_and_after_the_run(
+    start: Callable[..., Run],  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    run = start(FEED)
+    with sheaf.Source(tmp_path / "run.toml", sources=[0, 1], wait=PATIENCE, late_records=True) as board:
+        for _ in range(2):
+            board.record("begin", "board.cfg", b"gain = 3", time_ns=1_000, source=1)
+        with pytest.raises(ValueError, match="name one with source"):
+            board.record("begin", "board.cfg", b"")
+        with pytest.raises(ValueError, match="kind must be one of"):
+            board.record("middle", "board.cfg", b"", source=0)
+        with pytest.raises(sheaf.SheafError, match="larger than this connection carries"):
+            board.record("begin", "large", bytes((1 << 20) + 1), source=0)
+        assert board.wait_for_start()
+        board.record("slow_control", "voltages", np.arange(4, dtype="u1"), time_ns=2_000, source=0)
+        sent = 0
+        with pytest.raises(sheaf.RunEndedError):
+            while True:
+                board.send(sent, b"data", source=0)
+                board.send(sent, b"data", source=1)
+                sent += 1
+                if sent == 100:
+                    run.process.send_signal(signal.SIGINT)
+        before = time.time_ns()
+        board.record("end", "counters", b"", source=0)
+        after = time.time_ns()
+    stored = run.finish()["ledger"]["stored"]
+    assert 0 < stored <= sent + 1
+    reader = sheaf.open(run.directory)
+    assert isinstance(reader, sheaf.EventReader)
+    begin, during, end = sorted(reader.records, key=lambda record: record.time)
+    assert (begin.source, begin.kind, begin.time, begin.name) == (1, "begin", 1_000, "board.cfg")
+    assert begin.content == b"gain = 3"
+    assert (during.source, during.kind, during.time, during.name) == (0, "slow_control", 2_000, "voltages")
+    assert during.content == bytes(range(4))
+    assert (end.source, end.kind, end.name, end.content) == (0, "end", "counters", b"")
+    assert before <= end.time <= after
+    assert sum(1 for _ in reader) == stored
 
 
 def test_mistakes_are_reported_and_send_nothing(start: Callable[..., Run], tmp_path: Path) -> None:  # noqa: F811

@@ -14,18 +14,30 @@ pub(crate) struct Writer {
     size: u64,
     position: u64,
     known_taken: u64,
+    /// Position from which data stay as they are, even where the other end has taken them.
+    kept_from: u64,
 }
 
 impl Writer {
     /// For a ring of `size` bytes, a power of two, that is new.
     pub(crate) fn new(size: u64) -> Self {
         debug_assert!(size.is_power_of_two());
-        Self { size, position: 0, known_taken: 0 }
+        Self { size, position: 0, known_taken: 0, kept_from: u64::MAX }
     }
 
     /// Returns the offset of the next byte in the ring.
     pub(crate) fn place(&self) -> u64 {
         self.position & (self.size - 1)
+    }
+
+    /// Returns the number of bytes written so far, and those of them that the other end is known to have taken.
+    pub(crate) fn positions(&self) -> (u64, u64) {
+        (self.position, self.known_taken)
+    }
+
+    /// Keeps the data from this position on; `None` keeps nothing.
+    pub(crate) fn keep_from(&mut self, position: Option<u64>) {
+        self.kept_from = position.unwrap_or(u64::MAX);
     }
 
     /// Returns whether there is room for `bytes` more.
@@ -41,7 +53,7 @@ impl Writer {
     }
 
     fn room(&self) -> u64 {
-        self.size - (self.position - self.known_taken)
+        self.size - (self.position - self.known_taken.min(self.kept_from))
     }
 
     /// Passes over `bytes` that were written, or left out; not yet seen by the other end.

@@ -31,6 +31,7 @@ pub use refusals::DoorRefusal;
 pub use visit::{Visit, VisitError, Visited};
 pub use words::{Hello, MAX_HELLO_BYTES};
 
+pub use ring::SentRecord;
 #[doc(hidden)]
 pub use ring::fuzz_door_ring;
 

@@ -10,7 +10,7 @@
 //! | [`decoder`] | packets in, fragments out, with accounts of both |
 //! | [`deframer`] | packets in a stream of bytes |
 //! | [`live`] | sources whose packets arrive at a UDP socket or by TCP connections |
-//! | [`connections`] | TCP connections to and from front ends |
+//! | [`connections`] | TCP connections with front ends |
 //! | [`fuzz`] | the body of the fuzz target |
 //!
 //! All but [`live`] and [`connections`] is sans-IO: bytes and times go in, fragments and counts come out. Packets come from a network: whatever

@@ -49,7 +49,10 @@ pub use replay::{ReplayConfig, ReplaySource};
 pub use stream_set::{StreamSet, open_directory};
 
 use bytes::Bytes;
+use sheaf_wire::message::Recorded;
+use sheaf_wire::run_record::RunRecord;
 use sheaf_wire::{ByteCount, Fragment, Nanos, SourceId, Timestamp};
+use std::sync::Arc;
 
 /// A front end, as its readout unit sees it.
 pub trait Source: Send {
@@ -96,6 +99,14 @@ pub trait Source: Send {
         None
     }
 
+    /// Announces the answer to a run record of this source.
+    fn handle_recorded(&mut self, _answer: Recorded) {}
+
+    /// Returns whether run records of the source are awaited after the end of the run.
+    fn is_recording(&mut self) -> bool {
+        false
+    }
+
     /// Announces that the thread of the readout unit is about to sleep. From then on a source that has something new must wake
     /// it. Returns `false` if there is something new already.
     fn prepare_to_sleep(&mut self) -> bool {
@@ -130,6 +141,8 @@ pub enum SourceEvent {
     Gone,
     /// A program feeds the source.
     Back,
+    /// The program sends a run record. [`Source::handle_recorded`] has the answer.
+    Record(Arc<RunRecord>),
     /// The program declines the start of the run.
     Declined {
         /// Name of the program.

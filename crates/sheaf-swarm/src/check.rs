@@ -9,6 +9,7 @@
 //! | the books of readout units, event manager and disks agree on fragments | [`books`] |
 //! | programs that feed sources lose and double no fragment that they keep | [`feeds`] |
 //! | readout units count their inputs and outputs correctly | [`readouts`] |
+//! | run records are kept once answered, and each closed session that writes has all of them once | [`records`] |
 //! | live time and dead time add up to the time of the run | [`live_time`] |
 //! | marks, shifts and repairs are those of the sources whose event numbers are off | [`numbers`] |
 //! | nodes are given up only according to their signs of life | [`lives`] |
@@ -25,6 +26,8 @@ pub mod lives;
 pub mod numbers;
 pub mod outputs;
 pub mod readouts;
+pub mod records;
+mod supervision;
 pub mod watch;
 
 use crate::disk::Disks;
@@ -37,6 +40,7 @@ use sheaf_protocol::ledger::{Counter, Ledger};
 use sheaf_protocol::manager::EventManager;
 use sheaf_protocol::output::{OutputUnit, Sender};
 use sheaf_protocol::readout::ReadoutUnit;
+use sheaf_protocol::trigger_link::LinkReport;
 use sheaf_wire::{Event, MissingReason, Nanos, NodeId, SessionId, Timestamp};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -125,6 +129,8 @@ pub struct Evidence<'a> {
     pub watch: &'a Watch,
     /// The event manager.
     pub manager: &'a EventManager<SimPayload>,
+    /// Account of the link to a trigger supervisor, and the number of triggers that found no room when they arrived.
+    pub supervision: Option<(LinkReport, u64)>,
     /// The readout units; `None` for those that are gone.
     pub readouts: Vec<Option<&'a ReadoutUnit<SimPayload>>>,
     /// Payload bytes that each has sent.
@@ -212,6 +218,8 @@ pub fn at_the_end(evidence: &Evidence<'_>) -> Result<Report, Box<Failure>> {
         live_time::check(evidence, &mut violations);
         outputs::check(evidence, &mut violations);
         numbers::check(evidence, &mut violations);
+        supervision::check(evidence, &mut violations);
+        records::check(evidence, &mut violations);
         causes::check(evidence, &mut violations);
         blame::check(evidence, &mut violations);
     }

@@ -16,6 +16,7 @@ mod post;
 mod preprocessing;
 mod readouts;
 mod shelf;
+mod supervision;
 mod turns;
 mod uploads;
 
@@ -33,6 +34,7 @@ use readouts::ReadoutNode;
 use sheaf_protocol::ledger::{Ledger, NodeBooks};
 use sheaf_protocol::liveness::LinkStatus;
 use sheaf_wire::{Nanos, NodeId, Role, RunNumber, Timestamp};
+use supervision::Supervision;
 
 pub(crate) const RUN: RunNumber = RunNumber(1);
 
@@ -65,6 +67,7 @@ pub struct Cluster {
     options: Options,
     post: Post,
     manager: ManagerNode,
+    supervision: Option<Supervision>,
     readouts: Vec<ReadoutNode>,
     builders: Vec<BuilderNode>,
     outputs: Vec<OutputSide>,
@@ -100,6 +103,7 @@ impl Cluster {
         }
         Self {
             manager: ManagerNode::new(&options),
+            supervision: Supervision::new(&options),
             readouts: (0..options.system.readouts).map(|index| ReadoutNode::new(&options, index)).collect(),
             builders: (0..options.system.builders).map(BuilderNode::new).collect(),
             outputs: (0..options.system.outputs).map(OutputSide::new).collect(),
@@ -230,6 +234,7 @@ impl Cluster {
             options: &self.options,
             watch: &self.watch,
             manager: &self.manager.machine,
+            supervision: self.supervision.as_ref().map(|supervision| supervision.report(self.post.now)),
             readouts: self.readouts.iter().map(|node| node.unit.as_ref()).collect(),
             sent: self.readouts.iter().map(ReadoutNode::composed).collect(),
             builders: self.builders.iter().map(|node| node.unit.as_ref()).collect(),
@@ -282,6 +287,7 @@ impl Cluster {
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.manager.machine.is_finished()
+            && self.supervision.as_ref().is_none_or(Supervision::is_over)
             && self.readouts.iter().all(ReadoutNode::is_over)
             && self.builders.iter().all(BuilderNode::is_over)
             && self.outputs.iter().all(OutputSide::is_over)
@@ -320,6 +326,8 @@ impl Cluster {
             Happening::Program(index, turn) => self.happen_program(index, turn),
             Happening::Source(source) => self.happen_source(source),
             Happening::Trigger => self.happen_trigger(),
+            Happening::TriggerLine => self.happen_trigger_line(),
+            Happening::TriggersTaken => self.settle_manager(),
             Happening::Written(builder, session) => self.happen_written(builder, session),
             Happening::Decided(builder, session) => self.happen_decided(builder, session),
             Happening::OutputWritten(output, session) => self.happen_output_written(output, session),
@@ -470,7 +478,10 @@ impl Cluster {
             // Processors are separate processes.
             Happening::Farm(_, _, FarmTurn::Down(..) | FarmTurn::Done(..)) => None,
             Happening::Farm(index, ..) => Some(builder(*index)),
-            Happening::Trigger | Happening::Stop => Some(NodeId::MANAGER),
+            // The trigger supervisor is another host, and a thread of its own answers it.
+            Happening::TriggerLine => None,
+            Happening::Trigger if self.supervision.is_some() => None,
+            Happening::Trigger | Happening::TriggersTaken | Happening::Stop => Some(NodeId::MANAGER),
             Happening::Fault(_) | Happening::Back(_) | Happening::Severed(..) | Happening::Healed => None,
         }
     }

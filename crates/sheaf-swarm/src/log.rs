@@ -298,6 +298,8 @@ impl Note {
             }
             Body::Renumber(order) => (0, None, u64::from(order.source.0)),
             Body::Renumbered(answer) => (0, Some(answer.first), u64::from(answer.source.0)),
+            Body::Record(record) => (0, None, record.number),
+            Body::Recorded(answer) => (0, None, answer.number),
         };
         Self {
             kind: message.body.kind(),
@@ -499,6 +501,8 @@ impl fmt::Display for Note {
             Kind::Disagreements => write!(f, "{entries} disagreements, the first of source {detail},")?,
             Kind::Renumber => write!(f, "renumber source {detail}")?,
             Kind::Renumbered => write!(f, "source {detail} renumbered")?,
+            Kind::Record => write!(f, "record {detail:x}")?,
+            Kind::Recorded => write!(f, "record {detail:x} answered")?,
             Kind::Shape => f.write_str(if detail == 0 { "the barrel stands" } else { "the barrel turns" })?,
         }
         if let Some(first) = self.first {

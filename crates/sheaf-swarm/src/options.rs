@@ -9,9 +9,10 @@ mod steps;
 
 use crate::dice::Ratio;
 pub use around::{
-    ConsumerOptions, FeedOptions, ObjectStoreOptions, PreprocessingOptions, ProgramFault, SliceOptions,
+    ConsumerOptions, FeedOptions, ObjectStoreOptions, PreprocessingOptions, ProgramFault, RecordOptions,
+    SliceOptions,
 };
-pub(crate) use around::{LARGEST_EXCESS, Processing, stream_rules};
+pub(crate) use around::{LARGEST_EXCESS, MAX_RECORD_BYTES, Processing, stream_rules};
 pub(crate) use numbers::UNKNOWN_EVENTS;
 pub use numbers::{FIRST_EVENT, NumberFault, NumberOptions};
 use sheaf_protocol::builder::IncompletePolicy;
@@ -33,6 +34,8 @@ pub struct Options {
     pub system: SystemOptions,
     /// Source of triggers.
     pub triggers: TriggerOptions,
+    /// A trigger supervisor that makes driven triggers, if there is one.
+    pub supervisor: Option<SupervisorOptions>,
     /// Fragments of the sources, and their defects.
     pub sources: SourceOptions,
     /// The bounds of the roles.
@@ -117,6 +120,13 @@ pub enum TriggerOptions {
         /// The step from id to id, at least 1.
         stride: u64,
     },
+}
+
+/// A trigger supervisor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SupervisorOptions {
+    /// Longest time of a message between supervisor and event manager.
+    pub latency: Nanos,
 }
 
 /// Fragments of the sources.
@@ -479,6 +489,7 @@ impl Default for Options {
                 optional_sources: 0,
             },
             triggers: TriggerOptions::Free,
+            supervisor: None,
             sources: SourceOptions::default(),
             bounds: BoundOptions::default(),
             times: TimeOptions::default(),
@@ -675,14 +686,29 @@ impl Options {
         let shortest = times.into_iter().map(|time| time.0).min().unwrap_or(1).clamp(50_000, u64::MAX);
         let rails = self.recovery.map_or(1, |recovery| recovery.rails as u64 + 3);
         let triggers = match self.triggers {
-            TriggerOptions::Driven { period, .. } => 4 * now.0 / period.0.max(1),
+            TriggerOptions::Driven { period, .. } => {
+                // A trigger of a supervisor is a message, and may be followed by others.
+                let steps = if self.supervisor.is_some() { 16 } else { 4 };
+                steps * now.0 / period.0.max(1)
+            }
             _ => 0,
         };
         let tries = self.feed.map_or(0, |setup| {
             10 * u64::from(self.system.readouts * setup.programs) * (now.0 / setup.retry.0.max(50_000) + 1)
         });
-        let of_time =
-            nodes * nodes * rails * (now.0 / shortest + 1) + self.waiting_steps(now) + triggers + tries;
+        // Each record goes to every node that writes, in each session of it.
+        let records = self.feed.and_then(|setup| setup.records).map_or(0, |setup| {
+            20 * rails
+                * nodes
+                * (self.faults.len() as u64 + 1)
+                * (setup.count + 1)
+                * u64::from(self.source_count())
+        });
+        let of_time = nodes * nodes * rails * (now.0 / shortest + 1)
+            + self.waiting_steps(now)
+            + triggers
+            + tries
+            + records;
         10_000 + STEPS_OF_A_FRAGMENT * rails * attempts * (fragments + nodes * self.events) + of_time
     }
 
@@ -741,6 +767,13 @@ impl Options {
                 "fragments sent rightly are taken by readout units",
             ),
             (self.numbers_may_be(), "sources that are off have consecutive ids, and no program of their own"),
+            (
+                self.supervisor.is_none_or(|setup| {
+                    matches!(self.triggers, TriggerOptions::Driven { .. })
+                        && self.trigger_reserve(setup) < bounds.queue_events as u64
+                }),
+                "a supervisor makes the triggers, and the queue has more places than may be in flight",
+            ),
             (self.are_slices_possible(), "time slices have consecutive ids, which sources announce"),
         ];
         rules.into_iter().find(|(kept, _)| !kept).map_or(Ok(()), |(_, rule)| Err(rule))

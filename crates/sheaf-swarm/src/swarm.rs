@@ -60,6 +60,7 @@ impl Swarm {
         self.link_reports();
         self.around();
         self.numbers();
+        self.supervisor();
         self.pace();
         self.converge();
     }

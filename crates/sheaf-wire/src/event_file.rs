@@ -13,13 +13,11 @@ pub use crate::file::{FileFormatError, MAX_METADATA_BYTES, MAX_PAYLOAD_BYTES};
 use crate::file::{check, check_size, file_header_checksum, metadata_text, view};
 use crate::message::layout::{FRAGMENT_HAS_CHECKSUM, FragmentBytes, MissingBytes, layout};
 use crate::message::{PayloadSource, fragment_to_bytes, missing_to_bytes, parse_fragment, parse_missing};
+pub use crate::run_record::{MAX_RECORD_BYTES, MAX_RECORD_NAME_BYTES, RecordKind, RunRecord};
 use crate::verdict::{MAX_VERDICT_PAYLOAD_BYTES, Tags, Verdict};
 use crate::{Event, EventId, NodeId, Payload, RunNumber, SessionId, Timestamp, TriggerType};
 use bytes::Bytes;
-pub use record::{
-    MAX_RECORD_BYTES, MAX_RECORD_NAME_BYTES, RECORD_HEADER_BYTES, RECORD_MARKER, RecordHeader,
-    RecordHeaderBytes, RecordKind, RunRecord,
-};
+pub use record::{RECORD_HEADER_BYTES, RECORD_MARKER, RecordHeader, RecordHeaderBytes};
 use std::mem::{offset_of, size_of};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};

@@ -12,10 +12,12 @@
 //! | 2 fragments | client | [`FragmentsBytes`], n x ([`FragmentHeadBytes`], payload) |
 //! | 3 end | client | [`EndBytes`] |
 //! | 4 decline | client | reason, UTF-8 |
+//! | 5 record | client | [`RecordBytes`], name, content |
 //! | 16 welcome | readout unit | [`WelcomeBytes`], n x [`ProgressBytes`] |
 //! | 17 progress | readout unit | n x [`ProgressBytes`] |
 //! | 18 phase | readout unit | [`PhaseBytes`] |
 //! | 19 refused | readout unit | [`RefusedBytes`], text |
+//! | 20 recorded | readout unit | [`RecordedBytes`](crate::message::layout::RecordedBytes) |
 //!
 //! The fragments of a source have consecutive *sequence numbers*, from 0 in each run. A message contains only the number
 //! of its first fragment. Repeats are detected by sequence number and not by event id, because a front end may send the
@@ -31,8 +33,12 @@ pub use layout::{
     WelcomeBytes,
 };
 
+use crate::message::Recorded;
+use crate::message::layout::RecordBytes;
 use crate::parts::codes;
+use crate::run_record::{MAX_RECORD_NAME_BYTES, MAX_SENT_RECORD_BYTES, RunRecord};
 use crate::{ByteCount, EventId, RunNumber, SessionId, SourceId, Timestamp};
+use std::sync::Arc;
 
 /// Version of the protocol. Each side refuses all others.
 pub const VERSION: u32 = 1;
@@ -55,7 +61,11 @@ pub const MAX_REASON_BYTES: usize = 1024;
 /// Maximum number of sources of one client.
 pub const MAX_SOURCES: usize = 4096;
 
-/// Maximum length of a message without fragments.
+/// Maximum length of a message with a run record.
+pub const MAX_RECORD_MESSAGE_BYTES: usize =
+    HEAD_BYTES + size_of::<RecordBytes>() + MAX_RECORD_NAME_BYTES + MAX_SENT_RECORD_BYTES;
+
+/// Maximum length of a message without fragments or a run record.
 pub const MAX_CONTROL_BYTES: usize =
     HEAD_BYTES + size_of::<WelcomeBytes>() + MAX_SOURCES * size_of::<ProgressBytes>();
 
@@ -70,6 +80,8 @@ codes! {
         End = 3, "end";
         /// Client, before the run starts: the run must not start.
         Decline = 4, "decline";
+        /// Client: a run record of one source.
+        Record = 5, "record";
         /// Readout unit, first: the run, and the position at which each source continues.
         Welcome = 16, "welcome";
         /// Readout unit: accepted fragments, and credit.
@@ -78,6 +90,8 @@ codes! {
         Phase = 18, "phase";
         /// Readout unit, last: reason for which it closes the connection.
         Refused = 19, "refused";
+        /// Readout unit: answer to a run record.
+        Recorded = 20, "recorded";
     }
 }
 
@@ -157,6 +171,8 @@ pub struct Hello {
     pub sources: Vec<SourceId>,
     /// Name of the client.
     pub name: String,
+    /// Whether it sends run records after the end of the run. The readout unit waits for them, until the client leaves.
+    pub late_records: bool,
 }
 
 /// First message of a readout unit.
@@ -211,6 +227,8 @@ pub enum FromClient {
     },
     /// The run must not start, for this reason.
     Decline(String),
+    /// A run record of one source. Repeated on the next connection until it is answered.
+    Record(Arc<RunRecord>),
 }
 
 /// Message of a readout unit.
@@ -231,6 +249,8 @@ pub enum FromReadout {
         /// Reason as a text.
         text: String,
     },
+    /// Answer to a run record.
+    Recorded(Recorded),
 }
 
 /// The head of a message of fragments.

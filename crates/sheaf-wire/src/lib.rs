@@ -12,6 +12,7 @@
 //! | [`file`](mod@file) | common parts of the two file formats: errors, limits, the header's checksum |
 //! | [`stream_file`] | the fragment stream: one file per source, for replay and import |
 //! | [`event_file`] | the event file: built events on disk |
+//! | [`run_record`] | information that belongs to a run and to no event |
 //! | [`verdict`] | verdict of a filter on an event: accepted or not, tags, a payload |
 //! | [`tap`] | messages between a builder's door and consumers |
 //! | [`trigger`] | types of emulated triggers |
@@ -50,6 +51,7 @@ pub mod mix;
 pub mod number_mark;
 mod parts;
 pub mod reason;
+pub mod run_record;
 pub mod stream_file;
 pub mod tap;
 #[doc(hidden)]

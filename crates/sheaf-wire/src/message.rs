@@ -13,16 +13,23 @@ mod codec;
 mod delivery;
 pub mod layout;
 mod numbering;
+mod record;
 
 pub use codec::{DecodeError, PayloadSource};
-pub(crate) use codec::{fragment_to_bytes, missing_to_bytes, parse_fragment, parse_mark, parse_missing};
+pub(crate) use codec::{
+    Entry, emit_record, fragment_to_bytes, missing_to_bytes, parse_fragment, parse_mark, parse_missing,
+    parse_record, record_bytes,
+};
 pub use delivery::{Delivered, Delivery, Kept, Receipt, ReceiptEntry};
 pub use numbering::{Disagreement, Renumber, Renumbered};
+pub use record::Recorded;
 
+use crate::run_record::RunRecord;
 use crate::{
     ByteCount, DropReason, EventId, Fragment, MissingSource, NodeId, Outcome, RunNumber, SessionId, SourceId,
     SuperFragment, Timestamp, TriggerType,
 };
+use std::sync::Arc;
 
 /// Sender, with its run and session, and the sequence number in the ordered channel to the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +99,10 @@ pub enum Body<P> {
     Renumber(Renumber),
     /// Readout unit to event manager: the first fragment with another number.
     Renumbered(Renumbered),
+    /// Readout unit to event manager, and event manager to nodes that store events: a run record.
+    Record(Arc<RunRecord>),
+    /// Event manager to readout unit: answer to a run record.
+    Recorded(Recorded),
 }
 
 /// An event id that a source has delivered for the first time.
@@ -343,6 +354,11 @@ pub struct ReadoutStatus {
     pub waiting: bool,
     /// Whether one of these programs declines the start of the run.
     pub declines: bool,
+    /// Highest event for which each required source that has not ended has room, if it delivers one fragment of each event, none larger
+    /// than its largest so far. The maximum if there is no such source.
+    pub room_until: EventId,
+    /// Number of such events for which there is room when nothing is held.
+    pub room_events: u32,
 }
 
 /// The run's course.

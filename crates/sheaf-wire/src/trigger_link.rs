@@ -35,7 +35,7 @@ use crate::{EventId, Nanos, NodeId, RunNumber, Timestamp, TriggerType};
 use std::collections::BTreeMap;
 
 /// Version of the protocol. Each side refuses all others.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Bytes of a message before its body.
 pub const HEAD_BYTES: usize = crate::parts::HEAD_BYTES;
@@ -251,6 +251,8 @@ pub struct Busy {
     pub sequence: u64,
     /// Reason to hold triggers back. `None` if they are taken.
     pub reason: Option<BusyReason>,
+    /// When the room in a buffer passed the watermark, on the event manager's clock. Zero if unknown.
+    pub at: Timestamp,
 }
 
 /// Message of a supervisor.

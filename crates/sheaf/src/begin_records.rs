@@ -3,7 +3,6 @@
 use anyhow::{Context, bail, ensure};
 use bytes::Bytes;
 use sheaf_store::event_file::{RecordKind, RunRecord};
-use sheaf_wire::checksum::crc32c;
 use sheaf_wire::event_file::{MAX_RECORD_BYTES, MAX_RECORD_NAME_BYTES};
 use sheaf_wire::{SourceId, Timestamp};
 use std::fs;
@@ -58,21 +57,8 @@ fn record(path: &Path, name: &str) -> anyhow::Result<RunRecord> {
     fs::File::open(path)?.take(MAX_RECORD_BYTES as u64 + 1).read_to_end(&mut content)?;
     ensure!(content.len() <= MAX_RECORD_BYTES, "the file exceeds {MAX_RECORD_BYTES} bytes");
     let (kind, time) = (RecordKind::Begin, Timestamp(u64::try_from(changed.as_nanos())?));
-    Ok(RunRecord {
-        number: number(source, time, name, &content),
-        source,
-        kind,
-        time,
-        name: name.to_owned(),
-        content: Bytes::from(content),
-    })
-}
-
-/// Returns the same number for equal records, so that the writers of a run agree, and another one for a file that has
-/// changed when a writer restarts.
-fn number(source: SourceId, time: Timestamp, name: &str, content: &[u8]) -> u64 {
-    let head = [&source.0.to_le_bytes()[..], &time.0.to_le_bytes(), name.as_bytes()].concat();
-    u64::from(crc32c(&head)) << 32 | u64::from(crc32c(content))
+    // The writers of a run agree on the number, and a file that has changed when a writer restarts has another one.
+    Ok(RunRecord::derived(source, kind, time, name.to_owned(), Bytes::from(content)))
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@
 //! | `processes` | runs the nodes of these in a process each |
 //! | `builder` | `builder`: the whole event builder, as `sheaf run` runs it |
 //! | `farm` | `farm`: workers with filters of a given processor time |
+//! | `feed` | `feed`: programs that feed a run, into one readout unit and into a builder |
+//! | `feeders` | starts these programs |
 //! | `memory` | `memory`: memory operations of the processors, without a network |
 //! | `store` | `store`: accepted events to a disk |
 //! | `limits` | limits of the machine itself, measured in turn with the rest |
@@ -17,6 +19,8 @@ pub(crate) mod arguments;
 mod bounds;
 mod builder;
 mod farm;
+mod feed;
+mod feeders;
 mod limits;
 mod links;
 mod memory;
@@ -39,6 +43,10 @@ pub(crate) fn command(arguments: &BenchArguments, console: &Console) -> anyhow::
         processes::be_node(assignment)?;
         return Ok(Verdict::Good);
     }
+    if let BenchCommand::Feeder { assignment } = &arguments.command {
+        feeders::be_feeder(assignment)?;
+        return Ok(Verdict::Good);
+    }
     let output = arguments.command.output();
     output.check()?;
     let stop = signals::stop_flag()?;
@@ -52,7 +60,8 @@ pub(crate) fn command(arguments: &BenchArguments, console: &Console) -> anyhow::
         BenchCommand::Memory(arguments) => memory::measure(arguments, &scan)?,
         BenchCommand::Store(arguments) => store::measure(arguments, &scan)?,
         BenchCommand::Farm(arguments) => farm::measure(arguments, &scan)?,
-        BenchCommand::Node { .. } => bail!("a node cannot measure by itself"),
+        BenchCommand::Feed(arguments) => feed::measure(arguments, &scan)?,
+        BenchCommand::Node { .. } | BenchCommand::Feeder { .. } => bail!("a node cannot measure by itself"),
     };
     give(&report, output)
 }

@@ -10,6 +10,7 @@ use sheaf_protocol::sampler::Bounds;
 use sheaf_tap::address::in_directory;
 use sheaf_tap::door::{Closing, Door, DoorCounts, DoorError, DoorOptions, Feed};
 use sheaf_wire::event_file::FileHeader;
+use sheaf_wire::run_record::RunRecord;
 use sheaf_wire::{ByteRate, Event, EventId, Nanos, NodeId, SourceId, Timestamp, Verdict};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
@@ -107,6 +108,10 @@ impl EventSink for WatchedSink {
     fn give(&mut self, event: &mut Event<Bytes>, verdict: &Verdict) -> Result<Taken, SinkError> {
         self.show(event, verdict);
         self.sink.give(event, verdict).inspect_err(|_| self.refused = Some(event.id))
+    }
+
+    fn record(&mut self, record: &Arc<RunRecord>) -> Result<(), SinkError> {
+        self.sink.record(record)
     }
 
     fn end_batch(&mut self, now: Timestamp) -> Result<(), SinkError> {

@@ -7,16 +7,16 @@ use anyhow::Context;
 use clap::{Args, Subcommand};
 use sheaf_config as conf;
 use sheaf_config::{Config, PacketProtocol};
-use sheaf_source::described::deframer::{FrameCounts, NextPacket};
+use sheaf_source::described::deframer::FrameCounts;
 use sheaf_source::described::{
-    Decoder, Deframer, Description, Limits, Mark, Origin, PacketEnding, PacketError, PacketKind, Piece,
+    Decoder, Deframer, Description, Limits, Mark, Origin, PacketError, PacketKind, Piece,
 };
 use sheaf_source::timed::Capture;
 use sheaf_wire::{SourceId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Bytes of a line of the hex dump.
@@ -105,35 +105,15 @@ fn read(
         ending.check(description)?;
         let cannot = || format!("cannot read {}", path.display());
         let mut file = File::open(path).with_context(cannot)?;
-        let counts = divide(ending, description, &mut file, &mut packets).with_context(cannot)?;
-        return Ok((packets, counts));
+        let take = |packet: &[u8]| packets.push(packet.to_vec());
+        let counts = Deframer::new(ending, description).divide(description, |room| file.read(room), take);
+        return counts.with_context(cannot).map(|counts| (packets, counts));
     }
     let mut capture = Capture::open(path)?;
     while let Some(packet) = capture.next_payload()? {
         packets.push(packet.to_vec());
     }
     Ok((packets, FrameCounts::default()))
-}
-
-/// Divides a stream into its packets.
-fn divide(
-    ending: PacketEnding,
-    description: &Description,
-    stream: &mut dyn Read,
-    packets: &mut Vec<Vec<u8>>,
-) -> io::Result<FrameCounts> {
-    let mut deframer = Deframer::new(ending, description);
-    loop {
-        let bytes = stream.read(deframer.room())?;
-        deframer.handle_read(bytes);
-        loop {
-            match deframer.next(description, bytes == 0) {
-                NextPacket::Packet(packet) => packets.push(deframer.bytes(packet).to_vec()),
-                NextPacket::More if bytes > 0 => break,
-                NextPacket::More | NextPacket::Lost => return Ok(deframer.take_counts()),
-            }
-        }
-    }
 }
 
 /// Returns the counts of a stream that are not 0.
@@ -318,7 +298,7 @@ fn dump(packet: &[u8], letters: &[char]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sheaf_source::described::{ByteOrder, Field, PacketLength, Width};
+    use sheaf_source::described::{ByteOrder, Field, PacketEnding, PacketLength, Width};
 
     fn description() -> Description {
         let field = |offset, bits| Field::new(offset, Width::of_bits(bits).expect("a width"), ByteOrder::Big);
@@ -376,9 +356,11 @@ packets_damaged_too_short: 1
         let ending = PacketEnding { packet_length, marked_bytes: None, max_packet: 100 };
         let packets = [vec![0xbe, 0xef, 0, 5, 7, 8, 1, 2], vec![0xbe, 0xef, 0, 6, 7, 7, 9]];
         let stream = [&packets[0][..], b"noise", &packets[1], &packets[0], &[0xbe, 0xef]].concat();
-        let mut found = Vec::new();
+        let (mut found, mut rest) = (Vec::new(), &stream[..]);
+        let take = |packet: &[u8]| found.push(packet.to_vec());
+        let deframer = Deframer::new(ending, &description());
         let counts =
-            divide(ending, &description(), &mut &stream[..], &mut found).expect("memory can be read");
+            deframer.divide(&description(), |room| rest.read(room), take).expect("memory can be read");
         assert_eq!(found, [&packets[0][..], &packets[1], &packets[0]]);
         assert_eq!(stream_text(counts), "resynchronisations: 1\nbytes_skipped: 7\npackets_cut: 1\n");
     }

@@ -1,6 +1,7 @@
 //! `sheaf emulate-trigger`: a trigger supervisor for tests, and for users without one.
 
 mod account;
+mod latency;
 mod rules;
 
 use crate::Verdict;
@@ -8,6 +9,7 @@ use crate::values::{self, ValueError};
 use account::Account;
 use anyhow::{Context, bail};
 use clap::Args;
+use latency::BusyLatencies;
 use rules::{Bucket, DeadTimeRules, Spill};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sheaf_node::Clock;
@@ -15,7 +17,7 @@ use sheaf_node::trigger::{TriggerClock, TriggerRate};
 use sheaf_protocol::trigger_link::{Supervisor, SupervisorEvent};
 use sheaf_wire::times::Times;
 use sheaf_wire::trigger_link::{
-    FromManager, HEAD_BYTES, MAX_PAYLOAD_BYTES, Phase, ReceivedTriggers, declared_length,
+    Busy, FromManager, HEAD_BYTES, MAX_PAYLOAD_BYTES, Phase, ReceivedTriggers, declared_length,
 };
 use sheaf_wire::{EventId, Nanos, Timestamp, TriggerType};
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -101,7 +103,8 @@ pub(crate) fn command(arguments: &EmulateTriggerArguments) -> anyhow::Result<Ver
         }
         emulator.work()?;
     }
-    let account = Account::new(&emulator.supervisor.totals(), emulator.account.as_ref());
+    let account =
+        Account::new(&emulator.supervisor.totals(), emulator.account.as_ref(), emulator.latencies.summary());
     if arguments.json {
         crate::print::print_json(&account)?;
     } else {
@@ -152,6 +155,7 @@ struct Emulator<'a> {
     unsent: Vec<u8>,
     account: Option<ReceivedTriggers>,
     busy_messages: u64,
+    latencies: BusyLatencies,
     is_stopped: bool,
     is_cut_off: bool,
 }
@@ -161,6 +165,7 @@ impl<'a> Emulator<'a> {
         Self {
             arguments,
             clock: Clock::new(),
+            latencies: BusyLatencies::new(&stream),
             stream,
             supervisor: Supervisor::new(&arguments.name),
             rules: DeadTimeRules::new(
@@ -218,8 +223,8 @@ impl<'a> Emulator<'a> {
                 self.triggers = Some(TriggerClock::new(rate, now));
                 log::info!("the run takes triggers");
             }
-            SupervisorEvent::Phase(_) | SupervisorEvent::Busy(None) => {}
-            SupervisorEvent::Busy(Some(reason)) => {
+            SupervisorEvent::Phase(_) | SupervisorEvent::Busy(Busy { reason: None, .. }) => {}
+            SupervisorEvent::Busy(Busy { reason: Some(reason), .. }) => {
                 self.busy_messages += 1;
                 if let Some(times) = Times::to_log(self.busy_messages) {
                     log::info!("busy: {}{times}", reason.cause.name());
@@ -293,6 +298,9 @@ impl<'a> Emulator<'a> {
             let message = FromManager::read(&self.received[..length])
                 .context("a message of the event manager is invalid")?;
             self.received.drain(..length);
+            if let FromManager::Busy(busy) = &message {
+                self.latencies.note(now, busy);
+            }
             self.supervisor.handle_input(now, message);
         }
         Ok(())

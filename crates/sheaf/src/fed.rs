@@ -13,7 +13,10 @@ use sheaf_protocol::Identity;
 use sheaf_protocol::feed::ServerConfig;
 use sheaf_source::Source;
 use sheaf_tcp::{HostOptions, TcpSettings};
-use sheaf_wire::feed::{FRAGMENT_HEAD_BYTES, FRAGMENTS_HEAD_BYTES, MAX_CONTROL_BYTES};
+use sheaf_wire::feed::{
+    FRAGMENT_HEAD_BYTES, FRAGMENTS_HEAD_BYTES, MAX_CONTROL_BYTES, MAX_RECORD_MESSAGE_BYTES,
+};
+use sheaf_wire::run_record::MAX_SENT_RECORD_BYTES;
 use sheaf_wire::{ByteCount, SourceId};
 use std::net::TcpListener;
 use std::task::Waker;
@@ -23,6 +26,9 @@ const RECEIVE_BLOCK: ByteCount = ByteCount::kib(256);
 
 /// Bytes of a message of one fragment before its payload.
 const MESSAGE_HEADS: u64 = (FRAGMENTS_HEAD_BYTES + FRAGMENT_HEAD_BYTES) as u64;
+
+/// Bytes of a message between nodes that a run record may need for its head and its name.
+const RECORD_HEADS: u64 = 1024;
 
 impl Plan {
     /// Returns the largest fragment that a program or a described packet can have: what readout units take, but no more than a quarter of a source's
@@ -116,6 +122,8 @@ impl Plan {
                 window: sheaf_feed::window_of(*memory_bytes, max_fragment),
                 max_fragment,
                 max_message: ByteCount(block.0 + MESSAGE_HEADS),
+                max_record: ByteCount(MAX_SENT_RECORD_BYTES as u64)
+                    .min(ByteCount(self.config.transport.max_frame.0.saturating_sub(RECORD_HEADS))),
                 max_clients: feed.max_clients as usize,
             },
             waker,
@@ -138,7 +146,9 @@ impl Plan {
         let longest = self.config.source.block.max(self.max_fed_fragment()).0 + MESSAGE_HEADS;
         let defaults = TcpSettings::default();
         let settings = TcpSettings {
-            max_frame_bytes: ByteCount(longest.max(MAX_CONTROL_BYTES as u64)),
+            max_frame_bytes: ByteCount(
+                longest.max(MAX_CONTROL_BYTES as u64).max(MAX_RECORD_MESSAGE_BYTES as u64),
+            ),
             queue_bytes: defaults.queue_bytes.max(ByteCount(2 * MAX_CONTROL_BYTES as u64)),
             block_bytes: RECEIVE_BLOCK,
             blocks: 2 * usize::from(max_guests) + 16,

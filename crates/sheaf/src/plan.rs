@@ -1,6 +1,7 @@
 //! The plan of a run: its configuration, with all that follows from it for nodes and roles.
 
 use crate::code::Code;
+use crate::hdf5;
 use crate::timed::TimedSources;
 use anyhow::Context;
 use sheaf_config::{
@@ -295,6 +296,7 @@ impl Plan {
             batch_time: manager.release_delay,
             shaping: self.gathering().shaping(),
             channel: self.channel(),
+            stores_records: !hdf5::is_used(&self.config),
             shifts: self.shifts(),
         }
     }
@@ -330,6 +332,7 @@ impl Plan {
             wait_for_required: incomplete.policy == IncompletePolicy::Wait,
             // Emulated sources run ahead of the triggers that they wait for.
             orphan_timeout: readout.orphan_timeout.filter(|_| self.follows_data() || self.has_supervisor()),
+            room_from: self.has_supervisor().then_some(trigger.first_event),
             message_bytes: protocol.message,
             message_events: protocol.message_events as usize,
             request_events: protocol.request_events as usize,

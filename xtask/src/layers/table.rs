@@ -324,9 +324,11 @@ pub(super) const LAYERS: &[Layer] = &[
         floor: Floor::Laboratories,
         may_know: &[
             "sheaf-buffer",
+            "sheaf-feed",
             "sheaf-machine",
             "sheaf-node",
             "sheaf-protocol",
+            "sheaf-source",
             "sheaf-store",
             "sheaf-libfabric",
             "sheaf-datagram",
@@ -336,7 +338,7 @@ pub(super) const LAYERS: &[Layer] = &[
             "sheaf-wire",
         ],
         may_use: &["bytes", "hdrhistogram", "rustix", "serde", "serde_json", "thiserror"],
-        reason: "the test programs for transports, storage and the machine; the command runs that of the event builder",
+        reason: "the test programs for transports, fed sources, storage and the machine; the command runs that of the event builder",
     },
     Layer {
         package: "sheaf-capi",

@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::Instant;
 
 /// A test program that cargo has built.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Program {
     executable: PathBuf,
     package: String,

@@ -3,8 +3,8 @@
 use super::{ClientOptions, FeedError};
 use bytes::Bytes;
 use sheaf_key::RunKey;
-use sheaf_shm::door::{Hello, Visit, VisitError, Visited};
-use sheaf_tcp::{GuestError, GuestOptions, TcpGuest, TcpSettings, Tls};
+use sheaf_shm::door::{Hello, SentRecord, Visit, VisitError, Visited};
+use sheaf_tcp::{GuestOptions, TcpGuest, TcpSettings, Tls};
 use sheaf_transport::{Frame, SendError};
 use sheaf_wire::feed::first_part;
 use sheaf_wire::{ByteCount, Nanos, SessionId};
@@ -52,15 +52,6 @@ enum Way {
     Network(Box<TcpGuest>),
 }
 
-/// Returns whether a readout unit may accept clients later.
-pub(super) fn may_come(error: &FeedError) -> bool {
-    matches!(
-        error,
-        FeedError::Link(VisitError::NobodyThere { .. } | VisitError::Closed)
-            | FeedError::Network(GuestError::NobodyThere { .. })
-    )
-}
-
 impl Link {
     pub(super) fn connect(address: &Address, options: &ClientOptions) -> Result<Self, FeedError> {
         let way = match address {
@@ -105,13 +96,38 @@ impl Link {
         matches!(self.way, Way::Shared(_))
     }
 
-    /// Sends a message in parts, through shared memory only. Returns `false` if there is no room now.
-    pub(super) fn send_parts(&mut self, parts: &[&[u8]]) -> bool {
-        let Way::Shared(visit) = &mut self.way else { return false };
-        let sent = self.unsent.is_none() && visit.push(parts);
+    /// Sends a message of `length` bytes in parts, through shared memory only. Returns its record, or `None` if there is no room
+    /// now.
+    pub(super) fn send_parts<'a>(
+        &mut self,
+        length: usize,
+        parts: impl Iterator<Item = &'a [u8]>,
+    ) -> Option<SentRecord> {
+        let Way::Shared(visit) = &mut self.way else { return None };
+        let sent = if self.unsent.is_none() { visit.write(length, parts) } else { None };
         visit.flush();
-        self.is_full = !sent;
+        self.is_full = sent.is_none();
         sent
+    }
+
+    /// Keeps the messages from this one on in shared memory, although the readout unit has taken them.
+    pub(super) fn keep_from(&mut self, record: Option<SentRecord>) {
+        if let Way::Shared(visit) = &mut self.way {
+            visit.keep_from(record);
+        }
+    }
+
+    /// Returns whether the readout unit is known to have taken a message.
+    pub(super) fn is_taken(&self, record: SentRecord) -> bool {
+        matches!(&self.way, Way::Shared(visit) if visit.is_taken(record))
+    }
+
+    /// Copies a message that is kept in shared memory.
+    pub(super) fn copy_of(&self, record: SentRecord) -> Bytes {
+        match &self.way {
+            Way::Shared(visit) => visit.copy_of(record),
+            Way::Network(_) => Bytes::new(),
+        }
     }
 
     /// Sends a message, or keeps it until there is room. There must be no message that is kept.

@@ -165,6 +165,7 @@ fn manager(
         batch_time: Nanos::from_millis(1),
         shaping: Shaping::Pull,
         channel: CHANNEL,
+        stores_records: true,
         shifts: None,
     };
     let course = Course { triggers: None, duration: None, warm_up: Nanos::ZERO, stop: Arc::default() };
@@ -206,6 +207,7 @@ fn readout(
         longest_merge: Nanos::from_secs(60),
         wait_for_required: false,
         orphan_timeout: Some(Nanos::from_secs(30)),
+        room_from: None,
         message_bytes: ByteCount(1 << 20),
         message_events: 256,
         request_events: 1 << 16,

@@ -16,6 +16,7 @@ struct Script {
     /// Maximum number of events between two ends of batches.
     room: Option<usize>,
     written: Vec<u64>,
+    records: Vec<u64>,
     ended: usize,
     finished: bool,
 }
@@ -49,6 +50,15 @@ impl EventSink for Disk {
         }
         script.written.push(event.id.0);
         Ok(Taken::Accepted)
+    }
+
+    fn record(&mut self, record: &Arc<RunRecord>) -> Result<(), SinkError> {
+        let mut script = self.call();
+        if script.fails {
+            return Err(SinkError::Other("the disk is full".to_owned()));
+        }
+        script.records.push(record.number);
+        Ok(())
     }
 
     fn end_batch(&mut self, _: Timestamp) -> Result<(), SinkError> {
@@ -218,4 +228,24 @@ fn a_thread_that_panics_is_an_error_of_the_output() {
     let mut now = 0;
     until(&mut files, &mut now, |_, ended| matches!(ended, Err(SinkError::Panicked)));
     assert!(matches!(files.finish(), Err(SinkError::Panicked)));
+}
+
+#[test]
+fn records_are_written_by_the_thread_in_order_also_after_a_failure_and_at_the_end() {
+    let disk = Disk::default();
+    disk.set(|script| script.fails = true);
+    let mut files = beside(&disk, LONG);
+    let record = |number| {
+        let (source, kind, time) = (SourceId(1), sheaf_wire::run_record::RecordKind::End, Timestamp(0));
+        Arc::new(RunRecord { number, source, kind, time, name: String::new(), content: Bytes::new() })
+    };
+    files.record(&record(1)).unwrap();
+    files.record(&record(2)).unwrap();
+    let mut now = 0;
+    until(&mut files, &mut now, |_, ended| ended.is_err());
+    disk.set(|script| script.fails = false);
+    until(&mut files, &mut now, |_, _| disk.script().records == [1, 2]);
+    files.record(&record(3)).unwrap();
+    files.finish().unwrap();
+    assert_eq!(disk.script().records, [1, 2, 3]);
 }

@@ -22,6 +22,10 @@ impl EventSink for Keeper {
         Ok(Taken::Accepted)
     }
 
+    fn record(&mut self, _record: &Arc<RunRecord>) -> Result<(), SinkError> {
+        Ok(())
+    }
+
     fn end_batch(&mut self, _now: Timestamp) -> Result<(), SinkError> {
         Ok(())
     }

@@ -74,6 +74,7 @@ fn role(buffer_events: usize) -> ReadoutUnit<Span> {
         longest_merge: Nanos::from_secs(60),
         wait_for_required: false,
         orphan_timeout: None,
+        room_from: None,
         message_bytes: ByteCount(1 << 12),
         message_events: 16,
         request_events: 64,

@@ -1,5 +1,7 @@
 use super::*;
 use crate::examples::event;
+use sheaf_wire::SourceId;
+use sheaf_wire::run_record::RecordKind;
 use std::sync::{Arc, Mutex};
 
 /// Scripted behaviour of a disk.
@@ -11,6 +13,12 @@ struct Script {
     batches: u64,
     accepted: u64,
     stored: u64,
+    records: Vec<u64>,
+}
+
+fn record(number: u64) -> Arc<RunRecord> {
+    let (kind, name, content) = (RecordKind::End, String::new(), Bytes::new());
+    RunRecord { number, source: SourceId(1), kind, time: Timestamp(0), name, content }.into()
 }
 
 struct Scripted(Arc<Mutex<Script>>);
@@ -26,6 +34,15 @@ impl EventSink for Scripted {
         }
         script.accepted += 1;
         Ok(Taken::Accepted)
+    }
+
+    fn record(&mut self, record: &Arc<RunRecord>) -> Result<(), SinkError> {
+        let mut script = self.0.lock().expect("no test panics with it");
+        if script.fails {
+            return Err(SinkError::Other("the disk is full".to_owned()));
+        }
+        script.records.push(record.number);
+        Ok(())
     }
 
     fn end_batch(&mut self, _: Timestamp) -> Result<(), SinkError> {
@@ -64,6 +81,33 @@ fn what_no_stream_takes_waits_for_nothing_and_the_rest_for_the_disk() {
     script.lock().expect("no test panics with it").stored = 2;
     assert_eq!(settled(&mut storing), [Settled::Stored(8, 0), Settled::Stored(9, 1)]);
     assert_eq!(storing.waiting(), 1);
+}
+
+#[test]
+fn a_record_that_the_disk_refuses_is_tried_again_in_order_and_not_lost_at_the_end() {
+    let script = Arc::new(Mutex::new(Script { fails: true, ..Script::default() }));
+    let records = || script.lock().expect("no test panics with it").records.clone();
+    let mut storing = Storing::<u64>::new(NodeId::builder(0), Box::new(Scripted(script.clone())));
+    storing.record(Timestamp(0), record(1));
+    assert!(storing.is_failing());
+    storing.record(Timestamp(0), record(2));
+    storing.end_batch(Timestamp(0));
+    assert!(storing.is_failing(), "the records are not written");
+    let later = storing.due();
+    assert!(!storing.is_ready(later), "the disk still fails");
+    script.lock().expect("no test panics with it").fails = false;
+    assert!(storing.is_ready(storing.due()));
+    assert_eq!(records(), [1, 2]);
+    storing.end_batch(later);
+    assert!(!storing.is_failing());
+    script.lock().expect("no test panics with it").fails = true;
+    storing.record(Timestamp(0), record(3));
+    assert!(storing.finish().is_err(), "the operator learns of it");
+    script.lock().expect("no test panics with it").fails = false;
+    storing.record(Timestamp(0), record(4));
+    storing.record(Timestamp(0), record(5));
+    assert_eq!(storing.finish(), Ok(()));
+    assert_eq!(records(), [1, 2, 4, 5]);
 }
 
 #[test]

@@ -112,6 +112,11 @@ impl Payloads {
         self.shared.capacity.saturating_sub(self.shared.lock().queue.len()) as u64
     }
 
+    /// Returns the number of payloads for which the empty queue has room.
+    pub(super) fn capacity(&self) -> u64 {
+        self.shared.capacity as u64
+    }
+
     /// Adds the payload of a trigger that became an event. Triggers are taken only as far as there is [room](Self::room).
     pub(super) fn push(&self, payload: Payload) {
         self.shared.lock().queue.push_back(payload);

@@ -2,7 +2,9 @@
 
 use super::assembly::AssemblyKey;
 use crate::output::StoragePlace;
+use sheaf_wire::run_record::RunRecord;
 use sheaf_wire::{DropReason, Event, EventId};
+use std::sync::Arc;
 
 /// Decision of the driver on a built event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +31,9 @@ pub enum BuilderEvent<P> {
     /// A part of an event is built, because the [`Scope`](super::Scope) has a first step. The driver gives it back with
     /// [`BuilderUnit::handle_part_decision`](super::BuilderUnit::handle_part_decision), in any order.
     Part(Event<P>),
-    /// The event manager has closed the run.
+    /// A run record for the output. Repeats have the same number.
+    Record(Arc<RunRecord>),
+    /// The event manager has closed the run. No run records follow.
     Closed,
     /// The event manager has given this session up: built events that were not returned are built elsewhere. The driver
     /// ends this machine and starts a new one with a greater session.

@@ -2,7 +2,8 @@
 //!
 //! If readout units send without a request, their super-fragments and the assignment travel on different links. Early
 //! super-fragments are kept up to a bound in bytes and in number. Beyond the bound the lowest event ids are discarded
-//! first, because those events were most likely built elsewhere in the meantime.
+//! first, because those events were most likely built elsewhere in the meantime. The highest event is kept even if it alone
+//! exceeds the bound in bytes: discarding it would cost a timeout for each large event.
 
 use crate::event_range::EventIdRange;
 use crate::event_set::EventSet;
@@ -39,7 +40,7 @@ pub(super) struct Early<P> {
 const OVER_RANGES: usize = 4_096;
 
 impl<P: Payload> Early<P> {
-    /// Creates a store for at most `max_bytes` of payload and `max_count` parts.
+    /// Creates a store for at most `max_count` parts, and for at most `max_bytes` of payload of more than one event.
     pub(super) fn new(max_bytes: u64, max_count: usize) -> Self {
         let over = EventSet::new(OVER_RANGES);
         Self { parts: BTreeMap::new(), held: 0, count: 0, max_bytes, max_count, over }
@@ -62,7 +63,7 @@ impl<P: Payload> Early<P> {
         self.count += 1;
         self.parts.entry(event).or_default().push(part);
         let mut given_up = 0;
-        while self.held > self.max_bytes || self.count > self.max_count {
+        while (self.held > self.max_bytes && self.parts.len() > 1) || self.count > self.max_count {
             let Some((_, parts)) = self.parts.pop_first() else {
                 break;
             };
@@ -82,5 +83,41 @@ impl<P: Payload> Early<P> {
         self.held -= parts.iter().map(Part::bytes).sum::<u64>();
         self.count -= parts.len();
         parts.len() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sheaf_wire::{NumberMark, SourceId, Span, Timestamp};
+
+    fn part(readout: u16, length: u32) -> Part<Span> {
+        let fragment = Fragment {
+            event: EventId(1),
+            source: SourceId(readout.into()),
+            time: Timestamp(0),
+            checksum: None,
+            processed: false,
+            mark: NumberMark::NONE,
+            payload: Span { length, ..Span::default() },
+        };
+        Part { readout, fragments: vec![fragment], missing: Vec::new() }
+    }
+
+    #[test]
+    fn one_event_is_kept_although_it_is_larger_than_the_bound() {
+        let mut early = Early::new(100, 8);
+        assert_eq!(early.keep(EventId(1), part(0, 150)), 0);
+        assert_eq!(early.keep(EventId(1), part(1, 150)), 0);
+        assert_eq!(early.keep(EventId(2), part(0, 150)), 2, "the parts of the lower event are discarded");
+        assert_eq!((early.take(EventId(1)).len(), early.take(EventId(2)).len()), (0, 1));
+        assert_eq!((early.held, early.count), (0, 0));
+    }
+
+    #[test]
+    fn the_number_of_parts_is_bounded_in_one_event() {
+        let mut early = Early::new(100, 2);
+        let given_up: u64 = (0..3).map(|readout| early.keep(EventId(1), part(readout, 1))).sum();
+        assert_eq!((given_up, early.held, early.count), (3, 0, 0));
     }
 }

@@ -1,8 +1,11 @@
 //! The side of a program that feeds sources.
 
 use sheaf_wire::feed::{FromClient, FromReadout, Hello, Phase, Progress, Refusal, Welcome};
+use sheaf_wire::message::Recorded;
+use sheaf_wire::run_record::RunRecord;
 use sheaf_wire::{ByteCount, EventId, RunNumber, SessionId, SourceId};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Event for the driver of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +35,8 @@ pub enum ClientEvent {
         /// Number of fragments.
         fragments: u64,
     },
+    /// The run record of a source was answered.
+    Recorded(Recorded),
     /// The run has entered a phase.
     Phase(Phase),
     /// The readout unit closes the connection.
@@ -85,7 +90,7 @@ pub struct Client {
 }
 
 /// One source.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Sent {
     fragments: u64,
     bytes: u64,
@@ -96,12 +101,31 @@ struct Sent {
     ends_at: Option<u64>,
     /// Whether the end was sent, or the readout unit has reported it.
     end_sent: bool,
+    /// A run record that is not answered.
+    record: Option<Unanswered>,
+}
+
+/// A run record that is not answered.
+#[derive(Clone, Debug)]
+struct Unanswered {
+    record: Arc<RunRecord>,
+    /// Whether it was sent on this connection.
+    is_sent: bool,
 }
 
 impl Sent {
     /// Returns whether all fragments of a source that ends were sent, but not the end itself.
     fn owes_end(&self) -> bool {
         !self.end_sent && self.ends_at.is_some_and(|end| self.fragments >= end)
+    }
+}
+
+impl Sent {
+    /// Returns the run record that is to be sent, and marks it as sent.
+    fn take_unsent(&mut self) -> Option<Arc<RunRecord>> {
+        let unanswered = self.record.as_mut().filter(|unanswered| !unanswered.is_sent)?;
+        unanswered.is_sent = true;
+        Some(unanswered.record.clone())
     }
 }
 
@@ -200,6 +224,21 @@ impl Client {
         self.sources[source].ends_at = Some(fragments);
     }
 
+    /// Takes a run record of a source. It is sent, again on each new connection of this run, until it is answered.
+    ///
+    /// # Panics
+    /// If an earlier one of the source is not answered.
+    pub fn handle_record(&mut self, source: usize, record: Arc<RunRecord>) {
+        assert!(self.unanswered(source).is_none(), "a source has one record at a time");
+        self.sources[source].record = Some(Unanswered { record, is_sent: false });
+    }
+
+    /// Returns the number of the source's run record that is not answered, if there is one.
+    #[must_use]
+    pub fn unanswered(&self, source: usize) -> Option<u64> {
+        self.sources[source].record.as_ref().map(|unanswered| unanswered.record.number)
+    }
+
     /// Declines the start of the run.
     pub fn handle_decline(&mut self, reason: String) {
         self.messages.push_back(FromClient::Decline(reason));
@@ -237,9 +276,11 @@ impl Client {
                 self.events.push_back(ClientEvent::Refused { refusal, source, text });
                 Ok(())
             }
-            FromReadout::Welcome(_) | FromReadout::Progress(_) | FromReadout::Phase(_) => {
-                Err(ClientError::Unexpected)
-            }
+            FromReadout::Recorded(answer) if self.welcomed => self.handle_recorded(answer),
+            FromReadout::Welcome(_)
+            | FromReadout::Progress(_)
+            | FromReadout::Phase(_)
+            | FromReadout::Recorded(_) => Err(ClientError::Unexpected),
         }
     }
 
@@ -250,6 +291,9 @@ impl Client {
         }
         if !self.welcomed {
             return None;
+        }
+        if let Some(record) = self.sources.iter_mut().find_map(Sent::take_unsent) {
+            return Some(FromClient::Record(record));
         }
         let index = self.sources.iter().position(Sent::owes_end)?;
         let sent = &mut self.sources[index];
@@ -269,6 +313,7 @@ impl Client {
             return Err(other.map_or(ClientError::Unexpected, |(source, _)| ClientError::OtherSource(source)));
         }
         let resumed = self.joined == Some((welcome.run, welcome.session));
+        let is_same_run = self.run().is_none_or(|run| run == welcome.run);
         self.joined = Some((welcome.run, welcome.session));
         (self.welcomed, self.phase) = (true, welcome.phase);
         (self.max_fragment, self.max_message) = (welcome.max_fragment, welcome.max_message);
@@ -282,12 +327,28 @@ impl Client {
                 bytes_limit: progress.bytes_limit.0,
                 ends_at: sent.ends_at.filter(|_| resumed),
                 end_sent: progress.ended,
+                record: sent
+                    .record
+                    .take()
+                    .filter(|_| is_same_run)
+                    .map(|unanswered| Unanswered { is_sent: false, ..unanswered }),
             };
             let (source, next) = (progress.source, progress.received);
             self.events.push_back(ClientEvent::Resume { source, next, last_event: progress.last_event });
             self.events.push_back(ClientEvent::Accepted { source, fragments: progress.accepted });
         }
         self.events.push_back(ClientEvent::Phase(welcome.phase));
+        Ok(())
+    }
+
+    fn handle_recorded(&mut self, answer: Recorded) -> Result<(), ClientError> {
+        let index = self.hello.sources.iter().position(|ours| *ours == answer.source);
+        let index = index.ok_or(ClientError::OtherSource(answer.source))?;
+        if self.unanswered(index) != Some(answer.number) {
+            return Err(ClientError::Unexpected);
+        }
+        self.sources[index].record = None;
+        self.events.push_back(ClientEvent::Recorded(answer));
         Ok(())
     }
 

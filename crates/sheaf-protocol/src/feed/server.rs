@@ -1,10 +1,14 @@
 //! The side of a readout unit: the client of each source, and the progress of each source.
 
+use super::records::SourceRecords;
 use rustc_hash::FxHashMap;
 use sheaf_wire::feed::{FragmentsHead, FromClient, FromReadout, Hello, Phase, Progress, Refusal, Welcome};
+use sheaf_wire::message::Recorded;
+use sheaf_wire::run_record::{RecordAnswer, RunRecord};
 use sheaf_wire::{ByteCount, EventId, RunNumber, SessionId, SourceId};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
+use std::sync::Arc;
 
 /// Inverse of the fraction of the window by which a source must advance before its progress is sent. It is also sent when all
 /// received fragments have been accepted.
@@ -33,6 +37,8 @@ pub struct ServerConfig {
     pub max_fragment: ByteCount,
     /// Maximum length of a message of fragments.
     pub max_message: ByteCount,
+    /// Maximum content of a run record.
+    pub max_record: ByteCount,
     /// Maximum number of clients at a time.
     pub max_clients: usize,
 }
@@ -53,6 +59,8 @@ pub enum ServerEvent {
     Gone(SourceId),
     /// The source has ended in this run. All its fragments were received.
     Ended(SourceId),
+    /// A run record for the event manager. The driver answers with [`Server::handle_recorded`].
+    Record(Arc<RunRecord>),
     /// A client declines the start of the run.
     Declined {
         /// Name of the client.
@@ -105,6 +113,7 @@ struct Feed {
     /// Number of accepted fragments that was last sent to the client.
     reported: u64,
     reported_bytes: ByteCount,
+    records: SourceRecords,
 }
 
 /// One client.
@@ -118,6 +127,10 @@ struct Member {
     knows_phase: Phase,
     /// Whether the progress of a source is due.
     is_due: bool,
+    /// Whether it sends run records after the end of the run.
+    late_records: bool,
+    /// Whether the answer to a run record is due.
+    has_answer: bool,
     refused: Option<(Refusal, Option<SourceId>)>,
     /// Whether the refusal was sent.
     is_over: bool,
@@ -222,7 +235,11 @@ impl Server {
                 let name = member.name.clone();
                 self.events.push_back(ServerEvent::Declined { name, reason });
             }
-            FromClient::Hello(_) | FromClient::End { .. } | FromClient::Decline(_) => {
+            FromClient::Record(record) if member.has_joined => self.take_record(client, record),
+            FromClient::Hello(_)
+            | FromClient::End { .. }
+            | FromClient::Decline(_)
+            | FromClient::Record(_) => {
                 self.refuse(client, Refusal::InvalidMessage, None);
             }
         }
@@ -298,6 +315,24 @@ impl Server {
         }
     }
 
+    /// Takes the answer of the event manager to a run record.
+    pub fn handle_recorded(&mut self, answer: Recorded) {
+        let Some(index) = self.by_source.get(&answer.source) else { return };
+        let feed = &mut self.sources[*index];
+        self.events.extend(feed.records.handle_answer(answer).map(ServerEvent::Record));
+        if let Some(member) = feed.client.and_then(|client| self.clients.get_mut(&client)) {
+            member.has_answer = true;
+        }
+    }
+
+    /// Returns whether run records are awaited after the end of the run: a client that announced them is connected, or one is not
+    /// answered.
+    #[must_use]
+    pub fn is_recording(&self) -> bool {
+        self.clients.values().any(|member| member.late_records && member.refused.is_none())
+            || self.sources.iter().any(|feed| feed.records.is_asked())
+    }
+
     /// Enters a phase of the run. Phases only move forward, except between running and paused.
     pub fn handle_phase(&mut self, phase: Phase) {
         self.phase = phase;
@@ -355,6 +390,13 @@ impl Server {
             member.is_due = true;
             return Some(FromReadout::Phase(self.phase));
         }
+        if member.has_answer {
+            let feeds = &mut self.sources;
+            if let Some(answer) = member.sources.iter().find_map(|index| feeds[*index].records.take_due()) {
+                return Some(FromReadout::Recorded(answer));
+            }
+            member.has_answer = false;
+        }
         if !std::mem::take(&mut member.is_due) {
             return None;
         }
@@ -390,6 +432,7 @@ impl Server {
         }
         let Some(member) = self.clients.get_mut(&client) else { return };
         (member.has_joined, member.sources, member.name) = (true, indices, hello.name.clone());
+        member.late_records = hello.late_records;
         self.events.push_back(ServerEvent::Joined { client, name: hello.name, sources: hello.sources });
     }
 
@@ -402,10 +445,33 @@ impl Server {
             return self.refuse(client, Refusal::InvalidMessage, Some(source));
         }
         if feed.progress.received != fragments {
+            if self.phase == Phase::Ended {
+                // Fragments that were on their way when the run ended are not taken.
+                return;
+            }
             return self.refuse(client, Refusal::SequenceGap, Some(source));
         }
         feed.progress.ended = true;
         self.events.push_back(ServerEvent::Ended(source));
+    }
+
+    fn take_record(&mut self, client: ClientId, record: Arc<RunRecord>) {
+        let source = record.source;
+        let feed = self.by_source.get(&source).map(|index| &mut self.sources[*index]);
+        let Some(feed) = feed.filter(|feed| feed.client == Some(client)) else {
+            return self.refuse(client, Refusal::UnknownSource, Some(source));
+        };
+        if feed.records.is_unanswered(record.number) {
+            return self.refuse(client, Refusal::InvalidMessage, Some(source));
+        }
+        let Some(member) = self.clients.get_mut(&client) else { return };
+        if record.content.len() as u64 > self.config.max_record.0 {
+            let (number, answer) = (record.number, RecordAnswer::TooLarge);
+            feed.records.refuse(Recorded { number, source, answer });
+            member.has_answer = true;
+        } else {
+            self.events.extend(feed.records.take(record).map(ServerEvent::Record));
+        }
     }
 
     /// Frees the sources of a client that has disconnected.
@@ -413,6 +479,7 @@ impl Server {
         for index in sources {
             let feed = &mut self.sources[*index];
             feed.client = None;
+            feed.records.handle_disconnection();
             if !feed.progress.ended {
                 self.events.push_back(ServerEvent::Gone(feed.progress.source));
             }
@@ -433,7 +500,14 @@ impl Feed {
             bytes_limit: ByteCount::ZERO,
         };
         let (accepted_bytes, reported_bytes) = (ByteCount::ZERO, ByteCount::ZERO);
-        Self { client: None, progress, accepted_bytes, reported: 0, reported_bytes }
+        Self {
+            client: None,
+            progress,
+            accepted_bytes,
+            reported: 0,
+            reported_bytes,
+            records: SourceRecords::default(),
+        }
     }
 
     /// Returns whether the number of accepted fragments must be sent to the client.

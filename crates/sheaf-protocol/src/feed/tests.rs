@@ -3,8 +3,11 @@
 use super::*;
 use proptest::prelude::*;
 use sheaf_wire::feed::{FragmentsHead, FromClient, FromReadout, Hello, Phase, Refusal};
+use sheaf_wire::message::Recorded;
+use sheaf_wire::run_record::{RecordAnswer, RecordKind, RunRecord};
 use sheaf_wire::{ByteCount, EventId, RunNumber, SessionId, SourceId};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 
 const SOURCES: [SourceId; 2] = [SourceId(4), SourceId(9)];
 const WINDOW: u64 = 8;
@@ -18,13 +21,14 @@ fn server() -> Server {
         window: ByteCount(6 * EACH),
         max_fragment: ByteCount(EACH),
         max_message: ByteCount(1 << 16),
+        max_record: ByteCount(EACH),
         max_clients: 3,
     };
     Server::new(config, RunNumber(7), SessionId(1))
 }
 
 fn hello(sources: &[SourceId]) -> Hello {
-    Hello { sources: sources.to_vec(), name: "board".into() }
+    Hello { sources: sources.to_vec(), name: "board".into(), late_records: false }
 }
 
 /// Message in flight from a client to the server.
@@ -50,6 +54,13 @@ struct Pair {
     received: [VecDeque<u64>; 2],
     accepted: [Vec<u64>; 2],
     ended: [bool; 2],
+    /// Records of which the event manager was asked and that it has not answered.
+    asked: VecDeque<Arc<RunRecord>>,
+    /// Numbers of the records that it has.
+    kept_records: BTreeSet<u64>,
+    /// For each source: number of records made.
+    records: [u64; 2],
+    answered: Vec<u64>,
 }
 
 impl Pair {
@@ -66,6 +77,27 @@ impl Pair {
             received: Default::default(),
             accepted: Default::default(),
             ended: [false; 2],
+            asked: VecDeque::new(),
+            kept_records: BTreeSet::new(),
+            records: [0; 2],
+            answered: Vec::new(),
+        }
+    }
+
+    /// Makes a record, unless an earlier one of the source is not answered.
+    fn record(&mut self, source: usize) {
+        if self.client.unanswered(source).is_none() {
+            self.records[source] += 1;
+            self.client.handle_record(source, record(SOURCES[source], self.records[source]).into());
+        }
+    }
+
+    /// Answers as the event manager does.
+    fn answer(&mut self) {
+        if let Some(record) = self.asked.pop_front() {
+            self.kept_records.insert(record.number);
+            let (number, source) = (record.number, record.source);
+            self.server.handle_recorded(Recorded { number, source, answer: RecordAnswer::Kept });
         }
     }
 
@@ -161,6 +193,10 @@ impl Pair {
                     let source = SOURCES.iter().position(|ours| *ours == source).expect("one of them");
                     self.kept[source].retain(|(sequence, _)| *sequence >= fragments);
                 }
+                ClientEvent::Recorded(answer) => {
+                    assert!(self.kept_records.contains(&answer.number), "answered before it was kept");
+                    self.answered.push(answer.number);
+                }
                 ClientEvent::Refused { refusal, .. } => panic!("refused: {refusal}"),
                 ClientEvent::Joined { .. } | ClientEvent::Resume { .. } | ClientEvent::Phase(_) => {}
             }
@@ -173,6 +209,7 @@ impl Pair {
                 ServerEvent::Ended(source) => {
                     self.ended[SOURCES.iter().position(|ours| *ours == source).expect("one of them")] = true;
                 }
+                ServerEvent::Record(record) => self.asked.push_back(record),
                 ServerEvent::Refused { refusal, .. } => panic!("refused: {refusal}"),
                 ServerEvent::Joined { .. } | ServerEvent::Gone(_) | ServerEvent::Declined { .. } => {}
             }
@@ -188,6 +225,8 @@ enum Step {
     Deliver,
     Accept(usize, usize),
     Exchange,
+    Record(usize),
+    Answer,
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -198,13 +237,16 @@ fn step() -> impl Strategy<Value = Step> {
         6 => Just(Step::Deliver),
         4 => (0..2_usize, 1..5_usize).prop_map(|(source, most)| Step::Accept(source, most)),
         6 => Just(Step::Exchange),
+        2 => (0..2_usize).prop_map(Step::Record),
+        2 => Just(Step::Answer),
     ]
 }
 
 proptest! {
-    /// Each fragment is accepted once and in order, and within the credit, however connections end.
+    /// Each fragment is accepted once and in order, and within the credit, and each record is answered once, however connections
+    /// end.
     #[test]
-    fn a_client_that_keeps_its_fragments_loses_and_doubles_none(
+    fn a_client_that_keeps_fragments_and_records_loses_and_doubles_none(
         steps in prop::collection::vec(step(), 1..200), start_at in 0..50_usize,
     ) {
         let mut pair = Pair::new();
@@ -219,7 +261,10 @@ proptest! {
                 Step::Deliver => pair.deliver(),
                 Step::Accept(source, most) => pair.accept(source, most),
                 Step::Exchange => pair.exchange(),
+                Step::Record(source) => pair.record(source),
+                Step::Answer => pair.answer(),
             }
+            prop_assert!(pair.asked.len() <= 2, "one of each source");
             for source in 0..2 {
                 prop_assert!(pair.received[source].len() as u64 <= WINDOW);
             }
@@ -227,7 +272,8 @@ proptest! {
         pair.server.handle_phase(Phase::Running);
         pair.connect();
         let mut rounds = 0;
-        while pair.ended != [true; 2] {
+        while pair.ended != [true; 2] || (0..2).any(|source| pair.client.unanswered(source).is_some()) {
+            pair.answer();
             pair.exchange();
             for source in 0..2 {
                 let (sent, _) = pair.client.sent(source);
@@ -251,6 +297,9 @@ proptest! {
             prop_assert_eq!(&pair.accepted[source], &(0..pair.made[source]).collect::<Vec<_>>());
             prop_assert!(pair.kept[source].is_empty(), "the client knows that all are accepted");
         }
+        let made = pair.records[0] + pair.records[1];
+        prop_assert_eq!(pair.answered.len() as u64, made, "each once");
+        prop_assert_eq!(pair.kept_records.len() as u64, made, "none is lost");
     }
 }
 
@@ -263,6 +312,96 @@ fn joined(sources: &[SourceId]) -> (Server, ClientId) {
     assert!(matches!(server.poll_transmit(client), Some(FromReadout::Welcome(_))));
     assert!(matches!(server.poll_event(), Some(ServerEvent::Joined { .. })));
     (server, client)
+}
+
+fn record(source: SourceId, time: u64) -> RunRecord {
+    let (kind, content) = (RecordKind::SlowControl, "1.5 V".into());
+    RunRecord::derived(source, kind, sheaf_wire::Timestamp(time), "supply".into(), content)
+}
+
+#[test]
+fn a_record_that_is_too_large_is_answered_and_a_second_one_before_the_answer_is_refused() {
+    let (mut server, client) = joined(&SOURCES[..1]);
+    assert!(!server.is_recording());
+    let large = RunRecord { content: vec![0; EACH as usize + 1].into(), ..record(SOURCES[0], 1) };
+    let answer = Recorded { number: large.number, source: SOURCES[0], answer: RecordAnswer::TooLarge };
+    server.handle_input(client, FromClient::Record(large.into()));
+    let answers: Vec<_> = std::iter::from_fn(|| server.poll_transmit(client)).collect();
+    assert!(answers.contains(&FromReadout::Recorded(answer)), "{answers:?}");
+    assert_eq!(server.poll_event(), None, "the event manager is not asked");
+    server.handle_input(client, FromClient::Record(record(SOURCES[0], 2).into()));
+    assert_eq!(server.poll_event(), Some(ServerEvent::Record(record(SOURCES[0], 2).into())));
+    server.handle_input(client, FromClient::Record(record(SOURCES[0], 3).into()));
+    let last = server.poll_transmit(client);
+    assert!(matches!(last, Some(FromReadout::Refused { refusal: Refusal::InvalidMessage, .. })), "{last:?}");
+}
+
+#[test]
+fn records_after_the_end_of_the_run_are_awaited_until_the_client_that_announced_them_leaves() {
+    let (mut server, client) = (server(), ClientId(1));
+    server.handle_connection(client);
+    server.handle_input(client, FromClient::Hello(Hello { late_records: true, ..hello(&SOURCES[..1]) }));
+    server.handle_phase(Phase::Ended);
+    assert!(server.is_recording());
+    while server.poll_event().is_some() {}
+    server.handle_input(client, FromClient::Record(record(SOURCES[0], 1).into()));
+    assert!(matches!(server.poll_event(), Some(ServerEvent::Record(_))));
+    server.handle_recorded(Recorded {
+        number: record(SOURCES[0], 1).number,
+        source: SOURCES[0],
+        answer: RecordAnswer::Kept,
+    });
+    assert!(server.is_recording(), "further ones may follow");
+    server.handle_disconnection(client);
+    assert!(!server.is_recording());
+}
+
+#[test]
+fn a_record_of_another_source_is_refused() {
+    let (mut server, client) = joined(&SOURCES[..1]);
+    server.handle_input(client, FromClient::Record(record(SOURCES[1], 1).into()));
+    let last = server.poll_transmit(client);
+    assert!(matches!(last, Some(FromReadout::Refused { refusal: Refusal::UnknownSource, .. })), "{last:?}");
+}
+
+#[test]
+fn a_client_in_the_place_of_another_waits_for_the_answer_to_the_record_of_the_first() {
+    let (mut server, first) = joined(&SOURCES[..1]);
+    server.handle_input(first, FromClient::Record(record(SOURCES[0], 1).into()));
+    assert!(matches!(server.poll_event(), Some(ServerEvent::Record(_))));
+    server.handle_disconnection(first);
+    assert!(server.is_recording(), "the record is not answered");
+    let second = ClientId(2);
+    server.handle_connection(second);
+    server.handle_input(second, FromClient::Hello(hello(&SOURCES[..1])));
+    server.handle_input(second, FromClient::Record(record(SOURCES[0], 2).into()));
+    let events: Vec<_> = std::iter::from_fn(|| server.poll_event()).collect();
+    assert!(!events.iter().any(|event| matches!(event, ServerEvent::Record(_))), "{events:?}");
+    let answer = |number| Recorded { number, source: SOURCES[0], answer: RecordAnswer::Kept };
+    server.handle_recorded(answer(record(SOURCES[0], 1).number));
+    assert_eq!(server.poll_event(), Some(ServerEvent::Record(record(SOURCES[0], 2).into())));
+    let sent = |server: &mut Server| -> Vec<_> {
+        let sent = std::iter::from_fn(|| server.poll_transmit(second));
+        sent.filter(|message| matches!(message, FromReadout::Recorded(_))).collect()
+    };
+    assert_eq!(sent(&mut server), [], "the answer to the first is not for the second");
+    server.handle_recorded(answer(record(SOURCES[0], 2).number));
+    assert_eq!(sent(&mut server), [FromReadout::Recorded(answer(record(SOURCES[0], 2).number))]);
+    server.handle_disconnection(second);
+    assert!(!server.is_recording());
+}
+
+#[test]
+fn an_end_behind_fragments_that_came_after_the_run_is_no_mistake() {
+    for (phase, is_refused) in [(Phase::Running, true), (Phase::Ended, false)] {
+        let (mut server, client) = joined(&SOURCES[..1]);
+        server.handle_phase(phase);
+        while server.poll_event().is_some() {}
+        server.handle_input(client, FromClient::End { source: SOURCES[0], fragments: 3 });
+        let refused = std::iter::from_fn(|| server.poll_event())
+            .any(|event| matches!(event, ServerEvent::Refused { .. }));
+        assert_eq!(refused, is_refused, "{phase:?}");
+    }
 }
 
 fn head(source: u32, count: u32, first: u64) -> FragmentsHead {

@@ -65,7 +65,6 @@ impl<P: Clone> EventManager<P> {
             self.finish_shifts();
             self.phase.begin_closing(now);
             self.flow.flush_releases();
-            self.close_builders();
         }
     }
 

@@ -60,6 +60,10 @@ pub(super) struct EventFlow {
     backlog: Backlog,
     precedence: Precedence,
     next_event: EventId,
+    /// Highest event of an external trigger.
+    last_given: Option<EventId>,
+    /// Time of the last external trigger.
+    last_given_at: Timestamp,
     ended: EventSet,
     releases: Releases,
     totals: Totals,
@@ -73,6 +77,8 @@ impl EventFlow {
             backlog: Backlog::default(),
             precedence: Precedence::default(),
             next_event: config.first_event,
+            last_given: None,
+            last_given_at: Timestamp::ZERO,
             ended: EventSet::new(ENDED_RANGES),
             releases: Releases::new(usize::from(config.readouts)),
             totals: Totals::default(),
@@ -136,6 +142,23 @@ impl EventFlow {
         self.config.queue_events.saturating_sub(self.backlog.len()) as u64
     }
 
+    /// Returns the number of triggers that the queue takes. Events that a builder unit returned use its room, but not that of triggers
+    /// in flight: the number of returned events is limited by the slots of the builder units.
+    pub(super) fn queue_accepts(&self) -> u64 {
+        let new = self.backlog.len() - self.backlog.returned();
+        self.config.queue_events.saturating_sub(new) as u64
+    }
+
+    /// Returns the highest event of an external trigger.
+    pub(super) fn last_given(&self) -> Option<EventId> {
+        self.last_given
+    }
+
+    /// Returns the time of the last external trigger.
+    pub(super) fn last_given_at(&self) -> Timestamp {
+        self.last_given_at
+    }
+
     /// Accepts a trigger with an id of its own. Returns `false` if the event exists, or has ended.
     pub(super) fn accept_given(
         &mut self,
@@ -149,6 +172,8 @@ impl EventFlow {
         }
         self.accept(event, time, now, kind);
         self.backlog.push(event);
+        self.last_given = self.last_given.max(Some(event));
+        self.last_given_at = now;
         true
     }
 

@@ -93,6 +93,12 @@ impl<P: Clone> Peers<P> {
         channel.is_some_and(|channel| channel.is_open() && channel.peer_session().is_some())
     }
 
+    /// Returns the channel to a node if another message can be sent to it.
+    pub(super) fn open_channel(&self, node: NodeId) -> Option<&Channel<P>> {
+        let channel = self.peers.get(&node).map(|peer| &peer.channel);
+        channel.filter(|_| self.is_open(node))
+    }
+
     /// Returns the nodes that have connected.
     pub(super) fn present(&self) -> Vec<NodeId> {
         self.nodes(|channel| channel.peer_session().is_some())

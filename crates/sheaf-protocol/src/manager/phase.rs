@@ -153,7 +153,10 @@ impl RunPhase {
                 self.is_cut = true;
                 self.phase = Phase::Draining { until: now };
             }
-            Phase::Closing { .. } => self.phase = Phase::Closing { until: now },
+            Phase::Closing { .. } => {
+                self.is_cut = true;
+                self.phase = Phase::Closing { until: now };
+            }
             Phase::Closed => {}
         }
     }

@@ -2,11 +2,13 @@
 
 use super::{readout_node, the_only};
 use sheaf_wire::message::ReadoutStatus;
-use sheaf_wire::{ByteCount, NodeId};
+use sheaf_wire::{ByteCount, EventId, NodeId, Timestamp};
 
 #[derive(Debug, Default)]
 struct ReadoutState {
     status: Option<ReadoutStatus>,
+    /// When the stated room changed.
+    room_moved_at: Timestamp,
     /// Whether the close command was sent, after all releases.
     close_sent: bool,
     reported: bool,
@@ -48,8 +50,12 @@ impl Readouts {
     }
 
     /// Records a status. Returns whether the readout unit processes fragments, or did so until now.
-    pub(super) fn note_status(&mut self, readout: u16, status: ReadoutStatus) -> bool {
-        let before = self.states[usize::from(readout)].status.replace(status);
+    pub(super) fn note_status(&mut self, now: Timestamp, readout: u16, status: ReadoutStatus) -> bool {
+        let state = &mut self.states[usize::from(readout)];
+        let before = state.status.replace(status);
+        if before.is_none_or(|before| before.room_until != status.room_until) {
+            state.room_moved_at = now;
+        }
         status.processing || before.is_some_and(|before| before.processing)
     }
 
@@ -81,6 +87,19 @@ impl Readouts {
     pub(super) fn buffered(&self) -> ByteCount {
         let status = |readout: &ReadoutState| readout.status.map_or(0, |status| status.buffered.0);
         ByteCount(self.states.iter().map(status).sum())
+    }
+
+    /// Returns the highest event for which a readout unit has room, and the number of events for which it has room when it holds
+    /// nothing, by its last status. `None` if nothing limits its room.
+    pub(super) fn stated_room(&self, readout: u16) -> Option<(EventId, u32)> {
+        let status = self.states[usize::from(readout)].status?;
+        let is_limited = status.room_events > 0 && status.room_until != EventId(u64::MAX);
+        is_limited.then_some((status.room_until, status.room_events))
+    }
+
+    /// Returns when the stated room of a readout unit changed.
+    pub(super) fn room_moved_at(&self, readout: u16) -> Timestamp {
+        self.states[usize::from(readout)].room_moved_at
     }
 
     /// Returns a readout unit of which a program declines the start, if there is one.

@@ -196,13 +196,16 @@ impl Shifts {
     /// Returns the next shift to announce. It waits while it may turn out to have begun earlier, since reports are missing that
     /// would tell: `oldest` is the oldest event in flight.
     pub(super) fn announce(&mut self, oldest: Option<EventId>) -> Option<Shift> {
-        let shift = *self.found.get(self.announced)?;
-        let known = shift.first.0.saturating_add(self.config.longest);
+        let Shift { source, quantity, first, .. } = *self.found.get(self.announced)?;
+        let known = first.0.saturating_add(self.config.longest);
         if oldest.is_some_and(|oldest| oldest.0 <= known) {
             return None;
         }
+        // Reports of other sources have come since the last one of this source, and their right values may explain its earlier ones.
+        self.explain(source, quantity);
+        let shift = self.found.get(self.announced).copied();
         self.announced += 1;
-        Some(shift)
+        shift
     }
 
     /// Returns whether the run ends because of a shift.
@@ -210,14 +213,21 @@ impl Shifts {
         self.config.on_shift == ShiftPolicy::Stop
     }
 
+    /// Takes out the reports of a source that its known shifts explain.
+    fn explain(&mut self, id: SourceId, quantity: u16) {
+        let Self { config, values, sources, found, .. } = self;
+        let Some(source) = sources.get_mut(&id) else { return };
+        for era in [&mut source.before, &mut source.now] {
+            era.explain(quantity, &values[usize::from(quantity)], config.reach(), found);
+        }
+    }
+
     /// Looks for a shift of a source in the reports of a quantity.
     fn look(&mut self, id: SourceId, quantity: u16, is_final: bool) {
+        self.explain(id, quantity);
         let Self { config, values, sources, found, .. } = self;
         let values = &values[usize::from(quantity)];
         let Some(source) = sources.get_mut(&id) else { return };
-        for era in [&mut source.before, &mut source.now] {
-            era.explain(quantity, values, config.reach(), found);
-        }
         let Some(track) = source.now.tracks.get(&quantity).filter(|_| !source.is_ordered) else { return };
         let Some((explained_from, shift)) = track.find(values, config, is_final) else { return };
         if source.now.current.as_ref().is_none_or(|current| current.shift != shift) {

@@ -3,6 +3,7 @@
 mod desertion;
 mod draining;
 mod live_time;
+mod rooms;
 mod runs;
 mod shaping;
 mod suspects;
@@ -10,8 +11,10 @@ mod suspects;
 use super::*;
 use crate::channel::ChannelTimes;
 use crate::liveness::Patience;
-use sheaf_wire::message::{Assignment, Finished, Header, ReadoutStatus, Release, Work};
-use sheaf_wire::{DropReason, Nanos, Outcome, RunNumber, TriggerMix};
+use sheaf_wire::message::{Assignment, Finished, Header, ReadoutStatus, Recorded, Release, Work};
+use sheaf_wire::run_record::{RecordAnswer, RecordKind, RunRecord};
+use sheaf_wire::{DropReason, Nanos, Outcome, RunNumber, SourceId, TriggerMix};
+use std::sync::Arc;
 
 const START: Timestamp = Timestamp(0);
 
@@ -301,7 +304,13 @@ fn a_stop_that_nobody_follows_still_ends_with_balanced_books() {
     assert!(ledger.is_balanced() && ledger.in_flight == 0);
     // Events that the builder may have stored in the meantime do not count.
     assert_eq!(world.manager.committed()[&(NodeId::builder(0), SessionId(1))], 0);
+    // Readout units do not report, so builder units are closed late, and have time to report.
     world.now = Timestamp(120_000_000_000);
+    world.manager.handle_timeout(world.now);
+    world.drain();
+    assert!(world.said_to(NodeId::builder(1)).contains(&Body::Command(Command::Close)));
+    assert!(!world.manager.is_finished());
+    world.now = Timestamp(180_000_000_000);
     world.manager.handle_timeout(world.now);
     assert!(world.manager.is_finished());
 }
@@ -576,6 +585,56 @@ fn a_start_that_crosses_a_decline_is_taken_back() {
     assert!(world.events.contains(&ManagerEvent::StartDeclined { readout: NodeId::readout(1) }));
 }
 
+fn record(number: u64) -> Arc<RunRecord> {
+    let (source, kind, time) = (SourceId(4), RecordKind::Begin, Timestamp(7));
+    RunRecord { number, source, kind, time, name: "config".into(), content: "gain = 3".into() }.into()
+}
+
+#[test]
+fn a_record_is_answered_and_goes_to_every_writer_and_again_to_its_next_session() {
+    let mut world = World::new(Triggers::Free, |_| {});
+    let (_, _) = (world.said_to(NodeId::builder(0)), world.said_to(NodeId::readout(1)));
+    world.say(NodeId::readout(1), Body::Record(record(1)));
+    world.say(NodeId::readout(1), Body::Record(record(1)));
+    let kept = Body::Recorded(Recorded { number: 1, source: SourceId(4), answer: RecordAnswer::Kept });
+    assert_eq!(world.said_to(NodeId::readout(1)), [kept.clone(), kept], "a repeat is answered again");
+    assert_eq!(world.said_to(NodeId::builder(0)), [Body::Record(record(1))], "once");
+    world.sessions.insert(NodeId::builder(0), (2, 0));
+    world.grant(0, 0);
+    assert_eq!(world.said_to(NodeId::builder(0)), [Body::Command(Command::Start), Body::Record(record(1))]);
+}
+
+#[test]
+fn records_are_refused_where_the_output_has_no_place_for_them() {
+    let mut world = World::new(Triggers::Free, |config| config.stores_records = false);
+    let _ = world.said_to(NodeId::readout(1));
+    world.say(NodeId::readout(1), Body::Record(record(1)));
+    let refused = Recorded { number: 1, source: SourceId(4), answer: RecordAnswer::NotStored };
+    assert_eq!(world.said_to(NodeId::readout(1)), [Body::Recorded(refused)]);
+    assert_eq!(world.manager.books().counters.get(&Counter::RefusedRecords), Some(&1));
+}
+
+#[test]
+fn writers_are_closed_after_the_last_record_of_the_readout_units() {
+    let mut world = World::new(Triggers::Free, |config| config.max_events = Some(1));
+    world.grant(0, 1);
+    world.finish(0, 1, 1, Outcome::Stored, None);
+    let closed = |said: Vec<Body<()>>| said.contains(&Body::Command(Command::Close));
+    assert!(closed(world.said_to(NodeId::readout(0))) && closed(world.said_to(NodeId::readout(1))));
+    world.say(NodeId::readout(0), Body::Report(vec![]));
+    assert!(!closed(world.said_to(NodeId::builder(1))), "a record may follow");
+    world.say(NodeId::readout(1), Body::Record(record(2)));
+    world.say(NodeId::readout(1), Body::Report(vec![]));
+    let said = world.said_to(NodeId::builder(1));
+    assert_eq!(said, [Body::Record(record(2)), Body::Command(Command::Close)]);
+    let _ = world.said_to(NodeId::readout(1));
+    for (number, answer) in [(2, RecordAnswer::Kept), (3, RecordAnswer::TooLate)] {
+        world.say(NodeId::readout(1), Body::Record(record(number)));
+        let answer = Recorded { number, source: SourceId(4), answer };
+        assert_eq!(world.said_to(NodeId::readout(1)), [Body::Recorded(answer)], "a repeat is not late");
+    }
+}
+
 /// An event manager and all its messages.
 struct World {
     manager: EventManager<()>,
@@ -623,6 +682,7 @@ impl World {
             batch_time: Nanos::from_millis(1),
             shaping: Shaping::Pull,
             channel: ChannelTimes { retransmit: Nanos::from_secs(100), acknowledge: Nanos::from_millis(1) },
+            stores_records: true,
             shifts: None,
         };
         adjust(&mut config);

@@ -6,8 +6,10 @@ use crate::ledger::{Counter, NodeBooks};
 use crate::liveness::{LinkStatus, Liveness};
 use crate::machine::{Deadline, Identity, Transmit, Why};
 use sheaf_wire::message::{Body, Command, Delivery, Message, Receipt, ReceiptEntry};
+use sheaf_wire::run_record::RunRecord;
 use sheaf_wire::{ByteCount, Event, Nanos, NodeId, Payload, Role, SessionId, Timestamp, Verdict};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Configuration of an output node. Memory for each builder unit: payload of `window` and of one more event, and some 100
 /// bytes per fragment.
@@ -33,7 +35,9 @@ pub enum OutputEvent<P> {
     /// Store an event. The driver answers with [`OutputUnit::handle_stored`] when the event is durable, or with
     /// [`OutputUnit::handle_left_out`].
     Store(Ticket, Event<P>, Verdict),
-    /// The run closes: no more events follow.
+    /// A run record for the files. Repeats have the same number.
+    Record(Arc<RunRecord>),
+    /// The run closes: no more events or run records follow.
     Closed,
     /// The event manager has restarted and has lost the state of this run.
     ManagerRestarted,
@@ -241,6 +245,7 @@ impl<P: Payload> OutputUnit<P> {
                     self.events.push_back(OutputEvent::Closed);
                 }
             }
+            Body::Record(record) => self.events.push_back(OutputEvent::Record(record)),
             _ => self.books.count(Counter::UnexpectedMessages, 1),
         }
     }

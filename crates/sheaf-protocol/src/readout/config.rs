@@ -1,7 +1,7 @@
 //! Configuration of a readout unit.
 
 use crate::channel::ChannelTimes;
-use sheaf_wire::{ByteCount, Nanos, SourceId};
+use sheaf_wire::{ByteCount, EventId, Nanos, SourceId};
 
 /// One source of a readout unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +55,9 @@ pub struct ReadoutConfig {
     pub request_events: usize,
     /// Maximum interval between status reports.
     pub heartbeat: Nanos,
+    /// First event, if the room for further events is to be reported in time for the event manager to hold triggers back. `None`: it
+    /// is reported with each regular status only.
+    pub room_from: Option<EventId>,
     /// Times of the channel to the event manager.
     pub channel: ChannelTimes,
 }

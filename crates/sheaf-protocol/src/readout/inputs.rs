@@ -2,6 +2,9 @@
 
 use super::config::{Announce, ReadoutConfig, SourceConfig};
 use super::delay::Delay;
+use super::reached::Reached;
+use super::renumbering::Delivered;
+use super::room::{Room, counted_size};
 use crate::event_range::EventIdRange;
 use rustc_hash::FxHashMap;
 use sheaf_wire::message::ReadoutStatus;
@@ -20,6 +23,8 @@ pub(super) struct Inputs {
     share: u64,
     /// Maximum number of fragments held of one source for events that are not requested.
     share_events: usize,
+    /// First event of the run, for the room.
+    first: EventId,
     /// Timeout for silent sources, and its maximum for measured delays.
     merge_timeout: Nanos,
     longest_merge: Nanos,
@@ -39,7 +44,9 @@ struct Input {
     ended: bool,
     held_events: usize,
     held: ByteCount,
-    highest: Option<EventId>,
+    /// Size as which its fragments count for its room: not below that of the largest so far.
+    largest: u64,
+    reached: Reached,
     /// Event of its last fragment.
     last: Option<EventId>,
     /// Whether its data wait until they are taken: such a source is never silent, only behind.
@@ -63,6 +70,7 @@ impl Inputs {
             some_ended: false,
             share: config.buffer.0 / (config.sources.len() as u64).max(1),
             share_events: config.buffer_events,
+            first: config.room_from.unwrap_or(EventId(0)),
             merge_timeout: config.merge_timeout,
             longest_merge: config.longest_merge,
             refused: false,
@@ -92,14 +100,10 @@ impl Inputs {
         self.inputs.len()
     }
 
-    /// Returns the highest event that a source has delivered.
-    pub(super) fn highest(&self, index: usize) -> Option<EventId> {
-        self.inputs[index].highest
-    }
-
-    /// Returns the event of the last fragment of a source.
-    pub(super) fn last_event(&self, index: usize) -> Option<EventId> {
-        self.inputs[index].last
+    /// Returns the events of the fragments that a source has delivered.
+    pub(super) fn delivered(&self, index: usize) -> Delivered {
+        let Input { last, reached, .. } = self.inputs[index];
+        Delivered { last, highest: reached.highest(), highest_near: reached.highest_near() }
     }
 
     pub(super) fn is_optional(&self, index: usize) -> bool {
@@ -136,11 +140,7 @@ impl Inputs {
         input.note_given(own);
         input.delay.note_fragment(own, event);
         input.last = Some(event);
-        let is_late = input.highest.is_some_and(|highest| event < highest);
-        if !is_late {
-            input.highest = Some(event);
-        }
-        is_late
+        input.reached.note(event)
     }
 
     /// Records fragments of a source that are in the order of their events.
@@ -163,7 +163,7 @@ impl Inputs {
     /// Records a request for events, which sources may not have delivered.
     pub(super) fn note_request(&mut self, own: Timestamp, events: EventIdRange) {
         for input in self.inputs.iter_mut().filter(|input| !input.is_awaited()) {
-            if let Some(event) = events.first_above(input.highest) {
+            if let Some(event) = events.first_above(input.reached.highest()) {
                 input.delay.note_request(own, event);
             }
         }
@@ -178,7 +178,7 @@ impl Inputs {
     #[inline]
     pub(super) fn goes_on(&self, index: usize, event: EventId, bytes: usize) -> bool {
         let input = &self.inputs[index];
-        input.highest.is_none_or(|highest| event > highest)
+        input.reached.highest().is_none_or(|highest| event > highest)
             && input.has_room(bytes, self.share, self.share_events)
     }
 
@@ -186,7 +186,7 @@ impl Inputs {
     #[inline]
     pub(super) fn go_on(&mut self, index: usize, event: EventId, bytes: usize) {
         let input = &mut self.inputs[index];
-        input.highest = Some(event);
+        input.reached.rise(event);
         input.hold(bytes);
     }
 
@@ -203,6 +203,29 @@ impl Inputs {
     /// Returns the payload held of all sources.
     pub(super) fn held(&self) -> ByteCount {
         ByteCount(self.inputs.iter().map(|input| input.held.0).sum())
+    }
+
+    /// Returns the room of a source, where `released` is the highest event that was released. Unlimited if no event waits for the
+    /// source.
+    pub(super) fn room_of(&self, index: usize, released: Option<EventId>) -> Room {
+        let input = &self.inputs[index];
+        match input.optional || input.ended {
+            true => Room::UNLIMITED,
+            false => {
+                let next = input
+                    .reached
+                    .highest()
+                    .max(released)
+                    .map_or(self.first, |event| EventId(event.0.saturating_add(1)));
+                input.room(self.share, self.share_events, next)
+            }
+        }
+    }
+
+    /// Returns the room of all sources.
+    pub(super) fn room(&self, released: Option<EventId>) -> Room {
+        let rooms = (0..self.inputs.len()).map(|index| self.room_of(index, released));
+        rooms.fold(Room::UNLIMITED, Room::least)
     }
 
     /// Records the end of a source. Returns its index unless the end was recorded before.
@@ -264,7 +287,7 @@ impl Inputs {
         let speaks = own.since(input.delay.silent_since(input.gave_at)) < limit;
         let sends = !input.ended && (input.is_awaited() || speaks);
         let may_begin = input.is_awaited() || input.program == Program::Back;
-        let is_behind = input.highest.map_or(may_begin, |highest| highest < event);
+        let is_behind = input.reached.highest().map_or(may_begin, |highest| highest < event);
         (sends && is_behind) || input.is_held_back_before(event)
     }
 
@@ -273,9 +296,9 @@ impl Inputs {
         self.inputs.iter().any(|input| input.is_held_back_before(event))
     }
 
-    /// Returns the status to report, with `events` events held. Resets the record of refused fragments, which
+    /// Returns the status to report, with `events` events held and this room. Resets the record of refused fragments, which
     /// is per report.
-    pub(super) fn take_status(&mut self, events: usize, state: DriverState) -> ReadoutStatus {
+    pub(super) fn take_status(&mut self, events: usize, room: Room, state: DriverState) -> ReadoutStatus {
         let count = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
         let makes_events = |input: &&Input| input.makes_events;
         ReadoutStatus {
@@ -287,6 +310,8 @@ impl Inputs {
             processing: state.processing,
             waiting: state.waiting,
             declines: state.declines,
+            room_until: room.until,
+            room_events: u32::try_from(room.events).unwrap_or(u32::MAX),
         }
     }
 }
@@ -348,7 +373,8 @@ impl Input {
             ended: false,
             held_events: 0,
             held: ByteCount::ZERO,
-            highest: None,
+            largest: 1,
+            reached: Reached::default(),
             last: None,
             keeps_data: false,
             program: Program::Here,
@@ -373,6 +399,21 @@ impl Input {
     fn hold(&mut self, bytes: usize) {
         self.held_events += 1;
         self.held += ByteCount::from(bytes);
+        if bytes as u64 > self.largest {
+            self.largest = counted_size(bytes as u64);
+        }
+    }
+
+    /// Returns the room for events from `next` on, with at most `share` bytes and `share_events` fragments held.
+    fn room(&self, share: u64, share_events: usize, next: EventId) -> Room {
+        // The first fragment always fits.
+        let events = (share / self.largest).clamp(1, share_events as u64);
+        let free = match self.held_events {
+            0 => events,
+            held => (share_events.saturating_sub(held) as u64)
+                .min(share.saturating_sub(self.held.0) / self.largest),
+        };
+        Room { until: EventId(next.0.saturating_add(free).saturating_sub(1)), events }
     }
 
     #[inline]

@@ -16,7 +16,9 @@ use super::orphans::Orphans;
 use super::own_time::OwnTime;
 use super::ready::Ready;
 use super::released::Released;
+use super::renumbering::Delivered;
 use super::reports::Reports;
+use super::room::{Room, RoomReports};
 use super::slots::{Answer, Cell, EventSlots, Filled, SlotKey};
 use crate::event_range::EventIdRange;
 use crate::ledger::{Counter, NodeBooks};
@@ -37,6 +39,7 @@ pub(super) struct Merger<P> {
     /// Super-fragments that are ready to be sent.
     ready: Ready,
     own_time: OwnTime,
+    rooms: RoomReports,
     /// Deadlines of the waits for silent sources, by the requested part of the event.
     merge_deadlines: EventDeadlines<u16>,
     books: Books,
@@ -60,6 +63,7 @@ impl<P: Payload> Merger<P> {
             orphans: Orphans::new(config.orphan_timeout),
             ready: Ready::default(),
             own_time: OwnTime::default(),
+            rooms: RoomReports::new(),
             merge_deadlines: EventDeadlines::new(),
             books: Books::default(),
             discarded: Vec::new(),
@@ -93,7 +97,39 @@ impl<P: Payload> Merger<P> {
 
     /// Returns the status to report. Fragments that are refused from now on count for the next report.
     pub(super) fn take_status(&mut self, state: DriverState) -> ReadoutStatus {
-        self.inputs.take_status(self.slots.len(), state)
+        let room = self.room();
+        self.rooms.state(room);
+        self.inputs.take_status(self.slots.len(), room, state)
+    }
+
+    /// Returns whether the event manager must know the room earlier than by the next regular status.
+    pub(super) fn is_room_due(&self) -> bool {
+        self.config.room_from.is_some() && self.rooms.is_due()
+    }
+
+    /// Takes note that the source which delivered last has delivered more.
+    pub(super) fn note_room_after_fragments(&mut self) {
+        if self.config.room_from.is_none() {
+            return;
+        }
+        // The others have the room that they had.
+        if let Some((index, _)) = self.inputs.last()
+            && self.rooms.concerns(self.inputs.room_of(index, self.released.highest()))
+        {
+            self.note_room();
+        }
+    }
+
+    /// Takes note that the room of some sources may have changed.
+    pub(super) fn note_room(&mut self) {
+        if self.config.room_from.is_some() && !self.closed {
+            let room = self.room();
+            self.rooms.check(room);
+        }
+    }
+
+    fn room(&self) -> Room {
+        self.inputs.room(self.released.highest())
     }
 
     /// Returns the payloads that were freed since the last call.
@@ -209,14 +245,9 @@ impl<P: Payload> Merger<P> {
         self.inputs.index_of(source).is_some()
     }
 
-    /// Returns the highest event that a source has delivered.
-    pub(super) fn highest(&self, source: SourceId) -> Option<EventId> {
-        self.inputs.highest(self.inputs.index_of(source)?)
-    }
-
-    /// Returns the event of the last fragment of a source.
-    pub(super) fn last_event(&self, source: SourceId) -> Option<EventId> {
-        self.inputs.last_event(self.inputs.index_of(source)?)
+    /// Returns the events of the fragments that a source has delivered.
+    pub(super) fn delivered(&self, source: SourceId) -> Delivered {
+        self.inputs.index_of(source).map(|index| self.inputs.delivered(index)).unwrap_or_default()
     }
 
     /// Settles a source as missing in the `count` events before `first`, which no fragment of it can have any more.

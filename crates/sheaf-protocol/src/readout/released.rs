@@ -32,6 +32,11 @@ impl Released {
         Some(event) > self.highest
     }
 
+    /// Returns the highest released event.
+    pub(super) fn highest(&self) -> Option<EventId> {
+        self.highest
+    }
+
     /// Returns whether an event was released without being requested completely.
     pub(super) fn is_passed_by(&self, event: EventId) -> bool {
         self.passed_by.contains(event)

@@ -1,5 +1,6 @@
 //! Sources whose fragments are renumbered.
 
+use super::reached::MOST_AHEAD;
 use sheaf_wire::message::Renumbered;
 use sheaf_wire::{EventId, Fragment, NumberMark, SourceId};
 use std::collections::{BTreeMap, VecDeque};
@@ -16,9 +17,8 @@ pub(super) struct Renumbering {
     sources: BTreeMap<SourceId, Numbers>,
 }
 
-/// Number of events between two fragments of a source up to which their numbers are credible. A fragment that is further away
-/// probably has a wrong number, which says nothing about the events in between.
-const MOST_AHEAD: u64 = 1_024;
+/// Fragments in a row whose numbers are not credible, after which they are: the source has large gaps.
+const MOST_PASSED: u32 = 8;
 
 /// Numbers of a source.
 #[derive(Clone, Debug, Default)]
@@ -27,8 +27,8 @@ struct Numbers {
     shift: i64,
     /// Orders that hold from the next fragment on.
     orders: VecDeque<i64>,
-    /// Whether a fragment was passed over because its number is not credible.
-    has_passed: bool,
+    /// Number of fragments that were passed over since the order, because their numbers are not credible.
+    passed: u32,
     /// Highest event that the source had a fragment of when its numbers were lowered: up to that they repeat.
     repeated: Option<EventId>,
 }
@@ -49,6 +49,8 @@ pub(super) struct Delivered {
     pub(super) last: Option<EventId>,
     /// The highest event.
     pub(super) highest: Option<EventId>,
+    /// The highest event apart from wrong numbers far ahead, if there were any.
+    pub(super) highest_near: Option<EventId>,
 }
 
 /// A change of numbers, with the first fragment that has a new one.
@@ -94,24 +96,30 @@ impl Renumbering {
         has_room
     }
 
-    /// Begins what was ordered with the next fragment of a source, unless its number is not credible: then with the one after it.
+    /// Returns whether an order waits for the next fragment of a source.
+    pub(super) fn is_ordered(&self, source: SourceId) -> bool {
+        self.sources.get(&source).is_some_and(|numbers| !numbers.orders.is_empty())
+    }
+
+    /// Begins what was ordered with the next fragment of a source, unless its number is not credible: then with one after it.
     pub(super) fn begin(&mut self, source: SourceId, event: EventId, delivered: Delivered) -> Option<Seam> {
-        let numbers = self.sources.get_mut(&source)?;
+        let numbers = self.sources.get_mut(&source).filter(|numbers| !numbers.orders.is_empty())?;
         let place = event.0.saturating_add_signed(numbers.shift);
         let is_near = delivered.last.is_none_or(|last| last.0.abs_diff(place) <= MOST_AHEAD);
-        if numbers.orders.is_empty() || !(is_near || numbers.has_passed) {
-            numbers.has_passed = !numbers.orders.is_empty();
+        if !is_near && numbers.passed < MOST_PASSED {
+            numbers.passed += 1;
             return None;
         }
         let shift = numbers.orders.pop_front()?;
-        numbers.has_passed = false;
+        numbers.passed = 0;
         let before = numbers.next_place(event);
         numbers.shift = numbers.shift.saturating_add(shift);
         if shift < 0 {
             let is_credible = |highest: &EventId| highest.0 < before.saturating_add(MOST_AHEAD);
-            let last = delivered
-                .highest
-                .map(|it| if is_credible(&it) { it } else { EventId(before.saturating_sub(1)) });
+            let before = EventId(before.saturating_sub(1));
+            let candidates = [delivered.highest, delivered.highest_near];
+            let last =
+                candidates.into_iter().flatten().find(is_credible).or(delivered.highest.and(Some(before)));
             numbers.repeated = numbers.repeated.max(last);
         }
         let first = numbers.next_place(event);
@@ -183,7 +191,11 @@ mod tests {
                             prop_assert_eq!(moved.event, EventId(next));
                             prop_assert_eq!(moved.event.0, number.saturating_add_signed(shift));
                             prop_assert_eq!(moved.mark, NumberMark::renumbered(shift));
-                            delivered = Delivered { last: Some(moved.event), highest: Some(moved.event) };
+                            delivered = Delivered {
+                                last: Some(moved.event),
+                                highest: Some(moved.event),
+                                highest_near: None,
+                            };
                             next += 1;
                         }
                         Moved::Taken => dropped += 1,
@@ -202,18 +214,35 @@ mod tests {
     fn a_wrong_number_far_ahead_leaves_out_no_events() {
         let mut renumbering = Renumbering::default();
         assert!(renumbering.order(SOURCE, -2));
-        let delivered = Delivered { last: Some(EventId(99)), highest: Some(EventId(1 << 40)) };
+        let delivered =
+            Delivered { last: Some(EventId(99)), highest: Some(EventId(1 << 40)), highest_near: None };
         let seam = renumbering.begin(SOURCE, EventId(100), delivered).expect("an order waits");
         assert_eq!((seam.answer.first, seam.left_out), (EventId(100), 0));
         assert!(matches!(renumbering.apply(fragment(101)), Moved::Taken), "event 99 has one from before");
         assert!(matches!(renumbering.apply(fragment(102)), Moved::To(moved) if moved.event == EventId(100)));
     }
 
+    /// Fragments of events up to this one have come in order.
+    fn up_to(event: u64) -> Delivered {
+        Delivered { last: Some(EventId(event)), highest: Some(EventId(event)), highest_near: None }
+    }
+
+    /// A source that is out of order has had a wrong number far ahead, and a fragment overtakes the first repaired one.
+    #[test]
+    fn the_highest_event_below_a_wrong_number_decides_up_to_where_numbers_repeat() {
+        let mut renumbering = Renumbering::default();
+        assert!(renumbering.order(SOURCE, -1));
+        let delivered =
+            Delivered { highest: Some(EventId(1 << 40)), highest_near: Some(EventId(85)), ..up_to(85) };
+        let seam = renumbering.begin(SOURCE, EventId(83), delivered).expect("an order waits");
+        assert_eq!(seam.answer.first, EventId(86));
+    }
+
     /// A source sends one wrong number right after the order: the repair begins with the next fragment.
     #[test]
     fn a_repair_does_not_begin_with_a_wrong_number() {
         let mut renumbering = Renumbering::default();
-        let delivered = Delivered { last: Some(EventId(100)), highest: Some(EventId(100)) };
+        let delivered = up_to(100);
         assert!(renumbering.order(SOURCE, -2));
         assert_eq!(renumbering.begin(SOURCE, EventId(1 << 40), delivered), None);
         assert!(matches!(renumbering.apply(fragment(1 << 40)), Moved::To(moved) if moved.event.0 == 1 << 40));
@@ -227,12 +256,16 @@ mod tests {
 
     /// Sources may be in one of many events.
     #[test]
-    fn a_source_with_large_gaps_is_renumbered_after_one_fragment() {
+    fn a_source_with_large_gaps_is_renumbered_after_some_fragments() {
         let mut renumbering = Renumbering::default();
-        let delivered = |event| Delivered { last: Some(EventId(event)), highest: Some(EventId(event)) };
         assert!(renumbering.order(SOURCE, 1));
-        assert_eq!(renumbering.begin(SOURCE, EventId(20_000), delivered(10_000)), None);
-        assert!(renumbering.begin(SOURCE, EventId(30_000), delivered(20_000)).is_some());
+        for passed in 1..=u64::from(MOST_PASSED) {
+            assert_eq!(
+                renumbering.begin(SOURCE, EventId((passed + 1) * 10_000), up_to(passed * 10_000)),
+                None
+            );
+        }
+        assert!(renumbering.begin(SOURCE, EventId(100_000), up_to(90_000)).is_some());
     }
 
     #[test]

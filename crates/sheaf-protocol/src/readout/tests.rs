@@ -2,6 +2,8 @@
 
 mod merger;
 mod parts;
+mod records;
+mod room;
 mod together;
 
 use super::*;
@@ -583,6 +585,7 @@ fn unstarted(adjust: impl FnOnce(&mut ReadoutConfig)) -> ReadoutUnit<Size> {
         longest_merge: Nanos(100 * TIMEOUT.0),
         wait_for_required: false,
         orphan_timeout: None,
+        room_from: None,
         message_bytes: ByteCount(65_536),
         message_events: 64,
         request_events: 1_000,

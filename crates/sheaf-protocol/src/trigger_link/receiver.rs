@@ -1,6 +1,7 @@
 //! The event manager's side: receives triggers and sends busy.
 
 use super::busy_time::BusyAccount;
+use super::rooms::{Buffer, Room, Rooms};
 use crate::event_range::EventIdRange;
 use crate::event_set::EventSet;
 use sheaf_wire::trigger_link::{
@@ -95,11 +96,8 @@ pub struct Receiver {
     config: ReceiverConfig,
     run: RunNumber,
     phase: Phase,
-    /// Free places of the event manager's queue, without the triggers that wait here.
-    free: u64,
-    /// The reason that busy would have.
-    reason: BusyReason,
-    is_busy: bool,
+    /// Room for triggers, including those that wait here.
+    rooms: Rooms,
     waiting: VecDeque<Trigger>,
     next: EventId,
     last: Option<EventId>,
@@ -143,17 +141,22 @@ struct RunState {
 
 impl Receiver {
     /// Creates a receiver without a supervisor, in the phase [`Phase::Waiting`]. `reason` is the reason of busy before the
-    /// first [`Self::handle_room`].
+    /// first [`Self::handle_rooms`].
     #[must_use]
     pub fn new(config: ReceiverConfig, run: RunNumber, reason: BusyReason) -> Self {
         assert!(config.reserve < config.queue, "the reserve must be smaller than the queue");
+        let queue = Room {
+            buffer: Buffer::Queue,
+            free: config.queue,
+            accepts: config.queue,
+            capacity: config.queue,
+            reason,
+        };
         Self {
             config,
             run,
             phase: Phase::Waiting,
-            free: config.queue,
-            reason,
-            is_busy: false,
+            rooms: Rooms::new(vec![queue]),
             waiting: VecDeque::new(),
             next: config.first,
             last: None,
@@ -169,7 +172,7 @@ impl Receiver {
     /// Returns the number of triggers for which there is room.
     #[must_use]
     pub fn room(&self) -> u64 {
-        self.free.saturating_sub(self.waiting.len() as u64)
+        self.rooms.free().saturating_sub(self.waiting.len() as u64)
     }
 
     /// Returns whether this is the supervisor's connection.
@@ -278,6 +281,7 @@ impl Receiver {
                     return;
                 }
                 triggers.into_iter().for_each(|trigger| self.receive(trigger));
+                self.update_busy(now);
             }
             FromSupervisor::End { sent } if member.sent.is_none() => {
                 member.sent = Some(sent);
@@ -346,10 +350,10 @@ impl Receiver {
         }
     }
 
-    /// Records the number of free places in the event manager's queue after it has taken all polled triggers, and the reason
-    /// that busy would have.
-    pub fn handle_room(&mut self, free: u64, reason: BusyReason) {
-        (self.free, self.reason) = (free, reason);
+    /// Records the room in each buffer after the event manager has taken all polled triggers.
+    pub fn handle_rooms(&mut self, now: Timestamp, rooms: impl IntoIterator<Item = Room>) {
+        self.rooms.set(rooms);
+        self.update_busy(now);
     }
 
     /// Counts triggers that must wait outside the queue because busy was raised too late.
@@ -382,7 +386,7 @@ impl Receiver {
     /// Records whether the last polled trigger became an event. It did not if the run has ended.
     pub fn handle_taken(&mut self, is_event: bool) {
         if is_event {
-            self.free = self.free.saturating_sub(1);
+            self.rooms.take();
         }
         let account = self.current_account();
         *(if is_event { &mut account.accepted } else { &mut account.outside }) += 1;
@@ -398,32 +402,29 @@ impl Receiver {
             };
             return Some((link, FromManager::Refused { refusal, text }));
         }
-        self.update_busy();
-        let room_is_short = self.is_busy;
+        self.update_busy(now);
+        let takes = matches!(self.phase, Phase::Running | Phase::Stopping);
+        let (reason, turned_at) = (self.rooms.reason().filter(|_| takes), self.rooms.turned_at());
         let member = self.supervisor.as_mut()?;
         let has_waiting = !self.waiting.is_empty();
         if member.sent.is_some() && !member.is_ended && !has_waiting {
             (member.is_ended, member.is_account_due) = (true, true);
             self.events.push_back(ReceiverEvent::TriggersEnded);
         }
-        let wanted = Some(self.reason).filter(|_| room_is_short && member.sent.is_none());
+        let wanted = reason.filter(|_| member.sent.is_none());
         let state = RunState {
             run: self.run,
             phase: self.phase,
             next: self.next,
             max_payload: self.config.max_payload,
         };
-        let message = member.next_message(now, wanted, state)?;
+        let message = member.next_message(now, (wanted, turned_at), state)?;
         Some((member.link, message))
     }
 
     /// Decides whether triggers must be held back.
-    fn update_busy(&mut self) {
-        let ReceiverConfig { queue, reserve, .. } = self.config;
-        let released_at = reserve + (queue - reserve).div_ceil(2);
-        let room = self.room();
-        self.is_busy = if self.is_busy { room < released_at } else { room <= reserve };
-        self.is_busy &= matches!(self.phase, Phase::Running | Phase::Stopping);
+    fn update_busy(&mut self, now: Timestamp) {
+        self.rooms.update(now, self.config.reserve, self.waiting.len() as u64);
     }
 
     /// Returns the next event.
@@ -450,7 +451,7 @@ impl Member {
     fn next_message(
         &mut self,
         now: Timestamp,
-        wanted: Option<BusyReason>,
+        (wanted, turned_at): (Option<BusyReason>, Timestamp),
         RunState { run, phase, next, max_payload }: RunState,
     ) -> Option<FromManager> {
         if !std::mem::replace(&mut self.is_welcomed, true) {
@@ -460,7 +461,7 @@ impl Member {
         if self.busy.reason() != wanted {
             self.sequence += 1;
             self.busy.turn(now, wanted);
-            return Some(FromManager::Busy(Busy { sequence: self.sequence, reason: wanted }));
+            return Some(FromManager::Busy(Busy { sequence: self.sequence, reason: wanted, at: turned_at }));
         }
         if std::mem::replace(&mut self.knows_phase, phase) != phase {
             return Some(FromManager::Phase(phase));

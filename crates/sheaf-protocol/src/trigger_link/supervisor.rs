@@ -31,8 +31,8 @@ pub enum SupervisorEvent {
     },
     /// The run has entered another phase.
     Phase(Phase),
-    /// Triggers are held back for this reason, or are taken again.
-    Busy(Option<BusyReason>),
+    /// Triggers are held back, or are taken again.
+    Busy(Busy),
     /// The event manager closes the connection.
     Refused {
         /// Reason.
@@ -176,9 +176,9 @@ impl Supervisor {
                 self.events.push_back(SupervisorEvent::Welcome { run, next, max_payload });
                 self.enter(phase);
             }
-            FromManager::Busy(Busy { reason, .. }) => {
-                self.busy.turn(now, reason);
-                self.events.push_back(SupervisorEvent::Busy(reason));
+            FromManager::Busy(busy) => {
+                self.busy.turn(now, busy.reason);
+                self.events.push_back(SupervisorEvent::Busy(busy));
             }
             FromManager::Progress { received, accepted } => self.progress = (received, accepted),
             FromManager::Phase(phase) => self.enter(phase),

@@ -64,8 +64,15 @@ impl Consumer {
         }
     }
 
-    fn reason(&self, tick: u64) -> BusyReason {
-        if (tick / 64).is_multiple_of(2) { CREDIT } else { OUTPUT }
+    fn room(&self, tick: u64) -> Room {
+        let reason = if (tick / 64).is_multiple_of(2) { CREDIT } else { OUTPUT };
+        Room {
+            buffer: Buffer::Queue,
+            free: self.queue - self.held,
+            accepts: self.queue - self.held,
+            capacity: self.queue,
+            reason,
+        }
     }
 }
 
@@ -106,7 +113,7 @@ proptest! {
                 there.send(tick, message);
             }
             consumer.take(tick);
-            receiver.handle_room(consumer.queue - consumer.held, consumer.reason(tick));
+            receiver.handle_rooms(now, [consumer.room(tick)]);
             while let Some(message) = there.receive(tick) {
                 receiver.handle_input(now, LINK, message);
             }
@@ -209,13 +216,14 @@ fn busy_is_raised_at_the_reserve_and_released_at_half_of_the_rest() {
     receiver.handle_input(Timestamp(1), LINK, triggers(5..10));
     assert_eq!(transmits(&mut receiver, 1), [], "5 places are free");
     receiver.handle_input(Timestamp(2), LINK, triggers([10]));
-    let busy = |sequence, reason| FromManager::Busy(Busy { sequence, reason });
-    assert_eq!(transmits(&mut receiver, 2), [busy(1, Some(CREDIT))]);
+    let busy = |sequence, reason, at| FromManager::Busy(Busy { sequence, reason, at: Timestamp(at) });
+    let queue = |free, reason| Room { buffer: Buffer::Queue, free, accepts: free, capacity: 10, reason };
+    assert_eq!(transmits(&mut receiver, 2), [busy(1, Some(CREDIT), 2)]);
     assert_eq!(take_all(&mut receiver), [5, 6, 7, 8, 9, 10]);
-    receiver.handle_room(6, OUTPUT);
-    assert_eq!(transmits(&mut receiver, 5), [busy(2, Some(OUTPUT))], "another reason");
-    receiver.handle_room(7, OUTPUT);
-    assert_eq!(transmits(&mut receiver, 12), [busy(3, None)]);
+    receiver.handle_rooms(Timestamp(5), [queue(6, OUTPUT)]);
+    assert_eq!(transmits(&mut receiver, 5), [busy(2, Some(OUTPUT), 2)], "another reason");
+    receiver.handle_rooms(Timestamp(12), [queue(7, OUTPUT)]);
+    assert_eq!(transmits(&mut receiver, 12), [busy(3, None, 12)]);
     let busy = receiver.report(Timestamp(20)).triggers.busy;
     assert_eq!((busy[&CREDIT].time, busy[&OUTPUT].time), (Nanos(3), Nanos(7)));
 }
@@ -307,4 +315,42 @@ fn messages_at_the_wrong_moment_end_the_connection() {
     }
     let first = receiver.poll_transmit(Timestamp(1)).map(|(link, _)| link);
     assert_eq!(first, Some(LinkId(0)), "connections without a hello are bounded, and the oldest is refused");
+}
+
+#[test]
+fn each_buffer_has_a_hysteresis_of_its_own_and_busy_keeps_its_reason_while_its_buffer_is_short() {
+    let mut receiver = joined(100, 10);
+    transmits(&mut receiver, 0);
+    let memory =
+        |index| BusyReason { cause: BusyCause::ReadoutMemory, culprit: Some(NodeId::readout(index)) };
+    let mut busy = |at, free: [u64; 3]| {
+        let [queue, first, second] = free;
+        let readout = |index, free, capacity| Room {
+            buffer: Buffer::Readout(index),
+            free,
+            accepts: free,
+            capacity,
+            reason: memory(index),
+        };
+        let queue =
+            Room { buffer: Buffer::Queue, free: queue, accepts: queue, capacity: 100, reason: CREDIT };
+        receiver.handle_rooms(Timestamp(at), [queue, readout(0, first, 50), readout(1, second, 8)]);
+        let sent = transmits(&mut receiver, at + 1);
+        sent.into_iter()
+            .map(|message| match message {
+                FromManager::Busy(Busy { reason, at, .. }) => (reason, at.0),
+                other => panic!("{other:?}"),
+            })
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(busy(1, [100, 11, 5]), []);
+    assert_eq!(busy(2, [100, 10, 5]), [(Some(memory(0)), 2)]);
+    assert_eq!(busy(3, [5, 9, 4]), [], "others are short as well");
+    assert_eq!(busy(4, [5, 29, 4]), [], "half of the places beyond the reserve are not free");
+    assert_eq!(busy(5, [5, 30, 4]), [(Some(memory(1)), 5)], "the shortest of the others");
+    assert_eq!(busy(6, [5, 30, 6]), [(Some(CREDIT), 6)], "the reserve of a small buffer is half of it");
+    assert_eq!(busy(7, [55, 30, 6]), [(None, 7)]);
+    // Triggers without room in a readout unit find room in the queue.
+    assert_eq!(busy(8, [60, 0, 8]), [(Some(memory(0)), 8)]);
+    assert_eq!(receiver.room(), 60);
 }

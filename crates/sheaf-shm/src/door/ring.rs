@@ -10,6 +10,7 @@
 
 use crate::cursor::{Impossible, Taker, Writer};
 use crate::segment::{self, Common, PAGE_BYTES};
+use bytes::Bytes;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const ALIGN: usize = 32;
@@ -85,16 +86,26 @@ impl Out {
     /// Writes a record of these parts, one behind the other. `false` if there is no room now, or never will be: content is
     /// at most [`Self::longest`].
     pub(super) fn push(&mut self, common: &Common, parts: &[&[u8]]) -> bool {
-        let length: usize = parts.iter().map(|part| part.len()).sum();
+        let length = parts.iter().map(|part| part.len()).sum();
+        self.write(common, length, parts.iter().copied()).is_some()
+    }
+
+    /// As [`Self::push`], with parts of `length` bytes together. Returns the record.
+    pub(super) fn write<'a>(
+        &mut self,
+        common: &Common,
+        length: usize,
+        parts: impl Iterator<Item = &'a [u8]>,
+    ) -> Option<SentRecord> {
         if length > self.longest() {
-            return false;
+            return None;
         }
         let record = (PREFIX_BYTES + length).next_multiple_of(ALIGN);
         let left = self.bytes - self.writer.place() as usize;
         let skipped = if left < record { left } else { 0 };
         let taken = common.u64(TAKEN[self.way as usize]);
         if !self.writer.has_room(taken, (skipped + record) as u64) {
-            return false;
+            return None;
         }
         if skipped > 0 {
             self.prefix(common, skipped, SKIP);
@@ -102,14 +113,42 @@ impl Out {
         }
         // Rings are far smaller than 2^32.
         self.prefix(common, record, length as u32);
-        let mut at = self.at + self.writer.place() as usize + PREFIX_BYTES;
+        let written = SentRecord { position: self.writer.positions().0, length };
+        let begin = self.content_of(written);
+        let mut at = begin;
         for part in parts {
             common.write(at, part);
             at += part.len();
         }
+        assert!(at == begin + length, "the parts have this length together");
         self.writer.advance(record as u64);
         self.wrote = true;
-        true
+        Some(written)
+    }
+
+    /// Keeps the records from this one on in the ring, even where the other end has taken them; `None` keeps nothing.
+    pub(super) fn keep_from(&mut self, record: Option<SentRecord>) {
+        self.writer.keep_from(record.map(|record| record.position));
+    }
+
+    /// Returns whether the other end is known to have taken a record.
+    pub(super) fn is_taken(&self, record: SentRecord) -> bool {
+        record.position < self.writer.positions().1
+    }
+
+    /// Copies the content of a record that is kept.
+    ///
+    /// # Panics
+    /// If it is no longer in the ring.
+    pub(super) fn copy_of(&self, common: &Common, record: SentRecord) -> Bytes {
+        assert!(self.writer.positions().0 - record.position <= self.bytes as u64, "it is in the ring");
+        common.copy(self.content_of(record), record.length)
+    }
+
+    /// Returns the offset of the content of a record in the segment.
+    fn content_of(&self, record: SentRecord) -> usize {
+        // The size of a ring is a power of two.
+        self.at + (record.position as usize & (self.bytes - 1)) + PREFIX_BYTES
     }
 
     fn prefix(&self, common: &Common, bytes: usize, length: u32) {
@@ -127,6 +166,15 @@ impl Out {
         }
         wrote
     }
+}
+
+/// A record that was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SentRecord {
+    /// Position in the ring, in bytes since it was made.
+    position: u64,
+    /// Length of the content.
+    length: usize,
 }
 
 /// A record in a ring.
@@ -233,5 +281,35 @@ pub fn fuzz_door_ring(bytes: &[u8]) {
         assert!(now > before && now <= position, "every record moves on, within what is there");
         assert!(record.len() <= size, "and is no longer than the ring");
         before = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_that_is_kept_stays_in_the_ring_until_it_is_given_up() {
+        let rings = Rings { down_bytes: PAGE_BYTES, up_bytes: PAGE_BYTES };
+        let file = segment::create("sheaf.test", rings.segment_bytes()).expect("a few pages");
+        let common = Common::new(&file, rings.segment_bytes()).expect("a few pages");
+        let (mut out, mut into) = (Out::new(rings, Way::Up), In::new(rings, Way::Up));
+        let mut taken = Vec::new();
+        for value in 0..100_u8 {
+            let content = [value; 500];
+            let parts = || [&content[..200], &content[200..]].into_iter();
+            let kept = out.write(&common, 500, parts()).expect("the ring is empty");
+            out.keep_from(Some(kept));
+            let mut others = 0;
+            while out.write(&common, 500, [&[0xff; 500][..]].into_iter()).is_some() {
+                out.publish(&common);
+                while into.take(&common, &mut taken).expect("records are good") {}
+                others += 1;
+            }
+            assert!((5..8).contains(&others), "the ring holds {others} others");
+            assert!(out.is_taken(kept));
+            assert_eq!(out.copy_of(&common, kept), content[..]);
+            out.keep_from(None);
+        }
     }
 }

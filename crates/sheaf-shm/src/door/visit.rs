@@ -1,6 +1,6 @@
 //! The guest's side of a door.
 
-use super::ring::{GAUGES, In, Out, Rings, Way};
+use super::ring::{GAUGES, In, Out, Rings, SentRecord, Way};
 use super::words::{FULL, Hello, MESSAGE_BYTES, NOT_UNDERSTOOD, SegmentBytes, WelcomeBytes};
 use super::{guest, socket};
 use crate::arena::PeerArena;
@@ -223,6 +223,32 @@ impl Visit {
     /// Writes a record of these parts, one behind the other. `false` if there is no room now.
     pub fn push(&mut self, parts: &[&[u8]]) -> bool {
         self.out.push(&self.common, parts)
+    }
+
+    /// Writes a record of these parts, which have `length` bytes together. Returns the record, or `None` if there is no room now.
+    pub fn write<'a>(&mut self, length: usize, parts: impl Iterator<Item = &'a [u8]>) -> Option<SentRecord> {
+        self.out.write(&self.common, length, parts)
+    }
+
+    /// Keeps the records from this one on in the ring, even where the host has taken them, so that they can be
+    /// [read again](Self::copy_of); `None` keeps nothing.
+    pub fn keep_from(&mut self, record: Option<SentRecord>) {
+        self.out.keep_from(record);
+    }
+
+    /// Returns whether the host is known to have taken a record. What is known is refreshed when there is no room.
+    #[must_use]
+    pub fn is_taken(&self, record: SentRecord) -> bool {
+        self.out.is_taken(record)
+    }
+
+    /// Copies the content of a record that is kept.
+    ///
+    /// # Panics
+    /// If it is no longer in the ring.
+    #[must_use]
+    pub fn copy_of(&self, record: SentRecord) -> Bytes {
+        self.out.copy_of(&self.common, record)
     }
 
     /// Returns whether the host has closed the door or died. Records that it has written can still be taken.

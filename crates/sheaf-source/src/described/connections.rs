@@ -1,4 +1,4 @@
-//! TCP connections to and from front ends.
+//! Connects to front ends over TCP, or accepts their connections, and reads packets from them.
 
 use super::deframer::{Deframer, FrameCounts, NextPacket, PacketEnding};
 use super::description::Description;
@@ -46,20 +46,14 @@ pub struct ConnectionCounts {
     pub refused: u64,
     /// Attempts to connect that failed.
     pub attempts_failed: u64,
-    /// Times that a stream did not continue with a packet.
-    pub resynchronisations: u64,
-    /// Bytes that are in no packet.
-    pub bytes_skipped: u64,
-    /// Connections that ended within a packet.
-    pub packets_cut: u64,
+    /// Counts of their streams.
+    pub streams: FrameCounts,
 }
 
 impl ConnectionCounts {
     /// Adds what was found in a stream, and its end.
     fn add(&mut self, found: FrameCounts, end: Option<End>) {
-        self.resynchronisations += found.resynchronisations;
-        self.bytes_skipped += found.bytes_skipped;
-        self.packets_cut += found.packets_cut;
+        self.streams += found;
         match end {
             Some(End::Closed) => self.closed += 1,
             Some(End::Lost) => self.lost += 1,

@@ -6,7 +6,8 @@
 
 use super::description::{Description, DescriptionError, Length};
 use super::field::{Field, Mark, Origin};
-use std::ops::Range;
+use std::io;
+use std::ops::{AddAssign, Range};
 
 /// Room for the bytes of one read.
 pub const READ_BYTES: usize = 64 << 10;
@@ -45,6 +46,14 @@ pub struct FrameCounts {
     pub bytes_skipped: u64,
     /// Streams that ended within a packet.
     pub packets_cut: u64,
+}
+
+impl AddAssign for FrameCounts {
+    fn add_assign(&mut self, other: Self) {
+        self.resynchronisations += other.resynchronisations;
+        self.bytes_skipped += other.bytes_skipped;
+        self.packets_cut += other.packets_cut;
+    }
 }
 
 /// Result of [`Deframer::next`].
@@ -250,6 +259,30 @@ impl Deframer {
     #[must_use]
     pub fn bytes(&self, packet: Range<usize>) -> &[u8] {
         &self.buffer[packet]
+    }
+
+    /// Divides a whole stream and passes each packet to `take`. `read` writes the next bytes of the stream and returns their number, 0 at
+    /// its end. It is not called again when nothing tells where the next packet begins.
+    ///
+    /// # Errors
+    /// The first error of `read`.
+    pub fn divide(
+        mut self,
+        description: &Description,
+        mut read: impl FnMut(&mut [u8]) -> io::Result<usize>,
+        mut take: impl FnMut(&[u8]),
+    ) -> io::Result<FrameCounts> {
+        loop {
+            let bytes = read(self.room())?;
+            self.handle_read(bytes);
+            loop {
+                match self.next(description, bytes == 0) {
+                    NextPacket::Packet(packet) => take(self.bytes(packet)),
+                    NextPacket::More if bytes > 0 => break,
+                    NextPacket::More | NextPacket::Lost => return Ok(self.take_counts()),
+                }
+            }
+        }
     }
 
     /// Returns the counts since the last call.

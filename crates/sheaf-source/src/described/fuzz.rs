@@ -1,6 +1,6 @@
 //! The body of the fuzz target for described packets.
 
-use super::deframer::{Deframer, NextPacket, PacketEnding, PacketLength};
+use super::deframer::{Deframer, PacketEnding, PacketLength};
 use super::description::{Counted, Description, Length};
 use super::field::{ByteOrder, Field, Mark, Origin, Width};
 use super::{Decoder, Limits};
@@ -60,24 +60,17 @@ pub fn fuzz_described(bytes: &[u8]) -> u64 {
 /// Divides a stream into packets: at once, and byte by byte.
 fn divide(ending: PacketEnding, description: &Description, stream: &[u8]) {
     let divided = |step: usize| {
-        let mut deframer = Deframer::new(ending, description);
         let (mut packets, mut rest) = (Vec::new(), stream);
-        loop {
-            let room = deframer.room();
+        let read = |room: &mut [u8]| {
             let bytes = step.min(rest.len()).min(room.len());
             room[..bytes].copy_from_slice(&rest[..bytes]);
-            deframer.handle_read(bytes);
             rest = &rest[bytes..];
-            loop {
-                match deframer.next(description, rest.is_empty()) {
-                    NextPacket::Packet(packet) => packets.push(deframer.bytes(packet).to_vec()),
-                    NextPacket::More if !rest.is_empty() => break,
-                    NextPacket::More | NextPacket::Lost => {
-                        return (packets, deframer.take_counts().bytes_skipped + rest.len() as u64);
-                    }
-                }
-            }
-        }
+            Ok(bytes)
+        };
+        let take = |packet: &[u8]| packets.push(packet.to_vec());
+        let counts = Deframer::new(ending, description).divide(description, read, take);
+        let counts = counts.expect("memory can be read");
+        (packets, counts.bytes_skipped + rest.len() as u64)
     };
     let (packets, skipped) = divided(usize::MAX);
     let bytes: usize = packets.iter().map(Vec::len).sum();

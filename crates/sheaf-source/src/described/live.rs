@@ -182,9 +182,9 @@ impl<M: Memory> Inbox<M> {
                 books.connections_lost = counts.lost;
                 books.connections_refused = counts.refused;
                 books.connection_attempts_failed = counts.attempts_failed;
-                books.resynchronisations = counts.resynchronisations;
-                books.bytes_skipped = counts.bytes_skipped;
-                books.packets_cut = counts.packets_cut;
+                books.resynchronisations = counts.streams.resynchronisations;
+                books.bytes_skipped = counts.streams.bytes_skipped;
+                books.packets_cut = counts.streams.packets_cut;
             }
         }
     }

@@ -39,7 +39,7 @@ pub struct WriterOptions {
     pub created: Timestamp,
     /// A JSON object as text, kept in every file: the configuration that made the run, the software's version.
     pub metadata: String,
-    /// Run records that every file begins with.
+    /// Run records that every file begins with. Further ones may follow.
     pub records: Arc<[RunRecord]>,
     /// A file that would become larger is closed and the next begun. A single larger event still has a file.
     pub rotate_bytes: ByteCount,

@@ -139,6 +139,17 @@ impl<F: PartFile> Part<F> {
         Ok(())
     }
 
+    /// Writes a run record, `content` in the layout of the file, behind all that is written. The header must have been written.
+    pub(super) fn append_record(&mut self, number: u64, content: &[u8]) -> io::Result<()> {
+        self.clean()?;
+        let (bytes, _, error) = append_all(&mut self.file, &mut [IoSlice::new(content)]);
+        self.settle(bytes, error)?;
+        self.checksum = self.checksum.map(|checksum| crc32c_append(checksum, content));
+        self.records.push(IndexEntryBytes::of_record(number, self.end));
+        self.end += bytes;
+        Ok(())
+    }
+
     /// Writes index and footer, and returns their number of bytes.
     pub(super) fn close(&mut self) -> io::Result<u64> {
         let (header, footer) = emit_index(&self.index, &self.records, self.end);

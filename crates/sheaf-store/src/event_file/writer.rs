@@ -8,7 +8,7 @@ use super::storage::{Directory, Storage};
 use bytes::Bytes;
 use sheaf_wire::event_file::{
     FOOTER_BYTES, FileFormatError, FileHeader, INDEX_HEADER_BYTES, IndexEntryBytes, MAX_FILE_EVENTS,
-    emit_event, event_bytes,
+    RunRecord, emit_event, event_bytes,
 };
 use sheaf_wire::{ByteCount, Event, EventId, Timestamp, Verdict};
 use std::collections::VecDeque;
@@ -116,6 +116,8 @@ pub struct WriterCounts {
 pub struct EventFileWriter<S: Storage = Directory> {
     storage: S,
     options: WriterOptions,
+    /// Run records of the session. Every file has all that were there when it was closed.
+    records: Vec<RunRecord>,
     part: Option<Part<S::File>>,
     pending: Pending,
     /// Ids and sizes of the pending events, to index them when they are written.
@@ -180,6 +182,7 @@ impl<S: Storage> EventFileWriter<S> {
         let mut writer = Self {
             last_sync: options.created,
             storage,
+            records: options.records.to_vec(),
             options,
             part: None,
             pending: Pending::default(),
@@ -245,6 +248,44 @@ impl<S: Storage> EventFileWriter<S> {
         self.pending_events.push(PendingEvent { id: event.id, sequence, bytes, payload_bytes });
         self.counts.accepted_events += 1;
         self.counts.payload_bytes += payload_bytes;
+        Ok(())
+    }
+
+    /// Writes a run record to the file that is open, and to all later ones. A copy of an earlier one changes nothing.
+    ///
+    /// # Errors
+    /// An [`EventWriteError`]. The call can be repeated.
+    pub fn record(&mut self, record: &RunRecord) -> Result<(), EventWriteError> {
+        if self.records.iter().any(|known| known.number == record.number) {
+            return Ok(());
+        }
+        if self.finished {
+            return Err(EventWriteError::Finished { path: self.path.clone() });
+        }
+        let mut content = Vec::new();
+        record
+            .emit(&mut content)
+            .map_err(|error| EventWriteError::Format { path: self.path.clone(), error })?;
+        if self.part.as_ref().is_none_or(|part| part.closed) {
+            // The next file has it. There is one, although it may have no events.
+            self.end_part()?;
+            self.records.push(record.clone());
+            if let Err(error) = self.begin_part() {
+                self.records.pop();
+                return Err(error);
+            }
+            return Ok(());
+        }
+        self.flush()?;
+        let Some(part) = &mut self.part else { return Ok(()) };
+        part.append_record(record.number, &content).map_err(|error| EventWriteError::Write {
+            path: self.path.clone(),
+            offset: part.end,
+            error,
+        })?;
+        self.counts.file_bytes += content.len() as u64;
+        self.counts.write_calls += 1;
+        self.records.push(record.clone());
         Ok(())
     }
 
@@ -494,8 +535,8 @@ impl<S: Storage> EventFileWriter<S> {
             created: self.options.created,
         };
         let begun = header.emit(&self.options.metadata).and_then(|mut header| {
-            let mut places = Vec::with_capacity(self.options.records.len());
-            for record in &*self.options.records {
+            let mut places = Vec::with_capacity(self.records.len());
+            for record in &self.records {
                 places.push(IndexEntryBytes::of_record(record.number, header.len() as u64));
                 record.emit(&mut header)?;
             }

@@ -4,9 +4,10 @@ use super::error::RunReadError;
 use super::lists::session_files;
 use crate::event_file::{EventFileReader, EventOpenError, EventReadError, FileName, Place, SessionName};
 use sheaf_wire::EventId;
-use sheaf_wire::event_file::{IndexEntryBytes, emit_index};
+use sheaf_wire::event_file::{IndexEntryBytes, RECORD_HEADER_BYTES, RecordHeader, emit_index};
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use zerocopy::IntoBytes;
 
@@ -52,7 +53,7 @@ pub struct SealReport {
 }
 
 /// Cuts the files that `session` wrote in `directory` behind its first `committed` events in the order of their
-/// numbers, removes the files behind that, and closes the last one of each stream with index and footer. Does nothing
+/// numbers, keeps the run records behind that, removes the files behind that, and closes the last one of each stream with index and footer. Does nothing
 /// to files that are that way already. The session must have ended: no one else may write these files.
 ///
 /// # Errors
@@ -62,28 +63,32 @@ pub fn seal_session(directory: &Path, session: SessionName, committed: u64) -> R
     let files =
         session_files(directory, session, FileName::parse).map_err(|error| io_error(directory, error))?;
     let mut reached = reached_in_hdf5(directory, session, committed)?;
+    // Number of run records in the last file of each stream that was kept. A later file begins with these.
+    let mut known_records = BTreeMap::new();
     for (name, path) in files {
-        let mut content = read_content(&path, committed)?;
+        let content = read_content(&path, committed)?;
         let events = content.events.len() as u64;
         let keep = content.keep;
         reached = reached.max(content.reached);
         report.events += keep;
         report.void += events - keep;
         report.damaged += content.damaged;
+        let known = known_records.entry(name.stream.as_str().to_owned()).or_insert(0);
+        let has_new_records = content.number_of_records > *known;
+        *known = content.number_of_records.max(*known);
         if keep == events && content.closed {
             continue;
         }
-        if keep == 0 && (name.part > 0 || !content.has_header) {
+        if keep == 0 && (name.part > 0 && !has_new_records || !content.has_header) {
             fs::remove_file(&path).map_err(|error| io_error(&path, error))?;
             report.files_removed += 1;
             report.bytes_cut += content.file_bytes;
             continue;
         }
         let end = content.events.get(keep as usize).map_or(content.end, |(_, offset)| *offset);
-        content.records.retain(|(_, offset)| *offset < end);
-        close_at(&path, end, &content.events[..keep as usize], &content.records)
-            .map_err(|error| io_error(&path, error))?;
-        report.bytes_cut += content.file_bytes - end;
+        let kept = close_at(&path, end, &content.events[..keep as usize], content.records);
+        let kept = kept.map_err(|error| io_error(&path, error))?;
+        report.bytes_cut += content.file_bytes - end - kept;
     }
     report.missing = committed.saturating_sub(reached);
     let synced = File::open(directory).and_then(|directory| directory.sync_all());
@@ -126,6 +131,7 @@ struct Content {
     end: u64,
     /// Numbers and offsets of the run records, of a file that is to be cut.
     records: Vec<(u64, u64)>,
+    number_of_records: u64,
     damaged: u64,
     closed: bool,
     has_header: bool,
@@ -140,6 +146,7 @@ fn read_content(path: &Path, committed: u64) -> Result<Content, SealError> {
         reached: 0,
         end: reader.offset(),
         records: Vec::new(),
+        number_of_records: 0,
         damaged: 0,
         closed: false,
         has_header: wrong_header.is_none(),
@@ -151,6 +158,7 @@ fn read_content(path: &Path, committed: u64) -> Result<Content, SealError> {
         let last = last.map(|header| header.map(|header| header.sequence));
         content.closed = true;
         content.end = footer.index_offset;
+        content.number_of_records = footer.records;
         match last {
             None => return Ok(content),
             Some(Some(last)) if last < committed => {
@@ -167,6 +175,7 @@ fn read_content(path: &Path, committed: u64) -> Result<Content, SealError> {
     content.keep = scan.places.iter().take_while(counts).count() as u64;
     content.reached = scan.places.iter().take_while(counts).last().map_or(0, |place| place.sequence + 1);
     content.events = scan.places.iter().map(|place| (place.event, place.offset)).collect();
+    content.number_of_records = scan.records.len() as u64;
     content.records = scan.records;
     content.damaged = scan.damaged;
     if !content.closed {
@@ -175,15 +184,42 @@ fn read_content(path: &Path, committed: u64) -> Result<Content, SealError> {
     Ok(content)
 }
 
-/// Ends the file at `end` with the index of `events` and of run records.
-fn close_at(path: &Path, end: u64, events: &[(EventId, u64)], records: &[(u64, u64)]) -> io::Result<()> {
+/// Ends the file behind the events before `end`, with the run records behind that and the index. Returns the bytes of these records.
+fn close_at(
+    path: &Path,
+    mut end: u64,
+    events: &[(EventId, u64)],
+    mut records: Vec<(u64, u64)>,
+) -> io::Result<u64> {
+    let mut file = OpenOptions::new().read(true).write(true).open(path)?;
+    let mut moved = Vec::new();
+    for (_, offset) in records.iter_mut().filter(|(_, offset)| *offset >= end) {
+        let record = read_record(&mut file, *offset)?;
+        *offset = end + moved.len() as u64;
+        moved.extend(record);
+    }
+    file.seek(SeekFrom::Start(end))?;
+    file.write_all(&moved)?;
+    end += moved.len() as u64;
     let events: Vec<_> = events.iter().map(|(id, offset)| IndexEntryBytes::new(*id, *offset)).collect();
     let records: Vec<_> =
         records.iter().map(|(number, offset)| IndexEntryBytes::of_record(*number, *offset)).collect();
     let (header, footer) = emit_index(&events, &records, end);
-    let mut file = OpenOptions::new().write(true).open(path)?;
     file.set_len(end)?;
     file.seek(SeekFrom::Start(end))?;
     file.write_all(&[header.as_bytes(), events.as_bytes(), records.as_bytes(), footer.as_bytes()].concat())?;
-    file.sync_all()
+    file.sync_all()?;
+    Ok(moved.len() as u64)
+}
+
+/// Reads the run record at `offset` as it is in the file.
+fn read_record(file: &mut File, offset: u64) -> io::Result<Vec<u8>> {
+    let mut record = vec![0; RECORD_HEADER_BYTES];
+    file.seek(SeekFrom::Start(offset))?;
+    file.read_exact(&mut record)?;
+    let header =
+        RecordHeader::parse(&record).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+    record.resize(RECORD_HEADER_BYTES + header.body_bytes(), 0);
+    file.read_exact(&mut record[RECORD_HEADER_BYTES..])?;
+    Ok(record)
 }

@@ -114,6 +114,49 @@ fn sealing_keeps_run_records_and_lists_them_in_the_index() {
     }
 }
 
+#[test]
+fn sealing_keeps_run_records_that_are_behind_the_last_event_that_counts() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    let record = |number: u64| RunRecord {
+        number,
+        source: SourceId(1),
+        kind: RecordKind::End,
+        time: Timestamp(number),
+        name: format!("{number}.json"),
+        content: Bytes::from_static(b"{}"),
+    };
+    for (finish, committed) in [(true, 0), (true, 2), (true, 4), (false, 0), (false, 3), (false, 9)] {
+        let options = WriterOptions {
+            rotate_events: 3,
+            ..WriterOptions::new(RUN, NodeId::builder(0), SessionId(5), Timestamp(1))
+        };
+        let mut writer = EventFileWriter::create(directory, options).unwrap();
+        let mut events = numbered(0..5).into_iter();
+        for number in 1..=4 {
+            writer.record(&record(number)).unwrap();
+            events.next().iter().for_each(|event| writer.write(event, &Verdict::accept()).unwrap());
+        }
+        writer.flush().unwrap();
+        if finish {
+            writer.finish().unwrap();
+        }
+        seal_session(directory, session_name(0, 5), committed).unwrap();
+        manifest(&[(0, 5, committed)], true).write(directory).unwrap();
+        let reader = RunReader::open(directory).unwrap();
+        assert_eq!(reader.records().unwrap(), [1, 2, 3, 4].map(record), "{finish} {committed}");
+        assert_eq!(ids(directory).0, (0..committed.min(4)).collect::<Vec<_>>());
+        seal_session(directory, session_name(0, 5), committed).unwrap();
+        assert_eq!(
+            RunReader::open(directory).unwrap().records().unwrap().len(),
+            4,
+            "nothing is left to seal"
+        );
+        let files = lists::session_files(directory, session_name(0, 5), FileName::parse).unwrap();
+        files.iter().for_each(|(_, path)| fs::remove_file(path).unwrap());
+    }
+}
+
 proptest! {
     #![proptest_config(sheaf_wire::property_cases!(64))]
     #[test]

@@ -2,8 +2,8 @@
 
 use super::routing::{Route, Routing, StreamRule};
 use crate::event_file::{
-    ClosedFile, Directory, EventFileWriter, EventWriteError, FileName, SessionName, Storage, WriterCounts,
-    WriterOptions,
+    ClosedFile, Directory, EventFileWriter, EventWriteError, FileName, RunRecord, SessionName, Storage,
+    WriterCounts, WriterOptions,
 };
 use crate::run::FileList;
 use bytes::Bytes;
@@ -129,6 +129,15 @@ impl<S: Storage + Clone> StreamsWriter<S> {
         }
         self.accepted += u64::from(!route.is_empty());
         Ok(!route.is_empty())
+    }
+
+    /// Writes a run record to the files of all streams. A copy of an earlier one changes nothing.
+    ///
+    /// # Errors
+    /// The first [`EventWriteError`]; the call can be repeated.
+    pub fn record(&mut self, record: &RunRecord) -> Result<(), EventWriteError> {
+        let recorded = self.of_all(|writer| writer.record(record));
+        recorded.and(self.list_closed())
     }
 
     /// Ends a batch at the time `now`: every stream applies its options.

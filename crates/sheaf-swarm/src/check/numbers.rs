@@ -23,8 +23,10 @@ pub struct NumberRecord {
     /// Number of events that were built with marked fragments, however often each, and of these fragments.
     events: u64,
     fragments: u64,
-    /// First fragment of each source that is marked, or belongs elsewhere, although it is renumbered; by event.
+    /// Events of each source whose fragment belongs elsewhere.
     off_again: BTreeMap<SourceId, BTreeSet<u64>>,
+    /// First event of each source whose fragment is renumbered by this number.
+    renumbered: BTreeMap<(SourceId, i64), u64>,
 }
 
 /// Returns the event that a fragment belongs to.
@@ -113,6 +115,10 @@ impl NumberRecord {
                 let distance =
                     i64::try_from(origin).unwrap_or(i64::MAX) - i64::try_from(event.id.0).unwrap_or(0);
                 self.marked.entry(source).or_default().insert(event.id.0, distance);
+            }
+            if let Some(shift) = fragment.mark.shift() {
+                let first = self.renumbered.entry((source, shift)).or_insert(event.id.0);
+                *first = event.id.0.min(*first);
             }
             if options.is_off(source) && origin != event.id.0 {
                 self.off_again.entry(source).or_default().insert(event.id.0);
@@ -220,11 +226,33 @@ fn check_source(evidence: &Evidence<'_>, numbers: &NumberOptions, source: Source
             marked[&first]
         ));
     }
+    check_repairs(record, &shifts)?;
     let repaired = shifts.last().and_then(|shift| shift.repaired_from);
     if let (true, Some(from), Some(off)) = (has_one, repaired, record.off_again.get(&source))
         && let Some(event) = off.range(from.0..).next()
     {
         return Err(format!("source {source} is repaired from event {from} on, and is off in event {event}"));
+    }
+    Ok(())
+}
+
+/// Checks that no fragment was renumbered before the event that its repair is said to begin at.
+fn check_repairs(record: &NumberRecord, shifts: &[&Shift]) -> Result<(), String> {
+    let mut moved_by = 0;
+    let mut repairs: BTreeMap<i64, u64> = BTreeMap::new();
+    for shift in shifts {
+        let Some(from) = shift.repaired_from else { break };
+        moved_by += shift.shift;
+        let first = repairs.entry(moved_by).or_insert(from.0);
+        *first = from.0.min(*first);
+    }
+    for (moved_by, from) in repairs {
+        let first = shifts.first().and_then(|shift| record.renumbered.get(&(shift.source, moved_by)));
+        if let Some(first) = first.filter(|first| **first < from) {
+            return Err(format!(
+                "event {first} is renumbered by {moved_by}, and the repair begins at {from}"
+            ));
+        }
     }
     Ok(())
 }

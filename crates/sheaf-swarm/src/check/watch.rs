@@ -7,6 +7,7 @@ use crate::check::lives::LifeRecord;
 use crate::check::numbers::{NumberRecord, check_marks};
 use crate::check::outputs::{check_event, check_part};
 use crate::check::readouts::{ReadoutLife, ReadoutRecords};
+use crate::check::records::RecordLog;
 use crate::options::{Options, TriggerOptions};
 use crate::payload::SimPayload;
 use crate::source::Planned;
@@ -15,10 +16,12 @@ use sheaf_protocol::builder::BuilderUnit;
 use sheaf_protocol::ledger::Ledger;
 use sheaf_protocol::manager::{DeadTimeCause, Ended, ManagerEvent};
 use sheaf_protocol::readout::ReadoutUnit;
+use sheaf_wire::run_record::RunRecord;
 use sheaf_wire::{
     ByteCount, Event, EventId, MissingReason, MissingSource, Nanos, NodeId, Outcome, SessionId, Timestamp,
 };
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// A life of a node.
 type Life = (NodeId, SessionId);
@@ -101,6 +104,8 @@ pub struct Watch {
     pub readout_lives: ReadoutRecords,
     /// Fragments of the sources that programs feed.
     pub feeds: FeedRecord,
+    /// Run records of programs.
+    pub records: RecordLog,
     /// Check values that disagree, and shifts.
     pub numbers: NumberRecord,
     /// Live and dead time, measured independently.
@@ -341,6 +346,13 @@ impl Watch {
         let bound = options.bounds.queue_events as u64 + slots;
         if in_flight > bound {
             self.fail(format!("{in_flight} events are in flight, {bound} may be"));
+        }
+    }
+
+    /// Records a run record at a node that writes event files.
+    pub(crate) fn see_record(&mut self, writer: (NodeId, SessionId), record: &Arc<RunRecord>) {
+        if let Err(what) = self.records.see_stored(writer, record) {
+            self.fail(what);
         }
     }
 

@@ -230,9 +230,19 @@ impl Cluster {
                     node.judging.insert(part.id, part);
                     continue;
                 }
+                BuilderEvent::Record(record) => {
+                    watch.see_record((id, session), &record);
+                    continue;
+                }
                 BuilderEvent::Started => Turn::Started,
-                BuilderEvent::Closed => Turn::Closed,
+                BuilderEvent::Closed => {
+                    if options.system.outputs == 0 {
+                        watch.records.see_closed((id, session));
+                    }
+                    Turn::Closed
+                }
                 BuilderEvent::Fenced => {
+                    watch.records.see_fenced((id, session));
                     is_fenced = true;
                     Turn::Fenced
                 }

@@ -2,6 +2,7 @@
 //! readout unit is here, that of the programs in `feeds/programs.rs`.
 
 mod programs;
+mod records;
 
 pub(super) use programs::Programs;
 
@@ -10,7 +11,7 @@ use super::turns::{Made, ProgramTurn, Up};
 use super::{Cluster, RUN, index_u16};
 use crate::check::feeds::{Accepted, Decline};
 use crate::log::{FragmentFate, Line};
-use crate::options::Options;
+use crate::options::{MAX_RECORD_BYTES, Options};
 use crate::payload::SimPayload;
 use crate::source::Planned;
 use sheaf_protocol::Identity;
@@ -70,6 +71,7 @@ impl FeedSide {
             window: ByteCount(setup.window_events * max_fragment.0),
             max_fragment,
             max_message: ByteCount::mib(64),
+            max_record: ByteCount(MAX_RECORD_BYTES),
             max_clients: usize::from(setup.programs) + 1,
         };
         Some(Self {
@@ -94,7 +96,7 @@ impl FeedSide {
     }
 
     /// Handles the events of the server. Returns refusals.
-    fn take_events(&mut self) -> Vec<(ClientId, Refusal)> {
+    fn take_events(&mut self, unit: &mut ReadoutUnit<SimPayload>) -> Vec<(ClientId, Refusal)> {
         let mut refused = Vec::new();
         while let Some(event) = self.server.poll_event() {
             match event {
@@ -104,6 +106,7 @@ impl FeedSide {
                     }
                 }
                 ServerEvent::Gone(source) => self.with_queue(source, |queue| queue.changes.push_back(true)),
+                ServerEvent::Record(record) => unit.handle_record(record),
                 ServerEvent::Ended(_) => {}
                 ServerEvent::Declined { .. } => self.has_declined = true,
                 ServerEvent::Refused { client, refusal, .. } => refused.push((client, refusal)),
@@ -210,7 +213,7 @@ impl Cluster {
             feed.server.handle_phase(Phase::Ended);
         }
         let had_declined = feed.has_declined;
-        for (client, refusal) in feed.take_events() {
+        for (client, refusal) in feed.take_events(unit) {
             watch.feeds.note_refusal(client, refusal);
         }
         if feed.has_declined && !had_declined && !is_started {
@@ -225,6 +228,7 @@ impl Cluster {
             unit.handle_waiting(post.now, !is_complete);
         }
         report_changes(feed, unit, post.now);
+        unit.handle_recording(feed.server.is_recording());
         let mut down = Vec::new();
         for (client, program) in feed.members.clone() {
             while let Some(message) = feed.server.poll_transmit(client) {

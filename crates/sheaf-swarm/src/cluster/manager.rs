@@ -45,6 +45,9 @@ impl ManagerNode {
 fn config(options: &Options) -> ManagerConfig {
     let (triggers, max_events) = match options.triggers {
         TriggerOptions::Free => (Triggers::Free, Some(options.events)),
+        TriggerOptions::Driven { .. } if options.supervisor.is_some() => {
+            (Triggers::External, Some(options.events))
+        }
         TriggerOptions::Driven { .. } => (Triggers::Driven, Some(options.events)),
         // The sources end, and with them the run.
         TriggerOptions::Announced { .. } => (Triggers::Announced, None),
@@ -70,6 +73,7 @@ fn config(options: &Options) -> ManagerConfig {
         batch_time: options.times.batch,
         shaping: options.gathering.shaping(),
         channel: options.channel_times(),
+        stores_records: true,
         shifts: shifts(options),
     }
 }
@@ -97,6 +101,7 @@ impl Cluster {
     /// Drains the event manager, as its contract requires.
     pub(super) fn settle_manager(&mut self) {
         let had_started = self.manager.has_started;
+        self.exchange_triggers();
         let Self { post, manager, watch, options, .. } = self;
         post.carry_all(&mut manager.machine);
         while let Some(event) = manager.machine.poll_event() {
@@ -148,6 +153,11 @@ impl Cluster {
     }
 
     pub(super) fn happen_trigger(&mut self) {
+        if let (Some(_), TriggerOptions::Driven { period, poisson }) =
+            (self.options.supervisor, &self.options.triggers)
+        {
+            return self.happen_supervised_trigger(*period, *poisson);
+        }
         let now = self.post.now;
         let event = match self.manager.machine.handle_trigger(now, now, TriggerType(1)) {
             Ok(event) => Some(event),
@@ -178,7 +188,7 @@ impl Cluster {
         }
     }
 
-    fn schedule_sources(&mut self) {
+    pub(super) fn schedule_sources(&mut self) {
         for source in 0..self.sources.len() {
             self.schedule_source(source);
         }

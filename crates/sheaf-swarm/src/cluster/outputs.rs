@@ -131,8 +131,15 @@ impl Cluster {
                     node.writing.push_back((ticket, event, verdict));
                     continue;
                 }
+                OutputEvent::Record(record) => {
+                    watch.see_record((node.host.node, session), &record);
+                    continue;
+                }
                 OutputEvent::Started => Turn::Started,
-                OutputEvent::Closed => Turn::Closed,
+                OutputEvent::Closed => {
+                    watch.records.see_closed((node.host.node, session));
+                    Turn::Closed
+                }
                 OutputEvent::ManagerRestarted => return watch.see_manager_restart(node.host.node),
             };
             post.turn(&node.host, what);

@@ -50,6 +50,10 @@ pub(super) enum Happening {
     /// A source's next fragment is ready.
     Source(usize),
     Trigger,
+    /// A message between trigger supervisor and event manager may have arrived.
+    TriggerLine,
+    /// The event manager takes the triggers of its supervisor.
+    TriggersTaken,
     /// The next event of a builder's queue to its disk is written, or judged by the filter.
     Written(usize, SessionId),
     /// The next event of a builder's queue back from its disk is reported to the builder.

@@ -8,7 +8,7 @@ use crate::check::readouts::ReadoutLife;
 use crate::log::{FragmentFate, Line, Turn};
 use crate::options::{Options, TriggerOptions};
 use crate::payload::SimPayload;
-use crate::source::Planned;
+use crate::source::{FIRST_EVENT, Planned};
 use sheaf_protocol::builder::IncompletePolicy;
 use sheaf_protocol::readout::{Announce, ReadoutConfig, ReadoutEvent, ReadoutUnit, SourceConfig};
 use sheaf_protocol::{Deadline, Identity, Transmit, Why};
@@ -151,6 +151,7 @@ fn config(options: &Options, numbers: std::ops::Range<u16>) -> ReadoutConfig {
         longest_merge: options.times.peer,
         wait_for_required: options.policy == IncompletePolicy::Wait,
         orphan_timeout: options.times.orphan,
+        room_from: options.supervisor.map(|_| FIRST_EVENT),
         message_bytes: options.bounds.message_bytes,
         message_events: options.bounds.message_events,
         request_events: options.bounds.request_events,
@@ -202,7 +203,7 @@ impl Cluster {
         if let Some(preprocessing) = &node.preprocessing {
             unit.handle_processing(preprocessing.is_busy());
         }
-        let (mut has_begun, mut has_closed) = (false, false);
+        let (mut has_begun, mut has_closed, mut has_answers) = (false, false, false);
         while let Some(event) = unit.poll_event() {
             let what = match event {
                 ReadoutEvent::Started => {
@@ -213,6 +214,13 @@ impl Cluster {
                     node.is_closed = true;
                     has_closed = true;
                     Turn::Closed
+                }
+                ReadoutEvent::Recorded(answer) => {
+                    if let Some(feed) = &mut node.feed {
+                        feed.server.handle_recorded(answer);
+                    }
+                    has_answers = true;
+                    continue;
                 }
                 ReadoutEvent::Shape { turning, epoch } => {
                     if let Some(lanes) = &mut node.lanes {
@@ -244,8 +252,9 @@ impl Cluster {
         if has_begun {
             self.begin_sources(index);
         }
-        if has_closed {
+        if has_closed || has_answers {
             self.work_feed(index);
+            self.settle_readout(index);
         }
     }
 

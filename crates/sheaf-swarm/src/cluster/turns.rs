@@ -26,4 +26,6 @@ pub(super) enum ProgramTurn {
     /// The program sees that the readout unit has gone.
     Lost(ClientId),
     Connect,
+    /// The program makes the next run record of its source at this place.
+    Record(usize),
 }

@@ -138,6 +138,7 @@ impl Assembly {
             batch_time: BATCH,
             shaping: options.gathering.shaping(),
             channel: CHANNEL,
+            stores_records: true,
             shifts: None,
         };
         #[expect(clippy::cast_precision_loss, reason = "a rate need not be exact")]
@@ -173,6 +174,7 @@ impl Assembly {
             longest_merge: Nanos::from_secs(60),
             wait_for_required: false,
             orphan_timeout: None,
+            room_from: None,
             message_bytes: ByteCount::kib(64),
             message_events: 256,
             request_events: 16_384,

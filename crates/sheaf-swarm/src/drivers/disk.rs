@@ -7,6 +7,7 @@ use sheaf_node::beside::{FilesBeside, FilesWriter};
 use sheaf_node::sink::{EventSink, SinkError, Taken};
 use sheaf_source::content;
 use sheaf_store::streams::Routing;
+use sheaf_wire::run_record::RunRecord;
 use sheaf_wire::{
     Event, EventId, MissingSource, Nanos, NodeId, SessionId, SourceId, Tags, Timestamp, Verdict,
 };
@@ -38,6 +39,8 @@ pub(super) struct SessionFiles {
     pub written: Vec<Record>,
     /// Number of these that survive the death of the node.
     pub durable: usize,
+    /// Numbers of the run records.
+    pub records: BTreeSet<u64>,
 }
 
 impl SessionFiles {
@@ -155,6 +158,15 @@ impl EventSink for SimSink {
         Ok(Taken::Accepted)
     }
 
+    fn record(&mut self, record: &Arc<RunRecord>) -> Result<(), SinkError> {
+        let now = self.network.lock().now;
+        let mut disks = self.disks.lock();
+        self.fail(&mut disks, now)?;
+        self.spend(&disks, self.options.disk.write);
+        disks.sessions.entry(self.owner).or_default().records.insert(record.number);
+        Ok(())
+    }
+
     fn end_batch(&mut self, now: Timestamp) -> Result<(), SinkError> {
         let mut disks = self.disks.lock();
         let files = disks.sessions.entry(self.owner).or_default();
@@ -249,6 +261,10 @@ impl EventSink for SimBeside {
     fn give(&mut self, event: &mut Event<Bytes>, verdict: &Verdict) -> Result<Taken, SinkError> {
         self.waiting += 1;
         self.files.give(event, verdict)
+    }
+
+    fn record(&mut self, record: &Arc<RunRecord>) -> Result<(), SinkError> {
+        self.files.record(record)
     }
 
     fn end_batch(&mut self, now: Timestamp) -> Result<(), SinkError> {

@@ -90,7 +90,27 @@ pub struct FeedOptions {
     /// Whether each program loses its connection once, with the messages on their way, right after it has sent the end of a
     /// source.
     pub loses_end: bool,
+    /// Run records that programs send, if any.
+    pub records: Option<RecordOptions>,
 }
+
+/// Run records that programs send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordOptions {
+    /// Number of records of each source during the run.
+    pub count: u64,
+    /// Mean time from an answer to the next record of a source.
+    pub pause: Nanos,
+    /// Size of the contents in bytes.
+    pub bytes: u64,
+    /// Whether the first record of every source has the number of that of source 0, and other contents.
+    pub same_number: bool,
+    /// Whether programs announce records of the end of the run, and send one of each source then.
+    pub late: bool,
+}
+
+/// Maximum content of a run record in bytes that readout units take.
+pub(crate) const MAX_RECORD_BYTES: u64 = 1 << 12;
 
 impl FeedOptions {
     /// Returns whether a source is fed.

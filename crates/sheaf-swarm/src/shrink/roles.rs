@@ -26,6 +26,7 @@ impl Simplify for Options {
         |options, _| options.consumers = None,
         |options, _| options.feed = None,
         |options, _| options.feed = options.feed.map(|feed| FeedOptions { loses_end: false, ..feed }),
+        |options, _| options.feed = options.feed.map(|feed| FeedOptions { records: None, ..feed }),
         |options, _| options.slices = None,
         |options, _| options.numbers = None,
         |options, _| {
@@ -43,7 +44,11 @@ impl Simplify for Options {
         |options, plain| options.gathering = plain.gathering,
         |options, plain| options.slots = plain.slots.clone(),
         |options, plain| options.policy = plain.policy,
-        |options, _| options.triggers = TriggerOptions::Free,
+        |options, _| options.supervisor = None,
+        |options, _| {
+            options.supervisor = None;
+            options.triggers = TriggerOptions::Free;
+        },
         |options, _| options.through_codec = false,
         |options, plain| options.timer_slack = plain.timer_slack,
         |options, plain| options.network.loss = plain.network.loss,

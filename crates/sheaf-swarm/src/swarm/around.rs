@@ -3,8 +3,8 @@
 use super::Swarm;
 use crate::dice::{Dice, Ratio};
 use crate::options::{
-    ConsumerOptions, Fault, FaultKind, FeedOptions, ObjectStoreOptions, PreprocessingOptions, ProgramFault,
-    SliceOptions, TriggerOptions, stream_rules,
+    ConsumerOptions, Fault, FaultKind, FeedOptions, MAX_RECORD_BYTES, ObjectStoreOptions,
+    PreprocessingOptions, ProgramFault, RecordOptions, SliceOptions, TriggerOptions, stream_rules,
 };
 use sheaf_protocol::builder::IncompletePolicy;
 use sheaf_protocol::sampler::Wish;
@@ -42,6 +42,7 @@ impl Swarm {
             repeats: dice.pick(&[0, 1, 5]),
             declines: !self.is_calm && dice.below(12) == 0,
             loses_end: false,
+            records: records(&mut Dice::new(self.options.seed, 24)),
         };
         self.options.feed = Some(setup);
         if self.is_calm {
@@ -185,4 +186,15 @@ impl Swarm {
             max_empty: if all { u64::MAX } else { dice.pick(&[0, 1, 3]) },
         });
     }
+}
+
+/// Draws run records of programs.
+fn records(dice: &mut Dice) -> Option<RecordOptions> {
+    (dice.below(2) == 0).then(|| RecordOptions {
+        count: dice.pick(&[0, 1, 3, 30]),
+        pause: dice.time_between(Nanos::ZERO, Nanos::from_millis(5)),
+        bytes: dice.pick(&[0, 100, MAX_RECORD_BYTES, MAX_RECORD_BYTES + 1]),
+        same_number: dice.below(8) == 0,
+        late: dice.below(2) == 0,
+    })
 }

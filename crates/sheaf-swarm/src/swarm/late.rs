@@ -3,7 +3,8 @@
 use super::Swarm;
 use crate::dice::{Dice, Ratio};
 use crate::options::{
-    FarmOptions, Fault, FaultKind, RecoveryOptions, SlotOptions, StepOptions, TriggerOptions,
+    FarmOptions, Fault, FaultKind, RecoveryOptions, SlotOptions, StepOptions, SupervisorOptions,
+    TriggerOptions,
 };
 use sheaf_protocol::builder::IncompletePolicy;
 use sheaf_protocol::gathering::Gathering;
@@ -27,6 +28,31 @@ impl Swarm {
                 _ => FaultKind::Crash { node, back_after: Some(lasts) },
             };
             self.options.faults.push(Fault { at, kind });
+        }
+    }
+
+    /// Draws a trigger supervisor whose triggers in flight fit the queue.
+    pub(super) fn supervisor(&mut self) {
+        let mut dice = Dice::new(self.options.seed, 23);
+        if !matches!(self.options.triggers, TriggerOptions::Driven { .. }) || dice.below(2) == 0 {
+            return;
+        }
+        let places = self.options.bounds.queue_events as u64;
+        let longest = self.options.trigger_distance().0 * (places - 2) / 2;
+        let latency = dice.time_between(Nanos::ZERO, Nanos(longest.saturating_sub(1)));
+        let supervisor = SupervisorOptions { latency };
+        self.options.supervisor = Some(supervisor);
+        // A source may send a fragment after those of later triggers, which the builder unit may wait for without limit.
+        let awaited = self.options.sources.disorder + 2;
+        let least = self.options.trigger_reserve(supervisor) + awaited;
+        let places = places.max(least);
+        self.options.bounds.queue_events = usize::try_from(places).unwrap_or(usize::MAX);
+        // A buffer that the number of fragments limits, and of a size near that of the queue.
+        if dice.below(2) == 0 {
+            let bounds = &mut self.options.bounds;
+            bounds.buffer_events = usize::try_from(dice.between(least.max(8), 2 * places)).unwrap_or(8);
+            let fragments = bounds.buffer_events as u64 * u64::from(self.options.system.sources_per_readout);
+            bounds.buffer = bounds.buffer.max(ByteCount(2 * bounds.max_fragment.0 * fragments));
         }
     }
 

@@ -4,7 +4,7 @@ use super::view;
 use crate::checksum::{crc32c, crc32c_append};
 use crate::file::{FileFormatError, check, check_size};
 use crate::message::layout::layout;
-use crate::parts::codes;
+use crate::run_record::{MAX_RECORD_BYTES, MAX_RECORD_NAME_BYTES, RecordKind, RunRecord};
 use crate::{SourceId, Timestamp};
 use bytes::Bytes;
 use std::mem::{offset_of, size_of};
@@ -15,10 +15,6 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 pub const RECORD_MARKER: u32 = u32::from_le_bytes(*b"RECD");
 /// Bytes of a run record before its name.
 pub const RECORD_HEADER_BYTES: usize = size_of::<RecordHeaderBytes>();
-/// Maximum length of the name of a run record in bytes.
-pub const MAX_RECORD_NAME_BYTES: usize = 256;
-/// Maximum length of the content of a run record in bytes.
-pub const MAX_RECORD_BYTES: usize = 16 << 20;
 
 layout! {
     /// The start of a run record, 48 bytes; its name and its content follow.
@@ -46,35 +42,6 @@ layout! {
         /// Offset 44: CRC-32C of the 44 bytes before.
         header_checksum: U32,
     }
-}
-
-codes! {
-    /// Kind of a run record.
-    RecordKind, "kind" {
-        /// State of a source at the beginning of the run, such as its configuration.
-        Begin = 1, "begin";
-        /// State of a source at the end of the run.
-        End = 2, "end";
-        /// A value that was measured or set during the run.
-        SlowControl = 3, "slow_control";
-    }
-}
-
-/// Information that belongs to a run and to no event. The content is opaque to Sheaf.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RunRecord {
-    /// Identifies the record in the run: copies have the number of their original, other records have other numbers.
-    pub number: u64,
-    /// The source.
-    pub source: SourceId,
-    /// Kind of the record.
-    pub kind: RecordKind,
-    /// Time of the record, since 1970.
-    pub time: Timestamp,
-    /// Name or type of the content, such as the name of a file. At most [`MAX_RECORD_NAME_BYTES`].
-    pub name: String,
-    /// The content. At most [`MAX_RECORD_BYTES`].
-    pub content: Bytes,
 }
 
 impl RunRecord {
@@ -159,7 +126,7 @@ impl RecordHeader {
         Ok(Self {
             number: header.number.get(),
             source: SourceId(header.source.get()),
-            kind: RecordKind::read(header.kind).map_err(|_| bad("kind", header.kind.into()))?,
+            kind: RecordKind::from_code(header.kind).ok_or_else(|| bad("kind", header.kind.into()))?,
             time: Timestamp(header.time.get()),
             name_bytes,
             content_bytes,

@@ -1,17 +1,18 @@
 //! Messages of the source protocol, between bytes and values.
 
 use super::layout::{
-    EndBytes, FragmentHeadBytes, FragmentsBytes, HAS_CHECKSUM, HAS_ENDED, HAS_LAST_EVENT, HelloBytes,
-    PhaseBytes, ProgressBytes, RefusedBytes, WelcomeBytes,
+    EndBytes, FragmentHeadBytes, FragmentsBytes, HAS_CHECKSUM, HAS_ENDED, HAS_LAST_EVENT, HAS_LATE_RECORDS,
+    HelloBytes, PhaseBytes, ProgressBytes, RefusedBytes, WelcomeBytes,
 };
 use super::{
     FRAGMENT_HEAD_BYTES, FRAGMENTS_HEAD_BYTES, FragmentHead, FragmentsHead, FromClient, FromReadout,
     HEAD_BYTES, Hello, Kind, MAX_NAME_BYTES, MAX_REASON_BYTES, MAX_SOURCES, Phase, Progress, Refusal,
     VERSION, Welcome,
 };
-use crate::message::DecodeError;
+use crate::message::{DecodeError, Entry, Recorded, emit_record, parse_record, record_bytes};
 use crate::parts::{self, HeadBytes, bad, count, cut, list, split, split_list, text, whole};
 use crate::{ByteCount, EventId, RunNumber, SessionId, SourceId, Timestamp};
+use std::sync::Arc;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U32, U64};
 
@@ -149,9 +150,13 @@ impl<'a> ClientMessage<'a> {
                 Ok(Self::Control(FromClient::End { source, fragments: bytes.fragments.get() }))
             }
             Kind::Decline => Ok(Self::Control(FromClient::Decline(text("reason", body, MAX_REASON_BYTES)?))),
-            Kind::Fragments | Kind::Welcome | Kind::Progress | Kind::Phase | Kind::Refused => {
-                Err(bad("kind", kind as u8))
-            }
+            Kind::Record => Ok(Self::Control(FromClient::Record(Arc::new(parse_record(body)?)))),
+            Kind::Fragments
+            | Kind::Welcome
+            | Kind::Progress
+            | Kind::Phase
+            | Kind::Refused
+            | Kind::Recorded => Err(bad("kind", kind as u8)),
         }
     }
 
@@ -188,6 +193,11 @@ impl FromClient {
                 compose(Kind::End, &[body.as_bytes()])
             }
             Self::Decline(reason) => compose(Kind::Decline, &[cut(reason, MAX_REASON_BYTES).as_bytes()]),
+            Self::Record(record) => {
+                let mut body = Vec::with_capacity(record_bytes(record));
+                emit_record(record, &mut body);
+                compose(Kind::Record, &[&body])
+            }
         }
     }
 }
@@ -199,7 +209,7 @@ impl Hello {
             version: U32::new(VERSION),
             sources: count(self.sources.len()),
             name_bytes: count(name.len()),
-            reserved: U32::new(0),
+            flags: U32::new(u32::from(self.late_records) * HAS_LATE_RECORDS),
         };
         let sources: Vec<U32> = self.sources.iter().map(|source| U32::new(source.0)).collect();
         compose(Kind::Hello, &[body.as_bytes(), sources.as_bytes(), name.as_bytes()])
@@ -224,7 +234,11 @@ impl Hello {
         if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(bad("source", twice[0].0));
         }
-        Ok(Self { sources, name: text("name", name, MAX_NAME_BYTES)? })
+        let flags = head.flags.get();
+        if flags & !HAS_LATE_RECORDS != 0 {
+            return Err(bad("hello flags", flags));
+        }
+        Ok(Self { sources, name: text("name", name, MAX_NAME_BYTES)?, late_records: flags != 0 })
     }
 }
 
@@ -256,6 +270,7 @@ impl FromReadout {
                 let body = RefusedBytes { refusal: *refusal as u8, reserved: [0; 3], source };
                 compose(Kind::Refused, &[body.as_bytes(), cut(text, MAX_REASON_BYTES).as_bytes()])
             }
+            Self::Recorded(answer) => compose(Kind::Recorded, &[answer.emit().as_bytes()]),
         }
     }
 
@@ -284,7 +299,10 @@ impl FromReadout {
                 let source = about_source.then(|| SourceId(head.source.get()));
                 Ok(Self::Refused { refusal, source, text: text("reason", rest, MAX_REASON_BYTES)? })
             }
-            Kind::Hello | Kind::Fragments | Kind::End | Kind::Decline => Err(bad("kind", kind as u8)),
+            Kind::Recorded => Ok(Self::Recorded(Recorded::parse(whole(body)?)?)),
+            Kind::Hello | Kind::Fragments | Kind::End | Kind::Decline | Kind::Record => {
+                Err(bad("kind", kind as u8))
+            }
         }
     }
 }

@@ -4,6 +4,8 @@ use super::{
     ClientMessage, FRAGMENT_HEAD_BYTES, FragmentHead, FragmentsHead, FromClient, FromReadout, Hello, Phase,
     Progress, Refusal, Welcome,
 };
+use crate::message::Recorded;
+use crate::run_record::{RecordAnswer, RecordKind, RunRecord};
 use crate::{ByteCount, EventId, RunNumber, SessionId, SourceId, Timestamp};
 
 /// Reads `bytes` as a message of a client and as one of a readout unit. Writing a message that was read must give the same
@@ -80,16 +82,30 @@ pub fn seeds() -> Vec<(String, Vec<u8>)> {
         source: Some(SourceId(3)),
         text: "board 3".into(),
     };
-    let hello = Hello { sources: vec![SourceId(3), SourceId(4)], name: "board".into() };
+    let record = RunRecord::derived(
+        SourceId(3),
+        RecordKind::Begin,
+        Timestamp(7),
+        "config.toml".into(),
+        "gain = 3".into(),
+    );
+    let recorded = FromReadout::Recorded(Recorded {
+        number: record.number,
+        source: record.source,
+        answer: RecordAnswer::NoRoom,
+    });
+    let hello = Hello { sources: vec![SourceId(3), SourceId(4)], name: "board".into(), late_records: true };
     let head = FragmentsHead { source: SourceId(3), count: 3, first: 12 };
     vec![
         ("hello".into(), FromClient::Hello(hello).emit()),
         ("fragments".into(), fragments(head, &[b"payload", b"", b"more"])),
         ("end".into(), FromClient::End { source: SourceId(3), fragments: 12 }.emit()),
+        ("record".into(), FromClient::Record(record.into()).emit()),
         ("decline".into(), FromClient::Decline("high voltage is off".into()).emit()),
         ("welcome".into(), FromReadout::Welcome(welcome).emit()),
         ("progress".into(), FromReadout::Progress(vec![progress]).emit()),
         ("phase".into(), FromReadout::Phase(Phase::Ended).emit()),
         ("refused".into(), refused.emit()),
+        ("recorded".into(), recorded.emit()),
     ]
 }

@@ -13,8 +13,8 @@ layout! {
         sources: U32,
         /// Offset 8: bytes of the name, UTF-8.
         name_bytes: U32,
-        /// Offset 12: zero.
-        reserved: U32,
+        /// Offset 12: bit 0: run records may follow after the end of the run. Other bits are zero.
+        flags: U32,
     }
 }
 
@@ -129,6 +129,9 @@ layout! {
 
 /// Bit 0 of [`FragmentHeadBytes::flags`].
 pub const HAS_CHECKSUM: u32 = 1;
+
+/// Bit 0 of [`HelloBytes::flags`].
+pub const HAS_LATE_RECORDS: u32 = 1;
 
 /// Bit 0 of [`ProgressBytes::flags`].
 pub const HAS_LAST_EVENT: u32 = 1;

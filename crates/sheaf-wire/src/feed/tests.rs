@@ -56,10 +56,15 @@ fn lengths_and_counts_are_checked_before_they_are_used() {
     let mut bytes = seed("fragments");
     bytes[HEAD_BYTES + 8..HEAD_BYTES + 16].copy_from_slice(&(u64::MAX - 1).to_le_bytes());
     assert!(matches!(refused(&bytes), DecodeError::BadValue { field: "first", .. }), "numbers do not wrap");
-    let twice = Hello { sources: vec![SourceId(3), SourceId(4), SourceId(3)], name: String::new() };
+    let twice = Hello {
+        sources: vec![SourceId(3), SourceId(4), SourceId(3)],
+        name: String::new(),
+        late_records: false,
+    };
     let twice = FromClient::Hello(twice).emit();
     assert!(matches!(refused(&twice), DecodeError::BadValue { field: "source", value: 3 }));
-    let nobody = FromClient::Hello(Hello { sources: Vec::new(), name: String::new() }).emit();
+    let nobody =
+        FromClient::Hello(Hello { sources: Vec::new(), name: String::new(), late_records: false }).emit();
     assert!(matches!(refused(&nobody), DecodeError::BadValue { field: "sources", value: 0 }));
     let mut other = seed("hello");
     other[HEAD_BYTES] = 2;
@@ -77,6 +82,21 @@ fn codes_round_trip_and_names_are_distinct() {
     for phase in Phase::ALL {
         assert_eq!(Phase::read(phase as u8), Ok(phase));
     }
+}
+
+#[test]
+fn lengths_of_records_are_limited() {
+    let mut bytes = seed("record");
+    let (name, content) = (HEAD_BYTES + 20, HEAD_BYTES + 24);
+    bytes[name..name + 4].copy_from_slice(&257_u32.to_le_bytes());
+    assert!(matches!(refused(&bytes), DecodeError::BadValue { field: "name_bytes", value: 257 }));
+    let mut bytes = seed("record");
+    bytes[content..content + 4].copy_from_slice(&(1_u32 << 20).to_le_bytes());
+    assert!(matches!(refused(&bytes), DecodeError::Truncated { .. }), "the content is not all there");
+    bytes[content..content + 4].copy_from_slice(&((1_u32 << 20) + 1).to_le_bytes());
+    assert!(matches!(refused(&bytes), DecodeError::BadValue { field: "content_bytes", .. }));
+    bytes[content..content + 4].copy_from_slice(&0_u32.to_le_bytes());
+    assert_eq!(refused(&bytes), DecodeError::TrailingBytes("gain = 3".len()));
 }
 
 proptest! {

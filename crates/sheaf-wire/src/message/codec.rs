@@ -1,25 +1,28 @@
 //! Bytes to messages and back.
 
 mod delivery;
+mod record;
 mod status;
 
 use super::layout::{
-    AbsentReadoutBytes, AnnouncementBytes, AssignmentBytes, CommandBytes, CountBytes, DestinationBytes,
-    EventRangeBytes, FRAGMENT_HAS_CHECKSUM, FRAGMENT_IS_PROCESSED, FenceBytes, FinishedBytes, FragmentBytes,
-    HeaderBytes, Kind, MAGIC, MAX_HEAD_BYTES, MissingBytes, PartRequestBytes, ReadoutStatusBytes,
+    AbsentReadoutBytes, AnnouncementBytes, AssignmentBytes, CommandBytes, DestinationBytes, EventRangeBytes,
+    FRAGMENT_HAS_CHECKSUM, FRAGMENT_IS_PROCESSED, FenceBytes, FinishedBytes, FragmentBytes, HeaderBytes,
+    Kind, MAGIC, MAX_HEAD_BYTES, MissingBytes, PartRequestBytes, ReadoutStatusBytes, RecordedBytes,
     ReleaseBytes, RenumberBytes, RenumberedBytes, RequestBytes, ShapeBytes, SourceBytes, SuperFragmentBytes,
     SuperFragmentsBytes, VERSION,
 };
 use super::{
-    AbsentReadout, Announcement, Assignment, Body, Command, Count, Destination, EventRange, Finished, Header,
-    Message, PartRequest, Release, Request, Shape, SuperFragments, Work,
+    AbsentReadout, Announcement, Assignment, Body, Destination, EventRange, Finished, Header, Message,
+    PartRequest, Release, Request, Shape, SuperFragments, Work,
 };
 use crate::checksum::{crc32c, crc32c_append};
 use crate::{
     ByteCount, DropReason, EventId, Fragment, MissingReason, MissingSource, NodeId, NumberMark, Outcome,
     Payload, RunNumber, SessionId, SourceId, SuperFragment, Timestamp, TriggerType,
 };
+pub(crate) use record::{emit_record, parse_record, record_bytes};
 use std::mem::{offset_of, size_of};
+use std::sync::Arc;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -133,7 +136,7 @@ impl Kind {
 }
 
 /// A fixed-size entry of a message head.
-pub(super) trait Entry: Sized {
+pub(crate) trait Entry: Sized {
     type Bytes: FromBytes + IntoBytes + Immutable + KnownLayout + Unaligned + 'static;
     fn emit(&self) -> Self::Bytes;
     fn parse(bytes: &Self::Bytes) -> Result<Self, DecodeError>;
@@ -208,6 +211,8 @@ impl<P: Payload> Message<P> {
             Body::Disagreements(entries) => emit_all(head, &entries),
             Body::Renumber(order) => head.extend_from_slice(order.emit().as_bytes()),
             Body::Renumbered(answer) => head.extend_from_slice(answer.emit().as_bytes()),
+            Body::Record(record) => emit_record(&record, head),
+            Body::Recorded(answer) => head.extend_from_slice(answer.emit().as_bytes()),
         }
         debug_assert_eq!(head.len(), head_bytes, "the head was measured before");
         finish_header(head, kind, payload_bytes, &self.header);
@@ -254,6 +259,8 @@ impl<P: Payload> Message<P> {
             Kind::Disagreements => Body::Disagreements(parse_all(body_bytes)?),
             Kind::Renumber => Body::Renumber(parse_one(body_bytes)?),
             Kind::Renumbered => Body::Renumbered(parse_one(body_bytes)?),
+            Kind::Record => Body::Record(Arc::new(parse_record(body_bytes)?)),
+            Kind::Recorded => Body::Recorded(parse_one(body_bytes)?),
         };
         Ok(Self { header, body })
     }
@@ -299,6 +306,8 @@ impl<P> Body<P> {
             Self::Disagreements(entries) => bytes_of(entries),
             Self::Renumber(_) => size_of::<RenumberBytes>(),
             Self::Renumbered(_) => size_of::<RenumberedBytes>(),
+            Self::Record(record) => record_bytes(record),
+            Self::Recorded(_) => size_of::<RecordedBytes>(),
         }
     }
 
@@ -325,6 +334,8 @@ impl<P> Body<P> {
             Self::Disagreements(_) => Kind::Disagreements,
             Self::Renumber(_) => Kind::Renumber,
             Self::Renumbered(_) => Kind::Renumbered,
+            Self::Record(_) => Kind::Record,
+            Self::Recorded(_) => Kind::Recorded,
         }
     }
 }
@@ -865,36 +876,5 @@ impl Entry for MissingSource {
         let reason = MissingReason::from_code(bytes.reason)
             .ok_or(DecodeError::BadValue { field: "missing reason", value: u64::from(bytes.reason) })?;
         Ok(Self { source: SourceId(bytes.source.get()), reason })
-    }
-}
-
-impl Entry for Command {
-    type Bytes = CommandBytes;
-    fn emit(&self) -> CommandBytes {
-        CommandBytes { command: *self as u8, reserved: [0; 7] }
-    }
-    fn parse(bytes: &CommandBytes) -> Result<Self, DecodeError> {
-        match bytes.command {
-            1 => Ok(Self::Start),
-            2 => Ok(Self::Close),
-            3 => Ok(Self::Join),
-            4 => Ok(Self::GiveWay),
-            code => Err(DecodeError::BadValue { field: "command", value: u64::from(code) }),
-        }
-    }
-}
-
-impl Entry for Count {
-    type Bytes = CountBytes;
-    fn emit(&self) -> CountBytes {
-        CountBytes {
-            code: U16::new(self.code),
-            reason: U16::new(self.reason),
-            reserved: U32::ZERO,
-            value: U64::new(self.value),
-        }
-    }
-    fn parse(bytes: &CountBytes) -> Result<Self, DecodeError> {
-        Ok(Self { code: bytes.code.get(), reason: bytes.reason.get(), value: bytes.value.get() })
     }
 }

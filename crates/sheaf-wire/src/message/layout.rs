@@ -55,6 +55,10 @@ pub enum Kind {
     Renumber = 18,
     /// RU to EVM, in the channel: [`RenumberedBytes`].
     Renumbered = 19,
+    /// RU to EVM, and EVM to nodes that store events, in the channel: [`RecordBytes`], the name, the content.
+    Record = 20,
+    /// EVM to RU, in the channel: [`RecordedBytes`].
+    Recorded = 21,
 }
 
 impl Kind {
@@ -81,6 +85,8 @@ impl Kind {
             17 => Self::Disagreements,
             18 => Self::Renumber,
             19 => Self::Renumbered,
+            20 => Self::Record,
+            21 => Self::Recorded,
             _ => return None,
         })
     }
@@ -345,8 +351,8 @@ layout! {
 }
 
 layout! {
-    /// A readout unit's state, 24 bytes.
-    ReadoutStatusBytes[24] {
+    /// A readout unit's state, 40 bytes.
+    ReadoutStatusBytes[40] {
         /// Offset 0: sources.
         sources: U32,
         /// Offset 4: sources that have ended.
@@ -358,6 +364,12 @@ layout! {
         flags: U32,
         /// Offset 16: payload bytes held.
         buffered_bytes: U64,
+        /// Offset 24: highest event for which there is room.
+        room_until: U64,
+        /// Offset 32: number of events for which there is room when nothing is held.
+        room_events: U32,
+        /// Offset 36: zero.
+        reserved: U32,
     }
 }
 
@@ -530,5 +542,39 @@ layout! {
         source: U32,
         /// Offset 20: zero.
         reserved: U32,
+    }
+}
+
+layout! {
+    /// A run record, 32 bytes; its name and its content follow.
+    RecordBytes[32] {
+        /// Offset 0: number that identifies the record in the run.
+        number: U64,
+        /// Offset 8: time of the record, ns since 1970-01-01 UTC.
+        time: U64,
+        /// Offset 16: source id.
+        source: U32,
+        /// Offset 20: bytes of the name, UTF-8.
+        name_bytes: U32,
+        /// Offset 24: bytes of the content.
+        content_bytes: U32,
+        /// Offset 28: [`RecordKind`](crate::run_record::RecordKind).
+        kind: u8,
+        /// Offset 29: zero.
+        reserved: [u8; 3],
+    }
+}
+
+layout! {
+    /// Answer to a run record, 16 bytes.
+    RecordedBytes[16] {
+        /// Offset 0: number of the record.
+        number: U64,
+        /// Offset 8: source id.
+        source: U32,
+        /// Offset 12: [`RecordAnswer`](crate::run_record::RecordAnswer).
+        answer: u8,
+        /// Offset 13: zero.
+        reserved: [u8; 3],
     }
 }

@@ -1,6 +1,7 @@
 //! Round trips of every kind, and refusal of everything else.
 
 use super::*;
+use crate::run_record::{RecordAnswer, RecordKind};
 use crate::{MissingReason, NumberMark, SourceId};
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -188,8 +189,8 @@ fn body() -> impl Strategy<Value = Body<Bytes>> {
             Body::PartRequest(PartRequest { part, sources, ranges })
         },
     );
-    let status =
-        (any::<[u32; 3]>(), any::<u64>(), any::<[bool; 2]>()).prop_map(|(counts, buffered, flags)| {
+    let status = (any::<[u32; 4]>(), any::<[u64; 2]>(), any::<[bool; 2]>()).prop_map(
+        |(counts, [buffered, until], flags)| {
             Body::ReadoutStatus(ReadoutStatus {
                 sources: counts[0],
                 sources_ended: counts[1],
@@ -199,8 +200,11 @@ fn body() -> impl Strategy<Value = Body<Bytes>> {
                 processing: flags[1],
                 waiting: flags[1] ^ flags[0],
                 declines: flags[0] && !flags[1],
+                room_until: EventId(until),
+                room_events: counts[3],
             })
-        });
+        },
+    );
     let report = prop::collection::vec((any::<[u16; 2]>(), any::<u64>()), 0..5).prop_map(|list| {
         let entry = |([code, reason], value): ([u16; 2], u64)| Count { code, reason, value };
         Body::Report(list.into_iter().map(entry).collect())
@@ -233,7 +237,18 @@ fn body() -> impl Strategy<Value = Body<Bytes>> {
     let renumbered = (any::<u32>(), any::<u64>(), shift()).prop_map(|(source, first, shift)| {
         Body::Renumbered(Renumbered { source: SourceId(source), first: EventId(first), shift })
     });
+    let record = (any::<[u64; 2]>(), any::<u32>(), prop::sample::select(&RecordKind::ALL[..]))
+        .prop_flat_map(|head| (Just(head), "[a-zö]{0,20}", prop::collection::vec(any::<u8>(), 0..60)))
+        .prop_map(|(([number, time], source, kind), name, content)| {
+            let (source, time) = (SourceId(source), Timestamp(time));
+            Body::Record(RunRecord { number, source, kind, time, name, content: content.into() }.into())
+        });
+    let recorded = (any::<u64>(), any::<u32>(), prop::sample::select(&RecordAnswer::ALL[..])).prop_map(
+        |(number, source, answer)| Body::Recorded(Recorded { number, source: SourceId(source), answer }),
+    );
     prop_oneof![
+        record,
+        recorded,
         disagreements,
         renumber,
         renumbered,

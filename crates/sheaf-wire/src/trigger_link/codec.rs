@@ -128,6 +128,7 @@ impl FromManager {
                     flags,
                     reserved: U16::new(0),
                     culprit,
+                    at: U64::new(busy.at.0),
                 };
                 compose(Kind::Busy, &[body.as_bytes()])
             }
@@ -166,12 +167,12 @@ impl FromManager {
             }
             Kind::Busy => {
                 let bytes = whole::<BusyBytes>(body)?;
-                let sequence = bytes.sequence.get();
-                if bytes.cause == 0 {
-                    return Ok(Self::Busy(Busy { sequence, reason: None }));
-                }
-                let reason = read_reason(bytes.cause, bytes.flags, bytes.culprit)?;
-                Ok(Self::Busy(Busy { sequence, reason: Some(reason) }))
+                let (sequence, at) = (bytes.sequence.get(), Timestamp(bytes.at.get()));
+                let reason = match bytes.cause {
+                    0 => None,
+                    cause => Some(read_reason(cause, bytes.flags, bytes.culprit)?),
+                };
+                Ok(Self::Busy(Busy { sequence, reason, at }))
             }
             Kind::Progress => {
                 let bytes = whole::<ProgressBytes>(body)?;

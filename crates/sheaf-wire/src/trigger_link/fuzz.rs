@@ -69,8 +69,16 @@ pub fn seeds() -> Vec<(String, Vec<u8>)> {
             FromSupervisor::Totals(Totals { offered: 27, sent: 12, own_vetoed: 3, busy }).emit(),
         ),
         ("welcome".into(), welcome.emit()),
-        ("busy".into(), FromManager::Busy(Busy { sequence: 1, reason: Some(reason) }).emit()),
-        ("free".into(), FromManager::Busy(Busy { sequence: 2, reason: None }).emit()),
+        (
+            "busy".into(),
+            FromManager::Busy(Busy {
+                sequence: 1,
+                reason: Some(reason),
+                at: Timestamp(1_700_000_000_000_000_000),
+            })
+            .emit(),
+        ),
+        ("free".into(), FromManager::Busy(Busy { sequence: 2, reason: None, at: Timestamp::ZERO }).emit()),
         ("progress".into(), FromManager::Progress { received: 20, accepted: 12 }.emit()),
         ("phase".into(), FromManager::Phase(Phase::Stopping).emit()),
         ("refused".into(), refused.emit()),

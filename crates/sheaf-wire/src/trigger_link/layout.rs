@@ -95,8 +95,8 @@ layout! {
 }
 
 layout! {
-    /// State of the busy signal, 16 bytes.
-    BusyBytes[16] {
+    /// State of the busy signal, 24 bytes.
+    BusyBytes[24] {
         /// Offset 0: number of this message in the connection, from 1 on.
         sequence: U64,
         /// Offset 8: the [`BusyCause`](super::BusyCause), or zero: triggers are taken.
@@ -107,6 +107,8 @@ layout! {
         reserved: U16,
         /// Offset 12: the node that is the reason, role in the top byte, index in the low two; or zero.
         culprit: U32,
+        /// Offset 16: when the room in a buffer passed the watermark, ns since 1970 on the event manager's clock, or zero if unknown.
+        at: U64,
     }
 }
 

@@ -44,9 +44,9 @@ fn lengths_and_counts_are_checked_before_they_are_used() {
     long[..4].copy_from_slice(&(MAX_MESSAGE_BYTES as u32 + 1).to_le_bytes());
     assert!(matches!(declared_length(&long), Err(DecodeError::BadValue { field: "length", .. })));
     let mut other = seed("hello");
-    other[HEAD_BYTES] = 2;
+    other[HEAD_BYTES] = 3;
     let read = FromSupervisor::read(&other);
-    assert!(matches!(read, Err(DecodeError::BadValue { field: "version", value: 2 })), "{read:?}");
+    assert!(matches!(read, Err(DecodeError::BadValue { field: "version", value: 3 })), "{read:?}");
 }
 
 #[test]

@@ -45,7 +45,7 @@ fn the_field_tables_have_the_fields_of_the_layouts() {
         ("Missing source", shape!(layout::MissingBytes: source, reason, reserved)),
         (
             "Readout status",
-            shape!(layout::ReadoutStatusBytes: sources, sources_ended, buffered_events, flags, buffered_bytes),
+            shape!(layout::ReadoutStatusBytes: sources, sources_ended, buffered_events, flags, buffered_bytes, room_until, room_events, reserved),
         ),
         ("Command", shape!(layout::CommandBytes: command, reserved)),
         ("Count", shape!(layout::CountBytes: code, reason, reserved, value)),
@@ -66,6 +66,11 @@ fn the_field_tables_have_the_fields_of_the_layouts() {
         ),
         ("Renumber", shape!(layout::RenumberBytes: shift, source, reserved)),
         ("Renumbered", shape!(layout::RenumberedBytes: first, shift, source, reserved)),
+        (
+            "Record",
+            shape!(layout::RecordBytes: number, time, source, name_bytes, content_bytes, kind, reserved),
+        ),
+        ("Recorded", shape!(layout::RecordedBytes: number, source, answer, reserved)),
     ];
     assert_layouts(&page(), &layouts);
 }

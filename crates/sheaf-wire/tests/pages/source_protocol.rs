@@ -5,6 +5,8 @@ use sheaf_wire::feed::{
     self as wire, FRAGMENTS_HEAD_BYTES, Kind, MAX_NAME_BYTES, MAX_REASON_BYTES, MAX_SOURCES, Phase, Refusal,
     VERSION,
 };
+use sheaf_wire::message::layout;
+use sheaf_wire::run_record::RecordAnswer;
 
 fn page() -> String {
     page::open("source-protocol.md")
@@ -14,10 +16,14 @@ fn page() -> String {
 fn the_field_tables_have_the_fields_of_the_layouts() {
     let layouts = [
         ("Head", shape!(wire::HeadBytes: length, kind, reserved)),
-        ("Hello", shape!(wire::HelloBytes: version, sources, name_bytes, reserved)),
+        ("Hello", shape!(wire::HelloBytes: version, sources, name_bytes, flags)),
         ("Fragments", shape!(wire::FragmentsBytes: source, count, first)),
         ("Fragment head", shape!(wire::FragmentHeadBytes: event, time, length, checksum, flags, reserved)),
         ("End", shape!(wire::EndBytes: source, reserved, fragments)),
+        (
+            "Record",
+            shape!(layout::RecordBytes: number, time, source, name_bytes, content_bytes, kind, reserved),
+        ),
         (
             "Welcome",
             shape!(wire::WelcomeBytes: version, run, session, max_fragment, max_message, sources, phase, reserved),
@@ -30,6 +36,7 @@ fn the_field_tables_have_the_fields_of_the_layouts() {
         ),
         ("Phase", shape!(wire::PhaseBytes: phase, reserved)),
         ("Refused", shape!(wire::RefusedBytes: refusal, reserved, source)),
+        ("Recorded", shape!(layout::RecordedBytes: number, source, answer, reserved)),
     ];
     assert_layouts(&page(), &layouts);
 }
@@ -48,6 +55,9 @@ fn the_codes_are_all_of_them() {
     assert_eq!(shown(&page, "| code | name | meaning of the phase |"), phases);
     let refusals = Refusal::ALL.map(|refusal| [(refusal as u8).to_string(), format!("`{}`", refusal.name())]);
     assert_eq!(shown(&page, "| code | name | refused because |"), refusals);
+    let answers =
+        RecordAnswer::ALL.map(|answer| [(answer as u8).to_string(), format!("`{}`", answer.name())]);
+    assert_eq!(shown(&page, "| code | name | answer to a record |"), answers);
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn the_field_tables_have_the_fields_of_the_layouts() {
         ("Totals", shape!(wire::TotalsBytes: offered, sent, own_vetoed, busy_times, reserved)),
         ("Busy time", shape!(wire::BusyTimeBytes: cause, flags, reserved, culprit, intervals, time, vetoed)),
         ("Welcome", shape!(wire::WelcomeBytes: version, run, next, phase, reserved, max_payload_bytes)),
-        ("Busy", shape!(wire::BusyBytes: sequence, cause, flags, reserved, culprit)),
+        ("Busy", shape!(wire::BusyBytes: sequence, cause, flags, reserved, culprit, at)),
         ("Progress", shape!(wire::ProgressBytes: received, accepted)),
         ("Phase", shape!(wire::PhaseBytes: phase, reserved)),
         ("Refused", shape!(wire::RefusedBytes: refusal, reserved)),

@@ -27,6 +27,7 @@ Examples:
   sheaf bench pingpong --json                                                compare pairs of processors
   sheaf bench memory                                                         measure the memory bandwidth
   sheaf bench farm --plot farm.svg                                           measure a filter farm
+  sheaf bench feed --size 256,2Ki --batch 1,256                              measure programs that feed a run
 
 Ctrl-C ends a scan; the points measured so far are printed.";
 
@@ -48,6 +49,15 @@ pub(crate) enum BenchCommand {
     Store(StoreArguments),
     /// Filter farm: workers with a filter that takes a given processor time for an event.
     Farm(FarmArguments),
+    /// Programs that feed a run: one into a readout unit that only counts, and an event builder whose sources are fed, compared
+    /// with one whose sources are emulated.
+    Feed(FeedArguments),
+    /// A program that feeds a measurement.
+    #[command(hide = true)]
+    Feeder {
+        /// Assignment of the program, as JSON.
+        assignment: String,
+    },
     /// A node of a measurement in processes.
     #[command(hide = true)]
     Node {
@@ -67,7 +77,8 @@ impl BenchCommand {
             Self::Memory(arguments) => &arguments.scan.output,
             Self::Store(arguments) => &arguments.output,
             Self::Farm(arguments) => &arguments.output,
-            Self::Node { .. } => &Output { json: true, plot: None },
+            Self::Feed(arguments) => &arguments.scan.output,
+            Self::Node { .. } | Self::Feeder { .. } => &Output { json: true, plot: None },
         }
     }
 }
@@ -281,6 +292,70 @@ pub(crate) struct FarmArguments {
     pub(super) repeat: u32,
     #[command(flatten)]
     pub(super) output: Output,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FeedArguments {
+    /// Measurements, several separated by commas. `link`: one program feeds a readout unit that accepts and counts fragments,
+    /// beside the machine's limit. `builder`: an event builder fed through shared memory, one program for each readout unit,
+    /// beside the same builder with emulated sources that write as many bytes.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "link|builder,...",
+        value_delimiter = ',',
+        default_value = "link,builder"
+    )]
+    pub(super) part: Vec<FeedPart>,
+    /// Path between program and readout unit for `link`; several separated by commas.
+    #[arg(long, value_enum, value_name = "shm|tcp,...", value_delimiter = ',', default_value = "shm,tcp")]
+    pub(super) transport: Vec<FeedTransport>,
+    /// Number of fragments that a program sends in a call; several separated by commas.
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "1,32,256", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub(super) batch: Vec<u32>,
+    /// Number of readout units of `builder`.
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(super) readouts: u16,
+    /// Number of builder units of `builder`.
+    #[arg(long, value_name = "M", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(super) builders: u16,
+    /// Run each role of `builder` in its own process, over shared memory.
+    #[arg(long)]
+    pub(super) processes: bool,
+    /// Compute a checksum for each fragment, in programs and emulated sources.
+    #[arg(long)]
+    pub(super) checksum: bool,
+    /// Do not keep fragments in the program until they are accepted.
+    #[arg(long)]
+    pub(super) no_keep: bool,
+    /// Command line of the program to measure, instead of a built-in one. It gets the payload size and the number of
+    /// fragments in a call as arguments, and its readout unit and sources from its environment, as one that a run starts. It
+    /// feeds all of its sources until the run ends.
+    #[arg(long, value_name = "COMMAND")]
+    pub(super) client: Option<String>,
+    /// Warm-up time before each repetition.
+    #[arg(long, value_name = "S", default_value = "0.2", value_parser = parse_warm_up)]
+    pub(super) warm_up: f64,
+    #[command(flatten)]
+    pub(super) scan: ScanArguments,
+}
+
+/// Measurement of fed sources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum FeedPart {
+    /// One program and a readout unit that counts.
+    Link,
+    /// A whole event builder.
+    Builder,
+}
+
+/// Path of fragments to a readout unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum FeedTransport {
+    /// Through shared memory.
+    Shm,
+    /// Over TCP on loopback.
+    Tcp,
 }
 
 /// Path of events to the workers of a farm.

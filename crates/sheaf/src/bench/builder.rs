@@ -111,7 +111,8 @@ pub(super) fn measure(arguments: &BuilderArguments, scan: &Scan<'_>) -> anyhow::
     Ok(report)
 }
 
-fn figure(sample: &Sample, name: &str) -> f64 {
+/// The figure of this name, or 0.
+pub(super) fn figure(sample: &Sample, name: &str) -> f64 {
     sample.iter().find(|(of, _)| *of == name).map_or(0.0, |(_, value)| *value)
 }
 
@@ -244,7 +245,8 @@ pub(super) fn outcome(
 /// A run in which nothing was built is not repeated for longer than this.
 const LONGEST_REPETITION: Nanos = Nanos::from_secs(60);
 
-fn run_once(
+/// As [`outcome`], but not repeated where nothing was built.
+pub(super) fn run_once(
     mut config: Config,
     in_processes: bool,
     scan: &Scan<'_>,
@@ -276,7 +278,7 @@ fn run_once(
 }
 
 #[expect(clippy::cast_precision_loss, reason = "shown to a few digits")]
-fn sample(summary: &Summary, cpu: f64) -> anyhow::Result<Sample> {
+pub(super) fn sample(summary: &Summary, cpu: f64) -> anyhow::Result<Sample> {
     (summary.fragments > 0).then_some(()).context("no event was built in this time; increase --seconds")?;
     let fragments = summary.fragments as f64;
     let incomplete = summary.events_incomplete as f64;

@@ -8,6 +8,7 @@
 use super::arguments::{FarmArguments, FarmTransport};
 use super::bounds;
 use super::builder::{Quiet, outcome};
+use super::processes::Companions;
 use super::report::{Curve, Picture, Report, Sample, Scanned, column};
 use super::scan::Scan;
 use crate::plan::Plan;
@@ -19,8 +20,7 @@ use sheaf_config::{Config, Content, FilterKind, OutputKind, SizeModel};
 use sheaf_wire::{ByteCount, Nanos};
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
 
 /// Microseconds of the filter, useful time in percent, microseconds of overhead: the reference's table 3, for four
 /// workers.
@@ -68,7 +68,7 @@ fn name(workers: u16) -> String {
 }
 
 /// Workers that join over the network, as those of other hosts do. They end with the run.
-struct Joining(Vec<Child>);
+struct Joining(Companions);
 
 impl Joining {
     fn start(config: &mut Config, workers: u16) -> anyhow::Result<Self> {
@@ -76,34 +76,17 @@ impl Joining {
         let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let address = free.context("there is no free port on loopback")?.to_string();
         config.filter.listen = Some(address.clone());
-        let mut joining = Self(Vec::new());
+        let mut joining = Self(Companions::default());
         for _ in 0..workers {
             let mut command =
                 Command::new(std::env::current_exe().context("cannot determine the path of this program")?);
             command.args(["processor", "--supervised", "--quiet", "--wait", "20", "--join", &address]);
             command.stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
-            joining.0.push(command.spawn().context("cannot start a worker")?);
+            joining.0.0.push(command.spawn().context("cannot start a worker")?);
         }
         Ok(joining)
     }
 }
-
-impl Drop for Joining {
-    fn drop(&mut self) {
-        for worker in &mut self.0 {
-            let start = Instant::now();
-            while matches!(worker.try_wait(), Ok(None)) && start.elapsed() < FAREWELL {
-                std::thread::sleep(Duration::from_millis(2));
-            }
-            // Both fail where it has ended.
-            let _ = worker.kill();
-            let _ = worker.wait();
-        }
-    }
-}
-
-/// Time that a worker has to end after the run.
-const FAREWELL: Duration = Duration::from_secs(5);
 
 /// One readout unit with all sources and one builder unit, so that few threads compete with the workers.
 fn configuration(arguments: &FarmArguments, workers: u16, filter_us: u64) -> anyhow::Result<Config> {

@@ -11,6 +11,8 @@ use std::time::Duration;
 pub(super) enum Limit {
     /// A plain vectored stream over one loopback socket.
     Socket,
+    /// Copies in memory on one processor.
+    Copy,
     /// Gathering of scattered fragments in memory, on a number of processors.
     Gather(usize),
 }
@@ -30,6 +32,7 @@ impl Limit {
             Self::Socket => {
                 format!("plain loopback stream, {} messages a call", plain::MESSAGES_A_CALL)
             }
+            Self::Copy => "memory copy on one processor".to_owned(),
             Self::Gather(1) => "memory gather on one processor".to_owned(),
             Self::Gather(processors) => format!("memory gather on {processors} processors"),
         }
@@ -41,6 +44,7 @@ impl Limit {
         let span = Duration::from_secs_f64(seconds.min(LONGEST));
         match self {
             Self::Socket => plain::measure(bytes, span / 5, span).context("cannot measure a plain stream"),
+            Self::Copy => Ok(memory::measure(Operation::Copy, bytes, 1, WORKING_SET_BYTES, span)),
             Self::Gather(processors) => {
                 Ok(memory::measure(Operation::Gather, bytes, processors, WORKING_SET_BYTES, span))
             }

@@ -10,9 +10,9 @@ use sheaf_bench::{node, wiring};
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Interval at which the parent checks its children.
 const PERIOD: Duration = Duration::from_millis(5);
@@ -54,6 +54,35 @@ pub(super) fn be_node(assignment: &str) -> anyhow::Result<()> {
     };
     let outcome = node::run_assigned(&assignment, socket, &AtomicBool::new(false))?;
     crate::print::print_json(&outcome)
+}
+
+/// Children that end by themselves soon after the run that they take part in. Those that do not are killed.
+#[derive(Debug, Default)]
+pub(super) struct Companions(pub(super) Vec<Child>);
+
+/// Time that a companion has to end after the run.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+impl Companions {
+    /// Returns the exit status of the first that has ended and failed.
+    pub(super) fn failed(&mut self) -> Option<ExitStatus> {
+        let ended = self.0.iter_mut().filter_map(|child| child.try_wait().ok().flatten());
+        ended.into_iter().find(|status| !status.success())
+    }
+}
+
+impl Drop for Companions {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let start = Instant::now();
+            while matches!(child.try_wait(), Ok(None)) && start.elapsed() < FAREWELL {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            // Both fail where it has ended.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
 }
 
 /// Children that end with this process' interest in them.

@@ -1,5 +1,6 @@
 //! The account of `sheaf emulate-trigger`.
 
+use super::latency::BusyLatency;
 use serde::Serialize;
 use sheaf_wire::trigger_link::{BusyTimes, ReceivedTriggers, Totals};
 use std::fmt;
@@ -16,6 +17,8 @@ pub(super) struct Account {
     busy_vetoed: u64,
     /// Busy times by reason.
     busy: Vec<BusyLine>,
+    /// From short room to the arrival of busy; `null` if it was never busy, or runs on another host.
+    busy_latency: Option<BusyLatency>,
     /// The event manager's account; `null` if it did not arrive.
     event_manager: Option<Received>,
     /// Whether all sent triggers were received, none was lost, and both sides count the same intervals of busy.
@@ -44,7 +47,11 @@ struct Received {
 }
 
 impl Account {
-    pub(super) fn new(totals: &Totals, received: Option<&ReceivedTriggers>) -> Self {
+    pub(super) fn new(
+        totals: &Totals,
+        received: Option<&ReceivedTriggers>,
+        busy_latency: Option<BusyLatency>,
+    ) -> Self {
         let theirs = received.map(|account| &account.busy);
         let line = |(reason, time): (&_, &sheaf_wire::trigger_link::BusyTime)| {
             let reason: &sheaf_wire::trigger_link::BusyReason = reason;
@@ -63,6 +70,7 @@ impl Account {
             own_vetoed: totals.own_vetoed,
             busy_vetoed: totals.busy.values().map(|time| time.vetoed).sum(),
             busy: totals.busy.iter().map(line).collect(),
+            busy_latency,
             event_manager: received.map(|account| Received {
                 received: account.received,
                 accepted: account.accepted,
@@ -105,6 +113,15 @@ impl fmt::Display for Account {
             let time = seconds(busy.busy_ns);
             let remark = format!("{}{culprit}: {time:.6} s{theirs}, intervals: {intervals}", busy.cause);
             line("    of these", busy.vetoed, &remark)?;
+        }
+        if let Some(BusyLatency { count, median_ns, max_ns }) = self.busy_latency {
+            let us = |ns: u64| ns as f64 * 1e-3;
+            let (median, max) = (us(median_ns), us(max_ns));
+            line(
+                "busy messages",
+                count,
+                &format!("{median:.0} us after room was short (median), at most {max:.0} us"),
+            )?;
         }
         let Some(received) = &self.event_manager else { return Ok(()) };
         line("received", received.received, "by the event manager")?;

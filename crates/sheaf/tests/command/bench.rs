@@ -61,6 +61,37 @@ fn storing_is_measured_beside_plain_writes_for_every_kind_of_durability() {
 }
 
 #[test]
+fn programs_that_feed_a_run_are_measured_beside_the_machine_and_beside_emulated_sources() {
+    let place = Place::new();
+    let report =
+        place.sheaf(&format!("bench feed --size 256 --batch 1,64 --no-keep {SHORT}")).exits(0).json();
+    let curves = field(&report, "curves").as_array().unwrap();
+    let of = |curve: &Value| (field(curve, "part").clone(), field(curve, "transport").clone());
+    let link = |transport: &str| (Value::from("link"), Value::from(transport));
+    let expected = [link("shm"), link("tcp"), ("builder".into(), "shm".into())];
+    assert_eq!(curves.iter().step_by(2).map(of).collect::<Vec<_>>(), expected);
+    for curve in curves {
+        let beside = match field(curve, "part").as_str() {
+            Some("link") => ["limit_bytes_per_second", "fraction_of_limit"],
+            _ => ["emulated_fragments_per_second", "fraction_of_emulated"],
+        };
+        let point = &curve["points"][0];
+        positive(point, &["fragments_per_second", "bytes_per_second"]);
+        positive(point, &beside);
+    }
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "a measurement leaves nothing behind");
+}
+
+#[test]
+fn a_program_that_does_not_feed_the_measurement_ends_it() {
+    let place = Place::new();
+    let line = "bench feed --part link,builder --transport shm --size 64 --batch 1 --client false --repeat 1";
+    place.sheaf(line).exits(1).says(&["no program has connected"]);
+    let line = line.replace("link,builder", "builder");
+    place.sheaf(&line).exits(1).says(&["a program that feeds the measurement has failed", "exit status: 1"]);
+}
+
+#[test]
 fn one_run_of_fixed_sizes_has_whole_events() {
     let place = Place::new();
     let arguments = "bench builder --readouts 3 --builders 2 --size 512 --seconds 0.15 --repeat 1 --json";
@@ -169,12 +200,16 @@ fn impossible_settings_are_refused_before_anything_is_measured() {
 #[test]
 fn a_signal_ends_a_scan_and_its_processes() {
     let place = Place::new();
-    let line = "bench builder --size 64,64 --seconds 1000 --repeat 1 --processes";
-    let measuring = place.start(line);
-    let manager = measuring.wait_for_node("evm", 0);
-    measuring.signal("INT");
-    measuring.end().exits(1).says(&["interrupted before anything was measured"]);
-    assert!(!std::path::Path::new(&format!("/proc/{manager}")).exists(), "the event manager ended as well");
+    for line in ["builder --size 64,64", "feed --part builder --size 64 --batch 64"] {
+        let measuring = place.start(&format!("bench {line} --seconds 1000 --repeat 1 --processes"));
+        let manager = measuring.wait_for_node("evm", 0);
+        measuring.signal("INT");
+        measuring.end().exits(1).says(&["interrupted before anything was measured"]);
+        assert!(
+            !std::path::Path::new(&format!("/proc/{manager}")).exists(),
+            "the event manager ended as well"
+        );
+    }
 }
 
 #[test]

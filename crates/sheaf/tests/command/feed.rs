@@ -21,7 +21,7 @@ fn try_connect(socket: PathBuf, sources: &[u32]) -> Result<SourceClient, FeedErr
     SourceClient::connect(&socket, options(sources))
 }
 
-fn options(sources: &[u32]) -> ClientOptions {
+pub(crate) fn options(sources: &[u32]) -> ClientOptions {
     ClientOptions {
         sources: sources.iter().map(|source| SourceId(*source)).collect(),
         name: format!("board {}", sources[0]),

@@ -1,7 +1,8 @@
 //! Programs in C that feed a run with libsheaf.
 
 use crate::active::root;
-use crate::child::Place;
+use crate::child::{Place, sheaf};
+use crate::nodes::free_ports;
 use crate::output::{dump, field, number};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -65,6 +66,21 @@ fn the_example_boards_in_c_feed_a_run() {
 }
 
 #[test]
+fn a_program_in_c_is_measured() {
+    let place = Place::new();
+    compile("benches/feed/feeder.c", &place);
+    let client = format!("env LD_LIBRARY_PATH={} ./feeder", library_directory().display());
+    let flags = "--part link,builder --transport shm --size 256 --batch 1,64 --seconds 0.1 --repeat 1 --json";
+    let mut arguments = vec!["bench", "feed", "--client", &client];
+    arguments.extend(flags.split(' '));
+    let report = sheaf(place.path(), &arguments).exits(0).json();
+    for curve in field(&report, "curves").as_array().unwrap() {
+        let rate = field(&curve["points"][0], "fragments_per_second").as_f64().unwrap();
+        assert!(rate > 0.0, "{curve}");
+    }
+}
+
+#[test]
 fn a_run_starts_the_example_board_in_c() {
     let place = Place::new();
     compile("examples/sources/c/board.c", &place);
@@ -116,4 +132,34 @@ fn a_program_in_c_declines_a_start_and_is_told_why_it_cannot_connect() {
     let output = run(&place, &program, &["other.toml"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("of the kind `emulated`"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_program_in_c_sends_records_before_during_and_after_a_run() {
+    for over_tcp in [false, true] {
+        let place = Place::new();
+        let program = compile("crates/sheaf-capi/tests/programs/record.c", &place);
+        let [port] = free_ports();
+        let address = format!("127.0.0.1:{port}");
+        let listen =
+            if over_tcp { format!("[source.feed]\nlisten = \"{address}\"\n") } else { String::new() };
+        let nodes = "[readout]\ncount = 1\n[builder]\ncount = 2\n";
+        place.file("run.toml", &format!("[source]\nkind = \"feed\"\ncount = 1\n{listen}{nodes}"));
+        let sheaf = place.start("run run.toml --json --processes");
+        let target = if over_tcp { &address } else { "runs/ru0.feed" };
+        let output = run(&place, &program, &[target]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let summary = sheaf.end().exits(0).json();
+        assert_eq!(number(&summary, "ledger.stored"), 100);
+        let verified = place.sheaf("verify runs/run000001 --json").exits(0).json();
+        assert_eq!(number(&verified, "records"), 3, "each once, whatever the number of files");
+        let inspected = place.sheaf("inspect runs/run000001").exits(0).stdout;
+        for line in [
+            "begin, \"config.toml\": 8 bytes",
+            "slow_control, \"empty\": 0 bytes",
+            "\"counters\": 1,048,576 bytes",
+        ] {
+            assert!(inspected.contains(line), "{inspected}");
+        }
+    }
 }

@@ -49,6 +49,7 @@ mod output;
 mod outputs;
 mod rails;
 mod real_data;
+mod recorded_live;
 mod repeatable;
 mod run_records;
 mod runs;

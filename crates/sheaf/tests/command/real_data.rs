@@ -29,7 +29,7 @@ fn part(line: &Line) -> Part {
 }
 
 /// Returns the folder of a data set. If it is absent, prints the reason and returns `None`.
-fn data(set: &str) -> Option<PathBuf> {
+pub(crate) fn data(set: &str) -> Option<PathBuf> {
     let root = std::env::var_os("SHEAF_DATA")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"), PathBuf::from);
     let folder = root.join(set);
@@ -41,7 +41,7 @@ fn data(set: &str) -> Option<PathBuf> {
 }
 
 /// Imports a file into `streams` of the place. If Python or a package is absent, prints the reason and returns `None`.
-fn import(place: &Place, format: &str, file: &Path) -> Option<Value> {
+pub(crate) fn import(place: &Place, format: &str, file: &Path) -> Option<Value> {
     let ended = place.sheaf(&format!("import {format} {} streams --json", file.display()));
     let lacks_python = ["needs python3", "Python package"].iter().any(|what| ended.stderr.contains(what));
     if ended.status.code() == Some(1) && lacks_python {
@@ -52,7 +52,7 @@ fn import(place: &Place, format: &str, file: &Path) -> Option<Value> {
 }
 
 /// Reads a gzipped reference table, with one map per line.
-fn truth(path: &Path) -> Vec<BTreeMap<String, String>> {
+pub(crate) fn truth(path: &Path) -> Vec<BTreeMap<String, String>> {
     let mut text = String::new();
     GzDecoder::new(File::open(path).unwrap()).read_to_string(&mut text).unwrap();
     let mut lines = text.lines();
@@ -64,11 +64,11 @@ fn truth(path: &Path) -> Vec<BTreeMap<String, String>> {
     lines.map(row).collect()
 }
 
-fn value(row: &BTreeMap<String, String>, column: &str) -> u64 {
+pub(crate) fn value(row: &BTreeMap<String, String>, column: &str) -> u64 {
     row[column].parse().unwrap()
 }
 
-fn crc(row: &BTreeMap<String, String>, column: &str) -> u32 {
+pub(crate) fn crc(row: &BTreeMap<String, String>, column: &str) -> u32 {
     u32::from_str_radix(&row[column], 16).unwrap()
 }
 

@@ -1,8 +1,14 @@
-//! Begin-of-run records: in every event file, found without reading events.
+//! Run records, from files and from programs: in every event file, found without reading events.
 
 use crate::child::Place;
+use crate::feed::{options, payload};
 use crate::output::{assert_books_match_files, directory, number};
 use serde_json::{Value, json};
+use sheaf_feed::client::SourceFragment;
+use sheaf_feed::{ClientOptions, FeedError, SourceClient, SourceRecord};
+use sheaf_wire::feed::Phase;
+use sheaf_wire::run_record::RecordKind;
+use sheaf_wire::{EventId, Timestamp};
 use std::fs;
 
 /// Runs with records from files, and returns the summary.
@@ -65,4 +71,77 @@ fn a_run_does_not_begin_with_a_file_that_is_of_no_source() {
     let config = place.file("records.toml", &format!("[output]\nbegin_records = \"{}\"\n", boards.display()));
     let ended = place.sheaf(&format!("run {} --transport memory --events 10", config.display())).exits(1);
     assert!(ended.stderr.contains("the name must begin with the id of a source"), "{}", ended.stderr);
+}
+
+fn record(kind: RecordKind, time: u64, name: &str, content: Vec<u8>) -> SourceRecord {
+    SourceRecord { kind, time: Some(Timestamp(time)), name: name.to_owned(), content: content.into() }
+}
+
+/// Feeds source 0 of a run, with records before, during and after it.
+fn feed_with_records(place: &Place, events: u64) {
+    let late = ClientOptions { late_records: true, ..options(&[0]) };
+    let mut board = SourceClient::connect(&place.join("runs/ru0.feed"), late).expect("the run accepts it");
+    let begin = record(RecordKind::Begin, 1, "config.toml", b"gain = 3".to_vec());
+    board.record(0, begin.clone()).expect("before the run begins");
+    board.record(0, begin).expect("a repeat changes nothing");
+    assert!(board.wait_for_start(None).expect("connected"));
+    for event in 0..events {
+        let (time, payload) = (Timestamp(event), payload(0, event));
+        let fragment = SourceFragment { event: EventId(event), time, payload: &payload };
+        board.send(0, fragment).expect("the run takes fragments");
+        if event % 100 == 50 {
+            let value = record(RecordKind::SlowControl, 2 + event, "voltage", vec![7; 3000]);
+            board.record(0, value).expect("the run takes records");
+        }
+    }
+    let large = record(RecordKind::SlowControl, 5, "large", vec![0; (1 << 20) + 1]);
+    let error = board.record(0, large).expect_err("too large");
+    assert!(matches!(error, FeedError::RecordTooLarge { .. }), "{error}");
+    board.end(0).expect("connected");
+    while board.phase() != Phase::Ended {
+        board.wait(std::time::Duration::from_millis(100)).expect("the run waits for its last records");
+    }
+    board.record(0, record(RecordKind::End, 9_000, "counters", vec![1; 1 << 20])).expect("after the run");
+}
+
+#[test]
+fn records_of_a_program_are_in_the_files_of_all_writers_also_those_after_the_end_of_the_run() {
+    for (how, output) in [
+        ("", "[output]\nrotate_events = 100\n"),
+        ("--processes", ""),
+        ("--processes", "[output]\nnodes = 2\n"),
+        ("", "[output]\nnodes = 1\n"),
+    ] {
+        let place = Place::new();
+        place.file(
+            "run.toml",
+            &format!(
+                "[source]\nkind = \"feed\"\ncount = 1\n[readout]\ncount = 1\n[builder]\ncount = 2\n{output}"
+            ),
+        );
+        let run = place.start(&format!("run run.toml --json {how}"));
+        feed_with_records(&place, 1_000);
+        let summary = run.end().exits(0).json();
+        assert_books_match_files(&place, &summary);
+        let directory = directory(&place, &summary);
+        let verified = place.sheaf(&format!("verify {} --json", directory.display())).exits(0).json();
+        assert_eq!(number(&verified, "records"), 12, "{how} {output}");
+        // The last file of each writer has all of them.
+        let mut last = std::collections::BTreeMap::new();
+        for entry in fs::read_dir(&directory).expect("a directory") {
+            let path = entry.expect("an entry").path();
+            let name = path.file_name().and_then(|name| name.to_str()).expect("UTF-8").to_owned();
+            if let Some((session, _)) = name.strip_suffix(".sheaf").and_then(|name| name.rsplit_once('_')) {
+                let newest = last.entry(session.to_owned()).or_insert_with(|| path.clone());
+                *newest = newest.clone().max(path);
+            }
+        }
+        assert!(!last.is_empty());
+        for path in last.values() {
+            let inspected = place.sheaf(&format!("inspect {} --json", path.display())).exits(0).json();
+            let records = inspected["records"].as_array().expect("a list");
+            assert_eq!(records.len(), 12, "{how} {output} {}", path.display());
+            assert_eq!(records.iter().filter(|record| record["kind"] == "end").count(), 1);
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use crate::child::{Place, Running};
 use crate::filters::compile;
 use crate::output::{assert_books_match_files, field, number, verify};
+use std::time::Duration;
 
 /// Judging the events that a builder unit has at a time takes longer than the patience with silent nodes.
 fn assert_takes_its_time(how: &str) {
@@ -38,13 +39,13 @@ fn a_filter_that_takes_its_time_loses_no_event_in_shared_memory() {
 }
 
 /// Starts a run of ten events whose filter does not return from one call before the file `go` exists. The other nodes would give it
-/// up after 50 ms if it did not report that it is working.
+/// up after a second if it did not report that it is working.
 fn start(place: &Place, how: &str) -> Running {
     compile("crates/sheaf/tests/command/waiting_filter.c", &place.join("libwaiting.so"));
     let go = place.join("go");
     let config = format!(
         "[run]\nevents = 10\n[filter]\nkind = \"library\"\npath = \"libwaiting.so\"\nparameters = \"{}\"\n\
-         [readout]\ncount = 2\n[builder]\ncount = 2\n[manager]\nstop_timeout_ms = 50\nbatch_events = 2\n",
+         [readout]\ncount = 2\n[builder]\ncount = 2\n[manager]\nstop_timeout_ms = 1000\nbatch_events = 2\n",
         go.display()
     );
     std::fs::write(place.join("waits.toml"), config).unwrap();
@@ -55,6 +56,8 @@ fn assert_waits_for_one_call(how: &str) {
     let place = Place::new();
     let mut running = start(&place, &format!("--json {how}"));
     running.wait_until_said("waiting for the filter of bu");
+    // Longer than the time after which a silent node is given up.
+    std::thread::sleep(Duration::from_secs(2));
     std::fs::write(place.join("go"), "").unwrap();
     let summary = running.end().exits(0).json();
     assert_books_match_files(&place, &summary);

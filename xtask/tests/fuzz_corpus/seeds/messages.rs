@@ -63,6 +63,8 @@ fn bodies(dice: &mut Dice) -> Vec<(&'static str, Body<Bytes>)> {
         processing: false,
         waiting: false,
         declines: false,
+        room_until: EventId(16_480),
+        room_events: 16_384,
     };
     vec![
         ("announce", Body::Announce((0..5).map(announcement).collect())),

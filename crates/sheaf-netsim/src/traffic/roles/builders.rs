@@ -103,7 +103,10 @@ impl Roles {
                 }
                 BuilderEvent::Fenced => is_fenced = true,
                 // The event manager has one life.
-                BuilderEvent::Started | BuilderEvent::Closed | BuilderEvent::ManagerRestarted => {}
+                BuilderEvent::Started
+                | BuilderEvent::Record(_)
+                | BuilderEvent::Closed
+                | BuilderEvent::ManagerRestarted => {}
             }
         }
         while let Some(transmit) = unit.poll_transmit(timestamp(now)) {

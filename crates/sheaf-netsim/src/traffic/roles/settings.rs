@@ -172,6 +172,7 @@ impl Settings {
             batch_time: self.batch_time,
             shaping: self.gathering.shaping(),
             channel: self.channel(),
+            stores_records: true,
             shifts: None,
         }
     }
@@ -189,6 +190,7 @@ impl Settings {
             longest_merge: self.retry,
             wait_for_required: false,
             orphan_timeout: None,
+            room_from: None,
             message_bytes: self.message_bytes(),
             message_events: BATCH_EVENTS as usize,
             request_events: 4096,

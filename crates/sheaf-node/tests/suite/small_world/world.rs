@@ -24,6 +24,7 @@ use sheaf_source::content;
 use sheaf_source::{Source, SourcePoll, SourceStats};
 use sheaf_transport::Endpoint;
 use sheaf_transport::memory::{Doorbell, MemoryLimits, MemoryNetwork};
+use sheaf_wire::run_record::RunRecord;
 use sheaf_wire::{
     ByteCount, Event, EventId, Fragment, Nanos, NodeId, NumberMark, RunNumber, SessionId, SourceId, Tags,
     Timestamp, TriggerMix, TriggerType, Verdict,
@@ -144,6 +145,7 @@ impl World {
             batch_time: Nanos::from_millis(1),
             shaping: Shaping::Pull,
             channel: CHANNEL,
+            stores_records: true,
             shifts: None,
         };
         let course = Course {
@@ -169,6 +171,7 @@ impl World {
             longest_merge: Nanos::from_secs(60),
             wait_for_required: false,
             orphan_timeout: None,
+            room_from: None,
             message_bytes: ByteCount(1 << 12),
             message_events: 16,
             request_events: 64,
@@ -466,6 +469,10 @@ impl EventSink for Sink {
         disk.sessions[self.session].written.push((event.id.0, event.incomplete));
         disk.sessions[self.session].tags.push(verdict.tags);
         Ok(Taken::Accepted)
+    }
+
+    fn record(&mut self, _record: &Arc<RunRecord>) -> Result<(), SinkError> {
+        Ok(())
     }
 
     fn end_batch(&mut self, _now: Timestamp) -> Result<(), SinkError> {

@@ -98,6 +98,30 @@ fn the_rest_is_asked_for_when_the_first_step_wants_it() {
 }
 
 #[test]
+fn an_event_that_gives_way_to_one_that_lacked_memory_does_not_return_with_it() {
+    let mut builder = stepped(|config| (config.memory, config.slots) = (ByteCount(36), 2));
+    let _ = requests(&mut builder, START);
+    assign(&mut builder, 5, 2, 1);
+    answer_part(&mut builder, 0, 5, (1, 1), &[0]);
+    let older = part(&mut builder).expect("the first step is complete");
+    answer_part(&mut builder, 0, 6, (1, 1), &[0]);
+    let younger = part(&mut builder).expect("the first step is complete");
+    builder.handle_part_decision(START, older, PartDecision::More(More::All));
+    // The younger event is being judged, so that it cannot make way.
+    answer_part(&mut builder, 1, 5, (1, 2), &[2, 3]);
+    builder.handle_part_decision(START, younger, PartDecision::More(More::All));
+    from_manager(&mut builder, Body::Command(Command::GiveWay));
+    let request = requests(&mut builder, START).remove(0);
+    assert_eq!(request.finished.iter().map(|it| it.event.0).collect::<Vec<_>>(), [5, 6]);
+    assert_eq!(request.slots, 1, "room for the older one alone");
+    assign(&mut builder, 5, 1, 2);
+    answer_part(&mut builder, 0, 5, (2, 1), &[0]);
+    let older = part(&mut builder).expect("the first step is complete");
+    builder.handle_part_decision(START, older, PartDecision::Rejected);
+    assert_eq!(requests(&mut builder, LATER).remove(0).slots, 2, "now there is room for both");
+}
+
+#[test]
 fn a_rejected_part_ends_its_event_with_what_was_asked_for() {
     let mut builder = stepped(|_| {});
     assign(&mut builder, 5, 1, 1);

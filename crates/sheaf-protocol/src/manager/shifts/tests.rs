@@ -148,6 +148,22 @@ fn a_shift_that_another_builder_unit_saw_begin_begins_there() {
 }
 
 #[test]
+fn a_report_of_another_source_moves_the_beginning_before_it_is_announced() {
+    let quantity = Quantity { modulus: 1 << 32, tolerance: 0 };
+    let mut shifts = Shifts::new(config(quantity, ShiftPolicy::Mark));
+    // The source has no fragment in event 101, and its value in event 100 is that of event 99.
+    let mut all = reports(quantity, |event| event, 2, 100..200, -1);
+    all.remove(1);
+    shifts.note(&all);
+    assert_eq!(found(&shifts), [(2, 102, -1)]);
+    shifts.note(&reports(quantity, |event| event, 3, 99..100, 3));
+    let announced = shifts.announce(None).expect("nothing is in flight");
+    assert_eq!((announced.first, announced.shift), (EventId(100), -1));
+    shifts.finish();
+    assert_eq!(found(&shifts), [(2, 100, -1)]);
+}
+
+#[test]
 fn a_source_is_renumbered_once_for_each_shift() {
     let quantity = Quantity { modulus: 1 << 32, tolerance: 0 };
     let mut shifts = Shifts::new(config(quantity, ShiftPolicy::Repair));

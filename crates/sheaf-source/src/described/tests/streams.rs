@@ -2,7 +2,7 @@
 
 use super::encoder::{Encoder, Random};
 use super::{SOURCES, decode, limits, u16_at};
-use crate::described::deframer::{Deframer, FrameCounts, NextPacket, PacketEnding, PacketLength};
+use crate::described::deframer::{Deframer, FrameCounts, PacketEnding, PacketLength};
 use crate::described::{Decoder, Description, Field, Mark, Origin};
 use proptest::prelude::*;
 
@@ -13,29 +13,20 @@ fn divide(
     stream: &[u8],
     lengths: &[usize],
 ) -> (Vec<Vec<u8>>, FrameCounts) {
-    let mut deframer = Deframer::new(ending, description);
     let (mut packets, mut rest) = (Vec::new(), stream);
     let mut lengths = lengths.iter().cycle();
-    loop {
-        let room = deframer.room();
+    let read = |room: &mut [u8]| {
         let bytes = lengths.next().copied().unwrap_or(usize::MAX).min(rest.len()).min(room.len());
         room[..bytes].copy_from_slice(&rest[..bytes]);
-        deframer.handle_read(bytes);
         rest = &rest[bytes..];
-        loop {
-            match deframer.next(description, rest.is_empty()) {
-                NextPacket::Packet(packet) => packets.push(deframer.bytes(packet).to_vec()),
-                NextPacket::More if rest.is_empty() => return (packets, deframer.take_counts()),
-                NextPacket::More => break,
-                // What follows is not read any more.
-                NextPacket::Lost => {
-                    let counts = deframer.take_counts();
-                    let bytes_skipped = counts.bytes_skipped + rest.len() as u64;
-                    return (packets, FrameCounts { bytes_skipped, ..counts });
-                }
-            }
-        }
-    }
+        Ok(bytes)
+    };
+    let take = |packet: &[u8]| packets.push(packet.to_vec());
+    let counts =
+        Deframer::new(ending, description).divide(description, read, take).expect("memory can be read");
+    // What follows a lost packet is not read.
+    let bytes_skipped = counts.bytes_skipped + rest.len() as u64;
+    (packets, FrameCounts { bytes_skipped, ..counts })
 }
 
 /// Bytes that do not begin a packet of [`Encoder::make_stream`].

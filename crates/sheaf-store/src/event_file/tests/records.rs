@@ -51,6 +51,73 @@ fn mixed(events: &[Event<Bytes>], records: &[RunRecord], closed: bool) -> (Vec<u
     (bytes, offsets, end)
 }
 
+#[test]
+fn a_record_is_written_to_the_file_that_is_open_and_to_all_later_ones() {
+    let events = with_checksums(&small_events());
+    let disk = Disk::new(u64::MAX);
+    let first = WriterOptions { records: [record(1, b"begin")].into(), rotate_events: 2, ..options() };
+    let mut writer = EventFileWriter::new(disk.clone(), first).unwrap();
+    for (number, event) in (2..).zip(&events) {
+        writer.write(event, &verdict(event)).unwrap();
+        writer.record(&record(number, b"value")).unwrap();
+        writer.record(&record(number, b"value")).unwrap();
+    }
+    writer.finish().unwrap();
+    assert!(matches!(writer.record(&record(99, b"")), Err(EventWriteError::Finished { .. })));
+    let all: Vec<_> = (2..2 + events.len() as u64).map(|number| record(number, b"value")).collect();
+    let all = [vec![record(1, b"begin")], all].concat();
+    assert_eq!(read_all(&disk), events);
+    for (part, bytes) in disk.files().into_values().enumerate() {
+        let written = &all[..(2 * part + 3).min(all.len())];
+        let found = open(&bytes).records().unwrap();
+        assert_eq!(found.good, written, "each once, in file {part}");
+        assert!(found.damaged.is_empty());
+        let crc = sheaf_wire::checksum::crc32c(&bytes);
+        assert!(
+            writer
+                .take_closed()
+                .iter()
+                .all(|file| file.bytes != bytes.len() as u64 || file.crc32c == Some(crc))
+        );
+    }
+}
+
+#[test]
+fn a_record_behind_a_file_that_was_closed_begins_another_file() {
+    let events = with_checksums(&small_events());
+    let disk = Disk::new(u64::MAX);
+    let limit = WriterOptions { rotate_time: Some(sheaf_wire::Nanos(10)), ..options() };
+    let mut writer = EventFileWriter::new(disk.clone(), limit).unwrap();
+    writer.write(&events[0], &verdict(&events[0])).unwrap();
+    writer.end_batch(Timestamp(100)).unwrap();
+    writer.end_batch(Timestamp(200)).unwrap();
+    assert_eq!(writer.take_closed().len(), 1);
+    writer.record(&record(5, b"end")).unwrap();
+    writer.finish().unwrap();
+    let files = disk.files();
+    assert_eq!(files.len(), 2);
+    let found: Vec<_> = files.values().map(|bytes| open(bytes).records().unwrap().good).collect();
+    assert_eq!(found, [vec![], vec![record(5, b"end")]]);
+}
+
+#[test]
+fn a_record_that_a_full_disk_does_not_take_is_taken_later() {
+    let events = with_checksums(&small_events());
+    let disk = Disk::new(u64::MAX);
+    let mut writer = EventFileWriter::new(disk.clone(), options()).unwrap();
+    writer.write(&events[0], &verdict(&events[0])).unwrap();
+    writer.flush().unwrap();
+    disk.set_capacity(disk.bytes() + 100);
+    assert!(writer.record(&record(5, &[1; 5000])).is_err());
+    disk.set_capacity(u64::MAX);
+    writer.record(&record(5, &[1; 5000])).unwrap();
+    writer.write(&events[1], &verdict(&events[1])).unwrap();
+    writer.finish().unwrap();
+    assert_eq!(read_all(&disk), events[..2]);
+    let bytes = disk.files().into_values().next().unwrap();
+    assert_eq!(open(&bytes).records().unwrap().good, [record(5, &[1; 5000])]);
+}
+
 fn records() -> Vec<RunRecord> {
     // The second looks like an event, and the last is behind all events.
     let mut event = vec![];

@@ -1,6 +1,7 @@
 //! Programs that feed sources: connections, kept fragments, and faults.
 
 use super::id_of;
+use super::records::Recorder;
 use crate::cluster::post::Happening;
 use crate::cluster::turns::{Made, ProgramTurn, Up};
 use crate::cluster::{Cluster, index_u16};
@@ -19,12 +20,12 @@ const AFTER_DECLINE: Nanos = Nanos::from_millis(40);
 /// A program that feeds sources of a readout unit.
 #[derive(Debug)]
 pub(in crate::cluster) struct Program {
-    readout: usize,
+    pub(super) readout: usize,
     /// Indices of its sources.
-    sources: Vec<usize>,
+    pub(super) sources: Vec<usize>,
     /// `None` while it is dead.
-    client: Option<Client>,
-    connection: Option<ClientId>,
+    pub(super) client: Option<Client>,
+    pub(super) connection: Option<ClientId>,
     /// Sent fragments that are kept, by source, with their sequence numbers.
     kept: Vec<VecDeque<(u64, Made)>>,
     /// The last accepted fragments of this session of the readout unit, by source. Some programs repeat them.
@@ -43,12 +44,14 @@ pub(in crate::cluster) struct Program {
     loses_end: bool,
     /// Whether it has exceeded its credit and has not been refused yet.
     overdraws: bool,
+    /// Run records, by source.
+    pub(super) recorders: Vec<Recorder>,
 }
 
 /// All programs of a run.
 #[derive(Debug, Default)]
 pub(in crate::cluster) struct Programs {
-    all: Vec<Program>,
+    pub(super) all: Vec<Program>,
     connections: u64,
     /// Connections whose messages in flight are lost.
     cut: BTreeSet<ClientId>,
@@ -70,7 +73,7 @@ impl Programs {
             let count = sources.len();
             all.push(Program {
                 readout: usize::from(readout),
-                client: Some(client(&sources)),
+                client: Some(client(setup, &sources)),
                 sources,
                 connection: None,
                 kept: vec![VecDeque::new(); count],
@@ -83,6 +86,7 @@ impl Programs {
                 end_known: vec![false; count],
                 loses_end: setup.loses_end,
                 overdraws: false,
+                recorders: vec![Recorder::default(); count],
             });
         }
         Self { all, ..Self::default() }
@@ -95,8 +99,12 @@ impl Programs {
     }
 }
 
-fn client(sources: &[usize]) -> Client {
-    Client::new(Hello { sources: sources.iter().copied().map(id_of).collect(), name: "board".into() })
+fn client(setup: FeedOptions, sources: &[usize]) -> Client {
+    Client::new(Hello {
+        sources: sources.iter().copied().map(id_of).collect(),
+        name: "board".into(),
+        late_records: setup.records.is_some_and(|records| records.late),
+    })
 }
 
 impl Cluster {
@@ -154,10 +162,11 @@ impl Cluster {
                 }
             }
             ProgramTurn::Connect => self.connect(index),
+            ProgramTurn::Record(place) => self.make_record(index, place),
         }
     }
 
-    fn connect_later(&mut self, index: usize) {
+    pub(super) fn connect_later(&mut self, index: usize) {
         if let Some(setup) = self.options.feed {
             self.post.plan(self.post.now + setup.retry, Happening::Program(index, ProgramTurn::Connect));
         }
@@ -189,7 +198,7 @@ impl Cluster {
     }
 
     /// Records at the program that its connection has ended.
-    fn end_connection(&mut self, index: usize) {
+    pub(super) fn end_connection(&mut self, index: usize) {
         let program = &mut self.programs.all[index];
         program.connection = None;
         if let Some(client) = &mut program.client {
@@ -204,7 +213,7 @@ impl Cluster {
     }
 
     /// Ends the connection of a program from its side. Messages in flight may be lost.
-    fn leave(&mut self, index: usize, is_lossy: bool) {
+    pub(super) fn leave(&mut self, index: usize, is_lossy: bool) {
         let Some(id) = self.programs.all[index].connection else { return };
         if is_lossy {
             self.programs.cut.insert(id);
@@ -234,7 +243,9 @@ impl Cluster {
                 self.leave(index, is_lossy);
                 let program = &mut self.programs.all[index];
                 if !setup.keeps {
-                    program.client = Some(client(&program.sources));
+                    program.client = Some(client(setup, &program.sources));
+                    // It knows no more which records it has sent.
+                    program.recorders.iter_mut().for_each(Recorder::forget);
                 }
                 program.stalled_until = now + back_after;
                 self.connect_later(index);
@@ -294,7 +305,7 @@ impl Cluster {
         if let Err(what) = client.handle_input(message) {
             return watch.fail(format!("program {index} refuses its readout unit: {what}"));
         }
-        let mut refused = None;
+        let (mut refused, mut answers) = (None, Vec::new());
         while let Some(event) = client.poll_event() {
             let place_of = |source: SourceId| program.sources.iter().position(|it| id_of(*it) == source);
             match event {
@@ -329,9 +340,11 @@ impl Cluster {
                     }
                 }
                 ClientEvent::Phase(_) => {}
+                ClientEvent::Recorded(answer) => answers.push(answer),
                 ClientEvent::Refused { refusal, .. } => refused = Some(refusal),
             }
         }
+        answers.into_iter().for_each(|answer| self.handle_recorded(index, answer));
         match refused {
             Some(refusal) => self.handle_refusal(index, refusal),
             None => self.drive(index),
@@ -365,10 +378,11 @@ impl Cluster {
             let source = self.programs.all[index].sources[place];
             self.schedule_source(source);
         }
+        self.record(index);
         self.send_control(index);
     }
 
-    fn send_control(&mut self, index: usize) {
+    pub(super) fn send_control(&mut self, index: usize) {
         let mut has_ended = false;
         while let Some(message) = self.programs.all[index].client.as_mut().and_then(Client::poll_transmit) {
             if let FromClient::End { source, .. } = &message {

@@ -1,10 +1,10 @@
-//! The status of a readout unit, between bytes and values.
+//! The status of a readout unit, commands and counts, between bytes and values.
 
 use super::Entry;
-use crate::ByteCount;
-use crate::message::layout::ReadoutStatusBytes;
-use crate::message::{DecodeError, ReadoutStatus};
-use zerocopy::little_endian::{U32, U64};
+use crate::message::layout::{CommandBytes, CountBytes, ReadoutStatusBytes};
+use crate::message::{Command, Count, DecodeError, ReadoutStatus};
+use crate::{ByteCount, EventId};
+use zerocopy::little_endian::{U16, U32, U64};
 
 impl Entry for ReadoutStatus {
     type Bytes = ReadoutStatusBytes;
@@ -15,6 +15,9 @@ impl Entry for ReadoutStatus {
             buffered_events: U32::new(self.buffered_events),
             flags: U32::new(emit_flags([self.busy, self.processing, self.waiting, self.declines])),
             buffered_bytes: U64::new(self.buffered.0),
+            room_until: U64::new(self.room_until.0),
+            room_events: U32::new(self.room_events),
+            reserved: U32::new(0),
         }
     }
     fn parse(bytes: &ReadoutStatusBytes) -> Result<Self, DecodeError> {
@@ -30,6 +33,8 @@ impl Entry for ReadoutStatus {
             processing,
             waiting,
             declines,
+            room_until: EventId(bytes.room_until.get()),
+            room_events: bytes.room_events.get(),
         })
     }
 }
@@ -42,4 +47,35 @@ fn emit_flags<const N: usize>(flags: [bool; N]) -> u32 {
 /// Returns the flags, or `None` if other bits are set.
 fn parse_flags<const N: usize>(bits: u32) -> Option<[bool; N]> {
     (bits >> N == 0).then(|| std::array::from_fn(|index| bits >> index & 1 != 0))
+}
+
+impl Entry for Command {
+    type Bytes = CommandBytes;
+    fn emit(&self) -> CommandBytes {
+        CommandBytes { command: *self as u8, reserved: [0; 7] }
+    }
+    fn parse(bytes: &CommandBytes) -> Result<Self, DecodeError> {
+        match bytes.command {
+            1 => Ok(Self::Start),
+            2 => Ok(Self::Close),
+            3 => Ok(Self::Join),
+            4 => Ok(Self::GiveWay),
+            code => Err(DecodeError::BadValue { field: "command", value: u64::from(code) }),
+        }
+    }
+}
+
+impl Entry for Count {
+    type Bytes = CountBytes;
+    fn emit(&self) -> CountBytes {
+        CountBytes {
+            code: U16::new(self.code),
+            reason: U16::new(self.reason),
+            reserved: U32::ZERO,
+            value: U64::new(self.value),
+        }
+    }
+    fn parse(bytes: &CountBytes) -> Result<Self, DecodeError> {
+        Ok(Self { code: bytes.code.get(), reason: bytes.reason.get(), value: bytes.value.get() })
+    }
 }

@@ -1,0 +1,134 @@
+//! Room that a readout unit states, so that the event manager holds triggers back.
+
+use super::*;
+use proptest::prelude::*;
+use sheaf_wire::message::ReadoutStatus;
+
+/// Acknowledges all messages, and returns the status that the unit sends then, if it sends one.
+fn next_status(unit: &mut ReadoutUnit<Size>, now: Timestamp) -> Option<ReadoutStatus> {
+    let header = Header {
+        run: RunNumber(1),
+        sender: NodeId::MANAGER,
+        session: SessionId(1),
+        sequence: 0,
+        acknowledged: 1_000,
+        acknowledged_session: SessionId(1),
+    };
+    unit.handle_input(now, Message { header, body: Body::Acknowledge });
+    sent_status(unit, now)
+}
+
+fn sent_status(unit: &mut ReadoutUnit<Size>, now: Timestamp) -> Option<ReadoutStatus> {
+    let sent = std::iter::from_fn(|| unit.poll_transmit(now));
+    let statuses = sent.filter_map(|transmit| match transmit.message.body {
+        Body::ReadoutStatus(status) => Some(status),
+        _ => None,
+    });
+    statuses.last()
+}
+
+fn room(status: Option<ReadoutStatus>) -> Option<(u64, u32)> {
+    status.map(|status| (status.room_until.0, status.room_events))
+}
+
+#[test]
+fn room_is_counted_in_events_of_the_largest_fragments_and_each_source_has_its_share() {
+    let mut unit = unit(|config| config.room_from = Some(EventId(0)));
+    // 50,000 bytes and 100 fragments for each source; 1,000 bytes count as 1,024.
+    (0..10).for_each(|event| give(&mut unit, event, 0, 1_000));
+    (0..20).for_each(|event| give(&mut unit, event, 1, 1));
+    let until = 9 + (50_000 - 10_000) / 1_024;
+    assert_eq!(room(sent_status(&mut unit, Timestamp(0))), Some((until, 50_000 / 1_024)));
+    (10..60).for_each(|event| give(&mut unit, event, 1, 1));
+    assert_eq!(room(next_status(&mut unit, Timestamp(0))), None, "the other source is the limit");
+    let later = Timestamp(2_000_000_000);
+    assert_eq!(room(next_status(&mut unit, later)), Some((until, 48)), "the regular one");
+}
+
+#[test]
+fn a_status_is_early_when_room_has_grown_by_a_quarter_or_a_larger_fragment_shrinks_it() {
+    let mut unit = unit(|config| (config.room_from, config.buffer) = (Some(EventId(0)), ByteCount(40_000)));
+    let now = Timestamp(0);
+    (0..80).for_each(|event| (0..2).for_each(|source| give(&mut unit, event, source, 1)));
+    assert_eq!(room(sent_status(&mut unit, now)), Some((99, 100)));
+    release(&mut unit, 0, 24, Outcome::Stored, None);
+    assert_eq!(next_status(&mut unit, now), None);
+    release(&mut unit, 24, 1, Outcome::Stored, None);
+    assert_eq!(room(next_status(&mut unit, now)), Some((124, 100)));
+    give(&mut unit, 80, 0, 1_000);
+    // 55 fragments of one byte are held.
+    let until = 80 + (20_000 - 1_055) / 1_024;
+    assert_eq!(room(sent_status(&mut unit, now)), None, "one at a time is on its way");
+    assert_eq!(room(next_status(&mut unit, now)), Some((until, 19)));
+    give(&mut unit, 81, 0, 1_001);
+    assert_eq!(next_status(&mut unit, now), None, "it counts as the same size");
+}
+
+#[test]
+fn optional_and_ended_sources_and_those_that_miss_released_events_do_not_limit_the_room() {
+    let mut unit = unit(|config| {
+        config.room_from = Some(EventId(0));
+        config.sources[1].optional = true;
+    });
+    (0..100).for_each(|event| give(&mut unit, event, 1, 1));
+    assert_eq!(room(sent_status(&mut unit, Timestamp(0))), Some((99, 100)));
+    // Source 0 is silent, and its events end without it.
+    release(&mut unit, 0, 100, Outcome::Stored, None);
+    assert_eq!(room(next_status(&mut unit, Timestamp(0))), Some((199, 100)));
+    unit.handle_source_end(Timestamp(0), SourceId(0));
+    assert_eq!(room(next_status(&mut unit, Timestamp(0))), Some((u64::MAX, u32::MAX)));
+}
+
+#[test]
+fn a_unit_whose_triggers_need_no_room_sends_no_early_status() {
+    let mut unit = unit(|_| {});
+    (0..80).for_each(|event| (0..2).for_each(|source| give(&mut unit, event, source, 1)));
+    assert!(sent_status(&mut unit, Timestamp(0)).is_some());
+    release(&mut unit, 0, 80, Outcome::Stored, None);
+    assert_eq!(next_status(&mut unit, Timestamp(0)), None);
+}
+
+proptest! {
+    /// A status holds, whatever was delivered and released before.
+    #[test]
+    fn stated_room_is_there_whatever_happens_after_the_status(
+        share in 1..40_usize, sizes in prop::collection::vec(1..=1_000_usize, 1..20),
+        before in prop::collection::vec((0..2_u32, any::<bool>()), 0..200),
+        after in prop::collection::vec(any::<bool>(), 1..200),
+    ) {
+        let mut unit = unit(|config| {
+            config.buffer = ByteCount(2_000 * share as u64);
+            config.buffer_events = 3 * share;
+        });
+        let size = |event: u64| sizes[event as usize % sizes.len()];
+        // All sizes occur before the status.
+        let first = sizes.len() as u64;
+        for event in 0..first {
+            for source in 0..2 {
+                give(&mut unit, event, source, size(event));
+            }
+            release(&mut unit, event, 1, Outcome::Stored, None);
+        }
+        let (mut next, mut released) = ([first; 2], first);
+        for (source, releases) in before {
+            let event = next[source as usize];
+            if unit.handle_fragment(Timestamp(0), fragment(event, source, size(event))).is_ok() {
+                next[source as usize] += 1;
+            }
+            if releases && released < next[0].min(next[1]) {
+                release(&mut unit, released, 1, Outcome::Stored, None);
+                released += 1;
+            }
+        }
+        let status = sent_status(&mut unit, Timestamp(0)).expect("the first one");
+        prop_assert!(status.room_until.0 + 1 >= released + u64::from(status.room_events.min(1)));
+        for turn in after.iter().cycle() {
+            let Some(source) = (0..2).find(|source| next[*source] <= status.room_until.0) else { break };
+            let source = if *turn && next[1] <= status.room_until.0 { 1 } else { source };
+            let event = next[source];
+            let taken = unit.handle_fragment(Timestamp(0), fragment(event, source as u32, size(event)));
+            prop_assert!(taken.is_ok(), "event {event} of {status:?}");
+            next[source] += 1;
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Triggers of a supervisor: none finds a full buffer, and both sides agree.
+
+use super::Evidence;
+use crate::options::Options;
+use sheaf_wire::ByteCount;
+
+pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
+    let Some((report, late)) = &evidence.supervision else { return };
+    let triggers = &report.triggers;
+    if *late + triggers.lost > 0 {
+        violations.push(format!("{late} triggers found no room, and {} were lost", triggers.lost));
+    }
+    if !report.is_balanced() || triggers.accepted != evidence.manager.ledger().received {
+        violations
+            .push(format!("{} events, and the link has {triggers:?}", evidence.manager.ledger().received));
+    }
+    let odd = report.skipped + report.steps_back + triggers.repeated + triggers.out_of_order;
+    if odd > 0 || !report.differences.is_empty() {
+        violations.push(format!("the two sides of the trigger link differ: {report:?}"));
+    }
+    let held_back = evidence.watch.held_back;
+    if held_back > 0 && fragments_have_room(evidence) {
+        violations.push(format!(
+            "{held_back} fragments found no room in a readout unit, and busy kept none for them"
+        ));
+    }
+}
+
+/// Returns whether busy keeps room for the fragments of each trigger: the number of fragments limits it, sources deliver each event
+/// once, and the reserve is not cut.
+fn fragments_have_room(evidence: &Evidence<'_>) -> bool {
+    let Options { sources, bounds, supervisor: Some(supervisor), .. } = evidence.options else {
+        return false;
+    };
+    let faults = evidence.watch.faults;
+    let share = bounds.buffer.0 / u64::from(evidence.options.system.sources_per_readout);
+    let fits = ByteCount(share).0 >= 2 * bounds.max_fragment.0 * bounds.buffer_events as u64;
+    let is_plain = ![
+        sources.duplicate,
+        sources.out_of_order,
+        sources.oversize,
+        sources.unknown_event,
+        sources.optional_silent,
+    ]
+    .into_iter()
+    .any(|ratio| ratio.is_possible());
+    let reserve = evidence.options.trigger_reserve(*supervisor);
+    fits && is_plain
+        && faults.readout_crashes == 0
+        && evidence.options.system.optional_sources == 0
+        && evidence.options.feed.is_none()
+        && evidence.options.numbers.is_none()
+        && 2 * reserve <= bounds.buffer_events as u64
+        // Smaller units do not hold triggers back.
+        && bounds.buffer_events >= 8
+}

@@ -1,0 +1,224 @@
+//! A trigger supervisor that gives the triggers of a run, and its link to the event manager.
+//!
+//! As in a real run, the event manager's end of the link works while the event manager itself is stalled.
+
+use super::post::{Happening, Post};
+use super::{Cluster, RUN};
+use crate::options::{Options, SupervisorOptions, TriggerOptions};
+use crate::payload::SimPayload;
+use crate::source::FIRST_EVENT;
+use sheaf_protocol::manager::EventManager;
+use sheaf_protocol::trigger_link::{LinkId, LinkReport, Receiver, ReceiverConfig, ReceiverEvent, Supervisor};
+use sheaf_wire::trigger_link::{BusyCause, BusyReason, FromManager, FromSupervisor, Phase, Totals, reserve};
+use sheaf_wire::{Nanos, NodeId, Timestamp, TriggerType};
+use std::collections::VecDeque;
+
+const LINK: LinkId = LinkId(0);
+
+/// Both sides of the link.
+#[derive(Debug)]
+pub(super) struct Supervision {
+    options: SupervisorOptions,
+    supervisor: Supervisor,
+    receiver: Receiver,
+    there: Line<FromSupervisor>,
+    back: Line<FromManager>,
+    late: u64,
+    totals: Option<Totals>,
+}
+
+/// Messages on their way in one direction, in order, with their arrivals.
+#[derive(Debug)]
+struct Line<T>(VecDeque<(Timestamp, T)>);
+
+impl<T> Line<T> {
+    /// Sends a message that arrives within the latency. Returns when.
+    fn send(&mut self, post: &mut Post, latency: Nanos, message: T) -> Timestamp {
+        let at = post.now + Nanos(post.dice.below(latency.0 + 1));
+        let at = self.0.back().map_or(at, |(before, _)| at.max(*before));
+        self.0.push_back((at, message));
+        at
+    }
+
+    fn receive(&mut self, now: Timestamp) -> Option<T> {
+        self.0.pop_front_if(|(at, _)| *at <= now).map(|(_, message)| message)
+    }
+}
+
+impl Options {
+    /// Returns the smallest time between two triggers of a supervisor.
+    pub(crate) fn trigger_distance(&self) -> Nanos {
+        match self.triggers {
+            TriggerOptions::Driven { period, poisson: true } => Nanos(period.0 / 2),
+            TriggerOptions::Driven { period, .. } => period,
+            TriggerOptions::Free | TriggerOptions::Announced { .. } => Nanos(1),
+        }
+    }
+
+    /// Returns the number of places that are kept free for triggers in flight.
+    pub(crate) fn trigger_reserve(&self, supervisor: SupervisorOptions) -> u64 {
+        reserve(supervisor.latency, 1e9 / self.trigger_distance().0.max(1) as f64)
+    }
+}
+
+impl Supervision {
+    pub(super) fn new(options: &Options) -> Option<Self> {
+        let setup = options.supervisor?;
+        let config = ReceiverConfig {
+            queue: options.bounds.queue_events as u64,
+            reserve: options.trigger_reserve(setup),
+            first: FIRST_EVENT,
+            max_payload: 0,
+        };
+        let idle = BusyReason { cause: BusyCause::EventManager, culprit: Some(NodeId::MANAGER) };
+        let mut receiver = Receiver::new(config, RUN, idle);
+        receiver.handle_connection(LINK);
+        Some(Self {
+            options: setup,
+            supervisor: Supervisor::new("supervisor"),
+            receiver,
+            there: Line(VecDeque::new()),
+            back: Line(VecDeque::new()),
+            late: 0,
+            totals: None,
+        })
+    }
+
+    /// Returns whether the accounts are exchanged.
+    pub(super) fn is_over(&self) -> bool {
+        self.totals.is_some()
+    }
+
+    /// Returns the event manager's account of the link, and the number of triggers that found no room.
+    pub(super) fn report(&self, now: Timestamp) -> (LinkReport, u64) {
+        (self.receiver.report(now), self.late)
+    }
+
+    /// Makes a trigger.
+    fn trigger(&mut self, now: Timestamp, limit: u64) {
+        let _ = self.supervisor.handle_trigger(now, TriggerType(1), 0, |_| Vec::new());
+        if self.supervisor.sent() >= limit {
+            self.supervisor.handle_end();
+        }
+    }
+
+    /// Delivers the messages that have arrived.
+    fn deliver(&mut self, now: Timestamp) {
+        while let Some(message) = self.back.receive(now) {
+            self.supervisor.handle_input(now, message);
+        }
+        while let Some(message) = self.there.receive(now) {
+            if let FromSupervisor::Triggers(triggers) = &message {
+                self.late += (triggers.len() as u64).saturating_sub(self.receiver.room());
+            }
+            self.receiver.handle_input(now, LINK, message);
+        }
+        while self.supervisor.poll_event().is_some() {}
+    }
+
+    /// Sends the messages of both sides.
+    fn transmit(&mut self, post: &mut Post) {
+        let latency = self.options.latency;
+        while let Some(message) = self.supervisor.poll_transmit() {
+            let at = self.there.send(post, latency, message);
+            post.plan(at, Happening::TriggerLine);
+        }
+        while let Some((_, message)) = self.receiver.poll_transmit(post.now) {
+            let at = self.back.send(post, latency, message);
+            post.plan(at, Happening::TriggerLine);
+        }
+    }
+
+    /// Gives the triggers that have arrived to the event manager, and states its phase and room. Returns the number of new events.
+    fn exchange(
+        &mut self,
+        now: Timestamp,
+        has_started: bool,
+        machine: &mut EventManager<SimPayload>,
+    ) -> usize {
+        let mut events = 0;
+        while let Some(trigger) = self.receiver.poll_trigger() {
+            let taken = machine.handle_external_trigger(now, trigger.id, trigger.time, trigger.kind);
+            self.receiver.handle_taken(taken.is_ok());
+            events += usize::from(taken.is_ok());
+        }
+        let phase = match (has_started, machine.is_running()) {
+            (_, true) => Phase::Running,
+            (true, false) => Phase::Ended,
+            (false, false) if machine.is_finished() => Phase::Ended,
+            (false, false) => Phase::Waiting,
+        };
+        self.receiver.handle_phase(phase);
+        self.receiver.handle_rooms(now, machine.rooms(now));
+        events
+    }
+
+    /// Books busy as it was sent, and handles the events of the receiver.
+    fn conclude(&mut self, now: Timestamp, machine: &mut EventManager<SimPayload>) {
+        let busy = self.receiver.busy().map(|reason| (reason.cause.into(), reason.culprit));
+        machine.handle_busy(now, busy);
+        while let Some(event) = self.receiver.poll_event() {
+            match event {
+                ReceiverEvent::TriggersEnded if machine.is_running() => {
+                    machine.handle_end_of_triggers(now, now);
+                }
+                ReceiverEvent::Totals(totals) => {
+                    for (reason, time) in &totals.busy {
+                        machine.add_vetoes(reason.cause.into(), time.vetoed);
+                    }
+                    self.totals = Some(totals);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Cluster {
+    /// Makes the next trigger of the supervisor, and plans the one after it.
+    pub(super) fn happen_supervised_trigger(&mut self, period: Nanos, poisson: bool) {
+        let now = self.post.now;
+        let Some(supervision) = &mut self.supervision else { return };
+        supervision.trigger(now, self.options.events);
+        supervision.transmit(&mut self.post);
+        let ends = self.manager.has_started() && !self.manager.machine.is_running();
+        if ends || self.manager.machine.is_finished() {
+            self.manager.triggers_end = true;
+            self.schedule_sources();
+            return;
+        }
+        let distance = self.options.trigger_distance();
+        let random = Nanos(period.0 - distance.0);
+        let wait = if poisson { distance + self.post.dice.exponential(random) } else { period };
+        self.post.plan(now + wait, Happening::Trigger);
+    }
+
+    /// Delivers messages between supervisor and event manager.
+    pub(super) fn happen_trigger_line(&mut self) {
+        let Some(supervision) = &mut self.supervision else { return };
+        supervision.deliver(self.post.now);
+        supervision.transmit(&mut self.post);
+        self.post.plan(self.post.now, Happening::TriggersTaken);
+    }
+
+    /// The event manager takes the triggers that have arrived.
+    pub(super) fn exchange_triggers(&mut self) {
+        let Self { post, manager, supervision: Some(supervision), .. } = self else { return };
+        let has_started = manager.has_started();
+        let events = supervision.exchange(post.now, has_started, &mut manager.machine);
+        supervision.transmit(post);
+        supervision.conclude(post.now, &mut manager.machine);
+        if events > 0 {
+            manager.accepted.extend(std::iter::repeat_n(post.now, events));
+            self.schedule_sources();
+        }
+        let now = self.post.now;
+        let Some(supervision) = &self.supervision else { return };
+        if let Some(totals) = &supervision.totals {
+            self.watch.vetoes = totals.busy.values().map(|time| time.vetoed).sum();
+            // Those that arrived after the end of the run are not part of it.
+            let outside = supervision.receiver.report(now).triggers.outside;
+            self.watch.offered = totals.offered - outside;
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Run records: information that belongs to a run and to no event.
+
+use crate::checksum::{crc32c, crc32c_append};
+use crate::{SourceId, Timestamp};
+use bytes::Bytes;
+
+/// Maximum length of the name of a run record in bytes.
+pub const MAX_RECORD_NAME_BYTES: usize = 256;
+
+/// Maximum length of the content of a run record in bytes.
+pub const MAX_RECORD_BYTES: usize = 16 << 20;
+
+/// Maximum length of the content of a run record in a message in bytes.
+pub const MAX_SENT_RECORD_BYTES: usize = 1 << 20;
+
+/// Kind of a run record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum RecordKind {
+    /// State of a source at the beginning of the run, such as its configuration.
+    Begin = 1,
+    /// State of a source at the end of the run.
+    End = 2,
+    /// A value that was measured or set during the run.
+    SlowControl = 3,
+}
+
+impl RecordKind {
+    /// Every kind, in code order.
+    pub const ALL: [Self; 3] = [Self::Begin, Self::End, Self::SlowControl];
+
+    /// Returns the name in tables and documents.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Begin => "begin",
+            Self::End => "end",
+            Self::SlowControl => "slow_control",
+        }
+    }
+
+    /// Returns the kind with this code.
+    #[must_use]
+    pub fn from_code(code: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| *kind as u8 == code)
+    }
+}
+
+/// Information that belongs to a run and to no event. The content is opaque to Sheaf.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunRecord {
+    /// Identifies the record in the run: copies have the number of their original, other records have other numbers.
+    pub number: u64,
+    /// The source.
+    pub source: SourceId,
+    /// Kind of the record.
+    pub kind: RecordKind,
+    /// Time of the record, since 1970.
+    pub time: Timestamp,
+    /// Name or type of the content, such as the name of a file. At most [`MAX_RECORD_NAME_BYTES`].
+    pub name: String,
+    /// The content. At most [`MAX_RECORD_BYTES`].
+    pub content: Bytes,
+}
+
+impl RunRecord {
+    /// Creates a record whose number is derived from the rest of it. So all who create the same record agree on its number without
+    /// a message, and a program that is started again does not store the record twice.
+    #[must_use]
+    pub fn derived(
+        source: SourceId,
+        kind: RecordKind,
+        time: Timestamp,
+        name: String,
+        content: Bytes,
+    ) -> Self {
+        let head = [&source.0.to_le_bytes()[..], &[kind as u8], &time.0.to_le_bytes()].concat();
+        let head = crc32c_append(crc32c(&head), name.as_bytes());
+        let number = u64::from(head) << 32 | u64::from(crc32c(&content));
+        Self { number, source, kind, time, name, content }
+    }
+}
+
+/// Answer to a run record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum RecordAnswer {
+    /// The event manager has the record; every node that stores events gets it.
+    Kept = 0,
+    /// The record is larger than messages between the nodes of the run.
+    TooLarge = 1,
+    /// The run has as many records, or bytes of them, as it may have.
+    NoRoom = 2,
+    /// Another record of the run has this number.
+    NumberTaken = 3,
+    /// The output of the run has no place for records.
+    NotStored = 4,
+    /// The event files of the run are being closed.
+    TooLate = 5,
+}
+
+impl RecordAnswer {
+    /// Every answer, in code order.
+    pub const ALL: [Self; 6] =
+        [Self::Kept, Self::TooLarge, Self::NoRoom, Self::NumberTaken, Self::NotStored, Self::TooLate];
+
+    /// Returns the name in tables and documents.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Kept => "kept",
+            Self::TooLarge => "too_large",
+            Self::NoRoom => "no_room",
+            Self::NumberTaken => "number_taken",
+            Self::NotStored => "not_stored",
+            Self::TooLate => "too_late",
+        }
+    }
+
+    /// Returns the answer with this code.
+    #[must_use]
+    pub fn from_code(code: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|answer| *answer as u8 == code)
+    }
+}
+
+impl std::fmt::Display for RecordAnswer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Kept => "the run has the record",
+            Self::TooLarge => {
+                "the record is larger than the messages of this run; divide it, or raise `transport.max_frame_bytes`"
+            }
+            Self::NoRoom => "the records of this run have reached their limit in number or bytes",
+            Self::NumberTaken => "another record of this run has the same number",
+            Self::NotStored => "the output of this run has no place for records",
+            Self::TooLate => {
+                "the event files of this run are closed; announce records of the end of a run when you connect (`late_records`)"
+            }
+        })
+    }
+}
