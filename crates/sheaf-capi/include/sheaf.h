@@ -788,6 +788,16 @@ int32_t sheaf_source_wait_for_start(struct SheafSource *source,
                                     uint32_t timeout_ms);
 
 /**
+ * Waits until the run has ended, at most `timeout_ms` milliseconds. Returns 1 if it has, 2 if it has not in this time, and -1
+ * on failure. Records of the end of the run follow, if `late_records` was set.
+ *
+ * # Safety
+ * `source` is null or from sheaf_source_open and not closed.
+ */
+int32_t sheaf_source_wait_for_end(struct SheafSource *source,
+                                  uint32_t timeout_ms);
+
+/**
  * Declines the start of the run: it ends before it has started, and says `reason`.
  *
  * # Safety

@@ -247,6 +247,19 @@ pub unsafe extern "C" fn sheaf_source_wait_for_start(source: *mut Source, timeou
     source.answer(waited.map(|_| answer))
 }
 
+/// Waits until the run has ended, at most `timeout_ms` milliseconds. Returns 1 if it has, 2 if it has not in this time, and -1
+/// on failure. Records of the end of the run follow, if `late_records` was set.
+///
+/// # Safety
+/// `source` is null or from sheaf_source_open and not closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sheaf_source_wait_for_end(source: *mut Source, timeout_ms: u32) -> i32 {
+    // SAFETY: as the caller promises.
+    let Some(source) = (unsafe { source.as_mut() }) else { return FAILED };
+    let waited = source.client.wait_for_end(Some(Duration::from_millis(timeout_ms.into())));
+    source.answer(waited.map(|has_ended| if has_ended { DONE } else { NOT_NOW }))
+}
+
 /// Declines the start of the run: it ends before it has started, and says `reason`.
 ///
 /// # Safety

@@ -30,6 +30,9 @@ const RING_PAUSE: Nanos = Nanos::from_millis(1);
 /// Time that a readout unit that has accepted a connection has for its answer, at least: its machine may be busy.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Longest sleep while something is awaited.
+const LOOK: Duration = Duration::from_millis(100);
+
 /// Pause between two attempts to connect.
 const CONNECT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -187,7 +190,7 @@ impl SourceClient {
             if until.is_some_and(|until| until <= Instant::now()) {
                 break;
             }
-            self.wait(Duration::from_millis(100))?;
+            self.wait(LOOK)?;
         }
         Ok(self.phase() == Phase::Running)
     }
@@ -226,7 +229,7 @@ impl SourceClient {
             let sent = self.send_some(source, fragments)?;
             fragments = &fragments[sent..];
             if sent == 0 {
-                self.wait(Duration::from_millis(100))?;
+                self.wait(LOOK)?;
             }
         }
         Ok(())
@@ -268,7 +271,7 @@ impl SourceClient {
     /// If the connection ends for longer than the patience.
     pub fn drain(&mut self) -> Result<bool, FeedError> {
         while !self.is_drained() {
-            match self.wait(Duration::from_millis(100)) {
+            match self.wait(LOOK) {
                 Ok(()) if self.phase() == Phase::Ended => break,
                 Ok(()) => {}
                 // What was accepted was said before.
@@ -277,6 +280,28 @@ impl SourceClient {
             }
         }
         Ok(self.is_drained())
+    }
+
+    /// Waits until the run has ended, at most for `timeout`. Returns whether it has. Records of the end of the run follow
+    /// ([`ClientOptions::late_records`]).
+    ///
+    /// # Errors
+    /// If the connection ends for longer than the patience.
+    pub fn wait_for_end(&mut self, timeout: Option<Duration>) -> Result<bool, FeedError> {
+        let until = timeout.map(|timeout| Instant::now() + timeout);
+        while self.phase() != Phase::Ended {
+            let left = until
+                .map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()))
+                .min(LOOK);
+            match self.wait(left) {
+                Ok(()) | Err(FeedError::RunEnded(_)) => {}
+                Err(error) => return Err(error),
+            }
+            if left.is_zero() {
+                break;
+            }
+        }
+        Ok(self.phase() == Phase::Ended)
     }
 
     /// Returns whether all fragments are accepted.

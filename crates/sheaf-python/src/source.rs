@@ -10,11 +10,11 @@ use sheaf_feed::client::SourceFragment;
 use sheaf_feed::{ClientOptions, FeedError, SourceClient, SourceRecord, environment};
 use sheaf_wire::feed::Phase;
 use sheaf_wire::run_record::RecordKind;
-use sheaf_wire::{EventId, Nanos, SourceId, Timestamp};
+use sheaf_wire::{EventId, SourceId, Timestamp};
 use std::path::PathBuf;
 use std::slice;
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// Interval at which Ctrl-C is checked while nothing can be sent.
 const LOOK: Duration = Duration::from_millis(100);
@@ -212,6 +212,20 @@ impl Source {
         }
     }
 
+    /// Waits until the run has ended, at most `timeout` seconds. Returns whether it has.
+    #[pyo3(signature = (timeout = None))]
+    fn wait_for_end(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
+        let until = timeout.map(seconds).transpose()?.map(|timeout| Instant::now() + timeout);
+        loop {
+            let left = until.map_or(LOOK, |until| until.saturating_duration_since(Instant::now()).min(LOOK));
+            let has_ended = self.call(py, |client| client.wait_for_end(Some(left)))?;
+            py.check_signals()?;
+            if has_ended || left.is_zero() {
+                return Ok(has_ended);
+            }
+        }
+    }
+
     /// Declines the start of the run: it ends before it has started, and says the reason.
     fn decline(&self, py: Python<'_>, reason: &str) -> PyResult<()> {
         self.call(py, |client| client.decline(reason))
@@ -236,10 +250,7 @@ impl Source {
         let kind = kind.ok_or_else(|| PyValueError::new_err(format!("kind must be one of {names:?}")))?;
         let content = contiguous(content)?;
         let content = bytes_of(&content).to_vec().into();
-        // The same time when the call is repeated, so that a record that the run has already is recognised.
-        let now = || Nanos::from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()).0;
-        let time = Some(Timestamp(time_ns.unwrap_or_else(now)));
-        let record = SourceRecord { kind, time, name, content };
+        let record = SourceRecord { kind, time: time_ns.map(Timestamp), name, content };
         loop {
             let taken = self.call(py, |client| {
                 let taken = client.try_record(index, &record)?;

@@ -92,6 +92,7 @@ def test_records_of_a_program_are_stored_once_before_during_and_after_the_run(
         with pytest.raises(sheaf.SheafError, match="larger than this connection carries"):
             board.record("begin", "large", bytes((1 << 20) + 1), source=0)
         assert board.wait_for_start()
+        assert not board.wait_for_end(0.01)
         board.record("slow_control", "voltages", np.arange(4, dtype="u1"), time_ns=2_000, source=0)
         sent = 0
         with pytest.raises(sheaf.RunEndedError):
@@ -101,6 +102,8 @@ def test_records_of_a_program_are_stored_once_before_during_and_after_the_run(
                 sent += 1
                 if sent == 100:
                     run.process.send_signal(signal.SIGINT)
+        assert board.wait_for_end()
+        assert board.phase == "ended"
         before = time.time_ns()
         board.record("end", "counters", b"", source=0)
         after = time.time_ns()

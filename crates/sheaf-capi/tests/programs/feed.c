@@ -1,16 +1,9 @@
 /* Feeds sources 0 and 1 of a run in every way of the library, and checks the answers. */
+#include "check.h"
 #include <sheaf.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-#define CHECK(condition)                                                                         \
-    do {                                                                                         \
-        if (!(condition)) {                                                                      \
-            fprintf(stderr, "line %d: not %s: %s\n", __LINE__, #condition, sheaf_source_message(source)); \
-            return 1;                                                                            \
-        }                                                                                        \
-    } while (0)
 
 static int refuses_mistakes(SheafSource *source) {
     CHECK(sheaf_source_send(source, 9, 0, 0, "x", 1) == -1);

@@ -1,16 +1,9 @@
 /* Feeds source 0 of a run, and sends records of it before, during and after the run. */
+#include "check.h"
 #include <sheaf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define CHECK(condition)                                                                         \
-    do {                                                                                         \
-        if (!(condition)) {                                                                      \
-            fprintf(stderr, "line %d: not %s: %s\n", __LINE__, #condition, sheaf_source_message(source)); \
-            return 1;                                                                            \
-        }                                                                                        \
-    } while (0)
 
 enum { BEGIN = 1, END = 2, SLOW_CONTROL = 3 };
 
@@ -46,8 +39,9 @@ int main(int count, char **arguments) {
     CHECK(sheaf_source_record(source, 0, SLOW_CONTROL, 2, "empty", NULL, 0) == 1);
     CHECK(sheaf_source_end(source, 0) == 1);
     CHECK(sheaf_source_drain(source) == 1);
-    while (sheaf_source_wait_for_start(source, 100) != 0)
-        CHECK(sheaf_source_wait(source, 100) >= 0);
+    while ((status = sheaf_source_wait_for_end(source, 100)) == 2)
+        continue;
+    CHECK(status == 1);
     const size_t bytes = 1 << 20;
     char *counters = calloc(bytes, 1);
     CHECK(counters && sheaf_source_record(source, 0, END, 3, "counters", counters, bytes) == 1);

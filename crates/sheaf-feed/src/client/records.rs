@@ -1,6 +1,6 @@
 //! Run records of a program: its configuration, values of slow control.
 
-use super::{FeedError, SourceClient};
+use super::{FeedError, LOOK, SourceClient};
 use bytes::Bytes;
 use sheaf_wire::ByteCount;
 use sheaf_wire::feed::MAX_RECORD_MESSAGE_BYTES;
@@ -10,9 +10,6 @@ use sheaf_wire::run_record::{
 use sheaf_wire::{Nanos, SourceId, Timestamp};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-/// Longest sleep while a record is not answered.
-const LOOK: Duration = Duration::from_millis(100);
 
 /// A run record to send.
 #[derive(Clone, Debug, PartialEq, Eq)]

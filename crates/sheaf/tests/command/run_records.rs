@@ -6,7 +6,6 @@ use crate::output::{assert_books_match_files, directory, number};
 use serde_json::{Value, json};
 use sheaf_feed::client::SourceFragment;
 use sheaf_feed::{ClientOptions, FeedError, SourceClient, SourceRecord};
-use sheaf_wire::feed::Phase;
 use sheaf_wire::run_record::RecordKind;
 use sheaf_wire::{EventId, Timestamp};
 use std::fs;
@@ -98,9 +97,7 @@ fn feed_with_records(place: &Place, events: u64) {
     let error = board.record(0, large).expect_err("too large");
     assert!(matches!(error, FeedError::RecordTooLarge { .. }), "{error}");
     board.end(0).expect("connected");
-    while board.phase() != Phase::Ended {
-        board.wait(std::time::Duration::from_millis(100)).expect("the run waits for its last records");
-    }
+    assert!(board.wait_for_end(None).expect("the run waits for its last records"));
     board.record(0, record(RecordKind::End, 9_000, "counters", vec![1; 1 << 20])).expect("after the run");
 }
 
