@@ -68,7 +68,8 @@ fn any_event() -> impl Strategy<Value = Event<Bytes>> {
     let size = prop_oneof![4 => 0..80_usize, 1 => 1000..3000_usize];
     let payload = size.prop_flat_map(|size| prop::collection::vec(any::<u8>(), size));
     let fragments = prop::collection::btree_map(any::<u32>(), (any::<u64>(), payload), 0..4);
-    let missing = prop::collection::btree_map(any::<u32>(), prop::sample::select(MissingReason::ALL), 0..3);
+    let missing =
+        prop::collection::btree_map(any::<u32>(), prop::sample::select(&MissingReason::ALL[..]), 0..3);
     let numbers = (0..30_u64, any::<u64>(), any::<u16>(), any::<u16>(), any::<bool>());
     (numbers, fragments, missing).prop_map(
         |((id, time, trigger, attempt, incomplete), fragments, missing)| {

@@ -33,9 +33,9 @@ pub use layout::{
     WelcomeBytes,
 };
 
+use crate::codes::codes;
 use crate::message::Recorded;
 use crate::message::layout::RecordBytes;
-use crate::parts::codes;
 use crate::run_record::{MAX_RECORD_NAME_BYTES, MAX_SENT_RECORD_BYTES, RunRecord};
 use crate::{ByteCount, EventId, RunNumber, SessionId, SourceId, Timestamp};
 use std::sync::Arc;
@@ -71,7 +71,7 @@ pub const MAX_CONTROL_BYTES: usize =
 
 codes! {
     /// Kind of a message.
-    Kind, "kind" {
+    Kind {
         /// Client, first: the sources that it feeds.
         Hello = 1, "hello";
         /// Client: fragments of one source.
@@ -98,7 +98,7 @@ codes! {
 codes! {
     /// Phase of a run, as clients see it.
     #[derive(Default)]
-    Phase, "phase" {
+    Phase {
         /// The run has not started: not all nodes and required sources have joined.
         #[default]
         Waiting = 0, "waiting";
@@ -113,7 +113,7 @@ codes! {
 
 codes! {
     /// Reason for which a readout unit closes a connection.
-    Refusal, "refusal" {
+    Refusal {
         /// The client uses another version of the protocol.
         OtherVersion = 1, "other_version";
         /// The readout unit does not read this source.

@@ -19,6 +19,7 @@
 //! | [`feed`] | the source protocol: messages between a readout unit and the programs that feed it |
 //! | [`trigger_link`] | the trigger protocol: messages between the event manager and a trigger supervisor |
 //! | `parts` | parts of the messages of these two |
+//! | `codes` | enums whose values have a code and a name |
 //! | [`hit`] | content of a fragment of a time slice |
 //! | [`ethernet`] | the frame of raw Ethernet |
 //! | [`checksum`] | CRC-32C |
@@ -34,6 +35,7 @@
 #![forbid(unsafe_code)]
 
 pub mod checksum;
+mod codes;
 pub mod datagram;
 pub mod ethernet;
 pub mod event_file;

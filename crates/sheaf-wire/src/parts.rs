@@ -1,39 +1,10 @@
-//! Code shared by the protocols of sources, triggers and consumers: message heads, codes, and checked reads of bodies,
+//! Code shared by the protocols of sources, triggers and consumers: message heads, and checked reads of bodies,
 //! lists and texts.
 
 use crate::message::DecodeError;
 use crate::message::layout::layout;
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
-
-/// Defines an enum whose values have a code in messages, and a name in counters and documents.
-macro_rules! codes {
-    ($(#[$meta:meta])* $name:ident, $field:literal { $($(#[$doc:meta])* $variant:ident = $code:literal, $text:literal;)* }) => {
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[repr(u8)]
-        pub enum $name { $($(#[$doc])* $variant = $code,)* }
-
-        impl $name {
-            /// Every value, in code order.
-            pub const ALL: [Self; [$($code,)*].len()] = [$(Self::$variant,)*];
-
-            /// Returns the name in counters and documents.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$variant => $text,)* }
-            }
-
-            pub(crate) fn read(code: u8) -> Result<Self, crate::message::DecodeError> {
-                match code {
-                    $($code => Ok(Self::$variant),)*
-                    _ => Err($crate::parts::bad($field, code)),
-                }
-            }
-        }
-    };
-}
-pub(crate) use codes;
 
 layout! {
     /// The head of a message, 8 bytes.
@@ -83,6 +54,15 @@ pub(crate) fn declared(head: &[u8; HEAD_BYTES], most: usize) -> Result<(u8, usiz
         return Err(bad("length", bytes.length.get()));
     }
     Ok((bytes.kind, length))
+}
+
+/// Returns the value of a field with this code.
+pub(crate) fn coded<T>(
+    field: &'static str,
+    code: u8,
+    from_code: impl Fn(u8) -> Option<T>,
+) -> Result<T, DecodeError> {
+    from_code(code).ok_or_else(|| bad(field, code))
 }
 
 /// Returns the error for a field with this value.

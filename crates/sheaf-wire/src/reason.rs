@@ -2,50 +2,10 @@
 //!
 //! Codes are stable: they are in messages and files. Names are what JSON, tables and documents print.
 
+use crate::codes::codes;
 use std::fmt;
 
-macro_rules! coded_enum {
-    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $code:literal, $text:literal;)* }) => {
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[repr(u8)]
-        pub enum $name { $($(#[$doc])* $variant = $code,)* }
-
-        impl $name {
-            /// Every value, in code order.
-            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
-
-            /// The stable code in messages and files.
-            #[must_use]
-            pub const fn code(self) -> u8 {
-                self as u8
-            }
-
-            /// The value with this code.
-            #[must_use]
-            pub const fn from_code(code: u8) -> Option<Self> {
-                match code {
-                    $($code => Some(Self::$variant),)*
-                    _ => None,
-                }
-            }
-
-            /// The name in JSON, tables and documents.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$variant => $text,)* }
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.name())
-            }
-        }
-    };
-}
-
-coded_enum! {
+codes! {
     /// Outcome of a builder's work on an event.
     Outcome {
         /// Accepted by the filter and stored.
@@ -59,7 +19,7 @@ coded_enum! {
     }
 }
 
-coded_enum! {
+codes! {
     /// Reason why a fragment or an event was dropped. The first group counts fragments at a readout unit, the second
     /// counts events at the event manager.
     DropReason {
@@ -152,7 +112,7 @@ impl DropReason {
     }
 }
 
-coded_enum! {
+codes! {
     /// Reason why a source has no fragment in an event.
     MissingReason {
         /// The source had sent nothing for this event when its time ran out.
@@ -174,6 +134,24 @@ coded_enum! {
     }
 }
 
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Display for DropReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Display for MissingReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -182,10 +160,10 @@ mod tests {
     #[test]
     fn codes_round_trip_and_names_are_distinct() {
         for reason in DropReason::ALL {
-            assert_eq!(DropReason::from_code(reason.code()), Some(*reason));
+            assert_eq!(DropReason::from_code(reason.code()), Some(reason));
         }
         for reason in MissingReason::ALL {
-            assert_eq!(MissingReason::from_code(reason.code()), Some(*reason));
+            assert_eq!(MissingReason::from_code(reason.code()), Some(reason));
         }
         let names: BTreeSet<_> = DropReason::ALL.iter().map(|reason| reason.name()).collect();
         assert_eq!(names.len(), DropReason::ALL.len());

@@ -1,6 +1,7 @@
 //! Run records: information that belongs to a run and to no event.
 
 use crate::checksum::{crc32c, crc32c_append};
+use crate::codes::codes;
 use crate::{SourceId, Timestamp};
 use bytes::Bytes;
 
@@ -13,36 +14,15 @@ pub const MAX_RECORD_BYTES: usize = 16 << 20;
 /// Maximum length of the content of a run record in a message in bytes.
 pub const MAX_SENT_RECORD_BYTES: usize = 1 << 20;
 
-/// Kind of a run record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum RecordKind {
-    /// State of a source at the beginning of the run, such as its configuration.
-    Begin = 1,
-    /// State of a source at the end of the run.
-    End = 2,
-    /// A value that was measured or set during the run.
-    SlowControl = 3,
-}
-
-impl RecordKind {
-    /// Every kind, in code order.
-    pub const ALL: [Self; 3] = [Self::Begin, Self::End, Self::SlowControl];
-
-    /// Returns the name in tables and documents.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Begin => "begin",
-            Self::End => "end",
-            Self::SlowControl => "slow_control",
-        }
-    }
-
-    /// Returns the kind with this code.
-    #[must_use]
-    pub fn from_code(code: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| *kind as u8 == code)
+codes! {
+    /// Kind of a run record.
+    RecordKind {
+        /// State of a source at the beginning of the run, such as its configuration.
+        Begin = 1, "begin";
+        /// State of a source at the end of the run.
+        End = 2, "end";
+        /// A value that was measured or set during the run.
+        SlowControl = 3, "slow_control";
     }
 }
 
@@ -81,46 +61,21 @@ impl RunRecord {
     }
 }
 
-/// Answer to a run record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum RecordAnswer {
-    /// The event manager has the record; every node that stores events gets it.
-    Kept = 0,
-    /// The record is larger than messages between the nodes of the run.
-    TooLarge = 1,
-    /// The run has as many records, or bytes of them, as it may have.
-    NoRoom = 2,
-    /// Another record of the run has this number.
-    NumberTaken = 3,
-    /// The output of the run has no place for records.
-    NotStored = 4,
-    /// The event files of the run are being closed.
-    TooLate = 5,
-}
-
-impl RecordAnswer {
-    /// Every answer, in code order.
-    pub const ALL: [Self; 6] =
-        [Self::Kept, Self::TooLarge, Self::NoRoom, Self::NumberTaken, Self::NotStored, Self::TooLate];
-
-    /// Returns the name in tables and documents.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Kept => "kept",
-            Self::TooLarge => "too_large",
-            Self::NoRoom => "no_room",
-            Self::NumberTaken => "number_taken",
-            Self::NotStored => "not_stored",
-            Self::TooLate => "too_late",
-        }
-    }
-
-    /// Returns the answer with this code.
-    #[must_use]
-    pub fn from_code(code: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|answer| *answer as u8 == code)
+codes! {
+    /// Answer to a run record.
+    RecordAnswer {
+        /// The event manager has the record; every node that stores events gets it.
+        Kept = 0, "kept";
+        /// The record is larger than messages between the nodes of the run.
+        TooLarge = 1, "too_large";
+        /// The run has as many records, or bytes of them, as it may have.
+        NoRoom = 2, "no_room";
+        /// Another record of the run has this number.
+        NumberTaken = 3, "number_taken";
+        /// The output of the run has no place for records.
+        NotStored = 4, "not_stored";
+        /// The event files of the run are being closed.
+        TooLate = 5, "too_late";
     }
 }
 

@@ -8,12 +8,12 @@
 pub mod fuzz;
 
 use crate::checksum::{crc32c, crc32c_append};
+use crate::codes::codes;
 use crate::event_file::{
     EVENT_HEADER_BYTES, EventHeader, FILE_HEADER_BYTES, FileHeader, StoredEvent, emit_event, event_bytes,
 };
 use crate::file::{FileFormatError, MAX_METADATA_BYTES};
 use crate::message::layout::layout;
-use crate::parts::codes;
 use crate::verdict::{Tags, Verdict};
 use crate::{Event, Nanos, SourceId};
 use bytes::Bytes;
@@ -34,7 +34,7 @@ pub const MAX_NAME_BYTES: usize = 40;
 
 codes! {
     /// Kind of a frame.
-    Kind, "kind" {
+    Kind {
         /// Door to consumer, first: header and metadata of an event file.
         Welcome = 1, "welcome";
         /// Consumer to door, once: [`SubscribeBytes`].
@@ -334,7 +334,7 @@ impl FrameHead {
         if head.reserved != [0; 2] {
             return Err(bad("reserved", u64::from(u16::from_le_bytes(head.reserved))));
         }
-        let kind = Kind::read(head.kind).map_err(|_| bad("kind", u64::from(head.kind)))?;
+        let kind = Kind::from_code(head.kind).ok_or_else(|| bad("kind", u64::from(head.kind)))?;
         let (bytes, (least, most)) = (head.body_bytes.get(), kind.body_bytes());
         if bytes < least || bytes > most {
             return Err(TapError::WrongLength { kind, bytes, least, most });

@@ -30,7 +30,7 @@ pub use layout::{
     TotalsBytes, TriggerBytes, WelcomeBytes,
 };
 
-use crate::parts::codes;
+use crate::codes::codes;
 use crate::{EventId, Nanos, NodeId, RunNumber, Timestamp, TriggerType};
 use std::collections::BTreeMap;
 
@@ -66,7 +66,7 @@ const _: () = assert!(
 
 codes! {
     /// Kind of a message.
-    Kind, "kind" {
+    Kind {
         /// Supervisor, first: its version and name.
         Hello = 1, "hello";
         /// Supervisor: triggers.
@@ -92,7 +92,7 @@ codes! {
 
 codes! {
     /// Phase of a run, as supervisors see it.
-    Phase, "phase" {
+    Phase {
         /// The run has not started: triggers are not taken.
         Waiting = 0, "waiting";
         /// Triggers are taken.
@@ -106,7 +106,7 @@ codes! {
 
 codes! {
     /// Reason for busy.
-    BusyCause, "busy cause" {
+    BusyCause {
         /// No builder unit is connected.
         NoBuilder = 1, "no_builder";
         /// A readout unit has never connected.
@@ -124,7 +124,7 @@ codes! {
 
 codes! {
     /// Reason for which the event manager closes a connection.
-    Refusal, "refusal" {
+    Refusal {
         /// The supervisor uses another version of the protocol.
         OtherVersion = 1, "other_version";
         /// Another supervisor is connected.

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 fn event() -> impl Strategy<Value = Event<Bytes>> {
     let payload = prop::collection::vec(any::<u8>(), 0..40);
     let fragments = prop::collection::vec((any::<u32>(), any::<u64>(), payload), 0..4);
-    let missing = prop::collection::vec((any::<u32>(), prop::sample::select(MissingReason::ALL)), 0..3);
+    let missing = prop::collection::vec((any::<u32>(), prop::sample::select(&MissingReason::ALL[..])), 0..3);
     let numbers = (any::<[u64; 2]>(), any::<[u16; 2]>(), any::<bool>());
     (numbers, fragments, missing).prop_map(|((wide, narrow, incomplete), fragments, missing)| Event {
         id: EventId(wide[0]),

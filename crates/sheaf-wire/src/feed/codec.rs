@@ -10,7 +10,7 @@ use super::{
     VERSION, Welcome,
 };
 use crate::message::{DecodeError, Entry, Recorded, emit_record, parse_record, record_bytes};
-use crate::parts::{self, HeadBytes, bad, count, cut, list, split, split_list, text, whole};
+use crate::parts::{self, HeadBytes, bad, coded, count, cut, list, split, split_list, text, whole};
 use crate::{ByteCount, EventId, RunNumber, SessionId, SourceId, Timestamp};
 use std::sync::Arc;
 use zerocopy::IntoBytes;
@@ -283,10 +283,12 @@ impl FromReadout {
         match kind {
             Kind::Welcome => Ok(Self::Welcome(Welcome::read(body)?)),
             Kind::Progress => Ok(Self::Progress(Progress::read_all(body)?)),
-            Kind::Phase => Ok(Self::Phase(Phase::read(whole::<PhaseBytes>(body)?.phase)?)),
+            Kind::Phase => {
+                Ok(Self::Phase(coded("phase", whole::<PhaseBytes>(body)?.phase, Phase::from_code)?))
+            }
             Kind::Refused => {
                 let (head, rest) = split::<RefusedBytes>(body)?;
-                let refusal = Refusal::read(head.refusal)?;
+                let refusal = coded("refusal", head.refusal, Refusal::from_code)?;
                 let about_source = matches!(
                     refusal,
                     Refusal::UnknownSource
@@ -320,7 +322,7 @@ impl Welcome {
         Ok(Self {
             run: RunNumber(head.run.get()),
             session: SessionId(head.session.get()),
-            phase: Phase::read(head.phase)?,
+            phase: coded("phase", head.phase, Phase::from_code)?,
             max_fragment: ByteCount(head.max_fragment.get().into()),
             max_message: ByteCount(head.max_message.get().into()),
             sources,
@@ -379,7 +381,7 @@ impl Progress {
 /// If the head is invalid, or the message is shorter than its head or longer than `most`.
 pub fn declared_length(head: &[u8; HEAD_BYTES], most: usize) -> Result<usize, DecodeError> {
     let (kind, length) = parts::declared(head, most)?;
-    Kind::read(kind)?;
+    coded("kind", kind, Kind::from_code)?;
     Ok(length)
 }
 
@@ -411,5 +413,5 @@ fn compose(kind: Kind, parts: &[&[u8]]) -> Vec<u8> {
 /// Returns the kind and the available part of the body of a message that must have `have` bytes.
 fn open(message: &[u8], have: usize) -> Result<(Kind, &[u8]), DecodeError> {
     let (kind, body) = parts::open(message, have)?;
-    Ok((Kind::read(kind)?, body))
+    Ok((coded("kind", kind, Kind::from_code)?, body))
 }

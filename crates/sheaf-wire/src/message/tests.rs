@@ -23,12 +23,12 @@ fn ending() -> impl Strategy<Value = (Outcome, Option<DropReason>)> {
     prop_oneof![
         Just((Outcome::Stored, None)),
         Just((Outcome::Rejected, None)),
-        prop::sample::select(DropReason::ALL).prop_map(|reason| (Outcome::Dropped, Some(reason))),
+        prop::sample::select(&DropReason::ALL[..]).prop_map(|reason| (Outcome::Dropped, Some(reason))),
     ]
 }
 
 fn ending_of_a_builder() -> impl Strategy<Value = (Outcome, Option<DropReason>)> {
-    let given_back = prop::option::of(prop::sample::select(DropReason::ALL));
+    let given_back = prop::option::of(prop::sample::select(&DropReason::ALL[..]));
     prop_oneof![3 => ending(), 1 => given_back.prop_map(|reason| (Outcome::GivenBack, reason))]
 }
 
@@ -53,7 +53,7 @@ const MOST_EVENTS: usize = 7;
 fn super_fragments() -> impl Strategy<Value = SuperFragments<Bytes>> {
     let fragment =
         (any::<u32>(), any::<u64>(), any::<Option<u32>>(), prop::collection::vec(any::<u8>(), 0..40));
-    let missing = (any::<u32>(), prop::sample::select(MissingReason::ALL));
+    let missing = (any::<u32>(), prop::sample::select(&MissingReason::ALL[..]));
     // Often consecutive events of one part, which share an entry if they have as much content.
     let event = prop_oneof![any::<u64>(), 0..3_u64, u64::MAX - 2..=u64::MAX];
     let part = prop_oneof![Just((0, 0)), any::<(u16, u16)>()];

@@ -10,7 +10,7 @@ use super::{
     Phase, ReceivedTriggers, Refusal, Totals, Trigger, VERSION,
 };
 use crate::message::DecodeError;
-use crate::parts::{self, bad, count, cut, list, split, text, whole};
+use crate::parts::{self, bad, coded, count, cut, list, split, text, whole};
 use crate::{EventId, Nanos, NodeId, RunNumber, Timestamp, TriggerType};
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32, U64};
@@ -163,7 +163,12 @@ impl FromManager {
                 }
                 let (run, next) = (RunNumber(head.run.get()), EventId(head.next.get()));
                 let max_payload = head.max_payload_bytes.get();
-                Ok(Self::Welcome { run, phase: Phase::read(head.phase)?, next, max_payload })
+                Ok(Self::Welcome {
+                    run,
+                    phase: coded("phase", head.phase, Phase::from_code)?,
+                    next,
+                    max_payload,
+                })
             }
             Kind::Busy => {
                 let bytes = whole::<BusyBytes>(body)?;
@@ -178,10 +183,12 @@ impl FromManager {
                 let bytes = whole::<ProgressBytes>(body)?;
                 Ok(Self::Progress { received: bytes.received.get(), accepted: bytes.accepted.get() })
             }
-            Kind::Phase => Ok(Self::Phase(Phase::read(whole::<PhaseBytes>(body)?.phase)?)),
+            Kind::Phase => {
+                Ok(Self::Phase(coded("phase", whole::<PhaseBytes>(body)?.phase, Phase::from_code)?))
+            }
             Kind::Refused => {
                 let (head, rest) = split::<RefusedBytes>(body)?;
-                let refusal = Refusal::read(head.refusal)?;
+                let refusal = coded("refusal", head.refusal, Refusal::from_code)?;
                 Ok(Self::Refused { refusal, text: text("reason", rest, MAX_REASON_BYTES)? })
             }
             Kind::Account => {
@@ -265,7 +272,7 @@ fn read_reason(cause: u8, flags: u8, culprit: U32) -> Result<BusyReason, DecodeE
     }
     let node = |code| NodeId::from_code(code).ok_or_else(|| bad("culprit", code));
     let culprit = (flags & HAS_CULPRIT != 0).then(|| node(culprit.get())).transpose()?;
-    Ok(BusyReason { cause: BusyCause::read(cause)?, culprit })
+    Ok(BusyReason { cause: coded("busy cause", cause, BusyCause::from_code)?, culprit })
 }
 
 fn emit_busy(busy: &BusyTimes) -> Vec<BusyTimeBytes> {
@@ -310,7 +317,7 @@ fn read_busy(number: u32, bytes: &[u8]) -> Result<BusyTimes, DecodeError> {
 /// If the head is invalid, or the message is shorter than its head or longer than any message.
 pub fn declared_length(head: &[u8; HEAD_BYTES]) -> Result<usize, DecodeError> {
     let (kind, length) = parts::declared(head, MAX_MESSAGE_BYTES)?;
-    Kind::read(kind)?;
+    coded("kind", kind, Kind::from_code)?;
     Ok(length)
 }
 
@@ -321,5 +328,5 @@ fn compose(kind: Kind, parts: &[&[u8]]) -> Vec<u8> {
 /// Returns the kind and the body of a message.
 fn open(message: &[u8]) -> Result<(Kind, &[u8]), DecodeError> {
     let (kind, body) = parts::open(message, message.len())?;
-    Ok((Kind::read(kind)?, body))
+    Ok((coded("kind", kind, Kind::from_code)?, body))
 }

@@ -51,10 +51,10 @@ fn lengths_and_counts_are_checked_before_they_are_used() {
 
 #[test]
 fn codes_round_trip() {
-    assert!(Kind::ALL.iter().all(|kind| Kind::read(*kind as u8) == Ok(*kind)));
-    assert!(Phase::ALL.iter().all(|phase| Phase::read(*phase as u8) == Ok(*phase)));
-    assert!(Refusal::ALL.iter().all(|refusal| Refusal::read(*refusal as u8) == Ok(*refusal)));
-    assert!(BusyCause::ALL.iter().all(|cause| BusyCause::read(*cause as u8) == Ok(*cause)));
+    assert!(Kind::ALL.iter().all(|kind| Kind::from_code(*kind as u8) == Some(*kind)));
+    assert!(Phase::ALL.iter().all(|phase| Phase::from_code(*phase as u8) == Some(*phase)));
+    assert!(Refusal::ALL.iter().all(|refusal| Refusal::from_code(*refusal as u8) == Some(*refusal)));
+    assert!(BusyCause::ALL.iter().all(|cause| BusyCause::from_code(*cause as u8) == Some(*cause)));
 }
 
 proptest! {

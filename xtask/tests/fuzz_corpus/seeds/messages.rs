@@ -174,7 +174,7 @@ fn super_fragments(dice: &mut Dice, entries: u64, bytes_max: usize) -> SuperFrag
         }
         parts.missing.extend(
             (0..missing)
-                .map(|_| MissingSource { source: SourceId(9), reason: dice.pick(MissingReason::ALL) }),
+                .map(|_| MissingSource { source: SourceId(9), reason: dice.pick(&MissingReason::ALL) }),
         );
         parts.push_entry(SuperFragment {
             event,

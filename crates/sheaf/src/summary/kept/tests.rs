@@ -31,7 +31,7 @@ fn headline(summary: &Summary) -> String {
 #[test]
 fn every_reason_is_a_loss_with_a_cause_and_a_remedy_or_makes_none() {
     for reason in DropReason::ALL {
-        for summary in [summary([(*reason, 7)], []), summary([], [(*reason, 7)])] {
+        for summary in [summary([(reason, 7)], []), summary([], [(reason, 7)])] {
             let kept = Kept::of(&summary);
             assert_eq!(kept.all, reason.account() != Account::Loss, "{reason}");
             assert_eq!(kept.losses.len(), usize::from(reason.account() == Account::Loss), "{reason}");
