@@ -285,11 +285,7 @@ impl<M: Memory> Feed<M> {
             self.server.refuse(id, Refusal::InvalidMessage, None);
             return false;
         }
-        if self.server.phase() == Phase::Ended {
-            // They belong to no run. There may be no memory for them, and what follows them must not wait.
-            return false;
-        }
-        let Ok(admission) = self.server.admit(id, &head) else { return false };
+        let Some(admission) = self.server.admit(id, &head) else { return false };
         let heads = (head.count as usize).saturating_mul(FRAGMENT_HEAD_BYTES);
         let length = message.length();
         let payload = length.checked_sub(FRAGMENTS_HEAD_BYTES + heads);

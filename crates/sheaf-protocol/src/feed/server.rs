@@ -249,15 +249,17 @@ impl Server {
     /// repeated ones and calls [`Self::handle_received`]. If their payloads exceed the room or the message is invalid, it
     /// calls [`Self::refuse`].
     ///
-    /// # Errors
-    /// Returns the reason for which the message is not admitted. The client is refused, and its further messages must be
-    /// ignored.
-    pub fn admit(&mut self, client: ClientId, head: &FragmentsHead) -> Result<Admission, Refusal> {
+    /// Returns `None` for a message that must be ignored: the run has ended, or the client breaks the protocol and is refused.
+    pub fn admit(&mut self, client: ClientId, head: &FragmentsHead) -> Option<Admission> {
+        // After the end of the run they belong to no run. There may be no memory for them, and what follows them must not wait.
+        if self.has_joined(client) && self.phase == Phase::Ended {
+            return None;
+        }
         let admitted = self.admission(client, head);
         if let Err(refusal) = admitted {
             self.refuse(client, refusal, Some(head.source));
         }
-        admitted
+        admitted.ok()
     }
 
     fn admission(&self, client: ClientId, head: &FragmentsHead) -> Result<Admission, Refusal> {

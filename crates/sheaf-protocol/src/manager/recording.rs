@@ -24,12 +24,6 @@ impl<P: Clone> EventManager<P> {
     }
 
     pub(super) fn handle_record(&mut self, from: NodeId, record: Arc<RunRecord>) {
-        // A readout unit that was taken for lost may come back after writers were closed.
-        if self.phase.is_closed() || self.records.is_late(&record) {
-            self.counters.count(Counter::RefusedRecords, 1);
-            self.records.refuse_late(from, &record);
-            return;
-        }
         if self.records.take(from, record, self.config.stores_records) != RecordAnswer::Kept {
             self.counters.count(Counter::RefusedRecords, 1);
         }
@@ -84,7 +78,10 @@ impl<P: Clone> EventManager<P> {
         for node in to_close {
             if closed_builders.insert(node) {
                 // None may follow, and when the time is over, some may not have been sent.
-                records.close(node).into_iter().for_each(|record| peers.push(node, Body::Record(record)));
+                records
+                    .close_writer(node)
+                    .into_iter()
+                    .for_each(|record| peers.push(node, Body::Record(record)));
                 peers.push(node, Body::Command(Command::Close));
                 some = true;
             }
@@ -96,7 +93,10 @@ impl<P: Clone> EventManager<P> {
         let Self { peers, records, outputs, .. } = self;
         let to_close = outputs.close(|node| peers.is_open(node) && (over || !records.is_behind(node)));
         for node in &to_close {
-            records.close(*node).into_iter().for_each(|record| peers.push(*node, Body::Record(record)));
+            records
+                .close_writer(*node)
+                .into_iter()
+                .for_each(|record| peers.push(*node, Body::Record(record)));
             peers.push(*node, Body::Command(Command::Close));
         }
         !to_close.is_empty()
@@ -116,6 +116,7 @@ impl<P: Clone> EventManager<P> {
             self.phase.begin_closing(now);
         } else if over || self.all_reported(now) {
             self.phase.close();
+            self.records.close();
             self.peers.acknowledge_all();
             self.events.push_back(super::ManagerEvent::Closed);
         }
@@ -126,7 +127,7 @@ impl<P: Clone> EventManager<P> {
         self.closed_builders.remove(&node);
     }
 
-    /// Returns whether nodes that begin now are to be closed.
+    /// Closes writers that have begun since the run closed.
     pub(super) fn close_late(&mut self, now: Timestamp) {
         if self.phase.get() == Phase::Closed {
             self.close_writers(now, false);

@@ -32,7 +32,7 @@ pub(super) struct Records {
     sent: BTreeMap<NodeId, usize>,
     /// Writers that have not been sent all records.
     behind: BTreeSet<NodeId>,
-    /// Whether a writer was closed: no further records are taken.
+    /// Whether a writer was closed, or the run: no further records are taken.
     is_closed: bool,
 }
 
@@ -49,6 +49,10 @@ impl Records {
         if let Some(known) = self.by_number.get(&record.number) {
             let is_copy = self.records[*known] == record;
             return if is_copy { RecordAnswer::Kept } else { RecordAnswer::NumberTaken };
+        }
+        // A readout unit that was taken for lost may come back after writers were closed.
+        if self.is_closed {
+            return RecordAnswer::TooLate;
         }
         if !is_stored {
             return RecordAnswer::NotStored;
@@ -103,19 +107,13 @@ impl Records {
         self.behind.contains(&writer)
     }
 
-    /// Makes the answer due that a record comes too late.
-    pub(super) fn refuse_late(&mut self, from: NodeId, record: &RunRecord) {
-        let (number, source, answer) = (record.number, record.source, RecordAnswer::TooLate);
-        self.answers.entry(from).or_default().push_back(Recorded { number, source, answer });
-    }
-
-    /// Returns whether a record comes too late: a writer was closed, and it is not a repeat.
-    pub(super) fn is_late(&self, record: &RunRecord) -> bool {
-        self.is_closed && !self.by_number.contains_key(&record.number)
+    /// Takes no further records.
+    pub(super) fn close(&mut self) {
+        self.is_closed = true;
     }
 
     /// Closes a writer. Returns all records that were not sent to it, which go before the command: none may follow.
-    pub(super) fn close(&mut self, writer: NodeId) -> Vec<Arc<RunRecord>> {
+    pub(super) fn close_writer(&mut self, writer: NodeId) -> Vec<Arc<RunRecord>> {
         self.is_closed |= self.sent.contains_key(&writer);
         self.behind.remove(&writer);
         let Some(sent) = self.sent.get_mut(&writer) else { return Vec::new() };
@@ -197,13 +195,24 @@ mod tests {
             records.take(READOUT, record(number, 1), true);
         }
         assert_eq!(records.next(writer, std::iter::empty()), Some(record(0, 1)));
-        assert!(records.close(NodeId::builder(1)).is_empty(), "it has never been there");
-        assert!(!records.is_late(&record(2, 1)));
-        assert_eq!(records.close(writer), [record(1, 1)]);
+        assert!(records.close_writer(NodeId::builder(1)).is_empty(), "it has never been there");
+        assert_eq!(records.take(READOUT, record(2, 1), true), RecordAnswer::Kept);
+        assert_eq!(records.close_writer(writer), [record(1, 1), record(2, 1)]);
         assert!(!records.is_behind(writer));
         assert_eq!(records.next(writer, std::iter::empty()), None);
-        assert!(records.is_late(&record(2, 1)));
-        assert!(!records.is_late(&record(0, 1)), "a repeat is answered");
+        assert_eq!(records.take(READOUT, record(3, 1), true), RecordAnswer::TooLate);
+        assert_eq!(records.take(READOUT, record(0, 1), true), RecordAnswer::Kept, "a repeat");
+    }
+
+    #[test]
+    fn a_run_that_is_over_takes_no_records_and_answers_repeats() {
+        let mut records = Records::default();
+        records.take(READOUT, record(0, 1), true);
+        records.close();
+        assert_eq!(records.take(READOUT, record(0, 1), true), RecordAnswer::Kept, "a repeat");
+        assert_eq!(records.take(READOUT, record(0, 2), true), RecordAnswer::NumberTaken);
+        assert_eq!(records.take(READOUT, record(1, 1), true), RecordAnswer::TooLate);
+        assert_eq!(records.all(), [record(0, 1)]);
     }
 
     #[test]

@@ -127,7 +127,7 @@ impl FeedSide {
                 self.server.refuse(client, Refusal::InvalidMessage, None);
             }
             Up::Fragments(head, fragments) => {
-                let Ok(admission) = self.server.admit(client, &head) else { return Ok(()) };
+                let Some(admission) = self.server.admit(client, &head) else { return Ok(()) };
                 if fragments.len() != head.count as usize {
                     return Err(format!(
                         "{} fragments of source {} over the credit were admitted",

@@ -6,6 +6,7 @@ use crate::output::{assert_books_match_files, field, number};
 use serde_json::Value;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
 
 /// A run with a trigger supervisor, more keys of `[trigger.network]` and more tables, and the port at which it listens.
 pub(crate) fn start(place: &Place, network: &str, more: &str, flags: &str) -> (Running, u16) {
@@ -53,17 +54,23 @@ pub(crate) fn assert_agree(summary: &Value, account: &Value) {
     assert_eq!(supervisor, busy(account, "busy", ["cause", "intervals", "busy_ns"]));
 }
 
+/// Returns the configuration of a builder unit whose filter waits for a file, and the path of that file.
+fn stalling_filter(place: &Place) -> (String, PathBuf) {
+    compile("crates/sheaf/tests/command/waiting_filter.c", &place.join("libwaiting.so"));
+    let go = place.join("go");
+    let configuration = format!(
+        "[builder]\ncount = 1\nslots = 32\n\
+         [filter]\nkind = \"library\"\npath = \"libwaiting.so\"\nparameters = \"{}\"\n",
+        go.display()
+    );
+    (configuration, go)
+}
+
 #[test]
 fn a_builder_that_stalls_holds_the_supervisor_back_and_no_trigger_is_lost() {
     for flags in ["", "--processes"] {
         let place = Place::new();
-        compile("crates/sheaf/tests/command/waiting_filter.c", &place.join("libwaiting.so"));
-        let go = place.join("go");
-        let stalls = format!(
-            "[builder]\ncount = 1\nslots = 32\n\
-             [filter]\nkind = \"library\"\npath = \"libwaiting.so\"\nparameters = \"{}\"\n",
-            go.display()
-        );
+        let (stalls, go) = stalling_filter(&place);
         let (run, port) = start(&place, "", &stalls, flags);
         let mut trigger = supervise(&place, port, "--rate 5000 --poisson --triggers 5000");
         trigger.wait_until_said("busy: builder_credit");
@@ -84,14 +91,8 @@ fn a_builder_that_stalls_holds_the_supervisor_back_and_no_trigger_is_lost() {
 fn readout_units_whose_memory_fills_hold_the_supervisor_back_and_are_named() {
     for flags in ["", "--processes"] {
         let place = Place::new();
-        compile("crates/sheaf/tests/command/waiting_filter.c", &place.join("libwaiting.so"));
-        let go = place.join("go");
+        let (stalls, go) = stalling_filter(&place);
         // Their memory is short long before the queue of 1,000 triggers is.
-        let stalls = format!(
-            "[builder]\ncount = 1\nslots = 32\n\
-             [filter]\nkind = \"library\"\npath = \"libwaiting.so\"\nparameters = \"{}\"\n",
-            go.display()
-        );
         let (run, port) = start_with(&place, ["", "buffer_events = 300", &stalls], flags);
         let mut trigger = supervise(&place, port, "--rate 5000 --poisson --triggers 5000");
         trigger.wait_until_said("busy: readout_memory");
