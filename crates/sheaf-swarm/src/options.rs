@@ -697,7 +697,7 @@ impl Options {
             10 * u64::from(self.system.readouts * setup.programs) * (now.0 / setup.retry.0.max(50_000) + 1)
         });
         // Each record goes to every node that writes, in each session of it.
-        let records = self.feed.and_then(|setup| setup.records).map_or(0, |setup| {
+        let records = self.run_records().map_or(0, |setup| {
             20 * rails
                 * nodes
                 * (self.faults.len() as u64 + 1)

@@ -27,6 +27,17 @@ pub struct NumberRecord {
     off_again: BTreeMap<SourceId, BTreeSet<u64>>,
     /// First event of each source whose fragment is renumbered by this number.
     renumbered: BTreeMap<(SourceId, i64), u64>,
+    /// The last restart of each readout unit, which renumbers nothing from then on.
+    restarts: BTreeMap<u16, Restart>,
+}
+
+/// State of a run when the event manager received that a readout unit had restarted.
+#[derive(Clone, Copy, Debug)]
+struct Restart {
+    /// Number of shifts found before.
+    found: usize,
+    /// Number of triggers before. All fragments of later ones are those of the new session.
+    triggers: u64,
 }
 
 /// Returns the event that a fragment belongs to.
@@ -105,6 +116,11 @@ fn distance(quantity: Quantity, value: u64, other: u64) -> i64 {
 }
 
 impl NumberRecord {
+    /// Records a restart of a readout unit.
+    pub(crate) fn see_restart(&mut self, readout: u16, found: usize, triggers: u64) {
+        self.restarts.insert(readout, Restart { found, triggers });
+    }
+
     /// Records a built event, whose marks are right.
     pub(crate) fn see_built(&mut self, options: &Options, event: &Event<SimPayload>) {
         let mut marked = 0;
@@ -129,6 +145,13 @@ impl NumberRecord {
             self.fragments += marked;
             self.reported.insert(event.id.0);
         }
+    }
+
+    /// Returns whether an event in which a source is marked is explained by a shift: the right value of the event that its fragment
+    /// belongs to is reported.
+    fn is_explained(&self, marked: &BTreeMap<u64, i64>, event: u64, shift: i64) -> bool {
+        let other = event.checked_add_signed(shift);
+        marked.get(&event) == Some(&shift) && other.is_some_and(|other| self.reported.contains(&other))
     }
 }
 
@@ -173,6 +196,28 @@ pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
             violations.extend(found.err());
         }
     }
+    for (readout, restart) in &record.restarts {
+        let its = |source: &SourceId| options.readout_of(*source).index == *readout;
+        for source in (0..options.source_count()).map(|number| SourceId(u32::from(number))).filter(its) {
+            violations.extend(check_found_again(evidence, numbers, source, *restart).err());
+        }
+    }
+}
+
+/// Checks that a shift of a source is found again that lasts after the restart of its readout unit.
+fn check_found_again(
+    evidence: &Evidence<'_>,
+    numbers: &NumberOptions,
+    source: SourceId,
+    restart: Restart,
+) -> Result<(), String> {
+    let record = &evidence.watch.numbers;
+    let Some(marked) = record.marked.get(&source) else { return Ok(()) };
+    let since = crate::source::FIRST_EVENT.0 + restart.triggers;
+    let later: BTreeMap<u64, i64> = marked.range(since..).map(|(event, shift)| (*event, *shift)).collect();
+    let shifts = &evidence.manager.shifts()[restart.found..];
+    must_be_found(evidence, numbers, source, &later, shifts)
+        .map_err(|what| format!("after a restart: {what}"))
 }
 
 fn identify(shift: &Shift) -> (SourceId, EventId, i64) {
@@ -202,10 +247,7 @@ fn check_source(evidence: &Evidence<'_>, numbers: &NumberOptions, source: Source
     let record = &evidence.watch.numbers;
     let shifts: Vec<&Shift> = evidence.manager.shifts().iter().filter(|it| it.source == source).collect();
     let Some(marked) = record.marked.get(&source) else { return Ok(()) };
-    let is_explained = |event: u64, shift: i64| {
-        let other = event.checked_add_signed(shift);
-        marked.get(&event) == Some(&shift) && other.is_some_and(|other| record.reported.contains(&other))
-    };
+    let is_explained = |event: u64, shift: i64| record.is_explained(marked, event, shift);
     let reach = 2 * numbers.events as u64 + numbers.longest;
     for (place, shift) in shifts.iter().enumerate() {
         let before = shifts[..place].iter().filter_map(|before| before.repaired_from).max();
@@ -215,17 +257,8 @@ fn check_source(evidence: &Evidence<'_>, numbers: &NumberOptions, source: Source
             return Err(format!("{shift:?} has begun at event {event}"));
         }
     }
-    let faults: Vec<_> = numbers.faults_of(source).collect();
-    let has_one = faults.len() == 1;
-    if let Some(first) = first_of_row(marked, numbers.events, &is_explained)
-        && !shifts.iter().any(|shift| Some(&shift.shift) == marked.get(&first))
-        && (has_one || !evidence.options.repairs())
-    {
-        return Err(format!(
-            "source {source} is off by {:?} from event {first} on, and is not found",
-            marked[&first]
-        ));
-    }
+    must_be_found(evidence, numbers, source, marked, evidence.manager.shifts())?;
+    let has_one = numbers.has_one_fault(source);
     check_repairs(record, &shifts)?;
     let repaired = shifts.last().and_then(|shift| shift.repaired_from);
     if let (true, Some(from), Some(off)) = (has_one, repaired, record.off_again.get(&source))
@@ -234,6 +267,25 @@ fn check_source(evidence: &Evidence<'_>, numbers: &NumberOptions, source: Source
         return Err(format!("source {source} is repaired from event {from} on, and is off in event {event}"));
     }
     Ok(())
+}
+
+/// Checks that the first row of events with the same shift of a source is found, if it is long enough.
+fn must_be_found(
+    evidence: &Evidence<'_>,
+    numbers: &NumberOptions,
+    source: SourceId,
+    marked: &BTreeMap<u64, i64>,
+    shifts: &[Shift],
+) -> Result<(), String> {
+    let is_explained = |event, shift| evidence.watch.numbers.is_explained(marked, event, shift);
+    let Some(first) = first_of_row(marked, numbers.events, &is_explained) else { return Ok(()) };
+    let shift = marked[&first];
+    let is_found = shifts.iter().any(|found| found.source == source && found.shift == shift);
+    // One that is repaired may hide the next one.
+    if is_found || evidence.options.repairs() && !numbers.has_one_fault(source) {
+        return Ok(());
+    }
+    Err(format!("source {source} is off by {shift} from event {first} on, and is not found"))
 }
 
 /// Checks that no fragment was renumbered before the event that its repair is said to begin at.

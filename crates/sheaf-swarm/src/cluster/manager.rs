@@ -123,6 +123,10 @@ impl Cluster {
                 ManagerEvent::BuilderLost { builder, session, committed, .. } => {
                     post.note(Line::Node { node: builder, session, what: Turn::GivenUp(committed) });
                 }
+                ManagerEvent::ReadoutRestarted { readout } => {
+                    let triggers = manager.machine.ledger().received;
+                    watch.numbers.see_restart(readout.index, manager.machine.shifts().len(), triggers);
+                }
                 ManagerEvent::Closed => {
                     let session = manager.host.session;
                     post.note(Line::Node { node: NodeId::MANAGER, session, what: Turn::Closed });
@@ -131,7 +135,6 @@ impl Cluster {
                 | ManagerEvent::StartFailed { .. }
                 | ManagerEvent::Deserted { .. }
                 | ManagerEvent::GivenUp { .. }
-                | ManagerEvent::ReadoutRestarted { .. }
                 | ManagerEvent::OutputRestarted { .. }
                 | ManagerEvent::ShiftFound(_)
                 | ManagerEvent::ShiftRepaired(_)

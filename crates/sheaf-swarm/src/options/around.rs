@@ -227,6 +227,12 @@ fn draw(seed: u64, event: EventId, source: SourceId) -> u64 {
 }
 
 impl Options {
+    /// Returns the run records that programs send, if any.
+    #[must_use]
+    pub fn run_records(&self) -> Option<RecordOptions> {
+        self.feed.and_then(|feed| feed.records)
+    }
+
     /// Returns the payload that a preprocessor produces for a source and an event.
     #[must_use]
     pub fn processed(&self, event: EventId, source: SourceId) -> SimPayload {

@@ -72,6 +72,12 @@ impl NumberOptions {
         let is_right = |number: u16| !off.contains(&number);
         self.reference.is_none_or(is_right) && (off.is_empty() || off == [sources - 1])
     }
+
+    /// Returns whether a source is wrong in one place only.
+    #[must_use]
+    pub fn has_one_fault(&self, source: SourceId) -> bool {
+        self.faults_of(source).count() == 1
+    }
 }
 
 impl Options {

@@ -187,9 +187,9 @@ pub const ROWS: &[Row] = rows! {
     "fed sources, repeats" [] |o| text(o.feed.map(|feed| feed.repeats));
     "fed sources, start declined" [] |o| text(o.feed.map(|feed| feed.declines));
     "fed sources, end lost" [] |o| text(o.feed.map(|feed| feed.loses_end));
-    "fed sources, run records" [] |o| text(o.feed.and_then(|feed| feed.records).map(|it| (it.count, it.bytes, it.pause)));
-    "fed sources, run records with a number in common" [] |o| text(o.feed.and_then(|feed| feed.records).map(|it| it.same_number));
-    "fed sources, run records at the end" [] |o| text(o.feed.and_then(|feed| feed.records).map(|it| it.late));
+    "fed sources, run records" [] |o| text(o.run_records().map(|it| (it.count, it.bytes, it.pause)));
+    "fed sources, run records with a number in common" [] |o| text(o.run_records().map(|it| it.same_number));
+    "fed sources, run records at the end" [] |o| text(o.run_records().map(|it| it.late));
     "fed sources, faults of programs" [] |o| faults(o, |kind| matches!(kind, FaultKind::Program { .. }));
     "check values" ["check_fields.value", "check_fields.offset"] |o| {
         text(o.numbers.is_some())

@@ -378,7 +378,7 @@ impl Cluster {
             let source = self.programs.all[index].sources[place];
             self.schedule_source(source);
         }
-        self.record(index);
+        self.plan_records(index);
         self.send_control(index);
     }
 

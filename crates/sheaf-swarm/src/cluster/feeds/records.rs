@@ -27,6 +27,12 @@ pub(in crate::cluster) struct Recorder {
 }
 
 impl Recorder {
+    /// Returns the record that follows those with an answer.
+    fn next(&self, setup: RecordOptions, source: usize) -> RunRecord {
+        let kind = if self.answered == 0 { RecordKind::Begin } else { RecordKind::SlowControl };
+        record(setup, source, kind, self.answered)
+    }
+
     /// Forgets all, as a program that is started again does.
     pub(super) fn forget(&mut self) {
         (self.answered, self.end_answered) = (0, false);
@@ -47,8 +53,8 @@ fn record(setup: RecordOptions, source: usize, kind: RecordKind, place: u64) -> 
 
 impl Cluster {
     /// Lets a program make records: during the run each after a while, and at its end one at once.
-    pub(super) fn record(&mut self, index: usize) {
-        let Some(setup) = self.options.feed.and_then(|feed| feed.records) else { return };
+    pub(super) fn plan_records(&mut self, index: usize) {
+        let Some(setup) = self.options.run_records() else { return };
         let phase =
             self.programs.all[index].client.as_ref().filter(|client| client.is_welcomed()).map(Client::phase);
         let Some(phase) = phase else { return };
@@ -74,7 +80,7 @@ impl Cluster {
 
     /// Makes the next record of a source during the run.
     pub(super) fn make_record(&mut self, index: usize, place: usize) {
-        let Some(setup) = self.options.feed.and_then(|feed| feed.records) else { return };
+        let Some(setup) = self.options.run_records() else { return };
         let program = &mut self.programs.all[index];
         let recorder = &mut program.recorders[place];
         recorder.is_planned = false;
@@ -82,8 +88,7 @@ impl Cluster {
         let may_send =
             client.is_welcomed() && client.phase() != Phase::Ended && client.unanswered(place).is_none();
         if may_send && recorder.answered < setup.count {
-            let kind = if recorder.answered == 0 { RecordKind::Begin } else { RecordKind::SlowControl };
-            let record = record(setup, program.sources[place], kind, recorder.answered);
+            let record = recorder.next(setup, program.sources[place]);
             client.handle_record(place, Arc::new(record));
             self.send_control(index);
         }
@@ -101,7 +106,7 @@ impl Cluster {
 
     /// Handles the answer to a record.
     pub(super) fn handle_recorded(&mut self, index: usize, answer: Recorded) {
-        let Some(setup) = self.options.feed.and_then(|feed| feed.records) else { return };
+        let Some(setup) = self.options.run_records() else { return };
         let program = &mut self.programs.all[index];
         let Some(place) = program.sources.iter().position(|source| id_of(*source) == answer.source) else {
             return;
@@ -112,9 +117,9 @@ impl Cluster {
             recorder.end_answered = true;
             last
         } else {
-            let kind = if recorder.answered == 0 { RecordKind::Begin } else { RecordKind::SlowControl };
+            let answered = recorder.next(setup, source);
             recorder.answered += 1;
-            record(setup, source, kind, recorder.answered - 1)
+            answered
         };
         let answered =
             Answered { readout: NodeId::readout(super::index_u16(program.readout)), record: asked, answer };
