@@ -100,7 +100,7 @@ impl Options {
 impl Cluster {
     /// Drains the event manager, as its contract requires.
     pub(super) fn settle_manager(&mut self) {
-        let had_started = self.manager.has_started;
+        let (had_started, mut has_closed) = (self.manager.has_started, false);
         self.exchange_triggers();
         let Self { post, manager, watch, options, .. } = self;
         post.carry_all(&mut manager.machine);
@@ -130,6 +130,7 @@ impl Cluster {
                 ManagerEvent::Closed => {
                     let session = manager.host.session;
                     post.note(Line::Node { node: NodeId::MANAGER, session, what: Turn::Closed });
+                    has_closed = true;
                 }
                 ManagerEvent::StartDeclined { .. }
                 | ManagerEvent::StartFailed { .. }
@@ -142,6 +143,10 @@ impl Cluster {
             }
         }
         watch.live_time.look(post.now, &manager.machine);
+        if has_closed {
+            self.check_unanswered();
+        }
+        let Self { post, manager, .. } = self;
         let deadline = manager.machine.poll_timeout();
         post.arm(&mut manager.host, deadline);
         if self.manager.has_started && !had_started {

@@ -2,10 +2,10 @@
 
 use super::Swarm;
 use crate::dice::Dice;
-use crate::options::{NumberFault, NumberOptions, TriggerOptions};
+use crate::options::{Fault, FaultKind, NumberFault, NumberOptions, TriggerOptions};
 use sheaf_protocol::builder::IncompletePolicy;
 use sheaf_protocol::numbering::{Quantity, ShiftPolicy};
-use sheaf_wire::{Nanos, SourceId};
+use sheaf_wire::{Nanos, SourceId, Timestamp};
 
 impl Swarm {
     pub(super) fn numbers(&mut self) {
@@ -39,6 +39,9 @@ impl Swarm {
         if !self.is_calm && self.may_be_off() {
             numbers.faults = self.number_faults(&mut dice, numbers.on_shift);
         }
+        if self.options.events > 100 && dice.below(3) == 0 {
+            self.restart_of_one_that_is_off(&mut dice, &mut numbers);
+        }
         let is_right = numbers.faults_of(SourceId(reference.into())).next().is_none();
         numbers.reference = (has_reference && is_right).then_some(reference);
         if !numbers.faults.is_empty() {
@@ -46,6 +49,17 @@ impl Swarm {
             self.options.times.orphan.get_or_insert(Nanos::from_millis(300));
         }
         self.options.numbers = Some(numbers);
+    }
+
+    /// Lets the readout unit of a source that is off early restart, and nothing else happen: the shift must be found again.
+    fn restart_of_one_that_is_off(&mut self, dice: &mut Dice, numbers: &mut NumberOptions) {
+        numbers.faults.truncate(1);
+        let Some(fault) = numbers.faults.first_mut() else { return };
+        fault.event = dice.below(20);
+        let node = self.options.readout_of(SourceId(fault.source.into()));
+        let back_after = Some(dice.time_between(Nanos::ZERO, Nanos::from_millis(20)));
+        let at = Timestamp(dice.below(self.busy_time().0));
+        self.options.faults = vec![Fault { at, kind: FaultKind::Crash { node, back_after } }];
     }
 
     /// Returns whether sources can be off: their events are consecutive, and no event waits for them without limit.

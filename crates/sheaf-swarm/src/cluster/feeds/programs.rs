@@ -34,7 +34,7 @@ pub(in crate::cluster) struct Program {
     repeats: Vec<bool>,
     /// Number of fragments made, by source.
     made: Vec<u64>,
-    stalled_until: Timestamp,
+    pub(super) stalled_until: Timestamp,
     /// Arrival of the last message in each direction.
     last: [Timestamp; 2],
     declines: bool,
@@ -188,6 +188,7 @@ impl Cluster {
         feed.server.handle_connection(id);
         program.connection = Some(id);
         program.end_known.fill(false);
+        program.recorders.iter_mut().for_each(|recorder| recorder.note_connection(self.post.now));
         if let Some(client) = &mut program.client {
             client.handle_connection();
         }

@@ -12,7 +12,7 @@ use sheaf_protocol::feed::Client;
 use sheaf_wire::feed::Phase;
 use sheaf_wire::message::Recorded;
 use sheaf_wire::run_record::{RecordKind, RunRecord};
-use sheaf_wire::{NodeId, Timestamp};
+use sheaf_wire::{Nanos, NodeId, Timestamp};
 use std::sync::Arc;
 
 /// Run records of one source at its program.
@@ -24,13 +24,23 @@ pub(in crate::cluster) struct Recorder {
     is_planned: bool,
     /// Whether the record of the end of the run has an answer.
     end_answered: bool,
+    /// Time of the last record, or of the connection through which it was sent again.
+    sent_at: Timestamp,
 }
+
+/// Time in which a record is answered after it was sent and the last fault has passed, at the latest.
+const ANSWERED_AFTER: Nanos = Nanos::from_secs(5);
 
 impl Recorder {
     /// Returns the record that follows those with an answer.
     fn next(&self, setup: RecordOptions, source: usize) -> RunRecord {
         let kind = if self.answered == 0 { RecordKind::Begin } else { RecordKind::SlowControl };
         record(setup, source, kind, self.answered)
+    }
+
+    /// Records that the program has a new connection, through which it sends again what is not answered.
+    pub(super) fn note_connection(&mut self, now: Timestamp) {
+        self.sent_at = now;
     }
 
     /// Forgets all, as a program that is started again does.
@@ -90,6 +100,7 @@ impl Cluster {
         if may_send && recorder.answered < setup.count {
             let record = recorder.next(setup, program.sources[place]);
             client.handle_record(place, Arc::new(record));
+            recorder.sent_at = self.post.now;
             self.send_control(index);
         }
     }
@@ -101,6 +112,29 @@ impl Cluster {
         if client.unanswered(place).is_none() && !program.recorders[place].end_answered {
             let record = record(setup, program.sources[place], RecordKind::End, 0);
             client.handle_record(place, Arc::new(record));
+            program.recorders[place].sent_at = self.post.now;
+        }
+    }
+
+    /// Checks at the end of the run that no record has waited for its answer for long.
+    pub(in crate::cluster) fn check_unanswered(&mut self) {
+        let now = self.post.now;
+        let is_long = |since: Timestamp| since + ANSWERED_AFTER <= now;
+        if !is_long(self.options.faults_until) {
+            return;
+        }
+        for (index, program) in self.programs.all.iter().enumerate() {
+            let here = program.client.as_ref().filter(|client| client.is_welcomed());
+            let Some(client) = here.filter(|_| is_long(program.stalled_until)) else { continue };
+            for (place, recorder) in program.recorders.iter().enumerate() {
+                if let Some(number) = client.unanswered(place)
+                    && is_long(recorder.sent_at)
+                {
+                    let since = recorder.sent_at;
+                    self.watch
+                        .fail(format!("program {index}: record {number} has had no answer since {since}"));
+                }
+            }
         }
     }
 
