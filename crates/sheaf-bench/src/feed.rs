@@ -57,6 +57,8 @@ pub struct FeedClient {
     pub checksum: bool,
     /// Whether fragments are kept until they are accepted.
     pub keep: bool,
+    /// Whether fragments are written where they are sent from.
+    pub in_place: bool,
 }
 
 impl FeedClient {
@@ -85,9 +87,16 @@ impl FeedClient {
         client.wait_for_start(None)?;
         let mut board = Board::new(self.bytes, self.batch);
         loop {
-            board.read();
+            if !self.in_place {
+                board.read();
+            }
             for source in 0..self.sources.len() {
-                board.send(&mut client, source)?;
+                if self.in_place {
+                    board.write(&mut client, source)?;
+                } else {
+                    board.send(&mut client, source)?;
+                }
+                board.events_sent(source + 1 == self.sources.len());
             }
         }
     }
@@ -119,9 +128,31 @@ impl Board {
         self.buffer[self.at..self.at + length].fill(self.event as u8);
     }
 
-    /// Sends the batch to the last source, which moves on to the next, or to another one.
+    /// Writes the payload of the next batch of a source where it is sent from.
+    fn write(&mut self, client: &mut SourceClient, source: usize) -> Result<(), FeedError> {
+        let last = self.event + self.batch as u64 - 1;
+        for event in self.event..=last {
+            client.reserve(source, self.bytes)?.fill(self.event as u8);
+            let (id, time) = (EventId(event), Timestamp(event));
+            if event < last {
+                client.commit_more(id, time, self.bytes)?;
+            } else {
+                client.commit(id, time, self.bytes)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves on to the next batch after the last source.
+    fn events_sent(&mut self, is_last: bool) {
+        if is_last {
+            self.at += self.bytes * self.batch;
+            self.event += self.batch as u64;
+        }
+    }
+
+    /// Sends the batch.
     fn send(&mut self, client: &mut SourceClient, source: usize) -> Result<(), FeedError> {
-        let is_last = source + 1 == client.sources().len();
         let payload = &self.buffer[self.at..self.at + self.bytes * self.batch];
         let fragment = |index: usize| SourceFragment {
             event: EventId(self.event + index as u64),
@@ -133,10 +164,6 @@ impl Board {
         } else {
             let fragments: Vec<SourceFragment<'_>> = (0..self.batch).map(fragment).collect();
             client.send_all(source, &fragments)?;
-        }
-        if is_last {
-            self.at += self.bytes * self.batch;
-            self.event += self.batch as u64;
         }
         Ok(())
     }
@@ -380,9 +407,12 @@ mod tests {
 
     #[test]
     fn what_a_program_sends_is_counted_over_every_path() {
-        for (path, bytes, batch, keep) in
-            [(FeedPath::Shm, 256, 1, false), (FeedPath::Shm, 2048, 64, true), (FeedPath::Tcp, 2048, 32, true)]
-        {
+        for (path, bytes, batch, keep, in_place) in [
+            (FeedPath::Shm, 256, 1, false, false),
+            (FeedPath::Shm, 2048, 64, true, false),
+            (FeedPath::Shm, 2048, 64, true, true),
+            (FeedPath::Tcp, 2048, 32, true, false),
+        ] {
             let directory = tempfile::tempdir().expect("a temporary directory");
             let mut counter = Counter::open(path, directory.path(), bytes).expect("it is new");
             let feeder = FeedClient {
@@ -392,6 +422,7 @@ mod tests {
                 batch,
                 checksum: true,
                 keep,
+                in_place,
             };
             let program = std::thread::spawn(move || feeder.run());
             let never = AtomicBool::new(false);

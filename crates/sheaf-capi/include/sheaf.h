@@ -819,6 +819,41 @@ int32_t sheaf_source_send(struct SheafSource *source,
                           size_t bytes);
 
 /**
+ * Reserves `bytes` for the payload of a fragment of the source `id`, and waits while there is no room. On success `*payload` is the
+ * reserved memory, with undefined content and without alignment; the payload is written there, and sent by sheaf_source_commit.
+ * On the same host this memory is shared with the run, and the library does not copy the payload. A program has one reservation at
+ * a time; any other call but sheaf_source_commit gives it up, and `*payload` must not be used any longer.
+ *
+ * # Safety
+ * `source` is null or from sheaf_source_open and not closed; `payload` is null or a pointer to be written.
+ */
+int32_t sheaf_source_reserve(struct SheafSource *source,
+                             uint32_t id,
+                             size_t bytes,
+                             void **payload);
+
+/**
+ * Reserves room as sheaf_source_reserve, and returns 2 if there is none now.
+ *
+ * # Safety
+ * As for sheaf_source_reserve.
+ */
+int32_t sheaf_source_try_reserve(struct SheafSource *source, uint32_t id, size_t bytes, void **payload);
+
+/**
+ * Sends a fragment whose payload is the first `bytes` of the reserved memory. If `more` is not 0, the fragment waits for the next
+ * ones of the same source, which are then sent in one message: it leaves when the message is full, or with any other call.
+ *
+ * # Safety
+ * `source` is null or from sheaf_source_open and not closed.
+ */
+int32_t sheaf_source_commit(struct SheafSource *source,
+                            uint64_t event,
+                            uint64_t time_ns,
+                            size_t bytes,
+                            int32_t more);
+
+/**
  * Sends a run record of the source `id`, and waits until the run has it: its configuration (`kind` 1) or state at the end (2), or a
  * value of slow control (3). It is in every event file that is not closed yet. `time_ns` is in nanoseconds since 1970; 0: now.
  * `name` has at most 256 bytes, the content at most 1 MiB. Records are also taken before the run begins, and after its end if the

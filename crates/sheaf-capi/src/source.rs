@@ -299,6 +299,78 @@ pub unsafe extern "C" fn sheaf_source_send(
     }
 }
 
+/// Reserves `bytes` for the payload of a fragment of the source `id`, and waits while there is no room. On success `*payload` is the
+/// reserved memory, with undefined content and without alignment; the payload is written there, and sent by sheaf_source_commit.
+/// On the same host this memory is shared with the run, and the library does not copy the payload. A program has one reservation at
+/// a time; any other call but sheaf_source_commit gives it up, and `*payload` must not be used any longer.
+///
+/// # Safety
+/// `source` is null or from sheaf_source_open and not closed; `payload` is null or a pointer to be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sheaf_source_reserve(
+    source: *mut Source,
+    id: u32,
+    bytes: usize,
+    payload: *mut *mut c_void,
+) -> i32 {
+    // SAFETY: as the caller promises.
+    let (source, payload) = unsafe { (source.as_mut(), payload.as_mut()) };
+    let Some(source) = source else { return FAILED };
+    let Some(payload) = payload else { return source.fail("`payload` is null") };
+    let index = match source.index_of(id) {
+        Ok(index) => index,
+        Err(error) => return source.fail(&error),
+    };
+    let reserved = source.client.reserve(index, bytes).map(<[u8]>::as_mut_ptr);
+    let reserved = reserved.map(|place| *payload = place.cast());
+    source.answer(reserved.map(|()| DONE))
+}
+
+/// Reserves room as sheaf_source_reserve, and returns 2 if there is none now.
+///
+/// # Safety
+/// As for sheaf_source_reserve.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sheaf_source_try_reserve(
+    source: *mut Source,
+    id: u32,
+    bytes: usize,
+    payload: *mut *mut c_void,
+) -> i32 {
+    // SAFETY: as the caller promises.
+    let (source, payload) = unsafe { (source.as_mut(), payload.as_mut()) };
+    let Some(source) = source else { return FAILED };
+    let Some(payload) = payload else { return source.fail("`payload` is null") };
+    let index = match source.index_of(id) {
+        Ok(index) => index,
+        Err(error) => return source.fail(&error),
+    };
+    let reserved = source.client.try_reserve(index, bytes).map(|room| room.map(<[u8]>::as_mut_ptr));
+    let reserved = reserved.map(|room| room.map(|place| *payload = place.cast()));
+    source.answer(reserved.map(|room| if room.is_some() { DONE } else { NOT_NOW }))
+}
+
+/// Sends a fragment whose payload is the first `bytes` of the reserved memory. If `more` is not 0, the fragment waits for the next
+/// ones of the same source, which are then sent in one message: it leaves when the message is full, or with any other call.
+///
+/// # Safety
+/// `source` is null or from sheaf_source_open and not closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sheaf_source_commit(
+    source: *mut Source,
+    event: u64,
+    time_ns: u64,
+    bytes: usize,
+    more: i32,
+) -> i32 {
+    // SAFETY: as the caller promises.
+    let Some(source) = (unsafe { source.as_mut() }) else { return FAILED };
+    let (event, time, client) = (EventId(event), Timestamp(time_ns), &mut source.client);
+    let committed =
+        if more == 0 { client.commit(event, time, bytes) } else { client.commit_more(event, time, bytes) };
+    source.answer(committed.map(|()| DONE))
+}
+
 /// Sends a run record of the source `id`, and waits until the run has it: its configuration (`kind` 1) or state at the end (2), or a
 /// value of slow control (3). It is in every event file that is not closed yet. `time_ns` is in nanoseconds since 1970; 0: now.
 /// `name` has at most 256 bytes, the content at most 1 MiB. Records are also taken before the run begins, and after its end if the

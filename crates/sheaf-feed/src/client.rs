@@ -4,6 +4,7 @@ mod error;
 mod kept;
 mod link;
 mod records;
+mod reserve;
 mod started;
 
 use bytes::BytesMut;
@@ -11,6 +12,7 @@ pub use error::FeedError;
 use kept::{Kept, KeptMessage};
 use link::{Address, Link};
 pub use records::SourceRecord;
+use reserve::Draft;
 use sheaf_protocol::feed::{Client, ClientEvent};
 pub use sheaf_tcp::{TlsError, TlsFiles};
 use sheaf_wire::checksum::crc32c;
@@ -95,6 +97,7 @@ pub struct SourceClient {
     machine: Client,
     link: Option<Link>,
     message: BytesMut,
+    draft: Option<Draft>,
     heads: Vec<[u8; FRAGMENT_HEAD_BYTES]>,
     received: Vec<u8>,
     kept: Kept,
@@ -127,6 +130,7 @@ impl SourceClient {
             machine,
             link: None,
             message: BytesMut::new(),
+            draft: None,
             heads: Vec::new(),
             received: Vec::new(),
             kept: Kept::new(options.sources.len()),
@@ -241,7 +245,8 @@ impl SourceClient {
     /// As [`Self::send`].
     pub fn send_some(&mut self, source: usize, fragments: &[SourceFragment<'_>]) -> Result<usize, FeedError> {
         self.exchange()?;
-        self.check(source, fragments)?;
+        let largest = fragments.iter().map(|fragment| fragment.payload.len()).max();
+        self.check(source, largest.unwrap_or(0))?;
         if !self.kept.is_sent(source, self.machine.sent(source).0) {
             // Earlier fragments are sent again first.
             return Ok(0);
@@ -260,6 +265,7 @@ impl SourceClient {
     /// # Errors
     /// If the connection ends for longer than the patience.
     pub fn end(&mut self, source: usize) -> Result<(), FeedError> {
+        self.send_draft();
         let sent = self.machine.sent(source).0.max(self.kept.end(source));
         self.machine.handle_end(source, sent);
         self.exchange()
@@ -270,6 +276,7 @@ impl SourceClient {
     /// # Errors
     /// If the connection ends for longer than the patience.
     pub fn drain(&mut self) -> Result<bool, FeedError> {
+        self.send_draft();
         while !self.is_drained() {
             match self.wait(LOOK) {
                 Ok(()) if self.phase() == Phase::Ended => break,
@@ -307,10 +314,12 @@ impl SourceClient {
     /// Returns whether all fragments are accepted.
     #[must_use]
     pub fn is_drained(&self) -> bool {
-        (0..self.sources().len()).all(|source| {
-            let (sent, accepted) = self.machine.sent(source);
-            sent == accepted && self.kept.is_sent(source, sent)
-        })
+        let has_draft = self.draft.as_ref().is_some_and(Draft::has_fragments);
+        !has_draft
+            && (0..self.sources().len()).all(|source| {
+                let (sent, accepted) = self.machine.sent(source);
+                sent == accepted && self.kept.is_sent(source, sent)
+            })
     }
 
     /// Sleeps until the readout unit says something, at most for `timeout`, and takes note of it.
@@ -319,6 +328,7 @@ impl SourceClient {
     /// If the connection ends for longer than the patience, or the readout unit has refused this program.
     pub fn wait(&mut self, timeout: Duration) -> Result<(), FeedError> {
         let timeout = Nanos(u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX));
+        self.send_draft();
         if let Some(link) = &mut self.link {
             link.wait(if link.is_full() { timeout.min(RING_PAUSE) } else { timeout });
         }
@@ -332,6 +342,7 @@ impl SourceClient {
 
     /// Takes what the readout unit has sent, and sends what is due.
     fn exchange(&mut self) -> Result<(), FeedError> {
+        self.send_draft();
         match self.take_messages() {
             Ok(()) => {}
             Err(FeedError::Closed) => {
@@ -485,14 +496,14 @@ impl SourceClient {
         Ok(())
     }
 
-    fn check(&self, source: usize, fragments: &[SourceFragment<'_>]) -> Result<(), FeedError> {
+    /// Checks that the run takes fragments of a source, and of this size.
+    fn check(&self, source: usize, largest: usize) -> Result<(), FeedError> {
         if self.phase() == Phase::Ended {
             return Err(self.run_ended());
         }
-        let (most, _) = self.machine.limits();
-        let largest = fragments.iter().map(|fragment| fragment.payload.len() as u64).max().unwrap_or(0);
-        if largest > most.0 {
-            return Err(FeedError::TooLarge { length: ByteCount(largest), most });
+        let ((most, _), length) = (self.machine.limits(), ByteCount(largest as u64));
+        if length > most {
+            return Err(FeedError::TooLarge { length, most });
         }
         if self.machine.has_ended(source) {
             return Err(FeedError::SourceEnded(self.machine.sources()[source]));
@@ -500,11 +511,15 @@ impl SourceClient {
         Ok(())
     }
 
+    /// Returns the length of the longest message that the run takes and the connection carries.
+    fn longest_message(&self) -> usize {
+        let most = usize::try_from(self.machine.limits().1.0).unwrap_or(usize::MAX);
+        self.link.as_ref().map_or(0, |link| most.min(link.longest()))
+    }
+
     /// Returns the number of fragments that fit into a message and into the credit, and the length of this message.
     fn fitting(&self, source: usize, fragments: &[SourceFragment<'_>]) -> (usize, usize) {
-        let credit = self.machine.credit(source);
-        let most = usize::try_from(self.machine.limits().1.0).unwrap_or(usize::MAX);
-        let most = self.link.as_ref().map_or(0, |link| most.min(link.longest()));
+        let (credit, most) = (self.machine.credit(source), self.longest_message());
         let (mut number, mut length, mut bytes) = (0_usize, FRAGMENTS_HEAD_BYTES, 0_u64);
         for fragment in fragments {
             let longer = length + FRAGMENT_HEAD_BYTES + fragment.payload.len();

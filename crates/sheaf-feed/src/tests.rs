@@ -1,5 +1,7 @@
 //! A readout unit's side and clients, connected through shared memory.
 
+mod reserve;
+
 use crate::{ClientOptions, FeedError, FeedSetup, SourceClient, SourceRecord, client::SourceFragment};
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -61,8 +63,18 @@ impl Unit {
         (sources, window_fragments): (u32, u64),
         directory: Arc<tempfile::TempDir>,
     ) -> Self {
+        Self::of_session_at(session, (sources, window_fragments), directory, "127.0.0.1:0")
+    }
+
+    /// As [`Self::of_session`], at this address of the network.
+    fn of_session_at(
+        session: SessionId,
+        (sources, window_fragments): (u32, u64),
+        directory: Arc<tempfile::TempDir>,
+        address: &str,
+    ) -> Self {
         let sources: Vec<SourceId> = (0..sources).map(SourceId).collect();
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let listener = TcpListener::bind(address).expect("a free port");
         let address = listener.local_addr().expect("it is bound").to_string();
         let setup = FeedSetup {
             node: NodeId::readout(0),
@@ -259,8 +271,7 @@ fn a_client_that_is_not_accepted_fills_its_window_and_no_more() {
         assert_eq!(client.progress(0), (10, 0));
         unit.most = 64;
         unit.work_until(|unit| unit.accepted[0].len() == 10);
-        unit.work();
-        assert!(client.try_send(0, fragment(10, b"x")).expect("connected"));
+        unit.work_until(|_| client.try_send(0, fragment(10, b"x")).expect("connected"));
         assert_eq!(client.progress(0), (11, 10));
     }
 }

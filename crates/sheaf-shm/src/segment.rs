@@ -158,6 +158,15 @@ impl Common {
         unsafe { std::slice::from_raw_parts(from, length) }
     }
 
+    /// Returns bytes in place, to be written before they are published.
+    pub(crate) fn payload_mut(&mut self, at: usize, length: usize) -> &mut [u8] {
+        let from = self.range(at, length);
+        // SAFETY: The range is within the mapping, which lives as long as the reference, and no other reference into it exists
+        // meanwhile. A correct peer does not touch what was not published. What an incorrect one writes is payload of its own run,
+        // as in `payload`.
+        unsafe { std::slice::from_raw_parts_mut(from, length) }
+    }
+
     /// Copies `from` to offset `at`.
     pub(crate) fn write(&self, at: usize, from: &[u8]) {
         let to = self.range(at, from.len());

@@ -19,6 +19,26 @@ static int refuses_mistakes(SheafSource *source) {
     return 0;
 }
 
+/* Events 4 to 6 of both sources: written where they are sent from. */
+static int commits_in_place(SheafSource *source) {
+    void *payload = NULL;
+    int32_t status;
+    CHECK(sheaf_source_commit(source, 4, 0, 0, 0) == -1);
+    CHECK(strstr(sheaf_source_message(source), "no room is reserved"));
+    CHECK(sheaf_source_reserve(source, 0, 1, NULL) == -1 && sheaf_source_try_reserve(source, 9, 1, &payload) == -1);
+    for (uint32_t id = 0; id < 2; id++)
+        for (uint64_t event = 4; event < 7; event++) {
+            while ((status = sheaf_source_try_reserve(source, id, 100, &payload)) == 2)
+                CHECK(sheaf_source_wait(source, 100) == 1);
+            CHECK(status == 1);
+            memset(payload, 'a' + (int)event, 100);
+            CHECK(sheaf_source_commit(source, event, event, 101, 0) == -1);
+            CHECK(sheaf_source_commit(source, event, event, 10 * event, event < 6) == 1);
+        }
+    CHECK(sheaf_source_reserve(source, 0, 5, &payload) == 1);
+    return 0;
+}
+
 int main(int count, char **arguments) {
     char message[512] = "";
     if (count < 2)
@@ -50,6 +70,7 @@ int main(int count, char **arguments) {
     CHECK(sheaf_source_send_arrays(source, 1, 3, events, times, "ddeee", offsets) == 1);
     CHECK(sheaf_source_send_arrays(source, 1, 1, events + 3, NULL, "ddeee", offsets + 3) == 1);
     CHECK(sheaf_source_send_arrays(source, 1, 0, NULL, NULL, NULL, NULL) == 1);
+    CHECK(commits_in_place(source) == 0);
     for (uint32_t id = 0; id < 2; id++)
         CHECK(sheaf_source_end(source, id) == 1);
     CHECK(sheaf_source_send(source, 0, 4, 0, "z", 1) == -1);

@@ -46,6 +46,17 @@ pub enum FeedError {
         /// The limit.
         most: ByteCount,
     },
+    /// A fragment was committed, and no room was reserved for it.
+    #[error("no room is reserved for this fragment")]
+    NothingReserved,
+    /// A fragment was committed that is longer than the room that was reserved for it.
+    #[error("a fragment of {length} bytes was committed, and {reserved} bytes are reserved for it")]
+    BeyondReserved {
+        /// Its size in bytes.
+        length: usize,
+        /// The reserved room in bytes.
+        reserved: usize,
+    },
     /// The run has not taken a run record.
     #[error("a run record of source {of} was refused: {answer}")]
     NotRecorded {

@@ -110,6 +110,35 @@ impl Link {
         sent
     }
 
+    /// Begins a message of at most `room` bytes in shared memory. Returns `false` if there is no room now.
+    pub(super) fn begin(&mut self, room: usize) -> bool {
+        let has_room = match &mut self.way {
+            Way::Shared(visit) => self.unsent.is_none() && visit.begin(room),
+            Way::Network(_) => false,
+        };
+        self.is_full = !has_room;
+        has_room
+    }
+
+    /// Returns the first `length` bytes of the message that was begun.
+    pub(super) fn content(&mut self, length: usize) -> &mut [u8] {
+        match &mut self.way {
+            Way::Shared(visit) => visit.content(length),
+            Way::Network(_) => &mut [],
+        }
+    }
+
+    /// Sends the first `length` bytes of the message that was begun.
+    ///
+    /// # Panics
+    /// If no message was begun: over a network there is none.
+    pub(super) fn finish(&mut self, length: usize) -> SentRecord {
+        let Way::Shared(visit) = &mut self.way else { panic!("begun in shared memory") };
+        let record = visit.finish(length);
+        visit.flush();
+        record
+    }
+
     /// Keeps the messages from this one on in shared memory, although the readout unit has taken them.
     pub(super) fn keep_from(&mut self, record: Option<SentRecord>) {
         if let Way::Shared(visit) = &mut self.way {

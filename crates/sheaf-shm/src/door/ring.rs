@@ -70,12 +70,14 @@ pub(super) struct Out {
     writer: Writer,
     /// Something was written that the other end was not shown.
     wrote: bool,
+    /// Room for content in the record that was begun.
+    begun: usize,
 }
 
 impl Out {
     pub(super) fn new(rings: Rings, way: Way) -> Self {
         let (at, bytes) = rings.place(way);
-        Self { at, bytes, way, writer: Writer::new(bytes as u64), wrote: false }
+        Self { at, bytes, way, writer: Writer::new(bytes as u64), wrote: false, begun: 0 }
     }
 
     /// The longest content: two records always find room in an empty ring, wherever it stands.
@@ -97,33 +99,61 @@ impl Out {
         length: usize,
         parts: impl Iterator<Item = &'a [u8]>,
     ) -> Option<SentRecord> {
-        if length > self.longest() {
+        if !self.begin(common, length) {
             return None;
         }
-        let record = (PREFIX_BYTES + length).next_multiple_of(ALIGN);
-        let left = self.bytes - self.writer.place() as usize;
-        let skipped = if left < record { left } else { 0 };
-        let taken = common.u64(TAKEN[self.way as usize]);
-        if !self.writer.has_room(taken, (skipped + record) as u64) {
-            return None;
-        }
-        if skipped > 0 {
-            self.prefix(common, skipped, SKIP);
-            self.writer.advance(skipped as u64);
-        }
-        // Rings are far smaller than 2^32.
-        self.prefix(common, record, length as u32);
-        let written = SentRecord { position: self.writer.positions().0, length };
-        let begin = self.content_of(written);
+        let begin = self.next_content();
         let mut at = begin;
         for part in parts {
             common.write(at, part);
             at += part.len();
         }
         assert!(at == begin + length, "the parts have this length together");
+        Some(self.finish(common, length))
+    }
+
+    /// Begins a record whose content has at most `room` bytes. Returns `false` if there is no room now, or never will be.
+    pub(super) fn begin(&mut self, common: &Common, room: usize) -> bool {
+        self.begun = 0;
+        if room > self.longest() {
+            return false;
+        }
+        let record = record_bytes(room);
+        let left = self.bytes - self.writer.place() as usize;
+        let skipped = if left < record { left } else { 0 };
+        let taken = common.u64(TAKEN[self.way as usize]);
+        if !self.writer.has_room(taken, (skipped + record) as u64) {
+            return false;
+        }
+        if skipped > 0 {
+            self.prefix(common, skipped, SKIP);
+            self.writer.advance(skipped as u64);
+        }
+        self.begun = room;
+        true
+    }
+
+    /// Returns the first `length` bytes of the content of the record that was begun.
+    pub(super) fn content<'a>(&self, common: &'a mut Common, length: usize) -> &'a mut [u8] {
+        assert!(length <= self.begun, "within the record that was begun");
+        common.payload_mut(self.next_content(), length)
+    }
+
+    /// Finishes the record that was begun, whose content has `length` bytes.
+    pub(super) fn finish(&mut self, common: &Common, length: usize) -> SentRecord {
+        assert!(length <= self.begun, "within the record that was begun");
+        let record = record_bytes(length);
+        // Rings are far smaller than 2^32.
+        self.prefix(common, record, length as u32);
+        let written = SentRecord { position: self.writer.positions().0, length };
         self.writer.advance(record as u64);
-        self.wrote = true;
-        Some(written)
+        (self.begun, self.wrote) = (0, true);
+        written
+    }
+
+    /// Returns the offset of the content of the next record in the segment.
+    fn next_content(&self) -> usize {
+        self.content_of(SentRecord { position: self.writer.positions().0, length: 0 })
     }
 
     /// Keeps the records from this one on in the ring, even where the other end has taken them; `None` keeps nothing.
@@ -166,6 +196,11 @@ impl Out {
         }
         wrote
     }
+}
+
+/// Returns the size of a record whose content has `length` bytes.
+fn record_bytes(length: usize) -> usize {
+    (PREFIX_BYTES + length).next_multiple_of(ALIGN)
 }
 
 /// A record that was written.

@@ -230,6 +230,28 @@ impl Visit {
         self.out.write(&self.common, length, parts)
     }
 
+    /// Begins a record whose content has at most `room` bytes. Returns `false` if there is no room now. Another record that is written,
+    /// or begun, takes its place unless it is finished before.
+    pub fn begin(&mut self, room: usize) -> bool {
+        self.out.begin(&self.common, room)
+    }
+
+    /// Returns the first `length` bytes of the content of the record that was begun.
+    ///
+    /// # Panics
+    /// If there is no room for them.
+    pub fn content(&mut self, length: usize) -> &mut [u8] {
+        self.out.content(&mut self.common, length)
+    }
+
+    /// Finishes the record that was begun, whose content has `length` bytes.
+    ///
+    /// # Panics
+    /// If there is no room for them.
+    pub fn finish(&mut self, length: usize) -> SentRecord {
+        self.out.finish(&self.common, length)
+    }
+
     /// Keeps the records from this one on in the ring, even where the host has taken them, so that they can be
     /// [read again](Self::copy_of); `None` keeps nothing.
     pub fn keep_from(&mut self, record: Option<SentRecord>) {

@@ -328,6 +328,9 @@ pub(crate) struct FeedArguments {
     /// Do not keep fragments in the program until they are accepted.
     #[arg(long)]
     pub(super) no_keep: bool,
+    /// Write fragments where they are sent from (`reserve` and `commit`), instead of sending them from memory of the program.
+    #[arg(long)]
+    pub(super) in_place: bool,
     /// Command line of the program to measure, instead of a built-in one. It gets the payload size and the number of
     /// fragments in a call as arguments, and its readout unit and sources from its environment, as one that a run starts. It
     /// feeds all of its sources until the run ends.

@@ -235,12 +235,14 @@ fn report(arguments: &FeedArguments, curves: Vec<Curve>, scan: &Scan<'_>) -> Rep
     settings.insert("processes".into(), json!(arguments.processes));
     settings.insert("checksum".into(), json!(arguments.checksum));
     settings.insert("keep".into(), json!(keep));
+    settings.insert("in_place".into(), json!(arguments.in_place));
     settings.insert("client".into(), json!(arguments.client));
     settings.insert("seconds".into(), json!(seconds));
     settings.insert("warm_up_seconds".into(), json!(arguments.warm_up));
     settings.insert("repetitions".into(), json!(repeat));
     let program = match &arguments.client {
         Some(client) => format!("`{client}`"),
+        None if arguments.in_place => "fragments are written in place".to_owned(),
         None if keep => "fragments are kept until they are accepted".to_owned(),
         None => "fragments are not kept".to_owned(),
     };

@@ -41,6 +41,7 @@ fn built_in(
         batch: batch as usize,
         checksum: arguments.checksum,
         keep: !arguments.no_keep,
+        in_place: arguments.in_place,
     };
     let text = serde_json::to_string(&assignment).context("an assignment is JSON")?;
     let mut command =

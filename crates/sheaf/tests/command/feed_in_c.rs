@@ -106,18 +106,20 @@ fn a_program_in_c_feeds_a_run_in_every_way_of_the_library() {
     let sheaf = place.start("run boards.toml --json");
     let output = run(&place, &program, &["runs/ru0.feed"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    assert_eq!(text(&output.stdout), "4 sent, 4 accepted\n");
+    assert_eq!(text(&output.stdout), "7 sent, 7 accepted\n");
     let summary = sheaf.end().exits(0).json();
-    assert_eq!(number(&summary, "ledger.stored"), 4);
+    assert_eq!(number(&summary, "ledger.stored"), 7);
     let mut sizes: Vec<_> = dump(&place.join("runs/run000001"))
         .iter()
         .map(|line| (line.source, line.event, line.bytes))
         .collect();
     sizes.sort_unstable();
-    let expected = [(0, 1), (1, 2), (2, 3), (3, 0)].map(|(event, bytes)| (0, event, bytes));
-    assert_eq!(sizes[..4], expected);
-    let expected = [(0, 0), (1, 2), (2, 0), (3, 3)].map(|(event, bytes)| (1, event, bytes));
-    assert_eq!(sizes[4..], expected);
+    for (source, first) in [(0, [1, 2, 3, 0]), (1, [0, 2, 0, 3])] {
+        let expected = first.into_iter().chain([40, 50, 60]).enumerate();
+        let expected: Vec<_> = expected.map(|(event, bytes)| (source, event as u64, bytes)).collect();
+        let at = 7 * source as usize;
+        assert_eq!(sizes[at..at + 7], expected);
+    }
 }
 
 #[test]
