@@ -136,7 +136,10 @@ impl TriggerDoor {
         }
         links.receiver.handle_rooms(now, role.rooms(now).chain(self.payload_room()));
         links.transmit(now);
-        let busy = links.receiver.busy().map(|reason| (reason.cause.into(), reason.culprit));
+        while let Some((at, reason)) = links.receiver.poll_turn() {
+            role.handle_busy(at, reason.map(held_back));
+        }
+        let busy = links.receiver.busy().map(held_back);
         let absent = (!links.receiver.has_supervisor()).then_some((DeadTimeCause::NoSupervisor, None));
         role.handle_busy(now, absent.or(busy));
         state.events.extend(std::iter::from_fn(|| links.receiver.poll_event()));
@@ -162,6 +165,10 @@ impl TriggerDoor {
     pub(crate) fn report(&self, now: Timestamp) -> LinkReport {
         self.shared.lock().receiver.report(now)
     }
+}
+
+fn held_back(reason: BusyReason) -> (DeadTimeCause, Option<NodeId>) {
+    (reason.cause.into(), reason.culprit)
 }
 
 impl Drop for TriggerDoor {

@@ -107,7 +107,13 @@ pub struct Receiver {
     refused: VecDeque<(LinkId, Refusal)>,
     report: LinkReport,
     events: VecDeque<ReceiverEvent>,
+    /// Busy signals that were sent, with their times, for the account of the run.
+    turns: VecDeque<(Timestamp, Option<BusyReason>)>,
 }
+
+/// Maximum number of busy signals that the driver has not polled. It polls whenever the event manager has taken triggers, without
+/// which busy is not released.
+const MAX_TURNS: usize = 64;
 
 /// The supervisor's connection.
 #[derive(Debug)]
@@ -161,6 +167,7 @@ impl Receiver {
             next: config.first,
             last: None,
             ids: EventSet::new(RANGES),
+            turns: VecDeque::new(),
             supervisor: None,
             strangers: BTreeSet::new(),
             refused: VecDeque::new(),
@@ -419,12 +426,24 @@ impl Receiver {
             max_payload: self.config.max_payload,
         };
         let message = member.next_message(now, (wanted, turned_at), state)?;
+        if let FromManager::Busy(busy) = &message {
+            if self.turns.len() == MAX_TURNS {
+                self.turns.pop_front();
+            }
+            self.turns.push_back((now, busy.reason));
+        }
         Some((member.link, message))
     }
 
     /// Decides whether triggers must be held back.
     fn update_busy(&mut self, now: Timestamp) {
         self.rooms.update(now, self.config.reserve, self.waiting.len() as u64);
+    }
+
+    /// Returns the next busy signal that was sent, with the time at which it was. The event manager books dead time by it: signals are
+    /// also sent while it does something else.
+    pub fn poll_turn(&mut self) -> Option<(Timestamp, Option<BusyReason>)> {
+        self.turns.pop_front()
     }
 
     /// Returns the next event.

@@ -224,6 +224,9 @@ fn busy_is_raised_at_the_reserve_and_released_at_half_of_the_rest() {
     assert_eq!(transmits(&mut receiver, 5), [busy(2, Some(OUTPUT), 2)], "another reason");
     receiver.handle_rooms(Timestamp(12), [queue(7, OUTPUT)]);
     assert_eq!(transmits(&mut receiver, 12), [busy(3, None, 12)]);
+    let turns: Vec<_> = std::iter::from_fn(|| receiver.poll_turn()).collect();
+    let sent = [(2, Some(CREDIT)), (5, Some(OUTPUT)), (12, None)];
+    assert_eq!(turns, sent.map(|(at, reason)| (Timestamp(at), reason)));
     let busy = receiver.report(Timestamp(20)).triggers.busy;
     assert_eq!((busy[&CREDIT].time, busy[&OUTPUT].time), (Nanos(3), Nanos(7)));
 }

@@ -155,8 +155,11 @@ impl Supervision {
 
     /// Books busy as it was sent, and handles the events of the receiver.
     fn conclude(&mut self, now: Timestamp, machine: &mut EventManager<SimPayload>) {
-        let busy = self.receiver.busy().map(|reason| (reason.cause.into(), reason.culprit));
-        machine.handle_busy(now, busy);
+        let held_back = |reason: BusyReason| (reason.cause.into(), reason.culprit);
+        while let Some((at, reason)) = self.receiver.poll_turn() {
+            machine.handle_busy(at, reason.map(held_back));
+        }
+        machine.handle_busy(now, self.receiver.busy().map(held_back));
         while let Some(event) = self.receiver.poll_event() {
             match event {
                 ReceiverEvent::TriggersEnded if machine.is_running() => {
