@@ -119,6 +119,8 @@ impl TriggerDoor {
     ) -> LinkState {
         let mut links = self.shared.lock();
         let mut state = LinkState::default();
+        // The next trigger may be the last of the run, whose time then ends.
+        book_busy(&mut links.receiver, role);
         while state.taken < most
             && let Some(trigger) = links.receiver.poll_trigger()
         {
@@ -136,9 +138,7 @@ impl TriggerDoor {
         }
         links.receiver.handle_rooms(now, role.rooms(now).chain(self.payload_room()));
         links.transmit(now);
-        while let Some((at, reason)) = links.receiver.poll_turn() {
-            role.handle_busy(at, reason.map(held_back));
-        }
+        book_busy(&mut links.receiver, role);
         let busy = links.receiver.busy().map(held_back);
         let absent = (!links.receiver.has_supervisor()).then_some((DeadTimeCause::NoSupervisor, None));
         role.handle_busy(now, absent.or(busy));
@@ -164,6 +164,13 @@ impl TriggerDoor {
     /// Returns the account of the run.
     pub(crate) fn report(&self, now: Timestamp) -> LinkReport {
         self.shared.lock().receiver.report(now)
+    }
+}
+
+/// Books the busy signals that were sent, also by the thread of the door.
+fn book_busy(receiver: &mut Receiver, role: &mut EventManager<Bytes>) {
+    while let Some((at, reason)) = receiver.poll_turn() {
+        role.handle_busy(at, reason.map(held_back));
     }
 }
 

@@ -1,8 +1,7 @@
 //! Live time and dead time, measured independently and compared with the books.
 
 use super::Evidence;
-use crate::payload::SimPayload;
-use sheaf_protocol::manager::{DeadTimeCause, EventManager};
+use sheaf_protocol::manager::DeadTimeCause;
 use sheaf_wire::{Nanos, Timestamp};
 use std::collections::BTreeMap;
 
@@ -22,7 +21,8 @@ impl Onlooker {
         self.shut
     }
 
-    pub(crate) fn look(&mut self, now: Timestamp, manager: &EventManager<SimPayload>) {
+    /// Takes note of the state of the gate, whenever it may have changed.
+    pub(crate) fn look(&mut self, now: Timestamp, runs: bool, gate: Option<DeadTimeCause>) {
         if let Some(since) = self.since {
             let passed = now.since(since);
             let time = match self.shut {
@@ -31,9 +31,8 @@ impl Onlooker {
             };
             *time = *time + passed;
         }
-        let runs = manager.is_running();
         self.since = runs.then_some(now);
-        self.shut = runs.then(|| manager.gate()).flatten();
+        self.shut = gate.filter(|_| runs);
     }
 }
 

@@ -137,6 +137,9 @@ impl Cluster {
             self.watch.readout_life(to).see_message(now, &message);
             self.readouts[usize::from(to.index)].see_acknowledged(&message.header);
         }
+        if to == NodeId::MANAGER {
+            self.book_busy();
+        }
         if let Some(machine) = self.machine(to) {
             machine.handle_input(now, message);
             self.offer_again(to);
@@ -166,6 +169,9 @@ impl Cluster {
         let looks = node == NodeId::MANAGER
             && self.manager.machine.poll_timeout().is_some_and(|deadline| deadline.at <= self.post.now)
             && self.watch.lives.see_look(self.post.now, &self.options);
+        if node == NodeId::MANAGER {
+            self.book_busy();
+        }
         let (post, machine) = self.post_and_machine(node);
         let due = machine.is_some_and(|machine| post.let_do(node, machine));
         if due {

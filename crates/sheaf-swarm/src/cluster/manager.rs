@@ -142,7 +142,7 @@ impl Cluster {
                 | ManagerEvent::Reported { .. } => {}
             }
         }
-        watch.live_time.look(post.now, &manager.machine);
+        self.look_at_gate();
         if has_closed {
             self.check_unanswered();
         }
@@ -152,6 +152,17 @@ impl Cluster {
         if self.manager.has_started && !had_started {
             self.check_start();
         }
+    }
+
+    /// Shows the state of the gate to the independent account of live time. A supervisor is held back from the moment at which it was
+    /// sent busy, whenever the event manager receives that.
+    pub(super) fn look_at_gate(&mut self) {
+        let Self { post, manager, watch, supervision, .. } = self;
+        let gate = match supervision {
+            Some(supervision) => supervision.held_back(),
+            None => manager.machine.gate(),
+        };
+        watch.live_time.look(post.now, manager.machine.is_running(), gate);
     }
 
     pub(super) fn begin_triggers(&mut self) {
@@ -205,6 +216,7 @@ impl Cluster {
     pub(super) fn happen_stop(&mut self) {
         self.post.note(Line::Stop);
         self.watch.faults.stops += 1;
+        self.book_busy();
         self.manager.machine.handle_stop(self.post.now);
         self.settle_manager();
         let in_flight = self.manager.machine.ledger().in_flight;

@@ -7,7 +7,7 @@ use super::{Cluster, RUN};
 use crate::options::{Options, SupervisorOptions, TriggerOptions};
 use crate::payload::SimPayload;
 use crate::source::FIRST_EVENT;
-use sheaf_protocol::manager::EventManager;
+use sheaf_protocol::manager::{DeadTimeCause, EventManager};
 use sheaf_protocol::trigger_link::{LinkId, LinkReport, Receiver, ReceiverConfig, ReceiverEvent, Supervisor};
 use sheaf_wire::trigger_link::{BusyCause, BusyReason, FromManager, FromSupervisor, Phase, Totals, reserve};
 use sheaf_wire::{Nanos, NodeId, Timestamp, TriggerType};
@@ -94,6 +94,11 @@ impl Supervision {
         (self.receiver.report(now), self.late)
     }
 
+    /// Returns the cause for which the supervisor was sent busy, if it was.
+    pub(super) fn held_back(&self) -> Option<DeadTimeCause> {
+        self.receiver.busy().map(|reason| reason.cause.into())
+    }
+
     /// Makes a trigger.
     fn trigger(&mut self, now: Timestamp, limit: u64) {
         let _ = self.supervisor.handle_trigger(now, TriggerType(1), 0, |_| Vec::new());
@@ -153,13 +158,18 @@ impl Supervision {
         events
     }
 
-    /// Books busy as it was sent, and handles the events of the receiver.
-    fn conclude(&mut self, now: Timestamp, machine: &mut EventManager<SimPayload>) {
+    /// Books busy as it was sent.
+    fn book_busy(&mut self, now: Timestamp, machine: &mut EventManager<SimPayload>) {
         let held_back = |reason: BusyReason| (reason.cause.into(), reason.culprit);
         while let Some((at, reason)) = self.receiver.poll_turn() {
             machine.handle_busy(at, reason.map(held_back));
         }
         machine.handle_busy(now, self.receiver.busy().map(held_back));
+    }
+
+    /// Books busy, and handles the events of the receiver.
+    fn conclude(&mut self, now: Timestamp, machine: &mut EventManager<SimPayload>) {
+        self.book_busy(now, machine);
         while let Some(event) = self.receiver.poll_event() {
             match event {
                 ReceiverEvent::TriggersEnded if machine.is_running() => {
@@ -184,6 +194,7 @@ impl Cluster {
         let Some(supervision) = &mut self.supervision else { return };
         supervision.trigger(now, self.options.events);
         supervision.transmit(&mut self.post);
+        self.look_at_gate();
         let ends = self.manager.has_started() && !self.manager.machine.is_running();
         if ends || self.manager.machine.is_finished() {
             self.manager.triggers_end = true;
@@ -196,11 +207,18 @@ impl Cluster {
         self.post.plan(now + wait, Happening::Trigger);
     }
 
+    /// Books the busy of a supervisor before the event manager handles anything else, which may end the run.
+    pub(super) fn book_busy(&mut self) {
+        let Self { post, manager, supervision: Some(supervision), .. } = self else { return };
+        supervision.book_busy(post.now, &mut manager.machine);
+    }
+
     /// Delivers messages between supervisor and event manager.
     pub(super) fn happen_trigger_line(&mut self) {
         let Some(supervision) = &mut self.supervision else { return };
         supervision.deliver(self.post.now);
         supervision.transmit(&mut self.post);
+        self.look_at_gate();
         self.post.plan(self.post.now, Happening::TriggersTaken);
     }
 
@@ -208,6 +226,7 @@ impl Cluster {
     pub(super) fn exchange_triggers(&mut self) {
         let Self { post, manager, supervision: Some(supervision), .. } = self else { return };
         let has_started = manager.has_started();
+        supervision.book_busy(post.now, &mut manager.machine);
         let events = supervision.exchange(post.now, has_started, &mut manager.machine);
         supervision.transmit(post);
         supervision.conclude(post.now, &mut manager.machine);
