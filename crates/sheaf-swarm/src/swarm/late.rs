@@ -54,6 +54,17 @@ impl Swarm {
             let fragments = bounds.buffer_events as u64 * u64::from(self.options.system.sources_per_readout);
             bounds.buffer = bounds.buffer.max(ByteCount(2 * bounds.max_fragment.0 * fragments));
         }
+        if !self.is_calm && self.options.system.builders > 1 && dice.below(4) == 0 {
+            // Builder units whose events return to a queue that has little more room than triggers in flight need.
+            self.options.bounds.queue_events = usize::try_from(least).unwrap_or(usize::MAX);
+            for _ in 0..dice.between(1, 3) {
+                let builder = dice.below(self.options.system.builders.into());
+                let node = NodeId::builder(u16::try_from(builder).unwrap_or(0));
+                let back_after = Some(dice.time_between(Nanos::ZERO, Nanos::from_millis(20)));
+                let at = Timestamp(dice.below(self.busy_time().0));
+                self.options.faults.push(Fault { at, kind: FaultKind::Crash { node, back_after } });
+            }
+        }
     }
 
     pub(super) fn recovery(&mut self) {
