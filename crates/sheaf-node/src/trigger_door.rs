@@ -119,8 +119,8 @@ impl TriggerDoor {
     ) -> LinkState {
         let mut links = self.shared.lock();
         let mut state = LinkState::default();
-        // The next trigger may be the last of the run, whose time then ends.
-        book_busy(&mut links.receiver, role);
+        // The thread of the door has sent some, and the next trigger may be the last of the run, whose time then ends.
+        role.handle_turns(&mut links.receiver);
         while state.taken < most
             && let Some(trigger) = links.receiver.poll_trigger()
         {
@@ -138,8 +138,8 @@ impl TriggerDoor {
         }
         links.receiver.handle_rooms(now, role.rooms(now).chain(self.payload_room()));
         links.transmit(now);
-        book_busy(&mut links.receiver, role);
-        let busy = links.receiver.busy().map(held_back);
+        role.handle_turns(&mut links.receiver);
+        let busy = links.receiver.busy().map(|reason| (reason.cause.into(), reason.culprit));
         let absent = (!links.receiver.has_supervisor()).then_some((DeadTimeCause::NoSupervisor, None));
         role.handle_busy(now, absent.or(busy));
         state.events.extend(std::iter::from_fn(|| links.receiver.poll_event()));
@@ -165,17 +165,6 @@ impl TriggerDoor {
     pub(crate) fn report(&self, now: Timestamp) -> LinkReport {
         self.shared.lock().receiver.report(now)
     }
-}
-
-/// Books the busy signals that were sent, also by the thread of the door.
-fn book_busy(receiver: &mut Receiver, role: &mut EventManager<Bytes>) {
-    while let Some((at, reason)) = receiver.poll_turn() {
-        role.handle_busy(at, reason.map(held_back));
-    }
-}
-
-fn held_back(reason: BusyReason) -> (DeadTimeCause, Option<NodeId>) {
-    (reason.cause.into(), reason.culprit)
 }
 
 impl Drop for TriggerDoor {

@@ -1,7 +1,7 @@
 //! Room for triggers of a trigger supervisor, in the queue of events and in the readout units.
 
 use super::EventManager;
-use crate::trigger_link::{Buffer, Room};
+use crate::trigger_link::{Buffer, Receiver, Room};
 use sheaf_wire::trigger_link::{BusyCause, BusyReason};
 use sheaf_wire::{Nanos, NodeId, Timestamp};
 
@@ -30,6 +30,14 @@ impl<P: Clone> EventManager<P> {
         let is_here = move |node: NodeId| !self.peers.is_lost(node, now) && !self.peers.is_down(node);
         let readouts = self.readouts.nodes().filter(move |node| is_here(*node));
         std::iter::once(queue).chain(readouts.filter_map(move |node| self.readout_room(now, node)))
+    }
+
+    /// Books the busy signals that a receiver has sent since the last call, at the times at which they were. The driver calls this
+    /// before anything that may end the time of the run.
+    pub fn handle_turns(&mut self, receiver: &mut Receiver) {
+        while let Some((at, reason)) = receiver.poll_turn() {
+            self.handle_busy(at, reason.map(|reason| (reason.cause.into(), reason.culprit)));
+        }
     }
 
     fn readout_room(&self, now: Timestamp, node: NodeId) -> Option<Room> {

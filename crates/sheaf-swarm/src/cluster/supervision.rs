@@ -158,18 +158,9 @@ impl Supervision {
         events
     }
 
-    /// Books busy as it was sent.
-    fn book_busy(&mut self, now: Timestamp, machine: &mut EventManager<SimPayload>) {
-        let held_back = |reason: BusyReason| (reason.cause.into(), reason.culprit);
-        while let Some((at, reason)) = self.receiver.poll_turn() {
-            machine.handle_busy(at, reason.map(held_back));
-        }
-        machine.handle_busy(now, self.receiver.busy().map(held_back));
-    }
-
     /// Books busy, and handles the events of the receiver.
     fn conclude(&mut self, now: Timestamp, machine: &mut EventManager<SimPayload>) {
-        self.book_busy(now, machine);
+        machine.handle_turns(&mut self.receiver);
         while let Some(event) = self.receiver.poll_event() {
             match event {
                 ReceiverEvent::TriggersEnded if machine.is_running() => {
@@ -209,8 +200,8 @@ impl Cluster {
 
     /// Books the busy of a supervisor before the event manager handles anything else, which may end the run.
     pub(super) fn book_busy(&mut self) {
-        let Self { post, manager, supervision: Some(supervision), .. } = self else { return };
-        supervision.book_busy(post.now, &mut manager.machine);
+        let Self { manager, supervision: Some(supervision), .. } = self else { return };
+        manager.machine.handle_turns(&mut supervision.receiver);
     }
 
     /// Delivers messages between supervisor and event manager.
@@ -226,7 +217,7 @@ impl Cluster {
     pub(super) fn exchange_triggers(&mut self) {
         let Self { post, manager, supervision: Some(supervision), .. } = self else { return };
         let has_started = manager.has_started();
-        supervision.book_busy(post.now, &mut manager.machine);
+        manager.machine.handle_turns(&mut supervision.receiver);
         let events = supervision.exchange(post.now, has_started, &mut manager.machine);
         supervision.transmit(post);
         supervision.conclude(post.now, &mut manager.machine);
