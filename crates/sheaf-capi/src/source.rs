@@ -313,17 +313,10 @@ pub unsafe extern "C" fn sheaf_source_reserve(
     bytes: usize,
     payload: *mut *mut c_void,
 ) -> i32 {
+    let reserve =
+        |client: &mut SourceClient, index| client.reserve(index, bytes).map(|room| Some(room.as_mut_ptr()));
     // SAFETY: as the caller promises.
-    let (source, payload) = unsafe { (source.as_mut(), payload.as_mut()) };
-    let Some(source) = source else { return FAILED };
-    let Some(payload) = payload else { return source.fail("`payload` is null") };
-    let index = match source.index_of(id) {
-        Ok(index) => index,
-        Err(error) => return source.fail(&error),
-    };
-    let reserved = source.client.reserve(index, bytes).map(<[u8]>::as_mut_ptr);
-    let reserved = reserved.map(|place| *payload = place.cast());
-    source.answer(reserved.map(|()| DONE))
+    unsafe { place(source, id, payload, reserve) }
 }
 
 /// Reserves room as sheaf_source_reserve, and returns 2 if there is none now.
@@ -337,6 +330,23 @@ pub unsafe extern "C" fn sheaf_source_try_reserve(
     bytes: usize,
     payload: *mut *mut c_void,
 ) -> i32 {
+    let reserve = |client: &mut SourceClient, index| {
+        client.try_reserve(index, bytes).map(|room| room.map(<[u8]>::as_mut_ptr))
+    };
+    // SAFETY: as the caller promises.
+    unsafe { place(source, id, payload, reserve) }
+}
+
+/// Shows the caller the memory that `reserve` has reserved, if it has.
+///
+/// # Safety
+/// As for sheaf_source_reserve.
+unsafe fn place(
+    source: *mut Source,
+    id: u32,
+    payload: *mut *mut c_void,
+    reserve: impl FnOnce(&mut SourceClient, usize) -> Result<Option<*mut u8>, FeedError>,
+) -> i32 {
     // SAFETY: as the caller promises.
     let (source, payload) = unsafe { (source.as_mut(), payload.as_mut()) };
     let Some(source) = source else { return FAILED };
@@ -345,9 +355,14 @@ pub unsafe extern "C" fn sheaf_source_try_reserve(
         Ok(index) => index,
         Err(error) => return source.fail(&error),
     };
-    let reserved = source.client.try_reserve(index, bytes).map(|room| room.map(<[u8]>::as_mut_ptr));
-    let reserved = reserved.map(|room| room.map(|place| *payload = place.cast()));
-    source.answer(reserved.map(|room| if room.is_some() { DONE } else { NOT_NOW }))
+    let reserved = reserve(&mut source.client, index);
+    let answer = reserved.map(|place| {
+        place.map_or(NOT_NOW, |place| {
+            *payload = place.cast();
+            DONE
+        })
+    });
+    source.answer(answer)
 }
 
 /// Sends a fragment whose payload is the first `bytes` of the reserved memory. If `more` is not 0, the fragment waits for the next

@@ -276,7 +276,6 @@ impl SourceClient {
     /// # Errors
     /// If the connection ends for longer than the patience.
     pub fn drain(&mut self) -> Result<bool, FeedError> {
-        self.send_draft();
         while !self.is_drained() {
             match self.wait(LOOK) {
                 Ok(()) if self.phase() == Phase::Ended => break,

@@ -117,6 +117,11 @@ impl Source {
     }
 }
 
+/// Returns the time for which a call may wait before it looks for signals.
+fn left(until: Option<Instant>) -> Duration {
+    until.map_or(LOOK, |until| until.saturating_duration_since(Instant::now()).min(LOOK))
+}
+
 #[pymethods]
 impl Source {
     #[new]
@@ -198,7 +203,7 @@ impl Source {
     fn wait_for_start(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
         let until = timeout.map(seconds).transpose()?.map(|timeout| Instant::now() + timeout);
         loop {
-            let left = until.map_or(LOOK, |until| until.saturating_duration_since(Instant::now()).min(LOOK));
+            let left = left(until);
             let phase = self.call(py, |client| {
                 if client.phase() == Phase::Waiting {
                     client.wait(left)?;
@@ -217,7 +222,7 @@ impl Source {
     fn wait_for_end(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
         let until = timeout.map(seconds).transpose()?.map(|timeout| Instant::now() + timeout);
         loop {
-            let left = until.map_or(LOOK, |until| until.saturating_duration_since(Instant::now()).min(LOOK));
+            let left = left(until);
             let has_ended = self.call(py, |client| client.wait_for_end(Some(left)))?;
             py.check_signals()?;
             if has_ended || left.is_zero() {

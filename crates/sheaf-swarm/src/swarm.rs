@@ -305,6 +305,13 @@ impl Swarm {
         self.options.faults.push(Fault { at, kind });
     }
 
+    /// Draws a crash of a node that is soon back, with these dice.
+    fn short_crash(&self, dice: &mut Dice, node: NodeId) -> Fault {
+        let back_after = Some(dice.time_between(Nanos::ZERO, Nanos::from_millis(20)));
+        let at = Timestamp(dice.below(self.busy_time().0));
+        Fault { at, kind: FaultKind::Crash { node, back_after } }
+    }
+
     /// Returns the approximate duration of the run without faults, with a margin.
     fn busy_time(&self) -> Nanos {
         let period = match self.options.triggers {

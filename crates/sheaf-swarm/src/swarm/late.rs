@@ -60,9 +60,8 @@ impl Swarm {
             for _ in 0..dice.between(1, 3) {
                 let builder = dice.below(self.options.system.builders.into());
                 let node = NodeId::builder(u16::try_from(builder).unwrap_or(0));
-                let back_after = Some(dice.time_between(Nanos::ZERO, Nanos::from_millis(20)));
-                let at = Timestamp(dice.below(self.busy_time().0));
-                self.options.faults.push(Fault { at, kind: FaultKind::Crash { node, back_after } });
+                let crash = self.short_crash(&mut dice, node);
+                self.options.faults.push(crash);
             }
         }
     }

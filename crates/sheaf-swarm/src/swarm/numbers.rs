@@ -2,10 +2,10 @@
 
 use super::Swarm;
 use crate::dice::Dice;
-use crate::options::{Fault, FaultKind, NumberFault, NumberOptions, TriggerOptions};
+use crate::options::{NumberFault, NumberOptions, TriggerOptions};
 use sheaf_protocol::builder::IncompletePolicy;
 use sheaf_protocol::numbering::{Quantity, ShiftPolicy};
-use sheaf_wire::{Nanos, SourceId, Timestamp};
+use sheaf_wire::{Nanos, SourceId};
 
 impl Swarm {
     pub(super) fn numbers(&mut self) {
@@ -57,9 +57,7 @@ impl Swarm {
         let Some(fault) = numbers.faults.first_mut() else { return };
         fault.event = dice.below(20);
         let node = self.options.readout_of(SourceId(fault.source.into()));
-        let back_after = Some(dice.time_between(Nanos::ZERO, Nanos::from_millis(20)));
-        let at = Timestamp(dice.below(self.busy_time().0));
-        self.options.faults = vec![Fault { at, kind: FaultKind::Crash { node, back_after } }];
+        self.options.faults = vec![self.short_crash(dice, node)];
     }
 
     /// Returns whether sources can be off: their events are consecutive, and no event waits for them without limit.

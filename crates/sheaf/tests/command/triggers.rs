@@ -6,7 +6,7 @@ use crate::output::{assert_books_match_files, field, number};
 use serde_json::Value;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A run with a trigger supervisor, more keys of `[trigger.network]` and more tables, and the port at which it listens.
 pub(crate) fn start(place: &Place, network: &str, more: &str, flags: &str) -> (Running, u16) {
@@ -66,20 +66,27 @@ fn stalling_filter(place: &Place) -> (String, PathBuf) {
     (configuration, go)
 }
 
+/// Sends triggers to a run whose filter stalls until busy is sent for this cause, and then judges all events. Returns the summary and
+/// the account of the supervisor, which agree, with every event stored.
+fn stall_until_busy(place: &Place, (run, port): (Running, u16), go: &Path, cause: &str) -> (Value, Value) {
+    let mut trigger = supervise(place, port, "--rate 5000 --poisson --triggers 5000");
+    trigger.wait_until_said(&format!("busy: {cause}"));
+    std::fs::write(go, "").expect("written");
+    let account = trigger.end().exits(0).json();
+    let summary = run.end().exits(0).json();
+    assert_agree(&summary, &account);
+    assert_books_match_files(place, &summary);
+    assert_eq!(number(&summary, "ledger.stored"), 5_000, "{summary}");
+    (summary, account)
+}
+
 #[test]
 fn a_builder_that_stalls_holds_the_supervisor_back_and_no_trigger_is_lost() {
     for flags in ["", "--processes"] {
         let place = Place::new();
         let (stalls, go) = stalling_filter(&place);
         let (run, port) = start(&place, "", &stalls, flags);
-        let mut trigger = supervise(&place, port, "--rate 5000 --poisson --triggers 5000");
-        trigger.wait_until_said("busy: builder_credit");
-        std::fs::write(&go, "").expect("written");
-        let account = trigger.end().exits(0).json();
-        let summary = run.end().exits(0).json();
-        assert_agree(&summary, &account);
-        assert_books_match_files(&place, &summary);
-        assert_eq!(number(&summary, "ledger.stored"), 5_000, "{flags}");
+        let (summary, account) = stall_until_busy(&place, (run, port), &go, "builder_credit");
         assert!(number(&account, "busy_vetoed") > 0, "triggers happened in the meantime");
         let vetoed = field(&summary, "ledger.vetoed").as_object().expect("by cause").values();
         assert_eq!(vetoed.filter_map(Value::as_u64).sum::<u64>(), number(&account, "busy_vetoed"));
@@ -94,14 +101,7 @@ fn readout_units_whose_memory_fills_hold_the_supervisor_back_and_are_named() {
         let (stalls, go) = stalling_filter(&place);
         // Their memory is short long before the queue of 1,000 triggers is.
         let (run, port) = start_with(&place, ["", "buffer_events = 300", &stalls], flags);
-        let mut trigger = supervise(&place, port, "--rate 5000 --poisson --triggers 5000");
-        trigger.wait_until_said("busy: readout_memory");
-        std::fs::write(&go, "").expect("written");
-        let account = trigger.end().exits(0).json();
-        let summary = run.end().exits(0).json();
-        assert_agree(&summary, &account);
-        assert_books_match_files(&place, &summary);
-        assert_eq!(number(&summary, "ledger.stored"), 5_000, "{flags}");
+        let (summary, account) = stall_until_busy(&place, (run, port), &go, "readout_memory");
         assert_eq!(number(&summary, "events_incomplete"), 0, "{flags}");
         let busy = field(&account, "busy").as_array().expect("a list");
         for line in busy.iter().filter(|line| line["cause"] == "readout_memory") {
