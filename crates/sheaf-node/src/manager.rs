@@ -272,7 +272,7 @@ impl ManagerNode {
 
     fn show(&self, now: Timestamp) {
         let phase = if self.started_at.is_none() {
-            "waiting for nodes"
+            "starting"
         } else if self.role.is_running() {
             "running"
         } else if self.role.awaited().is_some() {

@@ -5,7 +5,7 @@ use crate::outbox::OutboxStats;
 use bytes::Bytes;
 use hdrhistogram::Histogram;
 use sheaf_protocol::ledger::{Ledger, NodeBooks};
-use sheaf_protocol::manager::{Awaited, DeadTime, Ended, EventManager};
+use sheaf_protocol::manager::{Awaited, AwaitedNodes, DeadTime, Ended, EventManager};
 use sheaf_protocol::numbering::Shift;
 use sheaf_protocol::output::Places;
 use sheaf_protocol::trigger_link::LinkReport;
@@ -286,11 +286,12 @@ impl RunReport {
 pub struct Gauges {
     phase: Mutex<&'static str>,
     awaited: Mutex<Option<(Awaited, Nanos)>>,
+    awaited_nodes: Mutex<Option<AwaitedNodes>>,
     values: [AtomicU64; 8],
 }
 
 /// Values of [`Gauges`] at one moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
     /// Phase of the run.
     pub phase: &'static str,
@@ -312,11 +313,13 @@ pub struct Snapshot {
     pub lost_builders: u64,
     /// The builder unit that the end of the run waits for, and for how long none of its events has ended.
     pub awaited: Option<(Awaited, Nanos)>,
+    /// Nodes that the run waits for before it starts.
+    pub awaited_nodes: Option<AwaitedNodes>,
 }
 
 impl Gauges {
     pub(crate) fn set_phase(&self, phase: &'static str) {
-        *self.phase.lock().unwrap_or_else(PoisonError::into_inner) = phase;
+        set(&self.phase, phase);
     }
 
     pub(crate) fn show(
@@ -328,7 +331,8 @@ impl Gauges {
     ) {
         self.set_phase(phase);
         let awaited = role.awaited().map(|awaited| (awaited, now.since(awaited.since)));
-        *self.awaited.lock().unwrap_or_else(PoisonError::into_inner) = awaited;
+        set(&self.awaited, awaited);
+        set(&self.awaited_nodes, role.awaited_nodes());
         let ledger = role.tallies();
         let values = [
             ledger.stored + ledger.rejected + ledger.dropped,
@@ -351,7 +355,7 @@ impl Gauges {
         let [ended, bytes, in_flight, incomplete, dropped, buffered, vetoed, lost_builders] =
             std::array::from_fn(|index| self.values[index].load(Ordering::Relaxed));
         Snapshot {
-            phase: *self.phase.lock().unwrap_or_else(PoisonError::into_inner),
+            phase: get(&self.phase),
             ended,
             bytes: ByteCount(bytes),
             in_flight,
@@ -360,7 +364,16 @@ impl Gauges {
             buffered: ByteCount(buffered),
             vetoed,
             lost_builders,
-            awaited: *self.awaited.lock().unwrap_or_else(PoisonError::into_inner),
+            awaited: get(&self.awaited),
+            awaited_nodes: get(&self.awaited_nodes),
         }
     }
+}
+
+fn set<T>(gauge: &Mutex<T>, value: T) {
+    *gauge.lock().unwrap_or_else(PoisonError::into_inner) = value;
+}
+
+fn get<T: Clone>(gauge: &Mutex<T>) -> T {
+    gauge.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }

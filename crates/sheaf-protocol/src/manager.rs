@@ -37,6 +37,7 @@ mod rooms;
 mod shaping;
 mod shifting;
 mod shifts;
+mod starting;
 mod suspects;
 mod totals;
 
@@ -44,6 +45,7 @@ pub use config::{ManagerConfig, Shaping, Triggers};
 pub use dead_time::{DeadTime, DeadTimeCause};
 pub use draining::Awaited;
 pub use events::{Ended, ManagerEvent, Tallies, Veto};
+pub use starting::AwaitedNodes;
 pub use totals::StoredTotals;
 
 use crate::channel::Received;

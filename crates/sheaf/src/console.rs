@@ -3,8 +3,9 @@
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use log::{Level, LevelFilter, Log, Metadata, Record};
 use sheaf_node::report::{Gauges, Snapshot};
-use sheaf_wire::Nanos;
+use sheaf_protocol::manager::AwaitedNodes;
 use sheaf_wire::message::Work;
+use sheaf_wire::{Nanos, NodeId};
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -216,7 +217,7 @@ impl Drop for Show {
 /// The progress line. The most important figures come first, because a terminal may be narrow.
 #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
 fn describe(before: &Snapshot, now: &Snapshot, seconds: f64) -> String {
-    if let Some(text) = finishing(now) {
+    if let Some(text) = starting(now).or_else(|| finishing(now)) {
         return text;
     }
     let events = (now.ended - before.ended) as f64 / seconds;
@@ -243,6 +244,29 @@ fn describe(before: &Snapshot, now: &Snapshot, seconds: f64) -> String {
         }
     }
     text
+}
+
+/// Number of nodes that the progress line names.
+const NODES_NAMED: usize = 4;
+
+/// The progress line of a run that waits for nodes, or for programs that feed sources.
+fn starting(now: &Snapshot) -> Option<String> {
+    let AwaitedNodes { absent, unfed } = now.awaited_nodes.as_ref()?;
+    let waits = [("", absent), ("programs that feed ", unfed)];
+    let waits = waits.into_iter().filter(|(_, nodes)| !nodes.is_empty());
+    let waits: Vec<String> = waits.map(|(prefix, nodes)| format!("{prefix}{}", names(nodes))).collect();
+    (!waits.is_empty()).then(|| format!("starting: waiting for {}", waits.join(", and for ")))
+}
+
+/// Lists nodes by name: `ru0, ru1`, or `ru0, ru1, ru2, ru3 and 12 others`.
+fn names(nodes: &[NodeId]) -> String {
+    let named: Vec<String> = nodes.iter().take(NODES_NAMED).map(NodeId::to_string).collect();
+    let named = named.join(", ");
+    match nodes.len().saturating_sub(NODES_NAMED) {
+        0 => named,
+        1 => format!("{named} and 1 other"),
+        others => format!("{named} and {} others", count(others as u64)),
+    }
 }
 
 /// If the end of a run takes longer than this, the progress line shows what it waits for.
@@ -299,6 +323,25 @@ pub(crate) fn count_f64(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_run_that_has_not_started_names_what_it_waits_for() {
+        let readouts = |count| (0..count).map(NodeId::readout).collect::<Vec<_>>();
+        let text = |absent, unfed| {
+            let awaited_nodes = Some(AwaitedNodes { absent, unfed });
+            starting(&Snapshot { awaited_nodes, ..Snapshot::default() })
+        };
+        assert_eq!(text(vec![], vec![]), None);
+        assert_eq!(text(readouts(2), vec![]).as_deref(), Some("starting: waiting for ru0, ru1"));
+        assert_eq!(
+            text(readouts(5), vec![NodeId::readout(7)]).as_deref(),
+            Some("starting: waiting for ru0, ru1, ru2, ru3 and 1 other, and for programs that feed ru7")
+        );
+        assert_eq!(
+            text(vec![], readouts(1_004)).as_deref(),
+            Some("starting: waiting for programs that feed ru0, ru1, ru2, ru3 and 1,000 others")
+        );
+    }
 
     #[test]
     fn numbers_have_separators_and_nouns_their_form() {

@@ -114,6 +114,12 @@ impl Readouts {
         self.iter().any(|(node, state)| state.status.is_none_or(|status| status.waiting) && !lost(node))
     }
 
+    /// Returns the readout units that wait for the programs that feed their sources, by their last status.
+    pub(super) fn unfed(&self) -> impl Iterator<Item = NodeId> {
+        let waits = |state: &ReadoutState| state.status.is_some_and(|status| status.waiting);
+        self.iter().filter(move |(_, state)| waits(state)).map(|(node, _)| node)
+    }
+
     /// Returns whether a readout unit that is not `lost` processes fragments, by its last status.
     pub(super) fn some_process(&self, lost: impl Fn(NodeId) -> bool) -> bool {
         self.iter().any(|(node, state)| state.status.is_some_and(|status| status.processing) && !lost(node))
