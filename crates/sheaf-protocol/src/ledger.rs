@@ -6,8 +6,8 @@
 //! from the other numbers. At the end of a run the two are compared: the stored events of the event manager must contain as
 //! many fragments as the readout units have booked as stored.
 
-use sheaf_wire::DropReason;
 use sheaf_wire::message::Count;
+use sheaf_wire::{DropReason, codes};
 use std::collections::BTreeMap;
 
 /// Ledger of triggers or fragments.
@@ -57,162 +57,82 @@ impl Ledger {
     }
 }
 
-/// Counters that a node reports in addition to its ledger. The numbers are codes in messages and never change their meaning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u16)]
-pub enum Counter {
-    /// Ledger: fragments received.
-    Received = 1,
-    /// Ledger: fragments stored.
-    Stored = 2,
-    /// Ledger: fragments of rejected events.
-    Rejected = 3,
-    /// Ledger: fragments dropped, one count per reason.
-    Dropped = 4,
-    /// Ledger: fragments held.
-    InFlight = 5,
-    /// Payload bytes received from sources.
-    ReceivedBytes = 6,
-    /// Fragments whose event id is lower than an earlier one of their source. They are built like others.
-    OutOfOrder = 7,
-    /// Super-fragments sent again because of a repeated request.
-    Resent = 8,
-    /// Requests for events that had been released.
-    StaleRequests = 9,
-    /// Builder: super-fragments of events that it does not build, or no longer builds.
-    StaleSuperFragments = 10,
-    /// Builder: super-fragments received before.
-    DuplicateSuperFragments = 11,
-    /// Builder: requests repeated because a readout unit did not answer.
-    RetriedRequests = 12,
-    /// Builder: events returned for lack of memory.
-    GivenBack = 13,
-    /// Messages from or for a session that had ended.
-    StaleMessages = 14,
-    /// Control messages retransmitted because they were not acknowledged.
-    RepeatedMessages = 15,
-    /// Messages that are not valid for this role: from a peer of another release, or a stranger.
-    UnexpectedMessages = 16,
-    /// Readout unit: payload bytes sent to builders, including repeated answers.
-    SentBytes = 17,
-    /// Readout unit: payload bytes of fragments that ended as `not_requested`.
-    NotRequestedBytes = 18,
-    /// Builder: parts of events that its driver has judged.
-    JudgedParts = 19,
-    /// Builder: events rejected after a part had been judged.
-    RejectedParts = 20,
-    /// Builder: events of which more was requested after a part had been judged.
-    ContinuedEvents = 21,
-    /// Builder: built events with a fragment whose check value disagrees.
-    DisagreeingEvents = 22,
-    /// Builder: fragments of built events whose check value disagrees.
-    DisagreeingFragments = 23,
-    /// Builder: fragments of built events that have no check value where the configuration describes one.
-    UncheckedFragments = 24,
-    /// Readout unit: fragments to which another event id was given than their source gave.
-    RenumberedFragments = 25,
-    /// Event manager: run records that programs sent and the run has.
-    KeptRecords = 26,
-    /// Event manager: run records that were refused, because of a limit or because the output has no place for them.
-    RefusedRecords = 27,
-    /// Builder: events sent to an output node, including repetitions.
-    ForwardedEvents = 32,
-    /// Builder: events that were sent again because their output node died or fell silent.
-    ForwardedAgain = 33,
-    /// Builder: receipts for events that had been sent to another output node meanwhile. Those copies do not count.
-    LateReceipts = 34,
-    /// Output node: events accepted from builders.
-    TakenEvents = 35,
-    /// Output node: accepted events that were not written because the session of their builder had ended.
-    VoidEvents = 36,
+codes! {
+    u16:
+    /// Counters that a node reports in addition to its ledger. The numbers are codes in messages and never change their meaning.
+    Counter {
+        /// Ledger: fragments received.
+        Received = 1, "received";
+        /// Ledger: fragments stored.
+        Stored = 2, "stored";
+        /// Ledger: fragments of rejected events.
+        Rejected = 3, "rejected";
+        /// Ledger: fragments dropped, one count per reason.
+        Dropped = 4, "dropped";
+        /// Ledger: fragments held.
+        InFlight = 5, "in_flight";
+        /// Payload bytes received from sources.
+        ReceivedBytes = 6, "received_bytes";
+        /// Fragments whose event id is lower than an earlier one of their source. They are built like others.
+        OutOfOrder = 7, "out_of_order";
+        /// Super-fragments sent again because of a repeated request.
+        Resent = 8, "resent";
+        /// Requests for events that had been released.
+        StaleRequests = 9, "stale_requests";
+        /// Builder: super-fragments of events that it does not build, or no longer builds.
+        StaleSuperFragments = 10, "stale_super_fragments";
+        /// Builder: super-fragments received before.
+        DuplicateSuperFragments = 11, "duplicate_super_fragments";
+        /// Builder: requests repeated because a readout unit did not answer.
+        RetriedRequests = 12, "retried_requests";
+        /// Builder: events returned for lack of memory.
+        GivenBack = 13, "given_back";
+        /// Messages from or for a session that had ended.
+        StaleMessages = 14, "stale_messages";
+        /// Control messages retransmitted because they were not acknowledged.
+        RepeatedMessages = 15, "repeated_messages";
+        /// Messages that are not valid for this role: from a peer of another release, or a stranger.
+        UnexpectedMessages = 16, "unexpected_messages";
+        /// Readout unit: payload bytes sent to builders, including repeated answers.
+        SentBytes = 17, "sent_bytes";
+        /// Readout unit: payload bytes of fragments that ended as `not_requested`.
+        NotRequestedBytes = 18, "not_requested_bytes";
+        /// Builder: parts of events that its driver has judged.
+        JudgedParts = 19, "judged_parts";
+        /// Builder: events rejected after a part had been judged.
+        RejectedParts = 20, "rejected_parts";
+        /// Builder: events of which more was requested after a part had been judged.
+        ContinuedEvents = 21, "continued_events";
+        /// Builder: built events with a fragment whose check value disagrees.
+        DisagreeingEvents = 22, "disagreeing_events";
+        /// Builder: fragments of built events whose check value disagrees.
+        DisagreeingFragments = 23, "disagreeing_fragments";
+        /// Builder: fragments of built events that have no check value where the configuration describes one.
+        UncheckedFragments = 24, "unchecked_fragments";
+        /// Readout unit: fragments to which another event id was given than their source gave.
+        RenumberedFragments = 25, "renumbered_fragments";
+        /// Event manager: run records that programs sent and the run has.
+        KeptRecords = 26, "kept_records";
+        /// Event manager: run records that were refused, because of a limit or because the output has no place for them.
+        RefusedRecords = 27, "refused_records";
+        /// Builder: events sent to an output node, including repetitions.
+        ForwardedEvents = 32, "forwarded_events";
+        /// Builder: events that were sent again because their output node died or fell silent.
+        ForwardedAgain = 33, "forwarded_again";
+        /// Builder: receipts for events that had been sent to another output node meanwhile. Those copies do not count.
+        LateReceipts = 34, "late_receipts";
+        /// Output node: events accepted from builders.
+        TakenEvents = 35, "taken_events";
+        /// Output node: accepted events that were not written because the session of their builder had ended.
+        VoidEvents = 36, "void_events";
+    }
 }
 
 impl Counter {
-    /// Every counter, in code order.
-    pub const ALL: &'static [Self] = &[
-        Self::Received,
-        Self::Stored,
-        Self::Rejected,
-        Self::Dropped,
-        Self::InFlight,
-        Self::ReceivedBytes,
-        Self::OutOfOrder,
-        Self::Resent,
-        Self::StaleRequests,
-        Self::StaleSuperFragments,
-        Self::DuplicateSuperFragments,
-        Self::RetriedRequests,
-        Self::GivenBack,
-        Self::StaleMessages,
-        Self::RepeatedMessages,
-        Self::UnexpectedMessages,
-        Self::SentBytes,
-        Self::NotRequestedBytes,
-        Self::JudgedParts,
-        Self::RejectedParts,
-        Self::ContinuedEvents,
-        Self::DisagreeingEvents,
-        Self::DisagreeingFragments,
-        Self::UncheckedFragments,
-        Self::RenumberedFragments,
-        Self::KeptRecords,
-        Self::RefusedRecords,
-        Self::ForwardedEvents,
-        Self::ForwardedAgain,
-        Self::LateReceipts,
-        Self::TakenEvents,
-        Self::VoidEvents,
-    ];
-
-    /// Returns the counter with this code.
-    #[must_use]
-    pub fn from_code(code: u16) -> Option<Self> {
-        Self::ALL.iter().copied().find(|counter| *counter as u16 == code)
-    }
-
-    /// Returns the counter's name in JSON and tables.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Received => "received",
-            Self::Stored => "stored",
-            Self::Rejected => "rejected",
-            Self::Dropped => "dropped",
-            Self::InFlight => "in_flight",
-            Self::ReceivedBytes => "received_bytes",
-            Self::OutOfOrder => "out_of_order",
-            Self::Resent => "resent",
-            Self::StaleRequests => "stale_requests",
-            Self::StaleSuperFragments => "stale_super_fragments",
-            Self::DuplicateSuperFragments => "duplicate_super_fragments",
-            Self::RetriedRequests => "retried_requests",
-            Self::GivenBack => "given_back",
-            Self::StaleMessages => "stale_messages",
-            Self::RepeatedMessages => "repeated_messages",
-            Self::UnexpectedMessages => "unexpected_messages",
-            Self::SentBytes => "sent_bytes",
-            Self::NotRequestedBytes => "not_requested_bytes",
-            Self::JudgedParts => "judged_parts",
-            Self::RejectedParts => "rejected_parts",
-            Self::ContinuedEvents => "continued_events",
-            Self::DisagreeingEvents => "disagreeing_events",
-            Self::DisagreeingFragments => "disagreeing_fragments",
-            Self::UncheckedFragments => "unchecked_fragments",
-            Self::RenumberedFragments => "renumbered_fragments",
-            Self::KeptRecords => "kept_records",
-            Self::RefusedRecords => "refused_records",
-            Self::ForwardedEvents => "forwarded_events",
-            Self::ForwardedAgain => "forwarded_again",
-            Self::LateReceipts => "late_receipts",
-            Self::TakenEvents => "taken_events",
-            Self::VoidEvents => "void_events",
-        }
-    }
-
     /// Returns one line of a report.
     #[must_use]
     pub const fn count(self, value: u64) -> Count {
-        Count { code: self as u16, reason: 0, value }
+        Count { code: self.code(), reason: 0, value }
     }
 }
 
@@ -237,7 +157,7 @@ impl NodeBooks {
             Counter::InFlight.count(ledger.in_flight),
         ];
         counts.extend(ledger.dropped.iter().map(|(reason, value)| Count {
-            code: Counter::Dropped as u16,
+            code: Counter::Dropped.code(),
             reason: u16::from(reason.code()),
             value: *value,
         }));
@@ -299,13 +219,6 @@ mod tests {
         assert!(!ledger.is_balanced());
     }
 
-    #[test]
-    fn counter_codes_are_distinct() {
-        for counter in Counter::ALL {
-            assert_eq!(Counter::from_code(*counter as u16), Some(*counter));
-        }
-    }
-
     /// Returns the cells of the rows of the table of `page` that begins with `first_row`.
     fn table<'a>(page: &'a str, first_row: &str) -> Vec<Vec<&'a str>> {
         let rows = page.split_once(first_row).expect("the page has the table").1.lines().skip(2);
@@ -318,7 +231,7 @@ mod tests {
         let page = include_str!("../../../docs/reference/protocol.md");
         let rows = table(page, "| counter | code | name | of |");
         let shown: Vec<_> = rows.iter().map(|row| (row[1].to_owned(), row[2].to_owned())).collect();
-        let known = Counter::ALL.iter().map(|it| ((*it as u16).to_string(), format!("`{}`", it.name())));
+        let known = Counter::ALL.iter().map(|it| (it.code().to_string(), format!("`{}`", it.name())));
         assert_eq!(shown, known.collect::<Vec<_>>());
     }
 
@@ -332,5 +245,14 @@ mod tests {
             let name = format!("`{}`", counter.name());
             assert!(rows.iter().any(|row| row[0].contains(&name)), "{name} has no row");
         }
+    }
+
+    #[test]
+    fn the_tutorial_gives_its_counter_the_next_free_code() {
+        let page = include_str!("../../../docs/howto/first-change.md");
+        let text = page.split_once("Answers = ").expect("the page has the counter").1;
+        let code: u16 = text.split_once(',').and_then(|it| it.0.parse().ok()).expect("it has a code");
+        assert_eq!((Counter::from_code(code), Counter::from_code(code - 1).is_some()), (None, true));
+        assert!(page.contains(&format!("| Answers | {code} | `answers` |")));
     }
 }

@@ -1,11 +1,15 @@
 //! Enums whose values have a code in messages and files, and a name in ledgers, counters and documents.
 
 /// Defines enums whose values have a stable code and a name.
+///
+/// The code of a value is a `u8`. Enums behind `u16:` have codes of this type.
+#[macro_export]
 macro_rules! codes {
-    ($($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $code:literal, $text:literal;)* })*) => {$(
+    (u16: $($body:tt)*) => { $crate::codes! { @enum u16 $($body)* } };
+    (@enum $code_type:ident $(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $code:literal, $text:literal;)* }) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[repr(u8)]
+        #[repr($code_type)]
         pub enum $name { $($(#[$doc])* $variant = $code,)* }
 
         impl $name {
@@ -14,13 +18,13 @@ macro_rules! codes {
 
             /// Returns the stable code in messages and files.
             #[must_use]
-            pub const fn code(self) -> u8 {
-                self as u8
+            pub const fn code(self) -> $code_type {
+                self as $code_type
             }
 
             /// Returns the value with this code.
             #[must_use]
-            pub const fn from_code(code: u8) -> Option<Self> {
+            pub const fn from_code(code: $code_type) -> Option<Self> {
                 match code {
                     $($code => Some(Self::$variant),)*
                     _ => None,
@@ -33,6 +37,9 @@ macro_rules! codes {
                 match self { $(Self::$variant => $text,)* }
             }
         }
-    )*};
+    };
+    ($($(#[$meta:meta])* $name:ident { $($body:tt)* })*) => {
+        $($crate::codes! { @enum u8 $(#[$meta])* $name { $($body)* } })*
+    };
 }
 pub(crate) use codes;
