@@ -206,17 +206,23 @@ fn counting(samples: &[Sample], active: &RangeInclusive<usize>, span: Span) -> (
     }
 }
 
-/// Returns the evidence of a run. `looks` are samples of ports only, taken at the beginning between others;
-/// `payload_bytes` is the payload of built events, `host_drops` the packets lost in hosts.
+/// Observations of a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Observations<'a> {
+    /// Complete samples, in the order of time.
+    pub samples: &'a [Sample],
+    /// Samples of ports only, taken at the beginning between the others.
+    pub looks: &'a [Sample],
+    /// Payload of built events.
+    pub payload_bytes: u64,
+    /// Packets lost in hosts.
+    pub host_drops: u64,
+}
+
+/// Returns the evidence of a run.
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
-pub(crate) fn evidence(
-    plan: &Plan,
-    samples: &[Sample],
-    looks: &[Sample],
-    payload_bytes: u64,
-    host_drops: u64,
-    span: Span,
-) -> Evidence {
+pub(crate) fn evidence(plan: &Plan, observations: &Observations<'_>, span: Span) -> Evidence {
+    let Observations { samples, looks, payload_bytes, host_drops } = *observations;
     let ports = builder_ports(plan);
     let (Some(active), Some(end)) = (active(&ports, samples), samples.last()) else {
         return Evidence { host_drops, ..Evidence::default() };

@@ -1,7 +1,7 @@
 //! Runs a scenario, point by point: makes the network, starts the nodes, watches, and takes everything down.
 
 use crate::counters;
-use crate::evidence::{Span, builder_ports, evidence, first_traffic, intervals};
+use crate::evidence::{Observations, Span, builder_ports, evidence, first_traffic, intervals};
 use crate::network::{Network, NetworkError};
 use crate::nodes::{Nodes, NodesError, Said, configuration};
 use crate::plan::{Plan, Shape, WIRE_OVERHEAD_BYTES};
@@ -269,7 +269,9 @@ fn result(point: &LabPoint, config: &Config, watched: Watched, host_drops: u64) 
     let Said { run, mut errors } = said;
     let report: Report = serde_json::from_value(run.clone()).unwrap_or_default();
     let span = span(config.run.duration, &report, began);
-    let evidence = evidence(&plan, &samples, &looks, report.bytes, host_drops, span);
+    let observations =
+        Observations { samples: &samples, looks: &looks, payload_bytes: report.bytes, host_drops };
+    let evidence = evidence(&plan, &observations, span);
     let line = line_bytes_per_second(point);
     let rate: f64 = plan.rails().filter_map(|rail| rail.shape).map(|shape| shape.rate_bps).sum();
     let builder_hosts = builder_ports(&plan).len() as f64;

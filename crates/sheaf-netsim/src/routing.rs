@@ -19,6 +19,16 @@ pub struct Journey {
     pub turn: u32,
 }
 
+/// A place that a journey can leave in several ways.
+#[derive(Clone, Copy, Debug)]
+struct Fork<'a> {
+    ways: Ways<'a>,
+    /// Number of consecutive endpoints or turns that take the same way.
+    spread: u32,
+    /// Layer of the switch, or [`RAILS`] at a source: the same journey may go differently in each.
+    layer: u16,
+}
+
 /// Chooses among several ways.
 #[derive(Clone, Debug)]
 pub struct Router {
@@ -76,7 +86,8 @@ impl Router {
             1 => Some(ways.get(0)),
             _ => {
                 let switch = &network.switches[at.index()];
-                Some(self.pick(network, ways, switch.spread, switch.layer, journey, free))
+                let fork = Fork { ways, spread: switch.spread, layer: switch.layer };
+                Some(self.pick(network, fork, journey, free))
             }
         }
     }
@@ -94,19 +105,18 @@ impl Router {
         match ways.len() {
             0 => None,
             1 => Some(ways.get(0)),
-            _ => Some(self.pick(network, ways, 1, RAILS, journey, free)),
+            _ => Some(self.pick(network, Fork { ways, spread: 1, layer: RAILS }, journey, free)),
         }
     }
 
     fn pick(
         &mut self,
         network: &Network,
-        ways: Ways<'_>,
-        spread: u32,
-        layer: u16,
+        fork: Fork<'_>,
         journey: &Journey,
         mut free: impl FnMut(LinkId) -> bool,
     ) -> LinkId {
+        let Fork { ways, spread, layer } = fork;
         let digit = |endpoint: EndpointId| network.position[endpoint.index()] / spread % ways.len();
         let index = match self.routes {
             Routes::Hash => {

@@ -110,8 +110,7 @@ pub struct BuilderReport {
 }
 
 impl BuilderNode {
-    /// Makes a builder. It gives up if the event manager is silent for the time in `patience`. `report` is called once
-    /// at the end.
+    /// Makes a builder. It gives up if the event manager is silent for the time in `patience`.
     #[must_use]
     pub fn new(
         role: BuilderUnit<Bytes>,
@@ -119,7 +118,6 @@ impl BuilderNode {
         judgement: Judgement,
         patience: Patience,
         now: Timestamp,
-        report: impl FnOnce(BuilderReport) + Send + 'static,
     ) -> Self {
         let Judgement { check, numbers, filter, sink } = judgement;
         let node = role.identity().node;
@@ -149,8 +147,15 @@ impl BuilderNode {
             closed_at: None,
             failed: None,
             step_failures: Mishaps::default(),
-            report: Some(Box::new(report)),
+            report: None,
         }
+    }
+
+    /// Calls `report` once at the end.
+    #[must_use]
+    pub fn with_report(mut self, report: impl FnOnce(BuilderReport) + Send + 'static) -> Self {
+        self.report = Some(Box::new(report));
+        self
     }
 
     /// Has events judged by the workers of a farm instead of the filter.
@@ -530,6 +535,7 @@ impl Agent for BuilderNode {
             Outlet::There(forwarding) => (forwarding.finish(), Vec::new(), forwarding.sender.books()),
         };
         let farm = self.pipeline.farm.as_mut().map(Farm::finish);
+        let steps = self.steps.as_mut().map(Steps::finish).unwrap_or_default();
         if let Some(report) = self.report.take() {
             let mut filter = self.pipeline.filter.counters();
             add_counters(&mut filter, farm.iter().flat_map(|farm| &farm.filter));
@@ -544,7 +550,7 @@ impl Agent for BuilderNode {
                 judging: self.turns.mean(),
                 sender: books,
                 step_failures: self.step_failures.0,
-                steps: self.steps.as_mut().map(Steps::finish).unwrap_or_default(),
+                steps,
                 outbox: self.outbox.stats(),
             });
         }

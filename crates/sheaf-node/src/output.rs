@@ -37,7 +37,7 @@ pub struct OutputReport {
 
 impl OutputNode {
     /// Makes an output node that stores in `sink`. It gives up if the event manager is silent for the time in
-    /// `patience`. `report` is called once at the end.
+    /// `patience`.
     #[must_use]
     pub fn new(
         role: OutputUnit<Bytes>,
@@ -45,7 +45,6 @@ impl OutputNode {
         sink: Box<dyn EventSink>,
         patience: Patience,
         now: Timestamp,
-        report: impl FnOnce(OutputReport) + Send + 'static,
     ) -> Self {
         let node = role.identity().node;
         Self {
@@ -56,8 +55,15 @@ impl OutputNode {
             time: StallFree::default(),
             closed_at: None,
             failed: None,
-            report: Some(Box::new(report)),
+            report: None,
         }
+    }
+
+    /// Calls `report` once at the end.
+    #[must_use]
+    pub fn with_report(mut self, report: impl FnOnce(OutputReport) + Send + 'static) -> Self {
+        self.report = Some(Box::new(report));
+        self
     }
 
     /// Writes the events that have arrived and reports those that are stored. Events that the disk does not take stay

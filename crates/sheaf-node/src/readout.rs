@@ -65,7 +65,7 @@ pub struct ReadoutReport {
 
 impl ReadoutNode {
     /// Makes a readout unit that begins with the run. It gives up if the event manager is silent for the time in
-    /// `patience`. `report` is called once at the end.
+    /// `patience`.
     #[must_use]
     pub fn new(
         role: ReadoutUnit<Span>,
@@ -73,7 +73,6 @@ impl ReadoutNode {
         sources: Vec<Box<dyn Source>>,
         patience: Patience,
         now: Timestamp,
-        report: impl FnOnce(ReadoutReport) + Send + 'static,
     ) -> Self {
         let node = role.identity().node;
         let mut role = role;
@@ -91,8 +90,15 @@ impl ReadoutNode {
             running: false,
             closed_at: None,
             failed: None,
-            report: Some(Box::new(report)),
+            report: None,
         }
+    }
+
+    /// Calls `report` once at the end.
+    #[must_use]
+    pub fn with_report(mut self, report: impl FnOnce(ReadoutReport) + Send + 'static) -> Self {
+        self.report = Some(Box::new(report));
+        self
     }
 
     /// Shapes the super-fragments for the `builders` builder units as `config` says, whole messages at a time: for
@@ -377,14 +383,14 @@ impl Agent for ReadoutNode {
             preprocessing.close();
         }
         self.outbox.endpoint().close(LINGER);
-        if let Some(report) = self.report.take() {
-            let sources: Vec<_> =
-                self.inputs.iter().map(|input| (input.source.id(), input.source.stats())).collect();
-            for (source, stats) in &sources {
-                if let Some(error) = &stats.last_error {
-                    log::warn!("{}: the last loss of source {source}: {error}", self.node());
-                }
+        let sources: Vec<_> =
+            self.inputs.iter().map(|input| (input.source.id(), input.source.stats())).collect();
+        for (source, stats) in &sources {
+            if let Some(error) = &stats.last_error {
+                log::warn!("{}: the last loss of source {source}: {error}", self.node());
             }
+        }
+        if let Some(report) = self.report.take() {
             let preprocessing = self.preprocessing.as_ref().map(Preprocessing::counts);
             let outbox = self.outbox.stats();
             report(ReadoutReport { node: self.node(), sources, outbox, preprocessing });

@@ -1,7 +1,7 @@
 //! The entry point of the fuzz target for data that a peer writes into a link's memory.
 
 use super::cursor::{Taker, Writer};
-use super::record::{self, Bounds, Extent, Outgoing};
+use super::record::{self, Bounds, Extent, Intake, Outgoing};
 use super::segment::{self, Common};
 use super::side::{Side, link_bytes};
 use super::slots::SLOTS;
@@ -30,9 +30,12 @@ pub fn fuzz_shm_ring(bytes: &[u8]) {
     let mut taker = Taker::new(RING_BYTES as u64);
     let mut payload = Vec::new();
     let mut before = 0;
-    while let Ok(Some(record)) =
-        record::take(&common, ring, &mut taker, (&written, &taken), BOUNDS, &mut payload)
-    {
+    while let Ok(Some(record)) = record::take(
+        Intake { common: &common, ring, written: &written, taken: &taken },
+        &mut taker,
+        BOUNDS,
+        &mut payload,
+    ) {
         let now = taken.load(Ordering::Relaxed);
         assert!(
             now > before && now <= written.load(Ordering::Relaxed),

@@ -5,7 +5,7 @@ use super::bell::Bell;
 use super::copies::Copies;
 use super::cursor::{Taker, Writer};
 use super::limbo::Departed;
-use super::record::{self, Bounds, Extent, RingPlace};
+use super::record::{self, Bounds, Extent, Intake, RingPlace};
 use super::segment::Common;
 use super::side::{End, Side};
 use super::slots::{SLOTS, Slots};
@@ -327,10 +327,14 @@ impl Link {
             max_frame_bytes: self.max_frame_bytes,
             slots: SLOTS,
         };
-        let positions = (peer.written(&self.common), self.side.taken(&self.common));
-        let record =
-            record::take(&self.common, self.incoming, &mut self.taker, positions, bounds, &mut self.extents)
-                .map_err(|_| DownReason::Violated)?;
+        let intake = Intake {
+            common: &self.common,
+            ring: self.incoming,
+            written: peer.written(&self.common),
+            taken: self.side.taken(&self.common),
+        };
+        let record = record::take(intake, &mut self.taker, bounds, &mut self.extents)
+            .map_err(|_| DownReason::Violated)?;
         let Some(record) = record else { return Ok(None) };
         let frame = self.unpack(record, bytes_copied);
         self.taken_frames_here(frame.bytes() as u64);

@@ -146,19 +146,28 @@ pub(super) struct Bounds {
     pub(super) slots: u32,
 }
 
+/// A ring as the end sees it that takes its records.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Intake<'a> {
+    pub(super) common: &'a Common,
+    pub(super) ring: RingPlace,
+    /// Position of the other end.
+    pub(super) written: &'a AtomicU64,
+    /// Position of this end, as the other one sees it.
+    pub(super) taken: &'a AtomicU64,
+}
+
 /// Takes the next record, if there is one; the extents of its payload are added to `payload`.
 ///
 /// # Errors
 /// If the data are not a record, or violate its bounds.
 pub(super) fn take(
-    common: &Common,
-    ring: RingPlace,
+    intake: Intake<'_>,
     taker: &mut Taker,
-    positions: (&AtomicU64, &AtomicU64),
     bounds: Bounds,
     payload: &mut Vec<Extent>,
 ) -> Result<Option<Incoming>, Impossible> {
-    let (written, taken) = positions;
+    let Intake { common, ring, written, taken } = intake;
     loop {
         let available = taker.available(written)? as usize;
         if available == 0 {

@@ -10,7 +10,7 @@ mod visitor;
 
 use crate::address::with_short_path;
 use bytes::Bytes;
-use keeper::Keeper;
+use keeper::{BuilderLink, Keeper, Sockets};
 use mio::net::{TcpListener, UnixListener};
 use sheaf_key::RunKey;
 use sheaf_protocol::sampler::{Bounds, ConsumerId, Counts, Sampler, Wish};
@@ -229,8 +229,8 @@ impl Door {
             left: AtomicU64::new(0),
             over: AtomicBool::new(false),
         });
-        let keeper =
-            Keeper::new(options.clone(), header.node, welcome, sender, shared.clone(), socket, listen);
+        let builder = BuilderLink { news: sender, shared: shared.clone() };
+        let keeper = Keeper::new(options.clone(), header.node, welcome, builder, Sockets { socket, listen });
         let (keeper, waker) = keeper.map_err(DoorError::Thread)?;
         let name = format!("{} door", header.node);
         let thread = std::thread::Builder::new().name(name).spawn(move || keeper.run());

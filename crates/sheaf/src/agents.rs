@@ -113,7 +113,7 @@ impl AgentMaker {
                 let way = (self.directory.as_deref(), endpoint.waker());
                 let sources = plan.start_programs(&me, node, sources, way, &self.reports.programs)?;
                 let patience = plan.manager_patience();
-                let mut agent = ReadoutNode::new(role, endpoint, sources, patience, now, done);
+                let mut agent = ReadoutNode::new(role, endpoint, sources, patience, now).with_report(done);
                 if let Some(setup) = plan.preprocessing(node, &me, arena.as_ref()) {
                     agent = agent.active(setup)?;
                 }
@@ -140,7 +140,7 @@ impl AgentMaker {
                 let farm = plan.farm(&me, self.directory.as_deref())?;
                 let waker = endpoint.waker();
                 let farm = farm.map(|setup| Farm::new(setup, me.node, waker, now)).transpose()?;
-                let mut agent = BuilderNode::new(role, endpoint, judgement, patience, now, done);
+                let mut agent = BuilderNode::new(role, endpoint, judgement, patience, now).with_report(done);
                 agent = match step_filter(&plan.loading(), me.run)? {
                     Some((filter, StepPlace::Own)) => agent.in_steps(filter),
                     Some((filter, StepPlace::Beside)) => agent.in_steps_beside(filter)?,
@@ -159,7 +159,8 @@ impl AgentMaker {
                 let list = self.reports.outputs.clone();
                 let done = move |report| list.lock().unwrap_or_else(PoisonError::into_inner).push(report);
                 let sink = plan.sink(&me, self.directory.as_deref())?;
-                Ok(Box::new(OutputNode::new(role, endpoint, sink, plan.manager_patience(), now, done)))
+                let agent = OutputNode::new(role, endpoint, sink, plan.manager_patience(), now);
+                Ok(Box::new(agent.with_report(done)))
             }
         }
     }

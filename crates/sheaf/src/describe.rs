@@ -164,7 +164,8 @@ impl Report {
         };
         if *shown < most {
             *shown += 1;
-            self.text += &packet_text(self.number, description, packet, kind, &pieces, error);
+            let packet = Packet { number: self.number, bytes: packet, kind, pieces: &pieces, error };
+            self.text += &packet.text(description);
         }
         self.number += 1;
     }
@@ -216,34 +217,38 @@ impl Report {
     }
 }
 
-fn packet_text(
+/// A packet, and what the description finds in it.
+struct Packet<'a> {
     number: u64,
-    description: &Description,
-    packet: &[u8],
+    bytes: &'a [u8],
     kind: Result<PacketKind, PacketError>,
-    pieces: &[Piece],
+    pieces: &'a [Piece],
     error: Option<PacketError>,
-) -> String {
-    let kind = match kind {
-        Ok(PacketKind::KeepAlive) => " (keep-alive)",
-        Ok(PacketKind::Reset) => " (reset)",
-        _ => "",
-    };
-    let mut text = format!("packet {number}, {} bytes{kind}\n", packet.len());
-    text += &dump(packet, &letters(description, packet, pieces));
-    for piece in pieces {
-        let _ = write!(text, "  event {}", piece.event);
-        let more = [("source", piece.source), ("time", piece.time), ("part", piece.part)];
-        for (name, value) in more.into_iter().filter_map(|(name, value)| Some((name, value?))) {
-            let _ = write!(text, ", {name} {value}");
+}
+
+impl Packet<'_> {
+    fn text(&self, description: &Description) -> String {
+        let kind = match self.kind {
+            Ok(PacketKind::KeepAlive) => " (keep-alive)",
+            Ok(PacketKind::Reset) => " (reset)",
+            _ => "",
+        };
+        let mut text = format!("packet {}, {} bytes{kind}\n", self.number, self.bytes.len());
+        text += &dump(self.bytes, &letters(description, self.bytes, self.pieces));
+        for piece in self.pieces {
+            let _ = write!(text, "  event {}", piece.event);
+            let more = [("source", piece.source), ("time", piece.time), ("part", piece.part)];
+            for (name, value) in more.into_iter().filter_map(|(name, value)| Some((name, value?))) {
+                let _ = write!(text, ", {name} {value}");
+            }
+            let (bytes, start) = (piece.payload.len(), piece.payload.start);
+            let _ = writeln!(text, ", payload of {bytes} bytes from byte {start}");
         }
-        let _ =
-            writeln!(text, ", payload of {} bytes from byte {}", piece.payload.len(), piece.payload.start);
+        if let Some(error) = self.error {
+            let _ = writeln!(text, "  does not fit ({}): {error}", error.name());
+        }
+        text + "\n"
     }
-    if let Some(error) = error {
-        let _ = writeln!(text, "  does not fit ({}): {error}", error.name());
-    }
-    text + "\n"
 }
 
 /// Returns a letter for each byte of a packet.

@@ -62,8 +62,10 @@ pub(crate) fn command(arguments: &NodeArguments, console: &Console) -> anyhow::R
             .context("cannot report to the parent that this node handles signals")?;
     }
     match node.id.role {
-        Role::Manager => manager(&plan, &node, listener, stop, arguments, console),
-        Role::Readout | Role::Builder | Role::Output => other(&plan, &node, listener, &stop, arguments),
+        Role::Manager => manager(&maker(&plan, stop), &node, listener, arguments, console),
+        Role::Readout | Role::Builder | Role::Output => {
+            other(&maker(&plan, stop), &node, listener, arguments)
+        }
     }
 }
 
@@ -140,11 +142,11 @@ fn stdin_is_socket() -> bool {
     kind == Ok(rustix::fs::FileType::Socket)
 }
 
-fn maker(plan: &Arc<Plan>, clock: Clock, stop: Arc<AtomicBool>) -> AgentMaker {
+fn maker(plan: &Arc<Plan>, stop: Arc<AtomicBool>) -> AgentMaker {
     AgentMaker {
         plan: plan.clone(),
         directory: plan.writes_files().then(|| run_paths::path_of(&plan.config)),
-        clock,
+        clock: Clock::new(),
         stop,
         gauges: Arc::new(Gauges::default()),
         reports: Reports::default(),
@@ -160,16 +162,14 @@ fn connect(plan: &Arc<Plan>, mut listener: Option<TcpListener>) -> Connect {
 
 /// The event manager steers the run, and prints its summary.
 fn manager(
-    plan: &Arc<Plan>,
+    maker: &AgentMaker,
     node: &NodeConfig,
     listener: Option<TcpListener>,
-    stop: Arc<AtomicBool>,
     arguments: &NodeArguments,
     console: &Console,
 ) -> anyhow::Result<Verdict> {
-    let clock = Clock::new();
+    let (plan, clock) = (&maker.plan, maker.clock);
     let created = clock.now();
-    let maker = maker(plan, clock, stop);
     // Of a supervised run the parent writes the manifest: it knows when all files are closed.
     let directory = maker.directory.as_ref().filter(|_| !arguments.supervised);
     let manifest = directory.map(|path| SharedManifest::begin(path, &plan.config, created)).transpose()?;
@@ -214,16 +214,14 @@ fn print_run(summary: &Summary, report: &RunReport, arguments: &NodeArguments) -
 
 /// A readout unit, a builder unit or an output node.
 fn other(
-    plan: &Arc<Plan>,
+    maker: &AgentMaker,
     node: &NodeConfig,
     listener: Option<TcpListener>,
-    leave: &Arc<AtomicBool>,
     arguments: &NodeArguments,
 ) -> anyhow::Result<Verdict> {
-    let clock = Clock::new();
-    let maker = maker(plan, clock, leave.clone());
+    let (plan, leave) = (&maker.plan, &maker.stop);
     let agent = Leaving::new(maker.make(node.id, connect(plan, listener))?, leave.clone());
-    let ended = worker::run(vec![Box::new(agent)], clock);
+    let ended = worker::run(vec![Box::new(agent)], maker.clock);
     // Events of a fenced builder are built elsewhere or dropped and accounted for. This process has not failed.
     let failed = ended.iter().filter(|error| !matches!(error, NodeError::Fenced(_)));
     let errors: Vec<_> = failed.map(|error| plan.explain(error)).collect();

@@ -203,28 +203,26 @@ impl EthernetPort {
         })
     }
 
-    /// Puts a datagram into a frame of a rail.
+    /// Puts a datagram into a frame of the rail that `frame_head` names.
     fn put(
         &mut self,
-        to: NodeId,
         peer: usize,
-        rail: usize,
-        destination: MacAddress,
+        frame_head: FrameHead,
         head: &[u8],
         payload: &[&[u8]],
     ) -> Result<(), DatagramRefused> {
         let bytes = datagram_bytes(head, payload);
-        let frame_head = self.head(rail, FrameKind::Datagram, destination, Some(to));
         let ethertype = self.ethertype;
-        let taken = self.rails[rail].wire.put(peer, FRAME_HEAD_BYTES + bytes, &mut |frame| {
-            frame_head.write(ethertype, bytes, frame);
-            let mut at = FRAME_HEAD_BYTES;
-            for piece in std::iter::once(&head).chain(payload) {
-                frame[at..at + piece.len()].copy_from_slice(piece);
-                at += piece.len();
-            }
-            seal_frame(frame_head.run, frame);
-        });
+        let taken =
+            self.rails[usize::from(frame_head.rail)].wire.put(peer, FRAME_HEAD_BYTES + bytes, &mut |frame| {
+                frame_head.write(ethertype, bytes, frame);
+                let mut at = FRAME_HEAD_BYTES;
+                for piece in std::iter::once(&head).chain(payload) {
+                    frame[at..at + piece.len()].copy_from_slice(piece);
+                    at += piece.len();
+                }
+                seal_frame(frame_head.run, frame);
+            });
         if !taken {
             self.stats.refused_full += 1;
             self.refused = true;
@@ -365,13 +363,13 @@ impl DatagramPort for EthernetPort {
                 return Ok(());
             }
         };
-        self.put(to, peer, rail, destination, head, payload)
+        self.put(peer, self.head(rail, FrameKind::Datagram, destination, Some(to)), head, payload)
     }
 
     fn send_aside(&mut self, to: NodeId, rail: usize, head: &[u8]) -> Result<(), DatagramRefused> {
         let Some(peer) = self.index.place(to) else { return Err(DatagramRefused::UnknownPeer) };
         let Some(destination) = self.rails[rail].asides[peer] else { return Ok(()) };
-        self.put(to, peer, rail, destination, head, &[])
+        self.put(peer, self.head(rail, FrameKind::Datagram, destination, Some(to)), head, &[])
     }
 
     fn note_aside(&mut self) {

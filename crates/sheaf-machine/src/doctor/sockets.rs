@@ -26,15 +26,8 @@ pub(super) fn probe(doctor: &mut Doctor<'_>) {
     window(doctor, "network.tcp_rmem", "net.ipv4.tcp_rmem", &format!("{IPV4}/tcp_rmem"), "receive");
     window(doctor, "network.tcp_wmem", "net.ipv4.tcp_wmem", &format!("{IPV4}/tcp_wmem"), "send");
     let (send, receive) = (doctor.wanted.send_buffer_bytes, doctor.wanted.receive_buffer_bytes);
-    cap(
-        doctor,
-        "network.rmem_max",
-        "net.core.rmem_max",
-        "rmem_max",
-        receive,
-        "transport.receive_buffer_bytes",
-    );
-    cap(doctor, "network.wmem_max", "net.core.wmem_max", "wmem_max", send, "transport.send_buffer_bytes");
+    cap(doctor, "rmem_max", receive, "transport.receive_buffer_bytes");
+    cap(doctor, "wmem_max", send, "transport.send_buffer_bytes");
     backlog(doctor);
     waiting_callers(doctor);
     congestion(doctor);
@@ -64,9 +57,9 @@ fn window(doctor: &mut Doctor<'_>, key: &str, name: &str, source: &str, directio
     doctor.warn(key, value, source, cost, remedy);
 }
 
-/// Checks the maximum that a program may set for itself.
-fn cap(doctor: &mut Doctor<'_>, key: &str, name: &str, file: &str, wanted: Option<u64>, knob: &str) {
-    let source = format!("{CORE}/{file}");
+/// Checks the maximum that a program may set for itself: the setting `name` of `net.core`. `knob` requests `wanted`.
+fn cap(doctor: &mut Doctor<'_>, name: &str, wanted: Option<u64>, knob: &str) {
+    let (key, source) = (&format!("network.{name}"), format!("{CORE}/{name}"));
     let Some(most) = doctor.root.number(&source).and_then(|it| u64::try_from(it).ok()) else {
         return doctor.unknown(key, &source, "the kernel does not report the maximum socket buffer");
     };
@@ -74,7 +67,7 @@ fn cap(doctor: &mut Doctor<'_>, key: &str, name: &str, file: &str, wanted: Optio
     match wanted {
         Some(wanted) if wanted > most => {
             let cost = format!("`{knob}` requests {}: the kernel silently reduces it", size(wanted));
-            doctor.problem(key, value, &source, cost, Remedy::sysctl(name, wanted));
+            doctor.problem(key, value, &source, cost, Remedy::sysctl(&format!("net.core.{name}"), wanted));
         }
         _ => doctor.good(key, value, &source),
     }

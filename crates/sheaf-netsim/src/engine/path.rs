@@ -295,8 +295,7 @@ impl<'a, const TAILS: bool> Simulation<'a, TAILS> {
         if TAILS {
             let own = &self.network.links[link.index()];
             let time = self.pace.time(own.rate, self.messages.get(message).bytes);
-            let buffered = matches!(own.to, Place::Switch(_));
-            self.bodies.hold(message, self.messages.chain(message), time, own.delay, buffered, now);
+            self.bodies.hold(message, self.messages.chain(message), own, time, now);
             self.plan_leaving(message);
         }
     }

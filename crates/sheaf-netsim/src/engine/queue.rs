@@ -159,25 +159,28 @@ fn largest_frame(scenario: &Scenario) -> Option<u64> {
     Some(u64::from(payload) + u64::from(scenario.link.frame_overhead))
 }
 
-/// Simulates `traffic` on `network` with the switches, links, hosts and faults of `scenario`, and reports to `meter`
-/// (made with [`names`]). Ends when `stop`, which is called after every instant, returns `true`, when no event is left,
-/// or at `limit`.
-///
-/// # Errors
-/// [`QueueError`] if this engine cannot simulate it.
-pub fn simulate(
-    network: &Network,
+/// Makes the simulation of `traffic` on `network` with the switches, links, hosts and faults of `scenario`. It reports
+/// to `meter` (made with [`names`]).
+fn prepare<'a>(
+    network: &'a Network,
     scenario: &Scenario,
-    traffic: &mut dyn Traffic,
-    meter: &mut Meter,
-    limit: Picos,
-    stop: impl FnMut(&dyn Traffic, &Meter) -> bool,
-) -> Result<Ended, QueueError> {
+    traffic: &'a mut dyn Traffic,
+    meter: &'a mut Meter,
+) -> Result<Simulation<'a>, QueueError> {
     let setup = Setup::new(scenario)?;
     let faults = Faults::new(&scenario.faults, network, scenario.seed)?;
-    let mut simulation = Simulation::new(network, setup, faults, traffic, meter);
+    Ok(Simulation::new(network, setup, faults, traffic, meter))
+}
+
+/// Runs a simulation until `stop`, which is called after every instant, returns `true`, no event is left, or `limit` is
+/// over.
+fn run(
+    mut simulation: Simulation<'_>,
+    limit: Picos,
+    stop: impl FnMut(&dyn Traffic, &Meter) -> bool,
+) -> Ended {
     let at = simulation.run(limit, stop);
-    Ok(Ended { at, checks: simulation.audit(), deadlock: simulation.find_deadlock() })
+    Ended { at, checks: simulation.audit(), deadlock: simulation.find_deadlock() }
 }
 
 /// The engine for switches with buffers for whole frames.
@@ -201,7 +204,7 @@ impl Engine for QueueEngine {
         let enough = |traffic: &dyn Traffic, meter: &Meter| {
             limit.is_reached(meter.ended_messages(), || traffic.ended_events())
         };
-        let ended = simulate(network, scenario, traffic, &mut meter, limit.end, enough)?;
+        let ended = run(prepare(network, scenario, traffic, &mut meter)?, limit.end, enough);
         let end = if enough(traffic, &meter) { ended.at } else { limit.end_after(ended.at) };
         Ok(super::Outcome { measured: meter.finish(end), summary: traffic.summary(), checks: ended.checks })
     }

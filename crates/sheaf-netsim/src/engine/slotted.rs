@@ -13,7 +13,7 @@ mod crossbar;
 mod matching;
 mod staged;
 
-use super::clocked::Course;
+use super::clocked::{Course, Hosts};
 use super::flit::size_of;
 use super::{Engine, Limit, Outcome, Setup};
 use crate::meter::{Meter, Names};
@@ -179,17 +179,18 @@ pub fn run(
     if let Some((endpoint, rails)) = rails.max_by_key(|&(_, rails)| rails).filter(|&(_, rails)| rails > 1) {
         return Err(SlottedError::Rails { endpoint, rails });
     }
+    let hosts = Hosts::new(network.endpoints(), traffic, meter, limit);
     match options.switching {
         Switching::InputQueued { queue, buffer_messages, speed_up } => {
             if network.switches.len() != 1 {
                 return Err(SlottedError::NotOneSwitch { switches: network.switches.len() });
             }
             let buffers = crossbar::Buffers { queue, messages: buffer_messages, speed_up };
-            Ok(crossbar::run(network.endpoints(), options, buffers, limit, traffic, meter))
+            Ok(crossbar::run(network.endpoints(), options, buffers, hosts))
         }
-        Switching::Unbuffered => staged::run_unbuffered(network, options, limit, traffic, meter),
+        Switching::Unbuffered => staged::run_unbuffered(network, options, hosts),
         Switching::SlottedBuffered { buffer_messages } => {
-            staged::run_buffered(network, options, buffer_messages, limit, traffic, meter)
+            staged::run_buffered(network, options, buffer_messages, hosts)
         }
         switching => Err(SlottedError::NotSlotted { switching }),
     }

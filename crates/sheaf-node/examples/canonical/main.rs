@@ -62,7 +62,7 @@ fn main() {
     let word = |place: usize, default: &str| words.get(place).cloned().unwrap_or_else(|| default.to_owned());
     let events: u64 = word(1, "20000").parse().expect("the second word is the number of events");
     let bytes: u64 = word(2, "2048").parse().expect("the third word is the size of a fragment in bytes");
-    let touched = match word(3, "descriptor").as_str() {
+    let is_touched = match word(3, "descriptor").as_str() {
         "descriptor" => false,
         "write-read" => true,
         other => panic!("the fourth word is `descriptor` or `write-read`, not `{other}`"),
@@ -77,7 +77,8 @@ fn main() {
         .chain((0..BUILDERS).map(NodeId::builder))
         .collect();
     let lab = links::Lab::new(&word(0, "memory"), &nodes, ByteCount(bytes));
-    let stats = run(&lab, &nodes, events, ByteCount(bytes), touched, &numbers);
+    let load = Load { events, bytes: ByteCount(bytes), is_touched, numbers };
+    let stats = run(&lab, &nodes, &load);
     let fragments = events * u64::from(READOUTS);
     println!("{fragments} fragments of {bytes} bytes over {}", word(0, "memory"));
     for (name, count) in stats {
@@ -87,15 +88,19 @@ fn main() {
     }
 }
 
-/// Builds all events; the counts of all endpoints together.
-fn run(
-    lab: &links::Lab,
-    nodes: &[NodeId],
+/// The events of a run.
+struct Load {
     events: u64,
+    /// Size of each fragment.
     bytes: ByteCount,
-    touched: bool,
-    numbers: &NumberCheck,
-) -> Vec<(&'static str, u64)> {
+    /// Whether payload is written by the sources and read by the builder units.
+    is_touched: bool,
+    numbers: NumberCheck,
+}
+
+/// Builds all events, and returns the counts of all endpoints together.
+fn run(lab: &links::Lab, nodes: &[NodeId], load: &Load) -> Vec<(&'static str, u64)> {
+    let Load { events, bytes, is_touched, ref numbers } = *load;
     let mut now = Timestamp(1_000_000_000_000);
     let report: Arc<Mutex<Option<RunReport>>> = Arc::default();
     let stats = Arc::new(Mutex::new(sheaf_transport::LinkStats::default()));
@@ -109,10 +114,10 @@ fn run(
                 sheaf_wire::Role::Readout => readout(
                     *node,
                     endpoint,
-                    memory.source(&emulated(bytes, touched), SourceId(node.index.into())),
+                    memory.source(&emulated(bytes, is_touched), SourceId(node.index.into())),
                     now,
                 ),
-                sheaf_wire::Role::Builder => builder(*node, endpoint, touched, numbers.clone(), now),
+                sheaf_wire::Role::Builder => builder(*node, endpoint, is_touched, numbers.clone(), now),
                 sheaf_wire::Role::Output => unreachable!("the laboratory has no output nodes"),
             }
         })
@@ -215,7 +220,7 @@ fn readout(
         channel: CHANNEL,
     };
     let role = ReadoutUnit::new(identity(node), config, now);
-    Box::new(ReadoutNode::new(role, endpoint, vec![source], PATIENCE, now, drop))
+    Box::new(ReadoutNode::new(role, endpoint, vec![source], PATIENCE, now))
 }
 
 /// Compares 32 bits of every payload: all payload is alike.
@@ -255,7 +260,7 @@ fn builder(
     let filter = Box::new(Reader { touched });
     let judgement =
         Judgement { check: ContentCheck::Off, numbers, filter, sink: Box::new(NullSink::default()) };
-    Box::new(BuilderNode::new(role, endpoint, judgement, PATIENCE, now, drop))
+    Box::new(BuilderNode::new(role, endpoint, judgement, PATIENCE, now))
 }
 
 /// Reads every byte, where it is told to.

@@ -2,7 +2,7 @@
 
 use super::super::cursor::{Taker, Writer};
 use super::super::fuzz::fuzz_shm_ring;
-use super::super::record::{self, Bounds, Extent, Outgoing};
+use super::super::record::{self, Bounds, Extent, Intake, Outgoing};
 use super::super::segment::{self, Common};
 use super::super::side::{Side, link_bytes};
 use super::super::slots::SLOTS;
@@ -44,7 +44,8 @@ proptest! {
         let mut inside: VecDeque<Given> = VecDeque::new();
         let mut payload = Vec::new();
         let mut take = |inside: &mut VecDeque<Given>| {
-            let found = record::take(&common, ring, &mut taker, (written, taken), BOUNDS, &mut payload).unwrap();
+            let intake = Intake { common: &common, ring, written, taken };
+            let found = record::take(intake, &mut taker, BOUNDS, &mut payload).unwrap();
             let expected = inside.pop_front();
             assert_eq!(found.is_some(), expected.is_some());
             let (Some(found), Some(expected)) = (found, expected) else { return false };

@@ -246,7 +246,7 @@ impl Cluster {
                     if let Err(what) = farm.watch.judge(event.id) {
                         watch.fail(format!("{id}: {what}"));
                     }
-                    see_verdict(watch, options, id, session, &event, verdict);
+                    watch.see_verdict(options, (id, session), event.id, verdict);
                     judged.push((event, verdict));
                 }
                 DispatcherEvent::Quarantined { event, why, .. } => {
@@ -254,7 +254,7 @@ impl Cluster {
                         watch.fail(format!("{id}: {what}"));
                     }
                     watch.quarantined.insert(event.id);
-                    see_verdict(watch, options, id, session, &event, Decision::Stored);
+                    watch.see_verdict(options, (id, session), event.id, Decision::Stored);
                     judged.push((event, Decision::Stored));
                 }
                 DispatcherEvent::Ended { seat, why, event } => {
@@ -309,21 +309,23 @@ impl Cluster {
     }
 }
 
-/// Checks that each event has exactly one verdict in a builder's session, which is that of the filter if it can judge the event.
-fn see_verdict(
-    watch: &mut Watch,
-    options: &Options,
-    builder: NodeId,
-    session: SessionId,
-    event: &Event<SimPayload>,
-    verdict: Decision,
-) {
-    let id = event.id;
-    if !watch.verdicts.insert((builder, session, id)) {
-        watch.fail(format!("{builder} has two verdicts of event {id} in session {session}"));
-    }
-    if !watch.quarantined.contains(&id) && verdict != decide(options, id) {
-        watch
-            .fail(format!("the verdict of event {id} at {builder} is {verdict:?}, which no filter has said"));
+impl Watch {
+    /// Checks that each event has exactly one verdict in a builder's session, which is that of the filter if it can
+    /// judge the event.
+    fn see_verdict(
+        &mut self,
+        options: &Options,
+        (builder, session): (NodeId, SessionId),
+        event: EventId,
+        verdict: Decision,
+    ) {
+        if !self.verdicts.insert((builder, session, event)) {
+            self.fail(format!("{builder} has two verdicts of event {event} in session {session}"));
+        }
+        if !self.quarantined.contains(&event) && verdict != decide(options, event) {
+            self.fail(format!(
+                "the verdict of event {event} at {builder} is {verdict:?}, which no filter has said"
+            ));
+        }
     }
 }

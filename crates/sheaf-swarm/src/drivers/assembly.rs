@@ -185,7 +185,7 @@ impl Assembly {
         let role = ReadoutUnit::new(self.identity(node), config, now);
         let make = |id| -> Box<dyn Source> { Box::new(SimSource::new(id, self.options.clone())) };
         let sources = sources.into_iter().map(make).collect();
-        let agent = ReadoutNode::new(role, self.network.attach(node), sources, MANAGER_PATIENCE, now, drop);
+        let agent = ReadoutNode::new(role, self.network.attach(node), sources, MANAGER_PATIENCE, now);
         Box::new(match self.options.shaper() {
             Some(config) => agent.shaped(config, usize::from(self.options.builders)),
             None => agent,
@@ -222,7 +222,8 @@ impl Assembly {
         let farm = self.farm(node, endpoint.waker(), now);
         let reports = self.builder_reports.clone();
         let done = move |report| reports.lock().unwrap_or_else(PoisonError::into_inner).push(report);
-        let agent = BuilderNode::new(role, endpoint, judgement, MANAGER_PATIENCE, now, done);
+        let agent = BuilderNode::new(role, endpoint, judgement, MANAGER_PATIENCE, now);
+        let agent = agent.with_report(done);
         let agent = if options.steps.first > 0 {
             agent.in_steps(Box::new(SimStep { options: options.clone(), network: self.network.clone() }))
         } else {
@@ -279,7 +280,7 @@ impl Assembly {
         let (me, now) = (self.identity(node), self.network.lock().now);
         let role = OutputUnit::new(me, config, now);
         let endpoint = self.network.attach(node);
-        Box::new(OutputNode::new(role, endpoint, self.sink(me), MANAGER_PATIENCE, now, drop))
+        Box::new(OutputNode::new(role, endpoint, self.sink(me), MANAGER_PATIENCE, now))
     }
 
     fn sink(&self, me: Identity) -> Box<dyn EventSink> {

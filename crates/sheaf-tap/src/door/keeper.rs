@@ -52,16 +52,27 @@ pub(super) struct Keeper {
     counts: DoorCounts,
 }
 
+/// Ends of the queue and the state that the keeper shares with the builder's thread.
+pub(super) struct BuilderLink {
+    pub(super) news: rtrb::Producer<News>,
+    pub(super) shared: Arc<Shared>,
+}
+
+/// Sockets at which consumers join.
+pub(super) struct Sockets {
+    pub(super) socket: Option<UnixListener>,
+    pub(super) listen: Option<TcpListener>,
+}
+
 impl Keeper {
     pub(super) fn new(
         options: DoorOptions,
         node: NodeId,
         welcome: Vec<u8>,
-        news: rtrb::Producer<News>,
-        shared: Arc<Shared>,
-        mut socket: Option<UnixListener>,
-        mut listen: Option<TcpListener>,
+        builder: BuilderLink,
+        sockets: Sockets,
     ) -> io::Result<(Self, Arc<Waker>)> {
+        let (BuilderLink { news, shared }, Sockets { mut socket, mut listen }) = (builder, sockets);
         let poll = Poll::new()?;
         let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
         if let Some(socket) = &mut socket {

@@ -73,7 +73,7 @@ fn streams(
     })?;
     let shape = json!({ "senders": senders, "receivers": receivers });
     let curve = Curve::new(name, shape, points).fitted("messages_per_second", |rate| 1e9 / rate);
-    let mut report = report(bench, arguments, &base, vec![curve], THROUGHPUT, scan);
+    let mut report = report(bench, arguments, &base, vec![curve], scan);
     report.title = format!("{bench}: {senders} to {receivers} over {transport}");
     if let Some(limit) = limit {
         report.settings.insert("limit".into(), json!(limit.name()));
@@ -136,7 +136,8 @@ pub(super) fn roundtrip(arguments: &RoundtripArguments, scan: &Scan<'_>) -> anyh
         ..THROUGHPUT
     };
     let curve = curve.fitted("roundtrip_ns.p50", |time| time);
-    let mut report = report("roundtrip", arguments, &base, vec![curve], picture, scan);
+    let mut report = report("roundtrip", arguments, &base, vec![curve], scan);
+    report.picture = picture;
     report.title = format!("roundtrip over {transport}");
     if let Some(rate) = rate_hz {
         report.settings.insert("rate_hz".into(), json!(rate));
@@ -230,7 +231,8 @@ pub(super) fn pingpong(arguments: &PingpongArguments, scan: &Scan<'_>) -> anyhow
         is_time: true,
         ..THROUGHPUT
     };
-    let mut report = report("pingpong", arguments, &base, curves, picture, scan);
+    let mut report = report("pingpong", arguments, &base, curves, scan);
+    report.picture = picture;
     report.title = format!("ping-pong over {transport}");
     report.columns = vec![
         column("latency_ns.p50", "p50 us", 1e3, 2),
@@ -265,12 +267,12 @@ fn run(job: &Job, processes: bool, processors: &[usize], scan: &Scan<'_>) -> any
     }
 }
 
+/// Makes a report with the picture of throughputs and without columns.
 fn report(
     bench: &'static str,
     arguments: &LinkArguments,
     job: &Job,
     mut curves: Vec<Curve>,
-    picture: Picture,
     scan: &Scan<'_>,
 ) -> Report {
     for point in curves.iter_mut().flat_map(|curve| &mut curve.points) {
@@ -309,6 +311,6 @@ fn report(
         left_out: Vec::new(),
         interrupted: scan.is_stopped(),
         columns: Vec::new(),
-        picture,
+        picture: THROUGHPUT,
     }
 }

@@ -10,7 +10,7 @@
 //! which the room between link and head would be full if the head were held up from now on.
 
 use super::messages::NONE;
-use crate::network::LinkId;
+use crate::network::{Link, LinkId, Place};
 use crate::units::Picos;
 
 /// One link of a chain.
@@ -96,17 +96,9 @@ impl Bodies {
         self.followers.resize(messages * self.stride, NONE);
     }
 
-    /// The message has taken the last link of `chain`, on which its body alone would take `time`, and its head is sent
-    /// at `now`. `buffered`: the link ends at a switch.
-    pub(super) fn hold(
-        &mut self,
-        message: u32,
-        chain: &[LinkId],
-        time: Picos,
-        delay: Picos,
-        buffered: bool,
-        now: Picos,
-    ) {
+    /// The message has taken `link`, the last one of `chain`, on which its body alone would take `time`, and its head
+    /// is sent at `now`.
+    pub(super) fn hold(&mut self, message: u32, chain: &[LinkId], link: &Link, time: Picos, now: Picos) {
         let hop = chain.len() - 1;
         let entry = message as usize * self.stride + hop;
         if hop == 0 {
@@ -117,7 +109,8 @@ impl Bodies {
         }
         self.hops[entry] = Hop { start: now, ..Hop::default() };
         let mut room = Picos::ZERO;
-        if buffered {
+        // A switch buffers a part of the body, an endpoint takes it at once.
+        if matches!(link.to, Place::Switch(_)) {
             self.followers[entry] = NONE;
             let buffer = &mut self.buffers[chain[hop].index()];
             if buffer.first == NONE {
@@ -130,7 +123,7 @@ impl Bodies {
         }
         let body = &mut self.bodies[message as usize];
         body.time = body.time.max(time);
-        body.head_at = now + delay;
+        body.head_at = now + link.delay;
         body.room = room;
     }
 

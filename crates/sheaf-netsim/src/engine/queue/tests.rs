@@ -6,7 +6,7 @@ mod hosts;
 mod leaf_spine;
 mod saturation;
 
-use super::{Ended, names, simulate};
+use super::{Ended, names, prepare};
 use crate::dice::{Dice, Purpose};
 use crate::meter::{Measured, Meter};
 use crate::network::{EndpointId, Network};
@@ -65,7 +65,8 @@ fn run_on<T: Traffic>(
     let receives: Vec<bool> = (0..network.endpoints()).map(receives).collect();
     let senders = u32::try_from(receives.len()).unwrap();
     let mut meter = Meter::new(receives, senders, RATE, names(&network, scenario).unwrap());
-    let ended = simulate(&network, scenario, traffic, &mut meter, limit, |_, _| false).unwrap();
+    let simulation = prepare(&network, scenario, traffic, &mut meter).unwrap();
+    let ended = super::run(simulation, limit, |_, _| false);
     for check in ended.checks.iter().filter(|check| check.name != "deadlock") {
         assert!(check.pass, "{check:?}");
     }

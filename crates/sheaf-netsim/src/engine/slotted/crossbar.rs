@@ -9,11 +9,10 @@
 use super::Options;
 use super::matching::{Held, Islip, Rounds};
 use crate::dice::{Dice, Purpose};
-use crate::engine::Limit;
 use crate::engine::clocked::{Course, Hosts};
-use crate::meter::{Cause, Meter, Names};
+use crate::meter::{Cause, Names};
 use crate::scenario::InputQueue;
-use crate::traffic::{Message, Traffic};
+use crate::traffic::Message;
 use crate::units::Picos;
 use std::collections::VecDeque;
 
@@ -115,15 +114,8 @@ impl Inputs {
     }
 }
 
-/// Runs `traffic` over a switch with `ports` inputs and outputs.
-pub(super) fn run(
-    ports: usize,
-    options: &Options,
-    buffers: Buffers,
-    limit: Limit,
-    traffic: &mut dyn Traffic,
-    meter: &mut Meter,
-) -> Course {
+/// Runs the traffic of `hosts` over a switch with `ports` inputs and outputs.
+pub(super) fn run(ports: usize, options: &Options, buffers: Buffers, mut hosts: Hosts<'_>) -> Course {
     let mut inputs = Inputs::new(ports, buffers.queue);
     let room = match (buffers.messages, buffers.queue) {
         (Some(messages), _) => messages.max(1) as usize,
@@ -133,7 +125,6 @@ pub(super) fn run(
     };
     let mut outputs: Vec<VecDeque<Message>> = vec![VecDeque::new(); ports];
     let mut dice = Dice::new(options.seed, Purpose::Arbiter, 0);
-    let mut hosts = Hosts::new(ports, traffic, meter, limit);
     let mut moved = Vec::with_capacity(ports);
     let (mut slot, mut now) = (0_u64, Picos::ZERO);
     while !hosts.is_over(now) {

@@ -7,13 +7,12 @@
 
 use super::{Options, SlottedError};
 use crate::dice::{Dice, Purpose};
-use crate::engine::Limit;
 use crate::engine::arbitration::{Contender, Turn};
 use crate::engine::clocked::{Course, Hosts};
-use crate::meter::{Cause, Meter, Names};
+use crate::meter::{Cause, Names};
 use crate::network::{EndpointId, LinkId, Network, Place};
 use crate::routing::{Journey, Router};
-use crate::traffic::{Message, Traffic};
+use crate::traffic::Message;
 use crate::units::Picos;
 use std::collections::VecDeque;
 
@@ -137,16 +136,13 @@ fn enter(layers: &mut Layers<'_>, message: &Message, free: impl FnMut(LinkId) ->
     (journey, link.expect("who sends has a link"))
 }
 
-/// Runs `traffic` with the loss of messages that do not get their output.
+/// Runs the traffic of `hosts` with the loss of messages that do not get their output.
 pub(super) fn run_unbuffered(
     network: &Network,
     options: &Options,
-    limit: Limit,
-    traffic: &mut dyn Traffic,
-    meter: &mut Meter,
+    mut hosts: Hosts<'_>,
 ) -> Result<Course, SlottedError> {
     let mut layers = Layers::new(network, options)?;
-    let mut hosts = Hosts::new(network.endpoints(), traffic, meter, limit);
     let mut on_link: Vec<Option<Held>> = vec![None; network.links.len()];
     let (mut slot, mut now) = (0_u64, Picos::ZERO);
     while !hosts.is_over(now) {
@@ -209,17 +205,14 @@ fn step_over(hosts: &Hosts<'_>, length: Picos, slot: &mut u64, now: &mut Picos) 
     true
 }
 
-/// Runs `traffic` with `buffer_messages` at each input of each switch.
+/// Runs the traffic of `hosts` with `buffer_messages` at each input of each switch.
 pub(super) fn run_buffered(
     network: &Network,
     options: &Options,
     buffer_messages: u32,
-    limit: Limit,
-    traffic: &mut dyn Traffic,
-    meter: &mut Meter,
+    mut hosts: Hosts<'_>,
 ) -> Result<Course, SlottedError> {
     let mut layers = Layers::new(network, options)?;
-    let mut hosts = Hosts::new(network.endpoints(), traffic, meter, limit);
     let mut buffers = Buffers {
         queues: vec![VecDeque::new(); network.links.len()],
         room: buffer_messages.max(1) as usize,

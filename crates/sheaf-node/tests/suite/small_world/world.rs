@@ -181,7 +181,7 @@ impl World {
         let role = ReadoutUnit::new(identity(NodeId::readout(0)), config, self.now);
         let source =
             Pattern { next: 0, events: setup.events, damaged: setup.damaged.iter().copied().collect() };
-        Box::new(ReadoutNode::new(role, endpoint, vec![Box::new(source)], MANAGER_PATIENCE, self.now, drop))
+        Box::new(ReadoutNode::new(role, endpoint, vec![Box::new(source)], MANAGER_PATIENCE, self.now))
     }
 
     fn output(&self, endpoint: Box<dyn Endpoint>) -> Box<dyn Agent> {
@@ -193,7 +193,7 @@ impl World {
             channel: CHANNEL,
         };
         let role = OutputUnit::new(identity(NodeId::output(0)), config, self.now);
-        Box::new(OutputNode::new(role, endpoint, new_session(&self.disk), MANAGER_PATIENCE, self.now, drop))
+        Box::new(OutputNode::new(role, endpoint, new_session(&self.disk), MANAGER_PATIENCE, self.now))
     }
 
     /// Steps a builder, which begins a new session when it was given up.
@@ -227,7 +227,7 @@ impl World {
             let slot = reports.clone();
             let done = move |report| *slot.lock().unwrap() = Some(report);
             let endpoint = attach(&network, NodeId::builder(0));
-            let node = BuilderNode::new(role, endpoint, judgement, MANAGER_PATIENCE, now, done);
+            let node = BuilderNode::new(role, endpoint, judgement, MANAGER_PATIENCE, now).with_report(done);
             Ok(Box::new(if setup.has_output { node.with_outputs(sender(me, now)) } else { node }))
         };
         Box::new(Reborn::new(NodeId::builder(0), Box::new(next)).unwrap())

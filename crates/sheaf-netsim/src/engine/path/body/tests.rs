@@ -1,6 +1,6 @@
 use super::Bodies;
-use crate::network::LinkId;
-use crate::units::Picos;
+use crate::network::{EndpointId, Link, LinkId, Place, SwitchId};
+use crate::units::{Picos, Rate};
 
 /// A chain of links without delay on which a body takes 100, with buffers that take 10.
 struct Chain {
@@ -18,7 +18,14 @@ impl Chain {
 
     fn hold(&mut self, message: u32, link: u32, buffered: bool, now: u64) {
         self.links.push(LinkId(link));
-        self.bodies.hold(message, &self.links, Picos(100), Picos::ZERO, buffered, Picos(now));
+        let own = Link {
+            from: Place::Endpoint(EndpointId(0)),
+            to: if buffered { Place::Switch(SwitchId(0)) } else { Place::Endpoint(EndpointId(1)) },
+            rate: Rate::from_gigabits(1),
+            delay: Picos::ZERO,
+            stage: 0,
+        };
+        self.bodies.hold(message, &self.links, &own, Picos(100), Picos(now));
         self.plan(message);
     }
 
