@@ -21,6 +21,7 @@
 //! | the event manager has given this session up | all state is discarded; the driver starts a new session |
 
 mod answered;
+mod arrivals;
 mod asks;
 mod assembly;
 mod config;
@@ -31,7 +32,10 @@ mod owing;
 mod parts;
 mod pull;
 mod returns;
+mod room;
 mod scope;
+mod silence;
+mod steps;
 mod waits;
 
 pub use config::{Asking, BuilderConfig, IncompletePolicy};
@@ -46,17 +50,14 @@ use asks::Asks;
 use assembly::{Assemblies, AssemblyKey};
 use disagreements::Disagreements;
 use driver::QueuedEvent;
-use early::{Early, Part};
+use early::Early;
 use owing::Owing;
 use parts::{Parts, name_unasked};
-use returns::{Returns, Room};
+use returns::Returns;
 use scope::Question;
-use sheaf_wire::message::{
-    Assignment, Body, Command, Disagreement, EventRange, Message, SuperFragments, Work,
-};
+use sheaf_wire::message::{Assignment, Body, Command, Disagreement, EventRange, Message, Work};
 use sheaf_wire::{
-    ByteCount, DropReason, Event, EventId, Fragment, MissingReason, MissingSource, NodeId, Outcome, Payload,
-    Role, SourceId, SuperFragment, Timestamp,
+    ByteCount, DropReason, Event, EventId, NodeId, Outcome, Payload, Role, SourceId, Timestamp,
 };
 use std::collections::VecDeque;
 use waits::Waits;
@@ -502,141 +503,6 @@ impl<P: Payload> BuilderUnit<P> {
         self.notify(BuilderEvent::Closed);
     }
 
-    // Arrival of super-fragments.
-
-    fn handle_super_fragments(&mut self, now: Timestamp, readout: u16, parts: SuperFragments<P>) {
-        let mut fragments = parts.fragments.into_iter();
-        let mut missing = parts.missing.into_iter();
-        for entry in parts.entries {
-            for event in entry.events() {
-                let own_fragments = fragments.by_ref().take(usize::from(entry.fragments));
-                let own_missing = missing.by_ref().take(usize::from(entry.missing));
-                self.handle_entry(now, readout, event, &entry, own_fragments, own_missing);
-            }
-        }
-    }
-
-    fn handle_entry(
-        &mut self,
-        now: Timestamp,
-        readout: u16,
-        event: EventId,
-        entry: &SuperFragment,
-        fragments: impl Iterator<Item = Fragment<P>>,
-        missing: impl Iterator<Item = MissingSource>,
-    ) {
-        let known = self.assemblies.place_of(event);
-        if let Some(place) = known.filter(|place| self.assemblies.at_place(*place).takes(entry)) {
-            self.handle_part(now, place, readout, fragments, missing);
-        } else if known.is_none() && self.may_be_early(event) {
-            let part = Part { readout, fragments: fragments.collect(), missing: missing.collect() };
-            self.keep_early(event, part);
-        } else {
-            self.books.count(Counter::StaleSuperFragments, 1);
-            fragments.for_each(drop);
-            missing.for_each(drop);
-        }
-    }
-
-    /// Adds a readout unit's answer to the event at this place.
-    #[inline]
-    fn handle_part(
-        &mut self,
-        now: Timestamp,
-        place: u32,
-        readout: u16,
-        fragments: impl Iterator<Item = Fragment<P>>,
-        missing: impl Iterator<Item = MissingSource>,
-    ) {
-        let assembly = self.assemblies.at_place(place);
-        if !assembly.note_answer(readout) {
-            self.books.count(Counter::DuplicateSuperFragments, 1);
-            fragments.for_each(drop);
-            missing.for_each(drop);
-            return;
-        }
-        let bytes = assembly.add(fragments, missing);
-        self.asks.note_answer(readout, assembly, bytes);
-        self.held += bytes;
-        let is_whole = assembly.awaited == 0;
-        if self.held > self.config.memory {
-            let key = assembly.key(place);
-            self.make_room(now, key);
-        } else if is_whole {
-            let key = assembly.key(place);
-            self.complete(now, key);
-        }
-    }
-
-    /// Frees memory when an event has grown beyond the limit. The youngest events are given back first. If
-    /// there are no younger ones, the event itself is given back.
-    fn make_room(&mut self, now: Timestamp, key: AssemblyKey) {
-        while self.held > self.config.memory {
-            let youngest =
-                self.assemblies.youngest(|assembly| assembly.bytes > ByteCount::ZERO).unwrap_or(key);
-            // Events that exceed the memory limit on their own are tried a bounded number of times, even if others
-            // could make way: otherwise they would return without end.
-            let is_too_large = self.assemblies[youngest].bytes > self.config.memory;
-            let reason = is_too_large.then_some(DropReason::BuilderOutOfMemory);
-            let charged = ByteCount(u64::from(self.assemblies[youngest].charged));
-            let Room { slots, bytes } = self.returns.withheld();
-            self.give_back(now, youngest, reason);
-            if !is_too_large {
-                self.returns.withhold(Room { slots: slots + 1, bytes: bytes + charged });
-            }
-            if youngest == key {
-                return;
-            }
-        }
-        if self.assemblies[key].awaited == 0 {
-            self.complete(now, key);
-        }
-    }
-
-    /// Gives the youngest event back at once, because an older event waits for a slot and may block all others. Its room is for the
-    /// older one. Room that is withheld stays so: if the older event was given back for lack of memory, both would come back, and
-    /// exceed the memory again.
-    fn give_way(&mut self, now: Timestamp) {
-        if let Some(youngest) = self.assemblies.youngest(|_| true) {
-            let withheld = self.returns.withheld();
-            self.give_back(now, youngest, None);
-            if withheld.slots > 0 {
-                self.returns.withhold(withheld);
-            }
-            self.returns.hurry(now);
-        }
-    }
-
-    /// Returns whether an event that is not assigned to this builder may be assigned to it later.
-    fn may_be_early(&self, event: EventId) -> bool {
-        !self.closed && self.early.as_ref().is_some_and(|early| early.may_come(event))
-    }
-
-    fn keep_early(&mut self, event: EventId, part: Part<P>) {
-        if let Some(early) = &mut self.early {
-            let given_up = early.keep(event, part);
-            self.books.count(Counter::StaleSuperFragments, given_up);
-        }
-    }
-
-    /// Adds the super-fragments that arrived before these assignments.
-    fn take_early(&mut self, now: Timestamp, assignments: &[Assignment]) {
-        for assignment in assignments {
-            let Some(early) = &mut self.early else {
-                return;
-            };
-            for part in early.take(assignment.event) {
-                // The previous parts may have completed the event or exceeded the memory.
-                if let Some(place) = self.assemblies.place_of(assignment.event) {
-                    let Part { readout, fragments, missing } = part;
-                    self.handle_part(now, place, readout, fragments.into_iter(), missing.into_iter());
-                } else {
-                    self.books.count(Counter::StaleSuperFragments, 1);
-                }
-            }
-        }
-    }
-
     fn give_back(&mut self, now: Timestamp, key: AssemblyKey, reason: Option<DropReason>) {
         self.books.count(Counter::GivenBack, 1);
         self.assemblies[key].clear();
@@ -664,121 +530,6 @@ impl<P: Payload> BuilderUnit<P> {
         assembly.sum_up(incomplete);
         self.assemblies.hand_over(key);
         self.queued.push_back(QueuedEvent::Built(key));
-    }
-
-    // Events in parts.
-
-    fn begin_in_parts(&mut self, now: Timestamp, assignments: &[Assignment]) {
-        for assignment in assignments {
-            if let Some(key) = self.assemblies.find(assignment.event) {
-                self.parts.begin(&mut self.assemblies[key]);
-                self.await_part(now, assignment.event);
-            }
-        }
-    }
-
-    /// Requests more of an event. Returns `false` if none of the wanted sources is left.
-    fn build_on(&mut self, now: Timestamp, key: AssemblyKey, more: &More) -> bool {
-        if !self.parts.begin_next(&mut self.assemblies[key], more, &self.config.readouts) {
-            return false;
-        }
-        self.books.count(Counter::ContinuedEvents, 1);
-        self.await_part(now, key.event);
-        true
-    }
-
-    /// Requests the part of an event that has begun, and completes the part if nothing is awaited for it.
-    fn await_part(&mut self, now: Timestamp, event: EventId) {
-        let Some(key) = self.assemblies.find(event) else {
-            return;
-        };
-        let assembly = &self.assemblies[key];
-        self.parts.ask(assembly, self.config.readouts.len(), &mut self.asks);
-        if assembly.awaited == 0 {
-            // No source answers triggers of this type, or all remaining ones were silent before.
-            self.complete(now, key);
-        } else {
-            self.waits.begin(now, key, &self.assemblies);
-        }
-    }
-
-    /// Gives a part to the driver. Returns `false` if the event needs no decision on this part.
-    fn hand_over_part(&mut self, key: AssemblyKey) -> bool {
-        let assembly = &mut self.assemblies[key];
-        let incomplete = assembly.is_incomplete(&self.config.optional);
-        if assembly.is_last || (incomplete && self.config.incomplete == IncompletePolicy::Drop) {
-            return false;
-        }
-        self.asks.give_up_all(assembly);
-        assembly.sort();
-        assembly.sum_up(incomplete);
-        assembly.at_driver = true;
-        self.queued.push_back(QueuedEvent::Part(key));
-        true
-    }
-
-    // Readout units that do not answer.
-
-    /// Returns whether a readout unit is given up. If the builder has received nothing from the event manager
-    /// in the meantime either, the builder itself may be disconnected, and the readout unit is not given up.
-    fn is_lost(&self, now: Timestamp, readout: u16) -> bool {
-        let Some(readout) = self.readouts.get(usize::from(readout)) else {
-            return true;
-        };
-        let is_connected = self.channel.liveness().sign_at() >= Some(readout.quiet_since());
-        is_connected && readout.is_lost(now, self.config.patience)
-    }
-
-    fn give_up_waiting(&mut self, now: Timestamp, event: EventId) {
-        let Some(key) = self.assemblies.find(event) else {
-            return;
-        };
-        let lost: Vec<u16> = {
-            let is_lost = |readout: &u16| self.is_lost(now, *readout);
-            self.assemblies[key].awaited_readouts().filter(is_lost).collect()
-        };
-        for readout in lost {
-            self.give_up(key, readout);
-        }
-        if self.assemblies[key].awaited > 0 {
-            // The remaining readout units are alive and will answer.
-            self.waits.check_life_again(now, key, &self.assemblies);
-            return;
-        }
-        self.complete(now, key);
-    }
-
-    /// Stops waiting for a readout unit's answer for an event.
-    fn give_up(&mut self, key: AssemblyKey, readout: u16) {
-        let assembly = &mut self.assemblies[key];
-        let index = usize::from(readout);
-        let sources = match &assembly.selection {
-            Some(selection) => &selection.of(index)[..],
-            None => &self.config.readouts[index].sources[..],
-        };
-        let reason = MissingReason::ReadoutSilent;
-        assembly.missing.extend(sources.iter().map(|source| MissingSource { source: *source, reason }));
-        assembly.end_wait(readout);
-        self.asks.give_up(readout, assembly);
-    }
-
-    fn ask_again(&mut self, now: Timestamp, event: EventId) {
-        let Some(key) = self.assemblies.find(event) else {
-            return;
-        };
-        self.waits.retry_again(now, key, &self.assemblies);
-        let assembly = &mut self.assemblies[key];
-        // If requests wait for credit, the time counts from the last request that was sent.
-        let is_young = self.asks.is_bounded() && now.since(assembly.asked_at) < self.config.request_retry;
-        if is_young || !assembly.note_silence() {
-            return;
-        }
-        let silent: Vec<u16> =
-            assembly.awaited_readouts().filter(|readout| assembly.was_asked(*readout)).collect();
-        self.books.count(Counter::RetriedRequests, silent.len() as u64);
-        for readout in silent {
-            self.asks.ask_again(readout, &mut self.assemblies[key]);
-        }
     }
 }
 

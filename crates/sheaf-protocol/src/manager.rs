@@ -25,6 +25,7 @@ mod draining;
 mod entry;
 mod events;
 mod flow;
+mod gate;
 mod outputs;
 mod peers;
 mod phase;
@@ -34,6 +35,7 @@ mod recording;
 mod records;
 mod releases;
 mod rooms;
+mod sessions;
 mod shaping;
 mod shifting;
 mod shifts;
@@ -56,7 +58,7 @@ use crate::output::Places;
 use builders::BuilderState;
 use dead_time::Shut;
 use desertion::Desertion;
-use flow::{EventFlow, LostSession, ManagerEvents};
+use flow::{EventFlow, ManagerEvents};
 use outputs::Outputs;
 use peers::Peers;
 use phase::{Phase, RunPhase};
@@ -65,7 +67,6 @@ use records::Records;
 pub(crate) use shaping::DISPATCH_EVENTS;
 use shaping::{Dispatches, Steering, Turn};
 use sheaf_wire::message::{Announcement, Body, Command, Message, Request, Work};
-use sheaf_wire::trigger_link::{BusyCause, BusyReason};
 use sheaf_wire::{ByteCount, EventId, NodeId, Role, SessionId, Timestamp, TriggerType};
 use shifts::Shifts;
 use std::collections::{BTreeMap, BTreeSet};
@@ -258,21 +259,6 @@ impl<P: Clone> EventManager<P> {
         Ok(())
     }
 
-    /// Returns the reason that a full queue would have now.
-    #[must_use]
-    pub fn busy_reason(&self) -> BusyReason {
-        let Shut { cause, culprit } = self.busy();
-        let cause = match cause {
-            DeadTimeCause::NoBuilder => BusyCause::NoBuilder,
-            DeadTimeCause::NoReadout => BusyCause::NoReadout,
-            DeadTimeCause::BuilderCredit => BusyCause::BuilderCredit,
-            DeadTimeCause::Output => BusyCause::Output,
-            DeadTimeCause::ReadoutMemory => BusyCause::ReadoutMemory,
-            DeadTimeCause::EventManager | DeadTimeCause::NoSupervisor => BusyCause::EventManager,
-        };
-        BusyReason { cause, culprit }
-    }
-
     /// Records that the trigger supervisor holds triggers back from `at` on for this reason, or, with `None`, that it does
     /// not.
     pub fn handle_busy(&mut self, at: Timestamp, reason: Option<(DeadTimeCause, Option<NodeId>)>) {
@@ -441,119 +427,6 @@ impl<P: Clone> EventManager<P> {
         self.flow.builders().iter().all(builder)
     }
 
-    // Sessions of peers.
-
-    /// Handles the first message of a peer, or of a new session of it.
-    fn meet(&mut self, now: Timestamp, node: NodeId, session: SessionId) {
-        self.reopen(node);
-        self.meet_for_records(node);
-        match node.role {
-            Role::Builder => {
-                self.lose_builder(now, node);
-                self.flow.begin_session(node.index, session);
-            }
-            Role::Readout => {
-                if self.readouts.meet(node.index) {
-                    self.events.push_back(ManagerEvent::ReadoutRestarted { readout: node });
-                    self.forget_renumbering(node.index);
-                }
-                self.flow.queue_history(usize::from(node.index));
-            }
-            Role::Output => {
-                if self.outputs.meet(node) {
-                    self.events.push_back(ManagerEvent::OutputRestarted { output: node });
-                }
-            }
-            Role::Manager => {}
-        }
-        match self.phase.get() {
-            Phase::Running | Phase::Draining { .. } => {
-                let late = if node.role == Role::Readout { Command::Join } else { Command::Start };
-                self.peers.push(node, Body::Command(late));
-                if let Some(shape) = self.steering.shape(now).filter(|_| node.role != Role::Output) {
-                    self.peers.push(node, Body::Shape(shape));
-                    self.steering.check_at_once();
-                }
-            }
-            // `advance` closes it, also if the run has closed without waiting for this node any longer.
-            Phase::Closing { .. } | Phase::Closed | Phase::Waiting { .. } => {}
-        }
-    }
-
-    /// Gives up builders that are lost. Returns whether one of them had events.
-    fn give_up_lost_builders(&mut self, now: Timestamp) -> bool {
-        let mut had_events = false;
-        for index in 0..self.config.builders {
-            let node = NodeId::builder(index);
-            let state = self.flow.builders().get(index);
-            // A builder that has reported has finished, and closes its link.
-            if state.lives() && !state.has_reported() && self.peers.is_lost(node, now) {
-                // A process that exists and is silent is frozen or starved, which no event has caused.
-                let has_died = self.peers.is_down(node);
-                had_events |= state.outstanding() > 0;
-                self.end_session(now, node, has_died);
-                self.peers.reset(node);
-            }
-        }
-        had_events
-    }
-
-    /// Ends the session of a builder that has died. One of its events may have been the cause.
-    fn lose_builder(&mut self, now: Timestamp, node: NodeId) {
-        self.end_session(now, node, true);
-    }
-
-    /// Ends a builder's session: events that it has returned count, the others are built elsewhere. If it `has_died`, its
-    /// events become suspects.
-    fn end_session(&mut self, now: Timestamp, node: NodeId, has_died: bool) {
-        let Some(lost) = self.flow.end_session(now, node.index, has_died, &mut self.events) else {
-            return;
-        };
-        self.steering.check_at_once();
-        if lost.some_ended {
-            self.phase.prolong_draining(now);
-        }
-        let LostSession { session, committed, reassigned, .. } = lost;
-        if reassigned > 0 {
-            self.phase.drain_again(now);
-        }
-        self.events.push_back(ManagerEvent::BuilderLost { builder: node, session, committed, reassigned });
-    }
-
-    /// Checks that a node of each necessary role is left. Ends the run if none has returned for the limit.
-    fn check_desertion(&mut self, now: Timestamp) {
-        let role = if self.phase.is_running() { self.deserted_role(now) } else { None };
-        let event = self.desertion.check(now, role);
-        if matches!(event, Some(ManagerEvent::GivenUp { .. })) {
-            self.dead_time.end(now);
-            self.phase.give_up(now);
-        }
-        self.events.extend(event);
-    }
-
-    fn deserted_role(&self, now: Timestamp) -> Option<Role> {
-        if self.flow.builders().iter().all(|(_, builder)| !builder.lives()) {
-            Some(Role::Builder)
-        } else {
-            self.readouts.nodes().all(|node| self.is_gone(node, now)).then_some(Role::Readout)
-        }
-    }
-
-    /// Returns whether a node has never connected, or has died and was given up. A node whose link is up may be frozen and
-    /// resume.
-    fn is_gone(&self, node: NodeId, now: Timestamp) -> bool {
-        self.peers.is_lost(node, now) && !self.peers.is_up(node)
-    }
-
-    /// Returns whether the sources of all remaining readout units have ended.
-    fn all_sources_ended(&self, now: Timestamp) -> bool {
-        // Sources that know the number of events are ahead of the triggers, and end before the last of them.
-        if self.config.triggers != Triggers::Announced && self.config.max_events.is_some() {
-            return false;
-        }
-        self.readouts.have_ended(|node| self.is_gone(node, now))
-    }
-
     // Messages from nodes.
 
     fn handle_body(&mut self, now: Timestamp, from: NodeId, body: Body<P>) {
@@ -695,70 +568,6 @@ impl<P: Clone> EventManager<P> {
                 self.peers.push(node, Body::Command(Command::Close));
             }
         }
-    }
-
-    // Causes of dead time.
-
-    /// Returns the cause for which a trigger would be vetoed. `None` if it would be accepted.
-    ///
-    /// Free triggers follow credit: waiting for credit is their normal pace, and counts as dead time only if a node is
-    /// missing or behind. Announced triggers are never refused, because readout units hold their sources back. External
-    /// triggers are held back by the trigger supervisor.
-    #[must_use]
-    pub fn gate(&self) -> Option<DeadTimeCause> {
-        self.shut().map(|shut| shut.cause)
-    }
-
-    fn shut(&self) -> Option<Shut> {
-        match self.config.triggers {
-            Triggers::Driven => self.flow.is_queue_full().then(|| self.busy()),
-            Triggers::Free => {
-                let cause = self.busy_cause();
-                let is_pace = matches!(cause, DeadTimeCause::BuilderCredit | DeadTimeCause::EventManager);
-                (!is_pace).then(|| self.blame(cause))
-            }
-            Triggers::External => self.held_back,
-            Triggers::Announced => None,
-        }
-    }
-
-    /// Returns whether an event could be assigned to a builder.
-    fn has_credit(&self) -> bool {
-        self.flow.builders().some_have_credit(|builder| self.peers.is_open(builder))
-    }
-
-    /// Returns the reason for which no event can be assigned, and the node that causes it if it is only one.
-    fn busy(&self) -> Shut {
-        self.blame(self.busy_cause())
-    }
-
-    fn busy_cause(&self) -> DeadTimeCause {
-        let has_any =
-            |wanted: fn(&BuilderState) -> bool| self.flow.builders().iter().any(|(_, state)| wanted(state));
-        if self.has_credit() {
-            DeadTimeCause::EventManager
-        } else if !has_any(BuilderState::lives) {
-            DeadTimeCause::NoBuilder
-        } else if !self.readouts.are_present() {
-            DeadTimeCause::NoReadout
-        } else if has_any(BuilderState::is_output_behind) {
-            DeadTimeCause::Output
-        } else {
-            DeadTimeCause::BuilderCredit
-        }
-    }
-
-    /// Returns a cause of dead time with the node that causes it, if it is only one.
-    fn blame(&self, cause: DeadTimeCause) -> Shut {
-        let culprit = match cause {
-            DeadTimeCause::EventManager => Some(NodeId::MANAGER),
-            DeadTimeCause::NoBuilder => self.flow.builders().the_only(|_| true),
-            DeadTimeCause::NoReadout => self.readouts.the_only_absent(),
-            DeadTimeCause::Output => self.flow.builders().the_only(BuilderState::is_output_behind),
-            DeadTimeCause::BuilderCredit => self.flow.builders().the_only(BuilderState::lives),
-            DeadTimeCause::NoSupervisor | DeadTimeCause::ReadoutMemory => None,
-        };
-        Shut { cause, culprit }
     }
 }
 

@@ -5,19 +5,19 @@
 //! [`Link::poll_timeout`]. After every call that changes it the driver drains the polls; datagrams of data only when it
 //! is the peer's turn.
 
-use super::meeting::{Arrived, Meeting, Met};
+mod closing;
+
+use super::meeting::{Arrived, Meeting, Met, OwnState};
 use super::proving::Prover;
 use super::receiving::{Numbered, Receiving};
 use super::sending::Sending;
 use super::{Control, Counts, Down, Happened, NotTaken, Origin, PartRange, Sender, Settings, Why};
+use closing::{Closing, FAREWELLS, farewell};
 use sheaf_wire::datagram::layout::Kind;
 use sheaf_wire::datagram::{self, Greeting, Head, Key, Secret, View};
 use sheaf_wire::machine::{Deadline, Identity};
 use sheaf_wire::{Nanos, NodeId, SessionId, Timestamp};
 use std::collections::VecDeque;
-
-/// Number of farewells after which a silent peer has gone, with everything that was sent to it.
-const FAREWELLS: u32 = 10;
 
 /// State of the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,21 +29,6 @@ enum Standing {
     Closing(Closing),
     /// Closed by this side, for good.
     Over,
-}
-
-/// State of a closing link.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Closing {
-    /// Number of farewells sent, and the time of the next.
-    said: u32,
-    /// Number of farewells sent since the last datagram of the peer. A peer that still sends has not gone, however many
-    /// farewells were lost: otherwise its remaining data would be lost.
-    unanswered: u32,
-    next_at: Option<Timestamp>,
-    /// Whether the peer has received it, or has had enough time.
-    is_confirmed: bool,
-    /// Whether the peer's own has arrived, or none will come.
-    is_answered: bool,
 }
 
 /// A link to one peer, over messages to send `M` and memory for messages that arrive `A`.
@@ -217,12 +202,11 @@ impl<M, A> Link<M, A> {
         if matches!(self.standing, Standing::Over) {
             return Sender::Unknown;
         }
-        let granted = self.receiving.granted();
-        let is_apart = self.standing == Standing::Apart;
-        let mut met = self.meeting.handle(now, arrived, granted, is_apart, &mut self.counts);
+        let own = OwnState { granted: self.receiving.granted(), is_apart: self.standing == Standing::Apart };
+        let mut met = self.meeting.handle(now, arrived, own, &mut self.counts);
         if met == Met::Rival && !self.gives_way(now) {
             self.counts.refused += 1;
-            let Some(refusal) = self.meeting.keep_place(arrived, granted) else { return Sender::Unknown };
+            let Some(refusal) = self.meeting.keep_place(arrived, own.granted) else { return Sender::Unknown };
             met = refusal;
         }
         if matches!(met, Met::Later | Met::Rival) {
@@ -374,8 +358,8 @@ impl<M, A> Link<M, A> {
         let happened = &mut self.happened;
         let whole = |arrived| happened.push_back(Happened::Message(arrived));
         let Head { number, behind, .. } = view.head();
-        let of = Numbered { rail, number, behind };
-        self.receiving.handle_data(now, of, parts, &mut self.counts, store, whole)
+        let datagram = Numbered { rail, number, behind, parts };
+        self.receiving.handle_data(now, datagram, &mut self.counts, store, whole)
     }
 
     fn handle_report(&mut self, now: Timestamp, view: &View<'_>, done: impl FnMut(M)) -> bool {
@@ -384,19 +368,6 @@ impl<M, A> Link<M, A> {
         let is_possible = self.sending.handle_report(now, &report, &mut self.counts, done);
         self.sending.note_waiting(now);
         is_possible
-    }
-
-    /// The peer has sent all that it had, and knows it received.
-    fn handle_farewell(&mut self, now: Timestamp, rail: usize, key: Key) {
-        let rail = rail.min(self.settings.rails - 1);
-        if let Standing::Closing(closing) = &mut self.standing {
-            closing.is_answered = true;
-            self.confirm = Some((rail, key, !closing.is_confirmed));
-        } else {
-            self.go_down(now, Down::Closed);
-            self.closed_key = Some(key);
-            self.confirm = Some((rail, key, false));
-        }
     }
 
     /// Withholds grants for further messages until this is called, because the driver has no memory for more than it
@@ -409,50 +380,6 @@ impl<M, A> Link<M, A> {
     #[must_use]
     pub fn is_withholding(&self) -> bool {
         self.receiving.is_withholding()
-    }
-
-    /// Closes the link when all that was taken has been received.
-    pub fn close(&mut self, now: Timestamp) {
-        match self.standing {
-            Standing::Up => {
-                self.standing = Standing::Closing(Closing::default());
-                self.go_on_closing(now);
-            }
-            Standing::Apart => self.standing = Standing::Over,
-            Standing::Closing(_) | Standing::Over => {}
-        }
-    }
-
-    /// Gives up the link at once; data that were not received are lost.
-    pub fn abandon(&mut self, now: Timestamp) {
-        self.go_down(now, Down::Lost);
-        self.standing = Standing::Over;
-    }
-
-    fn go_on_closing(&mut self, now: Timestamp) {
-        let Standing::Closing(closing) = &mut self.standing else { return };
-        if closing.is_confirmed && closing.is_answered {
-            let key = self.key;
-            self.go_down(now, Down::Closed);
-            self.closed_key = key;
-        } else if self.sending.unfinished() == 0 && closing.said == 0 {
-            closing.next_at = Some(closing.next_at.unwrap_or(now));
-        }
-    }
-
-    fn go_down(&mut self, now: Timestamp, why: Down) {
-        let is_closing = matches!(self.standing, Standing::Closing(_));
-        if is_closing || self.standing == Standing::Up {
-            self.counts.links_down += 1;
-            self.counts.messages_lost += self.sending.unfinished() as u64;
-            self.happened.push_back(Happened::Down(why));
-        }
-        self.standing = if is_closing { Standing::Over } else { Standing::Apart };
-        self.sending = Sending::new(&self.settings, now);
-        self.receiving = Receiving::new(&self.settings);
-        self.meeting.begin_anew(now);
-        self.key = None;
-        self.rival_since = None;
     }
 
     /// Records the time of this call. After a pause of its own, a node knows nothing about its peer's silence.
@@ -541,21 +468,6 @@ impl<M, A> Link<M, A> {
         Some(Control { rail, is_aside: false, padding: 0 })
     }
 
-    fn farewell(&mut self, now: Timestamp, key: Key, buffer: &mut Vec<u8>) -> Option<Control> {
-        let Standing::Closing(closing) = &mut self.standing else { return None };
-        if closing.is_confirmed
-            || closing.unanswered >= FAREWELLS
-            || closing.next_at.is_none_or(|at| at > now)
-        {
-            return None;
-        }
-        let pause = Nanos(self.settings.probe_min.0 << closing.said.min(5));
-        closing.next_at = Some(now + pause);
-        closing.said += 1;
-        closing.unanswered += 1;
-        Some(farewell(buffer, Kind::Farewell, self.received_on, key, false))
-    }
-
     /// Returns the number of bytes that could leave now, and whether they may: the peer's window and flight are not
     /// used up.
     #[must_use]
@@ -619,10 +531,4 @@ impl<M, A> Link<M, A> {
         ];
         others.into_iter().fold(meet, Deadline::earliest)
     }
-}
-
-fn farewell(buffer: &mut Vec<u8>, kind: Kind, rail: usize, key: Key, number: bool) -> Control {
-    datagram::begin(buffer, key, Head { kind, number: number.into(), behind: 0 });
-    datagram::seal(buffer, key);
-    Control { rail, is_aside: false, padding: 0 }
 }

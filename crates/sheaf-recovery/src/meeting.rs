@@ -53,6 +53,15 @@ pub(super) struct Arrived<'a> {
     pub(super) bytes: usize,
 }
 
+/// State of this end of a link when a greeting arrives.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OwnState {
+    /// The present grant of this node.
+    pub(super) granted: u64,
+    /// The link loses nothing by a later session of the peer.
+    pub(super) is_apart: bool,
+}
+
 /// The questions by one rail.
 #[derive(Clone, Copy, Debug)]
 struct Asking {
@@ -190,14 +199,12 @@ impl Meeting {
         self.not_before = at;
     }
 
-    /// Handles a question or an answer. `granted` is the present grant of this node; a link that `is_apart` loses
-    /// nothing by a later session of the peer.
+    /// Handles a question or an answer.
     pub(super) fn handle(
         &mut self,
         now: Timestamp,
         arrived: &Arrived<'_>,
-        granted: u64,
-        is_apart: bool,
+        own: OwnState,
         counts: &mut Counts,
     ) -> Met {
         let Ok(greeting) = Greeting::parse(&arrived.view) else {
@@ -210,7 +217,7 @@ impl Meeting {
         }
         let credentials = Credentials::parse(&arrived.view);
         let nonce = credentials.map(|it| it.nonces.nonce);
-        if let Some(met) = self.unproven(arrived, &greeting, credentials.as_ref(), granted, counts) {
+        if let Some(met) = self.unproven(arrived, &greeting, credentials.as_ref(), own.granted, counts) {
             return met;
         }
         if let (Some(proving), Some(nonce)) = (&mut self.proving, nonce) {
@@ -223,7 +230,7 @@ impl Meeting {
                 return Met::Nothing;
             }
         }
-        self.handle_proven(now, arrived, &greeting, granted, is_apart, counts)
+        self.handle_proven(now, arrived, &greeting, own, counts)
     }
 
     /// Takes a greeting again that was proven a moment ago, now that the link has begun anew.
@@ -235,7 +242,10 @@ impl Meeting {
         counts: &mut Counts,
     ) -> Met {
         match Greeting::parse(&arrived.view) {
-            Ok(greeting) => self.handle_proven(now, arrived, &greeting, granted, true, counts),
+            Ok(greeting) => {
+                let own = OwnState { granted, is_apart: true };
+                self.handle_proven(now, arrived, &greeting, own, counts)
+            }
             Err(_) => Met::Nothing,
         }
     }
@@ -287,10 +297,10 @@ impl Meeting {
         now: Timestamp,
         arrived: &Arrived<'_>,
         greeting: &Greeting,
-        granted: u64,
-        is_apart: bool,
+        own: OwnState,
         counts: &mut Counts,
     ) -> Met {
+        let OwnState { granted, is_apart } = own;
         let rail = arrived.origin.rail;
         if let Some(refusal) = greeting.refusal {
             return self.handle_refusal(greeting, refusal, counts);

@@ -13,15 +13,17 @@ const REPORT_DATAGRAMS: u32 = 16;
 /// Minimum number of new datagrams for a report about gaps, so that heavy loss does not cause a report for each.
 const REPORT_GAPS_DATAGRAMS: u32 = 2;
 
-/// Which datagram of data it is.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Numbered {
+/// A datagram of data with its number.
+#[derive(Debug)]
+pub(super) struct Numbered<I> {
     /// The rail that it came by.
     pub(super) rail: usize,
     /// The lower half of its number there.
     pub(super) number: u32,
     /// Numbers that are lower than the highest by more than this are not expected any more.
     pub(super) behind: u16,
+    /// Its parts of messages.
+    pub(super) parts: I,
 }
 
 /// A message of which something has arrived.
@@ -87,14 +89,14 @@ impl<A> Receiving<A> {
     pub(super) fn handle_data(
         &mut self,
         now: Timestamp,
-        of: Numbered,
-        parts: impl Iterator<Item = Part>,
+        datagram: Numbered<impl Iterator<Item = Part>>,
         counts: &mut Counts,
         mut store: impl FnMut(&mut Option<A>, PartRange),
         mut whole: impl FnMut(Arrived<A>),
     ) -> bool {
-        let Some(numbers) = self.rails.get(of.rail) else { return false };
-        let number = numbers.expand(of.number);
+        let Numbered { rail, number, behind, parts } = datagram;
+        let Some(numbers) = self.rails.get(rail) else { return false };
+        let number = numbers.expand(number);
         match numbers.look(number) {
             Arrival::New => {}
             Arrival::Duplicate => {
@@ -124,8 +126,8 @@ impl<A> Receiving<A> {
             return true;
         }
         counts.datagrams_received += 1;
-        let oldest = number.saturating_sub(of.behind.into());
-        self.has_gap |= self.rails[of.rail].add(number, oldest);
+        let oldest = number.saturating_sub(behind.into());
+        self.has_gap |= self.rails[rail].add(number, oldest);
         self.youngest_at = now;
         self.unreported += 1;
         self.unreported_bytes += at as u64;

@@ -4,7 +4,12 @@
 //! run.
 
 mod around;
+mod bound;
+mod farm;
+mod faults;
+mod network;
 mod numbers;
+mod rules;
 mod steps;
 
 use crate::dice::Ratio;
@@ -13,6 +18,9 @@ pub use around::{
     SliceOptions,
 };
 pub(crate) use around::{LARGEST_EXCESS, MAX_RECORD_BYTES, Processing, stream_rules};
+pub use farm::FarmOptions;
+pub use faults::{Fault, FaultKind};
+pub use network::{NetworkOptions, RecoveryOptions};
 pub(crate) use numbers::UNKNOWN_EVENTS;
 pub use numbers::{FIRST_EVENT, NumberFault, NumberOptions};
 use sheaf_protocol::builder::IncompletePolicy;
@@ -304,178 +312,6 @@ impl StorageOptions {
     }
 }
 
-/// The network. Without loss, duplication and reordering, each link keeps its messages in order.
-#[derive(Clone, Debug, PartialEq)]
-pub struct NetworkOptions {
-    /// Minimum delay of a message.
-    pub delay_min: Nanos,
-    /// Mean of the additional delay, which is exponentially distributed.
-    pub jitter_mean: Nanos,
-    /// Maximum factor by which a link is slower than that.
-    pub spread: u64,
-    /// A message is lost.
-    pub loss: Ratio,
-    /// A message is duplicated.
-    pub duplicate: Ratio,
-    /// A message may be reordered on its link, with up to `reorder_delay` of additional delay.
-    pub reorder: Ratio,
-    /// See `reorder`.
-    pub reorder_delay: Nanos,
-    /// Sending a message clogs its link: nothing arrives on it for a while.
-    pub clog: Ratio,
-    /// Mean time for which a link stays clogged.
-    pub clog_mean: Nanos,
-}
-
-/// Farms that judge the events of builders.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FarmOptions {
-    /// Processors of each builder.
-    pub processors: u16,
-    /// Maximum number of events at a processor.
-    pub ahead: u32,
-    /// Time for a verdict.
-    pub judge: Nanos,
-    /// Latency from dispatcher to processor, and back.
-    pub way: Nanos,
-    /// Time limit after which a processor is ended if it owes a message.
-    pub time_limit: Nanos,
-    /// Time for which events wait if there is no processor.
-    pub patience: Nanos,
-    /// Number of retries of an event after its processor ended or failed with it.
-    pub retries: u16,
-    /// Time after which a dead processor is replaced.
-    pub restart: Nanos,
-    /// Events for which the filter returns a failure.
-    pub fails: Ratio,
-    /// Events that crash the filter.
-    pub dies: Ratio,
-    /// Events for which the filter hangs.
-    pub hangs: Ratio,
-    /// Events after whose verdict the processor hangs.
-    pub falls_silent: Ratio,
-    /// Events after which the processor leaves in an orderly way.
-    pub leaves: Ratio,
-    /// Events for which the filter fails but the processor sends a verdict nevertheless.
-    pub contradicts: Ratio,
-    /// Number of events that a processor requests; at most `ahead` are delivered.
-    pub asks: u32,
-}
-
-impl Default for FarmOptions {
-    fn default() -> Self {
-        Self {
-            processors: 3,
-            ahead: 4,
-            judge: Nanos::from_micros(40),
-            way: Nanos::from_micros(5),
-            time_limit: Nanos::from_millis(2),
-            patience: Nanos::from_millis(20),
-            retries: 1,
-            restart: Nanos::from_micros(300),
-            fails: Ratio::NEVER,
-            dies: Ratio::NEVER,
-            hangs: Ratio::NEVER,
-            falls_silent: Ratio::NEVER,
-            leaves: Ratio::NEVER,
-            contradicts: Ratio::NEVER,
-            asks: 4,
-        }
-    }
-}
-
-impl FarmOptions {
-    /// Returns the longest time from delivering an event to an idle live processor to its verdict.
-    #[must_use]
-    pub fn turn(&self) -> Nanos {
-        self.judge + self.way + self.way
-    }
-
-    /// Returns whether no working processor is mistaken for one that hangs, and no event is given up while one is being started.
-    #[must_use]
-    pub fn is_patient(&self) -> bool {
-        let limit = 2 * self.turn().0 + 500_000;
-        self.time_limit.0 >= limit && self.patience.0 >= 4 * (self.restart.0 + self.time_limit.0 + self.way.0)
-    }
-
-    /// Returns whether a filter can end its processor or fail.
-    #[must_use]
-    pub fn is_faulty(&self) -> bool {
-        let harm = [self.fails, self.dies, self.hangs, self.falls_silent, self.contradicts];
-        harm.into_iter().any(Ratio::is_possible)
-    }
-}
-
-/// Links that recover from loss.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RecoveryOptions {
-    /// Maximum size of a datagram, from 256 to 65,535 bytes.
-    pub datagram: ByteCount,
-    /// Number of rails of a link, from 1 to 64. The network treats them alike.
-    pub rails: usize,
-}
-
-/// A planned fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// When.
-    pub at: Timestamp,
-    /// What.
-    pub kind: FaultKind,
-}
-
-/// Kind of a fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FaultKind {
-    /// A node other than the event manager crashes and loses its state. It returns with a new session after `back_after`,
-    /// or never.
-    Crash {
-        /// Which.
-        node: NodeId,
-        /// Time for which it is down.
-        back_after: Option<Nanos>,
-    },
-    /// A node is stalled for a while. Arriving messages wait.
-    Stall {
-        /// Which.
-        node: NodeId,
-        /// Duration.
-        lasts: Nanos,
-    },
-    /// All nodes are stalled for the same time, as when their machine is suspended. The network continues.
-    Freeze {
-        /// Duration.
-        lasts: Nanos,
-    },
-    /// A processor of a builder's farm dies and is restarted.
-    KillProcessor {
-        /// The builder.
-        builder: u16,
-        /// Which of its processors.
-        place: u16,
-    },
-    /// Something happens to a program that feeds sources.
-    Program {
-        /// Readout unit of its sources.
-        readout: u16,
-        /// Which of the programs of that readout unit.
-        place: u16,
-        /// What.
-        fault: ProgramFault,
-    },
-    /// A link loses (`cut`) or delays all its messages for a while.
-    Link {
-        /// The sender.
-        from: NodeId,
-        /// The receiver.
-        to: NodeId,
-        /// Duration.
-        lasts: Nanos,
-        /// Whether messages are lost, not delayed.
-        cut: bool,
-    },
-}
-
 impl Default for Options {
     fn default() -> Self {
         Self {
@@ -595,41 +431,6 @@ impl Default for TimeOptions {
     }
 }
 
-impl Default for NetworkOptions {
-    fn default() -> Self {
-        Self {
-            delay_min: Nanos::from_micros(10),
-            jitter_mean: Nanos::from_micros(10),
-            spread: 1,
-            loss: Ratio::NEVER,
-            duplicate: Ratio::NEVER,
-            reorder: Ratio::NEVER,
-            reorder_delay: Nanos::from_millis(1),
-            clog: Ratio::NEVER,
-            clog_mean: Nanos::from_millis(5),
-        }
-    }
-}
-
-impl Fault {
-    /// Returns when the fault is over. The loss of a node that never returns is over at once.
-    #[must_use]
-    pub fn ends_at(&self) -> Timestamp {
-        match self.kind {
-            FaultKind::Crash { back_after, .. } => self.at + back_after.unwrap_or(Nanos::ZERO),
-            FaultKind::Stall { lasts, .. } | FaultKind::Link { lasts, .. } | FaultKind::Freeze { lasts } => {
-                self.at + lasts
-            }
-            FaultKind::Program { fault: ProgramFault::Dies { back_after: lasts, .. }, .. }
-            | FaultKind::Program { fault: ProgramFault::Stalls { lasts }, .. } => self.at + lasts,
-            FaultKind::KillProcessor { .. } | FaultKind::Program { .. } => self.at,
-        }
-    }
-}
-
-/// Number of messages, datagrams and timers of a fragment in one attempt, each of which may occur twice.
-const STEPS_OF_A_FRAGMENT: u64 = 10;
-
 impl Options {
     /// Returns all nodes.
     #[must_use]
@@ -673,110 +474,6 @@ impl Options {
         let stops = self.stops.iter().copied().max();
         let last = [Some(self.faults_until), stops, faults].into_iter().flatten().max();
         last.unwrap_or_default() + self.converge_within
-    }
-
-    /// Returns the maximum number of steps of the run: some for each fragment in each attempt, and some for each heartbeat of each
-    /// pair of nodes.
-    #[must_use]
-    pub fn steps_until(&self, now: Timestamp) -> u64 {
-        let nodes = u64::from(self.system.readouts + self.system.builders + self.system.outputs) + 1;
-        let fragments = (self.events + self.sources.surplus) * u64::from(self.source_count());
-        let attempts = u64::from(self.bounds.max_attempts) + 1;
-        let times = [self.times.heartbeat, self.times.acknowledge, self.times.retry, self.times.merge];
-        let shortest = times.into_iter().map(|time| time.0).min().unwrap_or(1).clamp(50_000, u64::MAX);
-        let rails = self.recovery.map_or(1, |recovery| recovery.rails as u64 + 3);
-        let triggers = match self.triggers {
-            TriggerOptions::Driven { period, .. } => {
-                // A trigger of a supervisor is a message, and may be followed by others.
-                let steps = if self.supervisor.is_some() { 16 } else { 4 };
-                steps * now.0 / period.0.max(1)
-            }
-            _ => 0,
-        };
-        let tries = self.feed.map_or(0, |setup| {
-            10 * u64::from(self.system.readouts * setup.programs) * (now.0 / setup.retry.0.max(50_000) + 1)
-        });
-        // Each record goes to every node that writes, in each session of it.
-        let records = self.run_records().map_or(0, |setup| {
-            20 * rails
-                * nodes
-                * (self.faults.len() as u64 + 1)
-                * (setup.count + 1)
-                * u64::from(self.source_count())
-        });
-        let of_time = nodes * nodes * rails * (now.0 / shortest + 1)
-            + self.waiting_steps(now)
-            + triggers
-            + tries
-            + records;
-        10_000 + STEPS_OF_A_FRAGMENT * rails * attempts * (fragments + nodes * self.events) + of_time
-    }
-
-    /// Returns the maximum number of steps by `now` of events that wait, however long: for each event in flight and each readout
-    /// unit, the repeated requests with their acknowledgements, and the deadline of silent sources, at which the unit offers the
-    /// fragments of fed sources again.
-    fn waiting_steps(&self, now: Timestamp) -> u64 {
-        let in_flight = (u64::from(self.system.builders) * u64::from(self.bounds.slots)).min(self.events);
-        let times = |interval: Nanos| now.0 / interval.0.max(1);
-        let of_readout = 3 * times(self.times.retry) + times(self.times.merge);
-        in_flight * u64::from(self.system.readouts) * of_readout
-    }
-
-    /// Checks the options by the rules for configurations of real systems.
-    ///
-    /// # Errors
-    /// Returns the violated rule.
-    pub fn validate(&self) -> Result<(), &'static str> {
-        let (times, system, bounds) = (&self.times, &self.system, &self.bounds);
-        let rules = [
-            (system.readouts > 0 && system.sources_per_readout > 0, "there is at least one source"),
-            (system.builders > 0, "there is at least one builder"),
-            (bounds.slots > 0 && bounds.buffer_events > 0, "there is room for at least one event"),
-            (
-                bounds.batch_events <= bounds.slots as usize,
-                "a batch must fit into the slots of a builder unit",
-            ),
-            (
-                bounds.slots as usize <= bounds.request_events,
-                "a readout unit takes a request for all that a builder unit has slots for",
-            ),
-            (
-                self.policy == IncompletePolicy::Wait || times.merge < times.event,
-                "a readout unit gives up a silent source before its builder gives up the event",
-            ),
-            (
-                self.policy == IncompletePolicy::Wait || times.retry < times.event,
-                "a request is repeated before the event is given up",
-            ),
-            (
-                times.orphan.is_none_or(|orphan| times.merge < orphan),
-                "fragments outlive the wait for the others of their event",
-            ),
-            (times.heartbeat < times.peer, "a living node is heard before it is held for dead"),
-            (times.patience().silence >= times.peer, "a node whose link is up is not given up sooner"),
-            (times.retransmit < times.peer, "a lost message is repeated before its peer is held for dead"),
-            (times.acknowledge < times.retransmit, "an acknowledgement comes before the repetition"),
-            (times.retry > Nanos::ZERO && times.heartbeat > Nanos::ZERO, "what is repeated takes time"),
-            (
-                self.steps_may_be(),
-                "readout units that send unasked, or announce, are not asked for parts, or by trigger type",
-            ),
-            (self.sources.smallest <= self.sources.largest, "the smallest fragment is not the largest"),
-            (
-                self.sources.largest <= bounds.max_fragment,
-                "fragments sent rightly are taken by readout units",
-            ),
-            (self.numbers_may_be(), "sources that are off have consecutive ids, and no program of their own"),
-            (
-                self.supervisor.is_none_or(|setup| {
-                    matches!(self.triggers, TriggerOptions::Driven { .. })
-                        && self.trigger_reserve(setup) < bounds.queue_events as u64
-                }),
-                "a supervisor makes the triggers, and the queue has more places than may be in flight",
-            ),
-            (self.are_slices_possible(), "time slices have consecutive ids, which sources announce"),
-        ];
-        rules.into_iter().find(|(kept, _)| !kept).map_or(Ok(()), |(_, rule)| Err(rule))
     }
 
     /// Creates the shaper of a readout unit, if there is a barrel shifter.

@@ -4,12 +4,15 @@ mod remote;
 
 use super::*;
 use crate::filter::{Filter, FilterFailure};
+use crate::judging::WorkerTimes;
 use crate::processor::{Processor, ProcessorError, ProcessorOptions};
+use sheaf_protocol::farm::DispatcherConfig;
+use sheaf_wire::farm::Welcome;
 use sheaf_wire::{
     ByteCount, EventId, Fragment, Nanos, NumberMark, RunNumber, SourceId, Tags, Timestamp, TriggerType,
 };
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Instant;

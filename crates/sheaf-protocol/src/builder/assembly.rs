@@ -1,5 +1,9 @@
 //! Events under construction.
 
+mod key;
+
+pub(super) use key::AssemblyKey;
+
 use super::answered::Answered;
 use super::scope::{Ask, Selection};
 use crate::event_range::EventIdRange;
@@ -10,7 +14,6 @@ use sheaf_wire::{
     TriggerType,
 };
 use std::collections::{BTreeSet, VecDeque};
-use std::num::NonZeroU64;
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
@@ -29,40 +32,6 @@ pub(super) const NOT_ASKED: u32 = u32::MAX;
 
 /// Marks a readout unit whose repeated request waits for credit, in place of its charge. All charges are less.
 pub(super) const TO_REPEAT: u32 = NOT_ASKED - 1;
-
-/// Key of an assembly. It contains event, attempt and part, so that a key that has outlived its assembly or part is
-/// detected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct AssemblyKey {
-    pub(super) event: EventId,
-    /// From the highest bits: the place of the assembly plus one, the attempt, the part. A key of two words is passed in
-    /// registers, also within an `Option`. Four small fields are written to memory and read back as a whole, which stalls
-    /// the processor until its earlier writes have reached the cache.
-    place: NonZeroU64,
-}
-
-impl AssemblyKey {
-    fn new(event: EventId, index: u32, attempt: u16, part: u16) -> Self {
-        let place = (u64::from(index) + 1) << 32 | u64::from(attempt) << 16 | u64::from(part);
-        Self { event, place: NonZeroU64::new(place).expect("the index and one is not 0") }
-    }
-
-    #[expect(clippy::cast_possible_truncation, reason = "indices have 32 bits")]
-    fn index(self) -> u32 {
-        ((self.place.get() >> 32) - 1) as u32
-    }
-
-    /// Returns the attempt and part whose answers are awaited.
-    #[expect(clippy::cast_possible_truncation, reason = "each has 16 bits")]
-    pub(super) fn wait(self) -> (u16, u16) {
-        ((self.place.get() >> 16) as u16, self.place.get() as u16)
-    }
-
-    /// Returns the part that was under construction.
-    pub(super) fn part(self) -> u16 {
-        self.wait().1
-    }
-}
 
 /// State of an assembly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

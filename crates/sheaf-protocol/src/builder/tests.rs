@@ -8,8 +8,10 @@ use super::*;
 use crate::channel::ChannelTimes;
 use crate::liveness::Patience;
 use sheaf_wire::Nanos;
-use sheaf_wire::message::{AbsentReadout, Request};
-use sheaf_wire::{Fragment, NumberMark, RunNumber, SessionId, SuperFragment, TriggerType};
+use sheaf_wire::message::{AbsentReadout, Request, SuperFragments};
+use sheaf_wire::{
+    Fragment, MissingReason, MissingSource, NumberMark, RunNumber, SessionId, SuperFragment, TriggerType,
+};
 use std::collections::BTreeSet;
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,11 +1,13 @@
 //! Tests of assignment, books, dead time, and builders that die.
 
+mod deaths;
 mod desertion;
 mod draining;
 mod live_time;
 mod rooms;
 mod runs;
 mod shaping;
+mod starting;
 mod suspects;
 
 use super::*;
@@ -13,6 +15,7 @@ use crate::channel::ChannelTimes;
 use crate::liveness::Patience;
 use sheaf_wire::message::{Assignment, Finished, Header, ReadoutStatus, Recorded, Release, Work};
 use sheaf_wire::run_record::{RecordAnswer, RecordKind, RunRecord};
+use sheaf_wire::trigger_link::{BusyCause, BusyReason};
 use sheaf_wire::{DropReason, Nanos, Outcome, RunNumber, SourceId, TriggerMix};
 use std::sync::Arc;
 
@@ -61,97 +64,6 @@ fn an_event_given_back_goes_to_another_builder_and_has_its_chances_counted() {
     world.finish(1, 1, 2, Outcome::GivenBack, memory);
     assert_eq!(world.manager.ledger().dropped, BTreeMap::from([(DropReason::BuilderOutOfMemory, 1)]));
     assert!(world.manager.ledger().is_balanced());
-}
-
-#[test]
-fn silence_takes_no_chance_from_an_event_and_death_does() {
-    for (dies, outcome) in [(false, BTreeMap::new()), (true, BTreeMap::from([(DropReason::BuilderLost, 1)]))]
-    {
-        let mut world = World::new(Triggers::Free, |config| config.max_events = Some(1));
-        // Two attempts. Every session falls silent with the event, or dies of it.
-        for session in 2..=3 {
-            world.sessions.insert(NodeId::builder(0), (session, 0));
-            world.grant(0, 1);
-            assert_eq!(world.assigned(0), [1]);
-            let link = if dies { LinkStatus::Down } else { LinkStatus::Up };
-            world.manager.handle_link(world.now, NodeId::builder(0), link);
-            for _ in 0..8 {
-                world.now += Nanos::from_millis(250);
-                world.say(NodeId::readout(0), Body::Acknowledge);
-                world.manager.handle_timeout(world.now);
-                world.drain();
-            }
-            assert!(world.events().iter().any(|event| matches!(event, ManagerEvent::BuilderLost { .. })));
-        }
-        assert_eq!(world.manager.ledger().dropped, outcome);
-    }
-}
-
-#[test]
-fn the_end_of_a_run_waits_for_a_builder_that_is_frozen_until_it_is_given_up() {
-    let mut world = World::new(Triggers::Free, |config| {
-        config.max_events = Some(1);
-        config.patience.silence = Nanos::from_secs(60);
-    });
-    world.grant(0, 1);
-    assert_eq!(world.assigned(0), [1]);
-    for step in 1..295 {
-        world.now = Timestamp(step * 200_000_000);
-        world.say(NodeId::readout(0), Body::Acknowledge);
-        world.manager.handle_timeout(world.now);
-        world.drain();
-        assert_eq!(world.manager.ledger().in_flight, 1, "step {step}");
-    }
-    for step in 295..450 {
-        world.now = Timestamp(step * 200_000_000);
-        world.say(NodeId::readout(0), Body::Acknowledge);
-        world.manager.handle_timeout(world.now);
-        world.drain();
-    }
-    assert_eq!(world.manager.ledger().dropped, BTreeMap::from([(DropReason::Stopped, 1)]));
-}
-
-#[test]
-fn a_builder_that_falls_silent_loses_its_events_and_its_later_words() {
-    let mut world = World::new(Triggers::Free, |config| config.max_events = Some(3));
-    world.grant(0, 3);
-    assert_eq!(world.assigned(0), [1, 2, 3]);
-    world.finish(0, 1, 1, Outcome::Stored, None);
-    world.now = Timestamp(999_000_000);
-    world.grant(1, 3);
-    for step in 1..8 {
-        world.now = Timestamp(1_000_000_000 + step * 250_000_000);
-        world.grant(1, 0);
-        world.manager.handle_timeout(world.now);
-    }
-    assert_eq!(world.assigned(1), [2, 3], "both, in order");
-    let lost = world.events().into_iter().find_map(|event| match event {
-        ManagerEvent::BuilderLost { builder, committed, reassigned, .. } => {
-            Some((builder, committed, reassigned))
-        }
-        _ => None,
-    });
-    assert_eq!(lost, Some((NodeId::builder(0), 1, 2)));
-    // The fenced session sends again: it receives a fence, and its report does not count.
-    world.finish(0, 2, 1, Outcome::Stored, None);
-    assert_eq!(world.manager.ledger().stored, 1);
-    assert!(world.said_to(NodeId::builder(0)).iter().any(|body| matches!(body, Body::Fence(SessionId(1)))));
-    // A new session is accepted.
-    world.sessions.insert(NodeId::builder(0), (2, 0));
-    world.grant(0, 1);
-    assert!(world.said_to(NodeId::builder(0)).contains(&Body::Command(Command::Start)));
-}
-
-#[test]
-fn a_builder_that_has_events_when_the_time_to_finish_is_over_is_told_that_it_is_given_up() {
-    let mut world = World::new(Triggers::Free, |config| config.max_events = Some(2));
-    world.grant(0, 2);
-    assert_eq!(world.assigned(0), [1, 2]);
-    world.manager.handle_stop(world.now);
-    world.manager.handle_stop(world.now);
-    world.drain();
-    assert!(world.said_to(NodeId::builder(0)).contains(&Body::Fence(SessionId(1))));
-    assert_eq!(world.manager.ledger().dropped, BTreeMap::from([(DropReason::Stopped, 2)]));
 }
 
 #[test]
@@ -500,89 +412,6 @@ fn the_first_stop_of_a_run_that_is_ending_cuts_nothing_short() {
     world.drain();
     let dropped = BTreeMap::from([(DropReason::Stopped, 1)]);
     assert_eq!(world.manager.ledger().dropped, dropped, "not because its builder is lost");
-}
-
-#[test]
-fn a_run_without_any_builder_does_not_begin() {
-    let mut world = World::empty(Triggers::Free, |_| {});
-    world.say(NodeId::readout(0), Body::ReadoutStatus(ReadoutStatus::default()));
-    world.now = Timestamp(60_000_000_000);
-    world.manager.handle_timeout(world.now);
-    world.drain();
-    let absent = vec![NodeId::readout(1), NodeId::builder(0), NodeId::builder(1)];
-    assert!(world.events.contains(&ManagerEvent::StartFailed { absent }));
-}
-
-/// No node can connect while the event manager is stalled.
-#[test]
-fn time_in_which_the_event_manager_was_held_up_does_not_count_at_the_start() {
-    let mut world = World::empty(Triggers::Free, |_| {});
-    let stall = Nanos::from_secs(60);
-    world.now += stall;
-    world.manager.handle_stall(stall);
-    world.manager.handle_timeout(world.now);
-    for index in 0..2 {
-        let status = ReadoutStatus { sources: 2, ..ReadoutStatus::default() };
-        world.say(NodeId::readout(index), Body::ReadoutStatus(status));
-        world.grant(index, 0);
-    }
-    assert!(world.manager.is_running());
-    assert!(world.events.contains(&ManagerEvent::Started { absent: vec![] }), "{:?}", world.events);
-}
-
-#[test]
-fn a_run_starts_when_the_programs_that_feed_sources_are_there_however_long_that_takes() {
-    let mut world = World::empty(Triggers::Free, |_| {});
-    let status =
-        |waiting| Body::ReadoutStatus(ReadoutStatus { sources: 2, waiting, ..ReadoutStatus::default() });
-    world.say(NodeId::readout(0), status(true));
-    world.say(NodeId::readout(1), status(false));
-    world.grant(0, 0);
-    for second in 0..100 {
-        world.now = Timestamp(second * 1_000_000_000);
-        world.say(NodeId::readout(0), status(true));
-        world.manager.handle_timeout(world.now);
-        world.drain();
-        assert!(!world.manager.is_running() && world.events.is_empty(), "second {second}");
-    }
-    world.say(NodeId::readout(0), status(false));
-    assert!(!world.manager.is_running(), "a builder has the whole time to connect from now on");
-    world.grant(1, 0);
-    assert!(world.manager.is_running());
-    assert!(world.said_to(NodeId::readout(0)).contains(&Body::Command(Command::Start)));
-}
-
-/// The first status of a readout unit was lost, but an acknowledgement was not.
-#[test]
-fn a_run_does_not_start_before_the_status_of_each_readout_unit_is_known() {
-    let mut world = World::empty(Triggers::Free, |_| {});
-    let status =
-        |waiting| Body::ReadoutStatus(ReadoutStatus { sources: 2, waiting, ..ReadoutStatus::default() });
-    world.say(NodeId::readout(0), status(false));
-    (0..2).for_each(|builder| world.grant(builder, 0));
-    let header = Header {
-        run: RunNumber(1),
-        sender: NodeId::readout(1),
-        session: SessionId(1),
-        sequence: 0,
-        acknowledged: 0,
-        acknowledged_session: SessionId(0),
-    };
-    world.manager.handle_input(world.now, Message { header, body: Body::Acknowledge });
-    world.manager.handle_timeout(world.now);
-    world.drain();
-    assert!(!world.manager.is_running(), "it may wait for programs");
-    world.say(NodeId::readout(1), status(false));
-    assert!(world.manager.is_running());
-}
-
-#[test]
-fn a_start_that_crosses_a_decline_is_taken_back() {
-    let mut world = World::new(Triggers::Free, |_| {});
-    let status = ReadoutStatus { sources: 2, declines: true, ..ReadoutStatus::default() };
-    world.say(NodeId::readout(1), Body::ReadoutStatus(status));
-    assert!(!world.manager.is_running());
-    assert!(world.events.contains(&ManagerEvent::StartDeclined { readout: NodeId::readout(1) }));
 }
 
 fn record(number: u64) -> Arc<RunRecord> {

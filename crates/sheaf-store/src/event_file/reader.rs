@@ -1,5 +1,10 @@
 //! Reads an event file: in order and past any damage, or by event id.
 
+mod records;
+mod search;
+
+pub(crate) use search::Place;
+
 use super::outcome::{EventCounts, EventDamage, EventEnding, EventOpenError, EventReadError};
 use crate::block_reader::{BlockReader, DataFrom, data_of_file};
 use crate::regular;
@@ -256,180 +261,9 @@ impl<R: Read + Seek> EventFileReader<R> {
         Ok(Some(index))
     }
 
-    /// Returns the run records of the file, without reading events: by the index, or by scanning the headers in the file if
-    /// there is no index or the index is wrong. Sequential reading continues where it was.
-    ///
-    /// # Errors
-    /// [`EventReadError::Io`] from the input.
-    pub fn records(&mut self) -> Result<FileRecords, EventReadError> {
-        let back = self.blocks.offset();
-        let by_index = match self.whole_index()? {
-            Some(Ok(index)) => Some(self.read_records(&index.records)?),
-            _ => None,
-        };
-        let records = match by_index.filter(|records| records.damaged.is_empty()) {
-            Some(records) => records,
-            None => {
-                let places = self.scan_in_order()?.records;
-                self.read_records(&places)?
-            }
-        };
-        self.seek(back)?;
-        Ok(records)
-    }
-
-    fn read_records(&mut self, places: &[(u64, u64)]) -> Result<FileRecords, EventReadError> {
-        let mut records = FileRecords::default();
-        let mut end = self.first_event;
-        for (number, offset) in places.iter().copied() {
-            if offset < end {
-                // An index that names a record many times must not fill the memory.
-                let (what, field) = ("index", "offset");
-                records.damaged.push((offset, FileFormatError::BadValue { what, field, value: offset }));
-                continue;
-            }
-            self.seek(offset)?;
-            match self.read_record(number).map_err(|error| self.io_error(error))? {
-                Ok(record) => {
-                    end = offset + record.bytes();
-                    records.good.push(record);
-                }
-                Err(error) => records.damaged.push((offset, error)),
-            }
-        }
-        Ok(records)
-    }
-
-    /// Reads the run record `number` at the current position.
-    fn read_record(&mut self, number: u64) -> io::Result<Result<RunRecord, FileFormatError>> {
-        let left = self.limit.saturating_sub(self.blocks.offset());
-        let header = match self.record_here()? {
-            Ok(header) if header.number == number && header.total_bytes() <= left => header,
-            Ok(header) => {
-                let (what, value) = ("record header", header.number);
-                return Ok(Err(FileFormatError::BadValue { what, field: "number", value }));
-            }
-            Err(error) => return Ok(Err(error)),
-        };
-        if !self.blocks.ensure(header.total_bytes())? {
-            let (need, have) = (header.total_bytes(), self.blocks.remaining());
-            return Ok(Err(FileFormatError::Truncated { what: "run record", need, have }));
-        }
-        // A copy, so that a record does not keep a block with events in memory.
-        let whole = &self.blocks.window()[..header.total_bytes() as usize];
-        Ok(header.parse_record(&Bytes::copy_from_slice(&whole[RECORD_HEADER_BYTES..])))
-    }
-
     /// Returns numbers and offsets of the run records that sequential reading has passed.
     pub(crate) fn passed_records(&self) -> &[(u64, u64)] {
         &self.passed_records
-    }
-
-    /// Returns the event `id`, wherever it is in the file; the first, if several have that id. It uses the index, or a
-    /// list made by scanning the file if there is no index or the index is wrong. Sequential reading continues where it
-    /// was.
-    ///
-    /// # Errors
-    /// An [`EventReadError`] if the event is damaged or the input fails.
-    pub fn find(&mut self, id: EventId) -> Result<Option<StoredEvent<Bytes>>, EventReadError> {
-        let back = (self.blocks.offset(), self.event_offset, self.counts);
-        let passed = self.passed_records.len();
-        let found = self.look_up(id);
-        (self.event_offset, self.counts) = (back.1, back.2);
-        self.passed_records.truncate(passed);
-        self.seek(back.0)?;
-        found
-    }
-
-    fn look_up(&mut self, id: EventId) -> Result<Option<StoredEvent<Bytes>>, EventReadError> {
-        let mut scanned = false;
-        if self.directory.is_none() {
-            self.directory = Some(match self.index()? {
-                Some(Ok(index)) => sorted(index),
-                _ => {
-                    scanned = true;
-                    self.scan()?
-                }
-            });
-        }
-        loop {
-            let directory = self.directory.as_deref().unwrap_or_default();
-            let at = directory.partition_point(|(other, _)| *other < id);
-            let offset = directory.get(at).filter(|(other, _)| *other == id).map(|(_, offset)| *offset);
-            let Some(offset) = offset else { return Ok(None) };
-            self.seek(offset)?;
-            match self.read().map_err(|error| self.io_error(error))? {
-                Step::Event(event) if event.event.id == id && self.event_offset == offset => {
-                    return Ok(Some(event));
-                }
-                Step::Damaged(
-                    damage @ (EventDamage::Entries { event, .. } | EventDamage::Payload { event, .. }),
-                ) if event == id => {
-                    return Err(self.damaged(damage));
-                }
-                _ if scanned => return Ok(None),
-                // The index is wrong; the file itself is scanned.
-                _ => {
-                    self.directory = Some(self.scan()?);
-                    scanned = true;
-                }
-            }
-        }
-    }
-
-    /// Ids and offsets of all events whose headers are good, ascending.
-    fn scan(&mut self) -> Result<Vec<(EventId, u64)>, EventReadError> {
-        let places = self.scan_places(false)?.places;
-        Ok(sorted(places.iter().map(|place| (place.event, place.offset)).collect()))
-    }
-
-    /// Returns the header of the event at `offset`, if there is one. Sequential reading continues where it was.
-    pub(crate) fn header_at(&mut self, offset: u64) -> Result<Option<EventHeader>, EventReadError> {
-        let back = self.blocks.offset();
-        self.seek(offset)?;
-        let header = self.header_here().map_err(|error| self.io_error(error))?;
-        self.seek(back)?;
-        Ok(header.ok())
-    }
-
-    /// Scans the positions of the events by their headers alone, in writing order. A damaged part counts as an event
-    /// without id, with the sequence number after the previous one. Sequential reading continues where it was.
-    pub(crate) fn scan_in_order(&mut self) -> Result<Scan, EventReadError> {
-        let back = (self.blocks.offset(), self.event_offset);
-        let scan = self.scan_places(true)?;
-        self.event_offset = back.1;
-        self.seek(back.0)?;
-        Ok(scan)
-    }
-
-    fn scan_places(&mut self, with_damage: bool) -> Result<Scan, EventReadError> {
-        let mut scan = Scan::default();
-        self.seek(self.first_event)?;
-        loop {
-            let step = self.step_header().map_err(|error| self.io_error(error))?;
-            let offset = self.event_offset;
-            match step {
-                HeaderStep::Record(header) => {
-                    scan.records.push((header.number, offset));
-                    self.leave_record(&header).map_err(|error| self.io_error(error))?;
-                }
-                HeaderStep::Event(header) => {
-                    scan.places.push(Place { event: header.id, offset, sequence: header.sequence });
-                    self.seek(offset + header.total_bytes())?;
-                }
-                HeaderStep::Damaged(_) => {
-                    scan.damaged += 1;
-                    if with_damage {
-                        let sequence = scan.places.last().map_or(0, |place| place.sequence.saturating_add(1));
-                        scan.places.push(Place { event: EventId(0), offset, sequence });
-                    }
-                }
-                HeaderStep::End => {
-                    scan.end = offset;
-                    return Ok(scan);
-                }
-            }
-        }
     }
 
     /// Reads the header at the current position without moving, and notes the position; after a damaged one, moves to the
@@ -590,27 +424,6 @@ pub(crate) struct Index {
     pub(crate) records: Vec<(u64, u64)>,
 }
 
-/// Position of an event.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
-    pub(crate) event: EventId,
-    pub(crate) offset: u64,
-    /// Its number in the session.
-    pub(crate) sequence: u64,
-}
-
-/// Positions of the events of a file.
-#[derive(Debug, Default)]
-pub(crate) struct Scan {
-    pub(crate) places: Vec<Place>,
-    /// Numbers and offsets of the run records whose headers are good.
-    pub(crate) records: Vec<(u64, u64)>,
-    /// End of the last whole event.
-    pub(crate) end: u64,
-    /// Places without a good header.
-    pub(crate) damaged: u64,
-}
-
 enum HeaderStep {
     Event(EventHeader),
     Record(RecordHeader),
@@ -622,11 +435,6 @@ enum Step {
     Event(StoredEvent<Bytes>),
     Damaged(EventDamage),
     End,
-}
-
-fn sorted(mut list: Vec<(EventId, u64)>) -> Vec<(EventId, u64)> {
-    list.sort_unstable();
-    list
 }
 
 fn damaged_payload(event: &Event<Bytes>) -> Option<EventDamage> {

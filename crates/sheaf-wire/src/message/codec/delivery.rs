@@ -1,8 +1,9 @@
 //! Deliveries, receipts, and lists of kept events.
 
+use super::entries::parse_count;
 use super::{
     DecodeError, Entry, PayloadSource, bytes_of, count, emit_all, emit_each, flag, fragment_to_bytes,
-    parse_all, parse_count, parse_each, parse_fragment, split, split_list,
+    parse_all, parse_each, parse_fragment, split, split_list,
 };
 use crate::message::layout::{
     DeliveredBytes, DeliveryBytes, FragmentBytes, KeptBytes, MissingBytes, ReceiptBytes, ReceivedBytes,

@@ -1,0 +1,143 @@
+//! Values that are good by themselves and cannot go together.
+
+use super::*;
+
+#[test]
+fn values_that_cannot_go_together() {
+    let text = "[trigger]\nmode = \"free\"\n[source]\nkind = \"replay\"\n[source.replay]\ndirectory = \"streams\"\n\
+                [builder]\nevent_timeout_ms = 600\n[readout]\nmerge_timeout_ms = 700.5\n[manager]\nbatch_events = 1000\n";
+    says(
+        parse(text),
+        &[ErrorKind::Conflict; 3],
+        "
+error: `trigger.mode` is \"free\", but the data has its own event ids
+  --> run.toml:2:8
+   |
+ 2 | mode = \"free\"
+   |        ^^^^^^
+   = help: with `source.kind = \"replay\"` the mode is \"seen\" or \"source\"
+
+error: `readout.merge_timeout_ms` is 700.5, and `builder.event_timeout_ms` is 600
+  --> run.toml:10:20
+   |
+10 | merge_timeout_ms = 700.5
+   |                    ^^^^^
+   = help: `readout.merge_timeout_ms` must be less than `builder.event_timeout_ms`: a readout unit must give up a \
+         silent source before its builder unit gives up the event
+
+error: `manager.batch_events` is 1000, more than `builder.slots`, 512
+  --> run.toml:12:16
+   |
+12 | batch_events = 1000
+   |                ^^^^
+   = help: a batch must fit into the slots of a builder unit",
+    );
+}
+
+#[test]
+fn a_limit_of_requests_below_the_slots_of_a_builder_unit() {
+    says(
+        parse("[protocol]\nrequest_events = 100\n"),
+        &[ErrorKind::Conflict],
+        "
+error: `protocol.request_events` is 100, less than `builder.slots`, 512
+  --> run.toml:2:18
+   |
+ 2 | request_events = 100
+   |                  ^^^
+   = help: a builder unit may request as many events at once as it has slots; readout units ignore those beyond the \
+         limit",
+    );
+    assert!(parse("[protocol]\nrequest_events = 512\n").is_ok());
+    assert!(
+        parse("[protocol]\nrequest_events = 100\n[builder]\nslots = 100\n[manager]\nbatch_events = 50\n")
+            .is_ok()
+    );
+}
+
+#[test]
+fn a_key_goes_with_every_transport() {
+    for kind in TransportKind::ALL {
+        let text = format!("[transport]\nkind = \"{kind}\"\nkey_file = \"run.key\"\n");
+        let errors = parse(&text).map_or_else(|errors| errors.to_string(), |_| String::new());
+        assert!(!errors.contains("key_file"), "{kind}: {errors}");
+    }
+}
+
+#[test]
+fn the_place_is_the_key_that_the_file_sets_not_the_default_it_collides_with() {
+    says(
+        parse("[manager]\npeer_timeout_ms = 200\n[protocol]\nretransmit_ms = 100\n"),
+        &[ErrorKind::Conflict],
+        "
+error: `protocol.heartbeat_ms` is 200, and `manager.peer_timeout_ms` is 200
+  --> run.toml:2:19
+   |
+ 2 | peer_timeout_ms = 200
+   |                   ^^^
+   = help: `protocol.heartbeat_ms` must be less than `manager.peer_timeout_ms`: a live node must be heard before it is given up",
+    );
+}
+
+#[test]
+fn bounds_that_cannot_hold_what_they_must() {
+    says(
+        parse("[builder]\nmemory_bytes = 1048576\n[source.emulated]\nmean_bytes = 1000000\nsize = \"fixed\"\n"),
+        &[ErrorKind::TooSmall],
+        "
+error: `builder.memory_bytes` is 1048576, less than an event of 4 fragments, one of them the largest, 4000000 bytes
+  --> run.toml:2:16
+   |
+ 2 | memory_bytes = 1048576
+   |                ^^^^^^^
+   = help: `builder.memory_bytes` must be at least 4000000",
+    );
+    says(
+        parse("[transport]\nqueue_bytes = 65536\n"),
+        &[ErrorKind::TooSmall],
+        "
+error: `transport.queue_bytes` is 65536, less than a frame of `transport.max_frame_bytes`, 16777216 bytes
+  --> run.toml:2:15
+   |
+ 2 | queue_bytes = 65536
+   |               ^^^^^
+   = help: `transport.queue_bytes` must be at least 16777216",
+    );
+}
+
+#[test]
+fn shaping_that_cannot_work_is_refused_with_what_would() {
+    says(
+        parse("[shaping]\nsynchronised = true\n"),
+        &[ErrorKind::Conflict],
+        "
+error: `shaping.synchronised` is true, but `shaping.policy` is \"pull\"
+  --> run.toml:2:16
+   |
+ 2 | synchronised = true
+   |                ^^^^
+   = help: only time slots can be synchronised: write `policy = \"barrel\"`, or remove `synchronised`",
+    );
+    says(
+        parse("[shaping]\npolicy = \"barrel\"\nsynchronised = true\nblock_bytes = 1048576\n"),
+        &[ErrorKind::Missing],
+        "
+error: `shaping.synchronised` is true, but `shaping.line_rate_bits` is not set
+  --> run.toml:3:16
+   |
+ 3 | synchronised = true
+   |                ^^^^
+   = help: the length of slots follows from the line rate; set it, such as `line_rate_bits = 1_000_000_000`",
+    );
+    says(
+        parse("[shaping]\npolicy = \"barrel\"\nblock_bytes = 65536\n[protocol]\nmessage_bytes = 131072\n"),
+        &[ErrorKind::TooSmall],
+        "
+error: `shaping.block_bytes` is 65536, less than a message of `protocol.message_bytes`, which goes in one slot, 131072 bytes
+  --> run.toml:3:15
+   |
+ 3 | block_bytes = 65536
+   |               ^^^^^
+   = help: `shaping.block_bytes` must be at least 131072",
+    );
+}

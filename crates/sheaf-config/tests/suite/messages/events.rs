@@ -1,0 +1,82 @@
+//! Processing of events: steps, preprocessing, clocks, tags.
+
+use super::*;
+
+#[test]
+fn steps_and_types_of_triggers_that_cannot_be() {
+    let text = "[readout]
+count = 2
+[trigger]
+mode = \"seen\"
+[shaping]
+policy = \"push\"
+[building]
+first_step = [1]
+[triggers.a]
+type = 3
+weight = 0
+readouts = [0, 2]
+[triggers.b]
+type = 3
+weight = 0
+";
+    let errors = parse(text).unwrap_err();
+    let mut found: Vec<_> = errors.errors().iter().map(|error| error.found.clone()).collect();
+    found.sort_unstable();
+    let mut expected = [
+        "`building.first_step` is set, but `shaping.policy` is \"push\"",
+        "there are types of triggers, but `trigger.mode` is \"seen\"",
+        "there are types of triggers, but `shaping.policy` is \"push\"",
+        "every type of trigger has the weight 0",
+        "`triggers.b.type` is 3, as that of [triggers.a]",
+        "`triggers.a.readouts` names readout unit 2, but there are 2",
+    ];
+    expected.sort_unstable();
+    assert_eq!(found, expected);
+    let errors = parse("[building]\nfilter = \"activity\"\n").unwrap_err();
+    assert_eq!(errors.errors()[0].line(), Some(2));
+    assert_eq!(
+        errors.errors()[0].found,
+        "`building.filter` is \"activity\", but `building.first_step` has no sources"
+    );
+}
+
+#[test]
+fn preprocessing_clocks_and_tags_that_cannot_be() {
+    let text = "[preprocessing]
+path = \"libzero.so\"
+[building]
+first_step = [1]
+filter = \"library\"
+[filter]
+tags = [\"muon\"]
+[tags.muno]
+prescale = 2
+[clocks.near]
+cards = [1, \"4-6\"]
+[clocks.far]
+cards = [5]
+offset_ps = -3
+bits = 65
+";
+    let errors = parse(text).unwrap_err();
+    let mut found: Vec<_> = errors.errors().iter().map(|error| error.found.clone()).collect();
+    found.sort_unstable();
+    let mut expected = [
+        "`building.filter` is \"library\", but `building.path` is not set",
+        "`tags.muno` has \"muno\", which is not in `filter.tags`",
+        "`clocks.near.cards` names card 5, as [clocks.far] does",
+        "`clocks.far.bits` is 65",
+    ];
+    expected.sort_unstable();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn clocks_and_tags_are_read_and_written() {
+    let text =
+        "[filter]\ntags = [\"muon\"]\n[tags.muon]\nprescale = 7\n[clocks.far]\ncards = [5]\noffset_ps = -3\n";
+    let config = parse(text).unwrap();
+    assert_eq!((config.tags["muon"].prescale, config.clocks["far"].offset_ps), (7, -3));
+    assert_eq!(parse(&config.to_toml()).unwrap(), config);
+}

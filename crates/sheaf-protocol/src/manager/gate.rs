@@ -1,0 +1,87 @@
+//! Causes of dead time: why a trigger would be vetoed now, and which node is to blame.
+
+use super::EventManager;
+use super::builders::BuilderState;
+use super::config::Triggers;
+use super::dead_time::{DeadTimeCause, Shut};
+use sheaf_wire::NodeId;
+use sheaf_wire::trigger_link::{BusyCause, BusyReason};
+
+impl<P: Clone> EventManager<P> {
+    /// Returns the reason that a full queue would have now.
+    #[must_use]
+    pub fn busy_reason(&self) -> BusyReason {
+        let Shut { cause, culprit } = self.busy();
+        let cause = match cause {
+            DeadTimeCause::NoBuilder => BusyCause::NoBuilder,
+            DeadTimeCause::NoReadout => BusyCause::NoReadout,
+            DeadTimeCause::BuilderCredit => BusyCause::BuilderCredit,
+            DeadTimeCause::Output => BusyCause::Output,
+            DeadTimeCause::ReadoutMemory => BusyCause::ReadoutMemory,
+            DeadTimeCause::EventManager | DeadTimeCause::NoSupervisor => BusyCause::EventManager,
+        };
+        BusyReason { cause, culprit }
+    }
+
+    /// Returns the cause for which a trigger would be vetoed. `None` if it would be accepted.
+    ///
+    /// Free triggers follow credit: waiting for credit is their normal pace, and counts as dead time only if a node is
+    /// missing or behind. Announced triggers are never refused, because readout units hold their sources back. External
+    /// triggers are held back by the trigger supervisor.
+    #[must_use]
+    pub fn gate(&self) -> Option<DeadTimeCause> {
+        self.shut().map(|shut| shut.cause)
+    }
+
+    pub(super) fn shut(&self) -> Option<Shut> {
+        match self.config.triggers {
+            Triggers::Driven => self.flow.is_queue_full().then(|| self.busy()),
+            Triggers::Free => {
+                let cause = self.busy_cause();
+                let is_pace = matches!(cause, DeadTimeCause::BuilderCredit | DeadTimeCause::EventManager);
+                (!is_pace).then(|| self.blame(cause))
+            }
+            Triggers::External => self.held_back,
+            Triggers::Announced => None,
+        }
+    }
+
+    /// Returns whether an event could be assigned to a builder.
+    pub(super) fn has_credit(&self) -> bool {
+        self.flow.builders().some_have_credit(|builder| self.peers.is_open(builder))
+    }
+
+    /// Returns the reason for which no event can be assigned, and the node that causes it if it is only one.
+    pub(super) fn busy(&self) -> Shut {
+        self.blame(self.busy_cause())
+    }
+
+    fn busy_cause(&self) -> DeadTimeCause {
+        let has_any =
+            |wanted: fn(&BuilderState) -> bool| self.flow.builders().iter().any(|(_, state)| wanted(state));
+        if self.has_credit() {
+            DeadTimeCause::EventManager
+        } else if !has_any(BuilderState::lives) {
+            DeadTimeCause::NoBuilder
+        } else if !self.readouts.are_present() {
+            DeadTimeCause::NoReadout
+        } else if has_any(BuilderState::is_output_behind) {
+            DeadTimeCause::Output
+        } else {
+            DeadTimeCause::BuilderCredit
+        }
+    }
+
+    /// Returns a cause of dead time with the node that causes it, if it is only one.
+    fn blame(&self, cause: DeadTimeCause) -> Shut {
+        let culprit = match cause {
+            DeadTimeCause::EventManager => Some(NodeId::MANAGER),
+            DeadTimeCause::NoBuilder => self.flow.builders().the_only(|_| true),
+            DeadTimeCause::NoReadout => self.readouts.the_only_absent(),
+            DeadTimeCause::Output => self.flow.builders().the_only(BuilderState::is_output_behind),
+            DeadTimeCause::BuilderCredit => self.flow.builders().the_only(BuilderState::lives),
+            DeadTimeCause::NoSupervisor | DeadTimeCause::ReadoutMemory => None,
+        };
+        Shut { cause, culprit }
+    }
+}

@@ -1,0 +1,194 @@
+//! Sources that are silent, slow, gone, or only seem so.
+
+use super::*;
+
+#[test]
+fn a_silent_source_is_missing_after_its_time() {
+    let mut unit = unit(|_| {});
+    give(&mut unit, 1, 0, 10);
+    ask(&mut unit, 0, 1, 1, 1);
+    assert_eq!(unit.poll_timeout().map(|deadline| deadline.why), Some(Why::Heartbeat));
+    let _ = answers(&mut unit, Timestamp(0));
+    unit.handle_timeout(LATER);
+    let answer = &answers(&mut unit, LATER)[0].1;
+    assert_eq!(sources(answer), [0]);
+    let missing = sheaf_wire::MissingSource { source: SourceId(1), reason: MissingReason::SourceSilent };
+    assert_eq!(answer.missing, [missing]);
+    // Fragments after the answer are late.
+    give(&mut unit, 1, 1, 5);
+    assert_eq!(ledger(&unit).dropped, BTreeMap::from([(DropReason::Late, 1)]));
+}
+
+#[test]
+fn a_source_that_is_on_its_way_to_the_event_is_not_silent() {
+    let mut unit = unit(|_| {});
+    give(&mut unit, 9, 0, 10);
+    ask(&mut unit, 0, 9, 1, 1);
+    let almost = Timestamp(99_000_000);
+    unit.handle_fragment(almost, fragment(7, 1, 10)).unwrap();
+    unit.handle_timeout(LATER);
+    assert_eq!(answers(&mut unit, LATER), [], "source 1 sends and has not come to event 9");
+    // It skips the event: from then on it is silent about it.
+    unit.handle_fragment(LATER, fragment(10, 1, 10)).unwrap();
+    let end = LATER + TIMEOUT;
+    unit.handle_timeout(end);
+    assert_eq!(answers(&mut unit, end)[0].1.missing[0].reason, MissingReason::SourceSilent);
+}
+
+/// Answers a request of one event, of which source 1 gives its fragment so long after: the sources that are in it.
+fn answer_after(unit: &mut ReadoutUnit<Size>, at: Timestamp, event: u64, delay: Nanos) -> Vec<u32> {
+    unit.handle_fragment(at, fragment(event, 0, 10)).unwrap();
+    ask_at(unit, at, event);
+    let (mut now, mut given, mut found) = (at, false, Vec::new());
+    while now < at + Nanos(50 * TIMEOUT.0) {
+        if !given && now >= at + delay {
+            unit.handle_fragment(now, fragment(event, 1, 10)).unwrap();
+            given = true;
+        }
+        unit.handle_timeout(now);
+        found.extend(answers(unit, now).first().map(|(_, answer)| sources(answer)));
+        now += Nanos(TIMEOUT.0 / 10);
+    }
+    assert_eq!(found.len(), 1, "event {event} is answered once");
+    found.remove(0)
+}
+
+#[test]
+fn a_source_that_is_slower_than_the_limit_misses_once_and_is_waited_for_from_then_on() {
+    let mut unit = unit(|_| {});
+    let moment = |event: u64| Timestamp(event * 60 * TIMEOUT.0);
+    let slow = Nanos(3 * TIMEOUT.0);
+    assert_eq!(answer_after(&mut unit, moment(1), 1, slow), [0], "nobody could know");
+    for event in 2..20 {
+        assert_eq!(answer_after(&mut unit, moment(event), event, slow), [0, 1]);
+    }
+    // One that dies costs its limit, and half of that with each event.
+    unit.handle_fragment(moment(20), fragment(20, 0, 10)).unwrap();
+    ask_at(&mut unit, moment(20), 20);
+    let end = moment(20) + Nanos(13 * TIMEOUT.0);
+    for tick in 0..=130 {
+        unit.handle_timeout(moment(20) + Nanos(tick * TIMEOUT.0 / 10));
+    }
+    assert_eq!(answers(&mut unit, end)[0].1.missing[0].reason, MissingReason::SourceSilent);
+}
+
+#[test]
+fn a_source_whose_data_wait_is_waited_for_until_it_has_passed_the_event() {
+    let mut unit = unit(|_| {});
+    unit.wait_for_source(SourceId(1));
+    give(&mut unit, 9, 0, 10);
+    ask(&mut unit, 0, 9, 1, 1);
+    let mut now = LATER;
+    for _ in 0..1_000 {
+        unit.handle_timeout(now);
+        assert_eq!(answers(&mut unit, now), [], "it has not been read so far");
+        now += TIMEOUT;
+    }
+    unit.handle_fragment(now, fragment(10, 1, 10)).unwrap();
+    now += TIMEOUT;
+    unit.handle_timeout(now);
+    assert_eq!(answers(&mut unit, now)[0].1.missing[0].source, SourceId(1));
+}
+
+#[test]
+fn events_wait_for_a_client_that_lives_and_not_long_for_one_that_has_gone() {
+    let mut unit = unit(|_| {});
+    unit.wait_for_source(SourceId(1));
+    unit.handle_source_gone(Timestamp(0), SourceId(1), true);
+    give(&mut unit, 9, 0, 10);
+    ask(&mut unit, 0, 9, 1, 1);
+    unit.handle_timeout(LATER);
+    let missing = answers(&mut unit, LATER)[0].1.missing[0];
+    assert_eq!((missing.source, missing.reason), (SourceId(1), MissingReason::SourceGone));
+    unit.handle_source_gone(LATER, SourceId(1), false);
+    unit.handle_fragment(LATER, fragment(9, 1, 10)).unwrap();
+    give(&mut unit, 10, 0, 10);
+    ask(&mut unit, 0, 10, 1, 1);
+    let much_later = LATER + Nanos::from_secs(1_000);
+    unit.handle_timeout(much_later);
+    assert_eq!(answers(&mut unit, much_later), [], "it is back, and delivers");
+}
+
+/// Why the source misses an event that it does not deliver after its program is back, or `None` if the event waits for it.
+fn missing_after_return(before_the_run: bool, first: Command) -> Option<MissingReason> {
+    let mut unit = unstarted(|_| {});
+    unit.wait_for_source(SourceId(1));
+    unit.handle_source_gone(Timestamp(0), SourceId(1), true);
+    if before_the_run {
+        unit.handle_source_gone(Timestamp(0), SourceId(1), false);
+    }
+    command(&mut unit, first);
+    if !before_the_run {
+        unit.handle_source_gone(Timestamp(0), SourceId(1), false);
+    }
+    give(&mut unit, 9, 0, 10);
+    ask(&mut unit, 0, 9, 1, 1);
+    for timeouts in 1..100 {
+        unit.handle_timeout(Timestamp(timeouts * TIMEOUT.0));
+    }
+    let answers = answers(&mut unit, Timestamp(100 * TIMEOUT.0));
+    answers.first().map(|(_, answer)| answer.missing[0].reason)
+}
+
+#[test]
+fn events_do_not_wait_without_limit_for_a_client_that_may_lack_them() {
+    assert_eq!(missing_after_return(true, Command::Start), None, "it has all events of the run");
+    assert_eq!(missing_after_return(false, Command::Start), Some(MissingReason::SourceGone));
+    for before_the_run in [true, false] {
+        let reason = missing_after_return(before_the_run, Command::Join);
+        assert_eq!(reason, Some(MissingReason::ReadoutRestarted), "the session before had accepted them");
+    }
+}
+
+#[test]
+fn a_node_that_was_held_up_has_no_opinion_on_that_time() {
+    let mut unit = unit(|_| {});
+    give(&mut unit, 9, 0, 10);
+    ask(&mut unit, 0, 9, 1, 1);
+    let _ = answers(&mut unit, Timestamp(0));
+    let held_up = Nanos::from_secs(60);
+    unit.handle_stall(held_up);
+    let end = LATER + held_up;
+    unit.handle_timeout(Timestamp(end.0 - 1));
+    assert_eq!(answers(&mut unit, Timestamp(end.0 - 1)), []);
+    unit.handle_timeout(end);
+    assert_eq!(answers(&mut unit, end)[0].1.missing[0].source, SourceId(1));
+}
+
+#[test]
+fn the_policy_to_wait_waits_for_required_sources_only() {
+    let mut unit = unit(|config| {
+        config.wait_for_required = true;
+        config.sources[1].optional = true;
+    });
+    give(&mut unit, 1, 0, 10);
+    give(&mut unit, 2, 1, 10);
+    ask(&mut unit, 0, 1, 2, 1);
+    unit.handle_timeout(LATER);
+    let answer = &answers(&mut unit, LATER)[0].1;
+    assert_eq!(answer.entries.len(), 1, "event 2 waits for its required source");
+    assert_eq!(answer.entries[0].event, EventId(1));
+}
+
+/// Source 1 is silent. A later event waits for source 0, whose fragment has no room until the first event is answered, and gives up
+/// source 1 at each of its timeouts. That must not be taken for the beginning of the wait for source 1.
+#[test]
+fn a_source_that_a_later_event_gives_up_again_and_again_is_silent() {
+    let mut unit = unit(|config| config.buffer_events = 2);
+    give(&mut unit, 1, 1, 10);
+    give(&mut unit, 1, 0, 10);
+    give(&mut unit, 2, 0, 10);
+    assert!(
+        unit.handle_fragment(Timestamp(0), fragment(3, 0, 10)).is_err(),
+        "the share of a source is limited"
+    );
+    ask_at(&mut unit, Timestamp(0), 3);
+    ask_at(&mut unit, Timestamp(TIMEOUT.0 / 2), 2);
+    let mut answered = Vec::new();
+    for half in 1..20 {
+        let now = Timestamp(half * TIMEOUT.0 / 2);
+        unit.handle_timeout(now);
+        answered.extend(answers(&mut unit, now).into_iter().flat_map(|(_, answer)| answer.missing));
+    }
+    assert_eq!(answered.first().map(|missing| missing.source), Some(SourceId(1)), "event 2 is answered");
+}

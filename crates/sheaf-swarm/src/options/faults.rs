@@ -1,0 +1,81 @@
+//! Planned faults of nodes and links.
+
+use super::ProgramFault;
+use sheaf_wire::{Nanos, NodeId, Timestamp};
+
+/// A planned fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// When.
+    pub at: Timestamp,
+    /// What.
+    pub kind: FaultKind,
+}
+
+/// Kind of a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultKind {
+    /// A node other than the event manager crashes and loses its state. It returns with a new session after `back_after`,
+    /// or never.
+    Crash {
+        /// Which.
+        node: NodeId,
+        /// Time for which it is down.
+        back_after: Option<Nanos>,
+    },
+    /// A node is stalled for a while. Arriving messages wait.
+    Stall {
+        /// Which.
+        node: NodeId,
+        /// Duration.
+        lasts: Nanos,
+    },
+    /// All nodes are stalled for the same time, as when their machine is suspended. The network continues.
+    Freeze {
+        /// Duration.
+        lasts: Nanos,
+    },
+    /// A processor of a builder's farm dies and is restarted.
+    KillProcessor {
+        /// The builder.
+        builder: u16,
+        /// Which of its processors.
+        place: u16,
+    },
+    /// Something happens to a program that feeds sources.
+    Program {
+        /// Readout unit of its sources.
+        readout: u16,
+        /// Which of the programs of that readout unit.
+        place: u16,
+        /// What.
+        fault: ProgramFault,
+    },
+    /// A link loses (`cut`) or delays all its messages for a while.
+    Link {
+        /// The sender.
+        from: NodeId,
+        /// The receiver.
+        to: NodeId,
+        /// Duration.
+        lasts: Nanos,
+        /// Whether messages are lost, not delayed.
+        cut: bool,
+    },
+}
+
+impl Fault {
+    /// Returns when the fault is over. The loss of a node that never returns is over at once.
+    #[must_use]
+    pub fn ends_at(&self) -> Timestamp {
+        match self.kind {
+            FaultKind::Crash { back_after, .. } => self.at + back_after.unwrap_or(Nanos::ZERO),
+            FaultKind::Stall { lasts, .. } | FaultKind::Link { lasts, .. } | FaultKind::Freeze { lasts } => {
+                self.at + lasts
+            }
+            FaultKind::Program { fault: ProgramFault::Dies { back_after: lasts, .. }, .. }
+            | FaultKind::Program { fault: ProgramFault::Stalls { lasts }, .. } => self.at + lasts,
+            FaultKind::KillProcessor { .. } | FaultKind::Program { .. } => self.at,
+        }
+    }
+}
