@@ -819,41 +819,6 @@ int32_t sheaf_source_send(struct SheafSource *source,
                           size_t bytes);
 
 /**
- * Reserves `bytes` for the payload of a fragment of the source `id`, and waits while there is no room. On success `*payload` is the
- * reserved memory, with undefined content and without alignment; the payload is written there, and sent by sheaf_source_commit.
- * On the same host this memory is shared with the run, and the library does not copy the payload. A program has one reservation at
- * a time; any other call but sheaf_source_commit gives it up, and `*payload` must not be used any longer.
- *
- * # Safety
- * `source` is null or from sheaf_source_open and not closed; `payload` is null or a pointer to be written.
- */
-int32_t sheaf_source_reserve(struct SheafSource *source,
-                             uint32_t id,
-                             size_t bytes,
-                             void **payload);
-
-/**
- * Reserves room as sheaf_source_reserve, and returns 2 if there is none now.
- *
- * # Safety
- * As for sheaf_source_reserve.
- */
-int32_t sheaf_source_try_reserve(struct SheafSource *source, uint32_t id, size_t bytes, void **payload);
-
-/**
- * Sends a fragment whose payload is the first `bytes` of the reserved memory. If `more` is not 0, the fragment waits for the next
- * ones of the same source, which are then sent in one message: it leaves when the message is full, or with any other call.
- *
- * # Safety
- * `source` is null or from sheaf_source_open and not closed.
- */
-int32_t sheaf_source_commit(struct SheafSource *source,
-                            uint64_t event,
-                            uint64_t time_ns,
-                            size_t bytes,
-                            int32_t more);
-
-/**
  * Sends a run record of the source `id`, and waits until the run has it: its configuration (`kind` 1) or state at the end (2), or a
  * value of slow control (3). It is in every event file that is not closed yet. `time_ns` is in nanoseconds since 1970; 0: now.
  * `name` has at most 256 bytes, the content at most 1 MiB. Records are also taken before the run begins, and after its end if the
@@ -882,36 +847,6 @@ int32_t sheaf_source_try_send(struct SheafSource *source,
                               uint64_t time_ns,
                               const void *data,
                               size_t bytes);
-
-/**
- * Sends `count` fragments of the source `id` in their order, many in one message. Waits while there is no room. Payloads
- * are copied. If the run ends or the call fails, sheaf_source_progress has the number of those sent.
- *
- * # Safety
- * `source` is null or from sheaf_source_open and not closed; `fragments` is null or a list of `count` fragments, whose
- * `data` are null or have `bytes` bytes.
- */
-int32_t sheaf_source_send_many(struct SheafSource *source,
-                               uint32_t id,
-                               const struct SheafSentFragment *fragments,
-                               size_t count);
-
-/**
- * Sends `count` fragments as sheaf_source_send_many does, from arrays: fragment i has the event number `events[i]`, the
- * time `times_ns[i]` (`times_ns` may be null: there are no times), and the bytes of `payload` from `offsets[i]` to
- * `offsets[i + 1]`.
- *
- * # Safety
- * `source` is null or from sheaf_source_open and not closed; `events` and `times_ns` are null or have `count` numbers,
- * `offsets` is null or has one more, and `payload` is null or has as many bytes as the last of `offsets` says.
- */
-int32_t sheaf_source_send_arrays(struct SheafSource *source,
-                                 uint32_t id,
-                                 size_t count,
-                                 const uint64_t *events,
-                                 const uint64_t *times_ns,
-                                 const void *payload,
-                                 const uint64_t *offsets);
 
 /**
  * Waits for news of the readout unit, at most `timeout_ms` milliseconds. A program that sends nothing for long need not call
@@ -988,6 +923,71 @@ const char *sheaf_source_message(const struct SheafSource *source);
  * `source` is null or from sheaf_source_open, and not used again.
  */
 void sheaf_source_close(struct SheafSource *source);
+
+/**
+ * Reserves `bytes` for the payload of a fragment of the source `id`, and waits while there is no room. On success `*payload` is the
+ * reserved memory, with undefined content and without alignment; the payload is written there, and sent by sheaf_source_commit.
+ * On the same host this memory is shared with the run, and the library does not copy the payload. A program has one reservation at
+ * a time; any other call but sheaf_source_commit gives it up, and `*payload` must not be used any longer.
+ *
+ * # Safety
+ * `source` is null or from sheaf_source_open and not closed; `payload` is null or a pointer to be written.
+ */
+int32_t sheaf_source_reserve(struct SheafSource *source,
+                             uint32_t id,
+                             size_t bytes,
+                             void **payload);
+
+/**
+ * Reserves room as sheaf_source_reserve, and returns 2 if there is none now.
+ *
+ * # Safety
+ * As for sheaf_source_reserve.
+ */
+int32_t sheaf_source_try_reserve(struct SheafSource *source, uint32_t id, size_t bytes, void **payload);
+
+/**
+ * Sends a fragment whose payload is the first `bytes` of the reserved memory. If `more` is not 0, the fragment waits for the next
+ * ones of the same source, which are then sent in one message: it leaves when the message is full, or with any other call.
+ *
+ * # Safety
+ * `source` is null or from sheaf_source_open and not closed.
+ */
+int32_t sheaf_source_commit(struct SheafSource *source,
+                            uint64_t event,
+                            uint64_t time_ns,
+                            size_t bytes,
+                            int32_t more);
+
+/**
+ * Sends `count` fragments of the source `id` in their order, many in one message. Waits while there is no room. Payloads
+ * are copied. If the run ends or the call fails, sheaf_source_progress has the number of those sent.
+ *
+ * # Safety
+ * `source` is null or from sheaf_source_open and not closed; `fragments` is null or a list of `count` fragments, whose
+ * `data` are null or have `bytes` bytes.
+ */
+int32_t sheaf_source_send_many(struct SheafSource *source,
+                               uint32_t id,
+                               const struct SheafSentFragment *fragments,
+                               size_t count);
+
+/**
+ * Sends `count` fragments as sheaf_source_send_many does, from arrays: fragment i has the event number `events[i]`, the
+ * time `times_ns[i]` (`times_ns` may be null: there are no times), and the bytes of `payload` from `offsets[i]` to
+ * `offsets[i + 1]`.
+ *
+ * # Safety
+ * `source` is null or from sheaf_source_open and not closed; `events` and `times_ns` are null or have `count` numbers,
+ * `offsets` is null or has one more, and `payload` is null or has as many bytes as the last of `offsets` says.
+ */
+int32_t sheaf_source_send_arrays(struct SheafSource *source,
+                                 uint32_t id,
+                                 size_t count,
+                                 const uint64_t *events,
+                                 const uint64_t *times_ns,
+                                 const void *payload,
+                                 const uint64_t *offsets);
 
 /**
  * Opens the fragment stream at `path`. On failure, returns null and writes the reason to `message` (a buffer of

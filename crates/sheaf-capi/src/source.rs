@@ -2,6 +2,9 @@
 
 #![allow(unsafe_code)]
 
+pub mod in_place;
+pub mod many;
+
 use crate::argument;
 use sheaf_config::feed_socket_at;
 use sheaf_feed::client::SourceFragment;
@@ -299,93 +302,6 @@ pub unsafe extern "C" fn sheaf_source_send(
     }
 }
 
-/// Reserves `bytes` for the payload of a fragment of the source `id`, and waits while there is no room. On success `*payload` is the
-/// reserved memory, with undefined content and without alignment; the payload is written there, and sent by sheaf_source_commit.
-/// On the same host this memory is shared with the run, and the library does not copy the payload. A program has one reservation at
-/// a time; any other call but sheaf_source_commit gives it up, and `*payload` must not be used any longer.
-///
-/// # Safety
-/// `source` is null or from sheaf_source_open and not closed; `payload` is null or a pointer to be written.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sheaf_source_reserve(
-    source: *mut Source,
-    id: u32,
-    bytes: usize,
-    payload: *mut *mut c_void,
-) -> i32 {
-    let reserve =
-        |client: &mut SourceClient, index| client.reserve(index, bytes).map(|room| Some(room.as_mut_ptr()));
-    // SAFETY: as the caller promises.
-    unsafe { place(source, id, payload, reserve) }
-}
-
-/// Reserves room as sheaf_source_reserve, and returns 2 if there is none now.
-///
-/// # Safety
-/// As for sheaf_source_reserve.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sheaf_source_try_reserve(
-    source: *mut Source,
-    id: u32,
-    bytes: usize,
-    payload: *mut *mut c_void,
-) -> i32 {
-    let reserve = |client: &mut SourceClient, index| {
-        client.try_reserve(index, bytes).map(|room| room.map(<[u8]>::as_mut_ptr))
-    };
-    // SAFETY: as the caller promises.
-    unsafe { place(source, id, payload, reserve) }
-}
-
-/// Shows the caller the memory that `reserve` has reserved, if it has.
-///
-/// # Safety
-/// As for sheaf_source_reserve.
-unsafe fn place(
-    source: *mut Source,
-    id: u32,
-    payload: *mut *mut c_void,
-    reserve: impl FnOnce(&mut SourceClient, usize) -> Result<Option<*mut u8>, FeedError>,
-) -> i32 {
-    // SAFETY: as the caller promises.
-    let (source, payload) = unsafe { (source.as_mut(), payload.as_mut()) };
-    let Some(source) = source else { return FAILED };
-    let Some(payload) = payload else { return source.fail("`payload` is null") };
-    let index = match source.index_of(id) {
-        Ok(index) => index,
-        Err(error) => return source.fail(&error),
-    };
-    let reserved = reserve(&mut source.client, index);
-    let answer = reserved.map(|place| {
-        place.map_or(NOT_NOW, |place| {
-            *payload = place.cast();
-            DONE
-        })
-    });
-    source.answer(answer)
-}
-
-/// Sends a fragment whose payload is the first `bytes` of the reserved memory. If `more` is not 0, the fragment waits for the next
-/// ones of the same source, which are then sent in one message: it leaves when the message is full, or with any other call.
-///
-/// # Safety
-/// `source` is null or from sheaf_source_open and not closed.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sheaf_source_commit(
-    source: *mut Source,
-    event: u64,
-    time_ns: u64,
-    bytes: usize,
-    more: i32,
-) -> i32 {
-    // SAFETY: as the caller promises.
-    let Some(source) = (unsafe { source.as_mut() }) else { return FAILED };
-    let (event, time, client) = (EventId(event), Timestamp(time_ns), &mut source.client);
-    let committed =
-        if more == 0 { client.commit(event, time, bytes) } else { client.commit_more(event, time, bytes) };
-    source.answer(committed.map(|()| DONE))
-}
-
 /// Sends a run record of the source `id`, and waits until the run has it: its configuration (`kind` 1) or state at the end (2), or a
 /// value of slow control (3). It is in every event file that is not closed yet. `time_ns` is in nanoseconds since 1970; 0: now.
 /// `name` has at most 256 bytes, the content at most 1 MiB. Records are also taken before the run begins, and after its end if the
@@ -462,93 +378,6 @@ pub unsafe extern "C" fn sheaf_source_try_send(
         }
         Err(error) => source.fail(&error),
     }
-}
-
-/// Sends `count` fragments of the source `id` in their order, many in one message. Waits while there is no room. Payloads
-/// are copied. If the run ends or the call fails, sheaf_source_progress has the number of those sent.
-///
-/// # Safety
-/// `source` is null or from sheaf_source_open and not closed; `fragments` is null or a list of `count` fragments, whose
-/// `data` are null or have `bytes` bytes.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sheaf_source_send_many(
-    source: *mut Source,
-    id: u32,
-    fragments: *const SentFragment,
-    count: usize,
-) -> i32 {
-    // SAFETY: as the caller promises.
-    let Some(source) = (unsafe { source.as_mut() }) else { return FAILED };
-    // SAFETY: as the caller promises, also of the payloads.
-    let read = unsafe {
-        list(fragments, count, "the list of fragments")
-            .and_then(|sent| sent.iter().map(|sent| fragment(sent)).collect::<Result<Vec<_>, _>>())
-    };
-    match read {
-        Ok(read) => source.send_all(id, &read),
-        Err(error) => source.fail(&error),
-    }
-}
-
-/// Sends `count` fragments as sheaf_source_send_many does, from arrays: fragment i has the event number `events[i]`, the
-/// time `times_ns[i]` (`times_ns` may be null: there are no times), and the bytes of `payload` from `offsets[i]` to
-/// `offsets[i + 1]`.
-///
-/// # Safety
-/// `source` is null or from sheaf_source_open and not closed; `events` and `times_ns` are null or have `count` numbers,
-/// `offsets` is null or has one more, and `payload` is null or has as many bytes as the last of `offsets` says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sheaf_source_send_arrays(
-    source: *mut Source,
-    id: u32,
-    count: usize,
-    events: *const u64,
-    times_ns: *const u64,
-    payload: *const c_void,
-    offsets: *const u64,
-) -> i32 {
-    // SAFETY: as the caller promises.
-    let Some(source) = (unsafe { source.as_mut() }) else { return FAILED };
-    // SAFETY: as the caller promises.
-    match unsafe { arrays(count, events, times_ns, payload, offsets) } {
-        Ok(read) => source.send_all(id, &read),
-        Err(error) => source.fail(&error),
-    }
-}
-
-/// # Safety
-/// As `sheaf_source_send_arrays`; the arrays stay as they are while the result is used.
-unsafe fn arrays<'a>(
-    count: usize,
-    events: *const u64,
-    times_ns: *const u64,
-    payload: *const c_void,
-    offsets: *const u64,
-) -> Result<Vec<SourceFragment<'a>>, String> {
-    if count == 0 {
-        return Ok(Vec::new());
-    }
-    // SAFETY: null or of these lengths, as the caller promises.
-    let (events, offsets, times) = unsafe {
-        let times = if times_ns.is_null() { None } else { Some(slice::from_raw_parts(times_ns, count)) };
-        (
-            list(events, count, "the array of events")?,
-            list(offsets, count + 1, "the array of offsets")?,
-            times,
-        )
-    };
-    let bytes = usize::try_from(offsets[count]).map_err(|_| "the last offset is too large")?;
-    // SAFETY: null or of this length, as the caller promises.
-    let payload = unsafe { list(payload.cast::<u8>(), bytes, "the payload")? };
-    let one = |(at, event): (usize, &u64)| {
-        let place = offsets[at] as usize..offsets[at + 1] as usize;
-        let Some(payload) = payload.get(place.clone()) else {
-            return Err(format!("fragment {at} has the offsets {place:?}; they must not fall"));
-        };
-        let time = times.map_or(0, |times| times[at]);
-        Ok(SourceFragment { event: EventId(*event), time: Timestamp(time), payload })
-    };
-    events.iter().enumerate().map(one).collect()
 }
 
 /// Waits for news of the readout unit, at most `timeout_ms` milliseconds. A program that sends nothing for long need not call

@@ -5,7 +5,7 @@ use crate::rust_source::{block_end, code_only, find_word, line_of, without_tests
 use crate::workspace;
 
 /// Maximum length of a file: longer files usually contain more than one idea.
-const FILE_LINES_MAX: usize = 900;
+const FILE_LINES_MAX: usize = 600;
 
 /// Maximum length of a function, which should fit on a screen. Does not apply to tests.
 const FUNCTION_LINES_MAX: usize = 100;
