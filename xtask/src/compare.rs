@@ -7,7 +7,7 @@ use crate::bench::machine::Machine;
 use crate::bench::median;
 use crate::build::{self, Profile};
 use crate::{shell, workspace};
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -121,7 +121,7 @@ fn contestants() -> Result<(Vec<Contestant>, Vec<String>)> {
                 });
             }
         }
-        Err(why) => absent.push(format!("ZeroMQ ({why}); Debian has it in libzmq3-dev")),
+        Err(why) => absent.push(format!("ZeroMQ ({why:#}); Debian has it in libzmq3-dev")),
     }
     match compile("mpicc", "mpi", &[]) {
         Ok(binary) => {
@@ -135,28 +135,28 @@ fn contestants() -> Result<(Vec<Contestant>, Vec<String>)> {
                 found.push(Contestant { name, program });
             }
         }
-        Err(why) => absent.push(format!("Open MPI ({why}); Debian has it in libopenmpi-dev and openmpi-bin")),
+        Err(why) => {
+            absent.push(format!("Open MPI ({why:#}); Debian has it in libopenmpi-dev and openmpi-bin"))
+        }
     }
     Ok((found, absent))
 }
 
 /// Compiles `benches/compare/NAME.c`. The error is one line of the compiler's output.
-fn compile(compiler: &str, name: &str, libraries: &[&str]) -> Result<PathBuf, String> {
-    let directory = workspace::target_directory().map_err(|error| error.to_string())?.join("compare");
-    std::fs::create_dir_all(&directory).map_err(|error| error.to_string())?;
+fn compile(compiler: &str, name: &str, libraries: &[&str]) -> Result<PathBuf> {
+    let directory = workspace::target_directory()?.join("compare");
+    std::fs::create_dir_all(&directory)?;
     let (source, binary) =
         (workspace::root().join(format!("benches/compare/{name}.c")), directory.join(name));
     let mut command = Command::new(compiler);
     command.args(["-O2", "-o"]).arg(&binary).arg(source).args(libraries);
-    match command.output() {
-        Err(error) => Err(format!("{compiler}: {error}")),
-        Ok(output) if output.status.success() => Ok(binary),
-        Ok(output) => {
-            let said = String::from_utf8_lossy(&output.stderr);
-            let line = said.lines().find(|line| line.contains("error") || line.contains("cannot find"));
-            Err(line.unwrap_or("the compiler failed").trim().to_owned())
-        }
+    let output = command.output().with_context(|| compiler.to_owned())?;
+    if output.status.success() {
+        return Ok(binary);
     }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let line = said.lines().find(|line| line.contains("error") || line.contains("cannot find"));
+    bail!("{}", line.unwrap_or("the compiler failed").trim())
 }
 
 impl Contestant {

@@ -81,13 +81,22 @@ impl fmt::Display for Transport {
     }
 }
 
+/// A name that no transport has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownTransport;
+
+impl fmt::Display for UnknownTransport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = Transport::ALL.iter().map(|kind| kind.name()).collect();
+        write!(f, "must be one of {}", names.join(", "))
+    }
+}
+
+impl std::error::Error for UnknownTransport {}
+
 impl FromStr for Transport {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        let known = Self::ALL.iter().copied().find(|kind| kind.name() == text);
-        known.ok_or_else(|| {
-            let names: Vec<_> = Self::ALL.iter().map(|kind| kind.name()).collect();
-            format!("there are {}", names.join(", "))
-        })
+    type Err = UnknownTransport;
+    fn from_str(text: &str) -> Result<Self, UnknownTransport> {
+        Self::ALL.iter().copied().find(|kind| kind.name() == text).ok_or(UnknownTransport)
     }
 }

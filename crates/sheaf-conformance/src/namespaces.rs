@@ -8,11 +8,12 @@
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use sheaf_wire::ethernet::MacAddress;
+use std::fmt;
 use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::AsFd;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Prefix of the names of all namespaces of these tests, followed by the process id.
@@ -49,34 +50,64 @@ pub fn address(host: Host, rail: usize) -> MacAddress {
     MacAddress([2, 0x5e, 0, rail as u8, 0, host as u8 + 1])
 }
 
-/// Runs one command of `ip`, and returns what it prints.
+/// Error of the command `ip`. Tests that need it skip, and print why.
+#[derive(Debug)]
+pub enum ToolError {
+    /// It cannot be run.
+    Start(std::io::Error),
+    /// It failed.
+    Failed {
+        /// Its arguments; empty for commands of a batch.
+        arguments: String,
+        /// Its error output.
+        said: String,
+    },
+}
+
+impl fmt::Display for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Start(error) => write!(f, "cannot run `ip`: {error}"),
+            Self::Failed { arguments, said } if arguments.is_empty() => write!(f, "`ip`: {said}"),
+            Self::Failed { arguments, said } => write!(f, "`ip {arguments}`: {said}"),
+        }
+    }
+}
+
+impl std::error::Error for ToolError {}
+
+impl ToolError {
+    fn of(arguments: &str, output: &Output) -> Self {
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        Self::Failed { arguments: arguments.to_owned(), said }
+    }
+}
+
+/// Runs one command of `ip`, and returns its output.
 ///
 /// # Errors
-/// The words of `ip`, or that it does not run.
-pub fn ip(arguments: &str) -> Result<String, String> {
-    let run = Command::new("ip").args(arguments.split_whitespace()).output();
-    let output = run.map_err(|error| format!("cannot run `ip`: {error}"))?;
+/// If `ip` cannot be run or fails.
+pub fn ip(arguments: &str) -> Result<String, ToolError> {
+    let output = Command::new("ip").args(arguments.split_whitespace()).output().map_err(ToolError::Start)?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    Err(format!("`ip {arguments}`: {}", String::from_utf8_lossy(&output.stderr).trim()))
+    Err(ToolError::of(arguments, &output))
 }
 
 /// Runs commands of `ip`, one per line, in a single process.
 ///
 /// # Errors
-/// If `ip` cannot be run or fails, with its message.
-pub fn ip_batch(commands: &str) -> Result<(), String> {
-    let failed = |error: std::io::Error| format!("cannot run `ip`: {error}");
+/// If `ip` cannot be run or fails.
+pub fn ip_batch(commands: &str) -> Result<(), ToolError> {
     let mut command = Command::new("ip");
     command.args(["-batch", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(failed)?;
+    let mut child = command.spawn().map_err(ToolError::Start)?;
     if let Some(mut input) = child.stdin.take() {
-        input.write_all(commands.as_bytes()).map_err(failed)?;
+        input.write_all(commands.as_bytes()).map_err(ToolError::Start)?;
     }
-    let output = child.wait_with_output().map_err(failed)?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    if output.status.success() { Ok(()) } else { Err(format!("`ip`: {}", said.trim())) }
+    let output = child.wait_with_output().map_err(ToolError::Start)?;
+    if output.status.success() { Ok(()) } else { Err(ToolError::of("", &output)) }
 }
 
 /// Removes namespaces left by killed test runs: those with the name `prefix` followed by the id of a process that no longer exists.
@@ -118,7 +149,7 @@ impl World {
         }
     }
 
-    fn build(&self, cables: Cables) -> Result<(), String> {
+    fn build(&self, cables: Cables) -> Result<(), ToolError> {
         let [a, b] = &self.names;
         ip(&format!("netns add {a}"))?;
         ip(&format!("netns add {b}"))?;

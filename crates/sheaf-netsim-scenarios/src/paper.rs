@@ -7,7 +7,7 @@ mod cases;
 
 use crate::result::Spread;
 use crate::scenario::{Overrides, Point, ScenarioFile};
-use crate::sweep::in_parallel;
+use crate::sweep::{PointError, in_parallel};
 use cases::{CASES, Case, Measure};
 use serde::Serialize;
 use sheaf_netsim::{Report, Scenario};
@@ -81,7 +81,8 @@ fn figures_of<E: Display>(
         .flat_map(|(index, case)| points(case).into_iter().map(move |point| (index, point)))
         .collect();
     let values = in_parallel(&work, threads, |(_, point)| value(&simulate, &point.scenario), done);
-    let mut results: Vec<Vec<(&Point, Result<Value, String>)>> = cases.iter().map(|_| Vec::new()).collect();
+    let mut results: Vec<Vec<(&Point, Result<Value, PointError>)>> =
+        cases.iter().map(|_| Vec::new()).collect();
     for ((index, point), value) in work.iter().zip(values) {
         results[*index].push((point, value));
     }
@@ -91,17 +92,17 @@ fn figures_of<E: Display>(
 fn value<E: Display>(
     simulate: &impl Fn(&Scenario) -> Result<Report, E>,
     scenario: &Scenario,
-) -> Result<Value, String> {
-    let report = simulate(scenario).map_err(|error| error.to_string())?;
+) -> Result<Value, PointError> {
+    let report = simulate(scenario).map_err(PointError::refused)?;
     if let Some(check) = report.checks.iter().find(|check| !check.pass) {
-        return Err(format!("self-check {} failed: {}", check.name, check.detail));
+        return Err(PointError::SelfCheck { name: check.name, detail: check.detail.clone() });
     }
     #[expect(clippy::cast_precision_loss, reason = "a fraction with three digits")]
     let loss = report.messages.lost as f64 / report.messages.offered.max(1) as f64;
     Ok(Value { efficiency: report.efficiency, loss })
 }
 
-fn figure(case: &Case, results: &[(&Point, Result<Value, String>)]) -> Figure {
+fn figure(case: &Case, results: &[(&Point, Result<Value, PointError>)]) -> Figure {
     let mut figure = Figure {
         name: case.name,
         document: case.document,

@@ -275,7 +275,7 @@ impl SweepResult {
         let axes = axes.iter().map(|axis| AxisResult { key: axis.key.clone(), values: axis.values.clone() });
         let runs = outcomes.iter().map(|outcome| RunResult {
             settings: outcome.settings.iter().cloned().collect(),
-            error: outcome.result.as_ref().err().cloned(),
+            error: outcome.result.as_ref().err().map(ToString::to_string),
             report: outcome.result.as_ref().ok().map(ReportResult::from),
         });
         let (axes, runs) = (axes.collect(), runs.collect());

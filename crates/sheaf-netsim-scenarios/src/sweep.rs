@@ -13,8 +13,30 @@ pub struct Outcome {
     pub settings: Vec<(String, String)>,
     /// Scenario that was simulated.
     pub scenario: Scenario,
-    /// Report, or the reason why it could not be simulated.
-    pub result: Result<Report, String>,
+    /// Report of the simulation.
+    pub result: Result<Report, PointError>,
+}
+
+/// Reason for which there is no result of a scenario.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PointError {
+    /// No engine can simulate it, in the words of the engine.
+    #[error("{0}")]
+    Refused(String),
+    /// The simulation contradicts itself.
+    #[error("self-check {name} failed: {detail}")]
+    SelfCheck {
+        /// Name of the check.
+        name: &'static str,
+        /// Values that differ.
+        detail: String,
+    },
+}
+
+impl PointError {
+    pub(crate) fn refused(error: impl std::fmt::Display) -> Self {
+        Self::Refused(error.to_string())
+    }
 }
 
 /// Returns the default number of threads: one for each processor.
@@ -68,7 +90,7 @@ pub fn run<E: std::fmt::Display>(
     let work = |point: &Point| Outcome {
         settings: point.settings.clone(),
         scenario: point.scenario.clone(),
-        result: simulate(&point.scenario).map_err(|error| error.to_string()),
+        result: simulate(&point.scenario).map_err(PointError::refused),
     };
     in_parallel(points, threads, work, done)
 }

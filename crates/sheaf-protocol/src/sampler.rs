@@ -1,6 +1,6 @@
 //! Selection of accepted events for each consumer: a bounded sample, so that consumers never slow down the run.
 //!
-//! A consumer joins with a [`Wish`]: tags, a prescale and a maximum rate. For every accepted event, [`Sampler::offer`] returns
+//! A consumer joins with a [`Selection`]: tags, a prescale and a maximum rate. For every accepted event, [`Sampler::offer`] returns
 //! the consumers that get it. The [`Bounds`] are set by the run: the size of a consumer's queue, its maximum rate, and the
 //! maximum rate of bytes copied for all consumers together. Every event that a consumer did not get is in one of its [`Counts`],
 //! so that its sample can be scaled to the whole run.
@@ -8,7 +8,7 @@
 //! The sampler holds no events and no queues: its driver reports events that leave a consumer's queue
 //! ([`Sampler::left_queue`]). It reads no clock, and allocates only when a consumer joins.
 
-pub use sheaf_wire::tap::{Counts, Wish};
+pub use sheaf_wire::tap::{Counts, Selection};
 use sheaf_wire::verdict::Tags;
 use sheaf_wire::{ByteCount, ByteRate, Nanos, Timestamp};
 
@@ -52,7 +52,7 @@ impl Pace {
 #[derive(Debug)]
 struct Consumer {
     id: ConsumerId,
-    wish: Wish,
+    selection: Selection,
     interval: Nanos,
     pace: Pace,
     /// Number of matching events until the next one that passes the prescale.
@@ -78,13 +78,13 @@ impl Sampler {
         Self { bounds, consumers: Vec::new(), budget: Pace::default(), chosen: Vec::new() }
     }
 
-    /// Adds a consumer. If it has joined already, its state is reset with the new wish.
-    pub fn join(&mut self, id: ConsumerId, wish: Wish) {
+    /// Adds a consumer. If it has joined already, its state is reset with the new selection.
+    pub fn join(&mut self, id: ConsumerId, selection: Selection) {
         self.leave(id);
-        let interval = wish.interval.max(self.bounds.interval);
+        let interval = selection.interval.max(self.bounds.interval);
         let consumer = Consumer {
             id,
-            wish,
+            selection,
             interval,
             pace: Pace::default(),
             until_next: 1,
@@ -149,7 +149,7 @@ impl Consumer {
     /// Returns whether this consumer gets the event. If not, counts the reason.
     fn wants(&mut self, now: Timestamp, tags: Tags, bytes: ByteCount, bounds: &Bounds) -> bool {
         self.counts.seen += 1;
-        if !self.wish.tags.is_empty() && !self.wish.tags.intersects(tags) {
+        if !self.selection.tags.is_empty() && !self.selection.tags.intersects(tags) {
             self.counts.other_tags += 1;
             return false;
         }
@@ -158,7 +158,7 @@ impl Consumer {
             self.counts.prescaled += 1;
             return false;
         }
-        self.until_next = self.wish.prescale.max(1);
+        self.until_next = self.selection.prescale.max(1);
         if self.interval > Nanos::ZERO && !self.pace.has_room(now) {
             self.counts.over_rate += 1;
             return false;

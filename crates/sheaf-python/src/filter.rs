@@ -21,21 +21,28 @@ impl PythonFilter {
         Self { judge, names }
     }
 
-    fn ask(&self, py: Python<'_>, event: &sheaf_wire::Event<Bytes>) -> Result<sheaf_wire::Verdict, String> {
+    fn ask(
+        &self,
+        py: Python<'_>,
+        event: &sheaf_wire::Event<Bytes>,
+    ) -> Result<sheaf_wire::Verdict, FilterFailure> {
         let lease = Arc::new(Lease::default());
         let lent = Event::lent(event.clone(), self.names.clone(), lease.clone());
         let answer = self.judge.bind(py).call1((lent,));
-        let verdict = answer.map_err(|error| explain(py, &error)).and_then(|answer| self.understand(&answer));
+        let verdict = answer
+            .map_err(|error| FilterFailure(explain(py, &error)))
+            .and_then(|answer| self.understand(&answer));
         // The answer and, after a failure, the frames of the call are gone. Remaining views were kept by the filter.
         if lease.end() > 0 && verdict.is_ok() {
-            return Err("the filter kept a view of the event's payload, whose memory is reused after the verdict: copy the data \
-                 (bytes(fragment), or fragment.array().copy())"
-                .to_owned());
+            return Err(FilterFailure::new(
+                "the filter kept a view of the event's payload, whose memory is reused after the verdict: copy the data \
+                 (bytes(fragment), or fragment.array().copy())",
+            ));
         }
         verdict
     }
 
-    fn understand(&self, answer: &Bound<'_, PyAny>) -> Result<sheaf_wire::Verdict, String> {
+    fn understand(&self, answer: &Bound<'_, PyAny>) -> Result<sheaf_wire::Verdict, FilterFailure> {
         if let Ok(verdict) = answer.cast::<Verdict>() {
             let Verdict { accepted, tags: wanted, payload } = verdict.get();
             let mut tags = Tags::NONE;
@@ -49,26 +56,26 @@ impl PythonFilter {
             return Ok(sheaf_wire::Verdict { accepted, ..sheaf_wire::Verdict::reject() });
         }
         let kind = answer.get_type();
-        Err(format!(
+        Err(FilterFailure(format!(
             "the filter returned a {}; it must return True, False, sheaf.accept(...) or sheaf.reject()",
             kind.name().map_or_else(|_| "value without a name".to_owned(), |name| name.to_string())
-        ))
+        )))
     }
 
-    fn tag(&self, name: &str) -> Result<Tags, String> {
+    fn tag(&self, name: &str) -> Result<Tags, FilterFailure> {
         let position = self.names.iter().position(|other| other == name).and_then(Tags::named);
         position.ok_or_else(|| {
             let names = if self.names.is_empty() { "none".to_owned() } else { self.names.join(", ") };
-            format!(
+            FilterFailure(format!(
                 "the filter gave the tag {name:?}; the tags of the configuration ([filter] tags) are: {names}"
-            )
+            ))
         })
     }
 }
 
 impl Filter for PythonFilter {
     fn judge(&mut self, event: &sheaf_wire::Event<Bytes>) -> Result<sheaf_wire::Verdict, FilterFailure> {
-        Python::attach(|py| self.ask(py, event)).map_err(FilterFailure)
+        Python::attach(|py| self.ask(py, event))
     }
 }
 

@@ -35,6 +35,7 @@ use crate::network::{Network, NetworkCounts};
 use crate::options::Options;
 use crate::payload::SimPayload;
 use crate::source::DefectCounts;
+use crate::violation::Violation;
 use sheaf_protocol::builder::BuilderUnit;
 use sheaf_protocol::ledger::{Counter, Ledger};
 use sheaf_protocol::manager::EventManager;
@@ -87,7 +88,7 @@ pub struct Failure {
     /// Options of the run.
     pub options: Options,
     /// Descriptions of the violated rules.
-    pub violations: Vec<String>,
+    pub violations: Vec<Violation>,
     /// When the run was stopped.
     pub at: Timestamp,
     /// The hash of the run log.
@@ -210,7 +211,7 @@ impl Evidence<'_> {
 /// # Errors
 /// Returns all violated rules.
 pub fn at_the_end(evidence: &Evidence<'_>) -> Result<Report, Box<Failure>> {
-    let mut violations: Vec<String> = evidence.watch.violation.iter().cloned().collect();
+    let mut violations: Vec<Violation> = evidence.watch.violation.iter().cloned().collect();
     // After a violation during the run, the state at the end is meaningless.
     if violations.is_empty() {
         books::check(evidence, &mut violations);

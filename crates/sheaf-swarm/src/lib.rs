@@ -47,10 +47,12 @@ pub mod source;
 pub mod steps;
 pub mod swarm;
 pub mod table;
+pub mod violation;
 
 pub use check::{Failure, Report};
 pub use cluster::Cluster;
 pub use options::Options;
+pub use violation::Violation;
 
 /// Runs a cluster from start to end and checks it.
 ///

@@ -176,7 +176,7 @@ fn failure_json(failure: &Failure) -> serde_json::Value {
     json!({
         "seed": failure.options.seed,
         "good": false,
-        "violations": failure.violations,
+        "violations": failure.violations.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "at_ns": failure.at.0,
         "log_hash": format!("{:016x}", failure.hash),
         "commit": option_env!("SHEAF_COMMIT"),
@@ -279,7 +279,7 @@ fn panic_failure(seed: u64, panic: &(dyn std::any::Any + Send)) -> Box<Failure> 
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
     Box::new(Failure {
         options: Options::random(seed),
-        violations: vec![format!("a machine panicked: {text}")],
+        violations: vec![format!("a machine panicked: {text}").into()],
         at: sheaf_wire::Timestamp::ZERO,
         hash: 0,
     })

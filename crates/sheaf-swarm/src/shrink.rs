@@ -59,7 +59,7 @@ pub struct Shrunk<O> {
 }
 
 /// Searches for the smallest options for which `rule` returns the same as for these. `rule` runs options and returns the rule that
-/// they violate, if any ([`rule_of`]). At most `runs` runs are made.
+/// they violate, if any ([`rule`](crate::Violation::rule)). At most `runs` runs are made.
 pub fn shrink<O: Simplify>(options: &O, runs: u32, rule: impl Fn(&O) -> Option<String>) -> Option<Shrunk<O>> {
     let wanted = rule(options)?;
     let mut shrunk = Shrunk { options: options.clone(), runs: 1 };
@@ -85,22 +85,6 @@ fn next<O: Simplify>(
         }
     }
     None
-}
-
-/// Returns the rule of a violation: its text without the numbers that are specific to a run.
-#[must_use]
-pub fn rule_of(violation: &str) -> String {
-    const LETTERS: usize = 60;
-    let line = violation.lines().next().unwrap_or_default();
-    let mut rule = String::new();
-    for letter in line.chars() {
-        match letter {
-            '0'..='9' | '.' if rule.ends_with('#') => {}
-            '0'..='9' => rule.push('#'),
-            _ => rule.push(letter),
-        }
-    }
-    rule.chars().take(LETTERS).collect()
 }
 
 /// Returns the lines of the options' text that differ from plain options.
@@ -171,13 +155,6 @@ pub(crate) fn shorter<T: Clone>(list: &[T]) -> Vec<Vec<T>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn rules_are_told_apart_by_their_words_not_by_their_numbers() {
-        let (one, two) = ("12 events were dropped as late", "7 events were dropped as late\n  bu0: builds 3");
-        assert_eq!(rule_of(one), rule_of(two));
-        assert_ne!(rule_of(one), rule_of("12 events were dropped as duplicate"));
-    }
 
     #[test]
     fn shorter_lists_lack_each_stretch_once() {

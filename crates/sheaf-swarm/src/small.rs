@@ -1,8 +1,9 @@
 //! `--shrink`: the smallest run that breaks the same rule.
 
 use sheaf_swarm::drivers::{self, DriverOptions};
-use sheaf_swarm::shrink::{Shrunk, Simplify, particulars, rule_of, shrink};
-use sheaf_swarm::{Options, run, run_with_log};
+use sheaf_swarm::shrink::{Shrunk, Simplify, particulars, shrink};
+use sheaf_swarm::violation::list;
+use sheaf_swarm::{Options, Violation, run, run_with_log};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Maximum number of runs for one failure, which take some seconds.
@@ -15,14 +16,14 @@ fn broken(run: impl FnOnce() -> Option<String>) -> Option<String> {
 
 /// Shrinks a run of the roles and prints the smallest one.
 pub(crate) fn roles(options: &Options, with_log: bool) -> String {
-    let first = |violations: &[String]| violations.first().map(|violation| rule_of(violation));
+    let first = |violations: &[Violation]| violations.first().map(Violation::rule);
     let rule =
         |options: &Options| broken(|| run(options).err().and_then(|failure| first(&failure.violations)));
     let Some(shrunk) = shrink(options, RUNS, rule) else { return "this run is good\n".to_owned() };
     let end = || {
         let (result, log) = run_with_log(&shrunk.options);
-        let violations = result.err().map(|failure| failure.violations.join("\n- ")).unwrap_or_default();
-        Some(if with_log { format!("{log}- {violations}") } else { format!("- {violations}") })
+        let violations = result.err().map(|failure| list(&failure.violations)).unwrap_or_default();
+        Some(if with_log { log + &violations } else { violations })
     };
     let again = format!("cargo run --release -p sheaf-swarm -- --seed {} --shrink --log", options.seed);
     tell(&shrunk, broken(end), &again)
@@ -30,7 +31,7 @@ pub(crate) fn roles(options: &Options, with_log: bool) -> String {
 
 /// Shrinks a run of the drivers and prints the smallest one.
 pub(crate) fn of_drivers(options: &DriverOptions, family: &str, with_log: bool) -> String {
-    let first = |violations: &[String]| violations.first().map(|violation| rule_of(violation));
+    let first = |violations: &[Violation]| violations.first().map(Violation::rule);
     let rule = |options: &DriverOptions| {
         broken(|| drivers::run(options).err().and_then(|failure| first(&failure.violations)))
     };
@@ -39,7 +40,7 @@ pub(crate) fn of_drivers(options: &DriverOptions, family: &str, with_log: bool) 
         let (result, log) = drivers::run_with_log(&shrunk.options);
         let failure = result.err()?;
         let log = if with_log { log } else { failure.log };
-        Some(format!("{log}- {}", failure.violations.join("\n- ")))
+        Some(log + &list(&failure.violations))
     };
     let again =
         format!("cargo run --release -p sheaf-swarm -- --drivers {family} --seed {} --shrink", options.seed);
@@ -49,6 +50,7 @@ pub(crate) fn of_drivers(options: &DriverOptions, family: &str, with_log: bool) 
 fn tell<O: Simplify>(shrunk: &Shrunk<O>, end: Option<String>, again: &str) -> String {
     let Shrunk { options, runs } = shrunk;
     let (end, particulars) = (end.unwrap_or_default(), particulars(options));
+    let end = end.trim_end();
     format!(
         "{end}\nthe smallest such run that {runs} runs found; what differs from a plain one:\n{particulars}replay: {again}\n"
     )

@@ -6,6 +6,7 @@ use crate::dice::{Dice, mix};
 pub use crate::options::FIRST_EVENT;
 use crate::options::{LARGEST_EXCESS, Options, TriggerOptions, UNKNOWN_EVENTS};
 use crate::payload::SimPayload;
+use crate::violation::{Violation, violation};
 use sheaf_wire::{EventId, Fragment, Nanos, SourceId, Timestamp};
 use std::collections::{BTreeSet, VecDeque};
 
@@ -99,7 +100,7 @@ pub struct SourcePlan {
     /// Defects of the sources.
     pub defects: DefectCounts,
     /// Error in planning the sources.
-    pub violation: Option<String>,
+    pub violation: Option<Violation>,
 }
 
 /// Plans the fragments of all sources of a run.
@@ -110,7 +111,7 @@ pub fn plan_sources(options: &Options) -> SourcePlan {
     for number in 0..options.source_count() {
         let given = options.slices.map(|slices| slices::given(options, &slices, number, total));
         let seen = given.transpose().unwrap_or_else(|what| {
-            plan.violation.get_or_insert(format!("source {number}: {what}"));
+            plan.violation.get_or_insert_with(|| violation!("source {number}: {what}"));
             None
         });
         plan.sources.push(SimSource {

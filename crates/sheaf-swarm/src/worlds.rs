@@ -67,7 +67,7 @@ fn run_one(family: Family, seed: u64, with_log: bool) -> Outcome {
     std::panic::catch_unwind(|| drivers::run(&options)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
-        let violations = vec![format!("an agent panicked: {text}")];
+        let violations = vec![format!("an agent panicked: {text}").into()];
         Err(Box::new(DriverFailure { options, violations, at: drivers::START, log: String::new() }))
     })
 }
@@ -76,7 +76,10 @@ fn to_json(outcomes: &[(u64, Outcome)]) -> serde_json::Value {
     let failures: Vec<_> = outcomes
         .iter()
         .filter_map(|(seed, outcome)| Some((seed, outcome.as_ref().err()?)))
-        .map(|(seed, failure)| json!({ "seed": seed, "violations": failure.violations, "at_ns": failure.at.0 }))
+        .map(|(seed, failure)| {
+            let violations: Vec<_> = failure.violations.iter().map(ToString::to_string).collect();
+            json!({ "seed": seed, "violations": violations, "at_ns": failure.at.0 })
+        })
         .collect();
     json!({ "good": failures.is_empty(), "runs": outcomes.len(), "failures": failures })
 }

@@ -5,7 +5,7 @@ use crate::key::ConsumerProof;
 use serde::Deserialize;
 use sheaf_key::{NoRandomness, Nonce, RunKey};
 use sheaf_wire::event_file::FileHeader;
-use sheaf_wire::tap::{EndReason, FRAME_BYTES, Frame, FrameHead, TapError, Wish, emit_subscribe};
+use sheaf_wire::tap::{EndReason, FRAME_BYTES, Frame, FrameHead, Selection, TapError, emit_subscribe};
 use sheaf_wire::verdict::Tags;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -301,8 +301,8 @@ impl Client {
     ///
     /// # Errors
     /// [`ClientError::Broken`].
-    pub fn subscribe(&mut self, wish: &Wish, name: &str) -> Result<(), ClientError> {
-        let said = self.stream.get_mut().write_all(&emit_subscribe(wish, name));
+    pub fn subscribe(&mut self, selection: &Selection, name: &str) -> Result<(), ClientError> {
+        let said = self.stream.get_mut().write_all(&emit_subscribe(selection, name));
         said.map_err(|error| self.broken(error))
     }
 

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use keeper::{BuilderLink, Keeper, Sockets};
 use mio::net::{TcpListener, UnixListener};
 use sheaf_key::RunKey;
-use sheaf_protocol::sampler::{Bounds, ConsumerId, Counts, Sampler, Wish};
+use sheaf_protocol::sampler::{Bounds, ConsumerId, Counts, Sampler, Selection};
 use sheaf_wire::event_file::FileHeader;
 use sheaf_wire::tap;
 use sheaf_wire::verdict::Verdict;
@@ -39,7 +39,7 @@ pub struct DoorOptions {
     pub consumers: usize,
     /// Bounds for each of them and for all together.
     pub bounds: Bounds,
-    /// Time that a new connection has to state its wishes.
+    /// Time that a new connection has to send its selection.
     pub greeting: Duration,
     /// Time for which a consumer may read nothing while data wait for it.
     pub patience: Duration,
@@ -128,7 +128,7 @@ struct Shared {
 
 /// Message of the door's thread to the builder's.
 enum News {
-    Joined(Seat, Wish),
+    Joined(Seat, Selection),
     Left(ConsumerId),
 }
 
@@ -333,8 +333,8 @@ impl Feed {
         self.shared.news.store(false, Ordering::SeqCst);
         while let Ok(news) = self.news.pop() {
             match news {
-                News::Joined(seat, wish) => {
-                    self.sampler.join(seat.id, wish);
+                News::Joined(seat, selection) => {
+                    self.sampler.join(seat.id, selection);
                     self.seats.push(seat);
                 }
                 News::Left(id) => {

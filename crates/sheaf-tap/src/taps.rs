@@ -9,7 +9,7 @@ use sheaf_key::{KeyError, RunKey};
 use sheaf_wire::Nanos;
 use sheaf_wire::NodeId;
 use sheaf_wire::event_file::StoredEvent;
-use sheaf_wire::tap::{Counts, Frame, Wish};
+use sheaf_wire::tap::{Counts, Frame, Selection};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Time within which a builder may open a new door before the run counts as gone.
 const COME_BACK: Duration = Duration::from_secs(5);
 
-/// Wishes and name of a consumer.
+/// Selection of events, and name of a consumer.
 #[derive(Clone, Debug, Default)]
 pub struct TapOptions {
     /// The names of the tags of which an event must have one; none: all events.
@@ -120,7 +120,7 @@ pub struct Taps {
     options: TapOptions,
     directory: Option<PathBuf>,
     welcome: Welcome,
-    wish: Wish,
+    selection: Selection,
     sender: SyncSender<(u32, Said)>,
     receiver: Receiver<(u32, Said)>,
     /// By number; those that have ended have no thread.
@@ -161,13 +161,13 @@ impl Taps {
             return Err(TapsError::NoDoors(path.to_owned()));
         };
         let welcome = first.welcome().clone();
-        let wish = wish(&options, &welcome, clients.len())?;
+        let selection = selection(&options, &welcome, clients.len())?;
         let (sender, receiver) = sync_channel(WAITING_EVENTS);
         let mut taps = Self {
             options,
             directory,
             welcome,
-            wish,
+            selection,
             sender,
             receiver,
             readers: BTreeMap::new(),
@@ -292,7 +292,7 @@ impl Taps {
 
     /// Reads a door on a thread of its own.
     fn listen_to(&mut self, mut client: Client) -> Result<(), TapsError> {
-        client.subscribe(&self.wish, &self.options.name)?;
+        client.subscribe(&self.selection, &self.options.name)?;
         let number = self.readers.len() as u32;
         self.open.insert(number, client.address().clone());
         let (sender, stop) = (self.sender.clone(), self.stop.clone());
@@ -357,11 +357,11 @@ fn doors(directory: &Path) -> Result<Vec<Address>, TapsError> {
     reason = "a float to an integer saturates"
 )]
 #[expect(clippy::cast_precision_loss, reason = "a number of doors is small")]
-fn wish(options: &TapOptions, welcome: &Welcome, doors: usize) -> Result<Wish, TapsError> {
+fn selection(options: &TapOptions, welcome: &Welcome, doors: usize) -> Result<Selection, TapsError> {
     let interval = match options.rate_hz {
         None => Nanos::ZERO,
         Some(rate) if rate > 0.0 && rate.is_finite() => Nanos((1e9 * doors as f64 / rate) as u64),
         Some(rate) => return Err(TapsError::Rate(rate)),
     };
-    Ok(Wish { tags: welcome.tags(&options.tags)?, prescale: options.prescale, interval })
+    Ok(Selection { tags: welcome.tags(&options.tags)?, prescale: options.prescale, interval })
 }

@@ -156,9 +156,9 @@ layout! {
     }
 }
 
-/// Which events a consumer asks for.
+/// Selection of events for a consumer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wish {
+pub struct Selection {
     /// Events with at least one of these tags; none: all events.
     pub tags: Tags,
     /// Prescale N: one in N of those; 0 means 1.
@@ -167,7 +167,7 @@ pub struct Wish {
     pub interval: Nanos,
 }
 
-impl Default for Wish {
+impl Default for Selection {
     fn default() -> Self {
         Self { tags: Tags::NONE, prescale: 1, interval: Nanos::ZERO }
     }
@@ -292,7 +292,7 @@ pub enum Frame {
     /// The door's node and its metadata, a JSON object.
     Welcome(FileHeader, String),
     /// Subscription of a consumer, with its name.
-    Subscribe(Wish, String),
+    Subscribe(Selection, String),
     /// An event with its verdict.
     Event(StoredEvent<Bytes>),
     /// The outcome of the events so far.
@@ -371,8 +371,8 @@ impl FrameHead {
             }
             Kind::Subscribe => {
                 let fixed = SubscribeBytes::ref_from_bytes(body).map_err(|_| wrong_length)?;
-                let (wish, name) = fixed.parse()?;
-                Frame::Subscribe(wish, name)
+                let (selection, name) = fixed.parse()?;
+                Frame::Subscribe(selection, name)
             }
             Kind::Challenge => {
                 Frame::Challenge(ChallengeBytes::read_from_bytes(body).map_err(|_| wrong_length)?.nonce)
@@ -446,19 +446,19 @@ fn parse_event(body: &Bytes) -> Result<StoredEvent<Bytes>, TapError> {
 }
 
 impl SubscribeBytes {
-    fn parse(&self) -> Result<(Wish, String), TapError> {
+    fn parse(&self) -> Result<(Selection, String), TapError> {
         if self.reserved.get() != 0 {
             return Err(TapError::BadValue { field: "reserved", value: u64::from(self.reserved.get()) });
         }
         let end = self.name.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
         let name = std::str::from_utf8(&self.name[..end])
             .map_err(|error| TapError::BadValue { field: "name", value: error.valid_up_to() as u64 })?;
-        let wish = Wish {
+        let selection = Selection {
             tags: Tags(self.tags.get()),
             prescale: self.prescale.get(),
             interval: Nanos(self.interval.get()),
         };
-        Ok((wish, name.to_owned()))
+        Ok((selection, name.to_owned()))
     }
 }
 
@@ -503,11 +503,11 @@ pub fn emit_welcome(header: &FileHeader, metadata: &str) -> Result<Vec<u8>, File
 
 /// Encodes the subscription of a consumer. The first [`MAX_NAME_BYTES`] of its name are sent, in whole characters.
 #[must_use]
-pub fn emit_subscribe(wish: &Wish, name: &str) -> Vec<u8> {
+pub fn emit_subscribe(selection: &Selection, name: &str) -> Vec<u8> {
     let mut body = SubscribeBytes {
-        tags: U64::new(wish.tags.0),
-        interval: U64::new(wish.interval.0),
-        prescale: U32::new(wish.prescale),
+        tags: U64::new(selection.tags.0),
+        interval: U64::new(selection.interval.0),
+        prescale: U32::new(selection.prescale),
         reserved: U32::ZERO,
         name: [0; MAX_NAME_BYTES],
     };

@@ -6,6 +6,7 @@ mod tally;
 use crate::Verdict;
 use crate::console::{count, count_f64, plural};
 use crate::listening::{Listened, Then, listen};
+use crate::values::ValueError;
 use crate::{print, signals};
 use anyhow::bail;
 use clap::Args;
@@ -34,9 +35,9 @@ pub(crate) struct CheckArguments {
 }
 
 /// Reads a time from the command line.
-pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
+pub(crate) fn seconds(text: &str) -> Result<Duration, ValueError> {
     let valid = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    valid.ok_or_else(|| "must be a number of seconds >= 0".to_owned())
+    valid.ok_or(ValueError::Negative("a number of seconds"))
 }
 
 /// Findings at one source.

@@ -41,7 +41,7 @@ impl Copy {
             let good: Vec<_> =
                 mutants.iter().copied().filter(|(number, _)| !refused.contains_key(number)).collect();
             let planted = self.plant(&good)?;
-            let Err(said) = self.compile()? else {
+            let Compiled::Refused(said) = self.compile()? else {
                 let program = self.target.join("release/sheaf-swarm");
                 ensure!(program.is_file(), "cargo did not build {}", program.display());
                 return Ok((program, refused));
@@ -105,8 +105,8 @@ impl Copy {
         std::fs::write(&path, bytes).with_context(|| path.display().to_string())
     }
 
-    /// Compiles the copy. The inner error is the compiler's output if the code is rejected.
-    fn compile(&self) -> Result<Result<(), String>> {
+    /// Compiles the copy.
+    fn compile(&self) -> Result<Compiled> {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
         let mut command = Command::new(cargo);
         command.args(["build", "--quiet", "--release", "--package", "sheaf-swarm"]);
@@ -117,8 +117,15 @@ impl Copy {
         shell::forget_this_package(&mut command);
         let output = command.output().context("cannot start cargo")?;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        Ok(if output.status.success() { Ok(()) } else { Err(said) })
+        Ok(if output.status.success() { Compiled::Good } else { Compiled::Refused(said) })
     }
+}
+
+/// Result of compiling the copy.
+enum Compiled {
+    Good,
+    /// The output of the compiler, which refuses the code.
+    Refused(String),
 }
 
 /// Returns the crate that a file belongs to.

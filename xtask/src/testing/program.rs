@@ -30,7 +30,7 @@ pub(super) struct Outcome {
     /// Output of the program, if it failed.
     printed: String,
     seconds: f64,
-    result: Result<(), String>,
+    result: Result<()>,
 }
 
 impl Program {
@@ -72,7 +72,7 @@ impl Program {
         // The same environment as under cargo.
         command.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder);
         prepare(&mut command);
-        let result = logged(&mut command, &log).map_err(|error| format!("{error:#}"));
+        let result = logged(&mut command, &log);
         let printed = std::fs::read(&log).unwrap_or_default();
         let printed = String::from_utf8_lossy(&printed).into_owned();
         let (passed, failed) = results(&printed);
@@ -138,7 +138,7 @@ impl fmt::Display for Outcome {
             Ok(()) => write!(f, "{seconds:>8.1} s  {what}: {passed} passed"),
             Err(error) => write!(
                 f,
-                "{}\n{seconds:>8.1} s  {what}: {} FAILED, {passed} passed; {error}",
+                "{}\n{seconds:>8.1} s  {what}: {} FAILED, {passed} passed; {error:#}",
                 self.printed,
                 self.failed.len()
             ),

@@ -1,7 +1,7 @@
 //! Recovery over raw Ethernet meets the contract of an endpoint. Hosts are network namespaces, connected by a bridge. The tests are
 //! skipped, with the reason, if these cannot be created.
 use crate::settings;
-use sheaf_conformance::namespaces::{inside, ip_batch, sweep};
+use sheaf_conformance::namespaces::{ToolError, inside, ip_batch, sweep};
 use sheaf_conformance::{Lab, Limits};
 use sheaf_datagram::Dropping;
 use sheaf_datagram::ethernet::{Backend, EthernetOptions, EthernetPeer, EthernetPort, EthernetSettings};
@@ -21,7 +21,7 @@ fn is_possible() -> bool {
     static POSSIBLE: OnceLock<bool> = OnceLock::new();
     *POSSIBLE.get_or_init(|| {
         sweep(PREFIX);
-        let tried = Switch::new(1, 1, 1500).and_then(|switch| {
+        let tried = Switch::new(1, 1, 1500).map_err(|error| error.to_string()).and_then(|switch| {
             let opened = switch.port(0, options(NodeId::readout(0), &[], 1));
             opened.map(drop).map_err(|error| error.to_string())
         });
@@ -39,7 +39,7 @@ struct Switch {
 }
 
 impl Switch {
-    fn new(hosts: usize, rails: usize, mtu: usize) -> Result<Self, String> {
+    fn new(hosts: usize, rails: usize, mtu: usize) -> Result<Self, ToolError> {
         static NUMBERS: AtomicU32 = AtomicU32::new(0);
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         let switch = Self { name: format!("{PREFIX}{}-{number}", std::process::id()), hosts };

@@ -34,5 +34,5 @@ fn a_point_that_cannot_be_simulated_leaves_the_others_alone() {
     let outcomes = run(&file.points, 2, simulate, |_| ());
     let good: Vec<bool> = outcomes.iter().map(|outcome| outcome.result.is_ok()).collect();
     assert_eq!(good, [true, false, true]);
-    assert_eq!(outcomes[1].result, Err("no such luck".to_owned()));
+    assert_eq!(outcomes[1].result, Err(PointError::refused("no such luck")));
 }

@@ -9,8 +9,8 @@ fn generous() -> Bounds {
     Bounds { queue_events: 1 << 40, queue_bytes: ByteCount(1 << 60), interval: Nanos::ZERO, copy_rate: None }
 }
 
-fn wish() -> impl Strategy<Value = Wish> {
-    (0_u64..4, 0_u32..5, 0_u64..3).prop_map(|(tags, prescale, millis)| Wish {
+fn selection() -> impl Strategy<Value = Selection> {
+    (0_u64..4, 0_u32..5, 0_u64..3).prop_map(|(tags, prescale, millis)| Selection {
         tags: Tags(tags),
         prescale,
         interval: Nanos::from_millis(millis),
@@ -21,7 +21,7 @@ fn wish() -> impl Strategy<Value = Wish> {
 enum Step {
     Offer { wait: Nanos, tags: u64, bytes: u64 },
     Read { consumer: u32 },
-    Join { consumer: u32, wish: Wish },
+    Join { consumer: u32, selection: Selection },
     Leave { consumer: u32 },
 }
 
@@ -30,7 +30,7 @@ fn step() -> impl Strategy<Value = Step> {
         8 => (0_u64..2_000_000, 0_u64..4, 0_u64..400)
             .prop_map(|(wait, tags, bytes)| Step::Offer { wait: Nanos(wait), tags, bytes }),
         2 => (0_u32..4).prop_map(|consumer| Step::Read { consumer }),
-        1 => (0_u32..4, wish()).prop_map(|(consumer, wish)| Step::Join { consumer, wish }),
+        1 => (0_u32..4, selection()).prop_map(|(consumer, selection)| Step::Join { consumer, selection }),
         1 => (0_u32..4).prop_map(|consumer| Step::Leave { consumer }),
     ]
 }
@@ -68,8 +68,8 @@ proptest! {
                     let queue: Vec<u64> = queues.get_mut(&id).map(std::mem::take).unwrap_or_default();
                     sampler.left_queue(id, queue.len() as u64, ByteCount(queue.iter().sum()));
                 }
-                Step::Join { consumer, wish } => {
-                    sampler.join(ConsumerId(consumer), wish);
+                Step::Join { consumer, selection } => {
+                    sampler.join(ConsumerId(consumer), selection);
                     queues.insert(ConsumerId(consumer), Vec::new());
                     seen.insert(ConsumerId(consumer), 0);
                 }
@@ -100,7 +100,7 @@ proptest! {
     ) {
         let mut sampler = Sampler::new(generous());
         let interval = Nanos::from_micros(interval_us);
-        sampler.join(ANA, Wish { interval, ..Wish::default() });
+        sampler.join(ANA, Selection { interval, ..Selection::default() });
         let (start, mut now, mut taken) = (Timestamp(7), Timestamp(7), 0);
         for wait in waits {
             now += Nanos(wait);
@@ -114,7 +114,7 @@ proptest! {
 #[test]
 fn a_consumer_gets_its_rate_where_events_come_in_batches() {
     let mut sampler = Sampler::new(generous());
-    sampler.join(ANA, Wish { interval: Nanos::from_millis(1), ..Wish::default() });
+    sampler.join(ANA, Selection { interval: Nanos::from_millis(1), ..Selection::default() });
     // Ten batches a second of a thousand events each: 1,000 a second are asked for.
     let mut taken = 0;
     for batch in 0..100 {
@@ -127,8 +127,8 @@ fn a_consumer_gets_its_rate_where_events_come_in_batches() {
 #[test]
 fn a_consumer_gets_only_events_with_one_of_its_tags() {
     let mut sampler = Sampler::new(generous());
-    sampler.join(ANA, Wish { tags: Tags(0b110), ..Wish::default() });
-    sampler.join(BEN, Wish::default());
+    sampler.join(ANA, Selection { tags: Tags(0b110), ..Selection::default() });
+    sampler.join(BEN, Selection::default());
     let now = Timestamp(1);
     assert_eq!(sampler.offer(now, Tags(0b001), ByteCount(1)), [BEN]);
     assert_eq!(sampler.offer(now, Tags(0b010), ByteCount(1)), [ANA, BEN]);
@@ -139,7 +139,7 @@ fn a_consumer_gets_only_events_with_one_of_its_tags() {
 #[test]
 fn a_prescale_takes_the_first_event_and_then_one_of_so_many() {
     let mut sampler = Sampler::new(generous());
-    sampler.join(ANA, Wish { prescale: 3, ..Wish::default() });
+    sampler.join(ANA, Selection { prescale: 3, ..Selection::default() });
     let taken: Vec<bool> =
         (0..7).map(|event| !sampler.offer(Timestamp(event), Tags(0), ByteCount(1)).is_empty()).collect();
     assert_eq!(taken, [true, false, false, true, false, false, true]);
@@ -148,8 +148,8 @@ fn a_prescale_takes_the_first_event_and_then_one_of_so_many() {
 #[test]
 fn a_slow_consumer_misses_events_and_others_do_not() {
     let mut sampler = Sampler::new(Bounds { queue_events: 2, ..generous() });
-    sampler.join(ANA, Wish::default());
-    sampler.join(BEN, Wish::default());
+    sampler.join(ANA, Selection::default());
+    sampler.join(BEN, Selection::default());
     for event in 0..10 {
         sampler.offer(Timestamp(event), Tags(0), ByteCount(1));
         sampler.left_queue(BEN, 1, ByteCount(1));
@@ -162,8 +162,8 @@ fn a_slow_consumer_misses_events_and_others_do_not() {
 fn what_is_copied_for_all_consumers_together_is_bounded() {
     let bounds = Bounds { copy_rate: ByteRate::new(1_000_000), ..generous() };
     let mut sampler = Sampler::new(bounds);
-    sampler.join(ANA, Wish::default());
-    sampler.join(BEN, Wish::default());
+    sampler.join(ANA, Selection::default());
+    sampler.join(BEN, Selection::default());
     let mut copied = 0;
     for event in 0..100_000_u64 {
         // 100,000 events of 1 kB in ten seconds: 10 MB a second.

@@ -5,6 +5,7 @@ use super::Evidence;
 use crate::filter::decide;
 use crate::options::{Options, TriggerOptions};
 use crate::source::{SourcePlan, plan_sources};
+use crate::violation::{Violation, violation};
 use sheaf_protocol::builder::{Decision, IncompletePolicy};
 use sheaf_wire::{DropReason, EventId, MissingReason, NodeId, SourceId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
@@ -112,7 +113,7 @@ struct Blame<'a> {
     is_patient: bool,
 }
 
-pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
+pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<Violation>) {
     let (watch, options) = (evidence.watch, evidence.options);
     let has_drops = !evidence.manager.ledger().dropped.is_empty();
     if watch.missing_at.is_empty() && watch.given_up.is_empty() && !has_drops {
@@ -122,7 +123,7 @@ pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     for missing in &watch.missing_at {
         if !blame.explains_missing(missing) {
             let MissingRecord { at, builder, event, source, reason } = missing;
-            violations.push(format!(
+            violations.push(violation!(
                 "source {source} is missing in event {event} of {builder} at {at} as {reason}, and nothing happened there \
                  before"
             ));
@@ -130,13 +131,13 @@ pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     }
     for (builder, at) in &watch.given_up {
         if !blame.explains_loss(*builder, *at) {
-            violations.push(format!("{builder} was given up at {at}, and nothing happened there before"));
+            violations.push(violation!("{builder} was given up at {at}, and nothing happened there before"));
         }
     }
     let reasons: Vec<DropReason> = evidence.manager.ledger().dropped.keys().copied().collect();
     for (event, at) in &watch.dropped {
         if !reasons.iter().any(|reason| blame.explains_drop(*event, *reason, *at)) {
-            violations.push(format!(
+            violations.push(violation!(
                 "event {event} was dropped at {at}, and nothing happened to it before: {reasons:?}"
             ));
         }
@@ -267,7 +268,7 @@ impl Blame<'_> {
     }
 
     /// Checks that a duplicate fragment was sent twice.
-    fn duplicates(&self, violations: &mut Vec<String>) {
+    fn duplicates(&self, violations: &mut Vec<Violation>) {
         let options = self.evidence.options;
         for unit in self.evidence.readouts.iter().flatten() {
             let node = unit.identity().node;
@@ -275,7 +276,7 @@ impl Blame<'_> {
             // A fragment that comes late after a repair may meet one that came early before it.
             let overlap = options.is_renumbered_at(node) && options.sources.out_of_order.is_possible();
             if dropped && !overlap && !self.defects.duplicated.contains(&node.index) {
-                violations.push(format!("{node} dropped duplicates, and none was sent there"));
+                violations.push(violation!("{node} dropped duplicates, and none was sent there"));
             }
         }
     }

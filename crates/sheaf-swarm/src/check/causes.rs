@@ -2,6 +2,7 @@
 
 use super::Evidence;
 use crate::options::{Options, TriggerOptions};
+use crate::violation::{Violation, violation};
 use sheaf_protocol::builder::IncompletePolicy;
 use sheaf_protocol::ledger::Counter;
 use sheaf_wire::{DropReason, MissingReason, Nanos};
@@ -17,30 +18,33 @@ struct Causes<'a> {
     stray_events: bool,
 }
 
-pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
+pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<Violation>) {
     let causes = Causes::new(evidence);
     for (reason, count) in &evidence.fragment_books().dropped {
         if !causes.explain_fragment(*reason) {
-            violations.push(format!(
+            violations.push(violation!(
                 "{count} fragments were dropped as {reason}, and nothing injected explains it"
             ));
         }
     }
     for (reason, count) in &evidence.manager.ledger().dropped {
         if !causes.explain_event(*reason) {
-            violations
-                .push(format!("{count} events were dropped as {reason}, and nothing injected explains it"));
+            violations.push(violation!(
+                "{count} events were dropped as {reason}, and nothing injected explains it"
+            ));
         }
     }
     for (reason, count) in &evidence.watch.missing {
         if !causes.explain_missing(*reason) {
-            violations
-                .push(format!("{count} sources are missing as {reason}, and nothing injected explains it"));
+            violations.push(violation!(
+                "{count} sources are missing as {reason}, and nothing injected explains it"
+            ));
         }
     }
     let strangers = evidence.fragment_books().dropped.get(&DropReason::UnknownSource).copied().unwrap_or(0);
     if evidence.watch.faults.readout_crashes == 0 && strangers != evidence.watch.strangers {
-        violations.push(format!("{} strangers were sent, {strangers} are booked", evidence.watch.strangers));
+        violations
+            .push(violation!("{} strangers were sent, {strangers} are booked", evidence.watch.strangers));
     }
     // Builders that have not finished when the time to do so is over are given up, too.
     let explained = causes.disturbed || causes.explain_event(DropReason::Stopped);
@@ -48,7 +52,7 @@ pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
         violations.push("a builder was given up, and nothing injected explains it".into());
     }
     if let Some(count) = evidence.counters().get(&Counter::UnexpectedMessages) {
-        violations.push(format!("{count} messages had no use for their receivers"));
+        violations.push(violation!("{count} messages had no use for their receivers"));
     }
     let is_calm = evidence.options.is_fault_free() && evidence.watch.faults.injected() == 0;
     if is_calm && evidence.options.is_patient() {
@@ -155,10 +159,10 @@ impl<'a> Causes<'a> {
 }
 
 /// A run in which nothing went wrong shows nothing.
-fn without_faults(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
+fn without_faults(evidence: &Evidence<'_>, violations: &mut Vec<Violation>) {
     let (ledger, options) = (evidence.manager.ledger(), evidence.options);
     if ledger.received != options.events {
-        violations.push(format!("{} triggers of {} were accepted", ledger.received, options.events));
+        violations.push(violation!("{} triggers of {} were accepted", ledger.received, options.events));
     }
     let harmless = |reason: &DropReason| match reason {
         DropReason::NeverTriggered => options.sources.surplus > 0,
@@ -173,17 +177,18 @@ fn without_faults(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     let fragments = evidence.fragment_books();
     let dropped = ledger.dropped.iter().chain(&fragments.dropped).filter(|(reason, _)| !harmless(reason));
     for (reason, count) in dropped {
-        violations.push(format!("nothing went wrong, and {count} were dropped as {reason}"));
+        violations.push(violation!("nothing went wrong, and {count} were dropped as {reason}"));
     }
     if !evidence.watch.missing.is_empty() {
-        violations.push(format!("nothing went wrong, and sources are missing: {:?}", evidence.watch.missing));
+        violations
+            .push(violation!("nothing went wrong, and sources are missing: {:?}", evidence.watch.missing));
     }
     if evidence.watch.faults.given_up + evidence.watch.faults.fences > 0 {
         violations.push("nothing went wrong, and a builder was given up".into());
     }
     // At worst, all events wait for each other at one builder.
     if evidence.watch.latency_max.0 >= options.patience().0.saturating_mul(options.events) {
-        violations.push(format!("nothing went wrong, and an event took {}", evidence.watch.latency_max));
+        violations.push(violation!("nothing went wrong, and an event took {}", evidence.watch.latency_max));
     }
 }
 

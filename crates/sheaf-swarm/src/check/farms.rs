@@ -3,6 +3,7 @@
 
 use crate::filter::{Conduct, conduct};
 use crate::options::{FarmOptions, Options};
+use crate::violation::{Violation, violation};
 use sheaf_protocol::farm::{Departure, FarmCounts, Quarantine, Seat};
 use sheaf_wire::EventId;
 use std::collections::{BTreeMap, HashSet};
@@ -35,31 +36,31 @@ impl FarmWatch {
         event: EventId,
         seat: Seat,
         present: usize,
-    ) -> Result<(), String> {
+    ) -> Result<(), Violation> {
         let neighbours: Vec<EventId> =
             self.at.iter().filter(|(_, at)| **at == seat).map(|(event, _)| *event).collect();
         if neighbours.len() >= farm.ahead as usize {
-            return Err(format!("event {event} is given to {seat}, which has {neighbours:?} already"));
+            return Err(violation!("event {event} is given to {seat}, which has {neighbours:?} already"));
         }
         if present > 1 && self.failed_at.get(&event) == Some(&seat) {
-            return Err(format!("event {event} is given to {seat} again, of {present} that are there"));
+            return Err(violation!("event {event} is given to {seat} again, of {present} that are there"));
         }
         let tries = self.tries.entry(event).or_default();
         *tries += 1;
         if *tries > farm.retries + 1 {
-            return Err(format!(
+            return Err(violation!(
                 "event {event} is given for the {tries}th time, with {} retries",
                 farm.retries
             ));
         }
         let is_suspect = |event: &EventId| self.tries[event] > 1;
         if !neighbours.is_empty() && (is_suspect(&event) || neighbours.iter().any(is_suspect)) {
-            return Err(format!(
+            return Err(violation!(
                 "event {event} is given to {seat}, which has {neighbours:?}: one failed before"
             ));
         }
         if let Some(before) = self.at.insert(event, seat) {
-            return Err(format!("event {event} is given to {seat}, and {before} has it"));
+            return Err(violation!("event {event} is given to {seat}, and {before} has it"));
         }
         Ok(())
     }
@@ -104,10 +105,10 @@ impl FarmWatch {
     ///
     /// # Errors
     /// If the end violates a rule.
-    pub(crate) fn end_by_will(&mut self, seat: Seat, why: Departure, speaks: bool) -> Result<(), String> {
+    pub(crate) fn end_by_will(&mut self, seat: Seat, why: Departure, speaks: bool) -> Result<(), Violation> {
         self.end(seat);
         if why == Departure::Silent && speaks {
-            return Err(format!("{seat} is given up as silent, and waits for an event"));
+            return Err(violation!("{seat} is given up as silent, and waits for an event"));
         }
         Ok(())
     }
@@ -116,23 +117,23 @@ impl FarmWatch {
     ///
     /// # Errors
     /// If the counts differ.
-    pub(crate) fn check_stale(&self, counts: &FarmCounts) -> Result<(), String> {
+    pub(crate) fn check_stale(&self, counts: &FarmCounts) -> Result<(), Violation> {
         let (came, counted) = (self.stale_words, counts.stale_words);
         let is_equal = came == counted;
         is_equal
             .then_some(())
-            .ok_or_else(|| format!("{came} words came from seats that were over, {counted} are counted"))
+            .ok_or_else(|| violation!("{came} words came from seats that were over, {counted} are counted"))
     }
 
     /// Records the verdict of an event.
     ///
     /// # Errors
     /// If the event cannot have one.
-    pub(crate) fn judge(&mut self, event: EventId) -> Result<(), String> {
+    pub(crate) fn judge(&mut self, event: EventId) -> Result<(), Violation> {
         self.at.remove(&event);
         self.failed_at.remove(&event);
         let given = self.tries.remove(&event).is_some();
-        given.then_some(()).ok_or_else(|| format!("event {event} has a verdict and was given to nobody"))
+        given.then_some(()).ok_or_else(|| violation!("event {event} has a verdict and was given to nobody"))
     }
 
     /// Records an event that leaves without a verdict.
@@ -145,18 +146,18 @@ impl FarmWatch {
         farm: &FarmOptions,
         event: EventId,
         why: &Quarantine,
-    ) -> Result<(), String> {
+    ) -> Result<(), Violation> {
         self.at.remove(&event);
         self.failed_at.remove(&event);
         let tries = self.tries.remove(&event).unwrap_or_default();
         if *why == Quarantine::Unattended {
             let explained = !farm.is_patient();
             return explained.then_some(()).ok_or_else(|| {
-                format!("event {event} is given up for lack of processors, which come back sooner")
+                violation!("event {event} is given up for lack of processors, which come back sooner")
             });
         }
         if tries != farm.retries + 1 {
-            return Err(format!("event {event} is given up after {tries} tries: {why}"));
+            return Err(violation!("event {event} is given up after {tries} tries: {why}"));
         }
         let conduct = conduct(options, farm, event);
         let by_its_own_fault = match why {
@@ -170,7 +171,9 @@ impl FarmWatch {
             || farm.contradicts.is_possible()
             || !farm.is_patient();
         let explained = by_its_own_fault || (by_others && !matches!(why, Quarantine::Failed(_)));
-        explained.then_some(()).ok_or_else(|| format!("event {event} can be judged, and is given up: {why}"))
+        explained
+            .then_some(())
+            .ok_or_else(|| violation!("event {event} can be judged, and is given up: {why}"))
     }
 }
 
@@ -178,14 +181,14 @@ impl FarmWatch {
 ///
 /// # Errors
 /// If they do not.
-pub(crate) fn check_counts(counts: &FarmCounts, (held, given): (usize, usize)) -> Result<(), String> {
+pub(crate) fn check_counts(counts: &FarmCounts, (held, given): (usize, usize)) -> Result<(), Violation> {
     let FarmCounts { judged, quarantined, failed, abandoned, returned, .. } = *counts;
     let (held, given) = (held as u64, given as u64);
     if counts.offered != judged + quarantined + held {
-        return Err(format!("{held} events are held by a farm with {counts:?}"));
+        return Err(violation!("{held} events are held by a farm with {counts:?}"));
     }
     if counts.given != judged + failed + abandoned + returned + given {
-        return Err(format!("{given} events are at the processors of a farm with {counts:?}"));
+        return Err(violation!("{given} events are at the processors of a farm with {counts:?}"));
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Sources that programs feed: each fragment that a program made, followed to the readout unit that accepted it.
 
+use crate::violation::{Violation, violation};
 use sheaf_protocol::feed::ClientId;
 use sheaf_wire::feed::{Progress, Refusal};
 use sheaf_wire::message::{Body, Header, Message};
@@ -69,7 +70,7 @@ impl FeedRecord {
         node: NodeId,
         accepted: Accepted,
         progress: Option<&Progress>,
-    ) -> Result<(), String> {
+    ) -> Result<(), Violation> {
         let Accepted { source, serial, keeps } = accepted;
         self.readouts.insert(source, node);
         let fed = self.sources.entry(source).or_default();
@@ -79,14 +80,16 @@ impl FeedRecord {
         // A readout unit that was started again gets what it had accepted before, unless the program knows.
         let is_again = keeps && fed.next.is_none() && serial < expected;
         if serial != expected && !is_lost_with_connection && !is_again {
-            return Err(format!("source {source}: fragment {serial} was accepted, {expected} is the next"));
+            return Err(violation!(
+                "source {source}: fragment {serial} was accepted, {expected} is the next"
+            ));
         }
         fed.next = Some(serial + 1);
         fed.ever = fed.ever.max(serial + 1);
-        let Some(progress) = progress else { return Err(format!("source {source} is not fed")) };
+        let Some(progress) = progress else { return Err(violation!("source {source} is not fed")) };
         if progress.accepted != fed.accepted {
             let (said, is) = (progress.accepted, fed.accepted);
-            return Err(format!("source {source}: {is} fragments were accepted, {said} are counted"));
+            return Err(violation!("source {source}: {is} fragments were accepted, {said} are counted"));
         }
         Ok(())
     }
@@ -95,10 +98,10 @@ impl FeedRecord {
     ///
     /// # Errors
     /// Returns the violated rule.
-    pub(crate) fn check_known(&self, source: SourceId, known: u64) -> Result<(), String> {
+    pub(crate) fn check_known(&self, source: SourceId, known: u64) -> Result<(), Violation> {
         let accepted = self.sources.get(&source).map_or(0, |fed| fed.ever);
         if known > accepted {
-            return Err(format!(
+            return Err(violation!(
                 "source {source}: the program forgets {known} fragments, {accepted} were accepted"
             ));
         }
@@ -134,7 +137,7 @@ impl Decline {
     ///
     /// # Errors
     /// Returns the violated rule.
-    pub(crate) fn see_sent<P>(&mut self, message: &Message<P>) -> Result<(), String> {
+    pub(crate) fn see_sent<P>(&mut self, message: &Message<P>) -> Result<(), Violation> {
         let sequence = message.header.sequence;
         if sequence <= self.last_sent {
             return Ok(());
@@ -143,7 +146,7 @@ impl Decline {
         let Body::ReadoutStatus(status) = &message.body else { return Ok(()) };
         if status.declines != self.is_given {
             let (is, must) = (status.declines, self.is_given);
-            return Err(format!(
+            return Err(violation!(
                 "status {sequence} has declines = {is}, the programs have declines = {must}"
             ));
         }
@@ -169,7 +172,7 @@ mod tests {
     const SOURCE: SourceId = SourceId(3);
 
     /// Accepts these fragments in one life of the readout unit.
-    fn accept(record: &mut FeedRecord, keeps: bool, serials: &[u64]) -> Result<(), String> {
+    fn accept(record: &mut FeedRecord, keeps: bool, serials: &[u64]) -> Result<(), Violation> {
         record.begin(NodeId::readout(0));
         (1..).zip(serials).try_for_each(|(accepted, serial)| {
             let progress = Progress {

@@ -1,6 +1,7 @@
 //! Live time and dead time, measured independently and compared with the books.
 
 use super::Evidence;
+use crate::violation::{Violation, violation};
 use sheaf_protocol::manager::DeadTimeCause;
 use sheaf_wire::{Nanos, Timestamp};
 use std::collections::BTreeMap;
@@ -36,14 +37,14 @@ impl Onlooker {
     }
 }
 
-pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
+pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<Violation>) {
     let books = evidence.manager.dead_time(evidence.now);
     let seen = &evidence.watch.live_time;
     if (books.live, &books.time) != (seen.live, &seen.dead) {
-        violations.push(format!("live and dead time are booked as {books:?} and were {seen:?}"));
+        violations.push(violation!("live and dead time are booked as {books:?} and were {seen:?}"));
     }
     if !books.is_balanced() {
         let (live, dead, run) = (books.live, books.dead(), books.run());
-        violations.push(format!("{live} live and {dead} dead are not the {run} of the run"));
+        violations.push(violation!("{live} live and {dead} dead are not the {run} of the run"));
     }
 }

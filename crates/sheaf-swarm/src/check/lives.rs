@@ -5,6 +5,7 @@
 //! unit only while it receives messages of others.
 
 use crate::options::Options;
+use crate::violation::{Violation, violation};
 use sheaf_protocol::liveness::{LinkStatus, Patience};
 use sheaf_wire::{Nanos, NodeId, Role, SessionId, Timestamp};
 use std::collections::BTreeMap;
@@ -154,7 +155,7 @@ impl LifeRecord {
         options: &Options,
         builder: NodeId,
         session: SessionId,
-    ) -> Result<(), String> {
+    ) -> Result<(), Violation> {
         let signs = self.signs.entry((NodeId::MANAGER, builder)).or_default();
         signs.over = signs.over.max(session);
         if signs.session > session {
@@ -163,7 +164,7 @@ impl LifeRecord {
         let lost_at = signs.lost_at(Timestamp::ZERO, options.times.patience());
         if now < lost_at {
             let last = signs.last;
-            return Err(format!(
+            return Err(violation!(
                 "{builder}/{session} is given up at {now}, too early: the last sign of it was at {last:?}"
             ));
         }

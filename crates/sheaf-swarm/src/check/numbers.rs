@@ -4,6 +4,7 @@
 use super::Evidence;
 use crate::options::{NumberOptions, Options};
 use crate::payload::SimPayload;
+use crate::violation::{Violation, violation};
 use sheaf_protocol::ledger::Counter;
 use sheaf_protocol::numbering::{Quantity, Shift};
 use sheaf_wire::{Event, EventId, Fragment, SourceId};
@@ -48,10 +49,10 @@ pub(super) fn check_origin(
     options: &Options,
     event: EventId,
     fragment: &Fragment<SimPayload>,
-) -> Result<EventId, String> {
+) -> Result<EventId, Violation> {
     let (source, origin, mark) = (fragment.source, fragment.payload.event, fragment.mark);
     if mark.is_renumbered() && !(options.repairs() && options.is_off(source)) {
-        return Err(format!("the fragment of source {source} is renumbered, and the source is not off"));
+        return Err(violation!("the fragment of source {source} is renumbered, and the source is not off"));
     }
     let moved_by = match (mark.is_renumbered(), mark.shift()) {
         (false, _) => 0,
@@ -61,7 +62,7 @@ pub(super) fn check_origin(
     };
     let number = event.0.checked_add_signed(-moved_by).map(EventId);
     if number.and_then(|number| options.origin(number, source)) != Some(origin) {
-        return Err(format!(
+        return Err(violation!(
             "the fragment of source {source} is that of event {origin}, moved by {moved_by}, which is not its number"
         ));
     }
@@ -69,14 +70,16 @@ pub(super) fn check_origin(
 }
 
 /// Checks that those fragments of an event are marked whose check values disagree, with the difference.
-pub(crate) fn check_marks(options: &Options, event: &Event<SimPayload>) -> Result<(), String> {
+pub(crate) fn check_marks(options: &Options, event: &Event<SimPayload>) -> Result<(), Violation> {
     let wanted = options.numbers.as_ref().map(|numbers| differences(options, numbers, event));
     let wanted = wanted.unwrap_or_default();
     for fragment in &event.fragments {
         let (source, difference) = (fragment.source, fragment.mark.difference());
         let right = wanted.get(&source).copied();
         if difference != right {
-            return Err(format!("source {source} is marked with {difference:?}, and differs by {right:?}"));
+            return Err(violation!(
+                "source {source} is marked with {difference:?}, and differs by {right:?}"
+            ));
         }
     }
     Ok(())
@@ -155,11 +158,11 @@ impl NumberRecord {
     }
 }
 
-pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
+pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<Violation>) {
     let options = evidence.options;
     for (_, event) in evidence.counting() {
         if let Err(what) = check_marks(options, event) {
-            violations.push(format!("event {} on a disk: {what}", event.id));
+            violations.push(violation!("event {} on a disk: {what}", event.id));
         }
     }
     let Some(numbers) = &options.numbers else { return };
@@ -168,14 +171,14 @@ pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     let announced: Vec<_> = record.found.iter().map(identify).collect();
     let booked: Vec<_> = shifts.iter().map(identify).collect();
     if announced != booked {
-        violations.push(format!("the shifts {announced:?} were announced, and {booked:?} are booked"));
+        violations.push(violation!("the shifts {announced:?} were announced, and {booked:?} are booked"));
     }
     if !numbers.is_clear(options.source_count()) {
         return;
     }
     for shift in shifts {
         if let Err(what) = check_shift(evidence, numbers, shift) {
-            violations.push(format!("{shift:?} was found, and {what}"));
+            violations.push(violation!("{shift:?} was found, and {what}"));
         }
     }
     let faults = evidence.watch.faults;
@@ -188,7 +191,7 @@ pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     let pair = (counted(Counter::DisagreeingEvents), counted(Counter::DisagreeingFragments));
     if pair != (record.events, record.fragments) {
         let right = (record.events, record.fragments);
-        violations.push(format!("(events, fragments) that disagree: {right:?}; {pair:?} are booked"));
+        violations.push(violation!("(events, fragments) that disagree: {right:?}; {pair:?} are booked"));
     }
     if faults.readout_crashes + faults.absent_at_start == 0 {
         for number in 0..options.source_count() {
@@ -210,14 +213,14 @@ fn check_found_again(
     numbers: &NumberOptions,
     source: SourceId,
     restart: Restart,
-) -> Result<(), String> {
+) -> Result<(), Violation> {
     let record = &evidence.watch.numbers;
     let Some(marked) = record.marked.get(&source) else { return Ok(()) };
     let since = crate::source::FIRST_EVENT.0 + restart.triggers;
     let later: BTreeMap<u64, i64> = marked.range(since..).map(|(event, shift)| (*event, *shift)).collect();
     let shifts = &evidence.manager.shifts()[restart.found..];
     must_be_found(evidence, numbers, source, &later, shifts)
-        .map_err(|what| format!("after a restart: {what}"))
+        .map_err(|what| violation!("after a restart: {what}"))
 }
 
 fn identify(shift: &Shift) -> (SourceId, EventId, i64) {
@@ -225,25 +228,25 @@ fn identify(shift: &Shift) -> (SourceId, EventId, i64) {
 }
 
 /// Checks that a source was off by that, at the first event.
-fn check_shift(evidence: &Evidence<'_>, numbers: &NumberOptions, shift: &Shift) -> Result<(), String> {
+fn check_shift(evidence: &Evidence<'_>, numbers: &NumberOptions, shift: &Shift) -> Result<(), Violation> {
     let none = BTreeMap::new();
     let record = &evidence.watch.numbers;
     let marked = record.marked.get(&shift.source).unwrap_or(&none);
     match marked.get(&shift.first.0) {
         Some(distance) if *distance == shift.shift => {}
-        other => return Err(format!("the source was off by {other:?} there")),
+        other => return Err(violation!("the source was off by {other:?} there")),
     }
     let faults = numbers.faults_of(shift.source);
     let begin = faults.map(|fault| crate::source::FIRST_EVENT.0 + fault.event).min();
     if begin.is_none_or(|begin| shift.first.0 < begin) {
-        return Err(format!("the source is off from {begin:?} on"));
+        return Err(violation!("the source is off from {begin:?} on"));
     }
     Ok(())
 }
 
 /// Checks in a run in which no node lost its state that the shifts of a source are found, from their first event on, and that what is
 /// repaired is right from then on.
-fn check_source(evidence: &Evidence<'_>, numbers: &NumberOptions, source: SourceId) -> Result<(), String> {
+fn check_source(evidence: &Evidence<'_>, numbers: &NumberOptions, source: SourceId) -> Result<(), Violation> {
     let record = &evidence.watch.numbers;
     let shifts: Vec<&Shift> = evidence.manager.shifts().iter().filter(|it| it.source == source).collect();
     let Some(marked) = record.marked.get(&source) else { return Ok(()) };
@@ -254,7 +257,7 @@ fn check_source(evidence: &Evidence<'_>, numbers: &NumberOptions, source: Source
         let since = before.unwrap_or_default().0;
         let earlier = shift.first.0.saturating_sub(reach).max(since)..shift.first.0;
         if let Some(event) = earlier.rev().find(|event| is_explained(*event, shift.shift)) {
-            return Err(format!("{shift:?} has begun at event {event}"));
+            return Err(violation!("{shift:?} has begun at event {event}"));
         }
     }
     must_be_found(evidence, numbers, source, marked, evidence.manager.shifts())?;
@@ -264,7 +267,9 @@ fn check_source(evidence: &Evidence<'_>, numbers: &NumberOptions, source: Source
     if let (true, Some(from), Some(off)) = (has_one, repaired, record.off_again.get(&source))
         && let Some(event) = off.range(from.0..).next()
     {
-        return Err(format!("source {source} is repaired from event {from} on, and is off in event {event}"));
+        return Err(violation!(
+            "source {source} is repaired from event {from} on, and is off in event {event}"
+        ));
     }
     Ok(())
 }
@@ -276,7 +281,7 @@ fn must_be_found(
     source: SourceId,
     marked: &BTreeMap<u64, i64>,
     shifts: &[Shift],
-) -> Result<(), String> {
+) -> Result<(), Violation> {
     let is_explained = |event, shift| evidence.watch.numbers.is_explained(marked, event, shift);
     let Some(first) = first_of_row(marked, numbers.events, &is_explained) else { return Ok(()) };
     let shift = marked[&first];
@@ -285,11 +290,11 @@ fn must_be_found(
     if is_found || evidence.options.repairs() && !numbers.has_one_fault(source) {
         return Ok(());
     }
-    Err(format!("source {source} is off by {shift} from event {first} on, and is not found"))
+    Err(violation!("source {source} is off by {shift} from event {first} on, and is not found"))
 }
 
 /// Checks that no fragment was renumbered before the event that its repair is said to begin at.
-fn check_repairs(record: &NumberRecord, shifts: &[&Shift]) -> Result<(), String> {
+fn check_repairs(record: &NumberRecord, shifts: &[&Shift]) -> Result<(), Violation> {
     let mut moved_by = 0;
     let mut repairs: BTreeMap<i64, u64> = BTreeMap::new();
     for shift in shifts {
@@ -301,7 +306,7 @@ fn check_repairs(record: &NumberRecord, shifts: &[&Shift]) -> Result<(), String>
     for (moved_by, from) in repairs {
         let first = shifts.first().and_then(|shift| record.renumbered.get(&(shift.source, moved_by)));
         if let Some(first) = first.filter(|first| **first < from) {
-            return Err(format!(
+            return Err(violation!(
                 "event {first} is renumbered by {moved_by}, and the repair begins at {from}"
             ));
         }

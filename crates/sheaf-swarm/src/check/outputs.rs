@@ -6,12 +6,13 @@ use super::numbers::check_origin;
 use crate::filter::decide;
 use crate::options::{Options, Processing};
 use crate::payload::SimPayload;
+use crate::violation::{Violation, violation};
 use sheaf_protocol::builder::{Decision, IncompletePolicy};
 use sheaf_wire::{Event, EventId, Fragment, NodeId, Outcome, SessionId};
 use std::collections::BTreeMap;
 
-pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
-    violations.extend(evidence.disks.faults_of_streams());
+pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<Violation>) {
+    violations.extend(evidence.disks.faults_of_streams().into_iter().map(Violation::from));
     let mut found: BTreeMap<EventId, (NodeId, SessionId)> = BTreeMap::new();
     for ((node, session), committed) in evidence.manager.committed() {
         check_length(evidence, (node, session), committed, violations);
@@ -21,16 +22,16 @@ pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     }
     for ((node, session), event) in evidence.counting() {
         if let Some((other, of)) = found.insert(event.id, (node, session)) {
-            violations.push(format!("event {} counts in {other}/{of} and in {node}/{session}", event.id));
+            violations.push(violation!("event {} counts in {other}/{of} and in {node}/{session}", event.id));
         }
         if let Err(what) = check_event(evidence.options, event) {
-            violations.push(format!("event {} on the disk of {node}/{session}: {what}", event.id));
+            violations.push(violation!("event {} on the disk of {node}/{session}: {what}", event.id));
         }
         check_against_ending(evidence, event, violations);
     }
     let stored = evidence.manager.ledger().stored;
     if found.len() as u64 != stored {
-        violations.push(format!("{} events count on disks, {stored} are booked as stored", found.len()));
+        violations.push(violation!("{} events count on disks, {stored} are booked as stored", found.len()));
     }
 }
 
@@ -38,17 +39,17 @@ fn check_length(
     evidence: &Evidence<'_>,
     (node, session): (NodeId, SessionId),
     events: u64,
-    violations: &mut Vec<String>,
+    violations: &mut Vec<Violation>,
 ) {
     let have = evidence.disks.output(node, session).len();
     if events > have as u64 {
-        violations.push(format!("events of {node}/{session} count up to {events}, its disk has {have}"));
+        violations.push(violation!("events of {node}/{session} count up to {events}, its disk has {have}"));
     }
 }
 
-fn check_against_ending(evidence: &Evidence<'_>, event: &Event<SimPayload>, violations: &mut Vec<String>) {
+fn check_against_ending(evidence: &Evidence<'_>, event: &Event<SimPayload>, violations: &mut Vec<Violation>) {
     let Some(ending) = evidence.watch.ended.get(&event.id) else {
-        violations.push(format!("event {} counts on a disk and has not ended", event.id));
+        violations.push(violation!("event {} counts on a disk and has not ended", event.id));
         return;
     };
     let fragments = event.fragments.len();
@@ -56,16 +57,17 @@ fn check_against_ending(evidence: &Evidence<'_>, event: &Event<SimPayload>, viol
         || ending.fragments as usize != fragments
         || ending.incomplete != event.incomplete
     {
-        violations.push(format!(
+        violations.push(violation!(
             "event {} is booked as {ending:?}; on disk it has {fragments} fragments, incomplete {}",
-            event.id, event.incomplete
+            event.id,
+            event.incomplete
         ));
     }
     let judged = !evidence.watch.quarantined.contains(&event.id);
     let route = evidence.disks.routing().route(event.id, evidence.options.tags(event.id));
     let unwanted = judged && (decide(evidence.options, event.id) != Decision::Stored || route.is_empty());
     if unwanted || evidence.options.is_rejected_early(event.id) {
-        violations.push(format!("event {} was not to be stored", event.id));
+        violations.push(violation!("event {} was not to be stored", event.id));
     }
 }
 
@@ -73,7 +75,7 @@ fn check_against_ending(evidence: &Evidence<'_>, event: &Event<SimPayload>, viol
 ///
 /// # Errors
 /// Describes the first error.
-pub fn check_event(options: &Options, event: &Event<SimPayload>) -> Result<(), String> {
+pub fn check_event(options: &Options, event: &Event<SimPayload>) -> Result<(), Violation> {
     check_sources(options, event, |number| options.is_in_event(event.id, number))
 }
 
@@ -81,7 +83,7 @@ pub fn check_event(options: &Options, event: &Event<SimPayload>) -> Result<(), S
 ///
 /// # Errors
 /// Describes the first error.
-pub fn check_part(options: &Options, part: &Event<SimPayload>) -> Result<(), String> {
+pub fn check_part(options: &Options, part: &Event<SimPayload>) -> Result<(), Violation> {
     let after = |is_after_region| {
         check_sources(options, part, |number| options.is_in_part(part.id, number, is_after_region))
     };
@@ -89,7 +91,11 @@ pub fn check_part(options: &Options, part: &Event<SimPayload>) -> Result<(), Str
 }
 
 /// Checks that a fragment is as sent by its source, or as processed by a preprocessor.
-fn check_fragment(options: &Options, event: EventId, fragment: &Fragment<SimPayload>) -> Result<(), String> {
+fn check_fragment(
+    options: &Options,
+    event: EventId,
+    fragment: &Fragment<SimPayload>,
+) -> Result<(), Violation> {
     let Fragment { source, processed, .. } = *fragment;
     let origin = check_origin(options, event, fragment)?;
     let raw = options.payload(origin, source);
@@ -100,19 +106,19 @@ fn check_fragment(options: &Options, event: EventId, fragment: &Fragment<SimPayl
         (raw, raw.checksum())
     };
     if fragment.event != event || fragment.payload != right {
-        return Err(format!("the fragment of source {source} is {fragment:?}, not {right:?}"));
+        return Err(violation!("the fragment of source {source} is {fragment:?}, not {right:?}"));
     }
     if fragment.checksum != checksum {
-        return Err(format!("the checksum of source {source} changed"));
+        return Err(violation!("the checksum of source {source} changed"));
     }
     let Some(setup) = options.preprocessing else {
-        return if processed { Err(format!("source {source} is processed by nobody")) } else { Ok(()) };
+        return if processed { Err(violation!("source {source} is processed by nobody")) } else { Ok(()) };
     };
     let is_made = setup.of(options.seed, event, source) == Processing::Made;
     // Other fragments of a worker that hangs are sent unprocessed.
     let may_be_raw = !is_made || setup.may_hang();
     if processed && !is_made || !processed && !may_be_raw {
-        return Err(format!("the fragment of source {source} is processed: {processed}"));
+        return Err(violation!("the fragment of source {source} is processed: {processed}"));
     }
     Ok(())
 }
@@ -121,7 +127,7 @@ fn check_sources(
     options: &Options,
     event: &Event<SimPayload>,
     belongs: impl Fn(u16) -> bool,
-) -> Result<(), String> {
+) -> Result<(), Violation> {
     if !event.fragments.is_sorted_by(|a, b| a.source < b.source) {
         return Err("its fragments are not in order of their sources, each once".into());
     }
@@ -135,13 +141,13 @@ fn check_sources(
         let gone = missing.next_if(|missing| missing.source.0 == u32::from(number));
         match (here, gone) {
             (Some(_), Some(gone)) => {
-                return Err(format!("source {number} is there and missing ({})", gone.reason));
+                return Err(violation!("source {number} is there and missing ({})", gone.reason));
             }
             (None, None) if !belongs(number) => {}
             (Some(_), None) | (None, Some(_)) if !belongs(number) => {
-                return Err(format!("source {number} does not belong to it"));
+                return Err(violation!("source {number} does not belong to it"));
             }
-            (None, None) => return Err(format!("source {number} is neither there nor missing")),
+            (None, None) => return Err(violation!("source {number} is neither there nor missing")),
             (None, Some(_)) => incomplete |= !options.is_optional(number),
             (Some(fragment), None) => {
                 check_fragment(options, event.id, fragment)?;
@@ -149,13 +155,13 @@ fn check_sources(
         }
     }
     if let Some(fragment) = fragments.next() {
-        return Err(format!("it has a fragment of source {}, which does not exist", fragment.source));
+        return Err(violation!("it has a fragment of source {}, which does not exist", fragment.source));
     }
     if let Some(missing) = missing.next() {
-        return Err(format!("source {} is missing, which does not exist", missing.source));
+        return Err(violation!("source {} is missing, which does not exist", missing.source));
     }
     if event.incomplete != incomplete {
-        return Err(format!("its mark incomplete is {}", event.incomplete));
+        return Err(violation!("its mark incomplete is {}", event.incomplete));
     }
     if incomplete && options.policy == IncompletePolicy::Drop {
         return Err("it is incomplete, and the policy is to drop it".into());

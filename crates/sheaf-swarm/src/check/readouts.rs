@@ -4,6 +4,7 @@ use super::Evidence;
 use crate::options::Options;
 use crate::payload::SimPayload;
 use crate::source::Planned;
+use crate::violation::{Violation, violation};
 use sheaf_protocol::ledger::Counter;
 use sheaf_wire::message::{Body, EventRange, Message, SuperFragments};
 use sheaf_wire::{DropReason, EventId, MissingReason, MissingSource, NodeId, SourceId, Timestamp};
@@ -94,7 +95,7 @@ impl ReadoutLife {
         &mut self,
         options: &Options,
         answer: &SuperFragments<SimPayload>,
-    ) -> Result<(), String> {
+    ) -> Result<(), Violation> {
         let mut missing = answer.missing.iter();
         for entry in &answer.entries {
             for event in entry.events() {
@@ -112,14 +113,14 @@ impl ReadoutLife {
         options: &Options,
         event: EventId,
         missing: &MissingSource,
-    ) -> Result<(), String> {
+    ) -> Result<(), Violation> {
         let MissingSource { source, reason } = *missing;
         if reason != MissingReason::SourceSilent {
             return Ok(());
         }
         let is_optional = u16::try_from(source.0).is_ok_and(|number| options.is_optional(number));
         if self.joins_late && !is_optional {
-            return Err(format!(
+            return Err(violation!(
                 "source {source} misses in event {event} as {reason}, and the unit was started again"
             ));
         }
@@ -127,7 +128,7 @@ impl ReadoutLife {
         if let (Some(asked), Some(ended)) = (self.asked.get(&event), self.ended.get(&source))
             && *asked + options.times.merge > *ended
         {
-            return Err(format!(
+            return Err(violation!(
                 "source {source} misses in event {event} as {reason}; it ended at {ended}, the event was asked for at {asked}"
             ));
         }
@@ -136,7 +137,7 @@ impl ReadoutLife {
 }
 
 /// Compares the counts of each readout unit with its inputs and outputs.
-pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
+pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<Violation>) {
     for unit in evidence.readouts.iter().flatten() {
         let (node, books) = (unit.identity().node, unit.books());
         let Some(life) = evidence.watch.readout_lives.get(&node) else { continue };
@@ -146,20 +147,22 @@ pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
         let is_renumbered = evidence.options.is_renumbered_at(node);
         if out_of_order != life.out_of_order && !is_renumbered {
             let given = life.out_of_order;
-            violations
-                .push(format!("{node} was given {given} fragments out of order, {out_of_order} are booked"));
+            violations.push(violation!(
+                "{node} was given {given} fragments out of order, {out_of_order} are booked"
+            ));
         }
         let resent = counted(Counter::Resent);
         if resent < life.repeated {
             let repeated = life.repeated;
-            violations.push(format!("{node} has repeated {repeated} answers, {resent} are booked as resent"));
+            violations
+                .push(violation!("{node} has repeated {repeated} answers, {resent} are booked as resent"));
         }
         let dropped = |reason| books.fragments.dropped.get(&reason).copied().unwrap_or_default();
         let duplicates = dropped(DropReason::Duplicate);
         // A fragment that was dropped for lack of a request is not held when it is repeated.
         if dropped(DropReason::UnknownEvent) == 0 && duplicates < life.duplicates && !is_renumbered {
             let given = life.duplicates;
-            violations.push(format!("{node} was given {given} duplicates, {duplicates} are booked"));
+            violations.push(violation!("{node} was given {given} duplicates, {duplicates} are booked"));
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use super::Evidence;
 use crate::options::{MAX_RECORD_BYTES, Options, RecordOptions};
+use crate::violation::{Violation, violation};
 use sheaf_wire::message::Recorded;
 use sheaf_wire::run_record::{RecordAnswer, RecordKind, RunRecord};
 use sheaf_wire::{NodeId, SessionId, SourceId};
@@ -45,11 +46,11 @@ impl RecordLog {
         setup: RecordOptions,
         answered: Answered,
         kept: &[Arc<RunRecord>],
-    ) -> Result<(), String> {
+    ) -> Result<(), Violation> {
         let Answered { readout, record, answer } = answered;
         let what = || format!("{readout}: record {} of source {}", answer.number, record.source);
         if answer.number != record.number {
-            return Err(format!("{} is answered, {} was sent", what(), record.number));
+            return Err(violation!("{} is answered, {} was sent", what(), record.number));
         }
         let is_too_large = record.content.len() as u64 > MAX_RECORD_BYTES;
         let is_common = setup.same_number && record.kind == RecordKind::Begin;
@@ -63,11 +64,11 @@ impl RecordLog {
             RecordAnswer::NoRoom | RecordAnswer::NotStored => false,
         };
         if !is_right {
-            return Err(format!("{} is answered with: {}", what(), answer.answer));
+            return Err(violation!("{} is answered with: {}", what(), answer.answer));
         }
         if answer.answer == RecordAnswer::Kept {
             if !kept.iter().any(|it| **it == record) {
-                return Err(format!(
+                return Err(violation!(
                     "{} is not at the event manager, and its program knows that it is kept",
                     what()
                 ));
@@ -85,11 +86,11 @@ impl RecordLog {
         &mut self,
         writer: (NodeId, SessionId),
         record: &RunRecord,
-    ) -> Result<(), String> {
+    ) -> Result<(), Violation> {
         let written = self.written.entry(writer).or_default();
         let (node, session) = writer;
         if written.is_closed {
-            return Err(format!("record {} reaches {node}/{session}, which was closed", record.number));
+            return Err(violation!("record {} reaches {node}/{session}, which was closed", record.number));
         }
         written.numbers.push(record.number);
         Ok(())
@@ -106,7 +107,7 @@ impl RecordLog {
     }
 }
 
-pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
+pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<Violation>) {
     let records = evidence.manager.records();
     let numbers: Vec<u64> = records.iter().map(|record| record.number).collect();
     for ((node, session), written) in &evidence.watch.records.written {
@@ -117,13 +118,13 @@ pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
         };
         if !is_right {
             let Written { numbers: has, is_closed } = written;
-            violations.push(format!(
+            violations.push(violation!(
                 "{node}/{session} (closed: {is_closed}) has the records {has:?}, the event manager {numbers:?}"
             ));
         }
     }
     let lost = evidence.watch.records.kept.iter().find(|number| !numbers.contains(number));
-    violations.extend(lost.map(|number| format!("record {number} was kept, and is gone")));
+    violations.extend(lost.map(|number| violation!("record {number} was kept, and is gone")));
     if nothing_interrupts(evidence.options) {
         let last = |record: &&Arc<RunRecord>| record.kind == RecordKind::End;
         let with: BTreeSet<SourceId> = records.iter().filter(last).map(|record| record.source).collect();
@@ -137,7 +138,7 @@ pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
             awaited.filter(|number| !with.contains(&SourceId(u32::from(*number)))).collect();
         if !without.is_empty() {
             violations
-                .push(format!("the records at the end of the run lack those of the sources {without:?}"));
+                .push(violation!("the records at the end of the run lack those of the sources {without:?}"));
         }
     }
 }

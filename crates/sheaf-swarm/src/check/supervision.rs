@@ -2,25 +2,26 @@
 
 use super::Evidence;
 use crate::options::Options;
+use crate::violation::{Violation, violation};
 use sheaf_wire::ByteCount;
 
-pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
+pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<Violation>) {
     let Some((report, late)) = &evidence.supervision else { return };
     let triggers = &report.triggers;
     if *late + triggers.lost > 0 {
-        violations.push(format!("{late} triggers found no room, and {} were lost", triggers.lost));
+        violations.push(violation!("{late} triggers found no room, and {} were lost", triggers.lost));
     }
     if !report.is_balanced() || triggers.accepted != evidence.manager.ledger().received {
         violations
-            .push(format!("{} events, and the link has {triggers:?}", evidence.manager.ledger().received));
+            .push(violation!("{} events, and the link has {triggers:?}", evidence.manager.ledger().received));
     }
     let odd = report.skipped + report.steps_back + triggers.repeated + triggers.out_of_order;
     if odd > 0 || !report.differences.is_empty() {
-        violations.push(format!("the two sides of the trigger link differ: {report:?}"));
+        violations.push(violation!("the two sides of the trigger link differ: {report:?}"));
     }
     let held_back = evidence.watch.held_back;
     if held_back > 0 && fragments_have_room(evidence) {
-        violations.push(format!(
+        violations.push(violation!(
             "{held_back} fragments found no room in a readout unit, and busy kept none for them"
         ));
     }

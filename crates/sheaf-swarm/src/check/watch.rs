@@ -11,6 +11,7 @@ use crate::check::records::RecordLog;
 use crate::options::{Options, TriggerOptions};
 use crate::payload::SimPayload;
 use crate::source::Planned;
+use crate::violation::Violation;
 use sheaf_protocol::Deadline;
 use sheaf_protocol::builder::BuilderUnit;
 use sheaf_protocol::ledger::Ledger;
@@ -81,7 +82,7 @@ pub struct Ending {
 #[derive(Clone, Debug, Default)]
 pub struct Watch {
     /// First violated rule.
-    pub violation: Option<String>,
+    pub violation: Option<Violation>,
     /// End of each event.
     pub ended: BTreeMap<EventId, Ending>,
     /// Books that readout units reported at the end.
@@ -144,8 +145,8 @@ pub struct Watch {
 
 impl Watch {
     /// Records the violation of a rule. The first one counts; the run ends there.
-    pub fn fail(&mut self, text: String) {
-        self.violation.get_or_insert(text);
+    pub fn fail(&mut self, violation: impl Into<Violation>) {
+        self.violation.get_or_insert_with(|| violation.into());
     }
 
     /// Returns the current life of a readout unit.

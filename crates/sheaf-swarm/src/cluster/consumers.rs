@@ -6,6 +6,7 @@ use super::post::{Happening, Post};
 use crate::check::Watch;
 use crate::options::{ConsumerOptions, Options};
 use crate::payload::SimPayload;
+use crate::violation::{Violation, violation};
 use sheaf_protocol::sampler::{ConsumerId, Sampler};
 use sheaf_wire::{ByteCount, Event, EventId, Nanos, SessionId, Tags};
 use std::collections::VecDeque;
@@ -36,9 +37,9 @@ impl Door {
     pub(super) fn new(options: &ConsumerOptions) -> Self {
         let mut sampler = Sampler::new(options.bounds());
         let mut readers = Vec::new();
-        for (number, (wish, pace)) in (0..).zip(&options.wishes) {
-            sampler.join(ConsumerId(number), *wish);
-            let (pace, tags) = (*pace, wish.tags);
+        for (number, (selection, pace)) in (0..).zip(&options.selections) {
+            sampler.join(ConsumerId(number), *selection);
+            let (pace, tags) = (*pace, selection.tags);
             readers.push(Reader { pace, tags, queue: VecDeque::new(), is_reading: false, got: 0 });
         }
         Self { sampler, readers, offered: 0 }
@@ -51,17 +52,17 @@ impl Door {
         options: &Options,
         (builder, session): (usize, SessionId),
         (event, tags): (&Event<SimPayload>, Tags),
-    ) -> Result<(), String> {
+    ) -> Result<(), Violation> {
         let bytes: u64 = event.fragments.iter().map(|fragment| u64::from(fragment.payload.length)).sum();
         let bytes = ByteCount(bytes);
         self.offered += 1;
         let chosen = self.sampler.offer(post.now, tags, bytes).to_vec();
         for id in chosen {
             let Some(reader) = self.readers.get_mut(id.0 as usize) else {
-                return Err(format!("event {} was delivered to {id:?}, an unknown consumer", event.id));
+                return Err(violation!("event {} was delivered to {id:?}, an unknown consumer", event.id));
             };
             if !(reader.tags.is_empty() || reader.tags.intersects(tags)) {
-                return Err(format!(
+                return Err(violation!(
                     "event {} was delivered to {id:?}, which asked for other tags",
                     event.id
                 ));
@@ -79,22 +80,24 @@ impl Door {
     }
 
     /// Checks that queues stay within their bounds and that every event that a consumer did not get is counted.
-    fn check(&self, options: &Options) -> Result<(), String> {
+    fn check(&self, options: &Options) -> Result<(), Violation> {
         let Some(setup) = &options.consumers else { return Ok(()) };
         for (number, reader) in (0..).zip(&self.readers) {
             let id = ConsumerId(number);
             let waiting: u64 = reader.queue.iter().map(|(_, bytes)| bytes.0).sum();
             if reader.queue.len() as u64 > setup.queue_events || waiting > setup.queue.0 {
-                return Err(format!("{} events of {waiting} B wait for {id:?}", reader.queue.len()));
+                return Err(violation!("{} events of {waiting} B wait for {id:?}", reader.queue.len()));
             }
             let Some(counts) = self.sampler.counts(id) else {
-                return Err(format!("{id:?} has left by itself"));
+                return Err(violation!("{id:?} has left by itself"));
             };
             let passed = counts.other_tags + counts.prescaled + counts.over_rate + counts.missed();
             if (counts.seen, counts.taken, counts.taken + passed) != (self.offered, reader.got, self.offered)
             {
                 let (offered, got) = (self.offered, reader.got);
-                return Err(format!("{offered} events were accepted, {id:?} got {got}, counted: {counts:?}"));
+                return Err(violation!(
+                    "{offered} events were accepted, {id:?} got {got}, counted: {counts:?}"
+                ));
             }
         }
         Ok(())

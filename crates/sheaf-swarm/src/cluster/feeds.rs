@@ -14,6 +14,7 @@ use crate::log::{FragmentFate, Line};
 use crate::options::{MAX_RECORD_BYTES, Options};
 use crate::payload::SimPayload;
 use crate::source::Planned;
+use crate::violation::{Violation, violation};
 use sheaf_protocol::Identity;
 use sheaf_protocol::feed::{ClientId, Server, ServerConfig, ServerEvent};
 use sheaf_protocol::readout::ReadoutUnit;
@@ -116,7 +117,7 @@ impl FeedSide {
     }
 
     /// Handles a message of a program.
-    fn receive(&mut self, client: ClientId, up: Up) -> Result<(), String> {
+    fn receive(&mut self, client: ClientId, up: Up) -> Result<(), Violation> {
         match up {
             Up::Left => {
                 self.members.remove(&client);
@@ -129,9 +130,10 @@ impl FeedSide {
             Up::Fragments(head, fragments) => {
                 let Some(admission) = self.server.admit(client, &head) else { return Ok(()) };
                 if fragments.len() != head.count as usize {
-                    return Err(format!(
+                    return Err(violation!(
                         "{} fragments of source {} over the credit were admitted",
-                        head.count, head.source
+                        head.count,
+                        head.source
                     ));
                 }
                 let new = &fragments[admission.repeated as usize..];
@@ -150,7 +152,7 @@ impl FeedSide {
                     waiting = queue.fragments.len() as u64;
                 });
                 if waiting > self.window_fragments {
-                    return Err(format!(
+                    return Err(violation!(
                         "{waiting} fragments of source {} wait, more than its window",
                         head.source
                     ));

@@ -6,6 +6,7 @@ use super::disk::{DriverDisks, Record};
 use super::net::Net;
 use super::options::{DriverFault, DriverFaultKind, DriverOptions};
 use crate::dice::Ratio;
+use crate::violation::{Violation, violation};
 use causes::Causes;
 use sheaf_node::NodeError;
 use sheaf_node::builder::BuilderReport;
@@ -50,7 +51,7 @@ pub struct DriverFailure {
     /// Options of the run.
     pub options: DriverOptions,
     /// Violated invariants, in sentences.
-    pub violations: Vec<String>,
+    pub violations: Vec<Violation>,
     /// Time of the violation.
     pub at: Timestamp,
     /// Faults of nodes.
@@ -83,14 +84,14 @@ pub(super) struct DriverEvidence<'a> {
     pub(super) now: Timestamp,
     pub(super) rounds: u64,
     /// Violations found during the run.
-    pub(super) violations: &'a [String],
+    pub(super) violations: &'a [Violation],
     pub(super) net: &'a Net,
     pub(super) log: &'a str,
 }
 
 /// Returns the failure of a run that did not end.
 pub(super) fn stuck(options: &DriverOptions, what: String, at: Timestamp, log: String) -> Box<DriverFailure> {
-    Box::new(DriverFailure { options: options.clone(), violations: vec![what], at, log })
+    Box::new(DriverFailure { options: options.clone(), violations: vec![what.into()], at, log })
 }
 
 /// Checks all invariants at the end of a run.
@@ -102,13 +103,14 @@ pub(super) fn at_the_end(evidence: &DriverEvidence<'_>) -> Result<DriverReport, 
     violations.extend_from_slice(evidence.violations);
     violations.extend_from_slice(evidence.net.order_of_frames.violations());
     let Some(report) = evidence.report else {
-        violations.push(format!("the event manager has no report: {:?}", evidence.errors));
+        violations.push(violation!("the event manager has no report: {:?}", evidence.errors));
         return Err(failure(evidence, violations));
     };
     // A readout unit that returns after the end of the run has no books.
     let may_lack_books = evidence.causes().killed(Role::Readout) > 0;
     let imbalances = report.imbalances(evidence.options.readouts).into_iter();
-    violations.extend(imbalances.filter(|what| !(may_lack_books && what.starts_with("no books of"))));
+    let unexplained = imbalances.filter(|what| !(may_lack_books && what.starts_with("no books of")));
+    violations.extend(unexplained.map(Violation::from));
     check_disks(evidence, report, &mut violations);
     check_losses(evidence, report, &mut violations);
     check_triggers(evidence, report, &mut violations);
@@ -116,7 +118,7 @@ pub(super) fn at_the_end(evidence: &DriverEvidence<'_>) -> Result<DriverReport, 
     check_dropped_frames(evidence, report, &mut violations);
     let (bad, forged) = (report.outbox.bad_messages, evidence.net.forged(NodeId::MANAGER));
     if bad > forged {
-        violations.push(format!("the event manager could not read {bad} messages, {forged} were forged"));
+        violations.push(violation!("the event manager could not read {bad} messages, {forged} were forged"));
     }
     evidence.reports.iter().for_each(|report| check_builder(evidence, report, &mut violations));
     if !violations.is_empty() {
@@ -139,7 +141,7 @@ pub(super) fn at_the_end(evidence: &DriverEvidence<'_>) -> Result<DriverReport, 
     })
 }
 
-fn failure(evidence: &DriverEvidence<'_>, violations: Vec<String>) -> Box<DriverFailure> {
+fn failure(evidence: &DriverEvidence<'_>, violations: Vec<Violation>) -> Box<DriverFailure> {
     let (options, log) = (evidence.options.clone(), evidence.log.to_owned());
     Box::new(DriverFailure { options, violations, at: evidence.now, log })
 }
@@ -148,7 +150,7 @@ fn failure(evidence: &DriverEvidence<'_>, violations: Vec<String>) -> Box<Driver
 fn counting<'a>(
     evidence: &'a DriverEvidence<'_>,
     report: &RunReport,
-    violations: &mut Vec<String>,
+    violations: &mut Vec<Violation>,
 ) -> Vec<((NodeId, SessionId), &'a Record)> {
     let mut all = Vec::new();
     let empty: &[Record] = &[];
@@ -157,8 +159,11 @@ fn counting<'a>(
         let files = of(owner);
         if *committed > files.len() as u64 {
             let have = files.len();
-            violations
-                .push(format!("{committed} events of {}/{} count, its disk has {have}", owner.0, owner.1));
+            violations.push(violation!(
+                "{committed} events of {}/{} count, its disk has {have}",
+                owner.0,
+                owner.1
+            ));
         }
         let counts = usize::try_from(*committed).unwrap_or(usize::MAX);
         all.extend(files.iter().take(counts).map(|record| (*owner, record)));
@@ -167,8 +172,11 @@ fn counting<'a>(
         let files = of(owner);
         if places.end() > files.len() as u64 {
             let (end, have) = (places.end(), files.len());
-            violations
-                .push(format!("places up to {end} of {}/{} count, its disk has {have}", owner.0, owner.1));
+            violations.push(violation!(
+                "places up to {end} of {}/{} count, its disk has {have}",
+                owner.0,
+                owner.1
+            ));
         }
         let counting = (0..).zip(files).filter(|(number, _)| places.contains(*number));
         all.extend(counting.map(|(_, record)| (*owner, record)));
@@ -177,30 +185,30 @@ fn counting<'a>(
 }
 
 /// Checks that each stored event counts once, and that the books of stored events agree with the disks.
-fn check_disks(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &mut Vec<String>) {
+fn check_disks(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &mut Vec<Violation>) {
     let counting = counting(evidence, report, violations);
     let mut found: BTreeMap<EventId, (NodeId, SessionId)> = BTreeMap::new();
     for (owner, record) in &counting {
         if let Some(other) = found.insert(record.event, *owner) {
-            violations.push(format!("event {} counts in {other:?} and in {owner:?}", record.event));
+            violations.push(violation!("event {} counts in {other:?} and in {owner:?}", record.event));
         }
         let beyond = evidence.options.is_beyond_judging(record.event);
         if record.is_quarantined != beyond {
             let word = if beyond { "has a verdict" } else { "has no verdict" };
-            violations.push(format!("event {} {word}, and nothing injected explains it", record.event));
+            violations.push(violation!("event {} {word}, and nothing injected explains it", record.event));
         }
         if evidence.options.is_unwanted(record.event) {
-            violations.push(format!("event {} must not be stored", record.event));
+            violations.push(violation!("event {} must not be stored", record.event));
         }
         if record.missing.is_empty() && evidence.options.is_bad(record.event) {
-            violations.push(format!("event {} was stored with a corrupt fragment", record.event));
+            violations.push(violation!("event {} was stored with a corrupt fragment", record.event));
         }
     }
     let (stored, fragments) =
         (report.ledger.stored, counting.iter().map(|(_, record)| record.fragments as u64));
     let fragments: u64 = fragments.sum();
     if found.len() as u64 != stored || fragments != report.stored_fragments {
-        violations.push(format!(
+        violations.push(violation!(
             "{} events with {fragments} fragments count on disks; {stored} with {} are booked",
             found.len(),
             report.stored_fragments
@@ -217,13 +225,14 @@ fn check_disks(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &m
         };
         let (bytes, booked) = (events.map(bytes_of).sum::<u64>(), report.bytes.0);
         if bytes != booked {
-            violations.push(format!("{booked} bytes of built events are booked, but sources sent {bytes}"));
+            violations
+                .push(violation!("{booked} bytes of built events are booked, but sources sent {bytes}"));
         }
     }
 }
 
 /// Checks that unwanted events are rejected, unless a corrupt fragment of theirs was found first.
-fn check_rejected(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &mut Vec<String>) {
+fn check_rejected(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &mut Vec<Violation>) {
     let options = evidence.options;
     let count = |is: &dyn Fn(EventId) -> bool| {
         (0..options.events).map(EventId).filter(|event| options.is_unwanted(*event) && is(*event)).count()
@@ -234,7 +243,8 @@ fn check_rejected(evidence: &DriverEvidence<'_>, report: &RunReport, violations:
         && report.ledger.dropped_total() == dropped_for_content(report);
     let rejected = report.ledger.rejected;
     if rejected > most || (is_whole && rejected < least) {
-        violations.push(format!("{rejected} events are booked as rejected, but must be {least} to {most}"));
+        violations
+            .push(violation!("{rejected} events are booked as rejected, but must be {least} to {most}"));
     }
 }
 
@@ -242,7 +252,7 @@ fn check_rejected(evidence: &DriverEvidence<'_>, report: &RunReport, violations:
 fn check_missing(
     evidence: &DriverEvidence<'_>,
     counting: &[((NodeId, SessionId), &Record)],
-    violations: &mut Vec<String>,
+    violations: &mut Vec<Violation>,
 ) {
     let causes = evidence.causes();
     let mut unexplained: BTreeMap<MissingReason, u64> = BTreeMap::new();
@@ -252,24 +262,26 @@ fn check_missing(
         }
     }
     for (reason, count) in unexplained {
-        violations.push(format!("{count} sources are missing as {reason}, and nothing injected explains it"));
+        violations
+            .push(violation!("{count} sources are missing as {reason}, and nothing injected explains it"));
     }
 }
 
 /// Checks that no accepted event is lost without an injected cause.
-fn check_losses(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &mut Vec<String>) {
+fn check_losses(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &mut Vec<Violation>) {
     let causes = evidence.causes();
     for (reason, count) in &report.ledger.dropped {
         if !causes.explain_drop(*reason, *count) {
-            violations
-                .push(format!("{count} events were dropped as {reason}, and nothing injected explains it"));
+            violations.push(violation!(
+                "{count} events were dropped as {reason}, and nothing injected explains it"
+            ));
         }
     }
     let is_short = report.ledger.received < evidence.options.events;
     for (node, books) in &report.nodes {
         for (reason, count) in &books.fragments.dropped {
             if !causes.explain_fragments(*node, *reason, is_short) {
-                violations.push(format!(
+                violations.push(violation!(
                     "{node} dropped {count} fragments as {reason}, and nothing injected explains it"
                 ));
             }
@@ -281,7 +293,7 @@ fn check_losses(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &
     let may_lack = |node: &NodeId| causes.was_cut() || causes.was_killed(*node);
     let lacks_books = |node: &NodeId| !report.nodes.contains_key(node) && !may_lack(node);
     for node in (0..evidence.options.outputs).map(NodeId::output).filter(lacks_books) {
-        violations.push(format!("no books of {node}"));
+        violations.push(violation!("no books of {node}"));
     }
     let waited = causes.kills_for_good().filter(|fault| {
         let others = evidence.options.nodes().into_iter().filter(|node| node.role == fault.node.role);
@@ -289,20 +301,20 @@ fn check_losses(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &
             && evidence.manager_ended.is_none_or(|ended| ended >= fault.at + fault.kind.lasts())
     });
     violations
-        .extend(waited.map(|fault| format!("the run waited for {}, which does not return", fault.node)));
+        .extend(waited.map(|fault| violation!("the run waited for {}, which does not return", fault.node)));
     violations.extend(causes.waits_for_full_disks(evidence.manager_ended));
     if is_short && !causes.explain_early_end() {
         let (received, events) = (report.ledger.received, evidence.options.events);
-        violations.push(format!("the run ended after {received} of {events} triggers"));
+        violations.push(violation!("the run ended after {received} of {events} triggers"));
     }
     let killed = causes.killed(Role::Builder) as u64;
     let ended_with_events = causes.was_cut() || causes.full_disks().next().is_some();
     if report.lost_builders > killed && !ended_with_events {
         let lost = report.lost_builders;
-        violations.push(format!("{lost} builder sessions were given up, but only {killed} died"));
+        violations.push(violation!("{lost} builder sessions were given up, but only {killed} died"));
     }
     if !report.absent.is_empty() && evidence.options.is_slowness_only() {
-        violations.push(format!("the run began without {:?}", report.absent));
+        violations.push(violation!("the run began without {:?}", report.absent));
     }
 }
 
@@ -311,19 +323,20 @@ fn dropped_for_content(report: &RunReport) -> u64 {
 }
 
 /// Checks that exactly the events with a corrupt fragment are dropped for their content.
-fn check_corrupt(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &mut Vec<String>) {
+fn check_corrupt(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &mut Vec<Violation>) {
     let events = (0..report.ledger.received).map(EventId);
     let bad = events.filter(|event| evidence.options.is_bad(*event)).count() as u64;
     let dropped = dropped_for_content(report);
     let is_exact = evidence.options.is_slowness_only();
     if dropped > bad || (is_exact && dropped != bad) {
-        violations
-            .push(format!("{dropped} events were dropped for wrong content, but {bad} have wrong content"));
+        violations.push(violation!(
+            "{dropped} events were dropped for wrong content, but {bad} have wrong content"
+        ));
     }
 }
 
 /// Checks that frames that waited for a peer which disconnected are counted.
-fn check_dropped_frames(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &mut Vec<String>) {
+fn check_dropped_frames(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &mut Vec<Violation>) {
     let of_builder = |node| {
         let reports = evidence.reports.iter().filter(|report| report.node == node);
         (node, reports.map(|report| report.outbox.dropped_frames).sum())
@@ -332,7 +345,7 @@ fn check_dropped_frames(evidence: &DriverEvidence<'_>, report: &RunReport, viola
     for (node, booked) in builders.chain([(NodeId::MANAGER, report.outbox.dropped_frames)]) {
         let least = evidence.net.order_of_frames.least_dropped(node);
         if booked < least {
-            violations.push(format!(
+            violations.push(violation!(
                 "{node} has counted {booked} dropped frames, but {least} links with waiting frames went down"
             ));
         }
@@ -340,7 +353,7 @@ fn check_dropped_frames(evidence: &DriverEvidence<'_>, report: &RunReport, viola
 }
 
 /// Checks that triggers are vetoed because of the output if the only disk hangs until the system is full.
-fn check_dead_time(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &mut Vec<String>) {
+fn check_dead_time(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &mut Vec<Violation>) {
     let options = evidence.options;
     let Some(period) = options.trigger_period.filter(|_| options.disk.is_beside) else { return };
     let room = options.room() * u64::from(options.builders) + options.queue_events as u64;
@@ -358,30 +371,30 @@ fn check_dead_time(evidence: &DriverEvidence<'_>, report: &RunReport, violations
         let is_full = is_only && lasts.0 > 4 * room * period.0 && after as u64 > 2 * room;
         let vetoed = report.dead_time.vetoed.get(&DeadTimeCause::Output).copied().unwrap_or_default();
         if is_full && vetoed == 0 {
-            violations.push(format!("the only disk hung for {lasts}, but no trigger was vetoed for it"));
+            violations.push(violation!("the only disk hung for {lasts}, but no trigger was vetoed for it"));
         }
     }
 }
 
 /// Checks that the number of offered triggers is that of the clock in the time of the run.
-fn check_triggers(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &mut Vec<String>) {
+fn check_triggers(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &mut Vec<Violation>) {
     let Some(period) = evidence.options.trigger_period else { return };
     let (run, offered) = (report.dead_time.run(), report.offered());
     let due = run.0 / period.0.max(1);
     if offered.abs_diff(due) > 1 {
-        violations.push(format!("{offered} triggers were offered in {run}, but {due} happened"));
+        violations.push(violation!("{offered} triggers were offered in {run}, but {due} happened"));
     }
 }
 
 /// Checks that a builder unit's own report agrees with its filter and is balanced.
-fn check_builder(evidence: &DriverEvidence<'_>, report: &BuilderReport, violations: &mut Vec<String>) {
+fn check_builder(evidence: &DriverEvidence<'_>, report: &BuilderReport, violations: &mut Vec<Violation>) {
     let node = report.node;
     let forged = evidence.net.forged(node);
     let bad_events = if evidence.options.corrupt == Ratio::NEVER { report.bad_events } else { 0 };
     if bad_events + report.quarantined + report.outbox.too_large_frames > 0
         || report.outbox.bad_messages > forged
     {
-        violations.push(format!("{node} reports defects that were not injected: {report:?}"));
+        violations.push(violation!("{node} reports defects that were not injected: {report:?}"));
     }
     let Some(counts) = report.farm.as_ref().map(|farm| farm.counts) else { return };
     let filter = &evidence.options.filter;
@@ -391,7 +404,7 @@ fn check_builder(evidence: &DriverEvidence<'_>, report: &BuilderReport, violatio
     let adds_up = counts.offered >= counts.judged + counts.quarantined
         && counts.given >= counts.judged + counts.failed + counts.abandoned + counts.returned;
     if !adds_up {
-        violations.push(format!("{node}: the counts of the farm do not add up: {counts:?}"));
+        violations.push(violation!("{node}: the counts of the farm do not add up: {counts:?}"));
     }
     let strange = [
         ("answers without a verdict", counts.failed, false),
@@ -405,17 +418,17 @@ fn check_builder(evidence: &DriverEvidence<'_>, report: &BuilderReport, violatio
     ];
     for (what, count, is_explained) in strange {
         if count > 0 && !is_explained {
-            violations.push(format!("{node}: {count} {what}, and nothing injected explains it"));
+            violations.push(violation!("{node}: {count} {what}, and nothing injected explains it"));
         }
     }
 }
 
 /// Checks that nodes end without an error, except for those that returned after the end of the run.
-fn check_errors(evidence: &DriverEvidence<'_>, violations: &mut Vec<String>) {
+fn check_errors(evidence: &DriverEvidence<'_>, violations: &mut Vec<Violation>) {
     let causes = evidence.causes();
     for (at, error) in evidence.errors {
         if !causes.explain_error(*at, error, evidence.manager_ended) {
-            violations.push(format!("at {at}: {error}"));
+            violations.push(violation!("at {at}: {error}"));
         }
     }
 }

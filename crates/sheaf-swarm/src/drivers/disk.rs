@@ -2,6 +2,7 @@
 
 use super::net::Network;
 use super::options::DriverOptions;
+use crate::violation::{Violation, violation};
 use bytes::Bytes;
 use sheaf_node::beside::{FilesBeside, FilesWriter};
 use sheaf_node::sink::{EventSink, SinkError, Taken};
@@ -60,7 +61,7 @@ pub(super) struct DriverDisks {
     /// Time until which a node's disk does not return from a write.
     pub(super) hangs_until: BTreeMap<NodeId, Timestamp>,
     /// Events that differ from what their sources have sent.
-    pub violations: Vec<String>,
+    pub violations: Vec<Violation>,
     /// Number of errors returned to nodes.
     pub(super) failures: u64,
 }
@@ -97,23 +98,23 @@ pub(super) struct SimSink {
 
 impl SimSink {
     /// Returns the defect of an event, if it has one.
-    fn check(&self, event: &Event<Bytes>) -> Option<String> {
+    fn check(&self, event: &Event<Bytes>) -> Option<Violation> {
         let sources = self.options.wanted(event.id);
         let here = event.fragments.iter().map(|fragment| fragment.source);
         let named: Vec<SourceId> = here.chain(event.missing.iter().map(|missing| missing.source)).collect();
         if named.len() != sources.len() || named.iter().copied().collect::<BTreeSet<_>>() != sources {
-            return Some(format!("event {} has the sources {named:?}", event.id));
+            return Some(violation!("event {} has the sources {named:?}", event.id));
         }
         if !event.fragments.is_sorted_by(|one, other| one.source < other.source) {
-            return Some(format!("the fragments of event {} are not in order of their sources", event.id));
+            return Some(violation!("the fragments of event {} are not in order of their sources", event.id));
         }
         event.fragments.iter().find_map(|fragment| {
             let source = fragment.source;
             let length = self.options.length(event.id, source);
             if fragment.event != event.id || fragment.payload.len() != length {
-                return Some(format!("event {}: source {source} has {fragment:?}", event.id));
+                return Some(violation!("event {}: source {source} has {fragment:?}", event.id));
             }
-            content::check(source, event.id, &fragment.payload).err().map(|mismatch| mismatch.to_string())
+            content::check(source, event.id, &fragment.payload).err().map(|mismatch| violation!("{mismatch}"))
         })
     }
 

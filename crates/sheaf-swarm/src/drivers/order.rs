@@ -1,6 +1,7 @@
 //! Invariants of an outbox that a simulated network can check: the frames of a channel are sent in order, and frames that are
 //! dropped with a link are counted.
 
+use crate::violation::{Violation, violation};
 use bytes::Bytes;
 use sheaf_wire::{NodeId, SessionId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +22,7 @@ pub(super) struct Order {
     lost_with_peers: BTreeMap<NodeId, u64>,
     /// Sum of these for sessions that ended normally.
     lost_in_all: BTreeMap<NodeId, u64>,
-    violations: Vec<String>,
+    violations: Vec<Violation>,
 }
 
 /// The channel from one session to a session of a peer.
@@ -58,7 +59,8 @@ impl Order {
         if channel.skipped.remove(&sequence) && !channel.had_losses && self.violations.len() < VIOLATIONS_MAX
         {
             let highest = channel.highest;
-            self.violations.push(format!("{from} sent message {sequence} to {to} after message {highest}"));
+            self.violations
+                .push(violation!("{from} sent message {sequence} to {to} after message {highest}"));
         }
         channel.skipped.extend(channel.highest + 1..sequence);
         channel.highest = channel.highest.max(sequence);
@@ -92,7 +94,7 @@ impl Order {
     }
 
     /// Returns all violations so far.
-    pub(super) fn violations(&self) -> &[String] {
+    pub(super) fn violations(&self) -> &[Violation] {
         &self.violations
     }
 }
@@ -127,7 +129,7 @@ mod tests {
     #[test]
     fn repeated_messages_are_in_order_and_late_ones_are_not() {
         assert!(after(&[1, 2, 0, 3, 2, 3, 4, 1, 2]).violations().is_empty());
-        assert_eq!(after(&[1, 3, 2]).violations(), ["bu0 sent message 2 to evm after message 3"]);
+        assert_eq!(after(&[1, 3, 2]).violations(), ["bu0 sent message 2 to evm after message 3".into()]);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::assembly::Assembly;
 use super::check::{self, DriverFailure, DriverReport};
 use super::options::{DriverFault, DriverFaultKind, DriverOptions, START};
 use crate::dice::Dice;
+use crate::violation::{Violation, violation};
 use sheaf_node::{Agent, NodeError, Progress};
 use sheaf_wire::{Nanos, NodeId, Timestamp};
 use std::cmp::Reverse;
@@ -71,7 +72,7 @@ pub struct World {
     /// Time at which the event manager finished.
     manager_ended: Option<Timestamp>,
     rounds: u64,
-    violations: Vec<String>,
+    violations: Vec<Violation>,
     log: String,
 }
 
@@ -251,7 +252,7 @@ impl World {
                 net.actions == before && matches!(progress, Progress::Idle(at) if at <= self.now);
             seat.spins = if is_spinning { seat.spins + 1 } else { 0 };
             if seat.spins == SPINS_MAX {
-                self.violations.push(format!("at {}: {node} spins: it is due but does no work", self.now));
+                self.violations.push(violation!("at {}: {node} spins: it is due but does no work", self.now));
             }
             net.first_arrival(node)
         };

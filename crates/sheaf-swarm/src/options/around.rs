@@ -3,7 +3,7 @@
 use crate::dice::{Ratio, mix};
 use crate::options::Options;
 use crate::payload::SimPayload;
-use sheaf_protocol::sampler::{Bounds, Wish};
+use sheaf_protocol::sampler::{Bounds, Selection};
 use sheaf_store::streams::{Routing, StreamRule};
 use sheaf_wire::{ByteCount, ByteRate, EventId, Nanos, SourceId, Tags};
 
@@ -164,8 +164,8 @@ pub struct ObjectStoreOptions {
 /// Consumers at each builder unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConsumerOptions {
-    /// Wish of each consumer, and its processing time for an event; `None`: it never reads.
-    pub wishes: Vec<(Wish, Option<Nanos>)>,
+    /// Selection of each consumer, and its processing time for an event; `None`: it never reads.
+    pub selections: Vec<(Selection, Option<Nanos>)>,
     /// Maximum number of events that wait for a consumer.
     pub queue_events: u64,
     /// Maximum number of bytes that wait for a consumer.

@@ -3,6 +3,7 @@
 
 use crate::dice::Dice;
 use crate::options::{Options, SliceOptions, TriggerOptions};
+use crate::violation::{Violation, violation};
 use sheaf_time::disorder::DisorderStats;
 use sheaf_time::slices::SlicerStats;
 use sheaf_time::{Disorder, Moment, Picos, SliceConfig, Slicer};
@@ -50,7 +51,7 @@ pub(super) fn given(
     slices: &SliceOptions,
     number: u16,
     total: u64,
-) -> Result<BTreeSet<u64>, String> {
+) -> Result<BTreeSet<u64>, Violation> {
     let mut dice = Dice::new(options.seed, 5_000 + u64::from(number));
     let items = items(slices, total, &mut dice);
     let config = slices.config();
@@ -66,13 +67,13 @@ pub(super) fn given(
                     && *at < config.begin(slice.number + 1) + config.after
             };
             if !slice.items.is_sorted() && !slice.items.is_sorted_by_key(|(at, _)| *at) {
-                return Err(format!("the items of slice {} are not in order", slice.number));
+                return Err(violation!("the items of slice {} are not in order", slice.number));
             }
             if let Some((at, _)) = slice.items.iter().find(|item| !is_inside(item)) {
-                return Err(format!("slice {} has an item at {at:?}", slice.number));
+                return Err(violation!("slice {} has an item at {at:?}", slice.number));
             }
             if !given.insert(slice.number) {
-                return Err(format!("slice {} is given twice", slice.number));
+                return Err(violation!("slice {} is given twice", slice.number));
             }
             in_slices += slice.items.len() as u64;
         }
@@ -126,10 +127,13 @@ struct Account<'a> {
 
 impl Account<'_> {
     /// Checks that every item is in each slice that it belongs to, or was dropped and counted.
-    fn check(&self, config: &SliceConfig, given: &BTreeSet<u64>, cut: SlicerStats) -> Result<(), String> {
+    fn check(&self, config: &SliceConfig, given: &BTreeSet<u64>, cut: SlicerStats) -> Result<(), Violation> {
         let Self { items, taken, in_slices, sorted } = self;
         if sorted.items != *items || taken.len() as u64 + sorted.late != *items {
-            return Err(format!("{items} items were given to be sorted, {} taken: {sorted:?}", taken.len()));
+            return Err(violation!(
+                "{items} items were given to be sorted, {} taken: {sorted:?}",
+                taken.len()
+            ));
         }
         let belongs = |at: &Moment| -> u64 {
             let first = at.0.saturating_sub(config.after.0) / config.length.0;
@@ -138,10 +142,10 @@ impl Account<'_> {
         };
         let wanted: u64 = taken.iter().map(belongs).sum();
         if in_slices + cut.left_out != wanted {
-            return Err(format!("{wanted} places of items in slices, {in_slices} filled: {cut:?}"));
+            return Err(violation!("{wanted} places of items in slices, {in_slices} filled: {cut:?}"));
         }
         if given.len() as u64 != cut.slices {
-            return Err(format!("{} slices are given: {cut:?}", given.len()));
+            return Err(violation!("{} slices are given: {cut:?}", given.len()));
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use crate::options::{
     PreprocessingOptions, ProgramFault, RecordOptions, SliceOptions, TriggerOptions, stream_rules,
 };
 use sheaf_protocol::builder::IncompletePolicy;
-use sheaf_protocol::sampler::Wish;
+use sheaf_protocol::sampler::Selection;
 use sheaf_wire::{ByteCount, ByteRate, Nanos, Tags, Timestamp};
 
 /// Approximate sum of all slow calls of preprocessors in a run.
@@ -147,18 +147,18 @@ impl Swarm {
             return;
         }
         let event = self.options.sources.largest.0 * u64::from(self.options.source_count()) + 1;
-        let wishes = (0..dice.between(1, 4)).map(|_| {
-            let wish = Wish {
+        let selections = (0..dice.between(1, 4)).map(|_| {
+            let selection = Selection {
                 tags: Tags(dice.pick(&[0, 0, 1, 6])),
                 prescale: dice.pick(&[0, 1, 1, 3]),
                 interval: dice.pick(&[Nanos::ZERO, Nanos::ZERO, Nanos::from_millis(30)]),
             };
             let pace = dice.time_between(Nanos::ZERO, Nanos::from_millis(2));
-            (wish, (dice.below(4) > 0).then_some(pace))
+            (selection, (dice.below(4) > 0).then_some(pace))
         });
-        let wishes = wishes.collect();
+        let selections = selections.collect();
         self.options.consumers = Some(ConsumerOptions {
-            wishes,
+            selections,
             queue_events: dice.pick(&[1, 4, 64]),
             queue: ByteCount(dice.pick(&[event / 2 + 1, 4 * event, 100 * event])),
             interval: dice.pick(&[Nanos::ZERO, Nanos::from_millis(10)]),

@@ -164,10 +164,10 @@ pub const ROWS: &[Row] = rows! {
     "uploads, files at a time" ["object_store.connections"] |o| text(o.uploads.map(|it| it.connections));
     "uploads, time" [] |o| text(o.uploads.map(|it| it.time));
     "uploads, failed tries" ["object_store.timeout_s"] |o| text(o.uploads.map(|it| it.fails));
-    "consumers" ["consumers.open", "consumers.consumers"] |o| text(o.consumers.as_ref().map(|it| it.wishes.len()));
-    "consumers, subscriptions" [] |o| text(o.consumers.as_ref().map(|it| it.wishes[0].0));
+    "consumers" ["consumers.open", "consumers.consumers"] |o| text(o.consumers.as_ref().map(|it| it.selections.len()));
+    "consumers, subscriptions" [] |o| text(o.consumers.as_ref().map(|it| it.selections[0].0));
     "consumers that never read" ["consumers.patience_ms"] |o| {
-        text(o.consumers.as_ref().map(|it| it.wishes.iter().filter(|(_, pace)| pace.is_none()).count()))
+        text(o.consumers.as_ref().map(|it| it.selections.iter().filter(|(_, pace)| pace.is_none()).count()))
     };
     "consumers, events that wait" ["consumers.queue_events"] |o| text(o.consumers.as_ref().map(|it| it.queue_events));
     "consumers, bytes that wait" ["consumers.queue_bytes"] |o| text(o.consumers.as_ref().map(|it| it.queue));

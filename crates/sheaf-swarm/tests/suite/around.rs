@@ -1,6 +1,6 @@
 //! Surroundings of the roles: preprocessing, streams, uploads, consumers, time slices.
 
-use sheaf_protocol::sampler::Wish;
+use sheaf_protocol::sampler::Selection;
 use sheaf_swarm::dice::Ratio;
 use sheaf_swarm::options::{ConsumerOptions, ObjectStoreOptions, PreprocessingOptions};
 use sheaf_swarm::{Options, Report, run};
@@ -47,9 +47,9 @@ fn a_consumer_changes_nothing() {
 
 #[test]
 fn consumers_that_never_read_lose_what_they_do_not_read_and_nothing_else_is_lost() {
-    let wish = Wish { tags: Tags::NONE, prescale: 1, interval: Nanos::ZERO };
+    let selection = Selection { tags: Tags::NONE, prescale: 1, interval: Nanos::ZERO };
     let consumers = ConsumerOptions {
-        wishes: vec![(wish, None), (wish, Some(Nanos::from_micros(1)))],
+        selections: vec![(selection, None), (selection, Some(Nanos::from_micros(1)))],
         queue_events: 2,
         queue: ByteCount::mib(1),
         interval: Nanos::ZERO,

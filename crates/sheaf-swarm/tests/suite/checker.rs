@@ -66,7 +66,7 @@ fn expect(sabotage: Sabotage, words: &str) -> String {
     let mut cluster = Cluster::new(options);
     cluster.sabotage(sabotage);
     let failure = cluster.finish().expect_err("what is broken on purpose is noticed");
-    let text = failure.violations.join("\n");
+    let text = sheaf_swarm::violation::list(&failure.violations);
     assert!(text.contains(words), "expected \"{words}\" in:\n{text}");
     text
 }

@@ -3,8 +3,8 @@
 use sheaf_swarm::cluster::Sabotage;
 use sheaf_swarm::drivers::{DriverFaultKind, DriverOptions, Family};
 use sheaf_swarm::options::FaultKind;
-use sheaf_swarm::shrink::{particulars, rule_of, shrink};
-use sheaf_swarm::{Cluster, Options};
+use sheaf_swarm::shrink::{particulars, shrink};
+use sheaf_swarm::{Cluster, Options, Violation};
 use sheaf_wire::{NodeId, Role};
 
 /// Returns the first violation of a run with a broken disk.
@@ -13,7 +13,7 @@ fn broken(options: &Options) -> Option<String> {
     cluster.sabotage(Sabotage::FlipTag);
     let failure = cluster.finish().err()?;
     // Events are told apart by their numbers alone.
-    failure.violations.first().map(|violation| rule_of(violation))
+    failure.violations.first().map(Violation::rule)
 }
 
 #[test]

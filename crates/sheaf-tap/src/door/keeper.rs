@@ -5,7 +5,7 @@ use super::{Books, DoorCounts, DoorOptions, News, Seat, Shared, called};
 use crate::key::DoorProof;
 use mio::net::{TcpListener, UnixListener};
 use mio::{Events, Interest, Poll, Token, Waker};
-use sheaf_protocol::sampler::{ConsumerId, Wish};
+use sheaf_protocol::sampler::{ConsumerId, Selection};
 use sheaf_wire::NodeId;
 use sheaf_wire::tap::{EndReason, emit_end};
 use sheaf_wire::times::Times;
@@ -195,8 +195,8 @@ impl Keeper {
         let mut visitors = std::mem::take(&mut self.visitors);
         visitors.retain_mut(|visitor| match visitor.pump(now, &self.options, over) {
             None => {
-                if let Some(wish) = visitor.take_wish() {
-                    self.introduce(visitor, wish);
+                if let Some(selection) = visitor.take_selection() {
+                    self.introduce(visitor, selection);
                 }
                 true
             }
@@ -212,14 +212,14 @@ impl Keeper {
     }
 
     /// Announces a new consumer to the builder's thread.
-    fn introduce(&mut self, visitor: &mut Visitor, wish: Wish) {
+    fn introduce(&mut self, visitor: &mut Visitor, selection: Selection) {
         let places = usize::try_from(self.options.bounds.queue_events).unwrap_or(usize::MAX);
         let (producer, queue) = rtrb::RingBuffer::new(places);
         let books = Arc::new(Books::default());
         let seat =
             Seat { id: visitor.id, queue: producer, books: books.clone(), known_events: 0, known_bytes: 0 };
         visitor.sit_down(queue, books);
-        self.tell(News::Joined(seat, wish));
+        self.tell(News::Joined(seat, selection));
         self.introduced += 1;
         self.counts.joined += 1;
         log::info!("{} joined", called(self.node, &visitor.name));

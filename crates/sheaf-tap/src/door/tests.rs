@@ -114,7 +114,7 @@ fn a_consumer_gets_events_whole_and_in_order_and_hears_of_the_end() {
     let mut client = Client::connect(&address(directory.path()), PATIENT).unwrap();
     assert_eq!(client.welcome().header.run, RunNumber(7));
     assert_eq!((client.welcome().tag_names().len(), client.welcome().sources()), (2, vec![3, 4]));
-    client.subscribe(&Wish { tags: Tags(2), ..Wish::default() }, "a test").unwrap();
+    client.subscribe(&Selection { tags: Tags(2), ..Selection::default() }, "a test").unwrap();
     // On a busy machine the door's thread may come late, after many events.
     let first = feed_until(&mut feed, 10, |feed| listening(feed) == 1).next_multiple_of(4);
     for id in first..first + 16 {
@@ -137,10 +137,10 @@ fn one_who_reads_nothing_costs_others_no_event_and_is_dropped() {
     let patience = Duration::from_millis(200);
     let mut feed = open(DoorOptions { patience, ..options(directory.path()) });
     let mut lazy = Client::connect(&address(directory.path()), PATIENT).unwrap();
-    lazy.subscribe(&Wish::default(), "lazy").unwrap();
+    lazy.subscribe(&Selection::default(), "lazy").unwrap();
     feed_until(&mut feed, 10, |feed| listening(feed) == 1);
     let mut keen = Client::connect(&address(directory.path()), PATIENT).unwrap();
-    keen.subscribe(&Wish::default(), "keen").unwrap();
+    keen.subscribe(&Selection::default(), "keen").unwrap();
     feed_until(&mut feed, 10, |feed| listening(feed) == 2);
     let reader = std::thread::spawn(move || read_to_end(&mut keen));
     // 200 kB an event: the lazy one's socket and queue are full soon.
@@ -176,7 +176,7 @@ fn silent_visitors_and_those_who_talk_nonsense_are_dropped_by_name() {
     refused(b"");
     refused(b"GET / HTTP/1.1\r\n\r\n");
     refused(&tap::emit_status(&Counts::default()));
-    let mut twice = tap::emit_subscribe(&Wish::default(), "twice");
+    let mut twice = tap::emit_subscribe(&Selection::default(), "twice");
     twice.extend_from_slice(b"and more");
     refused(&twice);
     let door = feed.close().wait();
@@ -190,7 +190,7 @@ fn who_comes_when_all_places_are_taken_is_told_so_and_a_place_is_free_again_when
     let address = address(directory.path());
     let join = |name: &str| {
         let mut client = Client::connect(&address, PATIENT)?;
-        client.subscribe(&Wish::default(), name).map(|()| client)
+        client.subscribe(&Selection::default(), name).map(|()| client)
     };
     let first = join("first").unwrap();
     let _second = join("second").unwrap();
@@ -215,7 +215,7 @@ fn a_door_has_also_a_tcp_address() {
     let directory = tempfile::tempdir().unwrap();
     let mut feed = open(DoorOptions { listen: Some(listen), ..options(directory.path()) });
     let mut client = Client::connect(&Address::parse(&listen.to_string()), PATIENT).unwrap();
-    client.subscribe(&Wish::default(), "over TCP").unwrap();
+    client.subscribe(&Selection::default(), "over TCP").unwrap();
     feed_until(&mut feed, 10, |feed| listening(feed) == 1);
     assert_eq!(feed.close().wait().joined, 1);
     assert_eq!(read_to_end(&mut client).1, EndReason::BuilderEnded);
@@ -229,7 +229,7 @@ fn an_address_in_use_does_not_keep_consumers_from_the_unix_socket() {
         open(DoorOptions { listen: Some(taken.local_addr().unwrap()), ..options(directory.path()) });
     assert!(matches!(feed.closed_sockets(), [DoorError::Listen { .. }]), "{:?}", feed.closed_sockets());
     let mut client = Client::connect(&address(directory.path()), PATIENT).unwrap();
-    client.subscribe(&Wish::default(), "over the Unix socket").unwrap();
+    client.subscribe(&Selection::default(), "over the Unix socket").unwrap();
     feed_until(&mut feed, 10, |feed| listening(feed) == 1);
     assert_eq!(feed.close().wait().joined, 1);
     assert_eq!(read_to_end(&mut client).1, EndReason::BuilderEnded);
@@ -265,7 +265,7 @@ fn over_tcp_the_key_is_asked_for_and_who_lacks_it_gets_nothing() {
     let relayed = relayed.expect("the recorded consumer is welcome");
     for said in [
         &relayed[..],
-        &sheaf_wire::tap::emit_subscribe(&Wish::default(), "nobody"),
+        &sheaf_wire::tap::emit_subscribe(&Selection::default(), "nobody"),
         b"GET / HTTP/1.1\r\n\r\n",
     ] {
         let mut stream = std::net::TcpStream::connect(listen).unwrap();
@@ -280,10 +280,10 @@ fn over_tcp_the_key_is_asked_for_and_who_lacks_it_gets_nothing() {
         );
     }
     let mut client = Client::connect_with(&network, Some(&key), PATIENT).unwrap();
-    client.subscribe(&Wish::default(), "with the key").unwrap();
+    client.subscribe(&Selection::default(), "with the key").unwrap();
     // Within the host, the modes of the directory decide who may join.
     let mut near = Client::connect_with(&address(directory.path()), None, PATIENT).unwrap();
-    near.subscribe(&Wish::default(), "at the socket").unwrap();
+    near.subscribe(&Selection::default(), "at the socket").unwrap();
     feed_until(&mut feed, 10, |feed| listening(feed) == 2);
     let door = feed.close().wait();
     assert_eq!((door.joined, door.wrong_key, door.nonsense), (2, 5, 0));

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
 use sheaf_key::{Nonce, Proof};
-use sheaf_protocol::sampler::{ConsumerId, Counts, Wish};
+use sheaf_protocol::sampler::{ConsumerId, Counts, Selection};
 use sheaf_wire::tap::{EndReason, FRAME_BYTES, Frame, FrameHead, Kind, TapError, emit_end, emit_status};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
@@ -104,7 +104,7 @@ pub(super) struct Visitor {
     pub(super) name: String,
     socket: VisitorSocket,
     said: Vec<u8>,
-    wish: Option<Wish>,
+    selection: Option<Selection>,
     place: Option<Place>,
     /// Bytes being written, whether they are an event, and the number written.
     writing: Option<(Bytes, bool, usize)>,
@@ -136,7 +136,7 @@ impl Visitor {
             name: String::new(),
             socket,
             said: Vec::new(),
-            wish: None,
+            selection: None,
             place: None,
             writing: Some((first, false, 0)),
             came: now,
@@ -162,9 +162,9 @@ impl Visitor {
         self.place.is_some()
     }
 
-    /// Takes the visitor's wish, once.
-    pub(super) fn take_wish(&mut self) -> Option<Wish> {
-        self.wish.take()
+    /// Takes the visitor's selection, once.
+    pub(super) fn take_selection(&mut self) -> Option<Selection> {
+        self.selection.take()
     }
 
     pub(super) fn sit_down(&mut self, queue: rtrb::Consumer<Bytes>, books: Arc<Books>) {
@@ -189,7 +189,7 @@ impl Visitor {
         if self.end_sent && self.writing.is_none() {
             return Some(Ended::Left);
         }
-        let silent = self.place.is_none() && self.wish.is_none();
+        let silent = self.place.is_none() && self.selection.is_none();
         (silent && now.duration_since(self.came) >= options.greeting).then_some(Ended::Silent)
     }
 
@@ -198,7 +198,7 @@ impl Visitor {
         loop {
             match self.socket.read(&mut buffer) {
                 Ok(0) => return Some(Ended::Left),
-                Ok(_) if self.wish.is_some() || self.place.is_some() => {
+                Ok(_) if self.selection.is_some() || self.place.is_some() => {
                     return Some(Ended::Nonsense(Nonsense::More));
                 }
                 Ok(bytes) => {
@@ -231,7 +231,9 @@ impl Visitor {
             std::cmp::Ordering::Greater => Err(Nonsense::More),
             std::cmp::Ordering::Equal => {
                 match head.parse_body(&Bytes::copy_from_slice(body))? {
-                    Frame::Subscribe(wish, name) => (self.wish, self.name) = (Some(wish), name),
+                    Frame::Subscribe(selection, name) => {
+                        (self.selection, self.name) = (Some(selection), name)
+                    }
                     Frame::Answer(nonce, proof) => self.prove(&nonce, &proof)?,
                     _ => return Err(Nonsense::Kind(head.kind)),
                 }

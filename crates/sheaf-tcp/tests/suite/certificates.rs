@@ -13,7 +13,7 @@ pub(crate) struct Authority {
 
 /// Contents of a certificate.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wish<'a> {
+pub(crate) struct Terms<'a> {
     /// Hosts for which the certificate is valid.
     pub(crate) hosts: &'a [&'a str],
     /// First and last year of validity.
@@ -21,7 +21,7 @@ pub(crate) struct Wish<'a> {
 }
 
 /// Valid in this century, for a node on loopback.
-pub(crate) const LOOPBACK: Wish<'_> = Wish { hosts: &["127.0.0.1", "::1"], years: (2000, 2099) };
+pub(crate) const LOOPBACK: Terms<'_> = Terms { hosts: &["127.0.0.1", "::1"], years: (2000, 2099) };
 
 impl Authority {
     pub(crate) fn new() -> Self {
@@ -35,11 +35,11 @@ impl Authority {
     }
 
     /// Writes a certificate for a node to files.
-    pub(crate) fn issue(&self, name: &str, wish: Wish<'_>) -> TlsFiles {
-        let hosts: Vec<String> = wish.hosts.iter().map(ToString::to_string).collect();
+    pub(crate) fn issue(&self, name: &str, terms: Terms<'_>) -> TlsFiles {
+        let hosts: Vec<String> = terms.hosts.iter().map(ToString::to_string).collect();
         let mut params = CertificateParams::new(hosts).expect("the hosts are names or addresses");
         (params.not_before, params.not_after) =
-            (date_time_ymd(wish.years.0, 1, 1), date_time_ymd(wish.years.1, 1, 1));
+            (date_time_ymd(terms.years.0, 1, 1), date_time_ymd(terms.years.1, 1, 1));
         let key = KeyPair::generate().expect("a key");
         let certificate = params.signed_by(&key, &self.issuer).expect("the parameters are right");
         let file = |end: &str, text: String| -> PathBuf {
@@ -55,7 +55,7 @@ impl Authority {
     }
 
     /// Returns the loaded certificate.
-    pub(crate) fn tls(&self, name: &str, wish: Wish<'_>) -> Tls {
-        Tls::load(&self.issue(name, wish)).expect("the files are as they should be")
+    pub(crate) fn tls(&self, name: &str, terms: Terms<'_>) -> Tls {
+        Tls::load(&self.issue(name, terms)).expect("the files are as they should be")
     }
 }

@@ -1,6 +1,6 @@
 //! Guests join a host over TCP and leave it; other callers are refused or cut.
 
-use crate::certificates::{Authority, LOOPBACK, Wish};
+use crate::certificates::{Authority, LOOPBACK, Terms};
 use crate::nodes::MINUTES;
 use bytes::Bytes;
 use sheaf_conformance::WATCHDOG;
@@ -298,7 +298,7 @@ fn a_guest_at_a_wrong_address_is_told_what_is_there() {
 #[test]
 fn with_certificates_guests_prove_to_be_of_the_system() {
     let (authority, other) = (Authority::new(), Authority::new());
-    let of_guest = Wish { hosts: &["processor"], ..LOOPBACK };
+    let of_guest = Terms { hosts: &["processor"], ..LOOPBACK };
     let tls = |authority: &Authority| Some(authority.tls("any", of_guest));
     let (mut host, address) = host("127.0.0.1", 4, Some(authority.tls("host", LOOPBACK)));
     let mut meet = |tls: Option<Tls>| {

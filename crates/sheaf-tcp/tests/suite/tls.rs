@@ -1,6 +1,6 @@
 //! Links with TLS: accepted and refused peers, and the reports.
 
-use crate::certificates::{Authority, LOOPBACK, Wish};
+use crate::certificates::{Authority, LOOPBACK, Terms};
 use crate::nodes::{BU, RU, eager, verdicts};
 use sheaf_conformance::WATCHDOG;
 use sheaf_tcp::{PeerAddress, TcpEndpoint, TcpOptions, Tls, TlsError, TlsFiles};
@@ -129,8 +129,8 @@ fn who_calls_needs_a_certificate_of_the_authority_too() {
 #[test]
 fn certificates_are_for_their_time() {
     let authority = Authority::new();
-    let old = Wish { years: (2000, 2001), ..LOOPBACK };
-    let early = Wish { years: (2098, 2099), ..LOOPBACK };
+    let old = Terms { years: (2000, 2001), ..LOOPBACK };
+    let early = Terms { years: (2098, 2099), ..LOOPBACK };
     let good = || Some(authority.tls("good", LOOPBACK));
     let mut pair = Pair::new(Some(authority.tls("old", old)), good());
     assert_eq!(pair.problems(), (TlsProblem::ExpiredThere, TlsProblem::Expired));
@@ -143,12 +143,12 @@ fn certificates_are_for_their_time() {
 #[test]
 fn a_certificate_is_for_the_host_that_was_called() {
     let authority = Authority::new();
-    let other = Wish { hosts: &["daq7.example.org", "10.0.0.7"], ..LOOPBACK };
+    let other = Terms { hosts: &["daq7.example.org", "10.0.0.7"], ..LOOPBACK };
     let mut pair = Pair::new(Some(authority.tls("ru", other)), Some(authority.tls("bu", LOOPBACK)));
     assert_eq!(pair.problems(), (TlsProblem::RefusedThere, TlsProblem::WrongName));
     // A name is compared with names, an address with addresses.
-    let named = Wish { hosts: &["localhost"], ..LOOPBACK };
-    let tls = |name, wish| Some(authority.tls(name, wish));
+    let named = Terms { hosts: &["localhost"], ..LOOPBACK };
+    let tls = |name, terms| Some(authority.tls(name, terms));
     let mut pair = Pair::by_name("localhost", tls("ru", named), tls("bu", LOOPBACK));
     assert_eq!(pair.verdicts().1, Event::PeerUp { peer: RU });
     let mut pair = Pair::new(tls("ru", named), tls("bu", LOOPBACK));
@@ -159,7 +159,7 @@ fn a_certificate_is_for_the_host_that_was_called() {
 fn a_certificate_is_for_the_node_that_calls() {
     let authority = Authority::new();
     let meet = |hosts: &[&str]| {
-        let caller = authority.tls("caller", Wish { hosts, ..LOOPBACK });
+        let caller = authority.tls("caller", Terms { hosts, ..LOOPBACK });
         let mut pair = Pair::new(Some(authority.tls("ru", LOOPBACK)), Some(caller));
         pair.called.also_named(BU, "farm-a");
         let (at_called, at_caller) = pair.verdicts();

@@ -1,7 +1,7 @@
 //! The body of the fuzz target for frames between doors and consumers.
 
 use super::{
-    Counts, EndReason, FRAME_BYTES, Frame, FrameBytes, FrameHead, Kind, TapError, Wish, emit_answer,
+    Counts, EndReason, FRAME_BYTES, Frame, FrameBytes, FrameHead, Kind, Selection, TapError, emit_answer,
     emit_challenge, emit_end, emit_event_frame, emit_proof, emit_status, emit_subscribe, emit_welcome,
 };
 use crate::event_file::FileHeader;
@@ -60,7 +60,7 @@ fn seal(bytes: &mut [u8]) {
 fn emit(frame: &Frame) -> Vec<u8> {
     match frame {
         Frame::Welcome(header, metadata) => emit_welcome(header, metadata).unwrap_or_default(),
-        Frame::Subscribe(wish, name) => emit_subscribe(wish, name),
+        Frame::Subscribe(selection, name) => emit_subscribe(selection, name),
         Frame::Event(stored) => {
             emit_event_frame(&stored.event, &stored.verdict, stored.sequence).unwrap_or_default()
         }
@@ -76,7 +76,7 @@ fn emit(frame: &Frame) -> Vec<u8> {
 #[must_use]
 pub fn seeds() -> Vec<(String, Vec<u8>)> {
     let counts = Counts { seen: 10, taken: 4, queue_full: 6, ..Counts::default() };
-    let wish = Wish { tags: Tags(0b101), prescale: 10, interval: Nanos::from_millis(100) };
+    let selection = Selection { tags: Tags(0b101), prescale: 10, interval: Nanos::from_millis(100) };
     let header = FileHeader {
         run: RunNumber(7),
         node: NodeId::builder(0),
@@ -105,8 +105,8 @@ pub fn seeds() -> Vec<(String, Vec<u8>)> {
     let verdict = Verdict::accept().with_tags(Tags(1)).with_payload(&b"said"[..]);
     let mut frames = vec![
         ("welcome".to_owned(), Frame::Welcome(header, r#"{"tags":["muon"],"sources":[0,1,2]}"#.to_owned())),
-        ("subscribe".to_owned(), Frame::Subscribe(wish, "someone".to_owned())),
-        ("subscribe-to-all".to_owned(), Frame::Subscribe(Wish::default(), String::new())),
+        ("subscribe".to_owned(), Frame::Subscribe(selection, "someone".to_owned())),
+        ("subscribe-to-all".to_owned(), Frame::Subscribe(Selection::default(), String::new())),
         ("event".to_owned(), Frame::Event(crate::event_file::StoredEvent { event, verdict, sequence: 17 })),
         ("status".to_owned(), Frame::Status(counts)),
         ("full".to_owned(), Frame::End(EndReason::Full, Counts::default())),

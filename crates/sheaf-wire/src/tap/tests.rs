@@ -59,10 +59,10 @@ proptest! {
 
     #[test]
     fn what_is_asked_for_is_understood(tags: u64, prescale: u32, interval: u64, name in "[^\u{0}]{0,20}") {
-        let wish = Wish { tags: Tags(tags), prescale, interval: Nanos(interval) };
+        let selection = Selection { tags: Tags(tags), prescale, interval: Nanos(interval) };
         let told = &name[..name.floor_char_boundary(MAX_NAME_BYTES)];
-        let expected = Frame::Subscribe(wish, told.to_owned());
-        prop_assert_eq!(parse(&emit_subscribe(&wish, &name)), Ok(expected));
+        let expected = Frame::Subscribe(selection, told.to_owned());
+        prop_assert_eq!(parse(&emit_subscribe(&selection, &name)), Ok(expected));
     }
 
     #[test]
@@ -82,7 +82,7 @@ proptest! {
         for bytes in [
             emit_event_frame(&event, &verdict, sequence).unwrap(),
             emit_welcome(&header(), r#"{"tags":["muon"]}"#).unwrap(),
-            emit_subscribe(&Wish::default(), "someone"),
+            emit_subscribe(&Selection::default(), "someone"),
             emit_end(EndReason::BuilderEnded, &Counts::default()),
         ] {
             let mut damaged = bytes.clone();

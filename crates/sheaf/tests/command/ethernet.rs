@@ -3,7 +3,7 @@
 
 use crate::child::{Place, Running};
 use crate::output::{assert_adds_up, field, number};
-use sheaf_conformance::namespaces::{inside, ip, sweep};
+use sheaf_conformance::namespaces::{ToolError, inside, ip, sweep};
 
 const EVENTS: u64 = 2_000;
 const NODES: [(&str, &str); 5] =
@@ -37,7 +37,7 @@ impl Hosts {
         format!("{}-{node}", self.prefix)
     }
 
-    fn build(&self, rails: usize, mtu: usize) -> Result<(), String> {
+    fn build(&self, rails: usize, mtu: usize) -> Result<(), ToolError> {
         let switch = self.host("switch");
         ip(&format!("netns add {switch}"))?;
         for rail in 0..rails {

@@ -3,6 +3,7 @@
 use super::super::assembly::{DESERTION_TIMEOUT, MAX_ATTEMPTS, PEER_TIMEOUT};
 use super::super::options::{DriverFault, DriverFaultKind, DriverOptions, FOR_GOOD, START, STOP_TIMEOUT};
 use crate::dice::Ratio;
+use crate::violation::{Violation, violation};
 use sheaf_node::NodeError;
 use sheaf_protocol::readout::Announce;
 use sheaf_wire::{DropReason, MissingReason, MissingSource, Nanos, NodeId, Role, Timestamp};
@@ -77,7 +78,7 @@ impl Causes<'_> {
 
     /// Returns violations: disks that were full at the last trigger and for which the end of the run waited, although there
     /// was room for all events.
-    pub(super) fn waits_for_full_disks(&self, ended: Option<Timestamp>) -> impl Iterator<Item = String> {
+    pub(super) fn waits_for_full_disks(&self, ended: Option<Timestamp>) -> impl Iterator<Item = Violation> {
         let options = self.options;
         let triggers = options.trigger_period.filter(|_| options.room() >= options.events);
         let due =
@@ -87,7 +88,7 @@ impl Causes<'_> {
         };
         self.full_disks()
             .filter(stayed)
-            .map(|fault| format!("the end of the run waited for the full disk of {}", fault.node))
+            .map(|fault| violation!("the end of the run waited for the full disk of {}", fault.node))
     }
 
     /// Returns whether `count` events may be dropped for a reason.
