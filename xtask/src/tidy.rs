@@ -8,6 +8,7 @@
 //! | `names` | names in ARCHITECTURE.md |
 //! | `types` | names of public types |
 //! | `openings` | openings of documentation lines |
+//! | `parameters` | number of parameters of functions |
 //! | `machine` | traces of one machine: absolute paths, package registries |
 //!
 //! Planted bugs whose text has been removed by a change are found here too, with the code of `mutants`.
@@ -17,6 +18,7 @@ mod links;
 mod machine;
 mod names;
 mod openings;
+mod parameters;
 mod rust;
 mod types;
 
@@ -47,6 +49,7 @@ pub(crate) fn command() -> Result<()> {
         problems.extend(machine.check(&path, &text));
         if path.ends_with(".rs") {
             problems.extend(rust::check(&path, &text));
+            problems.extend(parameters::check(&path, &text));
             declared.add(&text);
             problems.extend(openings::check(&path, &text));
             problems.extend(vocabulary.check(&path, &text));

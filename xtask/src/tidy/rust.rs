@@ -27,7 +27,7 @@ pub(super) fn check(path: &str, source: &str) -> Vec<Problem> {
     problems
 }
 
-fn is_test_code(path: &str) -> bool {
+pub(super) fn is_test_code(path: &str) -> bool {
     path.ends_with("/tests.rs") || path.contains("/tests/") || path.contains("/benches/")
 }
 
