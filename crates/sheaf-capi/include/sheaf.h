@@ -23,7 +23,7 @@
 /**
  * The version of the interface between Sheaf and filters. It changes when an older filter would misread something.
  */
-#define SHEAF_FILTER_ABI 1
+#define SHEAF_FILTER_ABI 2
 
 /**
  * The event is rejected; readout units drop its remaining fragments.
@@ -140,6 +140,24 @@ typedef struct SheafFragment {
    * Size of the payload; may be 0.
    */
   size_t bytes;
+  /**
+   * If `disagrees` is 1: the check value of the fragment minus that of its event, not 0. If only `renumbered` is 1: number of
+   * events by which the fragment was moved. Otherwise 0. Numbers beyond 2,097,151 of either sign are given as that.
+   */
+  int32_t difference;
+  /**
+   * 1 if the check value of the fragment disagrees with that of its event: it may belong to another event. 0 if it agrees or was
+   * not compared.
+   */
+  uint8_t disagrees;
+  /**
+   * 1 if the readout unit has changed the event number that the source gave, otherwise 0.
+   */
+  uint8_t renumbered;
+  /**
+   * Always 0.
+   */
+  uint16_t reserved;
 } SheafFragment;
 
 /**

@@ -341,6 +341,7 @@ unsafe fn record(
     bytes: usize,
 ) -> Result<SourceRecord, String> {
     let kind = RecordKind::from_code(kind)
+        .filter(|kind| kind.is_of_programs())
         .ok_or_else(|| format!("a run record has the kind {kind}; it must be 1, 2 or 3"))?;
     if name.is_null() {
         return Err("the name of a run record is null".to_owned());

@@ -71,14 +71,8 @@ pub unsafe extern "C" fn sheaf_stream_next(
             -1
         }
         Some(Ok(read)) => {
+            let given = abi::Fragment::of(&read);
             stream.current = read.payload;
-            let given = abi::Fragment {
-                source: read.source.0,
-                processed: 0,
-                time_ns: read.time.0,
-                data: stream.current.as_ptr(),
-                bytes: stream.current.len(),
-            };
             // SAFETY: not null, and so writable.
             unsafe {
                 event.write(read.event.0);

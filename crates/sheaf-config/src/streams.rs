@@ -3,7 +3,7 @@
 use crate::Config;
 use crate::check::Checker;
 use crate::error::ErrorKind;
-use crate::settings::{OutputCompression, OutputFormat, Stream, Sync};
+use crate::settings::{OutputCompression, Stream, Sync};
 use crate::suggest::nearest;
 use crate::tables::STREAMS;
 use crate::text::shorten;
@@ -89,20 +89,9 @@ impl Checker<'_> {
         }
     }
 
-    /// Compressions have levels of their own, and HDF5 files have no run records.
+    /// Compressions have levels of their own.
     pub(crate) fn formats(&mut self) {
         let output = &self.config.output;
-        let of_stream = |(name, stream): (&String, &Stream)| {
-            (stream.format == Some(OutputFormat::Hdf5)).then(|| format!("{STREAMS}.{name}.format"))
-        };
-        let hdf5 = (output.format == OutputFormat::Hdf5).then(|| "output.format".to_owned());
-        let hdf5 = hdf5.or_else(|| self.config.streams.iter().find_map(of_stream));
-        if let (Some(_), Some(key)) = (&output.begin_records, hdf5) {
-            let found = format!("`output.begin_records` is set, and `{key}` is \"hdf5\"");
-            let right =
-                "HDF5 files have no run records: write event files, or leave `output.begin_records` out";
-            self.fail(ErrorKind::Conflict, &["output.begin_records", &key], found, right);
-        }
         if let (Some(level @ 10..), OutputCompression::Deflate) =
             (output.compression_level, output.compression)
         {

@@ -7,11 +7,12 @@
 //!
 //! All texts are UTF-8 and end with a NUL. All sizes are in bytes, all times in nanoseconds.
 
+use bytes::Bytes;
 use std::ffi::{c_char, c_void};
 use std::ptr;
 
 /// The version of the interface between Sheaf and filters. It changes when an older filter would misread something.
-pub const FILTER_ABI: u32 = 1;
+pub const FILTER_ABI: u32 = 2;
 
 /// The name of the function that gives a library's table, where the configuration names no other.
 pub const FILTER_SYMBOL: &str = "sheaf_filter";
@@ -39,6 +40,37 @@ pub struct Fragment {
     pub data: *const u8,
     /// Size of the payload; may be 0.
     pub bytes: usize,
+    /// If `disagrees` is 1: the check value of the fragment minus that of its event, not 0. If only `renumbered` is 1: number of
+    /// events by which the fragment was moved. Otherwise 0. Numbers beyond 2,097,151 of either sign are given as that.
+    pub difference: i32,
+    /// 1 if the check value of the fragment disagrees with that of its event: it may belong to another event. 0 if it agrees or was
+    /// not compared.
+    pub disagrees: u8,
+    /// 1 if the readout unit has changed the event number that the source gave, otherwise 0.
+    pub renumbered: u8,
+    /// Always 0.
+    pub reserved: u16,
+}
+
+impl Fragment {
+    /// Describes a fragment. The result is valid as long as its payload.
+    #[must_use]
+    pub fn of(fragment: &sheaf_wire::Fragment<Bytes>) -> Self {
+        let mark = fragment.mark;
+        let difference = mark.difference().or(mark.shift()).unwrap_or(0);
+        Self {
+            source: fragment.source.0,
+            processed: u32::from(fragment.processed),
+            time_ns: fragment.time.0,
+            data: fragment.payload.as_ptr(),
+            bytes: fragment.payload.len(),
+            // A mark has a number of 22 bits.
+            difference: i32::try_from(difference).unwrap_or(0),
+            disagrees: u8::from(mark.disagrees()),
+            renumbered: u8::from(mark.is_renumbered()),
+            reserved: 0,
+        }
+    }
 }
 
 /// A source without a fragment in an event.

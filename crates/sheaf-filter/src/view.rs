@@ -93,6 +93,31 @@ impl<'a> FragmentView<'a> {
         self.fragment.processed != 0
     }
 
+    /// Whether the check value of the fragment disagrees with that of its event: it may belong to another event.
+    #[must_use]
+    pub fn disagrees(&self) -> bool {
+        self.fragment.disagrees != 0
+    }
+
+    /// The check value of the fragment minus that of its event; `None` if it agrees or was not compared.
+    #[must_use]
+    pub fn difference(&self) -> Option<i64> {
+        self.disagrees().then(|| self.fragment.difference.into())
+    }
+
+    /// Whether the readout unit has changed the event number that the source gave.
+    #[must_use]
+    pub fn is_renumbered(&self) -> bool {
+        self.fragment.renumbered != 0
+    }
+
+    /// Number of events by which the readout unit has moved the fragment; `None` if it has not, or if the fragment disagrees
+    /// nevertheless.
+    #[must_use]
+    pub fn moved_by(&self) -> Option<i64> {
+        (self.is_renumbered() && !self.disagrees()).then(|| self.fragment.difference.into())
+    }
+
     /// The bytes.
     #[must_use]
     pub fn payload(&self) -> &'a [u8] {
@@ -134,13 +159,7 @@ impl Scratch {
     /// The structs of `event`.
     pub fn event<'a>(&'a mut self, event: &'a Event<Bytes>) -> Borrowed<'a> {
         self.fragments.clear();
-        self.fragments.extend(event.fragments.iter().map(|fragment| abi::Fragment {
-            source: fragment.source.0,
-            processed: u32::from(fragment.processed),
-            time_ns: fragment.time.0,
-            data: fragment.payload.as_ptr(),
-            bytes: fragment.payload.len(),
-        }));
+        self.fragments.extend(event.fragments.iter().map(abi::Fragment::of));
         self.missing.clear();
         self.missing.extend(event.missing.iter().map(|missing| abi::Missing {
             source: missing.source.0,

@@ -9,6 +9,7 @@ use sheaf_wire::{Event, Nanos, Timestamp, Verdict};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Takes accepted events. An event counts as stored when [`EventSink::stored`] includes it; events become stored in the
 /// order in which they were written.
@@ -156,6 +157,9 @@ impl EventSink for NullSink {
 /// Interval at which uploads in progress are checked.
 const UPLOAD_LOOKS: Nanos = Nanos::from_millis(5);
 
+/// Time for which the end of an output waits until files that have only run records are in the object store.
+const RECORDS_PATIENCE: Duration = Duration::from_secs(10);
+
 /// Writes event files, one series for each stream, and has those uploaded whose events count as stored only then.
 pub struct FileSink {
     writer: StreamsWriter,
@@ -294,9 +298,14 @@ impl EventSink for FileSink {
     fn finish(&mut self) -> Result<(), SinkError> {
         let finished = self.writer.finish().map_err(SinkError::from);
         let finished = finished.and(self.finish_converter());
-        // Files closed only now have no event that counts: the run has not waited for them.
         let Some(uploads) = &mut self.uploads else { return finished };
-        let ended = uploads.finish().map_err(SinkError::from);
+        // Of files closed only now, events do not count: the run has not waited for them. But run records may have come behind the
+        // last event.
+        let with_records: Vec<_> =
+            self.writer.take_uploads().into_iter().filter(|file| file.events == 0).collect();
+        let patience = if with_records.is_empty() { Duration::ZERO } else { RECORDS_PATIENCE };
+        with_records.into_iter().for_each(|file| uploads.submit(file));
+        let ended = uploads.finish(patience).map_err(SinkError::from);
         while let Some(file) = uploads.poll() {
             self.writer.confirm(&file);
         }

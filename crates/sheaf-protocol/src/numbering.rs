@@ -5,6 +5,7 @@
 //! builder unit reports what disagrees ([`BuilderUnit::handle_disagreements`](crate::builder::BuilderUnit::handle_disagreements)),
 //! and the event manager, which has the reports of all builder units, recognises a steady [`Shift`] (`manager/shifts.rs`).
 
+pub use sheaf_wire::shift_record::ShiftPolicy;
 use sheaf_wire::{EventId, SourceId};
 use std::collections::BTreeMap;
 
@@ -68,23 +69,13 @@ impl Quantity {
     }
 }
 
-/// Reaction to a shift.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ShiftPolicy {
-    /// It is reported. Events stay marked.
-    #[default]
-    Mark,
-    /// The readout unit of the source renumbers its further fragments.
-    Repair,
-    /// The run ends in good order.
-    Stop,
-}
-
 /// Recognition of shifts by the event manager.
 #[derive(Clone, Debug)]
 pub struct ShiftConfig {
     /// The quantities that are checked.
     pub quantities: Vec<Quantity>,
+    /// Their names, in the same order, for the records of shifts in event files.
+    pub names: Vec<String>,
     /// Reaction to a shift.
     pub on_shift: ShiftPolicy,
     /// Number of consecutive events that must have the same shift.

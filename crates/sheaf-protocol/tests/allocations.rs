@@ -225,7 +225,6 @@ fn manager_config() -> ManagerConfig {
         batch_time: Nanos::from_millis(1),
         shaping: Shaping::Pull,
         channel: CHANNEL,
-        stores_records: true,
         shifts: None,
     }
 }

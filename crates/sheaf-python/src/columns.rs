@@ -11,8 +11,8 @@ use sheaf_store::run::{RunReader, newest_of};
 use std::path::{Path, PathBuf};
 
 /// Columns of events, each as the bytes of little-endian numbers: `ids`, `times`, `tag_bits` (u64) and `first` (i64, index of
-/// an event's first fragment, with one additional element); and of fragments: `sources` (u32), `fragment_times` (u64) and
-/// `offsets` (i64, offset of a fragment's payload in `payload`, with one additional element).
+/// an event's first fragment, with one additional element); and of fragments: `sources` (u32), `fragment_times` (u64), `number_marks`
+/// (u32, as among the flags of an event file) and `offsets` (i64, offset of a fragment's payload in `payload`, with one additional element).
 #[pyclass(frozen, get_all, module = "sheaf")]
 pub(crate) struct Columns {
     ids: Py<Payload>,
@@ -23,6 +23,7 @@ pub(crate) struct Columns {
     first: Py<Payload>,
     sources: Py<Payload>,
     fragment_times: Py<Payload>,
+    number_marks: Py<Payload>,
     offsets: Py<Payload>,
     payload: Py<Payload>,
     tags: Vec<String>,
@@ -39,6 +40,7 @@ struct Lists {
     first: Vec<u8>,
     sources: Vec<u8>,
     fragment_times: Vec<u8>,
+    number_marks: Vec<u8>,
     offsets: Vec<u8>,
     payload: Vec<u8>,
 }
@@ -81,6 +83,7 @@ pub(crate) fn read_columns(
         first: column(lists.first)?,
         sources: column(lists.sources)?,
         fragment_times: column(lists.fragment_times)?,
+        number_marks: column(lists.number_marks)?,
         offsets: column(lists.offsets)?,
         payload: column(lists.payload)?,
         tags: about.tags.to_vec(),
@@ -121,6 +124,7 @@ fn collect(path: &Path, selection: &Selection) -> PyResult<(Lists, About)> {
             if selection.sources.as_ref().is_none_or(is_wanted) {
                 lists.sources.extend_from_slice(&fragment.source.0.to_le_bytes());
                 lists.fragment_times.extend_from_slice(&fragment.time.0.to_le_bytes());
+                lists.number_marks.extend_from_slice(&fragment.mark.to_flags().to_le_bytes());
                 lists.payload.extend_from_slice(&fragment.payload);
                 lists.offsets.extend_from_slice(&(lists.payload.len() as u64).to_le_bytes());
                 fragments += 1;

@@ -220,6 +220,12 @@ impl Fragment {
         self.fragment.processed
     }
 
+    /// Whether the check value disagrees with that of the event: the fragment may belong to another event.
+    #[getter]
+    fn disagrees(&self) -> bool {
+        self.fragment.mark.disagrees()
+    }
+
     /// Difference of the check value from that of the event; `None` if it agrees or was not compared.
     #[getter]
     fn difference(&self) -> Option<i64> {
@@ -230,6 +236,13 @@ impl Fragment {
     #[getter]
     fn renumbered(&self) -> bool {
         self.fragment.mark.is_renumbered()
+    }
+
+    /// Number of events by which the readout unit has moved the fragment; `None` if it has not, or if the fragment disagrees
+    /// nevertheless: then `difference` tells by how much.
+    #[getter]
+    fn moved_by(&self) -> Option<i64> {
+        self.fragment.mark.shift()
     }
 
     /// Returns a read-only `memoryview` of the payload.

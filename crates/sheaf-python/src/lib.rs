@@ -71,7 +71,7 @@ mod _sheaf {
         event::{Event, Fragment},
         live::Tap,
         processor::Processor,
-        read::{EventReader, FragmentReader, RunRecord, open},
+        read::{EventReader, FragmentReader, RunRecord, Shift, open},
         source::Source,
         verdict::Verdict,
     };

@@ -2,11 +2,13 @@
 
 use crate::event::{Event, Fragment, TagNames};
 use crate::{DamagedError, sheaf_error};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use sheaf_store::event_file::{self, EventReadError};
+use sheaf_store::event_file::{self, EventReadError, RecordKind};
 use sheaf_store::fragment_stream::{StreamReadError, StreamReader};
 use sheaf_store::kind::Kind;
 use sheaf_store::run::{RunReadError, RunReader, newest_of};
+use sheaf_wire::shift_record::ShiftRecord;
 use std::borrow::Cow;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -108,11 +110,31 @@ impl EventReader {
         self.about.tags.to_vec()
     }
 
-    /// The run records, each once, by time. Reads no events.
-    #[getter]
-    fn records(&self, py: Python<'_>) -> PyResult<Vec<RunRecord>> {
+    /// Returns the run records, each once, by time: those of a kind ("begin", "end", "slow_control" or "shift"), of a source, and not
+    /// earlier than `since`, in nanoseconds since 1970. Reads no events.
+    #[pyo3(signature = (*, kind = None, source = None, since = None))]
+    fn records(
+        &self,
+        py: Python<'_>,
+        kind: Option<&str>,
+        source: Option<u32>,
+        since: Option<u64>,
+    ) -> PyResult<Vec<RunRecord>> {
+        let kind = kind.map(kind_of).transpose()?;
         let records = py.detach(|| self.reader.records()).map_err(sheaf_error)?;
-        Ok(records.into_iter().map(RunRecord).collect())
+        let is_wanted = |record: &event_file::RunRecord| {
+            kind.is_none_or(|kind| record.kind == kind)
+                && source.is_none_or(|source| record.source.0 == source)
+                && since.is_none_or(|since| record.time.0 >= since)
+        };
+        Ok(records.into_iter().filter(is_wanted).map(RunRecord).collect())
+    }
+
+    /// The sources whose event numbers were off, in the order in which this was found. Reads no events.
+    #[getter]
+    fn shifts(&self, py: Python<'_>) -> PyResult<Vec<Shift>> {
+        let shifts = py.detach(|| self.reader.shifts()).map_err(sheaf_error)?;
+        Ok(shifts.into_iter().map(Shift).collect())
     }
 
     /// Number of damaged places so far.
@@ -155,7 +177,7 @@ impl RunRecord {
         self.0.source.0
     }
 
-    /// Kind: "begin", "end" or "slow_control".
+    /// Kind: "begin", "end", "slow_control" or "shift".
     #[getter]
     fn kind(&self) -> &'static str {
         self.0.kind.name()
@@ -186,6 +208,64 @@ impl RunRecord {
             self.0.name,
             self.0.content.len()
         )
+    }
+}
+
+fn kind_of(name: &str) -> PyResult<RecordKind> {
+    let names = RecordKind::ALL.map(RecordKind::name);
+    let kind = RecordKind::ALL.into_iter().find(|kind| kind.name() == name);
+    kind.ok_or_else(|| PyValueError::new_err(format!("kind must be one of {names:?}")))
+}
+
+/// Source whose fragments were in other events than they belong to, found by check values.
+#[pyclass(module = "sheaf", frozen)]
+#[derive(Debug)]
+pub(crate) struct Shift(ShiftRecord);
+
+#[pymethods]
+impl Shift {
+    /// Number of the source.
+    #[getter]
+    fn source(&self) -> u32 {
+        self.0.source.0
+    }
+
+    /// Name of the quantity by which it was recognised.
+    #[getter]
+    fn quantity(&self) -> &str {
+        &self.0.quantity
+    }
+
+    /// First event with a fragment of the source that belongs to another event.
+    #[getter]
+    fn first_event(&self) -> u64 {
+        self.0.first.0
+    }
+
+    /// Number of events by which the fragments are too early: a source that has missed one trigger has 1, one that counted a
+    /// trigger twice -1.
+    #[getter]
+    fn shift(&self) -> i64 {
+        self.0.shift
+    }
+
+    /// First event from which on the fragments are renumbered, and right again; `None` if they are not.
+    #[getter]
+    fn repaired_from(&self) -> Option<u64> {
+        self.0.repaired_from.map(|event| event.0)
+    }
+
+    /// Reaction of the run: "mark", "repair" or "stop".
+    #[getter]
+    fn policy(&self) -> &'static str {
+        self.0.policy.name()
+    }
+
+    fn __repr__(&self) -> String {
+        let ShiftRecord { source, first, shift, .. } = &self.0;
+        let repaired =
+            self.0.repaired_from.map(|event| format!(", repaired from event {event} on")).unwrap_or_default();
+        format!("<sheaf.Shift of source {source}: {shift:+} from event {first} on{repaired}>")
     }
 }
 

@@ -250,8 +250,8 @@ impl Source {
         source: Option<u32>,
     ) -> PyResult<()> {
         let index = self.index_of(source)?;
-        let names = RecordKind::ALL.map(RecordKind::name);
-        let kind = RecordKind::ALL.into_iter().find(|known| known.name() == kind);
+        let names = RecordKind::OF_PROGRAMS.map(RecordKind::name);
+        let kind = RecordKind::OF_PROGRAMS.into_iter().find(|known| known.name() == kind);
         let kind = kind.ok_or_else(|| PyValueError::new_err(format!("kind must be one of {names:?}")))?;
         let content = contiguous(content)?;
         let content = bytes_of(&content).to_vec().into();

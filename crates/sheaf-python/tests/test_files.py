@@ -33,10 +33,51 @@ def test_run_records_are_read_without_events(example: Path) -> None:
     example.write_bytes(example.read_bytes() + record)
     reader = sheaf.open(example)
     assert isinstance(reader, sheaf.EventReader)
-    (found,) = reader.records
+    (found,) = reader.records()
     assert (found.source, found.kind, found.time, found.name) == (7, "begin", 1_000, "7.cfg")
     assert found.content == content
     assert [event.id for event in reader] == [0, 1, 2]
+
+
+def run_record(kind: int, number: int, time: int, source: int, name: str, content: bytes) -> bytes:
+    body = name.encode() + content
+    head = struct.pack(
+        "<4sB3xQQIIIII", b"RECD", kind, number, time, source, len(name), len(content), 0, crc32c(body)
+    )
+    return head + struct.pack("<I", crc32c(head)) + body
+
+
+def test_run_records_are_selected_by_kind_source_and_time(example: Path) -> None:
+    records = [(1, 10, 7), (3, 20, 7), (3, 30, 7), (3, 40, 8), (2, 50, 7)]
+    parts = [run_record(kind, time, time, source, "x", b"") for kind, time, source in records]
+    example.write_bytes(example.read_bytes() + b"".join(parts))
+    reader = sheaf.open(example)
+    assert isinstance(reader, sheaf.EventReader)
+    assert [record.time for record in reader.records()] == [10, 20, 30, 40, 50]
+    assert [record.time for record in reader.records(kind="slow_control", source=7)] == [20, 30]
+    assert [record.time for record in reader.records(since=40)] == [40, 50]
+    assert reader.records(kind="shift") == [] and reader.shifts == []
+    with pytest.raises(ValueError, match="slow_control"):
+        reader.records(kind="temperature")
+
+
+def test_shifts_of_sources_are_read_without_events(example: Path) -> None:
+    found = struct.pack("<QqQIBBH", 5_000, -2, 0, 0, 1, 0, 0)
+    repaired = struct.pack("<QqQIBBH", 5_000, -2, 5_116, 0, 1, 1, 0)
+    other = struct.pack("<QqQIBBH", 6_000, 1, 0, 1, 0, 0, 0)
+    parts = [
+        run_record(4, number, time, source, "trigger", content)
+        for number, time, source, content in [(1, 10, 2, found), (2, 20, 3, other), (3, 30, 2, repaired)]
+    ]
+    example.write_bytes(example.read_bytes() + b"".join(parts))
+    reader = sheaf.open(example)
+    assert isinstance(reader, sheaf.EventReader)
+    first, second = reader.shifts
+    assert (first.source, first.quantity, first.first_event, first.shift) == (2, "trigger", 5_000, -2)
+    assert (first.repaired_from, first.policy) == (5_116, "repair")
+    assert (second.source, second.repaired_from, second.policy) == (3, None, "mark")
+    assert "source 2: -2 from event 5000 on, repaired from event 5116 on" in repr(first)
+    assert len(reader.records(kind="shift")) == 3
 
 
 def test_a_missing_source_has_its_reason(tmp_path: Path) -> None:
@@ -57,6 +98,12 @@ def test_a_fragment_says_whether_its_event_number_disagrees_or_was_changed(tmp_p
     (read,) = sheaf.open(write_event_file(tmp_path / "a.sheaf", [event], []))
     assert [fragment.difference for fragment in read] == [None, 5, -3, None]
     assert [fragment.renumbered for fragment in read] == [False, False, True, True]
+    assert [fragment.disagrees for fragment in read] == [False, True, True, False]
+    assert [fragment.moved_by for fragment in read] == [None, None, None, 1]
+    c = sheaf.columns(tmp_path / "a.sheaf")
+    assert c.disagrees.tolist() == [False, True, True, False]
+    assert c.differences.tolist() == [0, 5, -3, 0]
+    assert c.renumbered.tolist() == [False, False, True, True]
 
 
 def test_an_array_views_the_payload_and_outlives_everything_else(example: Path) -> None:

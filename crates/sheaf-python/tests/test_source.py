@@ -111,7 +111,7 @@ def test_records_of_a_program_are_stored_once_before_during_and_after_the_run(
     assert 0 < stored <= sent + 1
     reader = sheaf.open(run.directory)
     assert isinstance(reader, sheaf.EventReader)
-    begin, during, end = sorted(reader.records, key=lambda record: record.time)
+    begin, during, end = sorted(reader.records(), key=lambda record: record.time)
     assert (begin.source, begin.kind, begin.time, begin.name) == (1, "begin", 1_000, "board.cfg")
     assert begin.content == b"gain = 3"
     assert (during.source, during.kind, during.time, during.name) == (0, "slow_control", 2_000, "voltages")

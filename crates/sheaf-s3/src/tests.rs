@@ -189,7 +189,7 @@ fn every_fault_of_the_store_is_survived_and_counted_and_nothing_is_left_open() {
         assert_eq!(counter(&uploader, "uploaded_files"), 5);
         assert!(failed >= 4, "{fault:?}: {failed}");
         assert!(uploader.trouble().is_none());
-        uploader.finish().unwrap();
+        uploader.finish(Duration::ZERO).unwrap();
     }
 }
 
@@ -218,8 +218,20 @@ fn the_end_does_not_wait_for_a_store_that_is_away_and_names_what_is_not_there() 
         uploader.submit(place.closed(name, 10));
     }
     wait_for(|| uploader.trouble());
-    let left = uploader.finish().unwrap_err().to_string();
+    let left = uploader.finish(Duration::from_secs(600)).unwrap_err().to_string();
     assert!(left.starts_with("3 files are not in the object store: PUT http://127.0.0.1:1/"), "{left}");
+}
+
+#[test]
+fn the_end_waits_for_files_that_the_store_takes() {
+    let server = Server::start();
+    let place = Place::new();
+    let mut uploader = Uploader::start(client(settings(&server)), place.0.path(), "run").unwrap();
+    for name in ["a.sheaf", "b.sheaf", "c.sheaf"] {
+        uploader.submit(place.closed(name, 2 * PART));
+    }
+    uploader.finish(Duration::from_secs(600)).unwrap();
+    assert_eq!(std::iter::from_fn(|| uploader.poll()).count(), 3);
 }
 
 /// Vectors computed with Python's `base64` from the bytes of the checksum.

@@ -119,9 +119,11 @@ impl Uploads for Uploader {
         ]
     }
 
-    /// Ends the work at once: a request in progress may finish. Callers that need a file in the store wait for it
-    /// before: at the end of a run, every event that counts has been uploaded.
-    fn finish(&mut self) -> Result<(), UploadError> {
+    /// A request that is in progress when the time is over may finish.
+    fn finish(&mut self, patience: Duration) -> Result<(), UploadError> {
+        let is_busy =
+            |state: &mut State| state.queue.len() + state.under_way.len() > 0 && state.trouble.is_empty();
+        drop(self.shared.changed.wait_timeout_while(self.shared.state(), patience, is_busy));
         self.end();
         let state = self.shared.state();
         let files = state.under_way.len() + state.queue.len();
@@ -184,6 +186,7 @@ impl Shared {
                     state.files += 1;
                     state.bytes += sent.bytes;
                     state.done.push_back(file);
+                    self.changed.notify_all();
                     return true;
                 }
                 Err(ObjectError::Ended { .. }) => return false,
@@ -205,6 +208,7 @@ impl Shared {
         state.attempts_failed += 1;
         if failures >= FAILURES_BEFORE_TROUBLE || !error.is_passing() {
             state.trouble.insert(number, Arc::new(error));
+            self.changed.notify_all();
         }
     }
 

@@ -1,13 +1,14 @@
-//! One line per fragment, or per event, as CSV: to compare built events with their input, and to examine verdicts, with
-//! any tool.
+//! One line per fragment, per event, or per run record, as CSV: to compare built events with their input, and to examine
+//! verdicts and records, with any tool.
 
-use crate::event_file::StoredEvent;
+use crate::event_file::{RunRecord, StoredEvent};
 use crate::fragment_stream::{StreamOpenError, StreamReader};
 use crate::kind::{Kind, KindError, files_with, source_in_name};
 use crate::run::{RunReadError, RunReader};
 use bytes::Bytes;
 use serde::Serialize;
 use sheaf_wire::Fragment;
+use sheaf_wire::shift_record::ShiftRecord;
 use sheaf_wire::stream_file::EXTENSION;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -19,10 +20,14 @@ pub const CSV_HEADER: &str = "event,source,time_ns,bytes,crc32";
 pub const VERDICTS_HEADER: &str =
     "event,time_ns,type,incomplete,fragments,missing,bytes,tags,verdict,processed,disagreeing";
 
+/// The first line of [`dump_records`].
+pub const RECORDS_HEADER: &str =
+    "kind,source,time_ns,name,bytes,content,first_event,shift,repaired_from_event";
+
 /// The output.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DumpSummary {
-    /// Lines, without the header: one per good fragment, or event.
+    /// Lines, without the header: one per good fragment, event, or run record.
     pub lines: u64,
     /// Number of damaged records in the input, which are missing in the output. `verify` lists them.
     pub damaged: u64,
@@ -121,6 +126,42 @@ pub fn dump_verdicts(path: &Path, out: &mut dyn Write) -> Result<DumpSummary, Du
         }
     }
     Ok(summary)
+}
+
+/// Prints [`RECORDS_HEADER`] and one line per run record of the run or event file at `path` to `out`, unbuffered, by time: the
+/// content in hexadecimal digits, and for records of shifts what they say. Events are not read.
+///
+/// # Errors
+/// A [`DumpError`] if `path` is not a run, a file cannot be read at all, or the output cannot be written.
+pub fn dump_records(path: &Path, out: &mut dyn Write) -> Result<DumpSummary, DumpError> {
+    if !matches!(Kind::of(path)?, Kind::EventFile | Kind::Run) {
+        return Err(DumpError::NoEvents { path: path.to_owned() });
+    }
+    let mut summary = DumpSummary::default();
+    writeln!(out, "{RECORDS_HEADER}").map_err(DumpError::Output)?;
+    for record in RunReader::open(path)?.records()? {
+        summary.lines += 1;
+        record_line(out, &record).map_err(DumpError::Output)?;
+    }
+    Ok(summary)
+}
+
+fn record_line(out: &mut dyn Write, record: &RunRecord) -> io::Result<()> {
+    let RunRecord { source, kind, time, name, content, .. } = record;
+    // As CSV has it: text in quotes, quotes in it doubled.
+    let name = name.replace('"', "\"\"");
+    write!(out, "{},{source},{},\"{name}\",{},", kind.name(), time.0, content.len())?;
+    for byte in content {
+        write!(out, "{byte:02x}")?;
+    }
+    match ShiftRecord::parse(record) {
+        Ok(ShiftRecord { first, shift, repaired_from, .. }) => {
+            write!(out, ",{first},{shift:+},")?;
+            repaired_from.map_or(Ok(()), |event| write!(out, "{event}"))?;
+        }
+        Err(_) => write!(out, ",,,")?,
+    }
+    writeln!(out)
 }
 
 fn verdict_line(

@@ -2,9 +2,10 @@
 
 use crate::event_file::{EventFileReader, EventReadError, RunRecord, StoredEvent};
 use crate::fragment_stream::{StreamReadError, StreamReader};
-use sheaf_wire::SourceId;
 use sheaf_wire::checksum::crc32c;
+use sheaf_wire::shift_record::{ShiftRecord, latest};
 use sheaf_wire::verdict::MAX_VERDICT_PAYLOAD_BYTES;
+use sheaf_wire::{SourceId, Timestamp};
 use std::io::Cursor;
 
 /// No file of `bytes` bytes has more records or more places of damage than this.
@@ -80,6 +81,10 @@ pub fn fuzz_event_file(bytes: &[u8]) {
     let record_bytes: u64 = records.iter().map(RunRecord::bytes).sum();
     assert!(record_bytes <= bytes.len() as u64, "no record is read twice");
     assert_eq!(reader.counts(), counts, "records are read without events");
+    for shift in latest(&records).0 {
+        let again = ShiftRecord::parse(&shift.to_run_record(Timestamp(1)));
+        assert_eq!(again.as_ref(), Ok(&shift), "a shift that was read can be written");
+    }
     assert_eq!(counts.events, events);
     assert_eq!(counts.corrupt_headers + counts.corrupt_events, damages);
     assert!(payload_bytes + counts.bytes_skipped <= bytes.len() as u64);

@@ -102,13 +102,15 @@ pub struct ExportSummary {
     pub fragments: u64,
     /// Bytes of their payloads.
     pub payload_bytes: u64,
+    /// Run records.
+    pub records: u64,
     /// Number of damaged records of the run, which are missing in the file.
     pub damaged: u64,
     /// The first of them.
     pub first_damage: Option<String>,
 }
 
-/// Writes the events of the run or event file at `source`, or those of one stream, into the HDF5 file `target`, which
+/// Writes the events and run records of the run or event file at `source`, or those of one stream, into the HDF5 file `target`, which
 /// must not exist.
 ///
 /// # Errors
@@ -163,6 +165,8 @@ fn move_into_place<T>(
 fn write(reader: RunReader, draft: &Path, compression: Compression) -> Result<ExportSummary, ExportError> {
     let mut summary = ExportSummary::default();
     let about = about(&reader);
+    let records = reader.records()?;
+    summary.records = records.len() as u64;
     let mut writer = Writer::create(draft, &about, compression).map_err(|error| failed(draft, &error))?;
     for stored in reader {
         match stored {
@@ -178,7 +182,7 @@ fn write(reader: RunReader, draft: &Path, compression: Compression) -> Result<Ex
             }
         }
     }
-    writer.finish().map_err(|error| failed(draft, &error))?;
+    writer.finish(&records).map_err(|error| failed(draft, &error))?;
     Ok(summary)
 }
 

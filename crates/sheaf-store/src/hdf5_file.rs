@@ -4,7 +4,9 @@
 //! file, and when, is in [`hdf5`](crate::hdf5).
 
 mod column;
+mod read_column;
 mod reader;
+mod records;
 mod writer;
 
 pub(crate) use reader::Reader;

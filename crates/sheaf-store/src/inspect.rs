@@ -8,6 +8,7 @@ use crate::kind::{Kind, KindError, files_with, source_in_name};
 use crate::run::{Manifest, OpenFile, RunReadError, RunReader};
 use bytes::Bytes;
 use serde::Serialize;
+use sheaf_wire::shift_record::{ShiftRecord, latest};
 use sheaf_wire::stream_file::EXTENSION;
 use sheaf_wire::{Event, Fragment, Tags};
 use std::collections::BTreeMap;
@@ -36,6 +37,8 @@ pub struct Inspection {
     pub events_disagreeing: u64,
     /// Run records, by time.
     pub records: Vec<RecordInfo>,
+    /// Sources whose event numbers were off, in the order in which this was found.
+    pub shifts: Vec<ShiftInfo>,
     /// Fragments.
     pub fragments: u64,
     /// Their payload bytes.
@@ -86,6 +89,36 @@ impl RecordInfo {
             time_ns: record.time.0,
             name: record.name.clone(),
             bytes: record.content.len() as u64,
+        }
+    }
+}
+
+/// A source whose event numbers were off.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ShiftInfo {
+    /// The source.
+    pub source: u32,
+    /// Name of the quantity by which it was recognised.
+    pub quantity: String,
+    /// First event with a fragment of another one.
+    pub first_event: u64,
+    /// Number of events by which its fragments are too early.
+    pub shift: i64,
+    /// First event with a fragment that was renumbered; `None`: not repaired.
+    pub repaired_from_event: Option<u64>,
+    /// Name of the reaction of the run.
+    pub policy: &'static str,
+}
+
+impl ShiftInfo {
+    fn of(shift: ShiftRecord) -> Self {
+        Self {
+            source: shift.source.0,
+            quantity: shift.quantity,
+            first_event: shift.first.0,
+            shift: shift.shift,
+            repaired_from_event: shift.repaired_from.map(|event| event.0),
+            policy: shift.policy.name(),
         }
     }
 }
@@ -234,7 +267,8 @@ pub enum InspectError {
 pub fn inspect(path: &Path) -> Result<Inspection, InspectError> {
     let kind = Kind::of(path)?;
     let mut tally = Tally::default();
-    let (mut files, mut manifest, mut names, mut records) = (Vec::new(), None, Vec::new(), Vec::new());
+    let (mut files, mut manifest, mut names) = (Vec::new(), None, Vec::new());
+    let mut records = Vec::new();
     match kind {
         Kind::EventFile | Kind::Run => {
             let mut reader = RunReader::open(path)?;
@@ -243,7 +277,7 @@ pub fn inspect(path: &Path) -> Result<Inspection, InspectError> {
             for file in reader.files() {
                 files.push(event_file_info(file)?);
             }
-            records = reader.records()?.iter().map(RecordInfo::of).collect();
+            records = reader.records()?;
             names = reader.tag_names().to_vec();
             for event in reader {
                 match event {
@@ -270,7 +304,8 @@ pub fn inspect(path: &Path) -> Result<Inspection, InspectError> {
         events: tally.event_sizes.count,
         events_incomplete: tally.events_incomplete,
         events_disagreeing: tally.events_disagreeing,
-        records,
+        shifts: latest(&records).0.into_iter().map(ShiftInfo::of).collect(),
+        records: records.iter().map(RecordInfo::of).collect(),
         fragments: tally.fragment_sizes.count,
         payload_bytes: tally.fragment_sizes.sum,
         event_bytes: tally.event_sizes.sizes(),

@@ -4,6 +4,7 @@
 use crate::event_file::ClosedFile;
 use std::error::Error;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Brings closed files to an object store, in the background. No call blocks but [`Uploads::finish`].
 ///
@@ -25,11 +26,12 @@ pub trait Uploads: Send {
     /// Returns its counters by name.
     fn counters(&self) -> Vec<(&'static str, u64)>;
 
-    /// Waits until all files are in the store, but not for ever; then nothing more is begun.
+    /// Waits until all files are in the store, but no longer than `patience`, and not while the store refuses files. Then nothing
+    /// more is begun.
     ///
     /// # Errors
     /// The number of files that are not there, and the reason.
-    fn finish(&mut self) -> Result<(), UploadError>;
+    fn finish(&mut self, patience: Duration) -> Result<(), UploadError>;
 }
 
 /// An error of an object store. Its kind depends on the uploader.

@@ -20,6 +20,7 @@
 //! | [`trigger_link`] | the trigger protocol: messages between the event manager and a trigger supervisor |
 //! | `parts` | parts of the messages of these two |
 //! | `codes` | enums whose values have a code and a name |
+//! | [`shift_record`] | run records about sources whose event numbers are off |
 //! | [`hit`] | content of a fragment of a time slice |
 //! | [`ethernet`] | the frame of raw Ethernet |
 //! | [`checksum`] | CRC-32C |
@@ -54,6 +55,7 @@ pub mod number_mark;
 mod parts;
 pub mod reason;
 pub mod run_record;
+pub mod shift_record;
 pub mod stream_file;
 pub mod tap;
 #[doc(hidden)]

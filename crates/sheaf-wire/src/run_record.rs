@@ -23,10 +23,24 @@ codes! {
         End = 2, "end";
         /// A value that was measured or set during the run.
         SlowControl = 3, "slow_control";
+        /// A source whose event numbers are off, found by Sheaf itself ([`ShiftRecord`](crate::shift_record::ShiftRecord)).
+        Shift = 4, "shift";
     }
 }
 
-/// Information that belongs to a run and to no event. The content is opaque to Sheaf.
+impl RecordKind {
+    /// Kinds of the records that programs send.
+    pub const OF_PROGRAMS: [Self; 3] = [Self::Begin, Self::End, Self::SlowControl];
+
+    /// Returns whether programs send records of this kind.
+    #[must_use]
+    pub fn is_of_programs(self) -> bool {
+        Self::OF_PROGRAMS.contains(&self)
+    }
+}
+
+/// Information that belongs to a run and to no event. The content is opaque to Sheaf, except that of
+/// shifts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunRecord {
     /// Identifies the record in the run: copies have the number of their original, other records have other numbers.
@@ -72,8 +86,6 @@ codes! {
         NoRoom = 2, "no_room";
         /// Another record of the run has this number.
         NumberTaken = 3, "number_taken";
-        /// The output of the run has no place for records.
-        NotStored = 4, "not_stored";
         /// The event files of the run are being closed.
         TooLate = 5, "too_late";
     }
@@ -88,7 +100,6 @@ impl std::fmt::Display for RecordAnswer {
             }
             Self::NoRoom => "the records of this run have reached their limit in number or bytes",
             Self::NumberTaken => "another record of this run has the same number",
-            Self::NotStored => "the output of this run has no place for records",
             Self::TooLate => {
                 "the event files of this run are closed; announce records of the end of a run when you connect (`late_records`)"
             }

@@ -396,6 +396,10 @@ pub(crate) struct DumpArguments {
     /// `event,time_ns,type,incomplete,fragments,missing,bytes,tags,verdict,processed,disagreeing`.
     #[arg(long)]
     pub(crate) verdicts: bool,
+    /// Print one line per run record, without reading events:
+    /// `kind,source,time_ns,name,bytes,content,first_event,shift,repaired_from_event`.
+    #[arg(long, conflicts_with = "verdicts")]
+    pub(crate) records: bool,
 }
 
 #[derive(Debug, Args)]

@@ -15,22 +15,23 @@ pub(crate) fn command(arguments: &ExportArguments) -> anyhow::Result<Verdict> {
     use crate::console::count;
     use crate::print::{print, print_json};
     use sheaf_store::hdf5::export;
-    use sheaf_store::run::{RunReader, newest_of};
+    use sheaf_store::run::newest_of;
 
     let compression = compression(&arguments.compression)?;
     let path = newest_of(&arguments.path)?;
-    let records = RunReader::open(&path)?.records()?.len() as u64;
-    if records > 0 {
-        let records = crate::console::plural(records, "run record");
-        log::warn!("{records} not exported: HDF5 files have none; read them from the event files");
-    }
     let summary = export(&path, arguments.stream.as_ref(), &arguments.target, compression)?;
     if arguments.json {
         print_json(&summary)?;
     } else {
         let (events, fragments) = (count(summary.events), count(summary.fragments));
         let (bytes, target) = (count(summary.payload_bytes), arguments.target.display());
-        print(&format!("{events} events, {fragments} fragments, {bytes} payload bytes are in {target}\n"))?;
+        let records = match summary.records {
+            0 => String::new(),
+            records => format!(", {}", crate::console::plural(records, "run record")),
+        };
+        print(&format!(
+            "{events} events, {fragments} fragments, {bytes} payload bytes{records} are in {target}\n"
+        ))?;
     }
     if let Some(damage) = &summary.first_damage {
         let damaged = crate::console::plural(summary.damaged, "damaged record");

@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use serde::Serialize;
 use sheaf_config::Access;
 use sheaf_import::{Format, ImportOptions, ImportReport};
-use sheaf_store::dump::{dump as dump_fragments, dump_verdicts};
+use sheaf_store::dump::{dump as dump_fragments, dump_records, dump_verdicts};
 use sheaf_store::inspect::{HeaderInfo, Inspection, inspect as inspect_path};
 use sheaf_store::kind::Kind;
 use sheaf_store::run::runs_in;
@@ -108,9 +108,12 @@ pub(crate) fn dump(arguments: &DumpArguments) -> anyhow::Result<Verdict> {
     for (index, path) in targets(&arguments.paths, arguments.all).iter().enumerate() {
         // The names of the columns are printed once.
         let mut lines = Lines { out: &mut out, skips: index > 0 };
-        let summary = match arguments.verdicts {
-            true => dump_verdicts(path, &mut lines)?,
-            false => dump_fragments(path, &mut lines)?,
+        let summary = if arguments.verdicts {
+            dump_verdicts(path, &mut lines)?
+        } else if arguments.records {
+            dump_records(path, &mut lines)?
+        } else {
+            dump_fragments(path, &mut lines)?
         };
         if let Some(damage) = summary.first_damage {
             let (path, damaged) = (path.display(), summary.damaged);
@@ -190,6 +193,44 @@ fn describe_import(report: &ImportReport) -> String {
     text
 }
 
+/// Describes the run records, and the shifts that they report.
+fn describe_records(inspection: &Inspection) -> String {
+    let mut text = String::new();
+    // Those of shifts follow.
+    let records: Vec<_> = inspection.records.iter().filter(|record| record.kind != "shift").collect();
+    if !records.is_empty() {
+        let _ = writeln!(text, "run records      {:>16}", records.len());
+        for record in records.iter().take(ROWS) {
+            let _ = writeln!(
+                text,
+                "  source {}, {}, {:?}: {} bytes",
+                record.source,
+                record.kind,
+                record.name,
+                count(record.bytes)
+            );
+        }
+        more(&mut text, records.len(), "run records");
+    }
+    if !inspection.shifts.is_empty() {
+        let _ = writeln!(text, "shifts           {:>16}", inspection.shifts.len());
+        for shift in inspection.shifts.iter().take(ROWS) {
+            let repaired = shift.repaired_from_event.map_or_else(
+                || "not repaired".to_owned(),
+                |event| format!("repaired from event {} on", count(event)),
+            );
+            let (source, number, first) = (shift.source, shift.shift, count(shift.first_event));
+            let _ = writeln!(
+                text,
+                "  source {source}: off by {number:+} in {:?} from event {first} on, {repaired}",
+                shift.quantity
+            );
+        }
+        more(&mut text, inspection.shifts.len(), "shifts");
+    }
+    text
+}
+
 fn describe(inspection: &Inspection) -> String {
     let mut text = format!("{}: {}\n", inspection.path.display(), inspection.kind);
     for file in inspection.files.iter().take(ROWS) {
@@ -203,20 +244,7 @@ fn describe(inspection: &Inspection) -> String {
         let _ = writeln!(text, "events           {:>16}", count(inspection.events));
         let _ = writeln!(text, "  incomplete     {:>16}", count(inspection.events_incomplete));
     }
-    if !inspection.records.is_empty() {
-        let _ = writeln!(text, "run records      {:>16}", inspection.records.len());
-        for record in inspection.records.iter().take(ROWS) {
-            let _ = writeln!(
-                text,
-                "  source {}, {}, {:?}: {} bytes",
-                record.source,
-                record.kind,
-                record.name,
-                count(record.bytes)
-            );
-        }
-        more(&mut text, inspection.records.len(), "run records");
-    }
+    text.push_str(&describe_records(inspection));
     let _ = writeln!(text, "fragments        {:>16}", count(inspection.fragments));
     let _ = writeln!(text, "payload bytes    {:>16}", count(inspection.payload_bytes));
     for (name, sizes) in

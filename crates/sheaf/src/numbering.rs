@@ -28,10 +28,11 @@ impl Plan {
     /// Returns how the event manager recognises sources that are off, if values are compared.
     pub(crate) fn shifts(&self) -> Option<ShiftConfig> {
         let check = &self.config.check;
-        let quantities: Vec<_> =
-            quantities(&self.config).into_iter().map(|name| self.quantity(name)).collect();
+        let names = quantities(&self.config);
+        let quantities: Vec<_> = names.iter().map(|name| self.quantity(name)).collect();
         (!quantities.is_empty()).then(|| ShiftConfig {
             quantities,
+            names: names.into_iter().map(str::to_owned).collect(),
             on_shift: match check.on_shift {
                 ShiftAction::Mark => ShiftPolicy::Mark,
                 ShiftAction::Repair => ShiftPolicy::Repair,

@@ -1,7 +1,6 @@
 //! The plan of a run: its configuration, with all that follows from it for nodes and roles.
 
 use crate::code::Code;
-use crate::hdf5;
 use crate::timed::TimedSources;
 use anyhow::Context;
 use sheaf_config::{
@@ -296,7 +295,6 @@ impl Plan {
             batch_time: manager.release_delay,
             shaping: self.gathering().shaping(),
             channel: self.channel(),
-            stores_records: !hdf5::is_used(&self.config),
             shifts: self.shifts(),
         }
     }

@@ -46,6 +46,10 @@ static int read_events(SheafReader *reader) {
             const SheafFragment *fragment = &stored.event.fragments[i];
             printf(" %" PRIu32 ":", fragment->source);
             print_bytes(fragment->data, fragment->bytes);
+            if (fragment->disagrees)
+                printf("(%+" PRId32 ")", fragment->difference);
+            else if (fragment->renumbered)
+                printf("(moved %+" PRId32 ")", fragment->difference);
         }
         for (size_t i = 0; i < stored.event.missing_count; i++)
             printf(" -%" PRIu32, stored.event.missing[i].source);

@@ -55,7 +55,9 @@ fn write_events(directory: &Path) -> PathBuf {
     let first = event(5, vec![fragment(5, 1, b"\x0a\x0b"), fragment(5, 2, b"")], vec![]);
     let verdict = Verdict::accept().with_tags(Tags(0b101)).with_payload(vec![1, 2, 3]);
     writer.write(&first, &verdict).unwrap();
-    let second = event(6, vec![fragment(6, 1, b"\xff")], vec![missing]);
+    let marked = Fragment { mark: NumberMark::renumbered(1).disagreeing(-2), ..fragment(6, 2, b"\xee") };
+    let moved = Fragment { mark: NumberMark::renumbered(3), ..fragment(6, 3, b"\xdd") };
+    let second = event(6, vec![fragment(6, 1, b"\xff"), marked, moved], vec![missing]);
     writer.write(&second, &Verdict::quarantine()).unwrap();
     writer.finish().unwrap();
     let mut files = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
@@ -73,7 +75,7 @@ fn a_program_in_c_reads_events_as_they_were_written() {
         let output = run(&program, path);
         assert!(output.status.success(), "{}", text(&output.stderr));
         let expected = "event 5 time 500 type 4 tags 5 payload 010203 [muon] [late] 1:0a0b 2:\n\
-                        event 6 time 600 type 4 tags 8000000000000000 payload  1:ff -7\n";
+                        event 6 time 600 type 4 tags 8000000000000000 payload  1:ff 2:ee(-2) 3:dd(moved +3) -7\n";
         assert_eq!(text(&output.stdout), expected);
     }
 }

@@ -540,14 +540,6 @@ compression_level = 12
     let errors = parse(text).unwrap_err();
     let found: Vec<_> = errors.errors().iter().map(|error| error.found.as_str()).collect();
     assert_eq!(found, ["`output.compression_level` is 12"]);
-    for (output, stream, key) in
-        [("format = \"hdf5\"", "", "output.format"), ("", "format = \"hdf5\"", "streams.physics.format")]
-    {
-        let text = format!("[output]\nbegin_records = \"boards\"\n{output}\n[streams.physics]\n{stream}\n");
-        let errors = parse(&text).unwrap_err();
-        let found: Vec<_> = errors.errors().iter().map(|error| error.found.as_str()).collect();
-        assert_eq!(found, [format!("`output.begin_records` is set, and `{key}` is \"hdf5\"")]);
-    }
     let store = "[object_store]\nendpoint = \"https://x.org\"\nbucket = \"b\"\n";
     for format in ["sheaf", "hdf5"] {
         let stream = format!("[streams.physics]\nformat = \"{format}\"\nsync = \"uploaded\"\n");

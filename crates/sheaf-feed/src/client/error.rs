@@ -6,7 +6,7 @@ use sheaf_protocol::feed::ClientError;
 use sheaf_shm::door::VisitError;
 use sheaf_tcp::{GuestError, TlsError};
 use sheaf_wire::feed::Refusal;
-use sheaf_wire::run_record::{MAX_RECORD_NAME_BYTES, RecordAnswer};
+use sheaf_wire::run_record::{MAX_RECORD_NAME_BYTES, RecordAnswer, RecordKind};
 use sheaf_wire::{ByteCount, RunNumber, SourceId};
 use std::time::Duration;
 
@@ -65,6 +65,9 @@ pub enum FeedError {
         /// Reason.
         answer: RecordAnswer,
     },
+    /// Programs send no run records of this kind.
+    #[error("a program cannot send run records of the kind `{}`", .0.name())]
+    RecordKind(RecordKind),
     /// The run record is too large.
     #[error("a run record of {length} is larger than this connection carries ({most}); divide it")]
     RecordTooLarge {

@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// A run record to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceRecord {
-    /// Its kind.
+    /// Its kind, one of [`RecordKind::OF_PROGRAMS`].
     pub kind: RecordKind,
     /// Time of the record since 1970. `None`: now.
     pub time: Option<Timestamp>,
@@ -107,6 +107,9 @@ impl SourceClient {
     }
 
     fn check_record(&self, record: &SourceRecord) -> Result<(), FeedError> {
+        if !record.kind.is_of_programs() {
+            return Err(FeedError::RecordKind(record.kind));
+        }
         let (name, content) = (record.name.len(), record.content.len());
         if name > MAX_RECORD_NAME_BYTES {
             return Err(FeedError::RecordName { length: name });

@@ -1,6 +1,6 @@
 use super::*;
 use crate::testing::event;
-use sheaf_wire::RunNumber;
+use sheaf_wire::{NumberMark, RunNumber};
 use std::path::PathBuf;
 use std::process::Command;
 use std::ptr;
@@ -54,6 +54,22 @@ fn verdicts_of_a_library_are_those_that_it_gave() {
 }
 
 #[test]
+fn a_library_sees_the_marks_of_fragments() {
+    let (_directory, path) = library();
+    let mut filter = open(&path);
+    let mut marked = event(1, &[vec![b'd']]);
+    for (mark, expected) in [
+        (NumberMark::NONE, [0, 0]),
+        (NumberMark::renumbered(3), [2, 3]),
+        (NumberMark::NONE.disagreeing(-2), [1, 254]),
+        (NumberMark::renumbered(3).disagreeing(5), [3, 5]),
+    ] {
+        marked.fragments[0].mark = mark;
+        assert_eq!(filter.judge(&marked), Ok(Verdict::accept().with_payload(expected.to_vec())), "{mark:?}");
+    }
+}
+
+#[test]
 fn nonsense_is_a_failure_of_its_event_and_the_next_is_judged() {
     let (_directory, path) = library();
     let mut filter = open(&path);
@@ -93,7 +109,12 @@ fn what_cannot_be_opened_is_told_with_what_would_be_right() {
         (
             path.clone(),
             "future_table",
-            "has version 99 of the interface, and this is version 1; compile it again",
+            "has version 99 of the interface, and this is version 2; compile it again",
+        ),
+        (
+            path.clone(),
+            "old_table",
+            "has version 1 of the interface, and this is version 2; compile it again",
         ),
         (path.clone(), "short_table", "less than the size of a SheafFilterTable"),
         (path.clone(), "empty_table", "`create` is null"),

@@ -1,7 +1,7 @@
 use super::*;
 use crate::testing::event;
 use proptest::prelude::*;
-use sheaf_wire::MissingSource;
+use sheaf_wire::{MissingSource, NumberMark};
 
 proptest! {
     #[test]
@@ -9,11 +9,18 @@ proptest! {
         payloads in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..8),
         missing in 0_u32..4,
         id: u64, time: u64, trigger: u16, incomplete: bool,
+        marks in prop::collection::vec((-3_i64..3, -3_i64..3), 8),
     ) {
         let mut built = event(id, &payloads);
         built.time = Timestamp(time);
         built.trigger_type = TriggerType(trigger);
         built.incomplete = incomplete;
+        for (fragment, (moved, difference)) in built.fragments.iter_mut().zip(marks) {
+            fragment.mark = NumberMark::renumbered(moved);
+            if difference != 0 {
+                fragment.mark = fragment.mark.disagreeing(difference);
+            }
+        }
         let absent = |source| MissingSource { source: SourceId(100 + source), reason: MissingReason::ALL[0] };
         built.missing = (0..missing).map(absent).collect();
         let mut scratch = Scratch::default();
@@ -28,6 +35,9 @@ proptest! {
             prop_assert_eq!(seen.source(), fragment.source);
             prop_assert_eq!(seen.time(), fragment.time);
             prop_assert_eq!(seen.payload(), &fragment.payload[..]);
+            let mark = fragment.mark;
+            prop_assert_eq!((seen.disagrees(), seen.is_renumbered()), (mark.disagrees(), mark.is_renumbered()));
+            prop_assert_eq!((seen.difference(), seen.moved_by()), (mark.difference(), mark.shift()));
             if !fragment.payload.is_empty() {
                 prop_assert_eq!(seen.payload().as_ptr(), fragment.payload.as_ptr(), "nothing is copied");
             }

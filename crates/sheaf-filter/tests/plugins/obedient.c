@@ -40,6 +40,12 @@ static int32_t judge(void *self, const SheafEvent *event, SheafFilterVerdict *ve
         verdict->payload = filter->payload;
         verdict->payload_bytes = 2;
         return 0;
+    case 'd': /* the mark of the first fragment */
+        filter->payload[0] = (uint8_t)(event->fragments[0].disagrees | event->fragments[0].renumbered << 1);
+        filter->payload[1] = (uint8_t)event->fragments[0].difference;
+        verdict->payload = filter->payload;
+        verdict->payload_bytes = 2;
+        return 0;
     case 't':
         verdict->tags = 1;
         return 0;
@@ -101,6 +107,12 @@ const SheafFilterTable *crooked_table(void) { return (const SheafFilterTable *)(
 SHEAF_EXPORT const SheafFilterTable *future_table(void);
 const SheafFilterTable *future_table(void) {
     static const SheafFilterTable table = {99, sizeof table, create, judge, destroy};
+    return &table;
+}
+
+SHEAF_EXPORT const SheafFilterTable *old_table(void);
+const SheafFilterTable *old_table(void) {
+    static const SheafFilterTable table = {SHEAF_FILTER_ABI - 1, sizeof table, create, judge, destroy};
     return &table;
 }
 

@@ -170,7 +170,6 @@ fn manager(
         batch_time: Nanos::from_millis(1),
         shaping: Shaping::Pull,
         channel: CHANNEL,
-        stores_records: true,
         shifts: None,
     };
     let course = Course { triggers: None, duration: None, warm_up: Nanos::ZERO, stop: Arc::default() };

@@ -81,8 +81,6 @@ pub struct ManagerConfig {
     pub shaping: Shaping,
     /// Times of the channels.
     pub channel: ChannelTimes,
-    /// Whether the output of the run has a place for run records. If not, they are refused.
-    pub stores_records: bool,
     /// Recognition of shifts of event numbers, where check values are compared.
     pub shifts: Option<ShiftConfig>,
 }

@@ -62,7 +62,7 @@ impl<P: Clone> EventManager<P> {
             }
         }
         if self.flow.in_flight() == 0 {
-            self.finish_shifts();
+            self.finish_shifts(now);
             self.phase.begin_closing(now);
             self.flow.flush_releases();
         }

@@ -24,7 +24,7 @@ impl<P: Clone> EventManager<P> {
     }
 
     pub(super) fn handle_record(&mut self, from: NodeId, record: Arc<RunRecord>) {
-        if self.records.take(from, record, self.config.stores_records) != RecordAnswer::Kept {
+        if self.records.take(from, record) != RecordAnswer::Kept {
             self.counters.count(Counter::RefusedRecords, 1);
         }
     }

@@ -38,14 +38,14 @@ pub(super) struct Records {
 
 impl Records {
     /// Takes a record of a readout unit, and makes the answer due. Returns the answer.
-    pub(super) fn take(&mut self, from: NodeId, record: Arc<RunRecord>, is_stored: bool) -> RecordAnswer {
+    pub(super) fn take(&mut self, from: NodeId, record: Arc<RunRecord>) -> RecordAnswer {
         let (number, source) = (record.number, record.source);
-        let answer = self.keep(record, is_stored);
+        let answer = self.keep(record);
         self.answers.entry(from).or_default().push_back(Recorded { number, source, answer });
         answer
     }
 
-    fn keep(&mut self, record: Arc<RunRecord>, is_stored: bool) -> RecordAnswer {
+    fn keep(&mut self, record: Arc<RunRecord>) -> RecordAnswer {
         if let Some(known) = self.by_number.get(&record.number) {
             let is_copy = self.records[*known] == record;
             return if is_copy { RecordAnswer::Kept } else { RecordAnswer::NumberTaken };
@@ -54,18 +54,34 @@ impl Records {
         if self.is_closed {
             return RecordAnswer::TooLate;
         }
-        if !is_stored {
-            return RecordAnswer::NotStored;
-        }
         let bytes = self.bytes + record.name.len() + record.content.len();
         if self.records.len() >= MAX_RECORDS || bytes > MAX_BYTES {
             return RecordAnswer::NoRoom;
         }
-        self.bytes = bytes;
+        self.add(record);
+        RecordAnswer::Kept
+    }
+
+    /// Takes a record of the event manager itself. Limits on records of programs do not concern it: those who call this bound the
+    /// number of their records.
+    pub(super) fn keep_own(&mut self, mut record: RunRecord) {
+        debug_assert!(!self.is_closed, "writers are closed");
+        while self.by_number.contains_key(&record.number) {
+            record.number = record.number.wrapping_add(1);
+        }
+        self.add(Arc::new(record));
+    }
+
+    fn add(&mut self, record: Arc<RunRecord>) {
+        self.bytes += record.name.len() + record.content.len();
         self.by_number.insert(record.number, self.records.len());
         self.records.push(record);
         self.behind.extend(self.sent.keys());
-        RecordAnswer::Kept
+    }
+
+    /// Returns whether no further records are taken.
+    pub(super) fn is_closed(&self) -> bool {
+        self.is_closed
     }
 
     /// Returns the records so far, in the order in which they arrived.
@@ -160,13 +176,12 @@ mod tests {
     #[test]
     fn repeats_are_kept_once_and_another_record_with_the_number_is_refused() {
         let mut records = Records::default();
-        assert_eq!(records.take(READOUT, record(1, 5), true), RecordAnswer::Kept);
-        assert_eq!(records.take(READOUT, record(1, 5), true), RecordAnswer::Kept);
-        assert_eq!(records.take(READOUT, record(1, 6), true), RecordAnswer::NumberTaken);
-        assert_eq!(records.take(READOUT, record(2, 6), false), RecordAnswer::NotStored);
+        assert_eq!(records.take(READOUT, record(1, 5)), RecordAnswer::Kept);
+        assert_eq!(records.take(READOUT, record(1, 5)), RecordAnswer::Kept);
+        assert_eq!(records.take(READOUT, record(1, 6)), RecordAnswer::NumberTaken);
         assert_eq!(records.all(), [record(1, 5)]);
         let answers: Vec<_> = std::iter::from_fn(|| records.next_answer(|_| true)).collect();
-        assert_eq!(answers.len(), 4, "each is answered");
+        assert_eq!(answers.len(), 3, "each is answered");
     }
 
     #[test]
@@ -174,16 +189,16 @@ mod tests {
         let mut records = Records::default();
         let most = MAX_BYTES as u64 >> 20;
         for number in 0..most {
-            assert_eq!(records.take(READOUT, record(number, 1 << 20), true), RecordAnswer::Kept);
+            assert_eq!(records.take(READOUT, record(number, 1 << 20)), RecordAnswer::Kept);
         }
-        assert_eq!(records.take(READOUT, record(most, 1), true), RecordAnswer::NoRoom);
-        assert_eq!(records.take(READOUT, record(most, 0), true), RecordAnswer::Kept);
-        assert_eq!(records.take(READOUT, record(0, 1 << 20), true), RecordAnswer::Kept, "a repeat");
+        assert_eq!(records.take(READOUT, record(most, 1)), RecordAnswer::NoRoom);
+        assert_eq!(records.take(READOUT, record(most, 0)), RecordAnswer::Kept);
+        assert_eq!(records.take(READOUT, record(0, 1 << 20)), RecordAnswer::Kept, "a repeat");
         let mut records = Records::default();
         for number in 0..MAX_RECORDS as u64 {
-            assert_eq!(records.take(READOUT, record(number, 0), true), RecordAnswer::Kept);
+            assert_eq!(records.take(READOUT, record(number, 0)), RecordAnswer::Kept);
         }
-        assert_eq!(records.take(READOUT, record(u64::MAX, 0), true), RecordAnswer::NoRoom);
+        assert_eq!(records.take(READOUT, record(u64::MAX, 0)), RecordAnswer::NoRoom);
     }
 
     #[test]
@@ -192,26 +207,26 @@ mod tests {
         let writer = NodeId::builder(0);
         records.meet_writer(writer);
         for number in 0..2 {
-            records.take(READOUT, record(number, 1), true);
+            records.take(READOUT, record(number, 1));
         }
         assert_eq!(records.next(writer, std::iter::empty()), Some(record(0, 1)));
         assert!(records.close_writer(NodeId::builder(1)).is_empty(), "it has never been there");
-        assert_eq!(records.take(READOUT, record(2, 1), true), RecordAnswer::Kept);
+        assert_eq!(records.take(READOUT, record(2, 1)), RecordAnswer::Kept);
         assert_eq!(records.close_writer(writer), [record(1, 1), record(2, 1)]);
         assert!(!records.is_behind(writer));
         assert_eq!(records.next(writer, std::iter::empty()), None);
-        assert_eq!(records.take(READOUT, record(3, 1), true), RecordAnswer::TooLate);
-        assert_eq!(records.take(READOUT, record(0, 1), true), RecordAnswer::Kept, "a repeat");
+        assert_eq!(records.take(READOUT, record(3, 1)), RecordAnswer::TooLate);
+        assert_eq!(records.take(READOUT, record(0, 1)), RecordAnswer::Kept, "a repeat");
     }
 
     #[test]
     fn a_run_that_is_over_takes_no_records_and_answers_repeats() {
         let mut records = Records::default();
-        records.take(READOUT, record(0, 1), true);
+        records.take(READOUT, record(0, 1));
         records.close();
-        assert_eq!(records.take(READOUT, record(0, 1), true), RecordAnswer::Kept, "a repeat");
-        assert_eq!(records.take(READOUT, record(0, 2), true), RecordAnswer::NumberTaken);
-        assert_eq!(records.take(READOUT, record(1, 1), true), RecordAnswer::TooLate);
+        assert_eq!(records.take(READOUT, record(0, 1)), RecordAnswer::Kept, "a repeat");
+        assert_eq!(records.take(READOUT, record(0, 2)), RecordAnswer::NumberTaken);
+        assert_eq!(records.take(READOUT, record(1, 1)), RecordAnswer::TooLate);
         assert_eq!(records.all(), [record(0, 1)]);
     }
 
@@ -222,7 +237,7 @@ mod tests {
         records.meet_writer(writer);
         assert!(!records.is_behind(writer));
         for number in 0..3 {
-            records.take(READOUT, record(number, SENT_BYTES / 2), true);
+            records.take(READOUT, record(number, SENT_BYTES / 2));
         }
         let mut sent = Vec::new();
         while let Some(record) = records.next(writer, sent.iter()) {

@@ -1,7 +1,7 @@
 //! Coordination about event numbers that do not agree: reports of builder units, orders to readout units, and the end of the run.
 
-use super::shifts::Answered;
-use super::{EventManager, ManagerEvent};
+use super::shifts::{Answered, Shifts};
+use super::{EventManager, ManagerEvent, Phase};
 use crate::ledger::Counter;
 use crate::numbering::Shift;
 use sheaf_wire::message::{Body, Disagreement, Renumbered};
@@ -15,17 +15,37 @@ impl<P: Clone> EventManager<P> {
     }
 
     pub(super) fn handle_disagreements(&mut self, reports: &[Disagreement]) {
+        if matches!(self.phase.get(), Phase::Closing { .. } | Phase::Closed) {
+            // Reports precede the end of their event, and all have ended.
+            self.counters.count(Counter::StaleMessages, 1);
+            return;
+        }
         match &mut self.shifts {
             Some(shifts) => shifts.note(reports),
             None => self.counters.count(Counter::UnexpectedMessages, 1),
         }
     }
 
-    pub(super) fn handle_renumbered(&mut self, answer: Renumbered) {
+    pub(super) fn handle_renumbered(&mut self, now: Timestamp, answer: Renumbered) {
+        if self.records.is_closed() {
+            // No event has these fragments, and event files could not say that they are renumbered.
+            self.counters.count(Counter::StaleMessages, 1);
+            return;
+        }
         match self.shifts.as_mut().map(|shifts| shifts.note_renumbered(answer)) {
             Some(Answered::Announced(shift)) => self.events.push_back(ManagerEvent::ShiftRepaired(shift)),
             Some(Answered::Unannounced) => {}
             Some(Answered::Unexpected) | None => self.counters.count(Counter::UnexpectedMessages, 1),
+        }
+        self.record_shifts(now);
+    }
+
+    /// Has every event file that is not closed say what is known of the announced shifts.
+    fn record_shifts(&mut self, now: Timestamp) {
+        while !self.records.is_closed()
+            && let Some(shift) = self.shifts.as_mut().and_then(Shifts::next_to_record)
+        {
+            self.records.keep_own(shift.to_run_record(now));
         }
     }
 
@@ -45,6 +65,8 @@ impl<P: Clone> EventManager<P> {
             self.events.extend(news_of(shift));
             some = true;
         }
+        self.record_shifts(now);
+        let Some(shifts) = &self.shifts else { return };
         if some && shifts.stops() && self.phase.is_running() {
             self.dead_time.end(now);
             self.phase.drain(now);
@@ -58,10 +80,11 @@ impl<P: Clone> EventManager<P> {
     }
 
     /// Looks for shifts in the last events of a run.
-    pub(super) fn finish_shifts(&mut self) {
+    pub(super) fn finish_shifts(&mut self, now: Timestamp) {
         if let Some(shifts) = &mut self.shifts {
             shifts.finish();
             self.announce_all_shifts();
+            self.record_shifts(now);
         }
     }
 

@@ -7,6 +7,7 @@
 
 use crate::numbering::{Quantity, Shift, ShiftConfig, ShiftPolicy};
 use sheaf_wire::message::{Disagreement, Renumber, Renumbered};
+use sheaf_wire::shift_record::ShiftRecord;
 use sheaf_wire::{EventId, SourceId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -31,6 +32,8 @@ pub(super) struct Shifts {
     found: Vec<Shift>,
     /// Number of the found ones that have been announced.
     announced: usize,
+    /// The announced ones as run records have them.
+    recorded: Vec<Shift>,
     orders: VecDeque<Renumber>,
 }
 
@@ -109,6 +112,7 @@ impl Shifts {
             sources: BTreeMap::new(),
             found: Vec::new(),
             announced: 0,
+            recorded: Vec::new(),
             orders: VecDeque::new(),
         }
     }
@@ -206,6 +210,27 @@ impl Shifts {
         let shift = self.found.get(self.announced).copied();
         self.announced += 1;
         shift
+    }
+
+    /// Returns the next announced shift of which run records say something else, or nothing. They say this from now on.
+    pub(super) fn next_to_record(&mut self) -> Option<ShiftRecord> {
+        let announced = self.found.iter().take(self.announced);
+        let (index, shift) =
+            announced.enumerate().find(|(index, shift)| self.recorded.get(*index) != Some(*shift))?;
+        match self.recorded.get_mut(index) {
+            Some(recorded) => *recorded = *shift,
+            None => self.recorded.push(*shift),
+        }
+        let quantity = self.config.names.get(usize::from(shift.quantity)).cloned().unwrap_or_default();
+        Some(ShiftRecord {
+            index: u32::try_from(index).unwrap_or(u32::MAX),
+            source: shift.source,
+            quantity,
+            first: shift.first,
+            shift: shift.shift,
+            repaired_from: shift.repaired_from,
+            policy: self.config.on_shift,
+        })
     }
 
     /// Returns whether the run ends because of a shift.

@@ -7,6 +7,7 @@ mod live_time;
 mod rooms;
 mod runs;
 mod shaping;
+mod shifting;
 mod starting;
 mod suspects;
 
@@ -434,16 +435,6 @@ fn a_record_is_answered_and_goes_to_every_writer_and_again_to_its_next_session()
 }
 
 #[test]
-fn records_are_refused_where_the_output_has_no_place_for_them() {
-    let mut world = World::new(Triggers::Free, |config| config.stores_records = false);
-    let _ = world.said_to(NodeId::readout(1));
-    world.say(NodeId::readout(1), Body::Record(record(1)));
-    let refused = Recorded { number: 1, source: SourceId(4), answer: RecordAnswer::NotStored };
-    assert_eq!(world.said_to(NodeId::readout(1)), [Body::Recorded(refused)]);
-    assert_eq!(world.manager.books().counters.get(&Counter::RefusedRecords), Some(&1));
-}
-
-#[test]
 fn writers_are_closed_after_the_last_record_of_the_readout_units() {
     let mut world = World::new(Triggers::Free, |config| config.max_events = Some(1));
     world.grant(0, 1);
@@ -511,7 +502,6 @@ impl World {
             batch_time: Nanos::from_millis(1),
             shaping: Shaping::Pull,
             channel: ChannelTimes { retransmit: Nanos::from_secs(100), acknowledge: Nanos::from_millis(1) },
-            stores_records: true,
             shifts: None,
         };
         adjust(&mut config);

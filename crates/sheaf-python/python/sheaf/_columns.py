@@ -39,6 +39,9 @@ class EventColumns:
     sources: npt.NDArray[np.uint32]
     #: Times of the sources' own clocks, in nanoseconds.
     fragment_times: npt.NDArray[np.uint64]
+    #: Mark of the event number of each fragment, almost always 0, with the bits of an event file. See `disagrees`, `renumbered`
+    #: and `differences`.
+    number_marks: npt.NDArray[np.uint32]
     #: Offset of each fragment's payload in bytes, with one additional element at the end.
     offsets: npt.NDArray[np.int64]
     #: Concatenated payloads of all fragments.
@@ -52,6 +55,24 @@ class EventColumns:
         bit = 63 if name == "quarantined" else self.tags.index(name)
         chosen: npt.NDArray[np.bool_] = (self.tag_bits >> bit) & 1 == 1
         return chosen
+
+    @property
+    def disagrees(self) -> npt.NDArray[np.bool_]:
+        """A mask of the fragments whose check value disagrees with that of their event."""
+        chosen: npt.NDArray[np.bool_] = self.number_marks & 0x100 != 0
+        return chosen
+
+    @property
+    def renumbered(self) -> npt.NDArray[np.bool_]:
+        """A mask of the fragments whose event number the readout unit has changed."""
+        chosen: npt.NDArray[np.bool_] = self.number_marks & 0x200 != 0
+        return chosen
+
+    @property
+    def differences(self) -> npt.NDArray[np.int32]:
+        """For each fragment, the difference of its check value from that of its event; 0 if they agree."""
+        numbers: npt.NDArray[np.int32] = (self.number_marks.view("<i4") >> 10) * self.disagrees
+        return numbers
 
 
 def columns(
@@ -84,6 +105,7 @@ def columns(
         first=raw.first.array("<i8"),
         sources=raw.sources.array("<u4"),
         fragment_times=raw.fragment_times.array("<u8"),
+        number_marks=raw.number_marks.array("<u4"),
         offsets=raw.offsets.array("<i8"),
         payload=raw.payload.array("u1"),
     )

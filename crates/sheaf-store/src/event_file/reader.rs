@@ -411,7 +411,7 @@ impl<R: Read + Seek> EventFileReader<R> {
 pub struct FileRecords {
     /// Undamaged records, in writing order.
     pub good: Vec<RunRecord>,
-    /// Offset and defect of each damaged record.
+    /// Offset and defect of each damaged record. In an HDF5 file, the number of the record in its column in place of the offset.
     pub damaged: Vec<(u64, FileFormatError)>,
 }
 

@@ -128,8 +128,10 @@ pub struct EventFileWriter<S: Storage = Directory> {
     /// The first event that the operating system has and that may not be on the disk; with uploads, the first in the
     /// open file.
     unsynced: Option<u64>,
-    /// Closed files with events that are not confirmed, in order: where events are uploaded.
+    /// Closed files with events or run records of their own that are not confirmed, in order: where events are uploaded.
     rising: VecDeque<Rising>,
+    /// Number of run records in the last closed file.
+    closed_records: u64,
     /// Events of files that were confirmed, with all before them.
     confirmed_events: u64,
     /// Number of accepted events at its last change, and the time of that change: where events are uploaded.
@@ -152,11 +154,11 @@ struct PendingEvent {
     payload_bytes: u64,
 }
 
-/// A closed file on its way to an object store.
+/// A closed file on its way to an object store, and its first event, if it has any.
 #[derive(Debug)]
 struct Rising {
     file: String,
-    first: u64,
+    first: Option<u64>,
     events: u64,
     confirmed: bool,
 }
@@ -191,6 +193,7 @@ impl<S: Storage> EventFileWriter<S> {
             counts: WriterCounts::default(),
             unsynced: None,
             rising: VecDeque::new(),
+            closed_records: 0,
             confirmed_events: 0,
             last_seen: (0, Timestamp::ZERO),
             new_name: false,
@@ -479,7 +482,8 @@ impl<S: Storage> EventFileWriter<S> {
             FlushPolicy::EachBatch => pending,
             FlushPolicy::SyncEvery(_) => self.unsynced.or(pending),
             FlushPolicy::Uploaded(_) => {
-                self.rising.front().map(|rising| rising.first).or(self.unsynced).or(pending)
+                let mut rising = self.rising.iter().filter(|rising| !rising.confirmed);
+                rising.find_map(|rising| rising.first).or(self.unsynced).or(pending)
             }
         }
     }
@@ -575,11 +579,13 @@ impl<S: Storage> EventFileWriter<S> {
         if let Some(part) = self.part.take() {
             let file = self.options.file_name(self.counts.parts - 1).to_string();
             let events = part.index.len() as u64;
-            if self.is_uploaded()
-                && let Some(first) = self.unsynced.take()
-            {
-                self.rising.push_back(Rising { file: file.clone(), first, events, confirmed: false });
+            if self.is_uploaded() {
+                let first = self.unsynced.take();
+                if first.is_some() || part.records() > self.closed_records {
+                    self.rising.push_back(Rising { file: file.clone(), first, events, confirmed: false });
+                }
             }
+            self.closed_records = part.records();
             self.closed.push(ClosedFile {
                 file,
                 stream: self.options.stream.clone(),

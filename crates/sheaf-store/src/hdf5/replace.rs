@@ -5,10 +5,11 @@
 //! the event file is complete and readers use it.
 
 use super::{Compression, DRAFT_EXTENSION, ExportError, draft_of, failed, move_into_place};
-use crate::event_file::{ClosedFile, FileName, Metadata, SessionName, StoredEvent, StreamName};
+use crate::event_file::{ClosedFile, FileName, Metadata, RunRecord, SessionName, StoredEvent, StreamName};
 use crate::hdf5_file::{About, Reader, Writer};
 use crate::run::{OpenFile, SessionRecord, checksum_of, session_files};
 use bytes::Bytes;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -74,36 +75,64 @@ pub fn settle(
             Err(error) => return Err(error),
         }
     }
+    let mut of_streams: BTreeMap<String, Vec<Converted>> = BTreeMap::new();
     for (name, path) in files(FileName::parse_hdf5)? {
         // Next to an event file, which is kept because it is damaged, it is a copy.
         if !directory.join(name.to_string()).exists() {
-            let compression = compression(&name.stream).unwrap_or_default();
-            cut(directory, &name, &path, record, compression, &mut report)?;
+            let files = of_streams.entry(name.stream.as_str().to_owned()).or_default();
+            files.push(Converted::read(name, path, record)?);
+        }
+    }
+    for files in of_streams.values() {
+        let keep = Converted::files_to_keep(files);
+        for (place, file) in files.iter().enumerate().filter(|(_, file)| file.void > 0) {
+            report.void += file.void;
+            report.cut += 1;
+            if place >= keep {
+                remove(&file.path)?;
+            } else {
+                let compression = compression(&file.name.stream).unwrap_or_default();
+                let counts = |number| record.counts(number);
+                make(directory, &file.name, &file.path, compression, &counts, &|| false)?;
+            }
         }
     }
     Ok(report)
 }
 
-/// Makes an HDF5 file again that has events that do not count.
-fn cut(
-    directory: &Path,
-    name: &FileName,
-    path: &Path,
-    record: &SessionRecord,
-    compression: Compression,
-    report: &mut SettleReport,
-) -> Result<(), ExportError> {
-    let sequences = Reader::open(path)?.sequences()?;
-    let void = sequences.iter().filter(|number| !record.counts(**number)).count();
-    if void == 0 {
-        return Ok(());
+/// An HDF5 file of a session that has ended.
+struct Converted {
+    name: FileName,
+    path: PathBuf,
+    events: u64,
+    /// Number of its events that do not count.
+    void: u64,
+    /// Number of its run records. A file begins with those of the file before.
+    records: u64,
+}
+
+impl Converted {
+    fn read(name: FileName, path: PathBuf, record: &SessionRecord) -> Result<Self, ExportError> {
+        let reader = Reader::open(&path)?;
+        let sequences = reader.sequences()?;
+        let void = sequences.iter().filter(|number| !record.counts(**number)).count() as u64;
+        let (events, records) = (sequences.len() as u64, reader.number_of_records());
+        drop(reader);
+        Ok(Self { name, path, events, void, records })
     }
-    report.void += void as u64;
-    report.cut += 1;
-    if void == sequences.len() && name.part > 0 {
-        return remove(path);
+
+    /// Returns the number of files of a stream up to the last that has something of its own. Those before are kept even if they
+    /// become empty, so that no part is missing.
+    fn files_to_keep(files: &[Self]) -> usize {
+        let (mut keep, mut known) = (0, 0);
+        for (place, file) in files.iter().enumerate() {
+            if file.void < file.events || file.records > known || file.void == 0 || file.name.part == 0 {
+                keep = place + 1;
+            }
+            known = file.records.max(known);
+        }
+        keep
     }
-    make(directory, name, path, compression, &|number| record.counts(number), &|| false).map(drop)
 }
 
 /// Makes the HDF5 file of `name` of the events in `source` whose numbers count.
@@ -167,10 +196,20 @@ impl Work<'_> {
         })
     }
 
+    /// Returns the run records of a file of which each is good.
+    fn records(&self, file: &mut OpenFile) -> Result<Vec<RunRecord>, ExportError> {
+        let records = file.records()?;
+        match records.damaged.first() {
+            None => Ok(records.good),
+            Some((place, error)) => Err(self.damaged(format_args!("run record at {place}: {error}"))),
+        }
+    }
+
     fn write(&self, compression: Compression) -> Result<(), ExportError> {
         // Of a writer that died.
         remove(self.draft)?;
-        let file = self.open()?;
+        let mut file = self.open()?;
+        let records = self.records(&mut file)?;
         let metadata = file.metadata().to_owned();
         let header = file.header().copied();
         let tags = Metadata::parse(&metadata).tags;
@@ -180,10 +219,10 @@ impl Work<'_> {
         for stored in self.events(file) {
             writer.add(&stored?).map_err(|error| failed(self.draft, &error))?;
         }
-        writer.finish().map_err(|error| failed(self.draft, &error))
+        writer.finish(&records).map_err(|error| failed(self.draft, &error))
     }
 
-    /// Compares the written file with the event file, and returns the number of events.
+    /// Compares the written file with the event file, record by record, and returns the number of events.
     fn compare(&self) -> Result<u64, ExportError> {
         let different = |what: String| ExportError::Different {
             path: self.draft.to_owned(),
@@ -194,6 +233,10 @@ impl Work<'_> {
         let (mut file, mut made) = (self.open()?, Reader::open(self.draft)?);
         file.check_payloads(false);
         made.check_payloads(false);
+        let again = made.records().map_err(|error| different(error.to_string()))?;
+        if !again.damaged.is_empty() || again.good != self.records(&mut file)? {
+            return Err(different("its run records differ".to_owned()));
+        }
         let mut events = 0;
         for stored in self.events(file) {
             let stored = stored?;

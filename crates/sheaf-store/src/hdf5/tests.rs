@@ -1,5 +1,6 @@
 //! Written files can be read: by libhdf5 through this crate, and by h5py where Python has it.
 
+mod records;
 mod replacing;
 
 use super::*;
@@ -152,10 +153,14 @@ fn h5py_reads_it_as_the_page_says() {
     export(directory.path(), None, &target, Compression::Deflate(4)).unwrap();
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/hdf5.md");
     let page = fs::read_to_string(page).unwrap();
-    let start = page.find("```python\n").unwrap() + "```python\n".len();
-    let script = &page[start..start + page[start..].find("```").unwrap()];
-    let output = Command::new(&python).arg("-c").arg(script).arg(&target).output().unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
+    let scripts: Vec<&str> =
+        page.split("```python\n").skip(1).map(|rest| &rest[..rest.find("```").unwrap()]).collect();
+    let run = |script: &str, target: &Path| {
+        let output = Command::new(&python).arg("-c").arg(script).arg(target).output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        (String::from_utf8(output.stdout).unwrap(), errors)
+    };
+    let (printed, errors) = run(scripts[0], &target);
     let lines: Vec<String> = small_events()
         .iter()
         .map(|event| {
@@ -169,5 +174,13 @@ fn h5py_reads_it_as_the_page_says() {
             )
         })
         .collect();
-    assert_eq!(String::from_utf8_lossy(&output.stdout), lines.concat(), "{errors}");
+    assert_eq!(printed, lines.concat(), "{errors}");
+    let (printed, errors) = run(scripts[1], &target);
+    assert_eq!(printed, "", "{errors}");
+    let with_records = records::run_with_records(&records::records());
+    let target = with_records.path().join("run.h5");
+    export(with_records.path(), None, &target, Compression::Deflate(4)).unwrap();
+    let (printed, errors) = run(scripts[1], &target);
+    let expected = "end of source 1 7.cfg 15\nslow_control of source 2  2\nbegin of source 0 nul\0 \u{e9} 0\nend of source 1 large 307200\n";
+    assert_eq!(printed, expected, "{errors}");
 }

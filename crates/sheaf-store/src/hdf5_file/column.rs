@@ -1,11 +1,22 @@
 //! A column: a chunked dataset of one dimension that grows.
 
 use super::{Compression, Result5, ZSTD_FILTER};
-use hdf5_metno::{Dataset, Extent, Group, H5Type};
+use hdf5_metno::{Dataset, DatasetBuilderEmpty, Extent, Group, H5Type};
 
 /// Bytes of a chunk. Large enough that compression and the index of chunks cost little, small enough that a reader of
 /// one event decompresses little.
 const CHUNK_BYTES: usize = 256 << 10;
+
+impl Compression {
+    fn apply(self, builder: DatasetBuilderEmpty) -> DatasetBuilderEmpty {
+        match self {
+            Self::None => builder,
+            // Shuffling puts bytes of equal significance side by side, which helps numbers most.
+            Self::Deflate(level) => builder.shuffle().deflate(level),
+            Self::Zstd(level) => builder.shuffle().add_filter(ZSTD_FILTER, &[u32::from(level)]),
+        }
+    }
+}
 
 /// Type of the elements of a column.
 pub(super) trait Element: H5Type + Copy {}
@@ -25,14 +36,9 @@ pub(super) struct Column<T> {
 
 impl<T: Element> Column<T> {
     pub(super) fn create(group: &Group, name: &str, compression: Compression) -> Result5<Self> {
-        let builder = group.new_dataset::<T>().chunk((Self::CHUNK,)).shape(Extent::resizable(0));
-        let builder = match compression {
-            Compression::None => builder,
-            // Shuffling puts bytes of equal significance side by side, which helps numbers most.
-            Compression::Deflate(level) => builder.shuffle().deflate(level),
-            Compression::Zstd(level) => builder.shuffle().add_filter(ZSTD_FILTER, &[u32::from(level)]),
-        };
-        Ok(Self { dataset: builder.create(name)?, waiting: Vec::with_capacity(Self::CHUNK), written: 0 })
+        let builder = compression.apply(group.new_dataset::<T>().chunk((Self::CHUNK,)));
+        let dataset = builder.shape(Extent::resizable(0)).create(name)?;
+        Ok(Self { dataset, waiting: Vec::with_capacity(Self::CHUNK), written: 0 })
     }
 
     const CHUNK: usize = CHUNK_BYTES / size_of::<T>();
@@ -75,4 +81,18 @@ impl<T: Element> Column<T> {
     pub(super) fn finish(mut self) -> Result5<()> {
         self.flush()
     }
+}
+
+/// Writes a column whose elements are all known, in chunks no larger than it needs.
+pub(super) fn write_whole<T: Element>(
+    group: &Group,
+    name: &str,
+    compression: Compression,
+    elements: &[T],
+) -> Result5<()> {
+    let chunk = elements.len().clamp(1, Column::<T>::CHUNK);
+    let builder = compression.apply(group.new_dataset::<T>().chunk((chunk,)));
+    // A fixed number of elements could not be 0.
+    let dataset = builder.shape(Extent::resizable(elements.len())).create(name)?;
+    if elements.is_empty() { Ok(()) } else { dataset.write_raw(elements) }
 }

@@ -1,10 +1,12 @@
 //! Reads events back out of columns: a few of each at a time, so that memory is bounded by a block and the largest event.
 
+use super::read_column::Column;
+use super::records::RecordColumns;
 use super::{FORMAT, ReadError, ReadFault, Result5, VERSION};
-use crate::event_file::{FileHeader, StoredEvent, parse_node};
+use crate::event_file::{FileHeader, FileRecords, StoredEvent, parse_node};
 use bytes::Bytes;
+use hdf5_metno::File;
 use hdf5_metno::types::VarLenUnicode;
-use hdf5_metno::{Dataset, File, H5Type};
 use sheaf_wire::checksum::crc32c;
 use sheaf_wire::{
     Event, EventId, Fragment, MissingReason, MissingSource, NumberMark, RunNumber, SessionId, SourceId, Tags,
@@ -18,41 +20,6 @@ const BLOCK_EVENTS: usize = 256;
 
 /// Number of payload bytes that are read at a time, or those of one event if it has more.
 const BLOCK_BYTES: u64 = 4 << 20;
-
-/// A column that is read.
-struct Column {
-    dataset: Dataset,
-    len: u64,
-}
-
-impl Column {
-    fn open(file: &File, name: &str) -> Result5<Self> {
-        let dataset = file.dataset(name)?;
-        let len = dataset.shape().iter().product::<usize>() as u64;
-        Ok(Self { dataset, len })
-    }
-
-    fn read<T: H5Type + Copy>(&self, range: Range<u64>) -> Result<Vec<T>, ReadFault> {
-        if range.is_empty() {
-            return Ok(Vec::new());
-        }
-        if range.end > self.len {
-            return Err(ReadFault::Short { column: self.dataset.name(), len: self.len, end: range.end });
-        }
-        let range = range.start as usize..range.end as usize;
-        Ok(self.dataset.read_slice_1d::<T, _>(range)?.to_vec())
-    }
-
-    /// The offsets of the things in `range`, with the end of the last: they must ascend and stay below `limit`.
-    fn offsets(&self, range: Range<u64>, limit: u64) -> Result<Vec<u64>, ReadFault> {
-        let offsets: Vec<u64> = self.read(range.start..range.end + 1)?;
-        if offsets.is_sorted() && offsets.last().is_none_or(|last| *last <= limit) {
-            Ok(offsets)
-        } else {
-            Err(ReadFault::Offsets { column: self.dataset.name() })
-        }
-    }
-}
 
 struct Columns {
     id: Column,
@@ -140,9 +107,9 @@ fn span(offsets: &[u64]) -> Range<u64> {
 impl Block {
     fn read(columns: &Columns, events: Range<u64>) -> Result<Self, ReadFault> {
         let range = || events.clone();
-        let fragment_offsets = columns.fragment_offsets.offsets(range(), columns.source.len)?;
-        let missing_offsets = columns.missing_offsets.offsets(range(), columns.missing_source.len)?;
-        let verdict_offsets = columns.verdict_offsets.offsets(range(), columns.verdicts.len)?;
+        let fragment_offsets = columns.fragment_offsets.offsets(range(), columns.source.len())?;
+        let missing_offsets = columns.missing_offsets.offsets(range(), columns.missing_source.len())?;
+        let verdict_offsets = columns.verdict_offsets.offsets(range(), columns.verdicts.len())?;
         let (fragments, missing) = (span(&fragment_offsets), span(&missing_offsets));
         let processed =
             columns.processed.as_ref().map(|column| column.read(fragments.clone())).transpose()?;
@@ -161,7 +128,7 @@ impl Block {
             checksum: columns.checksum.read(fragments.clone())?,
             processed: processed.unwrap_or_default(),
             mark: mark.unwrap_or_default(),
-            payload_offsets: columns.payload_offsets.offsets(fragments, columns.payloads.len)?,
+            payload_offsets: columns.payload_offsets.offsets(fragments, columns.payloads.len())?,
             missing_source: columns.missing_source.read(missing.clone())?,
             missing_reason: columns.missing_reason.read(missing)?,
             fragment_offsets,
@@ -189,6 +156,7 @@ impl Block {
 pub(crate) struct Reader {
     path: PathBuf,
     columns: Columns,
+    records: Option<RecordColumns>,
     header: Option<FileHeader>,
     metadata: String,
     next: u64,
@@ -219,11 +187,13 @@ impl Reader {
             return Err(ReadFault::Format);
         }
         let columns = Columns::open(&file)?;
+        let records = RecordColumns::open(&file)?;
         Ok(Self {
             path: path.to_owned(),
             header: header(&file),
             metadata: text(&file, "metadata").unwrap_or_default(),
             columns,
+            records,
             next: 0,
             block: Block::default(),
             payload: (0, Bytes::new()),
@@ -243,12 +213,23 @@ impl Reader {
 
     /// Returns the number of events.
     pub(crate) fn events(&self) -> u64 {
-        self.columns.id.len
+        self.columns.id.len()
     }
 
     /// The numbers of its events in their sessions.
     pub(crate) fn sequences(&self) -> Result<Vec<u64>, ReadError> {
         self.columns.sequence.read(0..self.events()).map_err(|error| self.wrong(error))
+    }
+
+    /// Returns the number of run records.
+    pub(crate) fn number_of_records(&self) -> u64 {
+        self.records.as_ref().map_or(0, RecordColumns::len)
+    }
+
+    /// Returns the run records of the file, without reading events.
+    pub(crate) fn records(&self) -> Result<FileRecords, ReadError> {
+        let records = self.records.as_ref().map_or(Ok(FileRecords::default()), RecordColumns::read);
+        records.map_err(|error| self.wrong(error))
     }
 
     /// Sets whether payload checksums are verified. The default is to verify them.

@@ -1,8 +1,9 @@
 //! Writes events into columns.
 
 use super::column::{self, Column};
+use super::records;
 use super::{Compression, FORMAT, Result5, VERSION};
-use crate::event_file::{FileHeader, Metadata, StoredEvent};
+use crate::event_file::{FileHeader, Metadata, RunRecord, StoredEvent};
 use bytes::Bytes;
 use hdf5_metno::types::VarLenUnicode;
 use hdf5_metno::{File, Group};
@@ -15,6 +16,7 @@ pub(crate) struct Writer {
     fragments: Fragments,
     missing: Missing,
     file: File,
+    compression: Compression,
 }
 
 struct Events {
@@ -78,6 +80,7 @@ impl Writer {
             },
             missing: Missing { source: missing.column("source")?, reason: missing.column("reason")? },
             file,
+            compression,
         })
     }
 
@@ -115,8 +118,8 @@ impl Writer {
         columns.missing_offsets.push(self.missing.source.len())
     }
 
-    /// Writes the rest and closes the file.
-    pub(crate) fn finish(self) -> Result5<()> {
+    /// Writes the rest and the run records of the file, and closes it.
+    pub(crate) fn finish(self, run_records: &[RunRecord]) -> Result5<()> {
         let Events {
             id,
             time,
@@ -146,6 +149,7 @@ impl Writer {
         for column in [incomplete, verdicts, processed, payloads, self.missing.reason] {
             column.finish()?;
         }
+        records::write(&self.file, run_records, self.compression)?;
         self.file.close()
     }
 }

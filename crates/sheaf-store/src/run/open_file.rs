@@ -1,7 +1,9 @@
 //! An open file of a run: an event file, or its conversion.
 
 use super::error::RunReadError;
-use crate::event_file::{EventFileReader, FileFormatError, FileHeader, HDF5_EXTENSION, StoredEvent};
+use crate::event_file::{
+    EventFileReader, FileFormatError, FileHeader, FileRecords, HDF5_EXTENSION, StoredEvent,
+};
 use bytes::Bytes;
 use std::fs::File;
 use std::path::Path;
@@ -75,6 +77,15 @@ impl OpenFile {
             Self::Event(reader) => reader.check_payloads(check),
             #[cfg(feature = "hdf5")]
             Self::Hdf5(reader, _) => reader.check_payloads(check),
+        }
+    }
+
+    /// Returns the run records of the file. Events are not read.
+    pub(crate) fn records(&mut self) -> Result<FileRecords, RunReadError> {
+        match self {
+            Self::Event(reader) => Ok(reader.records()?),
+            #[cfg(feature = "hdf5")]
+            Self::Hdf5(reader, _) => Ok(reader.records()?),
         }
     }
 

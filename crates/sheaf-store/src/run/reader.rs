@@ -4,11 +4,11 @@ use super::error::RunReadError;
 use super::manifest::Manifest;
 use super::open_file::{OpenFile, is_hdf5};
 use crate::event_file::{
-    EXTENSION, EventFileReader, EventReadError, FileHeader, FileName, FileRecords, Metadata, RunRecord,
-    StoredEvent, StreamName,
+    EXTENSION, EventReadError, FileHeader, FileName, Metadata, RunRecord, StoredEvent, StreamName,
 };
 use crate::id_set::IdSet;
 use bytes::Bytes;
+use sheaf_wire::shift_record::{ShiftRecord, latest};
 use sheaf_wire::{NodeId, SessionId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -237,13 +237,21 @@ impl RunReader {
     pub fn records(&self) -> Result<Vec<RunRecord>, RunReadError> {
         let mut records = BTreeMap::new();
         for file in &self.plan.files {
-            for record in records_of(&file.path)?.good {
+            for record in OpenFile::open(&file.path)?.0.records()?.good {
                 records.entry(record.number).or_insert(record);
             }
         }
         let mut records: Vec<RunRecord> = records.into_values().collect();
         records.sort_by(|a, b| (a.time, a.source, &a.name).cmp(&(b.time, b.source, &b.name)));
         Ok(records)
+    }
+
+    /// Returns the shifts of sources, in the order in which they were found. Events are not read.
+    ///
+    /// # Errors
+    /// A [`RunReadError`] if a file cannot be read. Damaged records are left out.
+    pub fn shifts(&self) -> Result<Vec<ShiftRecord>, RunReadError> {
+        Ok(latest(&self.records()?).0)
     }
 
     /// Returns whether an event with this sequence number in the current session counts. A damaged part, whose number
@@ -301,15 +309,6 @@ impl Iterator for RunReader {
             }
         }
     }
-}
-
-/// Returns the run records of a file. An HDF5 file has none.
-fn records_of(path: &Path) -> Result<FileRecords, RunReadError> {
-    if is_hdf5(path) {
-        return Ok(FileRecords::default());
-    }
-    let (mut reader, _) = EventFileReader::open_damaged(path)?;
-    Ok(reader.records()?)
 }
 
 /// The stream of a file: by its name, or by its metadata where it has another name, or `default`.

@@ -62,9 +62,10 @@ pub fn seal_session(directory: &Path, session: SessionName, committed: u64) -> R
     let mut report = SealReport::default();
     let files =
         session_files(directory, session, FileName::parse).map_err(|error| io_error(directory, error))?;
-    let mut reached = reached_in_hdf5(directory, session, committed)?;
     // Number of run records in the last file of each stream that was kept. A later file begins with these.
-    let mut known_records = BTreeMap::new();
+    let (mut reached, mut known_records) = read_hdf5(directory, session, committed)?;
+    // Files without anything of their own. If a later one of their stream is kept, so are they, so that no part is missing.
+    let mut empty: BTreeMap<String, Vec<Cut>> = BTreeMap::new();
     for (name, path) in files {
         let content = read_content(&path, committed)?;
         let events = content.events.len() as u64;
@@ -73,22 +74,28 @@ pub fn seal_session(directory: &Path, session: SessionName, committed: u64) -> R
         report.events += keep;
         report.void += events - keep;
         report.damaged += content.damaged;
-        let known = known_records.entry(name.stream.as_str().to_owned()).or_insert(0);
+        let stream = name.stream.as_str();
+        let known = known_records.entry(stream.to_owned()).or_insert(0);
         let has_new_records = content.number_of_records > *known;
         *known = content.number_of_records.max(*known);
-        if keep == events && content.closed {
-            continue;
+        let is_whole = keep == events && content.closed;
+        let has_header = content.has_header;
+        let cut = Cut::new(path, content);
+        if !has_header && keep == 0 && !is_whole {
+            cut.remove(&mut report)?;
+        } else if !is_whole && keep == 0 && name.part > 0 && !has_new_records {
+            empty.entry(stream.to_owned()).or_default().push(cut);
+        } else {
+            for before in empty.remove(stream).unwrap_or_default() {
+                before.close(&mut report)?;
+            }
+            if !is_whole {
+                cut.close(&mut report)?;
+            }
         }
-        if keep == 0 && (name.part > 0 && !has_new_records || !content.has_header) {
-            fs::remove_file(&path).map_err(|error| io_error(&path, error))?;
-            report.files_removed += 1;
-            report.bytes_cut += content.file_bytes;
-            continue;
-        }
-        let end = content.events.get(keep as usize).map_or(content.end, |(_, offset)| *offset);
-        let kept = close_at(&path, end, &content.events[..keep as usize], content.records);
-        let kept = kept.map_err(|error| io_error(&path, error))?;
-        report.bytes_cut += content.file_bytes - end - kept;
+    }
+    for cut in empty.into_values().flatten() {
+        cut.remove(&mut report)?;
     }
     report.missing = committed.saturating_sub(reached);
     let synced = File::open(directory).and_then(|directory| directory.sync_all());
@@ -96,25 +103,39 @@ pub fn seal_session(directory: &Path, session: SessionName, committed: u64) -> R
     Ok(report)
 }
 
-/// One more than the number of the last event that counts in files that were made into HDF5 while the session lasted.
+/// Number of run records by stream.
+type KnownRecords = BTreeMap<String, u64>;
+
+/// Returns, of files that were made into HDF5 while the session lasted, one more than the number of the last event that counts, and
+/// the number of run records of each stream.
 #[cfg(feature = "hdf5")]
-fn reached_in_hdf5(directory: &Path, session: SessionName, committed: u64) -> Result<u64, SealError> {
+fn read_hdf5(
+    directory: &Path,
+    session: SessionName,
+    committed: u64,
+) -> Result<(u64, KnownRecords), SealError> {
     let files = session_files(directory, session, FileName::parse_hdf5)
         .map_err(|error| io_error(directory, error))?;
-    let mut reached = 0;
-    for (_, path) in files {
+    let (mut reached, mut records) = (0, KnownRecords::new());
+    for (name, path) in files {
         let reader = crate::hdf5_file::Reader::open(&path).map_err(RunReadError::from)?;
+        let known = records.entry(name.stream.as_str().to_owned()).or_default();
+        *known = reader.number_of_records().max(*known);
         let sequences = reader.sequences().map_err(RunReadError::from)?;
         let counted = sequences.into_iter().filter(|sequence| *sequence < committed);
         reached = counted.map(|sequence| sequence + 1).max().unwrap_or(0).max(reached);
     }
-    Ok(reached)
+    Ok((reached, records))
 }
 
 #[cfg(not(feature = "hdf5"))]
 #[expect(clippy::unnecessary_wraps, reason = "this build made no such files")]
-fn reached_in_hdf5(_directory: &Path, _session: SessionName, _committed: u64) -> Result<u64, SealError> {
-    Ok(0)
+fn read_hdf5(
+    _directory: &Path,
+    _session: SessionName,
+    _committed: u64,
+) -> Result<(u64, KnownRecords), SealError> {
+    Ok((0, KnownRecords::new()))
 }
 
 fn io_error(path: &Path, error: io::Error) -> SealError {
@@ -182,6 +203,39 @@ fn read_content(path: &Path, committed: u64) -> Result<Content, SealError> {
         content.end = scan.end;
     }
     Ok(content)
+}
+
+/// A file that is cut behind its last event that counts.
+struct Cut {
+    path: PathBuf,
+    /// The events that are kept.
+    events: Vec<(EventId, u64)>,
+    /// End of these.
+    end: u64,
+    records: Vec<(u64, u64)>,
+    file_bytes: u64,
+}
+
+impl Cut {
+    fn new(path: PathBuf, mut content: Content) -> Self {
+        let end = content.events.get(content.keep as usize).map_or(content.end, |(_, offset)| *offset);
+        content.events.truncate(content.keep as usize);
+        Self { path, events: content.events, end, records: content.records, file_bytes: content.file_bytes }
+    }
+
+    fn close(self, report: &mut SealReport) -> Result<(), SealError> {
+        let kept = close_at(&self.path, self.end, &self.events, self.records);
+        let kept = kept.map_err(|error| io_error(&self.path, error))?;
+        report.bytes_cut += self.file_bytes - self.end - kept;
+        Ok(())
+    }
+
+    fn remove(self, report: &mut SealReport) -> Result<(), SealError> {
+        fs::remove_file(&self.path).map_err(|error| io_error(&self.path, error))?;
+        report.files_removed += 1;
+        report.bytes_cut += self.file_bytes;
+        Ok(())
+    }
 }
 
 /// Ends the file behind the events before `end`, with the run records behind that and the index. Returns the bytes of these records.

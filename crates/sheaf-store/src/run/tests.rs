@@ -126,22 +126,28 @@ fn sealing_keeps_run_records_that_are_behind_the_last_event_that_counts() {
         name: format!("{number}.json"),
         content: Bytes::from_static(b"{}"),
     };
-    for (finish, committed) in [(true, 0), (true, 2), (true, 4), (false, 0), (false, 3), (false, 9)] {
+    let cases = [(true, 0), (true, 2), (true, 4), (false, 0), (false, 3), (false, 9)];
+    for ((finish, committed), rotate_events) in cases.into_iter().flat_map(|case| [(case, 1), (case, 3)]) {
         let options = WriterOptions {
-            rotate_events: 3,
+            rotate_events,
             ..WriterOptions::new(RUN, NodeId::builder(0), SessionId(5), Timestamp(1))
         };
         let mut writer = EventFileWriter::create(directory, options).unwrap();
         let mut events = numbered(0..5).into_iter();
-        for number in 1..=4 {
+        for number in 1..=3 {
             writer.record(&record(number)).unwrap();
             events.next().iter().for_each(|event| writer.write(event, &Verdict::accept()).unwrap());
         }
+        events.next().iter().for_each(|event| writer.write(event, &Verdict::accept()).unwrap());
+        writer.record(&record(4)).unwrap();
         writer.flush().unwrap();
         if finish {
             writer.finish().unwrap();
         }
         seal_session(directory, session_name(0, 5), committed).unwrap();
+        let files = lists::session_files(directory, session_name(0, 5), FileName::parse).unwrap();
+        let parts: Vec<u32> = files.iter().map(|(name, _)| name.part).collect();
+        assert_eq!(parts, (0..files.len() as u32).collect::<Vec<_>>(), "no part is missing");
         manifest(&[(0, 5, committed)], true).write(directory).unwrap();
         let reader = RunReader::open(directory).unwrap();
         assert_eq!(reader.records().unwrap(), [1, 2, 3, 4].map(record), "{finish} {committed}");

@@ -10,7 +10,10 @@ use crate::testing::{Disk, event, verdict};
 use crate::verify::{StreamReport, verify};
 use bytes::Bytes;
 use proptest::prelude::*;
-use sheaf_wire::{ByteCount, Event, EventId, Nanos, NodeId, RunNumber, SessionId, Tags, Timestamp, Verdict};
+use sheaf_wire::run_record::{RecordKind, RunRecord};
+use sheaf_wire::{
+    ByteCount, Event, EventId, Nanos, NodeId, RunNumber, SessionId, SourceId, Tags, Timestamp, Verdict,
+};
 use std::collections::BTreeMap;
 use std::io::Cursor;
 
@@ -336,6 +339,47 @@ fn events_of_an_uploaded_stream_are_stored_when_their_file_is_in_the_object_stor
     let listed = closed_files(directory.path(), SESSION).unwrap();
     let objects: Vec<_> = listed.iter().filter_map(|file| file.object.as_deref()).collect();
     assert_eq!(objects, ["s3://bucket/it"]);
+}
+
+fn record(number: u64) -> RunRecord {
+    RunRecord {
+        number,
+        source: SourceId(7),
+        kind: RecordKind::SlowControl,
+        time: Timestamp(number),
+        name: "voltage".to_owned(),
+        content: Bytes::from_static(b"12"),
+    }
+}
+
+/// Records that come behind the last event are in a file that is uploaded as well, and holds up no event.
+#[test]
+fn a_file_with_records_alone_is_uploaded_unless_an_earlier_one_has_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let uploaded = WriterOptions { flush: FlushPolicy::Uploaded(Nanos::MAX), ..options() };
+    let streams = vec![(rule("physics", MUON, 1), uploaded.clone())];
+    let mut writer = StreamsWriter::create(directory.path(), streams, &uploaded).unwrap();
+    writer.record(&record(1)).unwrap();
+    writer.write(&event(2, &[3]), &tagged(MUON)).unwrap();
+    writer.press().unwrap();
+    let first = writer.take_uploads();
+    assert_eq!(first.iter().map(|file| file.events).collect::<Vec<_>>(), [1]);
+    writer.record(&record(2)).unwrap();
+    writer.record(&record(1)).unwrap();
+    assert_eq!(writer.stored(), 0);
+    writer.confirm(&first[0]);
+    assert_eq!(writer.stored(), 1, "a file with records alone is not awaited");
+    writer.finish().unwrap();
+    let last = writer.take_uploads();
+    let of = |file: &ClosedFile| (file.stream.as_str().to_owned(), file.events);
+    let expected = [("default".to_owned(), 0), ("physics".to_owned(), 0)];
+    assert_eq!(last.iter().map(of).collect::<Vec<_>>(), expected, "each stream has the second record");
+    for file in &last {
+        let path = directory.path().join(&file.file);
+        assert_eq!(RunReader::open(&path).unwrap().records().unwrap(), [record(1), record(2)]);
+        writer.confirm(file);
+    }
+    assert_eq!((writer.stored(), writer.take_uploads().len()), (1, 0));
 }
 
 /// An uploaded stream whose files are converted: the uploads of the converted files are awaited, in any order.

@@ -160,8 +160,8 @@ impl<S: Storage + Clone> StreamsWriter<S> {
         pressed.and(self.list_closed())
     }
 
-    /// Returns the closed files with events that this call has not returned before, of streams whose events count as
-    /// stored once they are uploaded; with conversion, the converted files. The caller reports the end of each upload
+    /// Returns the closed files with events, or with run records of their own, that this call has not returned before, of streams
+    /// whose events count as stored once they are uploaded; with conversion, the converted files. The caller reports the end of each upload
     /// with [`confirm`](Self::confirm).
     pub fn take_uploads(&mut self) -> Vec<ClosedFile> {
         std::mem::take(&mut self.uploads)
@@ -252,7 +252,7 @@ impl<S: Storage + Clone> StreamsWriter<S> {
             if writer.is_replaced() {
                 self.replaceable.extend(closed);
             } else if writer.is_uploaded() {
-                self.uploads.extend(closed.into_iter().filter(|closed| closed.events > 0));
+                self.uploads.extend(closed.into_iter().filter(|closed| writer.is_rising(&closed.file)));
             }
         }
         self.list.write().map_err(|error| EventWriteError::List { path: self.list.path(), error })

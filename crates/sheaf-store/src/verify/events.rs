@@ -2,8 +2,8 @@
 
 use super::{FileReport, Reading, RunState, StreamReport, VerifyError, VerifyReport, ledger};
 use crate::event_file::{
-    EventDamage, EventEnding, EventFileReader, EventReadError, FileName, Index, RunRecord, StoredEvent,
-    StreamName,
+    EventDamage, EventEnding, EventFileReader, EventReadError, FileName, FileRecords, Index, RunRecord,
+    StoredEvent, StreamName,
 };
 use crate::id_set::IdSet;
 use crate::kind::Kind;
@@ -12,6 +12,7 @@ use crate::run::{
     read_lists,
 };
 use bytes::Bytes;
+use sheaf_wire::shift_record::latest;
 use sheaf_wire::{ByteCount, Event, EventId, NodeId, SessionId};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -139,7 +140,8 @@ impl Check<'_> {
             }
         }
         self.ending(plan, file, &mut reader, &places)?;
-        self.records(&file.path, &mut reader)?;
+        let records = reader.records().map_err(RunReadError::from)?;
+        self.records(&file.path, records);
         self.has_read(reader.file_bytes());
         self.report.files.push(FileReport {
             path: file.path.clone(),
@@ -150,11 +152,17 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Checks the run records of a file that was read.
-    fn records(&mut self, path: &Path, reader: &mut EventFileReader<File>) -> Result<(), VerifyError> {
-        let found = reader.records().map_err(RunReadError::from)?;
-        for (offset, error) in found.damaged {
-            self.report.problem(path, offset, error.to_string());
+    /// Checks the run records of a file.
+    fn records(&mut self, path: &Path, found: FileRecords) {
+        for (place, error) in found.damaged {
+            if is_hdf5(path) {
+                self.report.problem(path, None, format!("run record {place} of the file: {error}"));
+            } else {
+                self.report.problem(path, place, error.to_string());
+            }
+        }
+        for (number, error) in latest(&found.good).1 {
+            self.report.problem(path, None, format!("run record {number}: {error}"));
         }
         for record in found.good {
             let number = record.number;
@@ -166,7 +174,6 @@ impl Check<'_> {
             }
         }
         self.report.records = self.records.len() as u64;
-        Ok(())
     }
 
     fn has_read(&mut self, bytes: u64) {
@@ -186,6 +193,10 @@ impl Check<'_> {
                     self.report.problem(&file.path, None, error.to_string());
                 }
             }
+        }
+        match reader.records() {
+            Ok(records) => self.records(&file.path, records),
+            Err(error) => self.report.problem(&file.path, None, error.to_string()),
         }
         self.report.files.push(FileReport {
             path: file.path.clone(),
@@ -466,6 +477,9 @@ impl Check<'_> {
         {
             let what =
                 format!("the ledger has {stored} events stored, but {} were found", self.report.events);
+            self.report.problem(path, None, what);
+        }
+        for what in ledger::shift_problems(&manifest.ledger, &latest(self.records.values()).0) {
             self.report.problem(path, None, what);
         }
         if let Some(what) = ledger::fragments_problem(&manifest.ledger, self.report.fragments) {

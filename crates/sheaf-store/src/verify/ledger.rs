@@ -1,6 +1,7 @@
 //! Checks of the ledger in a manifest.
 
-use serde_json::Value;
+use serde_json::{Value, json};
+use sheaf_wire::shift_record::ShiftRecord;
 
 /// Returns the relations of a ledger that do not hold although it claims to balance; a ledger that does not claim so
 /// lists its own problems. Empty if a run has no ledger.
@@ -26,6 +27,29 @@ pub(super) fn fragments_problem(ledger: &Value, there: u64) -> Option<String> {
     let is_exact = number("/fragments/restarted_readouts") == Some(0);
     let is_right = if is_exact { booked == there } else { booked <= there };
     (!is_right).then(|| format!("the ledger has {booked} fragments stored, but {there} were found"))
+}
+
+/// Returns the contradictions between the shifts in a ledger and those in the files. A run whose values were not compared has none.
+pub(super) fn shift_problems(ledger: &Value, found: &[ShiftRecord]) -> Vec<String> {
+    let Some(listed) = ledger.get("shifts").and_then(Value::as_array) else { return Vec::new() };
+    let booked: Vec<Value> = found.iter().map(booked_shift).collect();
+    let missing = listed.iter().filter(|shift| !booked.contains(shift));
+    let missing = missing.map(|shift| format!("no file has a record of the shift {shift} of the ledger"));
+    let unknown = booked.iter().filter(|shift| !listed.contains(shift));
+    let unknown =
+        unknown.map(|shift| format!("files have a record of the shift {shift}, which is not in the ledger"));
+    missing.chain(unknown).collect()
+}
+
+/// Returns a shift as ledgers have it.
+fn booked_shift(shift: &ShiftRecord) -> Value {
+    json!({
+        "source": shift.source.0,
+        "quantity": shift.quantity,
+        "first_event": shift.first.0,
+        "shift": shift.shift,
+        "repaired_from_event": shift.repaired_from.map(|event| event.0),
+    })
 }
 
 /// A number that is the sum of others.

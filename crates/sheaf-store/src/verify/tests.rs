@@ -1,6 +1,7 @@
 //! Good files verify without problems, and every defect is reported.
 
 mod books;
+mod shifts;
 
 use super::*;
 use crate::event_file::{EventFileWriter, WriterOptions};

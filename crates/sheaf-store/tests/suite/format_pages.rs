@@ -5,6 +5,7 @@ use bytes::Bytes;
 use sheaf_store::event_file::{EventFileWriter, WriterOptions};
 use sheaf_store::fragment_stream::{StreamHeader, StreamWriter, file_name};
 use sheaf_wire::message::layout::{FragmentBytes, MissingBytes};
+use sheaf_wire::shift_record::{ShiftBytes, ShiftPolicy};
 use sheaf_wire::{
     Event, EventId, Fragment, MissingReason, MissingSource, NodeId, NumberMark, RunNumber, SessionId,
     SourceId, Tags, Timestamp, TriggerType, Verdict, event_file, stream_file,
@@ -187,6 +188,7 @@ fn the_tables_have_the_fields_of_the_layouts() {
             marker, kind, reserved, number, time, source, name_bytes, content_bytes, flags, body_checksum,
             header_checksum
         ),
+        rows!(ShiftBytes: first_event, shift, repaired_from, index, policy, is_repaired, reserved),
         rows!(event_file::IndexHeaderBytes: marker, records, events),
         rows!(event_file::IndexEntryBytes: event, offset),
         rows!(event_file::FooterBytes: magic, index_offset, events, records, index_checksum, footer_checksum),
@@ -201,6 +203,12 @@ fn the_kinds_of_run_records_are_all_of_them() {
         let row = format!("| {} | `{}` |", kind as u8, kind.name());
         assert!(page.contains(&row), "no row `{row}`");
     }
+}
+
+#[test]
+fn the_policies_of_shifts_are_all_of_them() {
+    let policies = ShiftPolicy::ALL.map(|policy| format!("{} `{}`", policy.code(), policy.name()));
+    assert!(page("event-file.md").contains(&policies.join(", ")), "{policies:?}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use crate::options::{MAX_RECORD_BYTES, Options, RecordOptions};
 use crate::violation::{Violation, violation};
 use sheaf_wire::message::Recorded;
 use sheaf_wire::run_record::{RecordAnswer, RecordKind, RunRecord};
+use sheaf_wire::shift_record::latest;
 use sheaf_wire::{NodeId, SessionId, SourceId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -61,7 +62,7 @@ impl RecordLog {
                 is_common && kept.iter().any(|it| it.number == record.number && **it != record)
             }
             RecordAnswer::TooLate => kept.iter().all(|it| it.number != record.number),
-            RecordAnswer::NoRoom | RecordAnswer::NotStored => false,
+            RecordAnswer::NoRoom => false,
         };
         if !is_right {
             return Err(violation!("{} is answered with: {}", what(), answer.answer));
@@ -123,6 +124,9 @@ pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<Violation>) {
             ));
         }
     }
+    if evidence.manager.is_finished() {
+        violations.extend(shifts_differ(evidence));
+    }
     let lost = evidence.watch.records.kept.iter().find(|number| !numbers.contains(number));
     violations.extend(lost.map(|number| violation!("record {number} was kept, and is gone")));
     if nothing_interrupts(evidence.options) {
@@ -141,6 +145,20 @@ pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<Violation>) {
                 .push(violation!("the records at the end of the run lack those of the sources {without:?}"));
         }
     }
+}
+
+/// Returns the contradiction between the shifts that the event manager has found and what event files say about them.
+fn shifts_differ(evidence: &Evidence<'_>) -> Option<Violation> {
+    let (recorded, defects) = latest(evidence.manager.records().iter().map(|record| &**record));
+    let told: Vec<_> = recorded.iter().map(|it| (it.source, it.first, it.shift, it.repaired_from)).collect();
+    let found: Vec<_> = evidence
+        .manager
+        .shifts()
+        .iter()
+        .map(|it| (it.source, it.first, it.shift, it.repaired_from))
+        .collect();
+    (told != found || !defects.is_empty())
+        .then(|| violation!("event files have the shifts {told:?}, the event manager {found:?}; {defects:?}"))
 }
 
 /// Returns whether each record at the end of the run must be kept: no program, node or link has a fault, and no time limit ends the

@@ -73,7 +73,6 @@ fn config(options: &Options) -> ManagerConfig {
         batch_time: options.times.batch,
         shaping: options.gathering.shaping(),
         channel: options.channel_times(),
-        stores_records: true,
         shifts: shifts(options),
     }
 }
@@ -84,6 +83,7 @@ fn shifts(options: &Options) -> Option<ShiftConfig> {
     let sources = (0..options.source_count()).map(|number| SourceId(u32::from(number)));
     Some(ShiftConfig {
         quantities: vec![numbers.quantity],
+        names: vec!["number".to_owned()],
         on_shift: numbers.on_shift,
         events: numbers.events,
         longest: numbers.longest,

@@ -138,7 +138,6 @@ impl Assembly {
             batch_time: BATCH,
             shaping: options.gathering.shaping(),
             channel: CHANNEL,
-            stores_records: true,
             shifts: None,
         };
         #[expect(clippy::cast_precision_loss, reason = "a rate need not be exact")]

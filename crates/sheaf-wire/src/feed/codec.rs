@@ -150,7 +150,13 @@ impl<'a> ClientMessage<'a> {
                 Ok(Self::Control(FromClient::End { source, fragments: bytes.fragments.get() }))
             }
             Kind::Decline => Ok(Self::Control(FromClient::Decline(text("reason", body, MAX_REASON_BYTES)?))),
-            Kind::Record => Ok(Self::Control(FromClient::Record(Arc::new(parse_record(body)?)))),
+            Kind::Record => {
+                let record = parse_record(body)?;
+                if !record.kind.is_of_programs() {
+                    return Err(bad("kind", record.kind.code()));
+                }
+                Ok(Self::Control(FromClient::Record(Arc::new(record))))
+            }
             Kind::Fragments
             | Kind::Welcome
             | Kind::Progress

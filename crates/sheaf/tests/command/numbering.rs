@@ -49,6 +49,22 @@ fn shifts(summary: &Value) -> &Vec<Value> {
     summary["ledger"]["shifts"].as_array().expect("a list of shifts")
 }
 
+/// Checks that each event file says alone what the summary says of shifts. The run has one file of each writer.
+pub(crate) fn assert_files_have_shifts(place: &Place, summary: &Value, policy: &str) {
+    let mut expected = shifts(summary).clone();
+    expected.iter_mut().for_each(|shift| shift["policy"] = json!(policy));
+    let files: Vec<_> = std::fs::read_dir(directory(place, summary))
+        .expect("a directory")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "sheaf"))
+        .collect();
+    assert!(!files.is_empty());
+    for file in files {
+        let inspected = place.sheaf(&format!("inspect {} --json", file.display())).exits(0).json();
+        assert_eq!(inspected["shifts"], json!(expected), "{}", file.display());
+    }
+}
+
 #[test]
 fn a_source_that_misses_a_trigger_is_found_from_the_first_event_on_and_marked() {
     for how in ["--transport memory", "--processes"] {
@@ -58,6 +74,7 @@ fn a_source_that_misses_a_trigger_is_found_from_the_first_event_on_and_marked() 
             "source": FAULTY, "quantity": "number", "first_event": FIRST, "shift": 1, "repaired_from_event": null,
         });
         assert_eq!(shifts(&summary), &[shift], "{how}");
+        assert_files_have_shifts(&place, &summary, "mark");
         // The last event has no fragment of the source, which counts one trigger less.
         let disagreeing = EVENTS - FIRST - 1;
         assert_eq!(number(&summary, "kept.disagreeing"), disagreeing);
@@ -92,6 +109,7 @@ fn a_source_that_misses_a_trigger_is_renumbered_and_right_again() {
         // The first of several fragments of a trigger is in its place.
         let first = FIRST + u64::from(missed < 0);
         assert_eq!((number(shift, "first_event"), &shift["shift"]), (first, &json!(missed)));
+        assert_files_have_shifts(&place, &summary, "repair");
         let repaired = number(shift, "repaired_from_event");
         assert!((FIRST..EVENTS).contains(&repaired), "{shift}");
         // Between the shift and its repair fragments are off, and after it the events at the seam lack one.
@@ -115,6 +133,10 @@ fn a_shift_ends_the_run_if_that_is_wanted() {
     let place = Place::new();
     let summary = run(&place, "--transport memory", "stop", 1);
     assert_eq!(shifts(&summary)[0]["first_event"], json!(FIRST));
+    assert_files_have_shifts(&place, &summary, "stop");
+    let records = format!("dump --records {}", directory(&place, &summary).display());
+    let records = place.sheaf(&records).exits(0).stdout;
+    assert!(records.contains(",2000,+1,\n"), "{records}");
     let why = summary["ended_early"].as_str().expect("a reason");
     assert!(why.contains("source 2 is off by +1 from event 2,000 on"), "{why}");
     let stored = number(&summary, "ledger.stored");

@@ -1,9 +1,11 @@
 //! Runs whose events count as stored when they are in an object store.
 
 use crate::child::{Place, Running, signal, wait_until};
+use crate::nodes::free_ports;
 use crate::output::{
     SMALL_EVENTS, assert_adds_up, assert_books_match_files, directory, dump, field, number, verify,
 };
+use crate::run_records::feed_with_records;
 use serde_json::{Value, json};
 use sheaf_s3::testing::Server;
 use std::path::{Path, PathBuf};
@@ -94,6 +96,41 @@ fn a_run_does_not_begin_if_the_store_denies_access_or_already_has_the_run() {
     assert!(!place.join("runs/run000001").exists());
     place.sheaf(&run).exits(1).says(&["the object store already has s3://bucket/beam/run000001/run.json"]);
     assert_eq!(server.state().objects["beam/run000001/run.json"], b"another");
+}
+
+/// Nodes that are started one by one upload their files themselves, also one that has records of the end of the run and no event.
+#[test]
+fn records_behind_the_last_event_are_in_the_store_also_if_nobody_seals_the_files() {
+    let formats: &[&str] = if cfg!(feature = "hdf5") { &["sheaf", "hdf5"] } else { &["sheaf"] };
+    for format in formats {
+        let (place, server) = (Place::new(), Server::start());
+        let [evm, ru0, bu0] = free_ports();
+        let node = |name: &str, role: &str, port: u16, more: &str| {
+            format!(
+                "[[node]]\nname = \"{name}\"\nrole = \"{role}\"\naddress = \"127.0.0.1:{port}\"\n{more}\n"
+            )
+        };
+        let head = format!(
+            "[run]\nnumber = 1\nduration_s = 0\n[source]\nkind = \"feed\"\n[transport]\nkind = \"tcp\"\n\
+             [manager]\nstart_timeout_ms = 60000\n[output]\nsync = \"uploaded\"\nformat = \"{format}\"\n\
+             [object_store]\nbucket = \"bucket\"\nprefix = \"beam\"\nquiet_ms = 100\nendpoint = \"{}\"\n",
+            server.endpoint()
+        );
+        let nodes = [
+            node("evm", "manager", evm, ""),
+            node("ru0", "readout", ru0, "sources = [0]"),
+            node("bu0", "builder", bu0, ""),
+        ];
+        place.file("nodes.toml", &(head + &nodes.concat()));
+        let running =
+            ["bu0", "ru0", "evm"].map(|name| place.start(&format!("node nodes.toml {name} --json")));
+        feed_with_records(&place, 1_000);
+        for node in running {
+            node.end().exits(0);
+        }
+        let fetched = verify(&fetch(&place, &server), 0);
+        assert_eq!((number(&fetched, "events"), number(&fetched, "records")), (1_000, 12), "{format}");
+    }
 }
 
 fn start(place: &Place, server: &Server, how: &str) -> Running {

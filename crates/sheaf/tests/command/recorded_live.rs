@@ -2,6 +2,7 @@
 //! format of fragment streams; the run knows their packets from its configuration only.
 
 use crate::child::{Place, wait_until};
+use crate::numbering::assert_files_have_shifts;
 use crate::output::{Line, assert_books_match_files, directory, dump, number};
 use crate::real_data::{crc, data, import, truth, value};
 use serde_json::json;
@@ -204,6 +205,7 @@ fn a_module_of_a_recorded_camera_that_misses_a_trigger_is_found_and_repaired() {
     let [shift] = &shifts[..] else { panic!("one shift: {shifts:?}") };
     assert_eq!((number(shift, "source"), number(shift, "first_event")), (FAULTY.into(), MISSED));
     assert_eq!(shift["shift"], json!(1));
+    assert_files_have_shifts(&place, &summary, "repair");
     let repaired = number(shift, "repaired_from_event");
     assert!((MISSED..triggers).contains(&repaired), "{shift}");
 

@@ -77,7 +77,7 @@ fn record(kind: RecordKind, time: u64, name: &str, content: Vec<u8>) -> SourceRe
 }
 
 /// Feeds source 0 of a run, with records before, during and after it.
-fn feed_with_records(place: &Place, events: u64) {
+pub(crate) fn feed_with_records(place: &Place, events: u64) {
     let late = ClientOptions { late_records: true, ..options(&[0]) };
     let mut board = SourceClient::connect(&place.join("runs/ru0.feed"), late).expect("the run accepts it");
     let begin = record(RecordKind::Begin, 1, "config.toml", b"gain = 3".to_vec());
@@ -103,12 +103,17 @@ fn feed_with_records(place: &Place, events: u64) {
 
 #[test]
 fn records_of_a_program_are_in_the_files_of_all_writers_also_those_after_the_end_of_the_run() {
-    for (how, output) in [
+    let mut cases = vec![
         ("", "[output]\nrotate_events = 100\n"),
         ("--processes", ""),
         ("--processes", "[output]\nnodes = 2\n"),
         ("", "[output]\nnodes = 1\n"),
-    ] {
+    ];
+    if cfg!(feature = "hdf5") {
+        cases.push(("", "[output]\nformat = \"hdf5\"\nrotate_events = 100\n"));
+        cases.push(("--processes", "[output]\nformat = \"hdf5\"\nnodes = 1\n"));
+    }
+    for (how, output) in cases {
         let place = Place::new();
         place.file(
             "run.toml",
@@ -128,7 +133,8 @@ fn records_of_a_program_are_in_the_files_of_all_writers_also_those_after_the_end
         for entry in fs::read_dir(&directory).expect("a directory") {
             let path = entry.expect("an entry").path();
             let name = path.file_name().and_then(|name| name.to_str()).expect("UTF-8").to_owned();
-            if let Some((session, _)) = name.strip_suffix(".sheaf").and_then(|name| name.rsplit_once('_')) {
+            let stem = name.strip_suffix(".sheaf").or_else(|| name.strip_suffix(".h5"));
+            if let Some((session, _)) = stem.and_then(|name| name.rsplit_once('_')) {
                 let newest = last.entry(session.to_owned()).or_insert_with(|| path.clone());
                 *newest = newest.clone().max(path);
             }
@@ -139,6 +145,12 @@ fn records_of_a_program_are_in_the_files_of_all_writers_also_those_after_the_end
             let records = inspected["records"].as_array().expect("a list");
             assert_eq!(records.len(), 12, "{how} {output} {}", path.display());
             assert_eq!(records.iter().filter(|record| record["kind"] == "end").count(), 1);
+        }
+        if cfg!(feature = "hdf5") {
+            let exported = place.sheaf(&format!("export {} run.h5", directory.display())).exits(0).stdout;
+            assert!(exported.contains(", 12 run records are in run.h5"), "{exported}");
+            let verified = place.sheaf("verify run.h5 --json").exits(0).json();
+            assert_eq!(number(&verified, "records"), 12, "{how} {output}");
         }
     }
 }

@@ -4,6 +4,7 @@ use super::Dice;
 use bytes::Bytes;
 use sheaf_store::fragment_stream::StreamWriter;
 use sheaf_wire::event_file::{FileHeader, IndexEntryBytes, RecordKind, RunRecord, emit_event, emit_index};
+use sheaf_wire::shift_record::{ShiftPolicy, ShiftRecord};
 use sheaf_wire::stream_file::StreamHeader;
 use sheaf_wire::{
     Event, EventId, Fragment, MissingReason, MissingSource, NodeId, NumberMark, RunNumber, SessionId,
@@ -69,7 +70,7 @@ pub(crate) fn event_files(dice: &mut Dice) -> Vec<(String, Vec<u8>)> {
         ("one", 1, 1, 0, true),
         ("many", 20, 2, 0, true),
         ("wide", 2, 12, 0, true),
-        ("records", 2, 2, 3, true),
+        ("records", 2, 2, 4, true),
         ("records-open", 1, 1, 2, false),
     ] {
         let header = FileHeader {
@@ -82,8 +83,9 @@ pub(crate) fn event_files(dice: &mut Dice) -> Vec<(String, Vec<u8>)> {
         let mut bytes = header.emit(METADATA).expect("the metadata is short");
         let (mut index, mut record_index) = (Vec::new(), Vec::new());
         for number in 0..records {
-            record_index.push(IndexEntryBytes::of_record(number, bytes.len() as u64));
-            record(dice, number).emit(&mut bytes).expect("the record is small");
+            let record = record(dice, number);
+            record_index.push(IndexEntryBytes::of_record(record.number, bytes.len() as u64));
+            record.emit(&mut bytes).expect("the record is small");
         }
         for number in 0..events {
             index.push(IndexEntryBytes::new(EventId(number), bytes.len() as u64));
@@ -104,8 +106,19 @@ pub(crate) fn event_files(dice: &mut Dice) -> Vec<(String, Vec<u8>)> {
 
 /// A run record of each kind in turn.
 fn record(dice: &mut Dice, number: u64) -> RunRecord {
-    let kinds = [RecordKind::Begin, RecordKind::End, RecordKind::SlowControl];
-    let kind = kinds[number as usize % kinds.len()];
+    let kind = RecordKind::ALL[number as usize % RecordKind::ALL.len()];
+    if kind == RecordKind::Shift {
+        let shift = ShiftRecord {
+            index: number as u32,
+            source: SourceId(number as u32),
+            quantity: "number".to_owned(),
+            first: EventId(5_000),
+            shift: -2,
+            repaired_from: Some(EventId(5_116)),
+            policy: ShiftPolicy::Repair,
+        };
+        return shift.to_run_record(Timestamp(1_700_000_000_000_000_000));
+    }
     RunRecord {
         number,
         source: SourceId(number as u32),

@@ -172,7 +172,6 @@ impl Settings {
             batch_time: self.batch_time,
             shaping: self.gathering.shaping(),
             channel: self.channel(),
-            stores_records: true,
             shifts: None,
         }
     }

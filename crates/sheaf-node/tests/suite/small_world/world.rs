@@ -145,7 +145,6 @@ impl World {
             batch_time: Nanos::from_millis(1),
             shaping: Shaping::Pull,
             channel: CHANNEL,
-            stores_records: true,
             shifts: None,
         };
         let course = Course {

@@ -7,7 +7,8 @@ const LONGEST: u64 = 16;
 
 fn config(quantity: Quantity, on_shift: ShiftPolicy) -> ShiftConfig {
     let readout_of = (0..8).map(|source| (SourceId(source), (source / 2) as u16)).collect();
-    ShiftConfig { quantities: vec![quantity], on_shift, events: EVENTS, longest: LONGEST, readout_of }
+    let (quantities, names) = (vec![quantity], vec!["trigger".to_owned()]);
+    ShiftConfig { quantities, names, on_shift, events: EVENTS, longest: LONGEST, readout_of }
 }
 
 /// Rising numbers with irregular steps, as times of triggers have.
