@@ -135,6 +135,8 @@ pub enum TriggerOptions {
 pub struct SupervisorOptions {
     /// Longest time of a message between supervisor and event manager.
     pub latency: Nanos,
+    /// Number of fragments for which readout units remember the size of a large one.
+    pub size_window: u32,
 }
 
 /// Fragments of the sources.

@@ -331,6 +331,7 @@ impl Plan {
             // Emulated sources run ahead of the triggers that they wait for.
             orphan_timeout: readout.orphan_timeout.filter(|_| self.follows_data() || self.has_supervisor()),
             room_from: self.has_supervisor().then_some(trigger.first_event),
+            size_window: ReadoutConfig::SIZE_WINDOW,
             message_bytes: protocol.message,
             message_events: protocol.message_events as usize,
             request_events: protocol.request_events as usize,

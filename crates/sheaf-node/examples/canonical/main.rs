@@ -212,6 +212,7 @@ fn readout(
         wait_for_required: false,
         orphan_timeout: Some(Nanos::from_secs(30)),
         room_from: None,
+        size_window: ReadoutConfig::SIZE_WINDOW,
         message_bytes: ByteCount(1 << 20),
         message_events: 256,
         request_events: 1 << 16,

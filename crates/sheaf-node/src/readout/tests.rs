@@ -75,6 +75,7 @@ fn role(buffer_events: usize) -> ReadoutUnit<Span> {
         wait_for_required: false,
         orphan_timeout: None,
         room_from: None,
+        size_window: ReadoutConfig::SIZE_WINDOW,
         message_bytes: ByteCount(1 << 12),
         message_events: 16,
         request_events: 64,

@@ -23,6 +23,11 @@ pub enum Announce {
     All,
 }
 
+impl ReadoutConfig {
+    /// [`Self::size_window`] of runs: some seconds of a source at 10 kHz. Sizes that recur less often are exceptions.
+    pub const SIZE_WINDOW: u32 = 1 << 16;
+}
+
 /// Configuration of a readout unit. Memory: payload up to `buffer`, and the same amount again for events that builders
 /// have requested (a source may hold one fragment in any case); bookkeeping of some 100 bytes per held fragment.
 #[derive(Clone, Debug)]
@@ -58,6 +63,9 @@ pub struct ReadoutConfig {
     /// First event, if the room for further events is to be reported in time for the event manager to hold triggers back. `None`: it
     /// is reported with each regular status only.
     pub room_from: Option<EventId>,
+    /// Number of fragments of a source after which the size of an earlier one may no longer count for the stated room; at least 1. The
+    /// largest of the last one to two times as many counts.
+    pub size_window: u32,
     /// Times of the channel to the event manager.
     pub channel: ChannelTimes,
 }

@@ -4,7 +4,7 @@ use super::config::{Announce, ReadoutConfig, SourceConfig};
 use super::delay::Delay;
 use super::reached::Reached;
 use super::renumbering::Delivered;
-use super::room::{Room, counted_size};
+use super::room::{CountedSize, Room};
 use crate::event_range::EventIdRange;
 use rustc_hash::FxHashMap;
 use sheaf_wire::message::ReadoutStatus;
@@ -44,8 +44,8 @@ struct Input {
     ended: bool,
     held_events: usize,
     held: ByteCount,
-    /// Size as which its fragments count for its room: not below that of the largest so far.
-    largest: u64,
+    /// Size as which its fragments count for its room.
+    size: CountedSize,
     reached: Reached,
     /// Event of its last fragment.
     last: Option<EventId>,
@@ -64,7 +64,11 @@ impl Inputs {
     pub(super) fn new(config: &ReadoutConfig, now: Timestamp) -> Self {
         let by_source = config.sources.iter().enumerate().map(|(index, source)| (source.id, index)).collect();
         Self {
-            inputs: config.sources.iter().map(|source| Input::new(source, config.announce, now)).collect(),
+            inputs: config
+                .sources
+                .iter()
+                .map(|source| Input::new(source, config.announce, config.size_window, now))
+                .collect(),
             by_source,
             last: 0,
             some_ended: false,
@@ -355,7 +359,7 @@ impl Input {
         }
     }
 
-    fn new(source: &SourceConfig, announce: Announce, now: Timestamp) -> Self {
+    fn new(source: &SourceConfig, announce: Announce, size_window: u32, now: Timestamp) -> Self {
         Self {
             id: source.id,
             optional: source.optional,
@@ -373,7 +377,7 @@ impl Input {
             ended: false,
             held_events: 0,
             held: ByteCount::ZERO,
-            largest: 1,
+            size: CountedSize::new(size_window),
             reached: Reached::default(),
             last: None,
             keeps_data: false,
@@ -399,19 +403,17 @@ impl Input {
     fn hold(&mut self, bytes: usize) {
         self.held_events += 1;
         self.held += ByteCount::from(bytes);
-        if bytes as u64 > self.largest {
-            self.largest = counted_size(bytes as u64);
-        }
+        self.size.note(bytes as u64);
     }
 
     /// Returns the room for events from `next` on, with at most `share` bytes and `share_events` fragments held.
     fn room(&self, share: u64, share_events: usize, next: EventId) -> Room {
         // The first fragment always fits.
-        let events = (share / self.largest).clamp(1, share_events as u64);
+        let size = self.size.get();
+        let events = (share / size).clamp(1, share_events as u64);
         let free = match self.held_events {
             0 => events,
-            held => (share_events.saturating_sub(held) as u64)
-                .min(share.saturating_sub(self.held.0) / self.largest),
+            held => (share_events.saturating_sub(held) as u64).min(share.saturating_sub(self.held.0) / size),
         };
         Room { until: EventId(next.0.saturating_add(free).saturating_sub(1)), events }
     }

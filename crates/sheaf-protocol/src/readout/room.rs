@@ -69,8 +69,47 @@ impl RoomReports {
     }
 }
 
+/// Size as which the fragments of a source count for its room: that of the largest of the last ones.
+///
+/// If the largest ever counted, a single large fragment would leave little room for the rest of the run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CountedSize {
+    /// Number of fragments in a window.
+    window: u32,
+    /// Number of fragments until this window ends.
+    left: u32,
+    /// Largest of this window, and of the one before.
+    now: u64,
+    before: u64,
+}
+
+impl CountedSize {
+    /// Begins without a fragment.
+    pub(super) fn new(window: u32) -> Self {
+        let window = window.max(1);
+        Self { window, left: window, now: 1, before: 1 }
+    }
+
+    /// Takes the size of the next fragment.
+    #[inline]
+    pub(super) fn note(&mut self, bytes: u64) {
+        if self.left == 0 {
+            *self = Self { left: self.window, now: 1, before: self.now, ..*self };
+        }
+        self.left -= 1;
+        if bytes > self.now {
+            self.now = counted_size(bytes);
+        }
+    }
+
+    /// Returns the size.
+    pub(super) fn get(self) -> u64 {
+        self.now.max(self.before)
+    }
+}
+
 /// Returns the size as which fragments of up to `bytes` count: at most an eighth larger.
-pub(super) fn counted_size(bytes: u64) -> u64 {
+fn counted_size(bytes: u64) -> u64 {
     let step = (1 << bytes.max(1).ilog2()) / SIZE_STEPS;
     bytes.max(1).checked_next_multiple_of(step.max(1)).unwrap_or(u64::MAX)
 }
@@ -81,6 +120,23 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        #[test]
+        fn the_largest_of_the_last_window_counts_and_none_that_is_two_windows_old(
+            window in 1..9_u32,
+            sizes in prop::collection::vec(1..5_000_u64, 1..60),
+        ) {
+            let mut size = CountedSize::new(window);
+            for (place, bytes) in sizes.iter().enumerate() {
+                size.note(*bytes);
+                let largest_of = |last: u32| {
+                    let first = (place + 1).saturating_sub(last as usize);
+                    sizes[first..=place].iter().copied().map(counted_size).max().unwrap_or(1)
+                };
+                prop_assert!(size.get() >= largest_of(window + 1));
+                prop_assert!(size.get() <= largest_of(2 * window));
+            }
+        }
+
         #[test]
         fn a_counted_size_is_not_smaller_and_at_most_an_eighth_larger(bytes in 1..=1_u64 << 40) {
             let counted = counted_size(bytes);

@@ -396,6 +396,7 @@ fn unstarted(adjust: impl FnOnce(&mut ReadoutConfig)) -> ReadoutUnit<Size> {
         wait_for_required: false,
         orphan_timeout: None,
         room_from: None,
+        size_window: ReadoutConfig::SIZE_WINDOW,
         message_bytes: ByteCount(65_536),
         message_events: 64,
         request_events: 1_000,

@@ -152,6 +152,7 @@ fn config(options: &Options, numbers: std::ops::Range<u16>) -> ReadoutConfig {
         wait_for_required: options.policy == IncompletePolicy::Wait,
         orphan_timeout: options.times.orphan,
         room_from: options.supervisor.map(|_| FIRST_EVENT),
+        size_window: options.supervisor.map_or(ReadoutConfig::SIZE_WINDOW, |it| it.size_window),
         message_bytes: options.bounds.message_bytes,
         message_events: options.bounds.message_events,
         request_events: options.bounds.request_events,

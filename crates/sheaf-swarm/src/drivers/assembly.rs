@@ -174,6 +174,7 @@ impl Assembly {
             wait_for_required: false,
             orphan_timeout: None,
             room_from: None,
+            size_window: ReadoutConfig::SIZE_WINDOW,
             message_bytes: ByteCount::kib(64),
             message_events: 256,
             request_events: 16_384,

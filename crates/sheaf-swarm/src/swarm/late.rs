@@ -40,7 +40,9 @@ impl Swarm {
         let places = self.options.bounds.queue_events as u64;
         let longest = self.options.trigger_distance().0 * (places - 2) / 2;
         let latency = dice.time_between(Nanos::ZERO, Nanos(longest.saturating_sub(1)));
-        let supervisor = SupervisorOptions { latency };
+        // From sizes that are forgotten at once to sizes that are remembered for the whole run.
+        let size_window = Dice::new(self.options.seed, 47).pick(&[1, 8, 100, 1 << 16]);
+        let supervisor = SupervisorOptions { latency, size_window };
         self.options.supervisor = Some(supervisor);
         // A source may send a fragment after those of later triggers, which the builder unit may wait for without limit.
         let awaited = self.options.sources.disorder + 2;

@@ -60,6 +60,10 @@ pub const ROWS: &[Row] = rows! {
         Some(supervisor) => text(supervisor.latency),
         None => "none".into(),
     };
+    "fragments whose size counts for the room" [] |o| match o.supervisor {
+        Some(supervisor) => text(supervisor.size_window),
+        None => "none".into(),
+    };
     "ids of announced events" [] |o| match o.triggers {
         TriggerOptions::Announced { stride, .. } => text(stride),
         _ => "none".into(),

@@ -190,6 +190,7 @@ impl Settings {
             wait_for_required: false,
             orphan_timeout: None,
             room_from: None,
+            size_window: ReadoutConfig::SIZE_WINDOW,
             message_bytes: self.message_bytes(),
             message_events: BATCH_EVENTS as usize,
             request_events: 4096,

@@ -65,6 +65,27 @@ fn a_status_is_early_when_room_has_grown_by_a_quarter_or_a_larger_fragment_shrin
 }
 
 #[test]
+fn a_single_large_fragment_does_not_take_the_room_for_the_rest_of_the_run() {
+    let mut unit = unit(|config| (config.room_from, config.size_window) = (Some(EventId(0)), 20));
+    let now = Timestamp(0);
+    let give_and_release = |unit: &mut ReadoutUnit<Size>, event: u64, size: usize| {
+        (0..2).for_each(|source| give(unit, event, source, size));
+        release(unit, event, 1, Outcome::Stored, None);
+    };
+    give_and_release(&mut unit, 0, 1_000);
+    let small = 50_000 / 1_024;
+    assert_eq!(room(sent_status(&mut unit, now)), Some((small, small as u32)));
+    // It may recur: it counts for at least a window.
+    (1..20).for_each(|event| give_and_release(&mut unit, event, 1));
+    let remembered = room(next_status(&mut unit, now));
+    assert_eq!(remembered.map(|(_, events)| events), Some(small as u32));
+    (20..42).for_each(|event| give_and_release(&mut unit, event, 1));
+    let last = std::iter::from_fn(|| next_status(&mut unit, now)).last();
+    let forgotten = room(last).map(|(_, events)| events);
+    assert_eq!(forgotten, Some(100), "the number of fragments is the limit again");
+}
+
+#[test]
 fn optional_and_ended_sources_and_those_that_miss_released_events_do_not_limit_the_room() {
     let mut unit = unit(|config| {
         config.room_from = Some(EventId(0));
