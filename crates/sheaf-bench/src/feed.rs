@@ -59,10 +59,14 @@ pub struct FeedClient {
     pub keep: bool,
     /// Whether fragments are written where they are sent from.
     pub in_place: bool,
+    /// Number of events after which the sources end; `None`: the run ends first. A client with a number takes the place of one that
+    /// was killed: it continues behind the last event of each source.
+    #[serde(default)]
+    pub events: Option<u64>,
 }
 
 impl FeedClient {
-    /// Feeds the sources until the run ends.
+    /// Feeds the sources until the run ends, or all events are accepted.
     ///
     /// # Errors
     /// If there is no readout unit, or it refuses the program.
@@ -85,6 +89,9 @@ impl FeedClient {
         };
         let mut client = SourceClient::connect(&self.address, options)?;
         client.wait_for_start(None)?;
+        if let Some(events) = self.events {
+            return self.feed_events(&mut client, events);
+        }
         let mut board = Board::new(self.bytes, self.batch);
         loop {
             if !self.in_place {
@@ -99,6 +106,33 @@ impl FeedClient {
                 board.events_sent(source + 1 == self.sources.len());
             }
         }
+    }
+
+    /// Feeds the events that the readout unit does not have yet, and waits until all are accepted.
+    fn feed_events(&self, client: &mut SourceClient, events: u64) -> Result<(), FeedError> {
+        let next_of = |client: &SourceClient, source| client.last_event(source).map_or(0, |last| last.0 + 1);
+        let mut next: Vec<u64> = (0..self.sources.len()).map(|source| next_of(client, source)).collect();
+        while next.iter().any(|next| *next < events) {
+            for (source, next) in next.iter_mut().enumerate() {
+                let batch = *next..events.min(*next + self.batch as u64);
+                *next = batch.end;
+                let payloads: Vec<Vec<u8>> = batch.clone().map(|event| self.payload(event)).collect();
+                let fragment = |(event, payload)| SourceFragment {
+                    event: EventId(event),
+                    time: Timestamp(event),
+                    payload,
+                };
+                let fragments: Vec<_> = batch.zip(payloads.iter().map(Vec::as_slice)).map(fragment).collect();
+                client.send_all(source, &fragments)?;
+            }
+        }
+        (0..self.sources.len()).try_for_each(|source| client.end(source))?;
+        client.drain().map(drop)
+    }
+
+    /// Returns the payload of an event. Neighbouring events differ in length and content.
+    fn payload(&self, event: u64) -> Vec<u8> {
+        vec![event as u8; self.bytes + (event % 7) as usize]
     }
 }
 
@@ -423,6 +457,7 @@ mod tests {
                 checksum: true,
                 keep,
                 in_place,
+                events: None,
             };
             let program = std::thread::spawn(move || feeder.run());
             let never = AtomicBool::new(false);

@@ -5,10 +5,12 @@
 //! | `slowness` | no process dies and something is slow: nothing may be lost |
 //! | `resources` | disks, descriptors and memory that run out; strangers at the doors |
 //! | `deaths` | a process is killed or asked to end: the run ends as documented |
+//! | `programs` | programs that feed a run are killed or stopped: no fragment is lost or doubled |
 //! | `endurance` | a long run with a kill every ten seconds: memory and descriptors do not grow |
 
 mod deaths;
 mod endurance;
+mod programs;
 mod resources;
 mod slowness;
 
@@ -44,10 +46,11 @@ pub(super) enum Outcome {
 }
 
 /// Families of cases, in the order in which they are tried.
-pub(super) const FAMILIES: [(&str, &[Case]); 4] = [
+pub(super) const FAMILIES: [(&str, &[Case]); 5] = [
     ("slowness", slowness::CASES),
     ("resources", resources::CASES),
     ("deaths", deaths::CASES),
+    ("programs", programs::CASES),
     ("endurance", endurance::CASES),
 ];
 

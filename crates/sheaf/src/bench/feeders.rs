@@ -42,6 +42,7 @@ fn built_in(
         checksum: arguments.checksum,
         keep: !arguments.no_keep,
         in_place: arguments.in_place,
+        events: None,
     };
     let text = serde_json::to_string(&assignment).context("an assignment is JSON")?;
     let mut command =
