@@ -1,6 +1,6 @@
 //! The connection to a client, as its readout unit sees it.
 
-use crate::network::Network;
+use crate::network::{Network, UnderWay};
 use crate::queue::FragmentSource;
 use bytes::Bytes;
 use sheaf_shm::door::Guest;
@@ -33,7 +33,7 @@ enum Way {
     /// Rings in shared memory.
     Shared(Box<Guest>),
     /// A link over a network.
-    Network { guest: GuestId, inbox: VecDeque<Frame> },
+    Network { guest: GuestId, inbox: VecDeque<Frame>, under_way: UnderWay },
 }
 
 /// A message of a client.
@@ -121,8 +121,8 @@ impl Connection {
         Self::new(Way::Shared(guest))
     }
 
-    pub(crate) fn network(guest: GuestId) -> Self {
-        Self::new(Way::Network { guest, inbox: VecDeque::new() })
+    pub(crate) fn network(guest: GuestId, under_way: UnderWay) -> Self {
+        Self::new(Way::Network { guest, inbox: VecDeque::new(), under_way })
     }
 
     fn new(way: Way) -> Self {
@@ -217,9 +217,11 @@ impl Connection {
                 }
                 guest.flush();
             }
-            (Way::Network { guest, .. }, Some(network)) => {
-                while let Some(message) = next() {
-                    network.send(*guest, message);
+            (Way::Network { guest, under_way, .. }, Some(network)) => {
+                while under_way.has_room()
+                    && let Some(message) = next()
+                {
+                    network.send(*guest, under_way, message);
                 }
             }
             (Way::Network { .. }, None) => {}

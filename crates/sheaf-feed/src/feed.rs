@@ -195,7 +195,9 @@ impl<M: Memory> Feed<M> {
     fn take_arrivals(&mut self) {
         while let Some(arrival) = self.network.as_mut().and_then(Network::poll) {
             match arrival {
-                Arrival::Connected(guest) => self.admit(Caller::Network(guest), Connection::network(guest)),
+                Arrival::Connected(guest, under_way) => {
+                    self.admit(Caller::Network(guest), Connection::network(guest, under_way));
+                }
                 Arrival::Message(guest, frame) => {
                     let Some(id) = self.guests.get(&Caller::Network(guest)).copied() else { continue };
                     let Some(client) = self.clients.get_mut(&id) else { continue };

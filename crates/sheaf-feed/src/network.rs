@@ -10,13 +10,17 @@ use sheaf_transport::{Frame, SendError};
 use sheaf_wire::{Nanos, NodeId};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::Waker;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Number of slots in the rings between the two threads.
 const RING: usize = 4096;
+
+/// Maximum number of messages of a client that are under way to its link. What is due beyond that is composed when there is room, so that a
+/// client that does not read costs no memory.
+const MAX_UNDER_WAY: usize = 16;
 
 /// Longest sleep of the thread. Work wakes it earlier.
 const LONGEST_SLEEP: Nanos = Nanos::from_millis(200);
@@ -38,11 +42,31 @@ pub enum ListenError {
     Thread(#[source] std::io::Error),
 }
 
+/// Number of messages of a client between the two threads and in front of its link.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct UnderWay(Arc<AtomicUsize>);
+
+impl UnderWay {
+    /// Returns whether another message may follow.
+    pub(crate) fn has_room(&self) -> bool {
+        self.0.load(Ordering::Acquire) < MAX_UNDER_WAY
+    }
+
+    fn add(&self) {
+        self.0.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Removes a message. Returns whether there was no room before.
+    fn remove(&self) -> bool {
+        self.0.fetch_sub(1, Ordering::AcqRel) == MAX_UNDER_WAY
+    }
+}
+
 /// Message to the readout unit's thread.
 #[derive(Debug)]
 pub(crate) enum Arrival {
     /// A client has connected.
-    Connected(GuestId),
+    Connected(GuestId, UnderWay),
     /// A message of a client.
     Message(GuestId, Frame),
     /// A client has gone. Its messages came before.
@@ -112,8 +136,9 @@ impl Network {
         self.arrivals.is_empty()
     }
 
-    /// Sends a message to a client.
-    pub(crate) fn send(&mut self, guest: GuestId, message: Vec<u8>) {
+    /// Sends a message to a client, for which there must be [room](UnderWay::has_room).
+    pub(crate) fn send(&mut self, guest: GuestId, under_way: &UnderWay, message: Vec<u8>) {
+        under_way.add();
         self.order(Order::Send(guest, message.into()));
     }
 
@@ -162,8 +187,8 @@ struct Carrier {
     must_wake: bool,
     /// Event for which the ring had no room. Links are not read until it is gone.
     held: Option<Arrival>,
-    /// Messages for which links have no room, and `None` for the end of the connection.
-    unsent: BTreeMap<GuestId, VecDeque<Option<Bytes>>>,
+    /// Messages for which links have no room, and `None` for the end of the connection; and their number.
+    unsent: BTreeMap<GuestId, (VecDeque<Option<Bytes>>, UnderWay)>,
     is_over: Arc<AtomicBool>,
 }
 
@@ -198,7 +223,7 @@ impl Carrier {
                 Order::Send(guest, message) => (guest, Some(message)),
                 Order::End(guest) => (guest, None),
             };
-            if let Some(unsent) = self.unsent.get_mut(&guest) {
+            if let Some((unsent, _)) = self.unsent.get_mut(&guest) {
                 unsent.push_back(message);
             }
         }
@@ -206,8 +231,8 @@ impl Carrier {
     }
 
     fn send(&mut self) {
-        let Self { host, unsent, .. } = self;
-        for (guest, messages) in unsent {
+        let Self { host, unsent, must_wake, .. } = self;
+        for (guest, (messages, under_way)) in unsent {
             while let Some(message) = messages.pop_front() {
                 let Some(message) = message else {
                     // What is in the queue of the link leaves first.
@@ -216,7 +241,8 @@ impl Carrier {
                     break;
                 };
                 match host.send(*guest, Frame::new(message, None)) {
-                    Ok(()) => {}
+                    // The readout unit may have more to say.
+                    Ok(()) => *must_wake |= under_way.remove(),
                     Err(SendError::Full(frame)) => {
                         messages.push_front(Some(frame.head));
                         break;
@@ -241,8 +267,9 @@ impl Carrier {
             busy = true;
             match event {
                 HostEvent::Entered { guest, .. } => {
-                    self.unsent.insert(guest, VecDeque::new());
-                    self.report(Arrival::Connected(guest));
+                    let under_way = UnderWay::default();
+                    self.unsent.insert(guest, (VecDeque::new(), under_way.clone()));
+                    self.report(Arrival::Connected(guest, under_way));
                 }
                 HostEvent::Received { guest, frame } => self.report(Arrival::Message(guest, frame)),
                 HostEvent::Left { guest, .. } => {

@@ -1,5 +1,6 @@
 //! A readout unit's side and clients, connected through shared memory.
 
+mod crowds;
 mod reserve;
 
 use crate::{ClientOptions, FeedError, FeedSetup, SourceClient, SourceRecord, client::SourceFragment};
@@ -73,37 +74,13 @@ impl Unit {
         directory: Arc<tempfile::TempDir>,
         address: &str,
     ) -> Self {
-        let sources: Vec<SourceId> = (0..sources).map(SourceId).collect();
-        let listener = TcpListener::bind(address).expect("a free port");
-        let address = listener.local_addr().expect("it is bound").to_string();
-        let setup = FeedSetup {
-            node: NodeId::readout(0),
-            run: RunNumber(7),
-            session,
-            socket: directory.path().join("ru0.feed"),
-            listen: Some(HostOptions {
-                node: NodeId::readout(0),
-                run: RunNumber(7),
-                session,
-                listener,
-                max_guests: 8,
-                settings: TcpSettings { blocks: 32, ..TcpSettings::default() },
-                tls: None,
-                names: Vec::new(),
-                key: None,
-            }),
-            awaited: sources.clone(),
-            server: ServerConfig {
-                sources: sources.clone(),
-                window_fragments,
-                window: ByteCount(128 << 10),
-                max_fragment: ByteCount(MAX_FRAGMENT),
-                max_message: ByteCount(32 << 10),
-                max_record: ByteCount::kib(64),
-                max_clients: 8,
-            },
-            waker: Waker::noop().clone(),
-        };
+        let setup = setup(session, (sources, window_fragments), &directory, address);
+        Self::open(setup, directory)
+    }
+
+    fn open(setup: FeedSetup, directory: Arc<tempfile::TempDir>) -> Self {
+        let listen = setup.listen.as_ref().expect("it listens");
+        let address = listen.listener.local_addr().expect("it is bound").to_string();
         let sources = setup.open(|| Pool::new(64 << 10, 8)).expect("the directory is new");
         let (accepted, ended) = (vec![Vec::new(); sources.len()], vec![false; sources.len()]);
         Self {
@@ -161,6 +138,44 @@ impl Unit {
             assert!(start.elapsed() < PATIENCE, "it does not come to an end");
             std::thread::yield_now();
         }
+    }
+}
+
+/// The side of a readout unit for eight programs.
+fn setup(
+    session: SessionId,
+    (sources, window_fragments): (u32, u64),
+    directory: &tempfile::TempDir,
+    address: &str,
+) -> FeedSetup {
+    let sources: Vec<SourceId> = (0..sources).map(SourceId).collect();
+    FeedSetup {
+        node: NodeId::readout(0),
+        run: RunNumber(7),
+        session,
+        socket: directory.path().join("ru0.feed"),
+        listen: Some(HostOptions {
+            node: NodeId::readout(0),
+            run: RunNumber(7),
+            session,
+            listener: TcpListener::bind(address).expect("a free port"),
+            max_guests: 8,
+            settings: TcpSettings { blocks: 32, ..TcpSettings::default() },
+            tls: None,
+            names: Vec::new(),
+            key: None,
+        }),
+        awaited: sources.clone(),
+        server: ServerConfig {
+            sources,
+            window_fragments,
+            window: ByteCount(128 << 10),
+            max_fragment: ByteCount(MAX_FRAGMENT),
+            max_message: ByteCount(32 << 10),
+            max_record: ByteCount::kib(64),
+            max_clients: 8,
+        },
+        waker: Waker::noop().clone(),
     }
 }
 
