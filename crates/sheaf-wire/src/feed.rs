@@ -104,7 +104,7 @@ codes! {
         Waiting = 0, "waiting";
         /// Fragments are taken.
         Running = 1, "running";
-        /// Fragments are not taken now.
+        /// The run takes no triggers until it is running again. Reserved: no readout unit sends it yet.
         Paused = 2, "paused";
         /// The run has ended. Fragments that are sent from now on are not accepted.
         Ended = 3, "ended";
