@@ -313,7 +313,8 @@ typedef struct SheafSourceOptions {
    */
   const char *name;
   /**
-   * Copy of the transport.key_file of the run, readable only by the user, for a target HOST:PORT; null: the run has no key.
+   * Copy of the transport.key_file of the run, readable only by the user, for connections over the network; null: that of the
+   * configuration file, if this is the target, else none.
    */
   const char *key_file;
   /**
@@ -336,6 +337,19 @@ typedef struct SheafSourceOptions {
    * Always 0.
    */
   uint8_t reserved;
+  /**
+   * Certificate of this program (PEM), for one of the source.feed.guest_names of the run, for connections over the network to a run
+   * with TLS. Set the three files, or none; null: those of the configuration file, if this is the target, else none.
+   */
+  const char *tls_certificate;
+  /**
+   * Private key of the certificate (PEM).
+   */
+  const char *tls_key;
+  /**
+   * Certificates of the authorities that sign those of the nodes (PEM).
+   */
+  const char *tls_authority;
 } SheafSourceOptions;
 
 /**
@@ -767,7 +781,9 @@ void sheaf_reader_close(struct SheafReader *reader);
 
 /**
  * Connects to a readout unit to feed `source_count` sources of it. `target` is its socket (`runs/ru0.feed`), the
- * configuration file of the run, or HOST:PORT of its `source.feed.listen`. `options` may be null: the defaults. Waits for the run for the patience of the options.
+ * configuration file of the run, or HOST:PORT of its `source.feed.listen`. A program that has the configuration file and not the
+ * socket, because it is on another host, connects over the network, with the key and the certificate of the configuration.
+ * `options` may be null: the defaults. Waits for the run for the patience of the options.
  * A program that a run has started (`source.kind = "command"`) may pass null as `target`, null as `sources` and 0 as `source_count`:
  * they are then those of its environment, and sheaf_source_id tells the sources.
  * On failure, returns null and writes the reason to `message` (a buffer of `message_bytes` bytes, or null). The caller

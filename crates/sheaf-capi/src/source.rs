@@ -6,8 +6,8 @@ pub mod in_place;
 pub mod many;
 
 use crate::argument;
-use sheaf_config::feed_socket_at;
-use sheaf_feed::client::SourceFragment;
+use sheaf_config::feed_place_at;
+use sheaf_feed::client::{SourceFragment, TlsFiles};
 use sheaf_feed::{ClientOptions, EnvironmentError, FeedError, SourceClient, SourceRecord, environment};
 use sheaf_filter::text;
 use sheaf_wire::feed::Phase;
@@ -40,7 +40,8 @@ pub struct Source {
 pub struct SourceOptions {
     /// Name of the program for the operator; null: the name by which a run has started it, or its process id.
     pub name: *const c_char,
-    /// Copy of the transport.key_file of the run, readable only by the user, for a target HOST:PORT; null: the run has no key.
+    /// Copy of the transport.key_file of the run, readable only by the user, for connections over the network; null: that of the
+    /// configuration file, if this is the target, else none.
     pub key_file: *const c_char,
     /// Time for which the readout unit may be absent, at first and after its connection has ended, in milliseconds; 0: 10,000.
     pub patience_ms: u32,
@@ -52,6 +53,13 @@ pub struct SourceOptions {
     pub late_records: u8,
     /// Always 0.
     pub reserved: u8,
+    /// Certificate of this program (PEM), for one of the source.feed.guest_names of the run, for connections over the network to a run
+    /// with TLS. Set the three files, or none; null: those of the configuration file, if this is the target, else none.
+    pub tls_certificate: *const c_char,
+    /// Private key of the certificate (PEM).
+    pub tls_key: *const c_char,
+    /// Certificates of the authorities that sign those of the nodes (PEM).
+    pub tls_authority: *const c_char,
 }
 
 /// A fragment to send.
@@ -69,7 +77,9 @@ pub struct SentFragment {
 }
 
 /// Connects to a readout unit to feed `source_count` sources of it. `target` is its socket (`runs/ru0.feed`), the
-/// configuration file of the run, or HOST:PORT of its `source.feed.listen`. `options` may be null: the defaults. Waits for the run for the patience of the options.
+/// configuration file of the run, or HOST:PORT of its `source.feed.listen`. A program that has the configuration file and not the
+/// socket, because it is on another host, connects over the network, with the key and the certificate of the configuration.
+/// `options` may be null: the defaults. Waits for the run for the patience of the options.
 /// A program that a run has started (`source.kind = "command"`) may pass null as `target`, null as `sources` and 0 as `source_count`:
 /// they are then those of its environment, and sheaf_source_id tells the sources.
 /// On failure, returns null and writes the reason to `message` (a buffer of `message_bytes` bytes, or null). The caller
@@ -144,9 +154,31 @@ unsafe fn open(
         }
         (chosen.checksum, chosen.keep) = (options.no_checksum == 0, options.no_keep == 0);
         chosen.late_records = options.late_records != 0;
+        // SAFETY: null or NUL-terminated texts, as the caller promises.
+        chosen.tls = unsafe { tls_files(options)? };
     }
-    let socket = feed_socket_at(&target, &chosen.sources).map_err(|error| error.to_string())?;
-    SourceClient::connect(&socket, chosen).map_err(|error| described(&error))
+    let place = feed_place_at(&target, &chosen.sources).map_err(|error| error.to_string())?;
+    chosen.network = place.network;
+    chosen.key = chosen.key.or(place.key_file);
+    chosen.tls = chosen.tls.or(place.tls.map(TlsFiles::from));
+    SourceClient::connect(&place.address, chosen).map_err(|error| described(&error))
+}
+
+/// Returns the files of a certificate.
+///
+/// # Safety
+/// The files are null or NUL-terminated texts.
+unsafe fn tls_files(options: &SourceOptions) -> Result<Option<TlsFiles>, String> {
+    let files = [options.tls_certificate, options.tls_key, options.tls_authority];
+    match files.iter().filter(|file| file.is_null()).count() {
+        0 => {
+            // SAFETY: none is null, and so each is a NUL-terminated text.
+            let path = |file| unsafe { argument::path(file) };
+            Ok(Some(TlsFiles::from([path(files[0])?, path(files[1])?, path(files[2])?])))
+        }
+        3 => Ok(None),
+        _ => Err("tls_certificate, tls_key and tls_authority belong together: set all three, or none".into()),
+    }
 }
 
 /// Returns a list that was passed by the caller.

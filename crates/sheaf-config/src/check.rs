@@ -466,9 +466,10 @@ impl Checker<'_> {
             self.fail(ErrorKind::Conflict, &[given, missing], found, right);
         }
         let kind = self.config.transport.kind;
-        if tls.files().is_some() && !kind.uses_tcp() && self.config.filter.listen.is_none() {
+        let doors = [&self.config.filter.listen, &self.config.source.feed.listen];
+        if tls.files().is_some() && !kind.uses_tcp() && doors.iter().all(|door| door.is_none()) {
             let found = format!("`transport.tls.certificate` is set, but `transport.kind` is \"{kind}\"");
-            let right = "TLS works with `tcp` and `mixed`, and for `filter.listen`; remove `transport.tls` for other kinds";
+            let right = "TLS works with `tcp` and `mixed`, for `filter.listen` and for `source.feed.listen`; remove `transport.tls` for other kinds";
             self.fail(ErrorKind::Conflict, &["transport.tls.certificate", "transport.kind"], found, right);
         }
     }

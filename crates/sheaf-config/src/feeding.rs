@@ -1,7 +1,9 @@
 //! Where programs of the user feed the sources of a run.
 
+use crate::nodes::NodeConfig;
 use crate::{Config, ConfigErrors, SourceKind};
 use sheaf_wire::{NodeId, Role, SourceId};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -49,11 +51,11 @@ impl Config {
         directory.join(format!("{readout}.{FEED_EXTENSION}"))
     }
 
-    /// Returns the path of the socket at which a program feeds all of these sources.
+    /// Returns where a program feeds all of these sources.
     ///
     /// # Errors
     /// If they are not fed by programs, or not read by the same readout unit.
-    pub fn feed_socket_of(&self, sources: &[SourceId]) -> Result<PathBuf, FeedAddressError> {
+    pub fn feed_place_of(&self, sources: &[SourceId]) -> Result<FeedPlace, FeedAddressError> {
         if !self.source.kind.is_fed() {
             return Err(FeedAddressError::OtherKind(self.source.kind));
         }
@@ -61,32 +63,60 @@ impl Config {
         let readouts = || nodes.iter().filter(|node| node.id.role == Role::Readout);
         let reads = |source: &SourceId| {
             let readout = readouts().find(|node| node.sources.contains(source));
-            readout.map(|node| node.id).ok_or(FeedAddressError::UnknownSource(*source))
+            readout.ok_or(FeedAddressError::UnknownSource(*source))
         };
         let (of_first, others) = sources.split_first().ok_or(FeedAddressError::NoSource)?;
         let first = reads(of_first)?;
         for of_other in others {
             let other = reads(of_other)?;
-            if other != first {
-                let (of_first, of_other) = (*of_first, *of_other);
+            if other.id != first.id {
+                let (first, of_first, other, of_other) = (first.id, *of_first, other.id, *of_other);
                 return Err(FeedAddressError::SeveralReadouts { first, of_first, other, of_other });
             }
         }
-        Ok(self.feed_socket(first))
+        Ok(FeedPlace {
+            address: self.feed_socket(first.id),
+            network: self.source.feed.listen.as_deref().and_then(|listen| network_address(listen, first)),
+            tls: self.transport.tls.files().map(|files| files.map(PathBuf::clone)),
+            key_file: self.transport.key_file.clone(),
+        })
     }
 }
 
-/// Returns the path of the socket at which a program feeds these sources: `target` itself, or the one of the run whose
-/// configuration file it is.
+/// Where a program feeds its sources, and what it needs for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FeedPlace {
+    /// Socket of the readout unit on its host, or the address that was given: a path, or `HOST:PORT`.
+    pub address: PathBuf,
+    /// `HOST:PORT` of the same readout unit, for programs of other hosts.
+    pub network: Option<String>,
+    /// Certificate, its private key, and the authorities, if the run uses TLS.
+    pub tls: Option<[PathBuf; 3]>,
+    /// File with the key of the run, if it has one.
+    pub key_file: Option<PathBuf>,
+}
+
+/// Returns where a program feeds these sources: at `target` itself, or at the readout unit of the run whose configuration file it is.
 ///
 /// # Errors
-/// As [`Config::feed_socket_of`], or if the file cannot be read.
-pub fn feed_socket_at(target: &Path, sources: &[SourceId]) -> Result<PathBuf, FeedAddressError> {
+/// As [`Config::feed_place_of`], or if the file cannot be read.
+pub fn feed_place_at(target: &Path, sources: &[SourceId]) -> Result<FeedPlace, FeedAddressError> {
     // A socket that does not exist yet has this extension; a file of any other name is a configuration.
     if target.extension().is_some_and(|extension| extension == FEED_EXTENSION) || !target.is_file() {
-        return Ok(target.to_owned());
+        return Ok(FeedPlace { address: target.to_owned(), ..FeedPlace::default() });
     }
-    Config::load(target)?.feed_socket_of(sources)
+    Config::load(target)?.feed_place_of(sources)
+}
+
+/// Returns the address at which programs of other hosts reach a readout unit: the port of `source.feed.listen` for this readout unit, at
+/// the host that it names, or else at that of the node's own address.
+fn network_address(listen: &str, readout: &NodeConfig) -> Option<String> {
+    let (host, port) = listen.rsplit_once(':')?;
+    let port = port.parse::<u16>().ok()?.checked_add(readout.id.index)?;
+    let listens_everywhere =
+        host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok_and(|address| address.is_unspecified());
+    let host = if listens_everywhere { readout.address.as_deref()?.rsplit_once(':')?.0 } else { host };
+    Some(format!("{host}:{port}"))
 }
 
 #[cfg(test)]
@@ -95,10 +125,18 @@ mod tests {
 
     const FEED: &str = "[source]\nkind = \"feed\"\ncount = 4\n[readout]\ncount = 2\n";
 
-    fn socket_of(text: &str, sources: &[u32]) -> Result<PathBuf, String> {
+    fn place_of(text: &str, sources: &[u32]) -> Result<FeedPlace, String> {
         let sources: Vec<SourceId> = sources.iter().copied().map(SourceId).collect();
         let config = Config::parse(text, "run.toml").expect("a valid configuration");
-        config.feed_socket_of(&sources).map_err(|error| error.to_string())
+        config.feed_place_of(&sources).map_err(|error| error.to_string())
+    }
+
+    fn socket_of(text: &str, sources: &[u32]) -> Result<PathBuf, String> {
+        place_of(text, sources).map(|place| place.address)
+    }
+
+    fn network_of(text: &str, sources: &[u32]) -> Option<String> {
+        place_of(text, sources).expect("a readout unit reads them").network
     }
 
     #[test]
@@ -121,14 +159,44 @@ mod tests {
     }
 
     #[test]
+    fn programs_of_other_hosts_find_the_port_and_the_secrets_of_their_readout_unit() {
+        assert_eq!(
+            place_of(FEED, &[3]),
+            Ok(FeedPlace { address: "runs/ru1.feed".into(), ..FeedPlace::default() })
+        );
+        let listen = |address: &str| format!("{FEED}[source.feed]\nlisten = \"{address}\"\n");
+        assert_eq!(network_of(&listen("daq0:7100"), &[0]).as_deref(), Some("daq0:7100"));
+        assert_eq!(network_of(&listen("[::1]:7100"), &[3]).as_deref(), Some("[::1]:7101"));
+        // The address of every interface is no address to call.
+        assert_eq!(network_of(&listen("0.0.0.0:7100"), &[3]), None);
+        assert_eq!(network_of(&listen("[::]:65535"), &[3]), None);
+        let node = |name, role, port| {
+            format!("[[node]]\nname = \"{name}\"\nrole = \"{role}\"\naddress = \"{name}.lab:{port}\"\n")
+        };
+        let secured = "[transport]\nkind = \"tcp\"\nkey_file = \"run.key\"\n[transport.tls]\n\
+                       certificate = \"a\"\nkey = \"b\"\nauthority = \"c\"\n";
+        let nodes = [("evm", "manager", 7000), ("left", "readout", 7001), ("right", "readout", 7002)];
+        let nodes: String = nodes.map(|(name, role, port)| node(name, role, port)).concat();
+        let nodes = format!("{nodes}{}", node("bu", "builder", 7003));
+        let place =
+            place_of(&format!("{}{secured}{nodes}", listen("0.0.0.0:7100")), &[3]).expect("it is valid");
+        assert_eq!(place.network.as_deref(), Some("right.lab:7101"));
+        assert_eq!(place.tls, Some(["a", "b", "c"].map(PathBuf::from)));
+        assert_eq!(place.key_file, Some("run.key".into()));
+    }
+
+    #[test]
     fn a_target_is_a_socket_or_a_configuration_file() {
         let directory = std::env::temp_dir().join(format!("sheaf-feeding-{}", std::process::id()));
         std::fs::create_dir_all(&directory).expect("a directory");
         let file = directory.join("run.toml");
         std::fs::write(&file, FEED).expect("a file");
-        assert_eq!(feed_socket_at(&file, &[SourceId(2)]).expect("it reads it"), Path::new("runs/ru1.feed"));
+        assert_eq!(
+            feed_place_at(&file, &[SourceId(2)]).expect("it reads it").address,
+            Path::new("runs/ru1.feed")
+        );
         let absent = directory.join("ru7.feed");
-        assert_eq!(feed_socket_at(&absent, &[SourceId(2)]).expect("a socket"), absent);
+        assert_eq!(feed_place_at(&absent, &[SourceId(2)]).expect("a socket").address, absent);
         std::fs::remove_dir_all(&directory).expect("it is there");
     }
 }

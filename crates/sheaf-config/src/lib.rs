@@ -69,7 +69,7 @@ pub mod diagnose {
 
 pub use codec::{Field, Mark};
 pub use error::{ConfigError, ConfigErrors, ErrorKind, Origin, Place};
-pub use feeding::{FeedAddressError, feed_socket_at};
+pub use feeding::{FeedAddressError, FeedPlace, feed_place_at};
 pub use lab::{LabFile, LabPoint, LabSweep};
 pub use nodes::NodeConfig;
 pub use programs::ProgramStart;

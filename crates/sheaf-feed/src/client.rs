@@ -54,6 +54,8 @@ pub struct ClientOptions {
     pub keep: bool,
     /// Time for which the readout unit may be absent, at first and after its connection has ended.
     pub patience: Duration,
+    /// `HOST:PORT` of the same readout unit, to which the client connects if this host does not have its socket.
+    pub network: Option<String>,
     /// Its certificate, where it connects over a network that is secured so (`transport.tls` of the run).
     pub tls: Option<TlsFiles>,
     /// File with the key of the run, where it connects over the network and the run has one (`transport.key_file`).
@@ -70,6 +72,7 @@ impl Default for ClientOptions {
             checksum: false,
             keep: false,
             patience: Duration::from_secs(10),
+            network: None,
             tls: None,
             key: None,
         }
@@ -196,7 +199,7 @@ impl SourceClient {
             }
             self.wait(LOOK)?;
         }
-        Ok(self.phase() == Phase::Running)
+        Ok(matches!(self.phase(), Phase::Running | Phase::Paused))
     }
 
     /// Declines the start of the run.

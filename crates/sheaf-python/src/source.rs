@@ -5,8 +5,8 @@ use crate::{NobodyThereError, RunEndedError, SheafError, sheaf_error};
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use sheaf_config::feed_socket_at;
-use sheaf_feed::client::SourceFragment;
+use sheaf_config::feed_place_at;
+use sheaf_feed::client::{SourceFragment, TlsFiles};
 use sheaf_feed::{ClientOptions, FeedError, SourceClient, SourceRecord, environment};
 use sheaf_wire::feed::Phase;
 use sheaf_wire::run_record::RecordKind;
@@ -20,7 +20,8 @@ use std::time::{Duration, Instant};
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Feeds sources of a run in progress. `target` is the socket of a readout unit (`runs/ru0.feed`), the configuration file of the run,
-/// or `HOST:PORT`. A program that a run has started (`source.kind = "command"`) needs neither target nor sources. A `with` block that ends without an exception ends the sources and waits until the run has accepted everything.
+/// or `HOST:PORT`. With the configuration file, a program of another host connects over the network, with the key and the certificate of
+/// the configuration; `key` (a file) and `tls` (certificate, key and authority: PEM files) name others. A program that a run has started (`source.kind = "command"`) needs neither target nor sources. A `with` block that ends without an exception ends the sources and waits until the run has accepted everything.
 #[pyclass(frozen, module = "sheaf")]
 pub(crate) struct Source {
     /// `None` once closed.
@@ -126,7 +127,7 @@ fn left(until: Option<Instant>) -> Duration {
 impl Source {
     #[new]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of a constructor in Python")]
-    #[pyo3(signature = (target = None, *, source = None, sources = None, name = None, wait = 10.0, checksum = true, keep = true, key = None, late_records = false))]
+    #[pyo3(signature = (target = None, *, source = None, sources = None, name = None, wait = 10.0, checksum = true, keep = true, key = None, tls = None, late_records = false))]
     fn new(
         py: Python<'_>,
         target: Option<PathBuf>,
@@ -137,6 +138,7 @@ impl Source {
         checksum: bool,
         keep: bool,
         key: Option<PathBuf>,
+        tls: Option<(PathBuf, PathBuf, PathBuf)>,
         late_records: bool,
     ) -> PyResult<Self> {
         let sources = match (source, sources) {
@@ -149,7 +151,7 @@ impl Source {
         };
         let target = target.map_or_else(environment::address, Ok).map_err(sheaf_error)?;
         let ids: Vec<SourceId> = sources.iter().copied().map(SourceId).collect();
-        let socket = py.detach(|| feed_socket_at(&target, &ids)).map_err(sheaf_error)?;
+        let place = py.detach(|| feed_place_at(&target, &ids)).map_err(sheaf_error)?;
         let options = ClientOptions {
             sources: ids,
             name: name
@@ -160,13 +162,14 @@ impl Source {
             late_records,
             // Longer waits are in steps, between which Ctrl-C is checked.
             patience: LOOK,
-            key,
-            ..ClientOptions::default()
+            network: place.network,
+            key: key.or(place.key_file),
+            tls: tls.map(<[PathBuf; 3]>::from).or(place.tls).map(TlsFiles::from),
         };
         let patience = wait.map(seconds).transpose()?.unwrap_or(Duration::MAX);
         let begin = Instant::now();
         let client = loop {
-            match py.detach(|| SourceClient::connect(&socket, options.clone())) {
+            match py.detach(|| SourceClient::connect(&place.address, options.clone())) {
                 Err(error) if begin.elapsed() < error.worth_repeating(patience) => py.check_signals()?,
                 result => break result.map_err(|error| feed_error(&error))?,
             }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -213,6 +215,59 @@ def test_a_run_starts_a_program_that_needs_no_arguments(start: Callable[..., Run
     assert summary["programs"][0]["failures"] == 0
     log = (run.directory / "ru0.boards.log").read_text()
     assert "sources [0, 1]" in log
+
+
+def certificates(directory: Path) -> None:
+    """Makes an authority, and its certificates for the node at 127.0.0.1, for programs, and for a stranger."""
+    if shutil.which("openssl") is None:
+        pytest.skip("there is no openssl to make certificates with")
+    new = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes"
+    commands = [f"req -x509 {new} -days 365 -subj /CN=authority -keyout authority.key -out authority.pem"]
+    for name, alternative in (("node", "IP:127.0.0.1"), ("source", "DNS:source"), ("stranger", "DNS:stranger")):
+        commands += [
+            f"req {new} -subj /CN={name} -addext subjectAltName={alternative} -keyout {name}.key -out {name}.csr",
+            f"x509 -req -in {name}.csr -days 365 -CA authority.pem -CAkey authority.key -copy_extensions copy -out {name}.pem",
+        ]
+    for command in commands:
+        subprocess.run(["openssl", *command.split()], cwd=directory, check=True, capture_output=True)
+
+
+def test_programs_of_other_hosts_have_the_certificate_and_the_key_of_the_run(
+    start: Callable[..., Run],  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    certificates(tmp_path)
+    (tmp_path / "run.key").write_text("a" * 64)
+    (tmp_path / "run.key").chmod(0o600)
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        address = "127.0.0.1:%d" % listener.getsockname()[1]
+    secrets = (
+        f'[source.feed]\nlisten = "{address}"\n[transport]\nkey_file = "{tmp_path}/run.key"\n[transport.tls]\n'
+        f'certificate = "{tmp_path}/node.pem"\nkey = "{tmp_path}/node.key"\nauthority = "{tmp_path}/authority.pem"\n'
+    )
+    run = start(FEED + secrets)
+    # Another host has a certificate for programs, and no socket.
+    elsewhere = tmp_path / "elsewhere.toml"
+    own = secrets.replace("node.", "source.").replace("[source.feed]\n", f'[source.feed]\ndirectory = "{tmp_path}/absent"\n')
+    elsewhere.write_text(FEED + own)
+    key = tmp_path / "run.key"
+    tls = (tmp_path / "source.pem", tmp_path / "source.key", tmp_path / "authority.pem")
+    stranger = (tmp_path / "stranger.pem", tmp_path / "stranger.key", tmp_path / "authority.pem")
+    with sheaf.Source(elsewhere, source=0, wait=PATIENCE) as first:
+        with pytest.raises(sheaf.SheafError, match="transport.tls"):
+            sheaf.Source(address, source=1, wait=PATIENCE, key=key)
+        with pytest.raises(sheaf.SheafError, match="source.feed.guest_names"):
+            sheaf.Source(address, source=1, wait=PATIENCE, key=key, tls=stranger)
+        with pytest.raises(sheaf.SheafError, match="key of the run"):
+            sheaf.Source(address, source=1, wait=PATIENCE, tls=tls)
+        with sheaf.Source(address, source=1, wait=PATIENCE, tls=tls, key=key) as second:
+            for event in range(200):
+                first.send(event, payload(0, event))
+                second.send(event, payload(1, event))
+    assert run.finish()["ledger"]["stored"] == 200
+    for event in sheaf.open(run.directory):
+        assert [bytes(fragment) for fragment in event] == [payload(0, event.id), payload(1, event.id)]
 
 
 def test_without_a_run_the_environment_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,6 +34,13 @@ pub struct TlsFiles {
     pub authority: PathBuf,
 }
 
+impl From<[PathBuf; 3]> for TlsFiles {
+    /// Takes certificate, key and authority.
+    fn from([certificate, key, authority]: [PathBuf; 3]) -> Self {
+        Self { certificate, key, authority }
+    }
+}
+
 /// A node's certificate and trusted authorities, ready for use. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Tls {

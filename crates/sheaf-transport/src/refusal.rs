@@ -49,7 +49,7 @@ pub enum Refusal {
     /// One of the two has the key of the run, and the other has none.
     #[error(
         "one of the two nodes has the key of the run and the other has none; give both the same `transport.key_file` (a processor: \
-         `--key`)"
+         `--key`; a program that feeds sources: `key`, in C `key_file`)"
     )]
     KeyOnOneSide,
     /// The peer did not prove that it has the key of the run.
@@ -109,7 +109,8 @@ pub enum TlsProblem {
     /// The certificate is of another node than the one in its holder's greeting.
     #[error(
         "the caller's certificate is not of the node that it says it is; name the node, or the host in its address, among the \
-         certificate's subject alternative names (of a processor that joins: one of `filter.guest_names`)"
+         certificate's subject alternative names (of a processor that joins: one of `filter.guest_names`; of a program that feeds sources: \
+         one of `source.feed.guest_names`)"
     )]
     WrongNode,
     /// The peer has none.
@@ -122,7 +123,10 @@ pub enum TlsProblem {
     #[error("peer does not speak TLS and this node does; set `transport.tls` on all nodes or on none")]
     PeerHasNone,
     /// The peer speaks TLS and this node does not.
-    #[error("peer speaks TLS and this node does not; set `transport.tls` on all nodes or on none")]
+    #[error(
+        "peer speaks TLS and this node does not; set `transport.tls` on all nodes or on none (a program that feeds sources: \
+         `tls`, in C `tls_certificate` and its key and authority)"
+    )]
     OnlyPeerHas,
     /// The peer does not trust the authority of this node's certificate.
     #[error(

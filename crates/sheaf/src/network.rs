@@ -172,8 +172,8 @@ pub(crate) fn tls(plan: &Plan) -> anyhow::Result<Option<Tls>> {
     files.map(|files| Tls::load(&files)).transpose().context("`transport.tls` cannot be used")
 }
 
-pub(crate) fn tls_files([certificate, key, authority]: [&PathBuf; 3]) -> TlsFiles {
-    TlsFiles { certificate: certificate.clone(), key: key.clone(), authority: authority.clone() }
+pub(crate) fn tls_files(files: [&PathBuf; 3]) -> TlsFiles {
+    files.map(PathBuf::clone).into()
 }
 
 /// The endpoint of one node, over TCP to `nodes`.

@@ -142,8 +142,8 @@ section! {
         /// Transport of messages.
         kind: TransportKind = TransportKind::Memory, "kind", pick(), flag "--transport";
         /// The file of the run's key, the same key on all nodes: 64 hexadecimal digits in a file that belongs to one
-        /// user alone (mode 0600). Nodes, processors that join at `filter.listen` and consumers that join at
-        /// `consumers.listen` then prove that they have it; others are refused. `(umask 077; openssl rand -hex 32 >
+        /// user alone (mode 0600). Nodes, processors that join at `filter.listen`, programs that feed sources at
+        /// `source.feed.listen`, and consumers that join at `consumers.listen` then prove that they have it; others are refused. `(umask 077; openssl rand -hex 32 >
         /// run.key)` makes one. Without this setting, `sheaf run` makes a key for its own nodes, and `sheaf node` does
         /// not verify its peers. A key keeps strangers out and encrypts nothing: on networks where others may change
         /// packets, use TLS. See [keys and certificates](../howto/tls.md).
@@ -234,8 +234,8 @@ section! {
 }
 
 section! {
-    /// TLS on the connections of the transport `tcp`, those of `mixed` between hosts, and those of processors at
-    /// `filter.listen`: set all three files, or none. Every node then proves with a certificate that it belongs to the
+    /// TLS on the connections of the transport `tcp`, those of `mixed` between hosts, those of processors at
+    /// `filter.listen`, and those of programs at `source.feed.listen`: set all three files, or none. Every node then proves with a certificate that it belongs to the
     /// system, and a node that connects to another checks that the certificate is for the host in its address. See
     /// [certificates](../howto/tls.md).
     Tls "transport.tls" {

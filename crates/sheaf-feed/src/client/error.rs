@@ -97,6 +97,14 @@ pub enum FeedError {
     /// The link over the network.
     #[error(transparent)]
     Network(#[from] GuestError),
+    /// The readout unit is neither on this host nor at its address in the network.
+    #[error("{socket}; over the network: {network}")]
+    Nowhere {
+        /// Result at the socket.
+        socket: VisitError,
+        /// Result over the network.
+        network: GuestError,
+    },
     /// Its own certificate.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -117,6 +125,7 @@ impl FeedError {
             Self::Closed
                 | Self::Link(VisitError::NobodyThere { .. } | VisitError::Closed)
                 | Self::Network(GuestError::NobodyThere { .. })
+                | Self::Nowhere { .. }
         )
     }
 

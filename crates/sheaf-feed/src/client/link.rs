@@ -4,7 +4,7 @@ use super::{ClientOptions, FeedError};
 use bytes::Bytes;
 use sheaf_key::RunKey;
 use sheaf_shm::door::{Hello, SentRecord, Visit, VisitError, Visited};
-use sheaf_tcp::{GuestOptions, TcpGuest, TcpSettings, Tls};
+use sheaf_tcp::{GuestError, GuestOptions, TcpGuest, TcpSettings, Tls};
 use sheaf_transport::{Frame, SendError};
 use sheaf_wire::feed::first_part;
 use sheaf_wire::{ByteCount, Nanos, SessionId};
@@ -54,12 +54,10 @@ enum Way {
 
 impl Link {
     pub(super) fn connect(address: &Address, options: &ClientOptions) -> Result<Self, FeedError> {
-        let way = match address {
-            Address::Socket(socket) => {
-                let hello = Hello { pid: std::process::id(), content: Vec::new() };
-                Way::Shared(Box::new(Visit::meet(socket, &hello)?))
-            }
-            Address::Network(address) => Way::Network(Box::new(call(address, options)?)),
+        let way = match (address, &options.network) {
+            (Address::Socket(socket), None) => visit(socket)?,
+            (Address::Socket(socket), Some(network)) => visit_or_call(socket, network, options)?,
+            (Address::Network(address), _) => call(address, options)?,
         };
         Ok(Self { way, is_full: false, unsent: None })
     }
@@ -227,7 +225,27 @@ impl Drop for Link {
     }
 }
 
-fn call(address: &str, options: &ClientOptions) -> Result<TcpGuest, FeedError> {
+fn visit(socket: &Path) -> Result<Way, VisitError> {
+    let hello = Hello { pid: std::process::id(), content: Vec::new() };
+    Ok(Way::Shared(Box::new(Visit::meet(socket, &hello)?)))
+}
+
+/// Connects through the socket if this host has it, and otherwise over the network.
+fn visit_or_call(socket: &Path, network: &str, options: &ClientOptions) -> Result<Way, FeedError> {
+    let absent = match visit(socket) {
+        Err(error @ VisitError::NobodyThere { .. }) => error,
+        result => return Ok(result?),
+    };
+    match call(network, options) {
+        Err(FeedError::Network(error @ (GuestError::NobodyThere { .. } | GuestError::NoSuchHost { .. }))) => {
+            Err(FeedError::Nowhere { socket: absent, network: error })
+        }
+        // A readout unit of this host answers at its port when it has its socket: it has started between the two attempts.
+        answered => visit(socket).or(answered),
+    }
+}
+
+fn call(address: &str, options: &ClientOptions) -> Result<Way, FeedError> {
     let tls = options.tls.as_ref().map(Tls::load).transpose()?;
     let key = options.key.as_deref().map(RunKey::load).transpose()?;
     // The run decides how long messages are, and its credit bounds what waits to be sent.
@@ -235,5 +253,5 @@ fn call(address: &str, options: &ClientOptions) -> Result<TcpGuest, FeedError> {
     let settings = TcpSettings { max_frame_bytes: most, queue_bytes: most, ..TcpSettings::default() };
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let session = SessionId(Nanos::from(since).0.max(1));
-    Ok(TcpGuest::meet(address, GuestOptions { session, settings, tls, key })?)
+    Ok(Way::Network(Box::new(TcpGuest::meet(address, GuestOptions { session, settings, tls, key })?)))
 }

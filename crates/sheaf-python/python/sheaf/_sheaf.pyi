@@ -208,6 +208,7 @@ class Source:
         checksum: bool = True,
         keep: bool = True,
         key: str | os.PathLike[str] | None = None,
+        tls: tuple[str | os.PathLike[str], str | os.PathLike[str], str | os.PathLike[str]] | None = None,
         late_records: bool = False,
     ) -> Self: ...
     @property

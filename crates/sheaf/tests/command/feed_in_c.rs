@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// Compiles a program of the repository and links it with libsheaf, which cargo puts beside the tests.
-fn compile(source: &str, place: &Place) -> PathBuf {
+pub(crate) fn compile(source: &str, place: &Place) -> PathBuf {
     let source = root().join(source);
     let program = place.join(source.file_stem().expect("a file").to_str().expect("UTF-8"));
     let output = Command::new("cc")
@@ -30,13 +30,13 @@ fn library_directory() -> PathBuf {
 }
 
 /// Runs a program to its end in the directory of a run.
-fn run(place: &Place, program: &Path, arguments: &[&str]) -> Output {
+pub(crate) fn run(place: &Place, program: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(place.path()).env("LD_LIBRARY_PATH", library_directory());
     command.output().unwrap()
 }
 
-fn text(bytes: &[u8]) -> &str {
+pub(crate) fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
 }
 

@@ -14,16 +14,32 @@ fn commands() -> Vec<String> {
 }
 
 /// Runs the commands in a directory. Returns false if there is no `openssl`.
-fn make_certificates(place: &Place) -> bool {
+pub(crate) fn make_certificates(place: &Place) -> bool {
     if Command::new("openssl").arg("version").output().is_err() {
         println!("skipped: there is no openssl to make certificates with");
         return false;
     }
-    for command in commands() {
-        let run = Command::new("sh").args(["-c", &command]).current_dir(place.path()).output().unwrap();
-        assert!(run.status.success(), "{command}: {}", String::from_utf8_lossy(&run.stderr));
-    }
+    commands().iter().for_each(|command| shell(place, command));
     true
+}
+
+/// Makes a certificate of the authority for these alternative names, in `NAME.pem` and `NAME.key`.
+pub(crate) fn issue(place: &Place, name: &str, alternatives: &str) {
+    let request = format!(
+        "openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN={name} -addext \
+         subjectAltName={alternatives} -keyout {name}.key -out {name}.csr"
+    );
+    let sign = format!(
+        "openssl x509 -req -in {name}.csr -days 365 -CA authority.pem -CAkey authority.key -copy_extensions copy -out \
+         {name}.pem"
+    );
+    shell(place, &request);
+    shell(place, &sign);
+}
+
+fn shell(place: &Place, command: &str) {
+    let run = Command::new("sh").args(["-c", command]).current_dir(place.path()).output().unwrap();
+    assert!(run.status.success(), "{command}: {}", String::from_utf8_lossy(&run.stderr));
 }
 
 fn config(place: &Place, authority: &str) -> String {
