@@ -13,6 +13,7 @@
 //! | [`memory`] | memory bandwidth of the processors: copy, read, fill, gather |
 //! | [`handover`] | throughput between two processors through memory |
 //! | [`feed`] | a program that feeds a readout unit, and a readout unit that only counts |
+//! | [`packets`] | described packets over UDP, and a bare loop that receives them |
 //! | [`store`] | accepted events to a disk, with the writer of a run and with plain writes |
 //! | [`transport`] | the transports that can be measured |
 //! | [`plain`] | a vectored stream over a plain loopback socket |
@@ -34,6 +35,7 @@ pub mod job;
 pub mod local;
 pub mod memory;
 pub mod node;
+pub mod packets;
 pub mod payload;
 pub mod plain;
 pub mod statistics;

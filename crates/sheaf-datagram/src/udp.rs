@@ -10,10 +10,12 @@
 //! | `settings` | the knobs, each with its default |
 //! | `port` | the port: rounds, sleep |
 //! | `outgoing`, `incoming` | datagrams on their way into and out of the kernel |
+//! | [`bare`] | packets without any of this, for measurements |
 //! | `sys` | the two system calls, with the unsafe code |
 //!
 //! Deliberately not part of this module: anything about loss. See [`DatagramPort`](crate::DatagramPort).
 
+pub mod bare;
 pub mod framing;
 mod incoming;
 mod outgoing;

@@ -8,7 +8,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 
 /// Maximum number of datagrams moved by one call.
-pub(super) const BATCH: usize = 64;
+pub const BATCH: usize = 64;
 
 /// A datagram to be sent: where to, and where in a buffer its bytes are.
 #[derive(Clone, Copy, Debug)]

@@ -298,11 +298,12 @@ pub(crate) struct FarmArguments {
 pub(crate) struct FeedArguments {
     /// Measurements, several separated by commas. `link`: one program feeds a readout unit that accepts and counts fragments,
     /// beside the machine's limit. `builder`: an event builder fed through shared memory, one program for each readout unit,
-    /// beside the same builder with emulated sources that write as many bytes.
+    /// beside the same builder with emulated sources that write as many bytes. `packets`: a described source that receives packets
+    /// over UDP on loopback, beside a bare loop of `recvmmsg`, and what is lost at 90 % of the rate of that loop.
     #[arg(
         long,
         value_enum,
-        value_name = "link|builder,...",
+        value_name = "link|builder|packets,...",
         value_delimiter = ',',
         default_value = "link,builder"
     )]
@@ -350,6 +351,8 @@ pub(crate) enum FeedPart {
     Link,
     /// A whole event builder.
     Builder,
+    /// A source of described packets.
+    Packets,
 }
 
 /// Path of fragments to a readout unit.

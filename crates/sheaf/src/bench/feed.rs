@@ -2,6 +2,7 @@
 //!
 //! `link` has one program and one readout unit that accepts and counts. `builder` has the whole event builder with one
 //! program for each readout unit; the same builder with emulated sources, which write as many bytes, runs in turn with it.
+//! `packets` has one described source and a front end on a thread; a bare loop that receives the same packets runs in turn with it.
 
 use super::arguments::{FeedArguments, FeedPart, FeedTransport};
 use super::builder::{Quiet, figure, run_once, sample};
@@ -17,12 +18,16 @@ use anyhow::{Context, bail};
 use serde_json::{Map, json};
 use sheaf_bench::feed::{CountError, Counter, FeedPath};
 use sheaf_bench::job::BenchError;
+use sheaf_bench::packets::{PacketError, PacketSender};
 use sheaf_config::{Config, Content, OutputKind, SizeModel, SourceKind, TransportKind, TriggerMode};
 use sheaf_wire::{ByteCount, Nanos, NodeId};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+
+/// Fraction of the rate of the bare loop at which nothing should be lost.
+const PACKET_LOAD: f64 = 0.9;
 
 /// Default duration of a repetition, in seconds.
 const SECONDS: f64 = 1.0;
@@ -38,7 +43,9 @@ pub(super) fn measure(arguments: &FeedArguments, scan: &Scan<'_>) -> anyhow::Res
         paths(arguments).flat_map(|path| arguments.batch.iter().map(move |batch| (path, *batch))).collect();
     let links = if has(FeedPart::Link) { links } else { Vec::new() };
     let builders = if has(FeedPart::Builder) { arguments.batch.as_slice() } else { &[] };
-    let scanning = scan.over(links.len() + builders.len(), Scanned::Size, &sizes, arguments.scan.repeat);
+    let packet_curves = usize::from(has(FeedPart::Packets));
+    let scanning =
+        scan.over(links.len() + builders.len() + packet_curves, Scanned::Size, &sizes, arguments.scan.repeat);
     // The runs and programs of the measurement would log about themselves.
     let quiet = Quiet::new();
     let mut curves = Vec::new();
@@ -56,6 +63,11 @@ pub(super) fn measure(arguments: &FeedArguments, scan: &Scan<'_>) -> anyhow::Res
         let points = scanning.curve(&name, |size| builder(arguments, (size, batch), scan))?;
         let about = json!({ "part": "builder", "transport": "shm", "batch": batch });
         curves.push(Curve::new(name, about, points));
+    }
+    if has(FeedPart::Packets) {
+        let name = "described packets over UDP";
+        let points = scanning.curve(name, |size| packets(arguments, size, scan).map(Some))?;
+        curves.push(Curve::new(name.to_owned(), json!({ "part": "packets", "transport": "udp" }), points));
     }
     drop(quiet);
     Ok(report(arguments, curves, scan))
@@ -115,6 +127,33 @@ fn link(
         ("limit_bytes_per_second", limit),
         ("fraction_of_limit", bytes / limit),
         ("fragments", counted.fragments as f64),
+    ])
+}
+
+/// A bare loop and a described source that receive as many packets as the kernel takes, and then 90 % of what the bare loop received.
+#[expect(clippy::cast_precision_loss, reason = "shown to a few digits")]
+fn packets(arguments: &FeedArguments, size: u64, scan: &Scan<'_>) -> anyhow::Result<Sample> {
+    let span = Duration::from_secs_f64(seconds(arguments));
+    let bytes = usize::try_from(size).context("a packet of this size has no place in memory")?;
+    let at = |rate| PacketSender { bytes, rate, span, stop: scan.stop };
+    let measured = (|| {
+        let (bare, described) = (at(None).into_bare_loop()?, at(None).into_described_source()?);
+        let most = Some(PACKET_LOAD * bare.rate());
+        Ok((bare, described, at(most).into_bare_loop()?, at(most).into_described_source()?))
+    })();
+    let (bare, described, bare_at_load, described_at_load) = measured.map_err(|error| match error {
+        PacketError::Interrupted => BenchError::Interrupted.into(),
+        error => anyhow::Error::from(error),
+    })?;
+    Ok(vec![
+        ("fragments_per_second", described.rate()),
+        ("bytes_per_second", described.rate() * size as f64),
+        ("limit_bytes_per_second", bare.rate() * size as f64),
+        ("fraction_of_limit", described.rate() / bare.rate()),
+        ("fragments", described.received as f64),
+        ("sent_at_load", described_at_load.sent as f64),
+        ("lost_at_load", described_at_load.lost() as f64),
+        ("limit_lost_at_load", bare_at_load.lost() as f64),
     ])
 }
 
@@ -262,6 +301,9 @@ fn report(arguments: &FeedArguments, curves: Vec<Curve>, scan: &Scan<'_>) -> Rep
             column("fraction_of_limit", "of limit %", 0.01, 1),
             column("emulated_fragments_per_second", "emulated/s", 1.0, 0),
             column("fraction_of_emulated", "of it %", 0.01, 1),
+            column("sent_at_load", "sent at 90 %", 1.0, 0),
+            column("lost_at_load", "lost", 1.0, 0),
+            column("limit_lost_at_load", "limit lost", 1.0, 0),
             column("cpu_ns_per_fragment", "cpu ns/frag", 1.0, 0),
             column("emulated_cpu_ns_per_fragment", "emulated ns", 1.0, 0),
         ],

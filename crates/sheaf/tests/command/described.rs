@@ -98,6 +98,31 @@ fn the_simplest_packets_become_events_byte_for_byte() {
     }
 }
 
+#[test]
+fn the_example_of_boards_without_a_program_builds_their_packets() {
+    const EVENTS: u64 = 200;
+    if !has_socket_table() {
+        return;
+    }
+    let (place, address) = (Place::new(), address(5));
+    let example = include_str!("../../../../examples/sources/packets.toml");
+    assert!(example.contains("127.0.0.1:6006"), "the address to replace");
+    place.file("packets.toml", &example.replace("127.0.0.1:6006", &address));
+    let run = place.start(&format!("run packets.toml --json --events {EVENTS}"));
+    let board = Board::new(&address);
+    for event in 0..EVENTS {
+        for source in 0..2 {
+            let head = [&(event as u32).to_be_bytes()[..], &[source]].concat();
+            board.send(&[head, payload(u32::from(source), event)].concat());
+        }
+    }
+    let summary = run.end().exits(0).json();
+    assert_eq!(number(&summary, "ledger.stored"), EVENTS);
+    for line in dump(&place.join("runs/run000001")) {
+        assert_eq!(line.bytes, payload(line.source, line.event).len() as u64);
+    }
+}
+
 /// Words of 32 bits, the least significant byte first: mark and source; packet number; then for each fragment event (12 bits,
 /// rolls over) and length in bytes (16 bits), payload, trailer.
 const BOARD: &str = "

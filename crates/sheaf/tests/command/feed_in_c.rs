@@ -46,22 +46,25 @@ const CONFIG: &str = "examples/sources/boards.toml";
 fn the_example_boards_in_c_feed_a_run() {
     let place = Place::new();
     let board = compile("examples/sources/c/board.c", &place);
+    let shortest = compile("examples/sources/c/shortest.c", &place);
     std::fs::copy(root().join(CONFIG), place.join("boards.toml")).unwrap();
     let sheaf = place.start("run boards.toml --json");
     std::thread::scope(|scope| {
-        for source in ["0", "1"] {
-            let (place, board) = (&place, &board);
+        for (program, arguments) in
+            [(&board, ["boards.toml", "0", "1000"].as_slice()), (&shortest, &["boards.toml", "1"])]
+        {
+            let place = &place;
             scope.spawn(move || {
-                let output = run(place, board, &["boards.toml", source, "2000"]);
+                let output = run(place, program, arguments);
                 assert!(output.status.success(), "{}", text(&output.stderr));
             });
         }
     });
     let summary = sheaf.end().exits(0).json();
-    assert_eq!(number(&summary, "ledger.stored"), 2000);
+    assert_eq!(number(&summary, "ledger.stored"), 1000);
     assert_eq!(field(&summary, "ledger.balanced"), true);
     let lines = dump(&place.join("runs/run000001"));
-    assert_eq!(lines.len(), 4000);
+    assert_eq!(lines.len(), 2000);
     assert!(lines.iter().all(|line| line.bytes == 128));
 }
 

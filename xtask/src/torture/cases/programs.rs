@@ -166,7 +166,7 @@ fn check_content(trial: &mut Trial, events: u64) -> Result<()> {
         .context("cannot start `sheaf dump`")?;
     let output = dump.stdout.take().context("it has a pipe")?;
     // The payload of an event repeats with this period.
-    let expected: Vec<(u64, u32)> = (0..256 * 7).map(|event| sent(event)).collect();
+    let expected: Vec<(u64, u32)> = (0..256 * 7).map(sent).collect();
     let mut seen = vec![0_u64; SOURCES as usize];
     for line in BufReader::new(output).lines().skip(1) {
         let line = line?;
