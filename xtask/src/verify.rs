@@ -2,6 +2,7 @@
 
 use crate::build::{self, Profile};
 use crate::documents::{self, DocsTestArguments};
+use crate::fuzz::Limits;
 use crate::instructions::{self, InstructionsArguments};
 use crate::mutants::{self, MutantsArguments};
 use crate::optional::{tests, with_optional_parts};
@@ -54,8 +55,11 @@ pub(crate) struct NightlyArguments {
     /// First seed. A different one every night covers more.
     #[arg(long, value_name = "SEED", default_value_t = SIMULATED_RUNS)]
     start: u64,
-    /// Duration of fuzzing for each target.
-    #[arg(long, value_name = "N", default_value_t = 600)]
+    /// Number of executions of each fuzz target: a thousand million over the 20 targets.
+    #[arg(long, value_name = "N", default_value_t = 50_000_000)]
+    executions: u64,
+    /// Maximum duration of fuzzing for each target.
+    #[arg(long, value_name = "N", default_value_t = 1_800)]
     seconds: u64,
     /// Duration of fault injection into real runs.
     #[arg(long, value_name = "N", default_value_t = 60)]
@@ -300,7 +304,8 @@ pub(crate) fn nightly(arguments: &NightlyArguments) -> Result<()> {
     steps.step("slowness", || torture::command(&slowness))?;
     let soak = TortureArguments::for_a_soak(arguments.soak_minutes, arguments.start);
     steps.step("soak", || torture::command(&soak))?;
-    steps.step("fuzzing", || fuzz::fuzz_all(arguments.seconds))?;
+    let limits = Limits { seconds: Some(arguments.seconds), executions: Some(arguments.executions) };
+    steps.step("fuzzing", || fuzz::fuzz_all(limits))?;
     steps.finish();
     Ok(())
 }

@@ -78,7 +78,12 @@ pub struct Cluster {
     watch: Watch,
     has_begun: bool,
     steps: u64,
+    /// Time by which the run must have ended.
+    deadline: Timestamp,
 }
+
+/// Number of steps between two comparisons with their bound, which takes as long as a step.
+const STEPS_BETWEEN_CHECKS: u64 = 64;
 
 impl Cluster {
     /// Creates a cluster before the start of its run.
@@ -114,6 +119,7 @@ impl Cluster {
             watch,
             has_begun: false,
             steps: 0,
+            deadline: options.deadline(),
             post,
             options,
         }
@@ -266,9 +272,10 @@ impl Cluster {
             return false;
         }
         self.steps += 1;
-        let deadline = self.options.deadline();
-        let steps_max = self.options.steps_until(self.post.now);
-        if self.post.next_at().is_none_or(|at| at > deadline) || self.steps > steps_max {
+        let is_late = self.post.next_at().is_none_or(|at| at > self.deadline);
+        let is_check_due = self.steps.is_multiple_of(STEPS_BETWEEN_CHECKS);
+        if is_late || is_check_due && self.steps > self.options.steps_until(self.post.now) {
+            let steps_max = self.options.steps_until(self.post.now);
             let what = format!("after {} steps, of which {steps_max} are its bound by now", self.steps);
             let text = format!("the run does not end {what}:\n{}", self.explain());
             self.watch.fail(text);

@@ -50,7 +50,8 @@ struct Arguments {
     /// Run the real drivers instead of the roles alone: `slowness`, where nothing may be lost, or `faults`
     #[arg(long, value_name = "FAMILY")]
     drivers: Option<Families>,
-    /// Print how often each option is drawn by this number of runs, without running them
+    /// Print how often each option is drawn by this number of runs, without running them. With --drivers: by that number of
+    /// each family
     #[arg(long)]
     table: bool,
 }
@@ -77,7 +78,11 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     if arguments.table {
         let end = arguments.start.saturating_add(arguments.runs);
-        print(&sheaf_swarm::table::markdown(arguments.start..end));
+        let table = match arguments.drivers {
+            Some(_) => sheaf_swarm::table::driver_markdown(arguments.start..end),
+            None => sheaf_swarm::table::markdown(arguments.start..end),
+        };
+        print(&table);
         return ExitCode::SUCCESS;
     }
     let good = match arguments.seed {

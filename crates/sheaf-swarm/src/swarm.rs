@@ -61,6 +61,7 @@ impl Swarm {
         self.around();
         self.numbers();
         self.supervisor();
+        self.events_that_wait_for_later_ones();
         self.pace();
         self.converge();
     }

@@ -3,6 +3,7 @@
 use crate::dice::{Ratio, mix};
 use crate::options::Options;
 use crate::payload::SimPayload;
+use sheaf_protocol::builder::IncompletePolicy;
 use sheaf_protocol::sampler::{Bounds, Selection};
 use sheaf_store::streams::{Routing, StreamRule};
 use sheaf_wire::{ByteCount, ByteRate, EventId, Nanos, SourceId, Tags};
@@ -273,6 +274,21 @@ impl Options {
     #[must_use]
     pub fn is_fed(&self, source: SourceId) -> bool {
         self.feed.is_some_and(|setup| u16::try_from(source.0).is_ok_and(|number| setup.feeds(number)))
+    }
+
+    /// Returns whether events wait for some sources without a time limit.
+    #[must_use]
+    pub fn awaits_without_limit(&self) -> bool {
+        self.policy == IncompletePolicy::Wait || self.feed.is_some()
+    }
+
+    /// Returns whether an event may wait for a source until later triggers come, for which a readout unit has little room.
+    #[must_use]
+    pub fn may_wait_for_later_triggers(&self) -> bool {
+        self.supervisor.is_some()
+            && self.awaits_without_limit()
+            && self.sources.out_of_order.is_possible()
+            && 4 * self.sources.disorder > self.bounds.buffer_events as u64
     }
 
     /// Returns the largest fragment that a program may send. Readout units refuse smaller ones.

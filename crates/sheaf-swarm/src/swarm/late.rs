@@ -3,8 +3,8 @@
 use super::Swarm;
 use crate::dice::{Dice, Ratio};
 use crate::options::{
-    FarmOptions, Fault, FaultKind, RecoveryOptions, SlotOptions, StepOptions, SupervisorOptions,
-    TriggerOptions,
+    FarmOptions, Fault, FaultKind, FeedOptions, Options, RecoveryOptions, SlotOptions, StepOptions,
+    SupervisorOptions, TriggerOptions,
 };
 use sheaf_protocol::builder::IncompletePolicy;
 use sheaf_protocol::gathering::Gathering;
@@ -66,6 +66,37 @@ impl Swarm {
                 self.options.faults.push(crash);
             }
         }
+    }
+
+    /// Draws sources whose fragments are so much out of order that several events wait for later ones, while busy keeps half of a readout
+    /// unit free. Only sources without a time limit are waited for so long. The disorder fits in the other half, so that the run can go
+    /// on: busy must end although nothing moves.
+    pub(super) fn events_that_wait_for_later_ones(&mut self) {
+        let mut dice = Dice::new(self.options.seed, 25);
+        let Some(supervisor) = self.options.supervisor else { return };
+        if self.is_calm || self.options.numbers.is_some() || dice.below(3) > 0 {
+            return;
+        }
+        if !self.options.awaits_without_limit() {
+            self.options.feed = Some(programs_without_faults(&mut dice));
+        }
+        let room = dice.pick(&[8, 10, 12, 16]);
+        let Options { sources, bounds, system, events, .. } = &mut self.options;
+        sources.disorder = room / 2 - dice.below(2);
+        sources.out_of_order = Ratio::percent(dice.pick(&[30, 60, 90]));
+        let fragments = room * u64::from(system.sources_per_readout);
+        bounds.buffer = bounds.buffer.max(ByteCount(2 * bounds.max_fragment.0 * fragments));
+        bounds.buffer_events = usize::try_from(room).unwrap_or(8);
+        // Each time that busy must end in this way takes a second.
+        *events = (*events).min(60);
+        // The queue must not keep the later ones away: events that wait leave half of what is beyond the reserve free, and busy ends.
+        let awaited = 2 * (sources.disorder + 2);
+        let latency = Nanos(self.options.trigger_distance().0 * room / 4).max(supervisor.latency);
+        let supervisor = SupervisorOptions { latency, ..supervisor };
+        let least = self.options.trigger_reserve(supervisor) + awaited;
+        let places = (self.options.bounds.queue_events as u64).max(least);
+        self.options.bounds.queue_events = usize::try_from(places).unwrap_or(usize::MAX);
+        self.options.supervisor = Some(supervisor);
     }
 
     pub(super) fn recovery(&mut self) {
@@ -248,5 +279,23 @@ impl Swarm {
             let lasts = Nanos(dice.below(150_000_000));
             self.options.faults.push(Fault { at, kind: FaultKind::Freeze { lasts } });
         }
+    }
+}
+
+/// Draws programs that feed sources and have no faults.
+fn programs_without_faults(dice: &mut Dice) -> FeedOptions {
+    FeedOptions {
+        every: dice.pick(&[1, 1, 2]),
+        programs: 1,
+        keeps: true,
+        window_fragments: 64,
+        window_events: 64,
+        way: dice.time_between(Nanos::ZERO, Nanos::from_micros(50)),
+        start: Nanos::from_micros(100),
+        retry: Nanos::from_millis(1),
+        repeats: 0,
+        declines: false,
+        loses_end: false,
+        records: None,
     }
 }

@@ -24,6 +24,7 @@ const TIMED: &str =
 const STREAMS: &str = "sheaf-source makes fragments from packets of front ends; a role receives fragments";
 const PROGRAMS: &str = "processes of the operating system; for a role their sources are fed ones, which connect and end as drawn";
 const SUPERVISOR: &str = "where and how a supervisor connects; in a simulated run its latency is drawn, and the rate follows from the triggers";
+const PAYLOADS: &str = "payloads of triggers reach their readout unit as fragments of a source that a program feeds, which is drawn";
 const SIGNAL: &str =
     "a thread outside the roles writes it; it is tested in sheaf-node, with a command that is slow";
 const QUANTITIES: &str = "in a simulated run all sources have values of one quantity; sources without one are those whose fragments are processed";
@@ -47,16 +48,14 @@ pub const EXCUSED: &[Excuse] = excused! {
     LINKS => ["source.feed.guest_names", "source.feed.listen"];
     STREAMS => ["source.stream.*"];
     PROGRAMS => ["source.command.*", "programs.*"];
-    SUPERVISOR => [
-        "trigger.network.listen", "trigger.network.max_rate_hz", "trigger.network.payload_source",
-        "trigger.network.payload_maximum_bytes",
-    ];
+    SUPERVISOR => ["trigger.network.listen", "trigger.network.max_rate_hz"];
+    PAYLOADS => ["trigger.network.payload_source", "trigger.network.payload_maximum_bytes"];
     SIGNAL => ["trigger.busy_file", "trigger.busy_command"];
     QUANTITIES => ["check_fields.sources", "check_fields.quantity"];
     SIZES => [
         "source.emulated.size", "source.emulated.rms_bytes", "source.emulated.minimum_bytes",
         "source.emulated.peak_share", "source.emulated.content", "source.emulated.checksum", "source.emulated.seed",
-        "source.emulated.faulty_source", "source.emulated.faulty_event", "source.emulated.faulty_triggers",
+        "source.emulated.faulty_source", "source.emulated.faulty_event",
     ];
     REPLAY => [
         "source.kind", "source.replay.directory", "source.replay.loop_count", "source.replay.pacing",
@@ -75,7 +74,7 @@ pub const EXCUSED: &[Excuse] = excused! {
     ];
     FILES => [
         "output.kind", "output.format", "output.compression", "output.compression_level", "output.keep_free_bytes",
-        "output.begin_records", "output.buffer_bytes", "output.own_thread", "streams.format",
+        "output.begin_records", "output.buffer_bytes", "streams.format",
     ];
     STORE => [
         "object_store.endpoint", "object_store.bucket", "object_store.prefix", "object_store.region", "object_store.path_style",
@@ -83,7 +82,7 @@ pub const EXCUSED: &[Excuse] = excused! {
     ];
     CONSUMERS => ["consumers.directory", "consumers.listen", "consumers.greeting_ms"];
     LINKS => [
-        "transport.provider", "transport.queue_bytes", "transport.queue_frames", "transport.max_frame_bytes",
+        "transport.provider", "transport.queue_bytes", "transport.max_frame_bytes",
         "transport.block_bytes", "transport.receive_bytes", "transport.shared_bytes", "transport.huge_pages",
         "transport.flight_bytes", "transport.key_file", "transport.probe_ms", "transport.report_us", "transport.inject_seed",
         "transport.ethernet", "transport.ethertype", "transport.queues", "transport.frame_slots",

@@ -1,4 +1,4 @@
-//! The rows of the table.
+//! The rows of the table of the roles.
 
 use super::Row;
 use crate::dice::Ratio;
@@ -19,17 +19,17 @@ fn stalls(options: &Options, wanted: impl Fn(NodeId) -> bool) -> String {
     faults(options, |kind| matches!(kind, FaultKind::Stall { node, .. } if wanted(*node)))
 }
 
-fn text(value: impl Debug) -> String {
+pub(super) fn text(value: impl Debug) -> String {
     format!("{value:?}")
 }
 
 /// Returns `never` or the decade of a ratio.
-fn ratio(value: Ratio) -> String {
+pub(super) fn ratio(value: Ratio) -> String {
     value.per_million.checked_ilog10().map_or("never".into(), |decade| format!("10^{decade} ppm"))
 }
 
 /// Returns the name of a variant without its fields.
-fn kind(value: impl Debug) -> String {
+pub(super) fn kind(value: impl Debug) -> String {
     text(value).split([' ', '(']).next().unwrap_or_default().to_owned()
 }
 
@@ -39,8 +39,10 @@ macro_rules! rows {
     };
 }
 
+pub(super) use rows;
+
 /// All rows.
-pub const ROWS: &[Row] = rows! {
+pub const ROWS: &[Row<Options>] = rows! {
     "readout units" ["readout.count", "node.role"] |o| text(o.system.readouts);
     "sources of a readout unit" ["source.count", "node.sources"] |o| text(o.system.sources_per_readout);
     "builder units" ["builder.count"] |o| text(o.system.builders);
@@ -225,6 +227,7 @@ pub const ROWS: &[Row] = rows! {
     "silent optional sources" [] |o| ratio(o.sources.optional_silent);
     "duplicates" [] |o| ratio(o.sources.duplicate);
     "fragments out of order" [] |o| ratio(o.sources.out_of_order);
+    "events that wait for later triggers, in a small buffer" [] |o| text(o.may_wait_for_later_triggers());
     "fragments too large" [] |o| ratio(o.sources.oversize);
     "unknown events" [] |o| ratio(o.sources.unknown_event);
     "unknown sources" [] |o| ratio(o.sources.unknown_source);

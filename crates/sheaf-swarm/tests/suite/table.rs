@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use sheaf_swarm::table::{EXCUSED, ROWS, draws, markdown};
+use sheaf_swarm::table::{DRIVER_ROWS, EXCUSED, ROWS, draws, driver_draws, driver_markdown, markdown};
 
 /// Number of runs whose options are counted, in the documentation and here.
 const RUNS: u64 = 10_000;
@@ -36,7 +36,9 @@ fn covers(excuse: &str, knob: &str) -> bool {
 #[test]
 fn every_knob_is_drawn_or_excused() {
     let knobs = knobs();
-    let drawn: BTreeSet<&str> = ROWS.iter().flat_map(|row| row.knobs).copied().collect();
+    let of_roles = ROWS.iter().flat_map(|row| row.knobs);
+    let of_drivers = DRIVER_ROWS.iter().flat_map(|row| row.knobs);
+    let drawn: BTreeSet<&str> = of_roles.chain(of_drivers).copied().collect();
     let is_excused = |knob: &str| EXCUSED.iter().any(|excuse| covers(excuse.knob, knob));
     let forgotten: Vec<_> =
         knobs.iter().filter(|knob| !drawn.contains(knob.as_str()) && !is_excused(knob)).collect();
@@ -67,18 +69,34 @@ fn every_row_is_drawn_often_enough_to_matter() {
     }
 }
 
+#[test]
+fn every_row_of_the_drivers_is_drawn_often_enough_to_matter() {
+    for (row, families) in driver_draws(0..RUNS) {
+        // Some faults are of one family.
+        let is_drawn = families.iter().any(|draws| draws.others * 50 >= draws.runs);
+        assert!(is_drawn, "{}: {families:?}", row.name);
+    }
+}
+
 /// With `UPDATE_DOCS` set, the page is written anew.
 #[test]
 fn the_table_of_the_documentation_is_what_is_drawn() {
     let path = docs().join("concepts/simulation-testing.md");
     let page = std::fs::read_to_string(&path).expect("the page is there");
-    let (begin, end) = ("<!-- begin: options of the swarm -->\n", "<!-- end -->\n");
-    let from = page.find(begin).expect("the table has a place") + begin.len();
-    let to = from + page[from..].find(end).expect("the table ends");
-    let wanted = format!("{}\n{}{}", &page[..from], markdown(0..RUNS) + "\n", &page[to..]);
+    let wanted = with_table(&page, "options of the swarm", &markdown(0..RUNS));
+    let wanted = with_table(&wanted, "options of the drivers", &driver_markdown(0..RUNS));
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&path, &wanted).expect("the page can be written");
         return;
     }
     assert!(page == wanted, "run `cargo xtask docs`");
+}
+
+/// Returns the page with this table between its markers.
+fn with_table(page: &str, name: &str, table: &str) -> String {
+    let (begin, end) = (format!("<!-- begin: {name} -->\n"), "<!-- end -->\n");
+    let from =
+        page.find(&begin).unwrap_or_else(|| panic!("the table of the {name} has a place")) + begin.len();
+    let to = from + page[from..].find(end).expect("the table ends");
+    format!("{}\n{table}\n{}", &page[..from], &page[to..])
 }

@@ -84,11 +84,6 @@ impl Links {
         };
         Some(Self { settings, nodes: nodes.collect(), ends: BTreeMap::new(), buffer: Vec::new() })
     }
-
-    /// Returns the number of datagrams that recovery could not read.
-    fn misread(&self) -> u64 {
-        self.ends.values().map(|end| end.link.counts()).map(|it| it.malformed + it.damaged).sum()
-    }
 }
 
 impl Post {
@@ -158,9 +153,9 @@ impl Post {
             }
         };
         end.link.handle_datagram(now, Origin::home(rail), &bytes, store, drop);
-        if let Some(text) =
-            wrong.or_else(|| (links.misread() > 0).then(|| "recovery misreads a datagram".into()))
-        {
+        let counts = end.link.counts();
+        let is_misread = counts.malformed + counts.damaged > 0;
+        if let Some(text) = wrong.or_else(|| is_misread.then(|| "recovery misreads a datagram".into())) {
             self.codec_failure = Some(text);
         }
         self.drain_link(to, from);

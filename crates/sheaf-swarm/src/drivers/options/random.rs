@@ -77,9 +77,11 @@ impl DriverOptions {
             0 => options.draw_full_system(&mut dice, family),
             1 => options.draw_quick_triggers(&mut dice),
             2 if family == Family::Faults => options.draw_disk_that_stays_full(&mut dice),
+            3 if dice.below(3) == 0 => options.draw_quiet_run(&mut dice),
             _ => {}
         }
         let faults: u64 = options.faults.iter().map(|fault| fault.kind.lasts().0).sum();
+        let busy = options.busy_time();
         options.within = Nanos(10 * busy.0 + 4 * faults) + options.hanging_time() + Nanos::from_secs(300);
         options
     }
@@ -189,7 +191,6 @@ impl DriverOptions {
         let kind =
             if fails { DriverFaultKind::DiskFails { lasts } } else { DriverFaultKind::DiskHangs { lasts } };
         self.faults.push(DriverFault { at, node, kind });
-        self.within = Nanos(4 * lasts.0) + Nanos::from_secs(400);
     }
 
     /// Draws a run whose only disk is full before the last trigger and is not cleared in time. The run ends without the
@@ -206,7 +207,18 @@ impl DriverOptions {
         let lasts = dice.time_between(Nanos(4 * STOP_TIMEOUT.0), Nanos(8 * STOP_TIMEOUT.0));
         let at = Timestamp(START.0 + dice.between(1_000_000, 15_000_000));
         self.faults = vec![DriverFault { at, node, kind: DriverFaultKind::DiskFails { lasts } }];
-        self.within = Nanos(2 * lasts.0) + Nanos::from_secs(400);
+    }
+
+    /// Draws a run of up to two hours with a trigger every minute or so, far beyond every time limit, between which nodes have nothing to
+    /// report but that they live. The faults are spread over it.
+    fn draw_quiet_run(&mut self, dice: &mut Dice) {
+        (self.announce, self.steps.first) = (Announce::Never, 0);
+        self.trigger_period = Some(dice.time_between(Nanos::from_secs(20), Nanos::from_secs(120)));
+        self.events = dice.between(20, 60);
+        let busy = self.busy_time();
+        for fault in &mut self.faults {
+            fault.at = Timestamp(START.0 + dice.below(busy.0));
+        }
     }
 
     /// Draws a short run without faults and with triggers at up to a megahertz, most of which are vetoed.
