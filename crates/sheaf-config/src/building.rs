@@ -84,11 +84,11 @@ impl Checker<'_> {
                 "events that are announced by the data have one type, `trigger.type`; remove the tables",
             );
         }
-        if mode == TriggerMode::Network {
+        if mode.has_supervisor() {
             self.fail(
                 ErrorKind::Conflict,
                 &[TRIGGERS, "trigger.mode"],
-                "there are types of triggers, but `trigger.mode` is \"network\"".into(),
+                format!("there are types of triggers, but `trigger.mode` is \"{mode}\""),
                 "the trigger supervisor gives each trigger its type; remove the tables",
             );
         }

@@ -4,13 +4,14 @@
 //! depend on a value that is not in the file.
 
 mod memory;
+mod supervisor;
 
 use crate::error::{ConfigError, ErrorKind};
 use crate::knob::Section;
 use crate::origins::Origins;
 use crate::settings::{
     FilterKind, IncompletePolicy, Pacing, PacketProtocol, ShapingPolicy, SizeModel, SourceKind,
-    TransportKind, TriggerMode,
+    TransportKind, TriggerMode, TriggerProtocol,
 };
 use crate::text::shorten;
 use crate::{Config, Purpose};
@@ -155,7 +156,8 @@ impl Checker<'_> {
                 "write the id of the reference source, such as `source = 0`",
             );
         }
-        if mode == TriggerMode::Network {
+        self.trigger_command();
+        if mode.has_supervisor() {
             self.trigger_network();
         } else if let Some(source) = trigger.network.payload_source {
             self.fail(
@@ -167,7 +169,7 @@ impl Checker<'_> {
         }
         let kind = self.config.source.kind;
         let ids_are_in_the_data = kind.has_own_ids();
-        let has_supervisor = mode == TriggerMode::Network && kind.is_fed();
+        let has_supervisor = mode.has_supervisor() && kind.is_fed();
         if ids_are_in_the_data && !has_supervisor && !matches!(mode, TriggerMode::Source | TriggerMode::Seen)
         {
             self.fail(
@@ -175,41 +177,6 @@ impl Checker<'_> {
                 &["trigger.mode", "source.kind"],
                 format!("`trigger.mode` is \"{mode}\", but the data has its own event ids"),
                 format!("with `source.kind = \"{kind}\"` the mode is \"seen\" or \"source\""),
-            );
-        }
-    }
-
-    fn trigger_network(&mut self) {
-        let trigger = &self.config.trigger;
-        if trigger.network.listen.is_none() {
-            self.fail(
-                ErrorKind::Missing,
-                &["trigger.mode", "trigger.network.listen"],
-                "`trigger.mode` is \"network\", but `trigger.network.listen` is not set".into(),
-                "write the address for the trigger supervisor, such as `listen = \"127.0.0.1:7300\"`",
-            );
-        }
-        let reserve = self.config.trigger.network.reserve();
-        let queue = u64::from(self.config.trigger.queue_events);
-        if reserve >= queue {
-            let found = format!(
-                "{reserve} triggers may be in flight when busy is sent, but `trigger.queue_events` is {queue}"
-            );
-            let keys = ["trigger.queue_events", "trigger.network.latency_us", "trigger.network.max_rate_hz"];
-            self.fail(
-                ErrorKind::Conflict,
-                &keys,
-                found,
-                "write a larger `queue_events`, or a lower `latency_us` or `max_rate_hz`",
-            );
-        }
-        let (payload, most) = (trigger.network.payload_maximum, self.config.max_fragment());
-        if trigger.network.payload_source.is_some() && payload > most {
-            self.fail(
-                ErrorKind::Conflict,
-                &["trigger.network.payload_maximum_bytes", "readout.max_fragment_bytes"],
-                format!("the payload of a trigger may have {payload}, but the largest fragment has {most}"),
-                "raise `readout.max_fragment_bytes`, or lower `payload_maximum_bytes`",
             );
         }
     }
@@ -451,6 +418,13 @@ impl Checker<'_> {
         self.fail(ErrorKind::Conflict, &[shorter.0, longer.0], found, right);
     }
 
+    /// Returns whether programs or devices of other hosts connect at a port that uses TLS, whatever the transport of the nodes.
+    fn has_port_with_tls(&self) -> bool {
+        let Config { filter, source, trigger, .. } = &self.config;
+        let has_triggers = trigger.mode.has_supervisor() && trigger.network.protocol == TriggerProtocol::Tcp;
+        filter.listen.is_some() || source.feed.listen.is_some() || has_triggers
+    }
+
     fn tls(&mut self) {
         let tls = &self.config.transport.tls;
         let files = [
@@ -466,10 +440,9 @@ impl Checker<'_> {
             self.fail(ErrorKind::Conflict, &[given, missing], found, right);
         }
         let kind = self.config.transport.kind;
-        let doors = [&self.config.filter.listen, &self.config.source.feed.listen];
-        if tls.files().is_some() && !kind.uses_tcp() && doors.iter().all(|door| door.is_none()) {
+        if tls.files().is_some() && !kind.uses_tcp() && !self.has_port_with_tls() {
             let found = format!("`transport.tls.certificate` is set, but `transport.kind` is \"{kind}\"");
-            let right = "TLS works with `tcp` and `mixed`, for `filter.listen` and for `source.feed.listen`; remove `transport.tls` for other kinds";
+            let right = "TLS works with `tcp` and `mixed`, and for `filter.listen`, `source.feed.listen` and triggers over TCP; remove `transport.tls` for other kinds";
             self.fail(ErrorKind::Conflict, &["transport.tls.certificate", "transport.kind"], found, right);
         }
     }

@@ -81,7 +81,8 @@ pub use settings::{
     ObjectCheck, ObjectStore, Output, OutputCompression, OutputFormat, OutputKind, Pacing, PacketProtocol,
     Preprocessing, Program, Protocol, Readout, Replay, Restart, Run, Shaping, ShapingPolicy, ShiftAction,
     SizeModel, Source, SourceCommand, SourceKind, SourceLibrary, StepFilterKind, Stream, Sync, Tag, Timed,
-    Tls, Transport, TransportKind, Trigger, TriggerClass, TriggerMode, TriggerNetwork,
+    Tls, Transport, TransportKind, Trigger, TriggerClass, TriggerCommand, TriggerMode, TriggerNetwork,
+    TriggerProtocol,
 };
 
 use document::Document;
@@ -364,7 +365,7 @@ impl Config {
         if kind.has_own_ids() && !origins.is_in_file("run.duration_s") {
             self.run.duration = None;
         }
-        if self.trigger.mode == TriggerMode::Network && !origins.is_in_file("run.duration_s") {
+        if self.trigger.mode.has_supervisor() && !origins.is_in_file("run.duration_s") {
             self.run.duration = None;
         }
         if kind.shares_socket() && readouts == 0 && !origins.is_in_file("readout.count") {

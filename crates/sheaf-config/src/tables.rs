@@ -34,6 +34,7 @@ tables! {
     "run" => run;
     "trigger" => trigger;
     "trigger.network" => trigger.network;
+    "trigger.command" => trigger.command;
     "source" => source;
     "source.emulated" => source.emulated;
     "source.replay" => source.replay;

@@ -7,13 +7,16 @@
 //! | module | contents |
 //! |---|---|
 //! | this | [`RunKey`] and its proofs |
+//! | `door` | challenge and response at a door, both sides |
 //! | `file` | key files: permissions, reading and writing |
 //!
 //! Deliberately not part of this crate: encryption, or protection of data after a proof. An attacker who can modify packets in
 //! transit can take over a connection after the proof; use TLS on such networks.
 
+mod door;
 mod file;
 
+pub use door::{CallerProof, DoorProof, DoorPurposes};
 pub use file::KeyError;
 
 use ring::rand::{SecureRandom, SystemRandom};
@@ -55,6 +58,10 @@ pub enum Purpose {
     Consumer,
     /// A builder unit's door authenticates to a consumer.
     ConsumersDoor,
+    /// A trigger supervisor authenticates to the event manager.
+    Supervisor,
+    /// The event manager authenticates to a trigger supervisor.
+    TriggerDoor,
 }
 
 impl Purpose {
@@ -70,6 +77,8 @@ impl Purpose {
             Self::DatagramNonce => "sheaf datagram nonce",
             Self::Consumer => "sheaf consumer",
             Self::ConsumersDoor => "sheaf consumers door",
+            Self::Supervisor => "sheaf trigger supervisor",
+            Self::TriggerDoor => "sheaf trigger door",
         }
     }
 }

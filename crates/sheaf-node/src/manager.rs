@@ -2,6 +2,7 @@
 
 use crate::busy_signal::BusySignal;
 use crate::outbox::Outbox;
+use crate::programs::ProgramView;
 use crate::report::{Gauges, RunReport};
 use crate::stall::StallFree;
 use crate::supervised::Supervised;
@@ -91,10 +92,10 @@ impl ManagerNode {
         }
     }
 
-    /// Takes its triggers from a trigger supervisor.
+    /// Takes its triggers from a trigger supervisor; `program` is the one that this run has started.
     #[must_use]
-    pub fn triggered_by(mut self, door: TriggerDoor) -> Self {
-        self.supervised = Some(Supervised::new(door));
+    pub fn triggered_by(mut self, door: TriggerDoor, program: Option<ProgramView>) -> Self {
+        self.supervised = Some(Supervised::new(door, program));
         self
     }
 

@@ -1,4 +1,4 @@
-//! Programs of the user that feed sources: started with the readout unit, watched, and ended with the run.
+//! Programs of the user that feed sources or give triggers: started with their node, watched, and ended with the run.
 //!
 //! | module | holds |
 //! |---|---|
@@ -30,12 +30,12 @@ use std::task::Waker;
 use std::thread::JoinHandle;
 use thiserror::Error;
 
-/// A program that feeds sources.
+/// A program that feeds sources or gives triggers.
 #[derive(Clone, Debug)]
 pub struct ProgramSetup {
     /// Name, for people.
     pub name: String,
-    /// Sources that it feeds.
+    /// Sources that it feeds. None: it gives triggers, and works until the end of the run.
     pub sources: Vec<SourceId>,
     /// Whether the run does not start before it feeds them.
     pub awaited: bool,
@@ -129,7 +129,7 @@ struct Shared {
 #[derive(Clone, Debug)]
 struct ProgramState {
     outlook: Outlook,
-    /// Sources that have not ended.
+    /// Sources that have not ended, at least one for a program without sources.
     open_sources: usize,
     /// Whether the run was told that it cannot start.
     has_declined: bool,
@@ -141,7 +141,20 @@ impl Shared {
     }
 }
 
-/// The programs of a readout unit.
+/// View of the programs of a node.
+#[derive(Clone, Debug)]
+pub struct ProgramView(Arc<Shared>);
+
+impl ProgramView {
+    /// Returns whether all programs have ended, and none is started again.
+    #[must_use]
+    pub fn have_ended(&self) -> bool {
+        let programs = self.0.programs.lock().unwrap_or_else(PoisonError::into_inner);
+        programs.iter().all(|program| program.outlook != Outlook::Feeds)
+    }
+}
+
+/// The programs of a node.
 #[derive(Debug)]
 pub struct Programs {
     setups: Vec<ProgramSetup>,
@@ -156,7 +169,7 @@ impl Drop for Programs {
 }
 
 impl Programs {
-    /// Starts the programs of a readout unit, whose thread is woken when one has ended for good.
+    /// Starts the programs of a node, whose thread is woken when one has ended for good.
     ///
     /// # Errors
     /// The first that cannot be started; the others are ended.
@@ -173,7 +186,7 @@ impl Programs {
         };
         let state = |setup: &ProgramSetup| ProgramState {
             outlook: Outlook::Feeds,
-            open_sources: setup.sources.len(),
+            open_sources: setup.sources.len().max(1),
             has_declined: false,
         };
         let shared = Arc::new(Shared {
@@ -193,6 +206,12 @@ impl Programs {
         let of_source = |setup: &ProgramSetup| setup.sources.contains(&source.id());
         let program = self.setups.iter().position(of_source);
         Box::new(source::ProgramSource::new(source, program, &self.setups, self.shared.clone()))
+    }
+
+    /// Returns a view of the programs that outlives this value.
+    #[must_use]
+    pub fn view(&self) -> ProgramView {
+        ProgramView(self.shared.clone())
     }
 
     /// Ends the programs, unless the end of the run has, and returns their accounts once all have ended.

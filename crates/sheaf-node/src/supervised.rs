@@ -1,5 +1,6 @@
 //! A run whose triggers come from a trigger supervisor, as the event manager's node conducts it.
 
+use crate::programs::ProgramView;
 use crate::trigger_door::{LinkState, TriggerDoor};
 use bytes::Bytes;
 use log::{info, warn};
@@ -17,6 +18,8 @@ const PATIENCE: Nanos = Nanos::from_secs(120);
 /// See the [module](self).
 pub(crate) struct Supervised {
     door: TriggerDoor,
+    /// The supervisor, if this run has started it.
+    program: Option<ProgramView>,
     state: LinkState,
     has_ended: bool,
     /// When the supervisor was told to stop.
@@ -30,9 +33,10 @@ pub(crate) struct Supervised {
 }
 
 impl Supervised {
-    pub(crate) fn new(door: TriggerDoor) -> Self {
+    pub(crate) fn new(door: TriggerDoor, program: Option<ProgramView>) -> Self {
         Self {
             door,
+            program,
             state: LinkState::default(),
             has_ended: false,
             stopping_since: None,
@@ -105,6 +109,11 @@ impl Supervised {
                 warn!("the trigger supervisor has not stopped within {PATIENCE}");
                 return true;
             }
+        }
+        let has_gone = self.program.as_ref().is_some_and(ProgramView::have_ended);
+        if has_gone && !self.state.has_supervisor && !self.state.expects_triggers && !self.has_ended {
+            warn!("the program that gives the triggers has ended, and so does the run");
+            self.has_ended = true;
         }
         self.has_ended
     }

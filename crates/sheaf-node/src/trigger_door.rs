@@ -1,32 +1,45 @@
-//! Triggers of a trigger supervisor, over TCP.
+//! Triggers of a trigger supervisor, over TCP or UDP.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `access` | the evidence that a supervisor must show, and the options of a door |
+//! | `streams` | the thread for TCP: connections, keys and certificates |
+//! | `datagrams` | the thread for UDP |
+//! | `links` | what these threads share with that of the event manager |
+//! | `payloads` | payloads of triggers on their way to a readout unit |
 //!
 //! A thread of its own waits for connections and messages and answers at once, so that busy reaches the supervisor even
 //! while the event manager's thread is held up. The event manager's thread takes the triggers and states the room in its queue.
 //! Both hold the lock only to move what is there; neither waits for the network.
 
+mod access;
+mod datagrams;
 mod links;
 mod payloads;
+mod streams;
 
+pub use access::{TriggerAccess, TriggerDoorOptions, TriggerTransport};
 pub use payloads::PayloadSource;
 
 use crate::Clock;
+use access::MeetingKey;
 use bytes::Bytes;
-use links::{Inbox, Links};
+use datagrams::{DatagramServer, Datagrams};
+use links::Links;
 use payloads::{Payload, Payloads};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::Timespec;
 use sheaf_protocol::manager::{DeadTimeCause, EventManager};
-use sheaf_protocol::trigger_link::{
-    Buffer, LinkId, LinkReport, Receiver, ReceiverConfig, ReceiverEvent, Room,
-};
+use sheaf_protocol::trigger_link::datagram::{DatagramDoor, DoorKey};
+use sheaf_protocol::trigger_link::{Buffer, LinkReport, Receiver, ReceiverEvent, Room};
 use sheaf_wire::trigger_link::{BusyCause, BusyReason, Phase};
-use sheaf_wire::{NodeId, RunNumber, Timestamp};
-use std::collections::BTreeMap;
+use sheaf_wire::{NodeId, Timestamp};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::thread::JoinHandle;
+use streams::StreamServer;
 
 /// The longest wait of the thread, which bounds the delay of its end.
 const LONGEST_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
@@ -41,6 +54,8 @@ pub(crate) struct LinkState {
     pub(crate) taken: usize,
     /// Events of the receiver.
     pub(crate) events: Vec<ReceiverEvent>,
+    /// Whether a supervisor is connected.
+    pub(crate) has_supervisor: bool,
     /// Whether the supervisor may send more triggers.
     pub(crate) expects_triggers: bool,
     /// Whether nothing more is awaited of the supervisor.
@@ -71,25 +86,37 @@ impl Shared {
 }
 
 impl TriggerDoor {
-    /// Listens at `address`. `waker` wakes the thread of the event manager.
+    /// Listens for a supervisor. `waker` wakes the thread of the event manager.
     ///
     /// # Errors
     /// The address cannot be used.
-    pub fn open(
-        address: &str,
-        config: ReceiverConfig,
-        run: RunNumber,
-        waker: Waker,
-        clock: Clock,
-    ) -> io::Result<Self> {
-        let listener = TcpListener::bind(address)?;
-        listener.set_nonblocking(true)?;
-        let address = listener.local_addr()?;
+    pub fn open(options: TriggerDoorOptions, waker: Waker, clock: Clock) -> io::Result<Self> {
+        let TriggerDoorOptions { listen, transport, access, run, receiver } = options;
         let idle = BusyReason { cause: BusyCause::EventManager, culprit: Some(NodeId::MANAGER) };
-        let links = Mutex::new(Links::new(Receiver::new(config, run, idle)));
-        let shared = Arc::new(Shared { links, stop: AtomicBool::new(false), waker, clock });
-        let server = Server { listener, shared: shared.clone(), inboxes: BTreeMap::new(), next: 0 };
-        let thread = std::thread::Builder::new().name("triggers".into()).spawn(move || server.run())?;
+        let receiver = Receiver::new(receiver, run, idle);
+        let share = |datagrams| {
+            let links = Mutex::new(Links::new(receiver, datagrams));
+            Arc::new(Shared { links, stop: AtomicBool::new(false), waker, clock })
+        };
+        let thread = std::thread::Builder::new().name("triggers".into());
+        let (shared, address, thread) = match transport {
+            TriggerTransport::Tcp => {
+                let listener = TcpListener::bind(listen)?;
+                listener.set_nonblocking(true)?;
+                let (address, shared) = (listener.local_addr()?, share(None));
+                let server = StreamServer::new(listener, access, shared.clone());
+                (shared, address, thread.spawn(move || server.run())?)
+            }
+            TriggerTransport::Udp { silence } => {
+                let key = access.key.map(MeetingKey::new).transpose().map_err(io::Error::other)?;
+                let key = key.map(|key| Box::new(key) as Box<dyn DoorKey>);
+                let datagrams = Datagrams::bind(&listen, DatagramDoor::new(key, silence))?;
+                let socket = datagrams.socket();
+                let (address, shared) = (socket.local_addr()?, share(Some(datagrams)));
+                let server = DatagramServer::new(socket, shared.clone());
+                (shared, address, thread.spawn(move || server.run())?)
+            }
+        };
         Ok(Self { shared, thread: Some(thread), address, payloads: None })
     }
 
@@ -143,6 +170,7 @@ impl TriggerDoor {
         let absent = (!links.receiver.has_supervisor()).then_some((DeadTimeCause::NoSupervisor, None));
         role.handle_busy(now, absent.or(busy));
         state.events.extend(std::iter::from_fn(|| links.receiver.poll_event()));
+        state.has_supervisor = links.receiver.has_supervisor();
         state.expects_triggers = links.receiver.expects_triggers();
         state.is_settled = links.receiver.is_settled() && links.is_flushed();
         state
@@ -163,7 +191,7 @@ impl TriggerDoor {
 
     /// Returns the account of the run.
     pub(crate) fn report(&self, now: Timestamp) -> LinkReport {
-        self.shared.lock().receiver.report(now)
+        self.shared.lock().report(now)
     }
 }
 
@@ -172,68 +200,6 @@ impl Drop for TriggerDoor {
         self.shared.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
-        }
-    }
-}
-
-/// The thread that waits for the network.
-struct Server {
-    listener: TcpListener,
-    shared: Arc<Shared>,
-    inboxes: BTreeMap<LinkId, Inbox>,
-    next: u64,
-}
-
-impl Server {
-    fn run(mut self) {
-        while !self.shared.stop.load(Ordering::Relaxed) {
-            let ready = self.wait();
-            self.accept();
-            let mut has_news = false;
-            for link in ready {
-                if let Some(inbox) = self.inboxes.get_mut(&link) {
-                    inbox.fill();
-                }
-            }
-            let now = self.shared.clock.now();
-            let mut links = self.shared.lock();
-            self.inboxes.retain(|link, inbox| {
-                let before = inbox.handled();
-                let stays = inbox.hand_over(now, *link, &mut links);
-                has_news |= inbox.handled() != before || !stays;
-                stays
-            });
-            links.transmit(now);
-            drop(links);
-            if has_news {
-                self.shared.waker.wake_by_ref();
-            }
-        }
-    }
-
-    /// Waits until something may be done, and returns the connections that have something to read.
-    fn wait(&self) -> Vec<LinkId> {
-        let reading: Vec<(&LinkId, &Inbox)> =
-            self.inboxes.iter().filter(|(_, inbox)| inbox.reads()).collect();
-        let mut fds = vec![PollFd::new(&self.listener, PollFlags::IN)];
-        fds.extend(reading.iter().map(|(_, inbox)| PollFd::new(inbox.stream(), PollFlags::IN)));
-        let is_blocked = reading.len() < self.inboxes.len() || !self.shared.lock().is_flushed();
-        let limit = if is_blocked { SHORT_WAIT } else { LONGEST_WAIT };
-        // An interruption is as good as a wake-up.
-        let _ = poll(&mut fds, Some(&limit));
-        let ready = fds[1..].iter().zip(&reading).filter(|(fd, _)| !fd.revents().is_empty());
-        ready.map(|(_, (link, _))| **link).collect()
-    }
-
-    fn accept(&mut self) {
-        // Any error is that of one connection, or passes.
-        while let Ok((stream, _)) = self.listener.accept() {
-            let link = LinkId(self.next);
-            self.next += 1;
-            let _ = stream.set_nodelay(true);
-            let Ok(reader) = stream.set_nonblocking(true).and_then(|()| stream.try_clone()) else { continue };
-            self.inboxes.insert(link, Inbox::new(reader));
-            self.shared.lock().add(link, stream);
         }
     }
 }

@@ -4,10 +4,13 @@
 //! |---|---|
 //! | [`receiver`] | [`Receiver`]: the side of the event manager |
 //! | [`supervisor`] | [`Supervisor`]: the side of a trigger supervisor, for tests and for `sheaf emulate-trigger` |
+//! | [`datagram`] | the same messages over UDP, for supervisors that have no TCP |
 //! | `rooms` | [`Room`]: room for triggers in the buffers of a run |
 //! | `busy_time` | busy times by reason, booked by both sides |
+//! | `report` | [`LinkReport`]: the account of all connections of a run |
 //!
-//! The connection between the two is ordered and reliable, or it ends.
+//! The connection between the two is ordered and reliable, or it ends. Over datagrams, triggers can be lost: they never become events, and
+//! are counted.
 //!
 //! # Fate of a trigger
 //! A received trigger is in exactly one bin: *accepted* (it is an event, and in the ledger), *lost* (no room), *repeated*
@@ -29,11 +32,14 @@
 //! most by the time of a message.
 
 mod busy_time;
+pub mod datagram;
 pub mod receiver;
+mod report;
 mod rooms;
 pub mod supervisor;
 
-pub use receiver::{LinkId, LinkReport, Receiver, ReceiverConfig, ReceiverEvent};
+pub use receiver::{LinkId, Receiver, ReceiverConfig, ReceiverEvent};
+pub use report::{DatagramCounts, LinkReport};
 pub use rooms::{Buffer, Room};
 pub use supervisor::{Held, Supervisor, SupervisorEvent};
 

@@ -137,6 +137,17 @@ pub struct SupervisorOptions {
     pub latency: Nanos,
     /// Number of fragments for which readout units remember the size of a large one.
     pub size_window: u32,
+    /// Faults of datagrams, if the link consists of them.
+    pub datagrams: Option<TriggerDatagramOptions>,
+}
+
+/// Faults of the datagrams between a trigger supervisor and the event manager.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TriggerDatagramOptions {
+    /// Share of datagrams without triggers that are lost. Those with triggers arrive: each source has a fragment for each trigger.
+    pub lost: Ratio,
+    /// Share of datagrams that arrive twice.
+    pub repeated: Ratio,
 }
 
 /// Fragments of the sources.

@@ -1,11 +1,12 @@
 //! The consumer's side of one door. It blocks up to the given time, and starts no thread.
 
 use crate::address::{Address, with_short_path};
-use crate::key::ConsumerProof;
 use serde::Deserialize;
-use sheaf_key::{NoRandomness, Nonce, RunKey};
+use sheaf_key::{CallerProof, DoorPurposes, NoRandomness, Nonce, RunKey};
 use sheaf_wire::event_file::FileHeader;
-use sheaf_wire::tap::{EndReason, FRAME_BYTES, Frame, FrameHead, Selection, TapError, emit_subscribe};
+use sheaf_wire::tap::{
+    EndReason, FRAME_BYTES, Frame, FrameHead, Selection, TapError, emit_answer, emit_subscribe,
+};
 use sheaf_wire::verdict::Tags;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -275,8 +276,9 @@ impl Client {
 
     /// Proves to a door that this consumer has the key, and checks the door's proof. Returns the door's next message.
     fn prove(&mut self, key: &RunKey, nonce: Nonce, timeout: Duration) -> Result<Option<Frame>, ClientError> {
-        let proof = ConsumerProof::new(key, nonce)?;
-        let said = self.stream.get_mut().write_all(&proof.answer());
+        let proof = CallerProof::new(key.clone(), DoorPurposes::CONSUMERS, nonce)?;
+        let (own, answer) = proof.answer();
+        let said = self.stream.get_mut().write_all(&emit_answer(own, answer));
         said.map_err(|error| self.broken(error))?;
         match self.next(timeout)? {
             Some(Frame::Proof(own)) if proof.verify(&own) => self.next(timeout),

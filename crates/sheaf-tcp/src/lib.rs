@@ -28,6 +28,7 @@
 //! | `proving` | how both sides prove that they have the key of the run |
 //! | `standing` | decision on a greeting, given the existing link |
 //! | `tls` | certificates, and conversion between bytes and records |
+//! | `stream` | a connection without frames, for protocols of their own |
 //! | `dialer` | time and address of each call to a peer |
 //!
 //! # Costs
@@ -55,6 +56,7 @@ mod sequence;
 mod settings;
 mod socket;
 mod standing;
+mod stream;
 #[cfg(test)]
 mod tests;
 mod tls;
@@ -67,4 +69,5 @@ pub use endpoint::TcpEndpoint;
 pub use fuzz::{fuzz_tcp_greeting, fuzz_tcp_stream, tcp_greeting_seeds};
 pub use guests::{GuestError, GuestId, GuestOptions, HostEvent, HostOptions, TcpGuest, TcpHost};
 pub use settings::{PeerAddress, TcpError, TcpOptions, TcpSettings};
+pub use stream::SecureStream;
 pub use tls::{Tls, TlsError, TlsFiles};

@@ -208,6 +208,11 @@ impl Session {
         self.drained = false;
     }
 
+    /// Returns whether there are received bytes that were not taken.
+    pub(super) fn has_received(&self) -> bool {
+        self.decrypted > 0 || self.from < self.to
+    }
+
     /// Returns whether there is more to receive, as far as known without asking the kernel.
     pub(super) fn has_more(&self) -> bool {
         self.decrypted > 0 || self.from < self.to || !self.drained
@@ -270,7 +275,11 @@ impl Session {
         let _ = self.flush(stream);
     }
 
-    fn flush(&mut self, stream: &TcpStream) -> io::Result<()> {
+    /// Sends records that wait for the socket.
+    ///
+    /// # Errors
+    /// Those of the socket; [`ErrorKind::WouldBlock`] if some still wait.
+    pub(super) fn flush(&mut self, stream: &TcpStream) -> io::Result<()> {
         while self.inner.wants_write() {
             self.inner.write_tls(&mut Raw(stream))?;
         }

@@ -13,21 +13,28 @@
 //! | 2 triggers | supervisor | n x [`TriggerBytes`], each followed by its payload |
 //! | 3 end | supervisor | [`EndBytes`] |
 //! | 4 totals | supervisor | [`TotalsBytes`], n x [`BusyTimeBytes`] |
+//! | 5 answer | supervisor | [`AnswerBytes`] |
 //! | 16 welcome | event manager | [`WelcomeBytes`] |
 //! | 17 busy | event manager | [`BusyBytes`] |
 //! | 18 progress | event manager | [`ProgressBytes`] |
 //! | 19 phase | event manager | [`PhaseBytes`] |
 //! | 20 refused | event manager | [`RefusedBytes`], text |
 //! | 21 account | event manager | [`AccountBytes`], n x [`BusyTimeBytes`] |
+//! | 22 challenge | event manager | [`ChallengeBytes`] |
+//! | 23 proof | event manager | [`ProofBytes`] |
+//!
+//! Over TCP messages follow each other. Over UDP a datagram is a [`DatagramHeadBytes`] and any number of whole messages.
 
 mod codec;
+mod datagram;
 pub mod layout;
 
 pub use crate::parts::HeadBytes;
 pub use codec::declared_length;
+pub use datagram::{DatagramHead, MAGIC, Message, read_datagram};
 pub use layout::{
-    AccountBytes, BusyBytes, BusyTimeBytes, EndBytes, HelloBytes, PhaseBytes, ProgressBytes, RefusedBytes,
-    TotalsBytes, TriggerBytes, WelcomeBytes,
+    AccountBytes, AnswerBytes, BusyBytes, BusyTimeBytes, ChallengeBytes, DatagramHeadBytes, EndBytes,
+    HelloBytes, PhaseBytes, ProgressBytes, ProofBytes, RefusedBytes, TotalsBytes, TriggerBytes, WelcomeBytes,
 };
 
 use crate::codes::codes;
@@ -49,8 +56,8 @@ pub const MAX_NAME_BYTES: usize = 64;
 /// Maximum length of a reason in bytes. Longer reasons are truncated.
 pub const MAX_REASON_BYTES: usize = 1024;
 
-/// Maximum number of busy times in a message. There are fewer pairs of a cause and a node.
-pub const MAX_BUSY_TIMES: usize = 4096;
+/// Maximum number of busy times in a message, so that it fits into a datagram. Those with further reasons are left out.
+pub const MAX_BUSY_TIMES: usize = 2000;
 
 /// Maximum payload of a trigger in bytes.
 pub const MAX_PAYLOAD_BYTES: usize = 1 << 16;
@@ -58,10 +65,29 @@ pub const MAX_PAYLOAD_BYTES: usize = 1 << 16;
 /// Maximum length of a message.
 pub const MAX_MESSAGE_BYTES: usize = 1 << 20;
 
+/// Bytes of a datagram before its messages.
+pub const DATAGRAM_HEAD_BYTES: usize = size_of::<DatagramHeadBytes>();
+
+/// Maximum length of a datagram: the largest over UDP and IPv4.
+pub const MAX_DATAGRAM_BYTES: usize = 65_507;
+
+/// Maximum payload of a trigger over UDP in bytes.
+pub const MAX_DATAGRAM_PAYLOAD_BYTES: usize = 1 << 15;
+
+/// Bytes of a nonce, and of a proof.
+pub const NONCE_BYTES: usize = 32;
+
 const _: () = assert!(
     HEAD_BYTES + size_of::<AccountBytes>() + MAX_BUSY_TIMES * size_of::<BusyTimeBytes>() <= MAX_MESSAGE_BYTES
         && HEAD_BYTES + MAX_TRIGGERS * size_of::<TriggerBytes>() <= MAX_MESSAGE_BYTES
         && HEAD_BYTES + size_of::<TriggerBytes>() + MAX_PAYLOAD_BYTES <= MAX_MESSAGE_BYTES
+        && DATAGRAM_HEAD_BYTES
+            + HEAD_BYTES
+            + size_of::<AccountBytes>()
+            + MAX_BUSY_TIMES * size_of::<BusyTimeBytes>()
+            <= MAX_DATAGRAM_BYTES
+        && DATAGRAM_HEAD_BYTES + HEAD_BYTES + size_of::<TriggerBytes>() + MAX_DATAGRAM_PAYLOAD_BYTES
+            <= MAX_DATAGRAM_BYTES
 );
 
 codes! {
@@ -75,6 +101,8 @@ codes! {
         End = 3, "end";
         /// Supervisor, last: its own account.
         Totals = 4, "totals";
+        /// Supervisor, to a challenge: its nonce and its proof.
+        Answer = 5, "answer";
         /// Event manager, first: the run, and the id of the next trigger.
         Welcome = 16, "welcome";
         /// Event manager: whether triggers must be held back.
@@ -87,6 +115,10 @@ codes! {
         Refused = 20, "refused";
         /// Event manager, after the end of triggers: its account.
         Account = 21, "account";
+        /// Event manager, first, if the run has a key: its nonce.
+        Challenge = 22, "challenge";
+        /// Event manager, to a correct answer: its proof.
+        Proof = 23, "proof";
     }
 }
 
@@ -137,6 +169,12 @@ codes! {
         TooManyConnections = 5, "too_many_connections";
         /// The payload of a trigger is larger than the run takes.
         PayloadTooLarge = 6, "payload_too_large";
+        /// The supervisor has not proven that it has the key of the run.
+        WrongKey = 7, "wrong_key";
+        /// The connection is not secured by a certificate for a trigger supervisor.
+        WrongCertificate = 8, "wrong_certificate";
+        /// Over UDP: the supervisor is not connected, or was silent for too long.
+        NotConnected = 9, "not_connected";
     }
 }
 
@@ -149,6 +187,13 @@ impl std::fmt::Display for Refusal {
             Self::RunEnded => "the run has ended",
             Self::TooManyConnections => "too many connections have not introduced themselves",
             Self::PayloadTooLarge => "the payload of a trigger is larger than the run takes",
+            Self::WrongKey => {
+                "the supervisor did not prove that it has the key of the run; give it a copy of `transport.key_file`"
+            }
+            Self::WrongCertificate => {
+                "the connection is not secured by a certificate for one of `trigger.network.guest_names`"
+            }
+            Self::NotConnected => "the supervisor is not connected, or was silent for too long",
         })
     }
 }
@@ -272,6 +317,13 @@ pub enum FromSupervisor {
     },
     /// The supervisor's account.
     Totals(Totals),
+    /// The answer to a challenge.
+    Answer {
+        /// The supervisor's nonce.
+        nonce: [u8; NONCE_BYTES],
+        /// Its proof that it has the key of the run.
+        proof: [u8; NONCE_BYTES],
+    },
 }
 
 /// Message of the event manager.
@@ -308,6 +360,10 @@ pub enum FromManager {
     },
     /// The event manager's account.
     Account(ReceivedTriggers),
+    /// The event manager's nonce.
+    Challenge([u8; NONCE_BYTES]),
+    /// The event manager's proof that it has the key of the run.
+    Proof([u8; NONCE_BYTES]),
 }
 
 #[doc(hidden)]

@@ -1,44 +1,52 @@
 //! `sheaf emulate-trigger`: a trigger supervisor for tests, and for users without one.
 
 mod account;
+mod connection;
 mod latency;
 mod rules;
 
 use crate::Verdict;
 use crate::values::{self, ValueError};
 use account::Account;
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::Args;
+use connection::Connection;
 use latency::BusyLatencies;
 use rules::{Bucket, DeadTimeRules, Spill};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sheaf_node::Clock;
 use sheaf_node::trigger::{TriggerClock, TriggerRate};
 use sheaf_protocol::trigger_link::{Supervisor, SupervisorEvent};
 use sheaf_wire::times::Times;
-use sheaf_wire::trigger_link::{
-    Busy, FromManager, HEAD_BYTES, MAX_PAYLOAD_BYTES, Phase, ReceivedTriggers, declared_length,
-};
+use sheaf_wire::trigger_link::{Busy, FromManager, MAX_PAYLOAD_BYTES, Phase, ReceivedTriggers};
 use sheaf_wire::{EventId, Nanos, Timestamp, TriggerType};
-use std::io::{ErrorKind, Read as _, Write as _};
-use std::net::TcpStream;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Bytes that wait for the connection before the emulator makes no more triggers.
-const MAX_UNSENT: usize = 1 << 20;
-
-/// Pause between two attempts to connect.
-const RETRY: Duration = Duration::from_millis(50);
+/// Time for which the last message is sent again, if the event manager does not acknowledge it.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Maximum number of due triggers that are made before messages are read.
 const TRIGGERS_PER_ROUND: usize = 256;
 
 #[derive(Debug, Args)]
 pub(crate) struct EmulateTriggerArguments {
-    /// Address of the event manager: `trigger.network.listen` of its configuration.
+    /// Address of the event manager: `trigger.network.listen` of its configuration. A supervisor that a run has started needs none:
+    /// address, protocol and key are in its environment.
     #[arg(value_name = "HOST:PORT")]
-    address: String,
+    address: Option<String>,
+    /// Use UDP instead of TCP (`trigger.network.protocol`).
+    #[arg(long)]
+    udp: bool,
+    /// Key file of the run (`transport.key_file`), for a run that has a key [default: that of `--config`].
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// PEM files for a run that requires TLS [default: those of `--config`].
+    #[arg(long, value_names = ["CERTIFICATE", "KEY", "AUTHORITY"], num_args = 3)]
+    tls: Option<Vec<PathBuf>>,
+    /// Configuration whose key, certificate and protocol are used.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// Triggers per second.
     #[arg(long, value_name = "HZ", default_value_t = 1000.0, value_parser = positive)]
     rate: f64,
@@ -93,15 +101,20 @@ fn not_negative(text: &str) -> Result<f64, ValueError> {
 
 pub(crate) fn command(arguments: &EmulateTriggerArguments) -> anyhow::Result<Verdict> {
     let stop = crate::signals::stop_flag()?;
-    let stream = connect(arguments)?;
-    let mut emulator = Emulator::new(arguments, stream);
-    while emulator.account.is_none() && !emulator.is_cut_off {
+    let mut emulator = Emulator::new(arguments)?;
+    while !emulator.is_over() {
         if stop.swap(false, Ordering::Relaxed) {
             emulator.supervisor.handle_end();
             // A second request does not wait for the account.
-            emulator.is_cut_off = std::mem::replace(&mut emulator.is_stopped, true);
+            emulator.has_given_up = std::mem::replace(&mut emulator.is_stopped, true);
         }
         emulator.work()?;
+    }
+    if emulator.connection.is_cut_off() && !emulator.connection.is_welcome() {
+        let address = emulator.connection.address();
+        bail!(
+            "the event manager at {address} closed the connection before its welcome; if it uses TLS, pass `--tls`"
+        );
     }
     let account =
         Account::new(&emulator.supervisor.totals(), emulator.account.as_ref(), emulator.latencies.summary());
@@ -111,7 +124,10 @@ pub(crate) fn command(arguments: &EmulateTriggerArguments) -> anyhow::Result<Ver
         crate::print::print(&account.to_string())?;
     }
     if emulator.account.is_none() {
-        bail!("the event manager at {} closed the connection without its account", arguments.address);
+        bail!(
+            "the event manager at {} closed the connection without its account",
+            emulator.connection.address()
+        );
     }
     Ok(if account.agrees { Verdict::Good } else { Verdict::NotGood })
 }
@@ -122,83 +138,77 @@ fn payload(id: EventId, length: u32) -> Vec<u8> {
     id.0.to_le_bytes().into_iter().take(length as usize).chain(counting).collect()
 }
 
-fn connect(arguments: &EmulateTriggerArguments) -> anyhow::Result<TcpStream> {
-    let begin = Instant::now();
-    loop {
-        match TcpStream::connect(&arguments.address) {
-            Ok(stream) => {
-                stream.set_nodelay(true).and_then(|()| stream.set_nonblocking(true))?;
-                return Ok(stream);
-            }
-            Err(_) if begin.elapsed() < Duration::from_secs(arguments.wait) => std::thread::sleep(RETRY),
-            Err(error) => {
-                return Err(error).with_context(|| {
-                    format!(
-                        "cannot connect to the event manager at {}: does a run with `trigger.mode = \"network\"` listen there?",
-                        arguments.address
-                    )
-                });
-            }
-        }
-    }
-}
-
 struct Emulator<'a> {
     arguments: &'a EmulateTriggerArguments,
     clock: Clock,
-    stream: TcpStream,
+    connection: Connection,
     supervisor: Supervisor,
     rules: DeadTimeRules,
     triggers: Option<TriggerClock>,
     started_at: Timestamp,
-    received: Vec<u8>,
-    unsent: Vec<u8>,
     account: Option<ReceivedTriggers>,
+    /// When the accounts were exchanged.
+    account_at: Option<Instant>,
     busy_messages: u64,
     latencies: BusyLatencies,
     is_stopped: bool,
-    is_cut_off: bool,
+    has_given_up: bool,
 }
 
 impl<'a> Emulator<'a> {
-    fn new(arguments: &'a EmulateTriggerArguments, stream: TcpStream) -> Self {
-        Self {
+    fn new(arguments: &'a EmulateTriggerArguments) -> anyhow::Result<Self> {
+        let clock = Clock::new();
+        let connection = Connection::open(arguments, clock.now())?;
+        Ok(Self {
             arguments,
-            clock: Clock::new(),
-            latencies: BusyLatencies::new(&stream),
-            stream,
-            supervisor: Supervisor::new(&arguments.name),
+            clock,
+            latencies: BusyLatencies::new(connection.is_same_host()),
+            supervisor: connection.supervisor(&arguments.name),
+            connection,
             rules: DeadTimeRules::new(
                 Nanos::from(Duration::from_secs_f64(arguments.dead_us * 1e-6)),
                 arguments.bucket,
             ),
             triggers: None,
             started_at: Timestamp::ZERO,
-            received: Vec::new(),
-            unsent: Vec::new(),
             account: None,
+            account_at: None,
             busy_messages: 0,
             is_stopped: false,
-            is_cut_off: false,
-        }
+            has_given_up: false,
+        })
+    }
+
+    /// Returns whether nothing more is to be done: the accounts were exchanged, or the event manager has gone.
+    fn is_over(&self) -> bool {
+        let is_left = |at: Instant| self.connection.is_flushed() || at.elapsed() >= FAREWELL;
+        self.connection.is_cut_off() || self.has_given_up || self.account_at.is_some_and(is_left)
     }
 
     fn work(&mut self) -> anyhow::Result<()> {
-        self.receive()?;
         let now = self.clock.now();
-        while let Some(event) = self.supervisor.poll_event() {
-            self.handle_event(now, event)?;
+        for message in self.connection.receive(now)? {
+            if let FromManager::Busy(busy) = &message {
+                self.latencies.note(self.clock.now(), busy);
+            }
+            self.supervisor.handle_input(now, message);
         }
+        self.handle_events(now)?;
         self.trigger(now);
-        while let Some(message) = self.supervisor.poll_transmit() {
-            self.unsent.extend_from_slice(&message.emit());
+        self.connection.send(now, &mut self.supervisor);
+        self.handle_events(now)?;
+        if !self.is_over() {
+            let next =
+                self.triggers.as_ref().filter(|_| self.supervisor.is_running()).map(TriggerClock::next);
+            let limit = next.map_or(LONGEST_WAIT, |next| next.since(self.clock.now()).min(LONGEST_WAIT));
+            self.connection.wait(now, limit);
         }
+        Ok(())
+    }
+
+    fn handle_events(&mut self, now: Timestamp) -> anyhow::Result<()> {
         while let Some(event) = self.supervisor.poll_event() {
             self.handle_event(now, event)?;
-        }
-        self.flush()?;
-        if self.account.is_none() && !self.is_cut_off {
-            self.wait(now);
         }
         Ok(())
     }
@@ -231,7 +241,10 @@ impl<'a> Emulator<'a> {
                 }
             }
             SupervisorEvent::Refused { text, .. } => bail!("the event manager refuses: {text}"),
-            SupervisorEvent::Account(account) => self.account = Some(account),
+            SupervisorEvent::Account(account) => {
+                self.account = Some(account);
+                self.account_at = Some(Instant::now());
+            }
         }
         Ok(())
     }
@@ -245,7 +258,7 @@ impl<'a> Emulator<'a> {
             if limit.is_some_and(|limit| sent >= limit) {
                 self.supervisor.handle_end();
             }
-            if !self.supervisor.is_running() || self.unsent.len() > MAX_UNSENT {
+            if !self.supervisor.is_running() || !self.connection.has_room() {
                 return;
             }
             let Some(time) = clock.pop_due(now) else { break };
@@ -253,7 +266,7 @@ impl<'a> Emulator<'a> {
             if !self.arguments.spill.is_none_or(|spill| spill.has_beam(since)) {
                 continue;
             }
-            if self.rules.veto(time) {
+            if self.connection.is_deaf(now) || self.rules.veto(time) {
                 self.supervisor.veto_own();
             } else if self
                 .supervisor
@@ -272,72 +285,6 @@ impl<'a> Emulator<'a> {
         if end.is_some_and(|end| now.since(self.started_at) >= end) {
             self.supervisor.handle_end();
         }
-    }
-
-    fn receive(&mut self) -> anyhow::Result<()> {
-        loop {
-            let mut bytes = [0; 4096];
-            match self.stream.read(&mut bytes) {
-                Ok(0) => self.is_cut_off = true,
-                Ok(read) => {
-                    self.received.extend_from_slice(&bytes[..read]);
-                    continue;
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(_) => self.is_cut_off = true,
-            }
-            break;
-        }
-        let now = self.clock.now();
-        while let Some(head) = self.received.first_chunk::<HEAD_BYTES>() {
-            let length = declared_length(head).context("a message of the event manager is invalid")?;
-            if self.received.len() < length {
-                break;
-            }
-            let message = FromManager::read(&self.received[..length])
-                .context("a message of the event manager is invalid")?;
-            self.received.drain(..length);
-            if let FromManager::Busy(busy) = &message {
-                self.latencies.note(now, busy);
-            }
-            self.supervisor.handle_input(now, message);
-        }
-        Ok(())
-    }
-
-    fn flush(&mut self) -> anyhow::Result<()> {
-        while !self.unsent.is_empty() {
-            match self.stream.write(&self.unsent) {
-                Ok(written) => drop(self.unsent.drain(..written)),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => {
-                    self.is_cut_off = true;
-                    break;
-                }
-            }
-        }
-        // The account was exchanged: nothing may be left behind.
-        if self.account.is_some() && !self.unsent.is_empty() {
-            self.stream.set_nonblocking(false)?;
-            let unsent = std::mem::take(&mut self.unsent);
-            self.stream.write_all(&unsent).context("cannot send the account")?;
-        }
-        Ok(())
-    }
-
-    /// Sleeps until the next trigger, or until a message arrives.
-    fn wait(&self, now: Timestamp) {
-        let next = self.triggers.as_ref().filter(|_| self.supervisor.is_running()).map(TriggerClock::next);
-        let limit = next.map_or(LONGEST_WAIT, |next| next.since(now).min(LONGEST_WAIT));
-        let mut flags = PollFlags::IN;
-        if !self.unsent.is_empty() {
-            flags |= PollFlags::OUT;
-        }
-        let limit = Timespec { tv_sec: 0, tv_nsec: i64::try_from(limit.0).unwrap_or(0) };
-        // An interruption is as good as a wake-up.
-        let _ = poll(&mut [PollFd::new(&self.stream, flags)], Some(&limit));
     }
 }
 

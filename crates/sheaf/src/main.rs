@@ -39,6 +39,7 @@
 //! | `signals` | Ctrl-C and termination |
 //! | `next` | `sheaf next`, which asks a running process for its next run |
 //! | `emulate_trigger` | `sheaf emulate-trigger`, a trigger supervisor |
+//! | `supervisor` | a trigger supervisor that the event manager starts |
 //! | `doctor` | `sheaf doctor` |
 //! | `bench` | `sheaf bench`, the test programs |
 //! | `sim` | `sheaf sim`: scenarios, the documents' figures, calibration, prediction |
@@ -102,6 +103,7 @@ mod sim;
 mod space;
 mod steps;
 mod summary;
+mod supervisor;
 mod table;
 mod tap;
 mod tap_stream;

@@ -7,11 +7,10 @@ use sheaf_config::{
     Config, IncompletePolicy, NodeConfig, OutputKind, ShapingPolicy, SourceKind, TriggerMode,
 };
 use sheaf_key::RunKey;
-use sheaf_node::Clock;
 use sheaf_node::busy_signal::BusySignal;
 use sheaf_node::manager::Course;
 use sheaf_node::trigger::TriggerRate;
-use sheaf_node::trigger_door::{PayloadSource, TriggerDoor};
+use sheaf_node::trigger_door::PayloadSource;
 use sheaf_protocol::Identity;
 use sheaf_protocol::builder::{BuilderConfig, ReadoutSources};
 use sheaf_protocol::channel::ChannelTimes;
@@ -20,13 +19,11 @@ use sheaf_protocol::liveness::Patience;
 use sheaf_protocol::manager::{ManagerConfig, Triggers};
 use sheaf_protocol::output::{OutputConfig, SenderConfig};
 use sheaf_protocol::readout::{Announce, ReadoutConfig, SourceConfig};
-use sheaf_protocol::trigger_link::ReceiverConfig;
 use sheaf_shaping::{BarrelConfig, Policy, ShaperConfig, SlotSchedule};
 use sheaf_source::{StreamSet, open_directory};
 use sheaf_wire::{ByteCount, Nanos, NodeId, Role, SessionId, SourceId, Timestamp};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::task::Waker;
 
 /// A run's configuration with everything that follows from it.
 pub(crate) struct Plan {
@@ -211,38 +208,7 @@ impl Plan {
 
     /// Returns whether triggers come from a trigger supervisor.
     pub(crate) fn has_supervisor(&self) -> bool {
-        self.config.trigger.mode == TriggerMode::Network
-    }
-
-    /// Listens for the trigger supervisor, if there is one.
-    ///
-    /// # Errors
-    /// The address cannot be used.
-    pub(crate) fn trigger_door(
-        &self,
-        me: &Identity,
-        waker: Waker,
-        clock: Clock,
-    ) -> anyhow::Result<Option<TriggerDoor>> {
-        let Config { trigger, .. } = &self.config;
-        let Some(listen) = trigger.network.listen.as_ref().filter(|_| self.has_supervisor()) else {
-            return Ok(None);
-        };
-        let config = ReceiverConfig {
-            queue: trigger.queue_events.into(),
-            reserve: trigger.network.reserve(),
-            first: trigger.first_event,
-            max_payload: match trigger.network.payload_source {
-                Some(_) => u32::try_from(trigger.network.payload_maximum.0).unwrap_or(u32::MAX),
-                None => 0,
-            },
-        };
-        let door = TriggerDoor::open(listen, config, me.run, waker, clock)
-            .with_context(|| format!("cannot listen for a trigger supervisor at {listen}"))?;
-        Ok(Some(match self.payload_target() {
-            Some(source) => door.feeding(source).context("cannot feed the payloads of triggers")?,
-            None => door,
-        }))
+        self.config.trigger.mode.has_supervisor()
     }
 
     /// Starts the signal of busy outside of Sheaf, if the configuration has one.
@@ -259,7 +225,7 @@ impl Plan {
     }
 
     /// Returns the source of the payloads of triggers, and the readout unit that reads it.
-    fn payload_target(&self) -> Option<PayloadSource> {
+    pub(crate) fn payload_target(&self) -> Option<PayloadSource> {
         let Config { trigger, .. } = &self.config;
         let source = trigger.network.payload_source?;
         let readout = self.of_role(Role::Readout).find(|node| node.sources.contains(&source))?.id;
@@ -276,7 +242,7 @@ impl Plan {
             triggers: match trigger.mode {
                 TriggerMode::Free => Triggers::Free,
                 TriggerMode::Fixed | TriggerMode::Poisson => Triggers::Driven,
-                TriggerMode::Network => Triggers::External,
+                TriggerMode::Network | TriggerMode::Command => Triggers::External,
                 TriggerMode::Source | TriggerMode::Seen => Triggers::Announced,
             },
             first_event: trigger.first_event,

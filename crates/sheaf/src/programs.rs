@@ -1,11 +1,11 @@
-//! Programs of the user that a readout unit starts, from the configuration.
+//! Programs of the user that a node starts, from the configuration.
 
 use crate::Verdict;
 use crate::arguments::GuardArguments;
 use crate::plan::Plan;
 use anyhow::{Context, bail};
 use rustix::fs::{Access, access};
-use sheaf_config::{Config, NodeConfig, Program, ProgramStart, Restart, SourceKind};
+use sheaf_config::{Config, NodeConfig, Program, ProgramStart, Restart, SourceKind, TriggerMode};
 use sheaf_feed::environment;
 use sheaf_node::programs::{LaunchProgram, ProgramProcess, ProgramRules, ProgramSetup, Programs, guard};
 use sheaf_node::restarts::RestartPolicy;
@@ -21,10 +21,10 @@ use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Waker;
 
-/// Programs of readout units of this process, whose accounts the summary asks for.
+/// Programs of nodes of this process, whose accounts the summary asks for.
 pub(crate) type EndingPrograms = Arc<Mutex<Vec<(String, Programs)>>>;
 
-/// Checks that the programs of all readout units exist on this host.
+/// Checks that the programs of all nodes exist on this host.
 ///
 /// # Errors
 /// The first that cannot be started, and why.
@@ -43,12 +43,31 @@ fn find(start: &ProgramStart<'_>) -> anyhow::Result<PathBuf> {
     let what = || {
         format!("program {} (`programs.{0}.command`) cannot be started", table(&start.name, start.program))
     };
-    if let Some(directory) = directory.as_deref().filter(|directory| !directory.is_dir()) {
-        let shown = directory.display();
-        return Err(anyhow::anyhow!("{shown} is not a directory; correct `directory`")).with_context(what);
+    find_command(command, directory.as_deref()).with_context(what)
+}
+
+/// Returns the path of the program of a command that runs in a directory.
+pub(crate) fn find_command(command: &[String], directory: Option<&Path>) -> anyhow::Result<PathBuf> {
+    if let Some(directory) = directory.filter(|directory| !directory.is_dir()) {
+        bail!("{} is not a directory; correct `directory`", directory.display());
     }
-    let name = command.first().map(String::as_str).unwrap_or_default();
-    resolve(name).with_context(what)
+    resolve(command.first().map(String::as_str).unwrap_or_default())
+}
+
+/// Returns the variables of an environment that the configuration lists.
+pub(crate) fn variables(listed: &[String]) -> Vec<(String, OsString)> {
+    let variable = |text: &String| text.split_once('=').map(|(name, value)| (name.to_owned(), value.into()));
+    listed.iter().filter_map(variable).collect()
+}
+
+/// Returns the arguments of the guard of a command.
+pub(crate) fn guarded(config: &Config, command: Vec<OsString>) -> Vec<OsString> {
+    let grace = config.source.command.stop_timeout;
+    let mut arguments: Vec<OsString> = vec!["guard".into(), "--quiet".into()];
+    arguments.push(format!("--grace-ms={}", grace.0.div_ceil(1_000_000)).into());
+    arguments.push("--".into());
+    arguments.extend(command);
+    arguments
 }
 
 /// Returns the name of the program's table: processes for one source each have its number behind.
@@ -118,17 +137,11 @@ impl Plan {
     fn starts(&self, me: &Identity, node: &NodeConfig) -> anyhow::Result<Vec<Start>> {
         let socket = std::path::absolute(self.config.feed_socket(me.node))
             .context("cannot determine the working directory")?;
-        let grace = self.config.source.command.stop_timeout;
         let start =
             |name: String, sources: Vec<SourceId>, command: Vec<OsString>, program: Option<&Program>| {
-                let mut arguments: Vec<OsString> = vec!["guard".into(), "--quiet".into()];
-                arguments.push(format!("--grace-ms={}", grace.0.div_ceil(1_000_000)).into());
-                arguments.push("--".into());
-                arguments.extend(command);
-                let variable =
-                    |text: &String| text.split_once('=').map(|(name, value)| (name.to_owned(), value.into()));
+                let arguments = guarded(&self.config, command);
                 let own = program.map(|program| program.environment.as_slice()).unwrap_or_default();
-                let mut variables: Vec<(String, OsString)> = own.iter().filter_map(variable).collect();
+                let mut variables = variables(own);
                 let list: Vec<String> = sources.iter().map(SourceId::to_string).collect();
                 variables.push((environment::ADDRESS.into(), socket.clone().into()));
                 variables.push((environment::SOURCES.into(), list.join(",").into()));
@@ -151,20 +164,20 @@ impl Plan {
     }
 }
 
-/// A process that feeds sources, behind a guard.
-struct Start {
-    name: String,
-    sources: Vec<SourceId>,
+/// A process that feeds sources or gives triggers, behind a guard.
+pub(crate) struct Start {
+    pub(crate) name: String,
+    pub(crate) sources: Vec<SourceId>,
     /// Arguments of the guard.
-    arguments: Vec<OsString>,
-    variables: Vec<(String, OsString)>,
-    directory: Option<PathBuf>,
+    pub(crate) arguments: Vec<OsString>,
+    pub(crate) variables: Vec<(String, OsString)>,
+    pub(crate) directory: Option<PathBuf>,
     /// Whether it is a process of Sheaf.
-    is_own: bool,
+    pub(crate) is_own: bool,
 }
 
 /// Returns how the programs are launched: each behind a guard, which is a process of this program.
-fn launcher(starts: Vec<Start>) -> anyhow::Result<LaunchProgram> {
+pub(crate) fn launcher(starts: Vec<Start>) -> anyhow::Result<LaunchProgram> {
     let sheaf = std::env::current_exe().context("cannot determine the path of this program")?;
     Ok(Box::new(move |index, pipe| {
         let Start { arguments, variables, directory, .. } = &starts[index];
@@ -181,7 +194,7 @@ fn launcher(starts: Vec<Start>) -> anyhow::Result<LaunchProgram> {
     }))
 }
 
-fn rules(config: &Config) -> ProgramRules {
+pub(crate) fn rules(config: &Config) -> ProgramRules {
     let command = &config.source.command;
     let restarts = RestartPolicy {
         pause: (command.restart_min, command.restart_max),
@@ -199,12 +212,9 @@ fn rules(config: &Config) -> ProgramRules {
 
 /// Returns the time that programs may take to end after the end of a run.
 pub(crate) fn time_to_end(config: &Config) -> Nanos {
-    match config.source.kind {
-        SourceKind::Command | SourceKind::Library => {
-            Nanos(config.source.command.stop_timeout.0.saturating_mul(2))
-        }
-        _ => Nanos::ZERO,
-    }
+    let has_programs = matches!(config.source.kind, SourceKind::Command | SourceKind::Library)
+        || config.trigger.mode == TriggerMode::Command;
+    if has_programs { Nanos(config.source.command.stop_timeout.0.saturating_mul(2)) } else { Nanos::ZERO }
 }
 
 /// `sheaf guard`: starts a program and ends with it. The readout unit is at the other end of standard input.

@@ -9,7 +9,7 @@ use crate::run::{Outcome, in_process};
 use crate::run_directory::{RunDirectory, Scratch};
 use crate::signals::Steering;
 use crate::summary::cpu_seconds;
-use crate::{Verdict, files, placement, processes, programs, rehearsal, space};
+use crate::{Verdict, files, placement, processes, programs, rehearsal, space, supervisor};
 use anyhow::{Context, bail};
 use sheaf_config::{Config, OutputKind, SourceKind, TransportKind};
 use sheaf_node::Clock;
@@ -89,6 +89,7 @@ impl Runs<'_> {
         plan.make_key()?;
         placement::rehearse(&plan)?;
         programs::check(&plan)?;
+        supervisor::check(&plan.config)?;
         space::check(&plan.config)?;
         let mut directory = RunDirectory::create(&mut plan.config, created)?;
         let run = plan.config.run.number;

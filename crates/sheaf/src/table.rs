@@ -101,13 +101,28 @@ fn time(f: &mut fmt::Formatter<'_>, summary: &Summary) -> fmt::Result {
 /// Writes what the trigger supervisor sent that is no event, or came too late.
 fn trigger_link(f: &mut fmt::Formatter<'_>, link: &TriggerLinkSummary) -> fmt::Result {
     line(f, "trigger link", count(link.received), "triggers received")?;
+    let skipped = match (link.first_skipped_id, link.last_skipped_id) {
+        (Some(first), Some(last)) => format!("no trigger has them; the first is {first}, the last {last}"),
+        _ => String::new(),
+    };
+    let datagrams = link.datagrams.clone().unwrap_or_default();
     let lines = [
         (link.lost, "lost", "there was no room for them"),
         (link.repeated, "repeated", "their ids were received before"),
         (link.out_of_order, "out of order", "their ids are below one received before"),
         (link.outside, "outside", "they came before the start or after the end of the run"),
         (link.late, "late", "they waited outside the queue; raise trigger.network.latency_us or max_rate_hz"),
-        (link.skipped_ids, "skipped ids", "no trigger has them"),
+        (link.skipped_ids, "skipped ids", skipped.as_str()),
+        (link.undelivered, "undelivered", "the supervisor sent them, and they did not arrive"),
+        (datagrams.lost, "lost datagrams", "they did not arrive"),
+        (datagrams.repeated, "repeated", "datagrams that arrived again"),
+        (
+            datagrams.out_of_order,
+            "out of order",
+            "datagrams that were overtaken; their triggers are no events",
+        ),
+        (datagrams.strangers, "strangers", "datagrams of callers that were not connected"),
+        (datagrams.invalid, "invalid", "datagrams of another format"),
     ];
     for (value, name, remark) in lines.into_iter().filter(|(value, ..)| *value > 0) {
         line(f, &format!("  {name}"), count(value), remark)?;
@@ -188,7 +203,7 @@ fn farm(f: &mut fmt::Formatter<'_>, summary: &Summary) -> fmt::Result {
 /// Writes which programs did not work as they should.
 fn programs(f: &mut fmt::Formatter<'_>, summary: &Summary) -> fmt::Result {
     if !summary.programs.is_empty() {
-        line(f, "programs", count(summary.programs.len() as u64), "were started to feed sources")?;
+        line(f, "programs", count(summary.programs.len() as u64), "were started by the run")?;
     }
     for program in &summary.programs {
         let of = format!("of {} at {}", program.name, program.node);

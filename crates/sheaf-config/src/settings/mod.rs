@@ -30,7 +30,9 @@ pub use object_store::{ObjectCheck, ObjectStore};
 pub use output::{Output, OutputCompression, OutputFormat, OutputKind, Stream, Sync, Tag};
 pub use preprocessing::Preprocessing;
 pub use programs::{Program, Restart, SourceCommand, SourceLibrary};
-pub use run::{Access, Filter, FilterKind, Run, Trigger, TriggerMode, TriggerNetwork};
+pub use run::{
+    Access, Filter, FilterKind, Run, Trigger, TriggerCommand, TriggerMode, TriggerNetwork, TriggerProtocol,
+};
 pub use shaping::{Shaping, ShapingPolicy};
 pub use source::{
     CardClock, Content, Emulated, Feed, FrontEnd, Pacing, Replay, SizeModel, Source, SourceKind, Timed,

@@ -4,7 +4,7 @@ use super::{HOUR, KIB, MAX_INTEGER};
 use crate::choice::choice;
 use crate::codec::{
     address, bytes, command_line, maybe, microseconds, milliseconds, name_list, parameters, path, pick, real,
-    seconds, switch, symbol, tag_list, whole, zero_is_none,
+    seconds, switch, symbol, tag_list, variable_list, whole, zero_is_none,
 };
 use crate::knob::section;
 use sheaf_wire::{ByteCount, EventId, Nanos, RunNumber, SourceId, TriggerType};
@@ -86,6 +86,8 @@ choice! {
         Seen = "seen",
         /// from a trigger supervisor, see `[trigger.network]`
         Network = "network",
+        /// from a trigger supervisor that Sheaf starts and ends, see `[trigger.command]`
+        Command = "command",
     }
 }
 
@@ -104,8 +106,8 @@ section! {
         queue_events: u32 = 4_096, "queue_events", whole(1, 1 << 24);
         /// Seed of the mode `poisson`: the same seed gives the same trigger times.
         seed: u64 = 1, "seed", whole(0, MAX_INTEGER);
-        /// Id of the first event, if the event manager numbers events (all modes but `source` and `seen`). With `network`: id
-        /// of the first trigger.
+        /// Id of the first event, if the event manager numbers events (all modes but `source` and `seen`). With `network`
+        /// and `command`: id of the first trigger.
         first_event: EventId = EventId(0), "first_event", whole(0, MAX_INTEGER);
         /// The trigger type that events carry, in the experiment's own numbering.
         trigger_type: TriggerType = TriggerType(0), "type", whole(0, u64::from(u16::MAX));
@@ -119,16 +121,43 @@ section! {
     nested {
         /// A trigger supervisor.
         network: TriggerNetwork;
+        /// A trigger supervisor that Sheaf starts.
+        command: TriggerCommand;
+    }
+}
+
+impl TriggerMode {
+    /// Whether a trigger supervisor gives the triggers.
+    #[must_use]
+    pub fn has_supervisor(self) -> bool {
+        matches!(self, Self::Network | Self::Command)
+    }
+}
+
+choice! {
+    /// Protocol below the messages of a trigger supervisor.
+    TriggerProtocol {
+        /// messages follow each other in a connection; none is lost
+        Tcp = "tcp",
+        /// datagrams, for devices without TCP; lost triggers are counted, and are no events
+        Udp = "udp",
     }
 }
 
 section! {
-    /// A trigger supervisor: a device or program of the experiment that gives the triggers of a run over TCP, and holds
+    /// A trigger supervisor: a device or program of the experiment that gives the triggers of a run over TCP or UDP, and holds
     /// them back while the event manager is busy.
     TriggerNetwork "trigger.network" {
-        /// TCP address at which the event manager accepts one trigger supervisor, as `host:port`; required for the mode
-        /// `network`. Anyone who can reach it can give triggers: use an address of a private network.
+        /// Address at which the event manager accepts one trigger supervisor, as `host:port`; required for the mode
+        /// `network`. With `command` the default is a free port of this host. Anyone who can reach it can give triggers, unless `transport.key_file` or, over TCP, `transport.tls` is set.
         listen: Option<String> = None, "listen", maybe(address());
+        /// Protocol at `listen`.
+        protocol: TriggerProtocol = TriggerProtocol::Tcp, "protocol", pick();
+        /// Names accepted in the certificate of a supervisor over TCP, if `transport.tls` is set. One of them must be among the subject
+        /// alternative names of the certificate. The certificate of a node is not accepted.
+        guest_names: Vec<String> = vec!["trigger".to_owned()], "guest_names", name_list();
+        /// Over UDP: time after which a silent supervisor counts as gone. It answers 20 times a second.
+        silence: Nanos = Nanos::from_secs(3), "silence_ms", milliseconds(Nanos::from_millis(100), HOUR);
         /// Maximum time of a message from the supervisor to the event manager, and back. Room for the triggers of twice this
         /// time at `max_rate_hz` is kept free in `trigger.queue_events`: busy is sent when only this room is left.
         latency: Nanos = Nanos::from_millis(1), "latency_us", microseconds(Nanos::ZERO, HOUR);
@@ -140,6 +169,22 @@ section! {
         payload_source: Option<SourceId> = None, "payload_source", maybe(whole(0, u64::from(u32::MAX)));
         /// Maximum payload of a trigger. `trigger.queue_events` of them may wait for the readout unit.
         payload_maximum: ByteCount = ByteCount(1_024), "payload_maximum_bytes", bytes(1, 64 * KIB);
+    }
+}
+
+section! {
+    /// A trigger supervisor that the event manager starts, with `trigger.mode = "command"`. It finds address, protocol and key file in its
+    /// environment (`SHEAF_TRIGGER_ADDRESS`, `SHEAF_TRIGGER_PROTOCOL`, `SHEAF_TRIGGER_KEY_FILE`), and connects as described for
+    /// `[trigger.network]`, whose keys apply. Restarts, end and log follow `[source.command]`. If it will not be started again, the run
+    /// ends.
+    TriggerCommand "trigger.command" {
+        /// The program and its arguments: `["python3", "supervisor.py"]`. Required for the mode `command`. A program without `/` is
+        /// looked up in `PATH`.
+        command: Vec<String> = Vec::new(), "command", command_line();
+        /// Variables of its environment, `NAME=value`, in addition to those of the event manager's process.
+        environment: Vec<String> = Vec::new(), "environment", variable_list();
+        /// Its working directory. Default: the one of the event manager's process.
+        directory: Option<PathBuf> = None, "directory", maybe(path());
     }
 }
 

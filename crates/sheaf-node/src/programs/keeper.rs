@@ -292,7 +292,8 @@ impl Post {
 
     /// Gives the program up.
     fn fail(&mut self, reason: &str, (shared, waker): (&Shared, &Waker), index: usize) {
-        warn!("{} {reason}; it is not started again, and its sources end{}", self.title, self.see());
+        let end = if self.setup.sources.is_empty() { "the run ends" } else { "its sources end" };
+        warn!("{} {reason}; it is not started again, and {end}{}", self.title, self.see());
         self.state = State::Over;
         self.report.given_up = true;
         let reason = format!("it {reason}{}", self.see());

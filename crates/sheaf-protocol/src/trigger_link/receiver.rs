@@ -1,15 +1,15 @@
 //! The event manager's side: receives triggers and sends busy.
 
 use super::busy_time::BusyAccount;
+use super::report::LinkReport;
 use super::rooms::{Buffer, Room, Rooms};
 use crate::event_range::EventIdRange;
 use crate::event_set::EventSet;
 use sheaf_wire::trigger_link::{
-    Busy, BusyReason, BusyTime, BusyTimes, FromManager, FromSupervisor, Phase, ReceivedTriggers, Refusal,
-    Totals, Trigger,
+    Busy, BusyReason, FromManager, FromSupervisor, Phase, ReceivedTriggers, Refusal, Totals, Trigger,
 };
 use sheaf_wire::{EventId, Nanos, RunNumber, Timestamp};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 /// Number of separate ranges of received ids that are remembered. Older gaps count as received.
 const RANGES: usize = 4_096;
@@ -35,6 +35,8 @@ pub struct ReceiverConfig {
     pub first: EventId,
     /// Maximum payload of a trigger in bytes. Zero: triggers have no payload.
     pub max_payload: u32,
+    /// Whether triggers can be lost on their way, as over datagrams.
+    pub is_lossy: bool,
 }
 
 /// Event for the driver of a receiver.
@@ -65,29 +67,6 @@ pub enum ReceiverEvent {
         /// Reason.
         refusal: Refusal,
     },
-}
-
-/// Account of all connections of a run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LinkReport {
-    /// Number of supervisors that connected, one after another.
-    pub connections: u64,
-    /// Triggers received, and busy times on the event manager's clock.
-    pub triggers: ReceivedTriggers,
-    /// Ids that were left out.
-    pub skipped: u64,
-    /// Number of times that an id was below the one before.
-    pub steps_back: u64,
-    /// Number of triggers that had to wait outside the queue because busy was raised too late.
-    pub late: u64,
-    /// Sum of the accounts of supervisors.
-    pub supervisor: Totals,
-    /// Number of connections whose supervisor gave its account.
-    pub accounts: u64,
-    /// Refused connections, by reason.
-    pub refused: BTreeMap<Refusal, u64>,
-    /// Numbers on which the two sides differ.
-    pub differences: Vec<String>,
 }
 
 /// See the [module](super) and the contract in the [crate documentation](crate).
@@ -128,6 +107,7 @@ struct Member {
     account: ReceivedTriggers,
     /// Number of sent triggers that the supervisor has reported with the end of triggers.
     sent: Option<u64>,
+    undelivered: u64,
     /// Whether the end of triggers was reported to the driver.
     is_ended: bool,
     is_account_due: bool,
@@ -217,7 +197,7 @@ impl Receiver {
     pub fn report(&self, now: Timestamp) -> LinkReport {
         let mut report = self.report.clone();
         if let Some(member) = &self.supervisor {
-            report.add_connection(member, now);
+            report.add_connection(&member.account, member.busy.clone(), now);
         }
         report
     }
@@ -239,7 +219,7 @@ impl Receiver {
         self.strangers.remove(&link);
         self.refused.retain(|(other, _)| *other != link);
         if let Some(member) = self.supervisor.take_if(|member| member.link == link) {
-            self.report.add_connection(&member, now);
+            self.report.add_connection(&member.account, member.busy, now);
             let early = member.sent.is_none();
             self.events.push_back(ReceiverEvent::Gone { name: member.name, early });
         }
@@ -292,14 +272,18 @@ impl Receiver {
             }
             FromSupervisor::End { sent } if member.sent.is_none() => {
                 member.sent = Some(sent);
-                if sent != member.account.received {
-                    let received = member.account.received;
+                let received = member.account.received;
+                if self.config.is_lossy && sent > received {
+                    member.undelivered = sent - received;
+                    self.report.undelivered += member.undelivered;
+                } else if sent != received {
                     self.report.differences.push(format!("{sent} triggers were sent, {received} received"));
                 }
             }
             FromSupervisor::Totals(totals) if member.is_ended && !member.has_totals => {
                 member.has_totals = true;
-                self.report.compare(&member.account, member.busy.times(), &totals);
+                let delivered = member.account.received + member.undelivered;
+                self.report.compare(delivered, member.busy.times(), &totals);
                 self.report.add_totals(&totals);
                 self.events.push_back(ReceiverEvent::Totals(totals));
             }
@@ -324,6 +308,7 @@ impl Receiver {
             busy: BusyAccount::default(),
             account: ReceivedTriggers::default(),
             sent: None,
+            undelivered: 0,
             is_ended: false,
             is_account_due: false,
             has_totals: false,
@@ -346,7 +331,11 @@ impl Receiver {
         } else if id < self.next {
             account.out_of_order += 1;
         } else {
-            self.report.skipped += id.0 - self.next.0;
+            if id > self.next {
+                self.report.skipped += id.0 - self.next.0;
+                let first = self.report.skipped_ids.map_or(self.next, |(first, _)| first);
+                self.report.skipped_ids = Some((first, EventId(id.0 - 1)));
+            }
             self.next = EventId(id.0.saturating_add(1));
             self.ids.insert(EventIdRange::one(id));
             if has_room {
@@ -402,12 +391,8 @@ impl Receiver {
     /// Returns the next message and its connection. Messages are composed when they are polled, so that none are queued for
     /// a supervisor that does not read. A driver must not call this while the connection is full.
     pub fn poll_transmit(&mut self, now: Timestamp) -> Option<(LinkId, FromManager)> {
-        if let Some((link, refusal)) = self.refused.pop_front() {
-            let text = match (&self.supervisor, refusal) {
-                (Some(member), Refusal::SupervisorTaken) => format!("{refusal}: {}", member.name),
-                _ => refusal.to_string(),
-            };
-            return Some((link, FromManager::Refused { refusal, text }));
+        if let Some(refusal) = self.poll_refusal() {
+            return Some(refusal);
         }
         self.update_busy(now);
         let takes = matches!(self.phase, Phase::Running | Phase::Stopping);
@@ -433,6 +418,16 @@ impl Receiver {
             self.turns.push_back((now, busy.reason));
         }
         Some((member.link, message))
+    }
+
+    /// Returns the next connection that is refused, and the message with the reason.
+    pub(super) fn poll_refusal(&mut self) -> Option<(LinkId, FromManager)> {
+        let (link, refusal) = self.refused.pop_front()?;
+        let text = match (&self.supervisor, refusal) {
+            (Some(member), Refusal::SupervisorTaken) => format!("{refusal}: {}", member.name),
+            _ => refusal.to_string(),
+        };
+        Some((link, FromManager::Refused { refusal, text }))
     }
 
     /// Decides whether triggers must be held back.
@@ -498,77 +493,5 @@ impl Member {
             self.progress_sent = progress;
         }
         None
-    }
-}
-
-impl LinkReport {
-    /// Returns whether each received trigger is in exactly one bin.
-    #[must_use]
-    pub fn is_balanced(&self) -> bool {
-        let ReceivedTriggers { received, accepted, lost, repeated, out_of_order, outside, .. } =
-            self.triggers;
-        received == accepted + lost + repeated + out_of_order + outside
-    }
-
-    fn add_connection(&mut self, member: &Member, now: Timestamp) {
-        self.connections += 1;
-        let (sum, account) = (&mut self.triggers, &member.account);
-        sum.received += account.received;
-        sum.accepted += account.accepted;
-        sum.lost += account.lost;
-        sum.repeated += account.repeated;
-        sum.out_of_order += account.out_of_order;
-        sum.outside += account.outside;
-        let mut busy = member.busy.clone();
-        busy.turn(now, None);
-        add_busy(&mut sum.busy, busy.times());
-    }
-
-    fn add_totals(&mut self, totals: &Totals) {
-        self.accounts += 1;
-        self.supervisor.offered = self.supervisor.offered.saturating_add(totals.offered);
-        self.supervisor.sent = self.supervisor.sent.saturating_add(totals.sent);
-        self.supervisor.own_vetoed = self.supervisor.own_vetoed.saturating_add(totals.own_vetoed);
-        add_busy(&mut self.supervisor.busy, &totals.busy);
-    }
-
-    fn compare(&mut self, account: &ReceivedTriggers, busy: &BusyTimes, totals: &Totals) {
-        let mut differences = Vec::new();
-        if totals.sent != account.received {
-            differences.push(format!("{} triggers were sent, {} received", totals.sent, account.received));
-        }
-        let vetoed = totals.busy.values().fold(0_u64, |sum, time| sum.saturating_add(time.vetoed));
-        let parts = totals.sent.saturating_add(totals.own_vetoed).saturating_add(vetoed);
-        if parts != totals.offered {
-            differences.push(format!(
-                "the supervisor's {} triggers are not {} sent, {} vetoed by itself and {vetoed} by busy",
-                totals.offered, totals.sent, totals.own_vetoed
-            ));
-        }
-        let reasons: BTreeSet<_> = busy.keys().chain(totals.busy.keys()).collect();
-        for reason in reasons {
-            let intervals = |times: &BusyTimes| times.get(reason).map_or(0, |time| time.intervals);
-            let (ours, theirs) = (intervals(busy), intervals(&totals.busy));
-            if ours != theirs {
-                differences.push(format!(
-                    "busy by {}: {ours} intervals were sent, {theirs} received",
-                    reason.cause.name()
-                ));
-            }
-        }
-        for difference in differences {
-            if !self.differences.contains(&difference) {
-                self.differences.push(difference);
-            }
-        }
-    }
-}
-
-fn add_busy(sums: &mut BusyTimes, more: &BusyTimes) {
-    for (reason, BusyTime { intervals, time, vetoed }) in more {
-        let sum = sums.entry(*reason).or_default();
-        sum.intervals = sum.intervals.saturating_add(*intervals);
-        sum.time = Nanos(sum.time.0.saturating_add(time.0));
-        sum.vetoed = sum.vetoed.saturating_add(*vetoed);
     }
 }

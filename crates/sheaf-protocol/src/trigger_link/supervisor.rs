@@ -56,6 +56,8 @@ pub struct Supervisor {
     sent: u64,
     own_vetoed: u64,
     outbox: VecDeque<Trigger>,
+    /// Maximum length of a message of triggers, unless it has only one.
+    max_message: usize,
     is_over: bool,
     is_end_sent: bool,
     account: Option<ReceivedTriggers>,
@@ -78,6 +80,7 @@ impl Supervisor {
             sent: 0,
             own_vetoed: 0,
             outbox: VecDeque::new(),
+            max_message: MAX_MESSAGE_BYTES,
             is_over: false,
             is_end_sent: false,
             account: None,
@@ -85,6 +88,13 @@ impl Supervisor {
             progress: (0, 0),
             events: VecDeque::new(),
         }
+    }
+
+    /// Limits the messages of triggers to a length, except those with a single one that is longer.
+    #[must_use]
+    pub fn with_messages_of(mut self, bytes: usize) -> Self {
+        self.max_message = bytes.min(MAX_MESSAGE_BYTES);
+        self
     }
 
     /// Returns whether the run takes triggers, unless it is busy.
@@ -189,6 +199,8 @@ impl Supervisor {
                 self.busy.turn(now, None);
                 self.account = Some(account);
             }
+            // Between the connection and its driver, who has the key.
+            FromManager::Challenge(_) | FromManager::Proof(_) => {}
         }
     }
 
@@ -224,9 +236,9 @@ impl Supervisor {
         let mut bytes = HEAD_BYTES;
         let fits = |trigger: &&Trigger| {
             bytes += trigger.message_bytes();
-            bytes <= MAX_MESSAGE_BYTES
+            bytes <= self.max_message
         };
-        let number = self.outbox.iter().take(MAX_TRIGGERS).take_while(fits).count();
+        let number = self.outbox.iter().take(MAX_TRIGGERS).take_while(fits).count().max(1);
         self.outbox.drain(..number).collect()
     }
 

@@ -16,7 +16,7 @@ const TICK: Nanos = Nanos(1_000);
 const LINK: LinkId = LinkId(1);
 
 fn receiver(queue: u64, reserve: u64) -> Receiver {
-    let config = ReceiverConfig { queue, reserve, first: EventId(5), max_payload: 8 };
+    let config = ReceiverConfig { queue, reserve, first: EventId(5), max_payload: 8, is_lossy: false };
     Receiver::new(config, RunNumber(3), CREDIT)
 }
 

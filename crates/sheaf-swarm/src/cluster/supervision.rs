@@ -1,48 +1,28 @@
 //! A trigger supervisor that gives the triggers of a run, and its link to the event manager.
 //!
-//! As in a real run, the event manager's end of the link works while the event manager itself is stalled.
+//! As in a real run, the event manager's end of the link works while the event manager itself is stalled. The link is a connection, or
+//! consists of datagrams that can be lost, repeated and, on the way to the supervisor, overtaken.
+
+mod link;
 
 use super::post::{Happening, Post};
 use super::{Cluster, RUN};
 use crate::options::{Options, SupervisorOptions, TriggerOptions};
 use crate::payload::SimPayload;
 use crate::source::FIRST_EVENT;
+use link::Link;
 use sheaf_protocol::manager::{DeadTimeCause, EventManager};
-use sheaf_protocol::trigger_link::{LinkId, LinkReport, Receiver, ReceiverConfig, ReceiverEvent, Supervisor};
-use sheaf_wire::trigger_link::{BusyCause, BusyReason, FromManager, FromSupervisor, Phase, Totals, reserve};
+use sheaf_protocol::trigger_link::{LinkReport, Receiver, ReceiverConfig, ReceiverEvent, Supervisor};
+use sheaf_wire::trigger_link::{BusyCause, BusyReason, Phase, Totals, reserve};
 use sheaf_wire::{Nanos, NodeId, Timestamp, TriggerType};
-use std::collections::VecDeque;
-
-const LINK: LinkId = LinkId(0);
 
 /// Both sides of the link.
 #[derive(Debug)]
 pub(super) struct Supervision {
-    options: SupervisorOptions,
     supervisor: Supervisor,
     receiver: Receiver,
-    there: Line<FromSupervisor>,
-    back: Line<FromManager>,
-    late: u64,
+    link: Link,
     totals: Option<Totals>,
-}
-
-/// Messages on their way in one direction, in order, with their arrivals.
-#[derive(Debug)]
-struct Line<T>(VecDeque<(Timestamp, T)>);
-
-impl<T> Line<T> {
-    /// Sends a message that arrives within the latency. Returns when.
-    fn send(&mut self, post: &mut Post, latency: Nanos, message: T) -> Timestamp {
-        let at = post.now + Nanos(post.dice.below(latency.0 + 1));
-        let at = self.0.back().map_or(at, |(before, _)| at.max(*before));
-        self.0.push_back((at, message));
-        at
-    }
-
-    fn receive(&mut self, now: Timestamp) -> Option<T> {
-        self.0.pop_front_if(|(at, _)| *at <= now).map(|(_, message)| message)
-    }
 }
 
 impl Options {
@@ -69,19 +49,12 @@ impl Supervision {
             reserve: options.trigger_reserve(setup),
             first: FIRST_EVENT,
             max_payload: 0,
+            is_lossy: setup.datagrams.is_some(),
         };
         let idle = BusyReason { cause: BusyCause::EventManager, culprit: Some(NodeId::MANAGER) };
         let mut receiver = Receiver::new(config, RUN, idle);
-        receiver.handle_connection(LINK);
-        Some(Self {
-            options: setup,
-            supervisor: Supervisor::new("supervisor"),
-            receiver,
-            there: Line(VecDeque::new()),
-            back: Line(VecDeque::new()),
-            late: 0,
-            totals: None,
-        })
+        let link = Link::new(setup, &mut receiver);
+        Some(Self { supervisor: Supervisor::new("supervisor"), receiver, link, totals: None })
     }
 
     /// Returns whether the accounts are exchanged.
@@ -91,7 +64,9 @@ impl Supervision {
 
     /// Returns the event manager's account of the link, and the number of triggers that found no room.
     pub(super) fn report(&self, now: Timestamp) -> (LinkReport, u64) {
-        (self.receiver.report(now), self.late)
+        let report = LinkReport { datagrams: self.link.datagram_counts(), ..self.receiver.report(now) };
+        let late = self.link.late() + report.late;
+        (report, late)
     }
 
     /// Returns the cause for which the supervisor was sent busy, if it was.
@@ -109,28 +84,15 @@ impl Supervision {
 
     /// Delivers the messages that have arrived.
     fn deliver(&mut self, now: Timestamp) {
-        while let Some(message) = self.back.receive(now) {
-            self.supervisor.handle_input(now, message);
-        }
-        while let Some(message) = self.there.receive(now) {
-            if let FromSupervisor::Triggers(triggers) = &message {
-                self.late += (triggers.len() as u64).saturating_sub(self.receiver.room());
-            }
-            self.receiver.handle_input(now, LINK, message);
-        }
+        self.link.deliver(now, &mut self.supervisor, &mut self.receiver);
         while self.supervisor.poll_event().is_some() {}
     }
 
     /// Sends the messages of both sides.
     fn transmit(&mut self, post: &mut Post) {
-        let latency = self.options.latency;
-        while let Some(message) = self.supervisor.poll_transmit() {
-            let at = self.there.send(post, latency, message);
-            post.plan(at, Happening::TriggerLine);
-        }
-        while let Some((_, message)) = self.receiver.poll_transmit(post.now) {
-            let at = self.back.send(post, latency, message);
-            post.plan(at, Happening::TriggerLine);
+        self.link.transmit(post, &mut self.supervisor, &mut self.receiver);
+        if self.totals.is_none() {
+            self.link.plan(post);
         }
     }
 
@@ -142,6 +104,7 @@ impl Supervision {
         machine: &mut EventManager<SimPayload>,
     ) -> usize {
         let mut events = 0;
+        self.link.hand_over(now, &mut self.receiver);
         while let Some(trigger) = self.receiver.poll_trigger() {
             let taken = machine.handle_external_trigger(now, trigger.id, trigger.time, trigger.kind);
             self.receiver.handle_taken(taken.is_ok());

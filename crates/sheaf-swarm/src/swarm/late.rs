@@ -4,7 +4,7 @@ use super::Swarm;
 use crate::dice::{Dice, Ratio};
 use crate::options::{
     FarmOptions, Fault, FaultKind, FeedOptions, Options, RecoveryOptions, SlotOptions, StepOptions,
-    SupervisorOptions, TriggerOptions,
+    SupervisorOptions, TriggerDatagramOptions, TriggerOptions,
 };
 use sheaf_protocol::builder::IncompletePolicy;
 use sheaf_protocol::gathering::Gathering;
@@ -42,7 +42,7 @@ impl Swarm {
         let latency = dice.time_between(Nanos::ZERO, Nanos(longest.saturating_sub(1)));
         // From sizes that are forgotten at once to sizes that are remembered for the whole run.
         let size_window = Dice::new(self.options.seed, 47).pick(&[1, 8, 100, 1 << 16]);
-        let supervisor = SupervisorOptions { latency, size_window };
+        let supervisor = SupervisorOptions { latency, size_window, datagrams: None };
         self.options.supervisor = Some(supervisor);
         // A source may send a fragment after those of later triggers, which the builder unit may wait for without limit.
         let awaited = self.options.sources.disorder + 2;
@@ -65,6 +65,11 @@ impl Swarm {
                 let crash = self.short_crash(&mut dice, node);
                 self.options.faults.push(crash);
             }
+        }
+        if dice.below(3) == 0 {
+            let mut ratio = |most| Ratio::percent(u32::try_from(dice.below(most)).unwrap_or(0));
+            let datagrams = Some(TriggerDatagramOptions { lost: ratio(30), repeated: ratio(20) });
+            self.options.supervisor = Some(SupervisorOptions { datagrams, ..supervisor });
         }
     }
 
@@ -92,7 +97,7 @@ impl Swarm {
         // The queue must not keep the later ones away: events that wait leave half of what is beyond the reserve free, and busy ends.
         let awaited = 2 * (sources.disorder + 2);
         let latency = Nanos(self.options.trigger_distance().0 * room / 4).max(supervisor.latency);
-        let supervisor = SupervisorOptions { latency, ..supervisor };
+        let supervisor = SupervisorOptions { latency, datagrams: None, ..supervisor };
         let least = self.options.trigger_reserve(supervisor) + awaited;
         let places = (self.options.bounds.queue_events as u64).max(least);
         self.options.bounds.queue_events = usize::try_from(places).unwrap_or(usize::MAX);

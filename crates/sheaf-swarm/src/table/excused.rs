@@ -45,10 +45,12 @@ pub const EXCUSED: &[Excuse] = excused! {
         "trigger.first_event", "trigger.type", "node.name",
     ];
     TAGS => ["tags.prescale"];
-    LINKS => ["source.feed.guest_names", "source.feed.listen"];
+    LINKS => ["source.feed.guest_names", "source.feed.listen", "trigger.network.guest_names"];
     STREAMS => ["source.stream.*"];
     PROGRAMS => ["source.command.*", "programs.*"];
-    SUPERVISOR => ["trigger.network.listen", "trigger.network.max_rate_hz"];
+    SUPERVISOR => [
+        "trigger.command.*", "trigger.network.listen", "trigger.network.max_rate_hz", "trigger.network.silence_ms",
+    ];
     PAYLOADS => ["trigger.network.payload_source", "trigger.network.payload_maximum_bytes"];
     SIGNAL => ["trigger.busy_file", "trigger.busy_command"];
     QUANTITIES => ["check_fields.sources", "check_fields.quantity"];

@@ -66,6 +66,14 @@ pub const ROWS: &[Row<Options>] = rows! {
         Some(supervisor) => text(supervisor.size_window),
         None => "none".into(),
     };
+    "datagrams of triggers lost" ["trigger.network.protocol"] |o| match o.supervisor.and_then(|it| it.datagrams) {
+        Some(datagrams) => text(datagrams.lost),
+        None => "none".into(),
+    };
+    "datagrams of triggers repeated" [] |o| match o.supervisor.and_then(|it| it.datagrams) {
+        Some(datagrams) => text(datagrams.repeated),
+        None => "none".into(),
+    };
     "ids of announced events" [] |o| match o.triggers {
         TriggerOptions::Announced { stride, .. } => text(stride),
         _ => "none".into(),

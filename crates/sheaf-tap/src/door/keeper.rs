@@ -2,9 +2,9 @@
 
 use super::visitor::{Ended, Visitor, VisitorSocket};
 use super::{Books, DoorCounts, DoorOptions, News, Seat, Shared, called};
-use crate::key::DoorProof;
 use mio::net::{TcpListener, UnixListener};
 use mio::{Events, Interest, Poll, Token, Waker};
+use sheaf_key::{DoorProof, DoorPurposes};
 use sheaf_protocol::sampler::{ConsumerId, Selection};
 use sheaf_wire::NodeId;
 use sheaf_wire::tap::{EndReason, emit_end};
@@ -179,7 +179,10 @@ impl Keeper {
             return;
         }
         let proof = match &socket {
-            VisitorSocket::Tcp(_) => self.options.key.clone().map(DoorProof::new).transpose(),
+            VisitorSocket::Tcp(_) => {
+                let key = self.options.key.clone();
+                key.map(|key| DoorProof::new(key, DoorPurposes::CONSUMERS)).transpose()
+            }
             VisitorSocket::Unix(_) => Ok(None),
         };
         let proof = match proof {

@@ -1,13 +1,15 @@
 //! A connection at a door: first a visitor that must subscribe, then a consumer.
 
 use super::{Books, DoorOptions};
-use crate::key::DoorProof;
 use bytes::Bytes;
 use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
-use sheaf_key::{Nonce, Proof};
+use sheaf_key::{DoorProof, Nonce, Proof};
 use sheaf_protocol::sampler::{ConsumerId, Counts, Selection};
-use sheaf_wire::tap::{EndReason, FRAME_BYTES, Frame, FrameHead, Kind, TapError, emit_end, emit_status};
+use sheaf_wire::tap::{
+    EndReason, FRAME_BYTES, Frame, FrameHead, Kind, TapError, emit_challenge, emit_end, emit_proof,
+    emit_status,
+};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::Arc;
@@ -129,7 +131,7 @@ impl Visitor {
     ) -> Self {
         let (first, owes) = match proof {
             None => (welcome, None),
-            Some(proof) => (proof.challenge().into(), Some((proof, welcome))),
+            Some(proof) => (emit_challenge(proof.challenge()).into(), Some((proof, welcome))),
         };
         Self {
             id,
@@ -250,7 +252,7 @@ impl Visitor {
             self.owes = Some((door, welcome));
             return Err(Nonsense::WrongKey);
         };
-        self.first.extend([own.into(), welcome]);
+        self.first.extend([emit_proof(own).into(), welcome]);
         Ok(())
     }
 

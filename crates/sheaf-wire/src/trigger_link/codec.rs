@@ -1,8 +1,8 @@
 //! Messages of the trigger protocol, between bytes and values.
 
 use super::layout::{
-    AccountBytes, BusyBytes, BusyTimeBytes, EndBytes, HAS_CULPRIT, HelloBytes, PhaseBytes, ProgressBytes,
-    RefusedBytes, TotalsBytes, TriggerBytes, WelcomeBytes,
+    AccountBytes, AnswerBytes, BusyBytes, BusyTimeBytes, ChallengeBytes, EndBytes, HAS_CULPRIT, HelloBytes,
+    PhaseBytes, ProgressBytes, ProofBytes, RefusedBytes, TotalsBytes, TriggerBytes, WelcomeBytes,
 };
 use super::{
     Busy, BusyCause, BusyReason, BusyTime, BusyTimes, FromManager, FromSupervisor, HEAD_BYTES, Kind,
@@ -47,10 +47,13 @@ impl FromSupervisor {
                     offered: U64::new(totals.offered),
                     sent: U64::new(totals.sent),
                     own_vetoed: U64::new(totals.own_vetoed),
-                    busy_times: count(totals.busy.len()),
+                    busy_times: count(totals.busy.len().min(MAX_BUSY_TIMES)),
                     reserved: U32::new(0),
                 };
                 compose(Kind::Totals, &[body.as_bytes(), emit_busy(&totals.busy).as_bytes()])
+            }
+            Self::Answer { nonce, proof } => {
+                compose(Kind::Answer, &[AnswerBytes { nonce: *nonce, proof: *proof }.as_bytes()])
             }
         }
     }
@@ -99,6 +102,10 @@ impl FromSupervisor {
                     busy: read_busy(head.busy_times.get(), rest)?,
                 }))
             }
+            Kind::Answer => {
+                let AnswerBytes { nonce, proof } = *whole(body)?;
+                Ok(Self::Answer { nonce, proof })
+            }
             _ => Err(bad("kind", kind as u8)),
         }
     }
@@ -146,6 +153,10 @@ impl FromManager {
             Self::Account(account) => {
                 compose(Kind::Account, &[account.to_bytes().as_bytes(), emit_busy(&account.busy).as_bytes()])
             }
+            Self::Challenge(nonce) => {
+                compose(Kind::Challenge, &[ChallengeBytes { nonce: *nonce }.as_bytes()])
+            }
+            Self::Proof(proof) => compose(Kind::Proof, &[ProofBytes { proof: *proof }.as_bytes()]),
         }
     }
 
@@ -195,6 +206,8 @@ impl FromManager {
                 let (head, rest) = split::<AccountBytes>(body)?;
                 Ok(Self::Account(ReceivedTriggers::read(head, rest)?))
             }
+            Kind::Challenge => Ok(Self::Challenge(whole::<ChallengeBytes>(body)?.nonce)),
+            Kind::Proof => Ok(Self::Proof(whole::<ProofBytes>(body)?.proof)),
             _ => Err(bad("kind", kind as u8)),
         }
     }
@@ -209,7 +222,7 @@ impl ReceivedTriggers {
             repeated: U64::new(self.repeated),
             out_of_order: U64::new(self.out_of_order),
             outside: U64::new(self.outside),
-            busy_times: count(self.busy.len()),
+            busy_times: count(self.busy.len().min(MAX_BUSY_TIMES)),
             reserved: U32::new(0),
         }
     }

@@ -1,13 +1,13 @@
 //! The body of the fuzz target for the trigger protocol.
 
 use super::{
-    Busy, BusyCause, BusyReason, BusyTime, BusyTimes, FromManager, FromSupervisor, Phase, ReceivedTriggers,
-    Refusal, Totals, Trigger,
+    Busy, BusyCause, BusyReason, BusyTime, BusyTimes, DatagramHead, FromManager, FromSupervisor, Message,
+    Phase, ReceivedTriggers, Refusal, Totals, Trigger, read_datagram,
 };
 use crate::{EventId, Nanos, NodeId, RunNumber, Timestamp, TriggerType};
 
-/// Reads `bytes` as a message of a supervisor and as one of the event manager. A message that was read, written and read
-/// again must be equal.
+/// Reads `bytes` as a message of a supervisor and as one of the event manager, and as a datagram of each. What was read, written
+/// and read again must be equal.
 ///
 /// # Panics
 /// If a parser violates its contract.
@@ -20,6 +20,14 @@ pub fn fuzz_trigger_link(bytes: &[u8]) {
     }
     if let Ok(message) = FromManager::read(bytes) {
         assert_eq!(FromManager::read(&message.emit()), Ok(message), "read as it was written");
+    }
+    fuzz_datagram::<FromSupervisor>(bytes);
+    fuzz_datagram::<FromManager>(bytes);
+}
+
+fn fuzz_datagram<M: Message + PartialEq + std::fmt::Debug>(bytes: &[u8]) {
+    if let Ok((head, messages)) = read_datagram::<M>(bytes) {
+        assert_eq!(read_datagram(&head.emit(&messages)), Ok((head, messages)), "read as it was written");
     }
 }
 
@@ -52,7 +60,18 @@ pub fn seeds() -> Vec<(String, Vec<u8>)> {
     let refused = FromManager::Refused { refusal: Refusal::SupervisorTaken, text: "by board 3".into() };
     let welcome =
         FromManager::Welcome { run: RunNumber(7), phase: Phase::Running, next: EventId(12), max_payload: 64 };
+    let head = DatagramHead { link: 0x1234, number: 5, seen: 3 };
+    let busy_now = Busy { sequence: 3, reason: Some(reason), at: Timestamp(1_700_000_000_000_000_000) };
     vec![
+        ("answer".into(), FromSupervisor::Answer { nonce: [1; 32], proof: [2; 32] }.emit()),
+        ("challenge".into(), FromManager::Challenge([3; 32]).emit()),
+        ("proof".into(), FromManager::Proof([4; 32]).emit()),
+        ("datagram-empty".into(), head.emit::<FromSupervisor>(&[])),
+        ("datagram-triggers".into(), head.emit(&[FromSupervisor::Triggers(vec![trigger.clone()])])),
+        (
+            "datagram-state".into(),
+            head.emit(&[FromManager::Busy(busy_now), FromManager::Phase(Phase::Running)]),
+        ),
         ("hello".into(), FromSupervisor::Hello { name: "TLU".into() }.emit()),
         (
             "triggers".into(),

@@ -164,5 +164,45 @@ layout! {
     }
 }
 
+layout! {
+    /// Begin of the meeting in a run with a key, 32 bytes.
+    ChallengeBytes[32] {
+        /// Offset 0: nonce of the event manager: unpredictable, new for each meeting.
+        nonce: [u8; 32],
+    }
+}
+
+layout! {
+    /// Answer to a challenge, 64 bytes.
+    AnswerBytes[64] {
+        /// Offset 0: nonce of the supervisor: unpredictable, new for each meeting.
+        nonce: [u8; 32],
+        /// Offset 32: the supervisor's proof.
+        proof: [u8; 32],
+    }
+}
+
+layout! {
+    /// Answer to a correct proof, 32 bytes.
+    ProofBytes[32] {
+        /// Offset 0: the event manager's proof.
+        proof: [u8; 32],
+    }
+}
+
+layout! {
+    /// Head of a datagram, 32 bytes; any number of whole messages follow.
+    DatagramHeadBytes[32] {
+        /// Offset 0: `SHEAFTRG`.
+        magic: [u8; 8],
+        /// Offset 8: number that the supervisor has chosen for this connection, not zero; the same in both directions.
+        link: U64,
+        /// Offset 16: number of the sender's last datagram with messages: this one, if it has messages. The first is 1.
+        number: U64,
+        /// Offset 24: greatest number that the sender has received from the other side, or zero.
+        seen: U64,
+    }
+}
+
 /// Bit 0 of the flags of [`BusyBytes`] and [`BusyTimeBytes`].
 pub const HAS_CULPRIT: u8 = 1;

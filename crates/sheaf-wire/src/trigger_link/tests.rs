@@ -12,6 +12,10 @@ fn seed(name: &str) -> Vec<u8> {
 #[test]
 fn every_message_has_one_sender_and_declares_its_length() {
     for (name, bytes) in seeds() {
+        if name.starts_with("datagram") {
+            fuzz_trigger_link(&bytes);
+            continue;
+        }
         assert_eq!(FromSupervisor::read(&bytes).is_ok(), FromManager::read(&bytes).is_err(), "{name}");
         fuzz_trigger_link(&bytes);
         let length = declared_length(bytes.first_chunk().expect("a head"));
@@ -55,6 +59,39 @@ fn codes_round_trip() {
     assert!(Phase::ALL.iter().all(|phase| Phase::from_code(*phase as u8) == Some(*phase)));
     assert!(Refusal::ALL.iter().all(|refusal| Refusal::from_code(*refusal as u8) == Some(*refusal)));
     assert!(BusyCause::ALL.iter().all(|cause| BusyCause::from_code(*cause as u8) == Some(*cause)));
+}
+
+#[test]
+fn a_datagram_is_read_whole_or_not_at_all() {
+    let state = seed("datagram-state");
+    let (head, messages) = read_datagram::<FromManager>(&state).expect("valid");
+    assert_eq!((head, messages.len()), (DatagramHead { link: 0x1234, number: 5, seen: 3 }, 2));
+    assert!(read_datagram::<FromSupervisor>(&state).is_err(), "of the other side");
+    let empty = read_datagram::<FromSupervisor>(&seed("datagram-empty"));
+    assert_eq!(empty, Ok((head, Vec::new())));
+    for length in 0..state.len() {
+        let whole = length == DATAGRAM_HEAD_BYTES || length == DATAGRAM_HEAD_BYTES + 32;
+        assert_eq!(read_datagram::<FromManager>(&state[..length]).is_ok(), whole, "{length} bytes");
+    }
+    for at in [0, 8] {
+        let mut other = state.clone();
+        other[at..at + 8].fill(0);
+        assert!(read_datagram::<FromManager>(&other).is_err(), "no magic, or no link");
+    }
+}
+
+#[test]
+fn the_longest_messages_of_control_fit_into_a_datagram() {
+    let reason = |at| BusyReason { cause: BusyCause::ReadoutMemory, culprit: Some(NodeId::readout(at)) };
+    let busy: BusyTimes = (0..3_000).map(|at| (reason(at), BusyTime::default())).collect();
+    let head = DatagramHead { link: 1, number: 1, seen: 1 };
+    let account = FromManager::Account(ReceivedTriggers { busy: busy.clone(), ..Default::default() });
+    let totals = FromSupervisor::Totals(Totals { busy, ..Default::default() });
+    for datagram in [head.emit(&[account]), head.emit(&[totals])] {
+        assert!(datagram.len() <= MAX_DATAGRAM_BYTES, "{} bytes", datagram.len());
+        let read = (read_datagram::<FromManager>(&datagram), read_datagram::<FromSupervisor>(&datagram));
+        assert!(read.0.is_ok() || read.1.is_ok());
+    }
 }
 
 proptest! {

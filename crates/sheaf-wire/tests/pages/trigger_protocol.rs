@@ -2,8 +2,9 @@
 
 use crate::page::{self, assert_layouts, shape, table};
 use sheaf_wire::trigger_link::{
-    self as wire, BusyCause, Kind, MAX_BUSY_TIMES, MAX_MESSAGE_BYTES, MAX_NAME_BYTES, MAX_PAYLOAD_BYTES,
-    MAX_REASON_BYTES, MAX_TRIGGERS, Phase, Refusal, VERSION,
+    self as wire, BusyCause, Kind, MAX_BUSY_TIMES, MAX_DATAGRAM_BYTES, MAX_DATAGRAM_PAYLOAD_BYTES,
+    MAX_MESSAGE_BYTES, MAX_NAME_BYTES, MAX_PAYLOAD_BYTES, MAX_REASON_BYTES, MAX_TRIGGERS, Phase, Refusal,
+    VERSION,
 };
 
 fn page() -> String {
@@ -28,6 +29,10 @@ fn the_field_tables_have_the_fields_of_the_layouts() {
             "Account",
             shape!(wire::AccountBytes: received, accepted, lost, repeated, out_of_order, outside, busy_times, reserved),
         ),
+        ("Challenge", shape!(wire::ChallengeBytes: nonce)),
+        ("Answer", shape!(wire::AnswerBytes: nonce, proof)),
+        ("Proof", shape!(wire::ProofBytes: proof)),
+        ("Datagram head", shape!(wire::DatagramHeadBytes: magic, link, number, seen)),
     ];
     assert_layouts(&page(), &layouts);
 }
@@ -62,6 +67,9 @@ fn version_and_limits_are_those_of_the_code() {
     assert!(page.contains(&format!("1 to {MAX_TRIGGERS}")));
     assert!(page.contains(&format!(
         "at most {MAX_PAYLOAD_BYTES} bytes of payload each, and {MAX_MESSAGE_BYTES} in all"
+    )));
+    assert!(page.contains(&format!(
+        "at most {MAX_DATAGRAM_BYTES} bytes, and a trigger in it at most {MAX_DATAGRAM_PAYLOAD_BYTES} bytes"
     )));
     assert!(page.contains(&format!("name: UTF-8, at most {MAX_NAME_BYTES} bytes")));
     assert!(page.contains(&format!("people: UTF-8, at most {MAX_REASON_BYTES} bytes")));

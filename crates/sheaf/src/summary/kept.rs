@@ -3,8 +3,8 @@
 //! The table of [`DropReason::account`] defines which bins are losses; this module describes them, with a cause and a
 //! remedy.
 
-use super::Summary;
 use super::shifts::{self, disagreeing_events};
+use super::{Summary, TriggerLinkSummary};
 use crate::console::count;
 use serde::{Deserialize, Serialize};
 use sheaf_wire::{Account, DropReason, MissingReason};
@@ -106,12 +106,28 @@ impl Kept {
                 kept.losses.push(Loss::new("fragments", reason, number, summary));
             }
         }
+        kept.losses.extend(summary.trigger_link.as_ref().and_then(Loss::of_triggers));
         kept.all = kept.losses.is_empty();
         kept
     }
 }
 
 impl Loss {
+    /// Returns the triggers that were lost on their way from the supervisor.
+    fn of_triggers(link: &TriggerLinkSummary) -> Option<Self> {
+        let ids = match (link.first_skipped_id, link.last_skipped_id) {
+            (Some(first), Some(last)) => format!(" (ids from {first} to {last} are missing)"),
+            _ => String::new(),
+        };
+        (link.undelivered > 0).then(|| Self {
+            what: "triggers".into(),
+            reason: "undelivered".into(),
+            count: link.undelivered,
+            cause: format!("datagrams of the trigger supervisor did not arrive, or were overtaken{ids}"),
+            remedy: "check the link to the supervisor, raise `net.core.rmem_max`, or use TCP".into(),
+        })
+    }
+
     fn new(what: &str, reason: DropReason, count: u64, summary: &Summary) -> Self {
         Self {
             what: what.into(),

@@ -2,7 +2,7 @@
 
 use crate::plan::Plan;
 use serde::{Deserialize, Serialize};
-use sheaf_protocol::trigger_link::LinkReport;
+use sheaf_protocol::trigger_link::{DatagramCounts, LinkReport};
 use sheaf_wire::trigger_link::{BusyReason, BusyTime};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,6 +24,17 @@ pub(crate) struct TriggerLinkSummary {
     pub(crate) outside: u64,
     /// Ids that were left out.
     pub(crate) skipped_ids: u64,
+    /// The first and the last of them; `null` if there is none.
+    #[serde(default)]
+    pub(crate) first_skipped_id: Option<u64>,
+    #[serde(default)]
+    pub(crate) last_skipped_id: Option<u64>,
+    /// Over UDP: triggers that supervisors sent and that did not arrive.
+    #[serde(default)]
+    pub(crate) undelivered: u64,
+    /// Account of the datagrams; `null` over TCP.
+    #[serde(default)]
+    pub(crate) datagrams: Option<DatagramSummary>,
     /// Number of times that an id was below the one before.
     pub(crate) steps_back: u64,
     /// Triggers that waited outside the queue, because busy was sent too late for them.
@@ -34,6 +45,30 @@ pub(crate) struct TriggerLinkSummary {
     pub(crate) refused: BTreeMap<String, u64>,
     /// The supervisors' own accounts; `null` if none came.
     pub(crate) supervisor: Option<SupervisorSummary>,
+}
+
+/// Datagrams of supervisors.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct DatagramSummary {
+    /// Datagrams with messages, each counted once.
+    pub(crate) received: u64,
+    /// Datagrams that did not arrive.
+    pub(crate) lost: u64,
+    /// Datagrams with triggers that arrived again.
+    pub(crate) repeated: u64,
+    /// Datagrams that were overtaken by later ones. Their triggers are no events.
+    pub(crate) out_of_order: u64,
+    /// Datagrams of callers that were not connected.
+    pub(crate) strangers: u64,
+    /// Datagrams of another format.
+    pub(crate) invalid: u64,
+}
+
+impl From<DatagramCounts> for DatagramSummary {
+    fn from(counts: DatagramCounts) -> Self {
+        let DatagramCounts { received, lost, repeated, out_of_order, strangers, invalid } = counts;
+        Self { received, lost, repeated, out_of_order, strangers, invalid }
+    }
 }
 
 /// Triggers as supervisors counted them: `offered` is `sent`, `own_vetoed` and those of the busy times.
@@ -87,6 +122,10 @@ impl TriggerLinkSummary {
             out_of_order: report.triggers.out_of_order,
             outside: report.triggers.outside,
             skipped_ids: report.skipped,
+            first_skipped_id: report.skipped_ids.map(|(first, _)| first.0),
+            last_skipped_id: report.skipped_ids.map(|(_, last)| last.0),
+            undelivered: report.undelivered,
+            datagrams: report.datagrams.map(Into::into),
             steps_back: report.steps_back,
             late: report.late,
             busy: reasons.into_iter().map(busy).collect(),

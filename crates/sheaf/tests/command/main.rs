@@ -63,5 +63,8 @@ mod steps;
 mod strangers;
 mod streams;
 mod tls;
+mod trigger_access;
+mod trigger_command;
+mod trigger_datagrams;
 mod trigger_payloads;
 mod triggers;

@@ -57,7 +57,7 @@ fn attack(door: Door, evidence: Evidence) {
         Evidence::Recording => guises.iter().for_each(|guise| match guise {
             Guise::Node(role) => run.replay(*role),
             Guise::Processor | Guise::Consumer => run.replay_guest(*guise),
-            Guise::Client => unreachable!("the table has its tests elsewhere"),
+            Guise::Client | Guise::Supervisor => unreachable!("the table has their tests elsewhere"),
         }),
         Evidence::NoKey | Evidence::WrongKey | Evidence::OthersCertificate => {
             // One after the other: on raw Ethernet they would find each other and start a run of their own.

@@ -55,7 +55,7 @@ pub(crate) fn assert_agree(summary: &Value, account: &Value) {
 }
 
 /// Returns the configuration of a builder unit whose filter waits for a file, and the path of that file.
-fn stalling_filter(place: &Place) -> (String, PathBuf) {
+pub(crate) fn stalling_filter(place: &Place) -> (String, PathBuf) {
     compile("crates/sheaf/tests/command/waiting_filter.c", &place.join("libwaiting.so"));
     let go = place.join("go");
     let configuration = format!(
@@ -68,8 +68,13 @@ fn stalling_filter(place: &Place) -> (String, PathBuf) {
 
 /// Sends triggers to a run whose filter stalls until busy is sent for this cause, and then judges all events. Returns the summary and
 /// the account of the supervisor, which agree, with every event stored.
-fn stall_until_busy(place: &Place, (run, port): (Running, u16), go: &Path, cause: &str) -> (Value, Value) {
-    let mut trigger = supervise(place, port, "--rate 5000 --poisson --triggers 5000");
+pub(crate) fn stall_until_busy(
+    place: &Place,
+    (run, port): (Running, u16),
+    go: &Path,
+    (cause, flags): (&str, &str),
+) -> (Value, Value) {
+    let mut trigger = supervise(place, port, &format!("--rate 5000 --poisson --triggers 5000 {flags}"));
     trigger.wait_until_said(&format!("busy: {cause}"));
     std::fs::write(go, "").expect("written");
     let account = trigger.end().exits(0).json();
@@ -86,7 +91,7 @@ fn a_builder_that_stalls_holds_the_supervisor_back_and_no_trigger_is_lost() {
         let place = Place::new();
         let (stalls, go) = stalling_filter(&place);
         let (run, port) = start(&place, "", &stalls, flags);
-        let (summary, account) = stall_until_busy(&place, (run, port), &go, "builder_credit");
+        let (summary, account) = stall_until_busy(&place, (run, port), &go, ("builder_credit", ""));
         assert!(number(&account, "busy_vetoed") > 0, "triggers happened in the meantime");
         let vetoed = field(&summary, "ledger.vetoed").as_object().expect("by cause").values();
         assert_eq!(vetoed.filter_map(Value::as_u64).sum::<u64>(), number(&account, "busy_vetoed"));
@@ -101,7 +106,7 @@ fn readout_units_whose_memory_fills_hold_the_supervisor_back_and_are_named() {
         let (stalls, go) = stalling_filter(&place);
         // Their memory is short long before the queue of 1,000 triggers is.
         let (run, port) = start_with(&place, ["", "buffer_events = 300", &stalls], flags);
-        let (summary, account) = stall_until_busy(&place, (run, port), &go, "readout_memory");
+        let (summary, account) = stall_until_busy(&place, (run, port), &go, ("readout_memory", ""));
         assert_eq!(number(&summary, "events_incomplete"), 0, "{flags}");
         let busy = field(&account, "busy").as_array().expect("a list");
         for line in busy.iter().filter(|line| line["cause"] == "readout_memory") {

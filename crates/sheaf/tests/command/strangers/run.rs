@@ -238,7 +238,7 @@ impl Run {
                 self.strange_node(role, seen)
             }
             Guise::Processor => self.guest(&format!("processor --join {} {}", self.target(), self.shown())),
-            Guise::Client => unreachable!("the table has its tests elsewhere"),
+            Guise::Client | Guise::Supervisor => unreachable!("the table has their tests elsewhere"),
             Guise::Consumer => self.guest(&format!("tap {} {}", self.target(), self.shown())),
         }
     }

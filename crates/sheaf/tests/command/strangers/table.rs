@@ -14,6 +14,8 @@ pub(super) enum Guise {
     Consumer,
     /// A program that feeds sources.
     Client,
+    /// A trigger supervisor.
+    Supervisor,
 }
 
 impl Guise {
@@ -21,7 +23,7 @@ impl Guise {
     pub(super) fn caller(self) -> Option<Role> {
         match self {
             Self::Node(role) => Some(role).filter(|role| *role != Role::Manager),
-            Self::Processor | Self::Consumer | Self::Client => None,
+            Self::Processor | Self::Consumer | Self::Client | Self::Supervisor => None,
         }
     }
 }
@@ -43,8 +45,10 @@ pub(super) enum Door {
     Consumers,
     /// The socket for consumers in the run's directory.
     ConsumersSocket,
-    /// `trigger.network.listen`.
+    /// `trigger.network.listen`, over TCP.
     Triggers,
+    /// The same over UDP.
+    TriggerDatagrams,
     /// `source.feed.listen`.
     Feed,
     /// The socket for programs that feed a readout unit.
@@ -73,7 +77,7 @@ enum Cell {
     Impossible(&'static str),
 }
 
-const GUISES: [Guise; 7] = [
+const GUISES: [Guise; 8] = [
     Guise::Node(Role::Manager),
     Guise::Node(Role::Readout),
     Guise::Node(Role::Builder),
@@ -81,9 +85,10 @@ const GUISES: [Guise; 7] = [
     Guise::Processor,
     Guise::Consumer,
     Guise::Client,
+    Guise::Supervisor,
 ];
 
-const DOORS: [Door; 13] = [
+const DOORS: [Door; 14] = [
     Door::Tcp,
     Door::TcpRails,
     Door::Shm,
@@ -95,6 +100,7 @@ const DOORS: [Door; 13] = [
     Door::Consumers,
     Door::ConsumersSocket,
     Door::Triggers,
+    Door::TriggerDatagrams,
     Door::Feed,
     Door::FeedSocket,
 ];
@@ -117,6 +123,10 @@ fn doors_of(kind: TransportKind) -> &'static [Door] {
 
 fn cell(guise: Guise, door: Door, evidence: Evidence) -> Cell {
     match door {
+        Door::Triggers | Door::TriggerDatagrams => at_the_triggers(guise, door, evidence),
+        _ if guise == Guise::Supervisor => {
+            Cell::Impossible("its first message has another format than that of any other door")
+        }
         Door::Feed => at_a_fed_readout(guise, evidence),
         // The kernel identifies the user, as at the other sockets; then each message is checked.
         Door::FeedSocket if guise == Guise::Client => {
@@ -133,10 +143,6 @@ fn cell(guise: Guise, door: Door, evidence: Evidence) -> Cell {
         Door::Consumers => at_the_consumers(guise, evidence),
         // The kernel identifies the user at the other end; the caller's own statements do not matter.
         Door::FarmSocket => Cell::Elsewhere("callers_that_are_not_let_in_are_counted_by_reason"),
-        // There is no evidence at this door: messages of any other protocol are refused.
-        Door::Triggers => Cell::Elsewhere(
-            "a_supervisor_that_dies_is_waited_for_strangers_are_refused_and_ctrl_c_ends_the_run",
-        ),
         Door::ConsumersSocket => Cell::Elsewhere("permissions_of_a_runs_files_follow_the_configuration"),
     }
 }
@@ -146,7 +152,7 @@ fn at_a_node_over_tcp(guise: Guise, door: Door, evidence: Evidence) -> Cell {
         (Guise::Processor | Guise::Consumer, Evidence::NoKey | Evidence::WrongKey) if door == Door::Tcp => {
             Cell::Tried
         }
-        (Guise::Processor | Guise::Consumer | Guise::Client, _) => {
+        (Guise::Processor | Guise::Consumer | Guise::Client | Guise::Supervisor, _) => {
             Cell::Impossible("it is refused for its framing, before any evidence: see Door::Tcp")
         }
         (_, Evidence::OthersCertificate) if door == Door::Libfabric => {
@@ -164,7 +170,7 @@ fn at_a_node_over_tcp(guise: Guise, door: Door, evidence: Evidence) -> Cell {
 
 fn at_a_node_over_datagrams(guise: Guise, evidence: Evidence) -> Cell {
     match (guise, evidence) {
-        (Guise::Processor | Guise::Consumer | Guise::Client, _) => {
+        (Guise::Processor | Guise::Consumer | Guise::Client | Guise::Supervisor, _) => {
             Cell::Impossible("it joins over streams only")
         }
         (_, Evidence::OthersCertificate) => Cell::Impossible("there is no TLS over datagrams"),
@@ -177,7 +183,7 @@ fn at_a_node_over_datagrams(guise: Guise, evidence: Evidence) -> Cell {
 
 fn at_a_node_in_shared_memory(guise: Guise, evidence: Evidence) -> Cell {
     match (guise, evidence) {
-        (Guise::Processor | Guise::Consumer | Guise::Client, _) => {
+        (Guise::Processor | Guise::Consumer | Guise::Client | Guise::Supervisor, _) => {
             Cell::Impossible("it joins at a socket of its own, not at that of a node")
         }
         (_, Evidence::OthersCertificate) => Cell::Impossible("there is no TLS within a host"),
@@ -191,7 +197,7 @@ fn at_the_farm(guise: Guise, evidence: Evidence) -> Cell {
     match (guise, evidence) {
         (Guise::Node(Role::Manager), _) => Cell::Impossible("an event manager calls nobody"),
         (Guise::Processor, _) | (_, Evidence::NoKey | Evidence::WrongKey) => Cell::Tried,
-        (Guise::Node(_) | Guise::Consumer | Guise::Client, _) => Cell::Elsewhere(
+        (Guise::Node(_) | Guise::Consumer | Guise::Client | Guise::Supervisor, _) => Cell::Elsewhere(
             "strangers_nodes_and_other_versions_are_refused_and_half_open_connections_are_cut",
         ),
     }
@@ -208,6 +214,31 @@ fn at_the_consumers(guise: Guise, evidence: Evidence) -> Cell {
     }
 }
 
+fn at_the_triggers(guise: Guise, door: Door, evidence: Evidence) -> Cell {
+    match (guise, evidence) {
+        (_, Evidence::OthersCertificate) if door == Door::TriggerDatagrams => {
+            Cell::Impossible("there is no TLS over datagrams")
+        }
+        (Guise::Supervisor, Evidence::NoKey | Evidence::WrongKey) => {
+            Cell::Elsewhere("supervisors_without_the_key_of_the_run_give_no_trigger")
+        }
+        (Guise::Supervisor, Evidence::OthersCertificate) => {
+            Cell::Elsewhere("a_supervisor_needs_a_certificate_of_its_own")
+        }
+        (Guise::Supervisor, Evidence::Recording) if door == Door::Triggers => {
+            Cell::Elsewhere("the_messages_of_a_supervisor_prove_nothing_again")
+        }
+        (Guise::Supervisor, Evidence::Recording) => {
+            Cell::Elsewhere("without_the_key_nobody_is_welcome_and_a_recording_proves_nothing")
+        }
+        // They are refused for their format, before any evidence.
+        _ if door == Door::Triggers => Cell::Elsewhere(
+            "a_supervisor_that_dies_is_waited_for_strangers_are_refused_and_ctrl_c_ends_the_run",
+        ),
+        _ => Cell::Elsewhere("datagrams_of_strangers_are_counted_and_answered_with_nothing"),
+    }
+}
+
 fn at_a_fed_readout(guise: Guise, evidence: Evidence) -> Cell {
     match (guise, evidence) {
         (Guise::Node(Role::Manager), _) => Cell::Impossible("an event manager calls nobody"),
@@ -220,7 +251,7 @@ fn at_a_fed_readout(guise: Guise, evidence: Evidence) -> Cell {
         (Guise::Client, Evidence::Recording) => {
             Cell::Elsewhere("what_was_recorded_or_is_sent_back_proves_nothing")
         }
-        (Guise::Node(_) | Guise::Processor | Guise::Consumer, _) => Cell::Elsewhere(
+        (Guise::Node(_) | Guise::Processor | Guise::Consumer | Guise::Supervisor, _) => Cell::Elsewhere(
             "strangers_nodes_and_other_versions_are_refused_and_half_open_connections_are_cut",
         ),
     }
@@ -240,7 +271,7 @@ pub(super) fn counter(guise: Guise, door: Door, evidence: Evidence) -> Option<&'
         (Door::Farm, _) => Some("farm_callers_refused"),
         (Door::Consumers, _) => Some("consumers_wrong_key"),
         (Door::Tcp | Door::TcpRails | Door::Libfabric, Guise::Node(Role::Manager)) | (Door::Shm, _) => None,
-        (_, Guise::Processor | Guise::Consumer | Guise::Client) => Some("refused_links"),
+        (_, Guise::Processor | Guise::Consumer | Guise::Client | Guise::Supervisor) => Some("refused_links"),
         _ => Some("unproven_links"),
     }
 }
