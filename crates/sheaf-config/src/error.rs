@@ -35,7 +35,7 @@ pub enum ErrorKind {
 
 /// A place in the text of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct TextPlace {
     /// The file's name as it was given.
     pub file: Arc<str>,
     /// The line, counted from 1.
@@ -54,7 +54,7 @@ pub struct Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// From a place in a file.
-    Text(Place),
+    Text(TextPlace),
     /// From a file, no place in particular.
     File(Arc<str>),
     /// From this command-line flag.
@@ -114,7 +114,7 @@ impl fmt::Display for ConfigError {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for TextPlace {
     /// Writes the position of the error, and the line with the relevant part underlined.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { file, line, column, width, text, skipped } = self;

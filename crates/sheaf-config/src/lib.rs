@@ -68,7 +68,7 @@ pub mod diagnose {
 }
 
 pub use codec::{Field, Mark};
-pub use error::{ConfigError, ConfigErrors, ErrorKind, Origin, Place};
+pub use error::{ConfigError, ConfigErrors, ErrorKind, Origin, TextPlace};
 pub use feeding::{FeedAddressError, FeedPlace, feed_place_at};
 pub use lab::{LabFile, LabPoint, LabSweep};
 pub use nodes::NodeConfig;

@@ -1,6 +1,6 @@
 //! The text of a file: from byte offsets to lines and columns, and how much of a line is shown.
 
-use crate::error::{Origin, Place};
+use crate::error::{Origin, TextPlace};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ impl<'a> Text<'a> {
         let end = self.boundary(span.end).clamp(start, line_end.max(start));
         let width = self.text[start..end].trim_end().chars().count().max(1);
         let skipped = before.saturating_sub(SHOWN_BEFORE);
-        Origin::Text(Place {
+        Origin::Text(TextPlace {
             file: Arc::clone(&self.file),
             line: index + 1,
             column: before + 1,

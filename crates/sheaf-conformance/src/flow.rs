@@ -1,6 +1,6 @@
 //! Arrival of frames: order, integrity, bounds, fairness, counts.
 
-use super::pattern::{Arrivals, Place, check, frame, sizes};
+use super::pattern::{Arrivals, FramePlace, check, frame, sizes};
 use super::world::World;
 use super::{Lab, Limits, amount};
 use bytes::Bytes;
@@ -8,7 +8,7 @@ use sheaf_transport::{Endpoint, Event, Frame, LinkStats, SendError};
 use sheaf_wire::{ByteCount, NodeId};
 
 /// Sends the frame at `place` with its sizes. Steps the world while the queue is full.
-fn send<L: Lab>(world: &mut World<L>, sender: usize, place: Place) {
+fn send<L: Lab>(world: &mut World<L>, sender: usize, place: FramePlace) {
     let (head, pieces) = sizes(place.number);
     let mut frame = frame(place, head, &pieces);
     loop {
@@ -38,7 +38,7 @@ pub fn frames_arrive_in_order_whole_and_once<L: Lab>() {
     let (from, to) = (world.actors[0].node(), world.actors[1].node());
     let mut arrivals = [Arrivals::new(from, to, 0)];
     for number in 0..frames {
-        send(&mut world, 0, Place { from, to, number });
+        send(&mut world, 0, FramePlace { from, to, number });
         take(&mut world, 1, &mut arrivals);
     }
     world.until("every frame", |world| {
@@ -55,7 +55,7 @@ pub fn pieces_are_never_split<L: Lab>() {
     let mut world = World::<L>::pair(Limits::default());
     let (from, to) = (world.actors[0].node(), world.actors[1].node());
     let many: Vec<usize> = (0..3000).map(|piece| piece % 97).collect();
-    let place = Place { from, to, number: 0 };
+    let place = FramePlace { from, to, number: 0 };
     world.actors[0].send_patiently(to, frame(place, 10, &many));
     world.until("the frame", |world| !world.actors[1].received.is_empty());
     if let Some((_, frame)) = world.actors[1].received.pop_front() {
@@ -70,7 +70,7 @@ pub fn heads_and_payloads_may_be_empty<L: Lab>() {
     let shapes: [(usize, &[usize]); 6] =
         [(0, &[]), (1, &[]), (0, &[1]), (0, &[0, 0]), (5, &[0, 7, 0]), (0, &[])];
     for (number, (head, pieces)) in (0..).zip(shapes) {
-        world.actors[0].send_patiently(to, frame(Place { from, to, number }, head, pieces));
+        world.actors[0].send_patiently(to, frame(FramePlace { from, to, number }, head, pieces));
     }
     world.until("six frames", |world| world.actors[1].received.len() == shapes.len());
     let mut arrivals = Arrivals::new(from, to, 0);
@@ -91,7 +91,7 @@ pub fn the_largest_frame_passes_and_one_byte_more_does_not<L: Lab>() {
     let mut world = World::<L>::pair(limits);
     let (from, to) = (world.actors[0].node(), world.actors[1].node());
     for (number, head) in (0..).zip([0, 1000, most]) {
-        let place = Place { from, to, number };
+        let place = FramePlace { from, to, number };
         let pieces = [(most - head) / 2, most - head - (most - head) / 2];
         world.actors[0].send_patiently(to, frame(place, head, &pieces));
         world.until("the largest frame", |world| !world.actors[1].received.is_empty());
@@ -121,7 +121,7 @@ pub fn a_full_queue_refuses_and_nothing_is_lost<L: Lab>() {
     for (limits, bytes) in [(few_frames, 100_000), (few_bytes, 5_000)] {
         let mut world = World::<L>::pair(limits);
         let (from, to) = (world.actors[0].node(), world.actors[1].node());
-        let make = |number| frame(Place { from, to, number }, 10, &[bytes]);
+        let make = |number| frame(FramePlace { from, to, number }, 10, &[bytes]);
         let mut sent = 0;
         // More than any kernel buffers.
         let refused = loop {
@@ -173,7 +173,7 @@ pub fn many_to_many_traffic_stays_in_order_on_every_link<L: Lab>() {
     for number in 0..frames {
         for (sender, from) in nodes.into_iter().enumerate() {
             for to in nodes.into_iter().filter(|to| *to != from) {
-                send(&mut world, sender, Place { from, to, number });
+                send(&mut world, sender, FramePlace { from, to, number });
             }
         }
         drain(&mut world);
@@ -224,7 +224,7 @@ pub fn counters_add_up<L: Lab>() {
     for number in 0..FRAMES {
         let (head, pieces) = sizes(number);
         bytes += (head + pieces.iter().sum::<usize>()) as u64;
-        send(&mut world, 0, Place { from, to, number });
+        send(&mut world, 0, FramePlace { from, to, number });
     }
     world.until("every frame", |world| world.actors[1].received.len() as u64 == FRAMES);
     let _ = world.actors[0].endpoint.send(NodeId::builder(999), Frame::default());

@@ -1,6 +1,6 @@
 //! Start, death, restart and orderly end of nodes.
 
-use super::pattern::{Arrivals, Place, frame};
+use super::pattern::{Arrivals, FramePlace, frame};
 use super::world::{Actor, Change, World};
 use super::{Lab, Limits};
 use sheaf_transport::{DownReason, Endpoint, Frame, SendError};
@@ -52,7 +52,7 @@ pub fn the_death_of_a_node_is_seen_by_the_others<L: Lab>() {
 pub fn a_node_that_dies_in_full_flow_leaves_a_beginning_without_gaps<L: Lab>() {
     let (_lab, mut sender, mut receiver) = World::<L>::pair(Limits::mortal()).two();
     let (from, to) = (sender.node(), receiver.node());
-    let make = |number| frame(Place { from, to, number }, 100, &[4000, 4000]);
+    let make = |number| frame(FramePlace { from, to, number }, 100, &[4000, 4000]);
     let mut number = 0;
     while sender.endpoint.send(to, make(number)).is_ok() {
         number += 1;
@@ -81,7 +81,7 @@ pub fn a_restarted_node_is_connected_anew<L: Lab>() {
     for life in 0..3_u64 {
         // The first of these frames may reach the dying node or be lost with it. In either case none may reach its next life.
         for number in 0..5 {
-            let place = Place { from: stays, to: dies, number: life * 10 + number };
+            let place = FramePlace { from: stays, to: dies, number: life * 10 + number };
             world.actors[0].send_patiently(dies, frame(place, 50, &[50]));
         }
         world.until("a frame in each life", |world| !world.actors[1].received.is_empty());
@@ -106,7 +106,7 @@ pub fn an_orderly_close_delivers_what_was_accepted<L: Lab>() {
     let (_lab, mut sender, mut receiver) = World::<L>::pair(Limits::default()).two();
     let (from, to) = (sender.node(), receiver.node());
     let mut number = 0;
-    while sender.endpoint.send(to, frame(Place { from, to, number }, 30, &[30_000])).is_ok() {
+    while sender.endpoint.send(to, frame(FramePlace { from, to, number }, 30, &[30_000])).is_ok() {
         number += 1;
     }
     let closer = thread::spawn(move || {
@@ -134,7 +134,7 @@ pub fn closing_both_ends_at_once_delivers_both_ways<L: Lab>() {
     let close = |mut actor: Actor<L::Endpoint>, to: NodeId| {
         let from = actor.node();
         let mut number = 0;
-        while actor.endpoint.send(to, frame(Place { from, to, number }, 20, &[30_000])).is_ok() {
+        while actor.endpoint.send(to, frame(FramePlace { from, to, number }, 20, &[30_000])).is_ok() {
             number += 1;
         }
         let closer = thread::spawn(move || {

@@ -9,21 +9,21 @@ use std::collections::BTreeSet;
 
 /// Link and position of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct FramePlace {
     pub(super) from: NodeId,
     pub(super) to: NodeId,
     pub(super) number: u64,
 }
 
 /// Returns the frame at `place`: a head of `head_bytes` and pieces of these sizes.
-pub(super) fn frame(place: Place, head_bytes: usize, pieces: &[usize]) -> Frame {
+pub(super) fn frame(place: FramePlace, head_bytes: usize, pieces: &[usize]) -> Frame {
     let mut seed = seed(place);
     let head = filler(&mut seed, head_bytes);
     Frame::new(head, pieces.iter().map(|bytes| filler(&mut seed, *bytes)))
 }
 
 /// Checks that `received` is the frame at `place` with these sizes, and that no piece is split.
-pub(super) fn check(received: Frame, place: Place, head_bytes: usize, pieces: &[usize]) {
+pub(super) fn check(received: Frame, place: FramePlace, head_bytes: usize, pieces: &[usize]) {
     let expected = frame(place, head_bytes, pieces);
     assert_eq!(received.head, expected.head, "head of {place:?}");
     let mut payload = received.payload;
@@ -35,7 +35,7 @@ pub(super) fn check(received: Frame, place: Place, head_bytes: usize, pieces: &[
 }
 
 /// Returns whether `received` is the frame at `place` with these sizes.
-fn is(received: &Frame, place: Place, head_bytes: usize, pieces: &[usize]) -> bool {
+fn is(received: &Frame, place: FramePlace, head_bytes: usize, pieces: &[usize]) -> bool {
     if received.head.len() != head_bytes || received.payload_bytes() != pieces.iter().sum::<usize>() {
         return false;
     }
@@ -83,7 +83,7 @@ impl Arrivals {
         keeps_order: bool,
         shape: impl Fn(u64) -> (usize, Vec<usize>),
     ) {
-        let place = |number| Place { from: self.from, to: self.to, number };
+        let place = |number| FramePlace { from: self.from, to: self.to, number };
         let is_it = |number: &u64| {
             let (head, pieces) = shape(*number);
             is(&received, place(*number), head, &pieces)
@@ -115,7 +115,7 @@ pub(super) fn sizes(number: u64) -> (usize, Vec<usize>) {
     (head_bytes, pieces.collect())
 }
 
-fn seed(place: Place) -> u64 {
+fn seed(place: FramePlace) -> u64 {
     splitmix64(splitmix64(u64::from(place.from.to_code())) ^ u64::from(place.to.to_code()))
         ^ splitmix64(place.number)
 }

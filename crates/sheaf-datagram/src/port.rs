@@ -36,7 +36,7 @@ pub trait DatagramPort: Send {
     ///
     /// # Errors
     /// Why it was not taken. A datagram that is taken may be lost nevertheless.
-    /// Why it was not taken. A datagram that is taken may be lost all the same.
+    /// Why it was not taken. A datagram that is taken may still be lost.
     fn send(
         &mut self,
         to: NodeId,

@@ -26,7 +26,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Longest sleep while a client waits for room in the ring: its reader wakes nobody.
+/// Longest sleep while a client waits for room in the ring: its reader does not wake the writer.
 const RING_PAUSE: Nanos = Nanos::from_millis(1);
 
 /// Time that a readout unit that has accepted a connection has for its answer, at least: its machine may be busy.

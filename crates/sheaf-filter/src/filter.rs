@@ -10,7 +10,7 @@ pub trait Filter: Send {
     /// Verdict on an event: whether it is stored, with which tags and which payload.
     ///
     /// # Errors
-    /// A [`FilterFailure`] where the filter has no verdict. The next event may be judged all the same.
+    /// A [`FilterFailure`] if the filter has no verdict. It can still judge later events.
     fn judge(&mut self, event: &Event<Bytes>) -> Result<Verdict, FilterFailure>;
 
     /// Returns the filter's counters by name. An event that another builder judges again counts again.

@@ -3,7 +3,7 @@
 //! The commands ensure:
 //! - one queue for each interface, so that a raw socket on queue 0 sees all packets;
 //! - no segmentation by the network card (`gso_max_segs 1`): what passes a port is packets that a cable could carry;
-//! - who is where stands in tables from the start: no learning, no questions, no flooding of data.
+//! - tables contain all addresses from the start: no learning, no address resolution, no flooding of data.
 
 use crate::plan::{Host, Network, Plan, Shape, UNCOUNTED_BYTES};
 use std::fmt::Write;

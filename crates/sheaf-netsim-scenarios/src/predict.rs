@@ -387,7 +387,7 @@ pub fn runs(plan: &Plan) -> Result<usize, PredictError> {
     Ok(plan.band(&middle).len() + plan.alone(&middle).len())
 }
 
-/// Simulates the large system under all that nobody knows. `done` is called after each run.
+/// Simulates the large system with all values of the unknown parameters. `done` is called after each run.
 ///
 /// # Errors
 /// Where the hosts do not fit the network, or nothing can be simulated.

@@ -5,6 +5,7 @@
 
 use rand::Rng;
 use rand_pcg::Pcg32;
+use sheaf_wire::mix::splitmix64;
 
 /// Purpose of a random number. Streams of different purposes are independent, also for the same entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,10 +109,7 @@ impl Dice {
 #[must_use]
 #[inline]
 pub fn mix(value: u64) -> u64 {
-    let mut mixed = value.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    mixed ^ (mixed >> 31)
+    splitmix64(value)
 }
 
 #[cfg(test)]

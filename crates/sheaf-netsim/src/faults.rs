@@ -2,12 +2,12 @@
 //!
 //! An engine asks [`Faults::next_change`] when to look again, calls [`Faults::advance`] at that instant, and asks for
 //! links, receivers and frames in between. Senders do not know of a dead link: what is sent into it takes its time and
-//! is lost, as in a switch that throws away what it cannot deliver. So a dead link cannot stop a network for ever, and
+//! is lost, as in a switch that throws away what it cannot deliver. So a dead link cannot stop a network forever, and
 //! a sender in front of one does not send infinitely fast. Frames that are on a link at the instant of its death, or
 //! that were sent while it was dead, are lost; those before and after are not.
 
 use crate::dice::{Dice, Purpose};
-use crate::network::{EndpointId, LinkId, Network, Place, SwitchId};
+use crate::network::{EndpointId, LinkEnd, LinkId, Network, SwitchId};
 use crate::scenario::{Fault, FaultKind};
 use crate::units::Picos;
 use thiserror::Error;
@@ -239,7 +239,7 @@ fn effect(fault: usize, what: &FaultKind, network: &Network) -> Result<Option<Ef
 
 /// Every link that begins or ends at `switch`.
 fn links_of(network: &Network, switch: SwitchId) -> Vec<LinkId> {
-    let place = Place::Switch(switch);
+    let place = LinkEnd::Switch(switch);
     let touches = |link: &crate::network::Link| link.from == place || link.to == place;
     (0u32..).zip(&network.links).filter(|(_, link)| touches(link)).map(|(number, _)| LinkId(number)).collect()
 }

@@ -46,7 +46,7 @@ impl LinkId {
 
 /// One end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum LinkEnd {
     /// An endpoint.
     Endpoint(EndpointId),
     /// A switch.
@@ -57,9 +57,9 @@ pub enum Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
     /// Sender.
-    pub from: Place,
+    pub from: LinkEnd,
     /// Receiver.
-    pub to: Place,
+    pub to: LinkEnd,
     /// Rate of the link.
     pub rate: Rate,
     /// Delay of a byte.
@@ -224,7 +224,7 @@ impl Network {
     /// The switch or endpoint that `link` leads to.
     #[must_use]
     #[inline]
-    pub fn end(&self, link: LinkId) -> Place {
+    pub fn end(&self, link: LinkId) -> LinkEnd {
         self.links[link.index()].to
     }
 }

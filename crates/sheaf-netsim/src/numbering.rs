@@ -20,7 +20,7 @@ pub enum NumberingError {
     #[error(
         "numbering: place {place} of endpoint {endpoint} is taken or does not exist; each of 0 to {last} comes once"
     )]
-    Place {
+    LinkEnd {
         /// Which endpoint.
         endpoint: usize,
         /// Its place.
@@ -51,7 +51,7 @@ pub fn positions(numbering: &Numbering, radices: &[u32], endpoints: u32) -> Resu
             let mut taken = vec![false; places.len()];
             for (endpoint, &place) in places.iter().enumerate() {
                 if taken.get(place as usize).is_none_or(|&taken| taken) {
-                    return Err(NumberingError::Place { endpoint, place, last: endpoints - 1 });
+                    return Err(NumberingError::LinkEnd { endpoint, place, last: endpoints - 1 });
                 }
                 taken[place as usize] = true;
             }

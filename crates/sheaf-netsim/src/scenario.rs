@@ -130,9 +130,9 @@ pub struct TableTopology {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableLink {
     /// Sender.
-    pub from: crate::network::Place,
+    pub from: crate::network::LinkEnd,
     /// Receiver.
-    pub to: crate::network::Place,
+    pub to: crate::network::LinkEnd,
     /// Rate, where it differs from the scenario's.
     pub rate: Option<Rate>,
 }

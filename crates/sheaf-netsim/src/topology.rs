@@ -15,7 +15,7 @@ mod plane;
 mod staged;
 mod table;
 
-use crate::network::{Link, LinkId, Network, Place, SwitchId};
+use crate::network::{Link, LinkEnd, LinkId, Network, SwitchId};
 use crate::numbering::{self, NumberingError};
 use crate::scenario::{LinkModel, Numbering, Topology};
 use plane::{End, Plane};
@@ -55,7 +55,7 @@ pub enum CompileError {
         /// Which link, from 0.
         link: usize,
         /// Which end.
-        end: Place,
+        end: LinkEnd,
     },
     /// A link of a table joins two endpoints.
     #[error("topology: link {link} of the table joins two endpoints; there must be a switch between")]
@@ -185,9 +185,9 @@ fn assemble(plane: &Plane, position: Vec<u32>, link: &LinkModel, rails: u32) -> 
         at_position[place as usize] = endpoint;
         let first = number(links.len());
         if let Some((switch, rate)) = plane.entry[place as usize] {
-            let from = Place::Endpoint(crate::network::EndpointId(endpoint));
+            let from = LinkEnd::Endpoint(crate::network::EndpointId(endpoint));
             links.extend((0..rails).map(|rail| {
-                let to = Place::Switch(SwitchId(rail * switches_of_plane + switch));
+                let to = LinkEnd::Switch(SwitchId(rail * switches_of_plane + switch));
                 Link { from, to, rate, delay: link.delay, stage: 0 }
             }));
         }
@@ -198,14 +198,14 @@ fn assemble(plane: &Plane, position: Vec<u32>, link: &LinkModel, rails: u32) -> 
         let first_switch = rail * switches_of_plane;
         let first_link = number(links.len());
         for (local, switch) in (0_u32..).zip(&plane.switches) {
-            let from = Place::Switch(SwitchId(first_switch + local));
+            let from = LinkEnd::Switch(SwitchId(first_switch + local));
             let outputs = &plane.outputs[switch.outputs.start as usize..switch.outputs.end as usize];
             links.extend(outputs.iter().map(|output| {
                 let to = match output.to {
                     End::Position(place) => {
-                        Place::Endpoint(crate::network::EndpointId(at_position[place as usize]))
+                        LinkEnd::Endpoint(crate::network::EndpointId(at_position[place as usize]))
                     }
-                    End::Switch(next) => Place::Switch(SwitchId(first_switch + next)),
+                    End::Switch(next) => LinkEnd::Switch(SwitchId(first_switch + next)),
                 };
                 Link { from, to, rate: output.rate, delay: link.delay, stage: output.stage }
             }));
@@ -229,7 +229,7 @@ fn in_range(what: &'static str, value: impl Into<u64>, least: u64, most: u64) ->
 /// The links that lead to `endpoint`, one for each rail: where a slow receiver is felt.
 #[must_use]
 pub fn links_into(network: &Network, endpoint: crate::network::EndpointId) -> Vec<LinkId> {
-    let into = |link: &Link| link.to == Place::Endpoint(endpoint);
+    let into = |link: &Link| link.to == LinkEnd::Endpoint(endpoint);
     (0_u32..).zip(&network.links).filter(|(_, link)| into(link)).map(|(number, _)| LinkId(number)).collect()
 }
 

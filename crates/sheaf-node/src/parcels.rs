@@ -22,7 +22,7 @@ impl Parcels {
     /// Keeps a parcel while any of its fragments is held; there is at least one.
     pub(crate) fn keep(&mut self, payload: Bytes, fragments: usize) -> u32 {
         let held = u32::try_from(fragments).expect("a batch is short");
-        debug_assert!(held > 0, "a parcel without fragments would be kept for ever");
+        debug_assert!(held > 0, "a parcel without fragments would be kept forever");
         let parcel = Parcel { payload, held };
         if let Some(number) = self.free.pop() {
             self.parcels[number as usize] = parcel;

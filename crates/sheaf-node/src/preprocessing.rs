@@ -344,7 +344,7 @@ impl Preprocessing {
     }
 
     fn take_done(&mut self, done: Done) {
-        // A worker that was given up may have been done all the same.
+        // A worker that was given up may have finished nevertheless.
         let Some((_, pending)) = self.pending.remove(&done.number) else { return };
         self.send(pending, done.made);
     }

@@ -224,7 +224,7 @@ impl ReadoutNode {
     fn prepare_sources_to_sleep(&mut self) -> bool {
         let mut quiet = true;
         for input in &mut self.inputs {
-            // Each source is told, also where an earlier one has something new.
+            // Each source is notified, even if an earlier one has something new.
             quiet &= input.source.prepare_to_sleep();
         }
         quiet

@@ -309,7 +309,7 @@ impl EventSink for FileSink {
         while let Some(file) = uploads.poll() {
             self.writer.confirm(&file);
         }
-        // Writes the list once more, with the confirmed uploads.
+        // Writes the list again, with the confirmed uploads.
         let listed = self.writer.finish().map_err(SinkError::from);
         finished.and(ended).and(listed)
     }

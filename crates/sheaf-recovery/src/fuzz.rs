@@ -85,7 +85,7 @@ fn fuzz(bytes: &[u8], is_keyed: bool) {
         {
             assert!(buffer.len() <= LEAST_DATAGRAM_BYTES, "no datagram is too large");
             said += 1;
-            assert!(said < 1_000, "a link does not talk for ever");
+            assert!(said < 1_000, "a link does not send forever");
         }
         let most = settings().granted_window();
         assert!(held <= most, "{held} bytes are held, {most} are granted");

@@ -240,7 +240,7 @@ impl ShmEndpoint {
         let Some((_, link)) = links.find(|(it, _)| *it == watch) else { return };
         if link::socket_is_over(&link.socket) {
             link.socket_ended = true;
-            // It stays readable for ever. Cannot fail for a socket that is watched.
+            // It stays readable forever. Cannot fail for a socket that is watched.
             let _ = epoll::delete(&self.epoll, &link.socket);
         }
     }

@@ -6,7 +6,7 @@
 use crate::batch::{Batch, BatchEnd, length_u32};
 use crate::block_writer::BlockWriter;
 use crate::content::{self, Content};
-use crate::pacing::{Pace, PaceError, Pacer, Place};
+use crate::pacing::{FragmentTiming, Pace, PaceError, Pacer};
 use crate::script::{Act, Defects, Script, ScriptError};
 use crate::size_model::SizeConfig;
 use crate::{Source, SourcePoll, SourceStats};
@@ -118,7 +118,7 @@ pub struct EmulatedSource<M: Memory = Heap> {
     /// Fragment that is due next, kept while it waits for time or memory.
     turn: Option<Turn>,
     /// The second copy of the fragment just handed out.
-    repeat: Option<(Fragment<Bytes>, Place)>,
+    repeat: Option<(Fragment<Bytes>, FragmentTiming)>,
     /// Late events, in the order of their turns.
     late: VecDeque<LateTurn>,
     starved: bool,
@@ -133,7 +133,7 @@ struct Turn {
     event: EventId,
     /// Event that the fragment says it is of.
     number: EventId,
-    place: Place,
+    place: FragmentTiming,
     size: ByteCount,
     oversize: bool,
     late: bool,
@@ -239,12 +239,12 @@ impl<M: Memory> EmulatedSource<M> {
         self.config.first_event.0.checked_add(self.begun).map(EventId)
     }
 
-    fn place(&self, position: u64) -> Place {
+    fn place(&self, position: u64) -> FragmentTiming {
         let elapsed = match self.config.time {
             EmulatedTime::Now => Nanos::ZERO,
             EmulatedTime::PerEvent { period, .. } => Nanos(period.0.saturating_mul(position)),
         };
-        Place { position, elapsed }
+        FragmentTiming { position, elapsed }
     }
 
     fn make(&mut self, turn: Turn, now: Timestamp) -> Option<Fragment<Bytes>> {
@@ -268,12 +268,12 @@ impl<M: Memory> EmulatedSource<M> {
         }
     }
 
-    fn hand_out(&mut self, fragment: Fragment<Bytes>, place: Place, now: Timestamp) -> SourcePoll {
+    fn hand_out(&mut self, fragment: Fragment<Bytes>, place: FragmentTiming, now: Timestamp) -> SourcePoll {
         self.count(fragment.payload.len(), place, now);
         SourcePoll::Fragment(fragment)
     }
 
-    fn count(&mut self, bytes: usize, place: Place, now: Timestamp) {
+    fn count(&mut self, bytes: usize, place: FragmentTiming, now: Timestamp) {
         self.pacer.sent(now, place);
         self.stats.fragments += 1;
         self.stats.bytes += ByteCount::from(bytes);

@@ -52,9 +52,9 @@ pub enum PaceError {
     },
 }
 
-/// The place of a fragment in its run.
+/// Position and time of a fragment in its run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct FragmentTiming {
     /// The position of its event in the run, counted from zero over the events of all sources.
     pub position: u64,
     /// Time from the run's first event to its recording.
@@ -110,13 +110,13 @@ impl Pacer {
     ///
     /// # Errors
     /// The time at which it is due.
-    pub fn admit(&mut self, now: Timestamp, place: Place) -> Result<(), Timestamp> {
+    pub fn admit(&mut self, now: Timestamp, place: FragmentTiming) -> Result<(), Timestamp> {
         let due = self.due(now, place).max(self.not_before);
         if now < due { Err(due) } else { Ok(()) }
     }
 
     /// Notes that the fragment at `place` went now.
-    pub fn sent(&mut self, now: Timestamp, place: Place) {
+    pub fn sent(&mut self, now: Timestamp, place: FragmentTiming) {
         if !matches!(self.clock, Clock::FullSpeed) {
             self.max_lag = self.max_lag.max(now.since(self.due(now, place)));
         }
@@ -132,7 +132,7 @@ impl Pacer {
     }
 
     #[expect(clippy::cast_precision_loss, reason = "exact to 2^53 ns, which is 104 days")]
-    fn due(&mut self, now: Timestamp, place: Place) -> Timestamp {
+    fn due(&mut self, now: Timestamp, place: FragmentTiming) -> Timestamp {
         let start = *self.start.get_or_insert(now);
         let after_start = match self.clock {
             Clock::FullSpeed => return Timestamp::ZERO,

@@ -13,7 +13,7 @@
 //!
 //! Damaged records are counted and skipped: their events lack this source.
 
-use crate::pacing::{Pace, PaceError, Pacer, Place, Schedule};
+use crate::pacing::{FragmentTiming, Pace, PaceError, Pacer, Schedule};
 use crate::stream_set::{Shift, StreamInfo, StreamSet, Timeline};
 use crate::{Source, SourcePoll, SourceStats};
 use bytes::Bytes;
@@ -92,7 +92,7 @@ pub struct ReplaySource {
     /// Position of the last event read, where the search for the next begins.
     rank: usize,
     /// Fragment that is due next, kept while it waits.
-    next: Option<(Fragment<Bytes>, Place)>,
+    next: Option<(Fragment<Bytes>, FragmentTiming)>,
     ended: bool,
     stats: SourceStats,
 }
@@ -136,7 +136,7 @@ impl ReplaySource {
     }
 
     /// Returns the next kept fragment, or the reason why there is none now.
-    fn read(&mut self, now: Timestamp) -> Result<(Fragment<Bytes>, Place), SourcePoll> {
+    fn read(&mut self, now: Timestamp) -> Result<(Fragment<Bytes>, FragmentTiming), SourcePoll> {
         for _ in 0..SKIPPED_RECORDS_PER_POLL {
             match self.reader.next() {
                 Some(Ok(fragment)) => match self.renumber(fragment) {
@@ -220,7 +220,7 @@ impl ReplaySource {
 }
 
 enum Kept {
-    Yes(Fragment<Bytes>, Place),
+    Yes(Fragment<Bytes>, FragmentTiming),
     No,
 }
 

@@ -4,7 +4,7 @@
 //! them in step, and damage is found before the run instead of during it. It costs the time to read the files and eight
 //! bytes of memory per event.
 
-use crate::pacing::Place;
+use crate::pacing::FragmentTiming;
 use sheaf_store::fragment_stream::{
     EXTENSION, Ending, StreamCounts, StreamHeader, StreamOpenError, StreamReadError, StreamReader,
 };
@@ -282,9 +282,9 @@ impl Timeline {
     }
 
     /// The place in the run of the event at `rank`, recorded at `time`, in a pass that is shifted by `shift`.
-    pub(crate) fn place(&self, rank: usize, time: Timestamp, shift: &Shift) -> Place {
+    pub(crate) fn place(&self, rank: usize, time: Timestamp, shift: &Shift) -> FragmentTiming {
         let first = self.times.map_or(Timestamp::ZERO, |(first, _)| first);
-        Place {
+        FragmentTiming {
             position: shift.position.saturating_add(rank as u64),
             elapsed: time.since(first) + shift.time,
         }

@@ -20,7 +20,7 @@ pub(crate) use name::{HDF5_EXTENSION, parse_node};
 pub use options::{FlushPolicy, WriterOptions};
 pub use outcome::{EventCounts, EventDamage, EventEnding, EventOpenError, EventReadError};
 pub use reader::{EventFileReader, FileRecords};
-pub(crate) use reader::{Index, Place};
+pub(crate) use reader::{EventPlace, Index};
 pub use sheaf_wire::event_file::{
     EXTENSION, FileFormatError, FileHeader, RecordKind, RunRecord, StoredEvent,
 };

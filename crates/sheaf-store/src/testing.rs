@@ -39,7 +39,7 @@ pub(crate) fn event(id: u64, sizes: &[usize]) -> Event<Bytes> {
 pub(crate) fn verdict(event: &Event<Bytes>) -> Verdict {
     let id = event.id.0;
     let payload: Bytes = (0..id % 6).map(|at| (id + at) as u8).collect();
-    Verdict::accept().with_tags(Tags(id.wrapping_mul(0x9e37_79b9_7f4a_7c15))).with_payload(payload)
+    Verdict::accept().with_tags(Tags(id.wrapping_mul(sheaf_wire::mix::GOLDEN_GAMMA))).with_payload(payload)
 }
 
 /// The event, which must have been stored with [`verdict`].

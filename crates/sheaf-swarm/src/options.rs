@@ -248,7 +248,7 @@ pub struct TimeOptions {
     pub acknowledge: Nanos,
     /// See [`sheaf_protocol::liveness::Patience`]: the limit for absence.
     pub peer: Nanos,
-    /// The limit for silence. Where it is none, nobody reports links, and the limit for absence is the one for all silence.
+    /// The limit for silence. `None`: links are not reported, and the limit for absence applies to all silence.
     pub silence: Option<Nanos>,
     /// See [`sheaf_protocol::manager::ManagerConfig::start_timeout`].
     pub start: Nanos,

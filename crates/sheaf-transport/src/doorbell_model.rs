@@ -9,7 +9,7 @@ mod sync {
 
 #[path = "doorbell.rs"]
 #[allow(clippy::duplicate_mod, reason = "the point of this file")]
-#[allow(dead_code, unreachable_pub, reason = "the model uses a part of it, and nobody else any")]
+#[allow(dead_code, unreachable_pub, reason = "only the model uses it, and only in part")]
 mod doorbell;
 
 use doorbell::Bell;

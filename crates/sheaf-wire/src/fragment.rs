@@ -7,7 +7,7 @@ use crate::{EventId, MissingReason, NumberMark, SourceId, Timestamp, TriggerType
 
 /// A handle to a fragment's payload. Cloning it must be cheap and must not copy the bytes.
 pub trait Payload: Clone {
-    /// Whether other code counts which payloads are in use, and must be told of each that is released. Handles that
+    /// Whether other code counts which payloads are in use, and must be notified of each release. Handles that
     /// count themselves are just dropped.
     const IS_COUNTED_ELSEWHERE: bool = false;
 

@@ -281,7 +281,7 @@ pub enum TapError {
         /// The checksum of the bytes.
         computed: u32,
     },
-    /// The content is not a part of an event file, as it should be.
+    /// The content is not a valid part of an event file.
     #[error(transparent)]
     Format(#[from] FileFormatError),
 }

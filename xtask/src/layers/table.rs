@@ -200,7 +200,7 @@ pub(super) const LAYERS: &[Layer] = &[
         floor: Floor::Ports,
         may_know: &["sheaf-store", "sheaf-wire"],
         may_use: &["base64", "log", "rusty-s3", "thiserror", "ureq"],
-        reason: "uploads closed files, whoever wrote them",
+        reason: "uploads closed files of any writer",
     },
     Layer {
         package: "sheaf-source",

@@ -148,7 +148,7 @@ impl Rail {
             Flushed::Refused => self.look(stats, true),
             Flushed::Part => {
                 self.congested = true;
-                // A driver without a cable may report that it is busy for ever.
+                // A driver without a cable may report forever that it is busy.
                 self.look(stats, false);
             }
         }

@@ -29,7 +29,7 @@ impl Draft {
         ByteCount((self.length - FRAGMENTS_HEAD_BYTES - self.fragments as usize * FRAGMENT_HEAD_BYTES) as u64)
     }
 
-    /// Returns whether it has fragments that nobody has sent.
+    /// Returns whether it has committed fragments that were not sent.
     pub(super) fn has_fragments(&self) -> bool {
         self.fragments > 0
     }

@@ -222,7 +222,8 @@ fn files(doctor: &mut Doctor<'_>) {
     if limit >= wanted {
         return doctor.good("network.files", value, LIMITS);
     }
-    let cost = format!("a node of this configuration needs up to {wanted}: callers wait for ever");
+    let cost =
+        format!("a node of this configuration needs up to {wanted}: further connections wait indefinitely");
     let remedy = Remedy::advice(format!(
         "`ulimit -n {wanted}` before the start, `LimitNOFILE={wanted}` in the unit, or `USER - nofile {wanted}` in \
          /etc/security/limits.conf"

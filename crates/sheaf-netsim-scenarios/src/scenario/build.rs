@@ -14,7 +14,7 @@ use std::path::Path;
 /// Messages a sender where `[run]` says nothing.
 const DEFAULT_MESSAGES: u64 = 2000;
 
-/// More fragments than this nobody waits for: some hours of one core.
+/// Maximum number of fragments: some hours of one core.
 const MAX_MESSAGES: u64 = 1 << 36;
 
 /// One scenario. Where `given` has errors it is not what was meant.

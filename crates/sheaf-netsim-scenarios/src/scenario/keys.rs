@@ -117,7 +117,7 @@ const FULL: Shape = Shape::Word(&[
 const ARBITERS: Shape = Shape::Word(&[
     ("random", "by chance"),
     ("round_robin", "in turn"),
-    ("first_come", "who has waited longest"),
+    ("first_come", "the one that has waited longest"),
     ("priority", "the lowest number"),
 ]);
 

@@ -5,7 +5,7 @@
 
 use super::build_rate;
 use sheaf_config::diagnose::shorten;
-use sheaf_netsim::network::{EndpointId, Place, SwitchId};
+use sheaf_netsim::network::{EndpointId, LinkEnd, SwitchId};
 use sheaf_netsim::scenario::{TableLink, TableTopology};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -80,11 +80,11 @@ pub(super) fn parse(text: &str, path: &Path) -> Result<TableTopology, TableError
     let mut receives = vec![false; endpoints as usize];
     for link in &links {
         match (link.from, link.to) {
-            (Place::Endpoint(from), Place::Endpoint(to)) => {
+            (LinkEnd::Endpoint(from), LinkEnd::Endpoint(to)) => {
                 return Err(whole(format!("a link from endpoint {} to endpoint {}", from.0, to.0)));
             }
-            (Place::Endpoint(from), _) => links_out[from.index()] += 1,
-            (_, Place::Endpoint(to)) => receives[to.index()] = true,
+            (LinkEnd::Endpoint(from), _) => links_out[from.index()] += 1,
+            (_, LinkEnd::Endpoint(to)) => receives[to.index()] = true,
             _ => {}
         }
     }
@@ -123,14 +123,14 @@ fn parse_line(content: &str) -> Result<(TableLink, bool), &'static str> {
 }
 
 /// `e12` or `s3`.
-fn place(word: &str) -> Result<Place, &'static str> {
+fn place(word: &str) -> Result<LinkEnd, &'static str> {
     let wrong = "ends of a link are `e` or `s` and a number below 65536";
     let digits = word.get(1..).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
     let number =
         digits.and_then(|digits| digits.parse().ok()).filter(|number| *number < MAX_NUMBER).ok_or(wrong)?;
     match word.as_bytes()[0] {
-        b'e' => Ok(Place::Endpoint(EndpointId(number))),
-        b's' => Ok(Place::Switch(SwitchId(number))),
+        b'e' => Ok(LinkEnd::Endpoint(EndpointId(number))),
+        b's' => Ok(LinkEnd::Switch(SwitchId(number))),
         _ => Err(wrong),
     }
 }
@@ -140,8 +140,8 @@ fn count(links: &[TableLink]) -> (u32, u32) {
     let mut count = (0, 0);
     for place in links.iter().flat_map(|link| [link.from, link.to]) {
         match place {
-            Place::Endpoint(endpoint) => count.0 = count.0.max(endpoint.0 + 1),
-            Place::Switch(switch) => count.1 = count.1.max(switch.0 + 1),
+            LinkEnd::Endpoint(endpoint) => count.0 = count.0.max(endpoint.0 + 1),
+            LinkEnd::Switch(switch) => count.1 = count.1.max(switch.0 + 1),
         }
     }
     count

@@ -1,6 +1,6 @@
 //! Traffic that each link of a network has to carry, and the permutations that it passes without conflict.
 
-use crate::network::{EndpointId, LinkId, Network, Place, SwitchId};
+use crate::network::{EndpointId, LinkEnd, LinkId, Network, SwitchId};
 use crate::routing::Router;
 use crate::scenario::{Placement, Routes, Scenario, TrafficModel};
 use crate::traffic::placement::{PlacementError, Roster};
@@ -97,7 +97,7 @@ pub(super) fn walk(
         return;
     };
     visit(link);
-    while let Place::Switch(switch) = network.end(link) {
+    while let LinkEnd::Switch(switch) = network.end(link) {
         let Some(next) = router.choose(network, switch, &journey, |_| true) else {
             return;
         };
@@ -144,7 +144,7 @@ fn spread(
     let mut at = vec![0.0; network.switches.len()];
     let mut active: Vec<SwitchId> = Vec::new();
     let arrive = |link: LinkId, mass: f64, at: &mut Vec<f64>, active: &mut Vec<SwitchId>| {
-        if let Place::Switch(switch) = network.end(link) {
+        if let LinkEnd::Switch(switch) = network.end(link) {
             if at[switch.index()] == 0.0 {
                 active.push(switch);
             }

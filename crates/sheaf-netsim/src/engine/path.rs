@@ -32,7 +32,7 @@ use super::events::EventQueue;
 use super::{Engine, Limit, Outcome, Setup};
 use crate::faults::{FaultError, Faults};
 use crate::meter::{Cause, Meter, Names};
-use crate::network::{EndpointId, LinkId, Network, Place};
+use crate::network::{EndpointId, LinkEnd, LinkId, Network};
 use crate::report::Check;
 use crate::routing::Router;
 use crate::scenario::Switching;
@@ -444,7 +444,7 @@ impl<'a, const TAILS: bool> Simulation<'a, TAILS> {
         }
         if TAILS {
             let last = self.messages.last_link(number);
-            if matches!(self.network.end(last), Place::Switch(_)) {
+            if matches!(self.network.end(last), LinkEnd::Switch(_)) {
                 self.drained(number, self.messages.chain(number).len() - 1, now);
             }
             self.messages.remove(number);
@@ -498,8 +498,8 @@ impl<'a, const TAILS: bool> Simulation<'a, TAILS> {
 
     fn owner(&self, rail: LinkId) -> EndpointId {
         match self.network.links[rail.index()].from {
-            Place::Endpoint(endpoint) => endpoint,
-            Place::Switch(_) => unreachable!("a rail leaves an endpoint"),
+            LinkEnd::Endpoint(endpoint) => endpoint,
+            LinkEnd::Switch(_) => unreachable!("a rail leaves an endpoint"),
         }
     }
 

@@ -37,6 +37,6 @@ fn a_list_that_is_not_a_permutation_is_refused() {
     let listed = |places: &[u32]| positions(&Numbering::Listed(places.to_vec()), &[], 3);
     assert_eq!(listed(&[2, 0, 1]), Ok(vec![2, 0, 1]));
     assert_eq!(listed(&[0, 1]), Err(NumberingError::Length { given: 2, endpoints: 3 }));
-    assert_eq!(listed(&[0, 1, 1]), Err(NumberingError::Place { endpoint: 2, place: 1, last: 2 }));
-    assert_eq!(listed(&[0, 3, 1]), Err(NumberingError::Place { endpoint: 1, place: 3, last: 2 }));
+    assert_eq!(listed(&[0, 1, 1]), Err(NumberingError::LinkEnd { endpoint: 2, place: 1, last: 2 }));
+    assert_eq!(listed(&[0, 3, 1]), Err(NumberingError::LinkEnd { endpoint: 1, place: 3, last: 2 }));
 }

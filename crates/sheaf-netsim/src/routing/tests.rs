@@ -1,5 +1,5 @@
 use super::Router;
-use crate::network::{EndpointId, Network, Place};
+use crate::network::{EndpointId, LinkEnd, Network};
 use crate::scenario::{LinkModel, Numbering, Routes, Topology};
 use crate::topology::compile;
 use crate::units::{Picos, Rate};
@@ -30,11 +30,11 @@ fn path(network: &Network, router: &mut Router, source: u32, destination: u32) -
     let mut links = vec![router.rail(network, &journey, |_| true).unwrap()];
     loop {
         match network.end(links[links.len() - 1]) {
-            Place::Endpoint(end) => {
+            LinkEnd::Endpoint(end) => {
                 assert_eq!(end.0, destination);
                 return links.iter().map(|link| link.0).collect();
             }
-            Place::Switch(at) => links.push(router.choose(network, at, &journey, |_| true).unwrap()),
+            LinkEnd::Switch(at) => links.push(router.choose(network, at, &journey, |_| true).unwrap()),
         }
         assert!(links.len() < 100, "a message runs in circles");
     }
@@ -63,8 +63,8 @@ proptest! {
             let links = path(&network, &mut router, source, destination);
             prop_assert_eq!(links.len(), 7);
             let planes = links.iter().filter_map(|&link| match network.links[link as usize].to {
-                Place::Switch(at) => Some(at.0 / per_plane),
-                Place::Endpoint(_) => None,
+                LinkEnd::Switch(at) => Some(at.0 / per_plane),
+                LinkEnd::Endpoint(_) => None,
             });
             prop_assert_eq!(planes.collect::<std::collections::BTreeSet<_>>().len(), 1);
         }

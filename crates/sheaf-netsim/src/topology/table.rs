@@ -2,7 +2,7 @@
 
 use super::plane::{End, Output, Plane};
 use super::{CompileError, MOST, in_range};
-use crate::network::{Forwarding, Place};
+use crate::network::{Forwarding, LinkEnd};
 use crate::scenario::TableTopology;
 use crate::units::Rate;
 use std::collections::{BTreeMap, VecDeque};
@@ -38,8 +38,8 @@ pub(super) fn from_links(table: &TableTopology, rate: Rate) -> Result<Plane, Com
     for (number, link) in table.links.iter().enumerate() {
         for end in [link.from, link.to] {
             let (index, limit) = match end {
-                Place::Endpoint(endpoint) => (endpoint.0, table.endpoints),
-                Place::Switch(switch) => (switch.0, table.switches),
+                LinkEnd::Endpoint(endpoint) => (endpoint.0, table.endpoints),
+                LinkEnd::Switch(switch) => (switch.0, table.switches),
             };
             if index >= limit {
                 return Err(CompileError::NoSuchEnd { link: number, end });
@@ -48,14 +48,16 @@ pub(super) fn from_links(table: &TableTopology, rate: Rate) -> Result<Plane, Com
         let own = link.rate.unwrap_or(rate);
         in_range("rate of a link in bits per second", own.0, 1, u64::MAX)?;
         match (link.from, link.to) {
-            (Place::Endpoint(_), Place::Endpoint(_)) => return Err(CompileError::NoSwitch { link: number }),
-            (Place::Endpoint(endpoint), Place::Switch(switch)) => {
+            (LinkEnd::Endpoint(_), LinkEnd::Endpoint(_)) => {
+                return Err(CompileError::NoSwitch { link: number });
+            }
+            (LinkEnd::Endpoint(endpoint), LinkEnd::Switch(switch)) => {
                 entry[endpoint.index()].push((switch.0, own))
             }
-            (Place::Switch(switch), Place::Endpoint(endpoint)) => {
+            (LinkEnd::Switch(switch), LinkEnd::Endpoint(endpoint)) => {
                 cables[switch.index()].push((End::Position(endpoint.0), own));
             }
-            (Place::Switch(switch), Place::Switch(next)) => {
+            (LinkEnd::Switch(switch), LinkEnd::Switch(next)) => {
                 cables[switch.index()].push((End::Switch(next.0), own))
             }
         }

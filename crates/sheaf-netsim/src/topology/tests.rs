@@ -1,5 +1,5 @@
 use super::{CompileError, compile, endpoints, links_into};
-use crate::network::{EndpointId, Network, Place, SwitchId};
+use crate::network::{EndpointId, LinkEnd, Network, SwitchId};
 use crate::scenario::{DigitOrder, LinkModel, Numbering, TableLink, TableTopology, Topology};
 use crate::units::{Picos, Rate};
 use proptest::prelude::*;
@@ -54,8 +54,8 @@ fn ends(network: &Network, at: SwitchId, destination: EndpointId, left: usize) -
     let ways = network.ways(at, destination);
     assert!(!ways.is_empty(), "no way on");
     let next = |way| match network.end(way) {
-        Place::Endpoint(end) => BTreeSet::from([end.0]),
-        Place::Switch(next) => ends(network, next, destination, left - 1),
+        LinkEnd::Endpoint(end) => BTreeSet::from([end.0]),
+        LinkEnd::Switch(next) => ends(network, next, destination, left - 1),
     };
     ways.iter().flat_map(next).collect()
 }
@@ -69,7 +69,7 @@ proptest! {
         for injection in &network.injection {
             prop_assert_eq!(injection.len(), rails as usize);
             for rail in injection.clone() {
-                let Place::Switch(first) = network.links[rail as usize].to else {
+                let LinkEnd::Switch(first) = network.links[rail as usize].to else {
                     panic!("an endpoint sends to a switch");
                 };
                 prop_assert_eq!(
@@ -89,7 +89,7 @@ proptest! {
             prop_assert_eq!(own.start, next);
             next = own.end;
             for link in own.clone() {
-                prop_assert_eq!(network.links[link as usize].from, Place::Endpoint(EndpointId(endpoint)));
+                prop_assert_eq!(network.links[link as usize].from, LinkEnd::Endpoint(EndpointId(endpoint)));
                 prop_assert_eq!(network.links[link as usize].stage, 0);
             }
         }
@@ -97,7 +97,7 @@ proptest! {
             prop_assert_eq!(own.start, next);
             next = own.end;
             for link in own.clone() {
-                prop_assert_eq!(network.links[link as usize].from, Place::Switch(SwitchId(switch)));
+                prop_assert_eq!(network.links[link as usize].from, LinkEnd::Switch(SwitchId(switch)));
                 prop_assert!(network.links[link as usize].stage < network.stages);
             }
         }
@@ -146,17 +146,17 @@ fn numbers_that_make_no_network_are_refused_with_what_would_be_right() {
     assert_eq!(compile(&wide, &Numbering::Identity, &link(), 1), Err(CompileError::TooLarge));
 }
 
-fn table(endpoints: u32, switches: u32, links: &[(Place, Place)]) -> Topology {
+fn table(endpoints: u32, switches: u32, links: &[(LinkEnd, LinkEnd)]) -> Topology {
     let links = links.iter().map(|&(from, to)| TableLink { from, to, rate: None }).collect();
     Topology::Table(Box::new(TableTopology { file: "wiring.toml".into(), endpoints, switches, links }))
 }
 
-fn endpoint(number: u32) -> Place {
-    Place::Endpoint(EndpointId(number))
+fn endpoint(number: u32) -> LinkEnd {
+    LinkEnd::Endpoint(EndpointId(number))
 }
 
-fn switch(number: u32) -> Place {
-    Place::Switch(SwitchId(number))
+fn switch(number: u32) -> LinkEnd {
+    LinkEnd::Switch(SwitchId(number))
 }
 
 #[test]

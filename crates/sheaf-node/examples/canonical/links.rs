@@ -160,7 +160,7 @@ impl Endpoint for Counted {
     }
 
     fn close(&mut self, _linger: Nanos) {
-        // All nodes share a thread: nobody can wait for another's goodbye.
+        // All nodes share a thread: none can wait for the farewell of another.
         self.endpoint.close(Nanos::ZERO);
     }
 }

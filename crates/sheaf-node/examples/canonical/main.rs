@@ -263,7 +263,7 @@ fn builder(
     Box::new(BuilderNode::new(role, endpoint, judgement, PATIENCE, now))
 }
 
-/// Reads every byte, where it is told to.
+/// Reads every byte if the load is touched.
 struct Reader {
     touched: bool,
 }

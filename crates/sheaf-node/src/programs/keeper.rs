@@ -94,7 +94,7 @@ struct Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // The guard ends the program when it sees the end of the stream; nobody waits for that here.
+        // The guard ends the program when it sees the end of the stream; this thread does not wait for that.
         let _ = self.stream.shutdown(std::net::Shutdown::Both);
     }
 }

@@ -125,7 +125,7 @@ impl ProgramOutput {
 
     fn end_line(&mut self) {
         let begun = std::mem::take(&mut self.begun);
-        // Control characters could change the terminal of whoever reads.
+        // Control characters could change the terminal of the reader.
         let line: String = String::from_utf8_lossy(&begun)
             .trim_end_matches('\r')
             .chars()

@@ -17,7 +17,7 @@ pub(super) struct ProgramSource {
     name: String,
     shared: Arc<Shared>,
     has_started: bool,
-    /// Since when its program has ended for good, and nobody feeds it.
+    /// Time at which its program ended for good.
     alone_since: Option<Instant>,
     has_ended: bool,
 }
@@ -55,7 +55,7 @@ impl ProgramSource {
         Some(LAST_CONNECTION.saturating_sub(since.elapsed()).into())
     }
 
-    /// Returns the state of the source after it had nothing: it ends if nobody will feed it.
+    /// Returns the state of the source after it had nothing: it ends if no program will feed it.
     fn nothing(&mut self, now: Timestamp) -> BatchEnd {
         match self.left() {
             None => BatchEnd::Idle,

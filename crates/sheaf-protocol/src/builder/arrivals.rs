@@ -6,8 +6,8 @@ use crate::ledger::Counter;
 use sheaf_wire::message::{Assignment, SuperFragments};
 use sheaf_wire::{EventId, Fragment, MissingSource, Payload, SuperFragment, Timestamp};
 
-/// Answer of a readout unit for one event, as iterators over what its message holds for all events. Whoever has an answer
-/// takes all of both, so that they stand at the next one.
+/// Answer of a readout unit for one event: iterators over parts of the lists in its message. Both must be consumed, so that the
+/// lists continue with the next event.
 struct Answer<F, M> {
     readout: u16,
     fragments: F,

@@ -320,8 +320,16 @@ fn a_fenced_builder_is_silent() {
 }
 
 fn builder(adjust: impl FnOnce(&mut BuilderConfig)) -> BuilderUnit<Size> {
+    let mut config = config();
+    adjust(&mut config);
+    with_config(config)
+}
+
+// Most tests adjust the configuration: what does not depend on how is compiled once.
+
+fn config() -> BuilderConfig {
     let readout = |sources: [u32; 2]| ReadoutSources { sources: sources.map(SourceId).to_vec() };
-    let mut config = BuilderConfig {
+    BuilderConfig {
         readouts: vec![readout([0, 1]), readout([2, 3])],
         optional: BTreeSet::new(),
         slots: 4,
@@ -336,8 +344,10 @@ fn builder(adjust: impl FnOnce(&mut BuilderConfig)) -> BuilderUnit<Size> {
         batch_time: TIMEOUT,
         heartbeat: Nanos::from_secs(10),
         channel: ChannelTimes { retransmit: Nanos::from_secs(1), acknowledge: Nanos::from_secs(1) },
-    };
-    adjust(&mut config);
+    }
+}
+
+fn with_config(config: BuilderConfig) -> BuilderUnit<Size> {
     let me = Identity { node: NodeId::builder(0), run: RunNumber(1), session: SessionId(1) };
     BuilderUnit::new(me, config, START)
 }

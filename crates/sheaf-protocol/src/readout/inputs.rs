@@ -345,7 +345,7 @@ pub(super) struct DriverState {
 }
 
 impl Input {
-    /// Whether its data wait, and somebody is there who has them.
+    /// Whether its data wait, and the program that has them is connected.
     fn is_awaited(&self) -> bool {
         self.keeps_data && self.program == Program::Here
     }
@@ -395,7 +395,7 @@ impl Input {
     /// Returns whether a fragment of `bytes` fits the limits of `most` bytes and `most_events` fragments.
     #[inline]
     fn has_room(&self, bytes: usize, most: u64, most_events: usize) -> bool {
-        // The first fragment always fits; otherwise a share smaller than a fragment would block the source for ever.
+        // The first fragment always fits; otherwise a share smaller than a fragment would block the source forever.
         self.held_events == 0 || (self.held.0 + bytes as u64 <= most && self.held_events < most_events)
     }
 

@@ -377,15 +377,26 @@ fn the_driver_is_told_of_slots_in_its_own_time() {
 
 /// A unit in a run that has begun.
 fn unit(adjust: impl FnOnce(&mut ReadoutConfig)) -> ReadoutUnit<Size> {
-    let mut unit = unstarted(adjust);
+    started(unstarted(adjust))
+}
+
+fn started(mut unit: ReadoutUnit<Size>) -> ReadoutUnit<Size> {
     command(&mut unit, Command::Start);
     assert_eq!(unit.poll_event(), Some(ReadoutEvent::Started));
     unit
 }
 
 fn unstarted(adjust: impl FnOnce(&mut ReadoutConfig)) -> ReadoutUnit<Size> {
+    let mut config = config();
+    adjust(&mut config);
+    with_config(config)
+}
+
+// Most tests adjust the configuration: what does not depend on how is compiled once.
+
+fn config() -> ReadoutConfig {
     let source = |id| SourceConfig { id: SourceId(id), optional: false };
-    let mut config = ReadoutConfig {
+    ReadoutConfig {
         sources: vec![source(0), source(1)],
         buffer: ByteCount(100_000),
         buffer_events: 100,
@@ -402,8 +413,10 @@ fn unstarted(adjust: impl FnOnce(&mut ReadoutConfig)) -> ReadoutUnit<Size> {
         request_events: 1_000,
         heartbeat: Nanos::from_secs(1),
         channel: ChannelTimes { retransmit: Nanos::from_secs(1), acknowledge: Nanos::from_secs(1) },
-    };
-    adjust(&mut config);
+    }
+}
+
+fn with_config(config: ReadoutConfig) -> ReadoutUnit<Size> {
     let me = Identity { node: NodeId::readout(0), run: RunNumber(1), session: SessionId(1) };
     ReadoutUnit::new(me, config, Timestamp(0))
 }

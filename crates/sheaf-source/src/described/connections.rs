@@ -242,7 +242,7 @@ fn outcome(socket: &Socket) -> Option<bool> {
         return Some(false);
     }
     let peer = socket.peer_addr().ok()?;
-    // An attempt at a port of this host that nobody listens at can connect to itself.
+    // An attempt at a port of this host at which no socket listens can connect to itself.
     Some(socket.local_addr().is_ok_and(|own| own.as_socket() != peer.as_socket()))
 }
 

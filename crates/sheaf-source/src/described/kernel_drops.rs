@@ -1,4 +1,4 @@
-//! Packets that the kernel dropped because nobody read them in time.
+//! Packets that the kernel dropped because they were not read in time.
 
 use std::fs;
 use std::net::{IpAddr, SocketAddr};

@@ -21,7 +21,7 @@ pub struct OrderCounts {
     pub lost: u64,
     /// Packets that waited for another.
     pub waited: u64,
-    /// Packets that came after the wait for them had ended. They are read all the same, and not lost.
+    /// Packets that came after the wait for them had ended. They are read, and do not count as lost.
     pub late: u64,
     /// Packets that had come before.
     pub repeated: u64,

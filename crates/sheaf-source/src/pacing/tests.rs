@@ -4,7 +4,7 @@ use proptest::prelude::*;
 const START: Timestamp = Timestamp(1_000_000_000);
 
 /// Returns when the events at `positions` are taken, if the source is asked at each time that it returned, plus `held`.
-fn departures(pacer: &mut Pacer, places: &[Place], held: &[u64]) -> Vec<Timestamp> {
+fn departures(pacer: &mut Pacer, places: &[FragmentTiming], held: &[u64]) -> Vec<Timestamp> {
     let mut now = START;
     let mut times = Vec::new();
     for (place, held) in places.iter().zip(held.iter().chain(std::iter::repeat(&0))) {
@@ -21,8 +21,8 @@ fn departures(pacer: &mut Pacer, places: &[Place], held: &[u64]) -> Vec<Timestam
     times
 }
 
-fn places(positions: impl IntoIterator<Item = u64>) -> Vec<Place> {
-    let place = |position| Place { position, elapsed: Nanos(position * 700) };
+fn places(positions: impl IntoIterator<Item = u64>) -> Vec<FragmentTiming> {
+    let place = |position| FragmentTiming { position, elapsed: Nanos(position * 700) };
     positions.into_iter().map(place).collect()
 }
 
@@ -38,7 +38,7 @@ proptest! {
         let positions: Vec<u64> = gaps.iter().scan(0, |position, gap| { *position += gap; Some(*position) }).collect();
         let mut pacer = pacer(Schedule::FixedRate { events_per_second: rate }, Nanos::ZERO);
         // The source starts with the run, not with its own first event.
-        let _ = pacer.admit(START, Place { position: 0, elapsed: Nanos::ZERO });
+        let _ = pacer.admit(START, FragmentTiming { position: 0, elapsed: Nanos::ZERO });
         let times = departures(&mut pacer, &places(positions.clone()), &[]);
         for (position, time) in positions.iter().zip(times) {
             let due = *position as f64 * 1e9 / rate;

@@ -50,7 +50,7 @@ pub struct FeedBooks {
     pub gaps: u64,
     /// Packets left out because one of the same number had just come.
     pub packets_repeated: u64,
-    /// Packets that came after one of a higher number; read all the same.
+    /// Packets that arrived after one with a higher number. They were read.
     pub packets_unordered: u64,
     /// Packets that are not of this kind of front end, or too short.
     pub packets_unreadable: u64,

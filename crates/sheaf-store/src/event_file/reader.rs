@@ -3,7 +3,7 @@
 mod records;
 mod search;
 
-pub(crate) use search::Place;
+pub(crate) use search::EventPlace;
 
 use super::outcome::{EventCounts, EventDamage, EventEnding, EventOpenError, EventReadError};
 use crate::block_reader::{BlockReader, DataFrom, data_of_file};

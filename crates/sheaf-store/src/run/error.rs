@@ -23,7 +23,7 @@ pub enum RunReadError {
     /// A file cannot be opened.
     #[error(transparent)]
     Open(#[from] EventOpenError),
-    /// A file's header is damaged; its events are read all the same.
+    /// A file's header is damaged; its events are read nevertheless.
     #[error("header of event file {path} is damaged: {error}")]
     Header {
         /// The file.

@@ -2,7 +2,7 @@
 
 use super::error::RunReadError;
 use super::lists::session_files;
-use crate::event_file::{EventFileReader, EventOpenError, EventReadError, FileName, Place, SessionName};
+use crate::event_file::{EventFileReader, EventOpenError, EventPlace, EventReadError, FileName, SessionName};
 use sheaf_wire::EventId;
 use sheaf_wire::event_file::{IndexEntryBytes, RECORD_HEADER_BYTES, RecordHeader, emit_index};
 use std::collections::BTreeMap;
@@ -192,7 +192,7 @@ fn read_content(path: &Path, committed: u64) -> Result<Content, SealError> {
         }
     }
     let scan = reader.scan_in_order()?;
-    let counts = |place: &&Place| place.sequence < committed;
+    let counts = |place: &&EventPlace| place.sequence < committed;
     content.keep = scan.places.iter().take_while(counts).count() as u64;
     content.reached = scan.places.iter().take_while(counts).last().map_or(0, |place| place.sequence + 1);
     content.events = scan.places.iter().map(|place| (place.event, place.offset)).collect();

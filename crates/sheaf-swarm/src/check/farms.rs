@@ -133,7 +133,9 @@ impl FarmWatch {
         self.at.remove(&event);
         self.failed_at.remove(&event);
         let given = self.tries.remove(&event).is_some();
-        given.then_some(()).ok_or_else(|| violation!("event {event} has a verdict and was given to nobody"))
+        given
+            .then_some(())
+            .ok_or_else(|| violation!("event {event} has a verdict and was not given to a processor"))
     }
 
     /// Records an event that leaves without a verdict.

@@ -112,7 +112,11 @@ fn check_fragment(
         return Err(violation!("the checksum of source {source} changed"));
     }
     let Some(setup) = options.preprocessing else {
-        return if processed { Err(violation!("source {source} is processed by nobody")) } else { Ok(()) };
+        return if processed {
+            Err(violation!("a fragment of source {source} is marked as processed, and was not"))
+        } else {
+            Ok(())
+        };
     };
     let is_made = setup.of(options.seed, event, source) == Processing::Made;
     // Other fragments of a worker that hangs are sent unprocessed.

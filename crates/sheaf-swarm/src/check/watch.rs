@@ -255,7 +255,7 @@ impl Watch {
         }
     }
 
-    /// The event manager has looked who is lost: it has given up every builder that is.
+    /// The event manager has checked its peers: it has given up every builder that is lost.
     pub(crate) fn see_nobody_overdue(&mut self, now: Timestamp, options: &Options) {
         let overdue = self.lives.overdue(now, options);
         // One that has reported has nothing more to say.

@@ -93,7 +93,7 @@ pub(super) enum FarmTurn {
 /// Place among the actions of one instant: the time for which an action was first planned, and the order of planning. Actions that
 /// a stall has postponed keep their place, so that they stay in order even if another stall postpones some of them again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct PlanOrder {
     first_planned: Timestamp,
     order: u64,
 }
@@ -101,7 +101,7 @@ struct Place {
 #[derive(Debug)]
 struct Entry {
     at: Timestamp,
-    place: Place,
+    place: PlanOrder,
     happening: Happening,
 }
 
@@ -172,7 +172,7 @@ pub(super) struct Post {
     agenda: BinaryHeap<Entry>,
     next_order: u64,
     /// Place of the current action.
-    current: Place,
+    current: PlanOrder,
     pub(super) network: Network,
     /// Recovery, if the network loses datagrams and not messages.
     pub(super) links: Option<Links>,
@@ -201,7 +201,7 @@ impl Post {
             now: Timestamp::ZERO,
             agenda: BinaryHeap::new(),
             next_order: 0,
-            current: Place::default(),
+            current: PlanOrder::default(),
             network,
             links: Links::new(options),
             link_reports: options.times.silence.map(|_| LinkReports::default()),
@@ -217,7 +217,7 @@ impl Post {
     pub(super) fn plan(&mut self, at: Timestamp, happening: Happening) {
         debug_assert!(at >= self.now, "the past is over");
         self.next_order += 1;
-        let place = Place { first_planned: at, order: self.next_order };
+        let place = PlanOrder { first_planned: at, order: self.next_order };
         self.agenda.push(Entry { at, place, happening });
     }
 

@@ -67,7 +67,7 @@ impl Swarm {
         is_in_steps && self.options.policy != IncompletePolicy::Wait && self.options.source_count() > 1
     }
 
-    /// Draws one or two sources that are off. They are the last ones, so that it is certain who is off, also if others are missing; in
+    /// Draws one or two sources that are off. They are the last ones, so that it is certain which ones are off, even if others are missing; in
     /// a third of the runs in which nothing follows from that, they are any.
     fn number_faults(&self, dice: &mut Dice, on_shift: ShiftPolicy) -> Vec<NumberFault> {
         let count = self.options.source_count();

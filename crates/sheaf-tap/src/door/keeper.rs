@@ -47,7 +47,7 @@ pub(super) struct Keeper {
     visitors: Vec<Visitor>,
     /// The number of the next visitor; numbers are never used again.
     next: u32,
-    /// Consumers that the builder's thread was told of.
+    /// Number of consumers introduced to the builder's thread.
     introduced: u64,
     counts: DoorCounts,
 }

@@ -8,10 +8,11 @@ use crate::engine::Limit;
 use crate::engine::arbitration::Contender;
 use crate::engine::clocked::Hosts;
 use crate::meter::{Cause, Meter};
-use crate::network::{LinkId, Network, Place};
+use crate::network::{LinkEnd, LinkId, Network};
 use crate::routing::Router;
 use crate::traffic::Traffic;
 use crate::units::Picos;
+use sheaf_wire::mix::GOLDEN_GAMMA;
 
 /// A host that does not send.
 #[derive(Clone, Copy, Debug)]
@@ -291,7 +292,7 @@ impl<'a> Run<'a> {
         self.fabric.queues[interface as usize].push_back(number);
         let (fabric, allocation) = (&self.fabric, &self.allocation);
         let free = |link: LinkId| fabric.is_free(link.0) && allocation.is_unwanted(link);
-        let link = self.router.rail(self.network, &passing.journey, free).expect("who sends has a link");
+        let link = self.router.rail(self.network, &passing.journey, free).expect("a sender has a link");
         self.wait(interface, 0, link, passing.flits);
     }
 
@@ -299,7 +300,7 @@ impl<'a> Run<'a> {
     fn request(&mut self, channel: u32, number: u32) {
         let passing = *self.messages.get(number);
         let link = self.fabric.link_of(channel);
-        let Place::Switch(switch) = self.network.links[link as usize].to else {
+        let LinkEnd::Switch(switch) = self.network.links[link as usize].to else {
             return;
         };
         let (fabric, allocation) = (&self.fabric, &self.allocation);
@@ -344,7 +345,7 @@ impl<'a> Run<'a> {
         let (turns, drained) = (&mut self.lane_turn, &mut self.drained);
         // The first one has more to choose from: begin at another position in every cycle.
         let count = self.moves.len().max(1) as u64;
-        let start = (cycle.wrapping_mul(0x9E37_79B9_7F4A_7C15) % count) as usize;
+        let start = (cycle.wrapping_mul(GOLDEN_GAMMA) % count) as usize;
         let start = self.moves[start.min(self.moves.len())..].first().map_or(0, |&channel| channel / lanes);
         let split = self.moves.partition_point(|&channel| channel / lanes < start);
         self.moves.rotate_left(split);

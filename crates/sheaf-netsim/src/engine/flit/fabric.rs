@@ -6,7 +6,7 @@
 //! costs as much as flits move and not as much as there are links.
 
 use super::options::Options;
-use crate::network::{Network, Place};
+use crate::network::{LinkEnd, Network};
 use crate::routing::Journey;
 use crate::traffic::Message;
 use std::collections::VecDeque;
@@ -144,8 +144,8 @@ impl Fabric {
         let mut input_number = Vec::with_capacity(network.links.len());
         for link in &network.links {
             let (credits, own) = match link.to {
-                Place::Endpoint(_) => (ENDLESS, 0),
-                Place::Switch(switch) => {
+                LinkEnd::Endpoint(_) => (ENDLESS, 0),
+                LinkEnd::Switch(switch) => {
                     let count: &mut u32 = &mut inputs[switch.index()];
                     *count += 1;
                     (options.buffer_flits.clamp(1, ENDLESS - 1), *count - 1)

@@ -10,7 +10,7 @@
 //! which the room between link and head would be full if the head were held up from now on.
 
 use super::messages::NONE;
-use crate::network::{Link, LinkId, Place};
+use crate::network::{Link, LinkEnd, LinkId};
 use crate::units::Picos;
 
 /// One link of a chain.
@@ -110,7 +110,7 @@ impl Bodies {
         self.hops[entry] = Hop { start: now, ..Hop::default() };
         let mut room = Picos::ZERO;
         // A switch buffers a part of the body, an endpoint takes it at once.
-        if matches!(link.to, Place::Switch(_)) {
+        if matches!(link.to, LinkEnd::Switch(_)) {
             self.followers[entry] = NONE;
             let buffer = &mut self.buffers[chain[hop].index()];
             if buffer.first == NONE {

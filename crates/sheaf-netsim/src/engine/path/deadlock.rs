@@ -5,7 +5,7 @@ use super::body::Bodies;
 use super::links::Links;
 use super::messages::Messages;
 use super::messages::NONE;
-use crate::network::{LinkId, Network, Place};
+use crate::network::{LinkEnd, LinkId, Network};
 use crate::report::Check;
 
 /// Searches for a loop, and names its links.
@@ -87,9 +87,9 @@ impl Obstacles {
 }
 
 fn name(network: &Network, link: LinkId) -> String {
-    let place = |place: Place| match place {
-        Place::Endpoint(endpoint) => format!("endpoint {}", endpoint.0),
-        Place::Switch(switch) => format!("switch {}", switch.0),
+    let place = |place: LinkEnd| match place {
+        LinkEnd::Endpoint(endpoint) => format!("endpoint {}", endpoint.0),
+        LinkEnd::Switch(switch) => format!("switch {}", switch.0),
     };
     let ends = &network.links[link.index()];
     format!("link {} from {} to {}", link.0, place(ends.from), place(ends.to))

@@ -2,7 +2,7 @@
 
 use super::messages::{Messages, NONE};
 use crate::dice::{Dice, Purpose};
-use crate::network::{EndpointId, Forwarding, LinkId, Network, Place, SwitchId};
+use crate::network::{EndpointId, Forwarding, LinkEnd, LinkId, Network, SwitchId};
 use crate::scenario::Arbiter;
 
 /// [`Link::state`] of a free link.
@@ -67,8 +67,8 @@ impl Links {
         let kind_of: Vec<u32> =
             network.switches.iter().map(|switch| kind(&switch.forwarding, &mut rules)).collect();
         let end = |link: &crate::network::Link| match link.to {
-            Place::Endpoint(endpoint) => (endpoint.0, ENDPOINT),
-            Place::Switch(switch) => match kind_of[switch.index()] {
+            LinkEnd::Endpoint(endpoint) => (endpoint.0, ENDPOINT),
+            LinkEnd::Switch(switch) => match kind_of[switch.index()] {
                 SWITCH => (switch.0, SWITCH),
                 rule => (network.switches[switch.index()].outputs.start, rule),
             },

@@ -2,7 +2,7 @@
 
 use super::scheme::Scheme;
 use crate::meter::{Cause, Names};
-use crate::network::{Network, Place};
+use crate::network::{LinkEnd, Network};
 use crate::scenario::WhenFull;
 
 /// Cause of a loss.
@@ -94,8 +94,8 @@ pub(super) fn names(network: &Network, scheme: Scheme, largest_frame: Option<u64
     let count = |wanted: &dyn Fn(&crate::network::Link) -> bool| {
         super::frames::index(network.links.iter().filter(|link| wanted(link)).count())
     };
-    let behind = |stage| count(&|link| link.stage == stage && matches!(link.to, Place::Switch(_)));
-    let before = |stage| count(&|link| link.stage == stage && matches!(link.from, Place::Switch(_)));
+    let behind = |stage| count(&|link| link.stage == stage && matches!(link.to, LinkEnd::Switch(_)));
+    let before = |stage| count(&|link| link.stage == stage && matches!(link.from, LinkEnd::Switch(_)));
     let inputs = |text: &str, size: Option<u64>| -> Vec<_> {
         stages.clone().map(|stage| (format!("{text} {stage}"), behind(stage), size)).collect()
     };

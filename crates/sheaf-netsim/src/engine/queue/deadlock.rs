@@ -7,7 +7,7 @@
 use super::frames::NONE;
 use super::scheme::Scheme;
 use super::simulation::Simulation;
-use crate::network::{LinkId, Place};
+use crate::network::{LinkEnd, LinkId};
 use std::fmt;
 
 /// A buffer of a switch.
@@ -18,14 +18,14 @@ pub enum Buffer {
         /// The link.
         link: LinkId,
         /// End of the link.
-        at: Place,
+        at: LinkEnd,
     },
     /// In front of a link.
     Queue {
         /// The link.
         link: LinkId,
         /// Beginning of the link.
-        at: Place,
+        at: LinkEnd,
     },
 }
 
@@ -36,8 +36,8 @@ impl fmt::Display for Buffer {
             Self::Queue { link, at } => ("queue for link", link, at),
         };
         match at {
-            Place::Switch(switch) => write!(f, "{side} {} at switch {}", link.0, switch.0),
-            Place::Endpoint(endpoint) => write!(f, "{side} {} at endpoint {}", link.0, endpoint.0),
+            LinkEnd::Switch(switch) => write!(f, "{side} {} at switch {}", link.0, switch.0),
+            LinkEnd::Endpoint(endpoint) => write!(f, "{side} {} at endpoint {}", link.0, endpoint.0),
         }
     }
 }

@@ -45,7 +45,7 @@ impl Simulation<'_> {
     }
 
     /// Returns whether `bytes` have room in the queue of `output`. In a lossless network, one frame always has room in
-    /// an empty queue, or it would wait for ever.
+    /// an empty queue, or it would wait forever.
     pub(super) fn fits(&self, output: u32, bytes: u32) -> bool {
         let Scheme::OutputQueues { queue_bytes, memory_bytes, full } = self.scheme else { return false };
         let port = &self.ports[output as usize];

@@ -1,7 +1,7 @@
 //! A link with the buffer in front of it and the buffer behind it.
 
 use super::frames::{Fifo, NONE};
-use crate::network::{Link, Network, Place};
+use crate::network::{Link, LinkEnd, Network};
 use crate::units::{Picos, Rate};
 
 /// One link: its constants, its sending side, and the buffer at its far end.
@@ -67,12 +67,12 @@ impl Port {
     fn new(link: &Link, room: u32) -> Self {
         let (mut sender, mut source_switch, mut receiver, mut switch) = (NONE, NONE, NONE, NONE);
         match link.from {
-            Place::Endpoint(endpoint) => sender = endpoint.0,
-            Place::Switch(from) => source_switch = from.0,
+            LinkEnd::Endpoint(endpoint) => sender = endpoint.0,
+            LinkEnd::Switch(from) => source_switch = from.0,
         }
         match link.to {
-            Place::Endpoint(endpoint) => receiver = endpoint.0,
-            Place::Switch(to) => switch = to.0,
+            LinkEnd::Endpoint(endpoint) => receiver = endpoint.0,
+            LinkEnd::Switch(to) => switch = to.0,
         }
         const PICOS_PER_BYTE: u64 = 8_000_000_000_000;
         let whole = PICOS_PER_BYTE.is_multiple_of(link.rate.0.max(1));

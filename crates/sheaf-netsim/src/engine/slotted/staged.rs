@@ -10,7 +10,7 @@ use crate::dice::{Dice, Purpose};
 use crate::engine::arbitration::{Contender, Turn};
 use crate::engine::clocked::{Course, Hosts};
 use crate::meter::{Cause, Names};
-use crate::network::{EndpointId, LinkId, Network, Place};
+use crate::network::{EndpointId, LinkEnd, LinkId, Network};
 use crate::routing::{Journey, Router};
 use crate::traffic::Message;
 use crate::units::Picos;
@@ -65,7 +65,7 @@ impl<'a> Layers<'a> {
     fn new(network: &'a Network, options: &'a Options) -> Result<Self, SlottedError> {
         let mut inputs = vec![Vec::new(); network.switches.len()];
         for (number, link) in (0_u32..).zip(&network.links) {
-            if let Place::Switch(switch) = link.to {
+            if let LinkEnd::Switch(switch) = link.to {
                 inputs[switch.index()].push(number);
             }
         }
@@ -133,7 +133,7 @@ impl<'a> Layers<'a> {
 fn enter(layers: &mut Layers<'_>, message: &Message, free: impl FnMut(LinkId) -> bool) -> (Journey, LinkId) {
     let journey = layers.router.begin(message.source, message.destination);
     let link = layers.router.rail(layers.network, &journey, free);
-    (journey, link.expect("who sends has a link"))
+    (journey, link.expect("a sender has a link"))
 }
 
 /// Runs the traffic of `hosts` with the loss of messages that do not get their output.
@@ -181,7 +181,7 @@ pub(super) fn run_unbuffered(
             }
         }
         for (link, held) in network.links.iter().zip(&mut on_link) {
-            if matches!(link.to, Place::Endpoint(_))
+            if matches!(link.to, LinkEnd::Endpoint(_))
                 && let Some(held) = held.take()
             {
                 hosts.delivered(&held.message, end);
@@ -296,8 +296,8 @@ impl Buffers<'_> {
             hosts.sent(&held.message, end);
         }
         match self.network.links[output as usize].to {
-            Place::Endpoint(EndpointId(_)) => hosts.delivered(&held.message, end),
-            Place::Switch(_) => self.push(output, Held { since: slot.0 + 1, ..held }, hosts, now),
+            LinkEnd::Endpoint(EndpointId(_)) => hosts.delivered(&held.message, end),
+            LinkEnd::Switch(_) => self.push(output, Held { since: slot.0 + 1, ..held }, hosts, now),
         }
     }
 }

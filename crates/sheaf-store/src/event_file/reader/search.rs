@@ -9,7 +9,7 @@ use std::io::{Read, Seek};
 
 /// Position of an event.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct EventPlace {
     pub(crate) event: EventId,
     pub(crate) offset: u64,
     /// Its number in the session.
@@ -19,7 +19,7 @@ pub(crate) struct Place {
 /// Positions of the events of a file.
 #[derive(Debug, Default)]
 pub(crate) struct Scan {
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<EventPlace>,
     /// Numbers and offsets of the run records whose headers are good.
     pub(crate) records: Vec<(u64, u64)>,
     /// End of the last whole event.
@@ -118,14 +118,14 @@ impl<R: Read + Seek> EventFileReader<R> {
                     self.leave_record(&header).map_err(|error| self.io_error(error))?;
                 }
                 HeaderStep::Event(header) => {
-                    scan.places.push(Place { event: header.id, offset, sequence: header.sequence });
+                    scan.places.push(EventPlace { event: header.id, offset, sequence: header.sequence });
                     self.seek(offset + header.total_bytes())?;
                 }
                 HeaderStep::Damaged(_) => {
                     scan.damaged += 1;
                     if with_damage {
                         let sequence = scan.places.last().map_or(0, |place| place.sequence.saturating_add(1));
-                        scan.places.push(Place { event: EventId(0), offset, sequence });
+                        scan.places.push(EventPlace { event: EventId(0), offset, sequence });
                     }
                 }
                 HeaderStep::End => {

@@ -1,6 +1,6 @@
 //! Recovery between the roles and a network that loses datagrams, as in an endpoint on such a network.
 //!
-//! Every node has a [`Link`] to each of its peers. A message is represented by a handle: it is not encoded, but recovery is told its
+//! Every node has a [`Link`] to each of its peers. A message is represented by a handle: it is not encoded, but recovery receives its
 //! size and decides which of its bytes belong to which datagram. So datagrams carry real heads, and handles in place of payload. On
 //! arrival, the offsets reported by recovery are compared with those at which messages were divided.
 

@@ -2,7 +2,7 @@
 
 use super::{Case, Kind, case, near, saturated_throughout, simulate};
 use crate::engine::testing::{crossbar, delta, network};
-use crate::network::{EndpointId, LinkId, Place, SwitchId};
+use crate::network::{EndpointId, LinkEnd, LinkId, SwitchId};
 use crate::scenario::{SizeModel, TableLink, TableTopology, Topology};
 use crate::traffic::{Message, Next, Traffic, Wake};
 use crate::units::{Picos, Rate};
@@ -42,7 +42,7 @@ impl Traffic for Listed {
 /// A ring of four switches in one direction, with a host at each.
 fn ring() -> Topology {
     let (host, switch) =
-        (|number| Place::Endpoint(EndpointId(number)), |number| Place::Switch(SwitchId(number)));
+        (|number| LinkEnd::Endpoint(EndpointId(number)), |number| LinkEnd::Switch(SwitchId(number)));
     let link = |from, to| TableLink { from, to, rate: None };
     let links = (0..4).flat_map(|at| {
         [link(host(at), switch(at)), link(switch(at), host(at)), link(switch(at), switch((at + 1) % 4))]
@@ -131,7 +131,7 @@ fn messages_in_a_ring_hold_one_another_and_the_loop_is_named() {
         held.sort();
         let of_ring = |link: &LinkId| {
             let link = &network.links[link.index()];
-            matches!((link.from, link.to), (Place::Switch(_), Place::Switch(_)))
+            matches!((link.from, link.to), (LinkEnd::Switch(_), LinkEnd::Switch(_)))
         };
         assert_eq!(held.len(), 4, "{held:?}");
         assert!(held.iter().all(of_ring), "{held:?}");

@@ -1,5 +1,5 @@
 use super::Bodies;
-use crate::network::{EndpointId, Link, LinkId, Place, SwitchId};
+use crate::network::{EndpointId, Link, LinkEnd, LinkId, SwitchId};
 use crate::units::{Picos, Rate};
 
 /// A chain of links without delay on which a body takes 100, with buffers that take 10.
@@ -19,8 +19,8 @@ impl Chain {
     fn hold(&mut self, message: u32, link: u32, buffered: bool, now: u64) {
         self.links.push(LinkId(link));
         let own = Link {
-            from: Place::Endpoint(EndpointId(0)),
-            to: if buffered { Place::Switch(SwitchId(0)) } else { Place::Endpoint(EndpointId(1)) },
+            from: LinkEnd::Endpoint(EndpointId(0)),
+            to: if buffered { LinkEnd::Switch(SwitchId(0)) } else { LinkEnd::Endpoint(EndpointId(1)) },
             rate: Rate::from_gigabits(1),
             delay: Picos::ZERO,
             stage: 0,

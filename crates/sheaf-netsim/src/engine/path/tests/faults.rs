@@ -1,6 +1,6 @@
 //! Faults, and messages that wait for one another in a circle.
 
-use crate::network::{EndpointId, Place, SwitchId};
+use crate::network::{EndpointId, LinkEnd, SwitchId};
 use crate::run::run;
 use crate::run::tests::{checked, random};
 use crate::scenario::{Fault, FaultKind, Scenario, TableLink, TableTopology, Topology};
@@ -68,8 +68,8 @@ fn a_slow_receiver_slows_all_and_the_network_recovers() {
 fn messages_that_wait_in_a_circle_are_found_and_the_circle_is_named() {
     // A ring of four switches that goes one way round: two links are held by each of those that go two places on.
     let links = (0..4_u32).flat_map(|number| {
-        let (host, switch) = (Place::Endpoint(EndpointId(number)), Place::Switch(SwitchId(number)));
-        let next = Place::Switch(SwitchId((number + 1) % 4));
+        let (host, switch) = (LinkEnd::Endpoint(EndpointId(number)), LinkEnd::Switch(SwitchId(number)));
+        let next = LinkEnd::Switch(SwitchId((number + 1) % 4));
         [(host, switch), (switch, host), (switch, next)].map(|(from, to)| TableLink { from, to, rate: None })
     });
     let table = TableTopology { file: "ring.toml".into(), endpoints: 4, switches: 4, links: links.collect() };
@@ -87,8 +87,8 @@ fn messages_that_wait_in_a_circle_are_found_and_the_circle_is_named() {
 
 #[test]
 fn a_message_to_an_endpoint_that_only_sends_is_lost_at_the_switch() {
-    let (first, second) = (Place::Endpoint(EndpointId(0)), Place::Endpoint(EndpointId(1)));
-    let switch = Place::Switch(SwitchId(0));
+    let (first, second) = (LinkEnd::Endpoint(EndpointId(0)), LinkEnd::Endpoint(EndpointId(1)));
+    let switch = LinkEnd::Switch(SwitchId(0));
     let links = [(first, switch), (second, switch), (switch, second)];
     let links = links.map(|(from, to)| TableLink { from, to, rate: None }).to_vec();
     let table = TableTopology { file: "one-way.toml".into(), endpoints: 2, switches: 1, links };

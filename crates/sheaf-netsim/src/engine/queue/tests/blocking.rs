@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::engine::queue::Buffer;
-use crate::network::{LinkId, Place, SwitchId};
+use crate::network::{LinkEnd, LinkId, SwitchId};
 use crate::scenario::{
     Assignment, EventTraffic, Fault, FaultKind, Placement, TableLink, TableTopology, WhenFull, Window,
 };
@@ -122,8 +122,8 @@ fn a_shared_memory_gives_to_whoever_needs_it() {
 
 /// Three switches in a ring that goes one way, a host at each.
 pub(super) fn ring() -> Topology {
-    let host = |number| Place::Endpoint(EndpointId(number));
-    let switch = |number| Place::Switch(SwitchId(number % 3));
+    let host = |number| LinkEnd::Endpoint(EndpointId(number));
+    let switch = |number| LinkEnd::Switch(SwitchId(number % 3));
     let link = |from, to| TableLink { from, to, rate: None };
     let links = (0..3).flat_map(|number| {
         [
@@ -142,7 +142,7 @@ pub(super) fn ring() -> Topology {
 
 fn is_ring_link(network: &Network, link: LinkId) -> bool {
     let link = network.links[link.index()];
-    matches!((link.from, link.to), (Place::Switch(_), Place::Switch(_)))
+    matches!((link.from, link.to), (LinkEnd::Switch(_), LinkEnd::Switch(_)))
 }
 
 #[test]
