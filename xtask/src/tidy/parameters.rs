@@ -9,10 +9,6 @@ use crate::rust_source::{block_end, code_only, find_word, line_of, without_tests
 /// Maximum number of parameters besides `self`.
 const PARAMETERS_MAX: usize = 5;
 
-/// Functions with more, as `path#function`. Entries may only be removed.
-const MORE: &[&str] =
-    &["crates/sheaf-store/src/hdf5/replace.rs#cut", "crates/sheaf-store/src/hdf5/replace.rs#make"];
-
 pub(super) fn check(path: &str, source: &str) -> Vec<Problem> {
     if super::rust::is_test_code(path) {
         return Vec::new();
@@ -21,8 +17,7 @@ pub(super) fn check(path: &str, source: &str) -> Vec<Problem> {
     let mut problems = Vec::new();
     for at in find_word(&code, "fn") {
         let Some((name, parameters)) = signature(&code[at..]) else { continue };
-        let is_exempt = is_called_by_others(&code[..at]) || MORE.contains(&format!("{path}#{name}").as_str());
-        if parameters > PARAMETERS_MAX && !is_exempt {
+        if parameters > PARAMETERS_MAX && !is_called_by_others(&code[..at]) {
             let text = format!(
                 "function {name} has {parameters} parameters, more than {PARAMETERS_MAX}: make what belongs together a struct"
             );

@@ -25,9 +25,9 @@ pub fn replace(
     compression: Compression,
     is_ended: &dyn Fn() -> bool,
 ) -> Result<ClosedFile, ExportError> {
-    let source = directory.join(name.to_string());
-    let closed = make(directory, name, &source, compression, &|_| true, is_ended)?;
-    remove(&source)?;
+    let source = &directory.join(name.to_string());
+    let closed = Conversion { directory, name, source, compression }.make(&|_| true, is_ended)?;
+    remove(source)?;
     Ok(closed)
 }
 
@@ -66,7 +66,8 @@ pub fn settle(
     }
     for (name, source) in files(FileName::parse)? {
         let Some(compression) = compression(&name.stream) else { continue };
-        match make(directory, &name, &source, compression, &|number| record.counts(number), &|| false) {
+        let conversion = Conversion { directory, name: &name, source: &source, compression };
+        match conversion.make(&|number| record.counts(number), &|| false) {
             Ok(_) => {
                 remove(&source)?;
                 report.made += 1;
@@ -92,8 +93,8 @@ pub fn settle(
                 remove(&file.path)?;
             } else {
                 let compression = compression(&file.name.stream).unwrap_or_default();
-                let counts = |number| record.counts(number);
-                make(directory, &file.name, &file.path, compression, &counts, &|| false)?;
+                let conversion = Conversion { directory, name: &file.name, source: &file.path, compression };
+                conversion.make(&|number| record.counts(number), &|| false)?;
             }
         }
     }
@@ -135,30 +136,40 @@ impl Converted {
     }
 }
 
-/// Makes the HDF5 file of `name` of the events in `source` whose numbers count.
-fn make(
-    directory: &Path,
-    name: &FileName,
-    source: &Path,
+/// The events of a file, to be put into the HDF5 file of a name.
+#[derive(Clone, Copy, Debug)]
+struct Conversion<'a> {
+    directory: &'a Path,
+    name: &'a FileName,
+    /// An event file or an HDF5 file.
+    source: &'a Path,
     compression: Compression,
-    counts: &dyn Fn(u64) -> bool,
-    is_ended: &dyn Fn() -> bool,
-) -> Result<ClosedFile, ExportError> {
-    let target = directory.join(name.hdf5());
-    let draft = draft_of(&target);
-    let work = Work { source, draft: &draft, counts, is_ended };
-    let written = work.write(compression).and_then(|()| work.compare());
-    let events = move_into_place(&draft, &target, written)?;
-    let io_error = |error| ExportError::Io { path: target.clone(), error };
-    fs::File::open(directory).and_then(|directory| directory.sync_all()).map_err(io_error)?;
-    Ok(ClosedFile {
-        file: name.hdf5(),
-        stream: name.stream.clone(),
-        events,
-        bytes: target.metadata().map_err(io_error)?.len(),
-        crc32c: Some(checksum_of(&target).map_err(io_error)?),
-        object: None,
-    })
+}
+
+impl Conversion<'_> {
+    /// Makes the HDF5 file of the events whose numbers count.
+    fn make(
+        &self,
+        counts: &dyn Fn(u64) -> bool,
+        is_ended: &dyn Fn() -> bool,
+    ) -> Result<ClosedFile, ExportError> {
+        let Self { directory, name, source, compression } = *self;
+        let target = directory.join(name.hdf5());
+        let draft = draft_of(&target);
+        let work = Work { source, draft: &draft, counts, is_ended };
+        let written = work.write(compression).and_then(|()| work.compare());
+        let events = move_into_place(&draft, &target, written)?;
+        let io_error = |error| ExportError::Io { path: target.clone(), error };
+        fs::File::open(directory).and_then(|directory| directory.sync_all()).map_err(io_error)?;
+        Ok(ClosedFile {
+            file: name.hdf5(),
+            stream: name.stream.clone(),
+            events,
+            bytes: target.metadata().map_err(io_error)?.len(),
+            crc32c: Some(checksum_of(&target).map_err(io_error)?),
+            object: None,
+        })
+    }
 }
 
 struct Work<'a> {
