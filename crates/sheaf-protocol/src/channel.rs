@@ -200,14 +200,15 @@ impl<P: Clone> Channel<P> {
         if for_me {
             self.forget_acknowledged(header.acknowledged);
         }
-        if header.sequence == 0 {
-            if !matches!(body, Body::Acknowledge) {
-                self.deliverable.push_back(body);
-            }
+        if matches!(body, Body::Acknowledge) && header.sequence == 0 {
             return outcome;
         }
         if !for_me && header.acknowledged_session != SessionId(0) {
             return Received::Stale;
+        }
+        if header.sequence == 0 {
+            self.deliverable.push_back(body);
+            return outcome;
         }
         match self.take_in_order(now, header.sequence, body) {
             Received::Taken => outcome,

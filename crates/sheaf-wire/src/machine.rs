@@ -28,6 +28,13 @@ impl Identity {
         };
         Message { header, body }
     }
+
+    /// A message outside any channel, for one session of the receiver: the receiver's next session ignores it.
+    #[must_use]
+    pub fn plain_for<P>(&self, session: SessionId, body: Body<P>) -> Message<P> {
+        let Message { header, body } = self.plain(body);
+        Message { header: Header { acknowledged_session: session, ..header }, body }
+    }
 }
 
 /// Latest time at which a machine needs a call of `handle_timeout`, and the reason. Each kind of machine has reasons

@@ -45,7 +45,7 @@ pub struct Header {
     pub sequence: u64,
     /// The highest number up to which the sender has received the receiver's channel without a gap.
     pub acknowledged: u64,
-    /// The receiver's session that `acknowledged` speaks of; 0 if none was seen yet.
+    /// The receiver's session that `acknowledged` refers to, and that the message is for; 0 if none was seen yet.
     pub acknowledged_session: SessionId,
 }
 

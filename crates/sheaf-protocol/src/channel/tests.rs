@@ -2,7 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
-use sheaf_wire::message::Announcement;
+use sheaf_wire::message::{Announcement, Command};
 use sheaf_wire::{EventId, RunNumber};
 
 const TIMES: ChannelTimes =
@@ -121,6 +121,20 @@ fn a_restarted_peer_is_noticed_and_starts_from_one() {
     let fresh = channel.poll_transmit(Timestamp(3), &me).unwrap();
     assert_eq!(fresh.header.sequence, 1);
     assert_eq!(new.handle(Timestamp(3), &second_life, &fresh.header, fresh.body), Received::Taken);
+}
+
+#[test]
+fn an_unnumbered_message_for_an_earlier_session_is_not_delivered() {
+    let (manager, me) = (identity(NodeId::MANAGER, 1), identity(NodeId::builder(0), 6));
+    let mut channel = side(manager.node);
+    let close = || Body::Command(Command::Close);
+    let mut hear = |message: Message<()>| channel.handle(Timestamp(0), &me, &message.header, message.body);
+    assert_eq!(hear(manager.plain_for(SessionId(5), close())), Received::Stale);
+    assert_eq!(hear(manager.plain_for(SessionId(5), Body::Acknowledge)), Received::Taken, "a sign of life");
+    assert_eq!(hear(manager.plain_for(SessionId(6), close())), Received::Taken);
+    assert_eq!(hear(manager.plain(close())), Received::Taken);
+    let delivered: Vec<_> = std::iter::from_fn(|| channel.poll_deliver()).collect();
+    assert_eq!(delivered, [close(), close()]);
 }
 
 #[test]

@@ -98,7 +98,7 @@ impl<P: Clone> EventManager<P> {
                 // Without a message, a builder that waits and its driver would never end. Close is sent before Fence, so
                 // that the builder does not begin a new session.
                 if let Some(session) = state.session() {
-                    self.peers.send_plain(node, self.me.plain(Body::Command(Command::Close)));
+                    self.peers.send_plain(node, self.me.plain_for(session, Body::Command(Command::Close)));
                     self.peers.send_plain(node, self.me.plain(Body::Fence(session)));
                 }
                 self.lose_builder(now, node);

@@ -12,8 +12,10 @@ use crate::payload::SimPayload;
 use crate::source::FIRST_EVENT;
 use link::Link;
 use sheaf_protocol::manager::{DeadTimeCause, EventManager};
-use sheaf_protocol::trigger_link::{LinkReport, Receiver, ReceiverConfig, ReceiverEvent, Supervisor};
-use sheaf_wire::trigger_link::{BusyCause, BusyReason, Phase, Totals, reserve};
+use sheaf_protocol::trigger_link::{
+    LinkReport, Receiver, ReceiverConfig, ReceiverEvent, Supervisor, SupervisorEvent,
+};
+use sheaf_wire::trigger_link::{BusyCause, BusyReason, Phase, Refusal, Totals, reserve};
 use sheaf_wire::{Nanos, NodeId, Timestamp, TriggerType};
 
 /// Both sides of the link.
@@ -23,6 +25,8 @@ pub(super) struct Supervision {
     receiver: Receiver,
     link: Link,
     totals: Option<Totals>,
+    /// Whether the run had ended before the supervisor reached it: no accounts are exchanged.
+    is_too_late: bool,
 }
 
 impl Options {
@@ -54,12 +58,18 @@ impl Supervision {
         let idle = BusyReason { cause: BusyCause::EventManager, culprit: Some(NodeId::MANAGER) };
         let mut receiver = Receiver::new(config, RUN, idle);
         let link = Link::new(setup, &mut receiver);
-        Some(Self { supervisor: Supervisor::new("supervisor"), receiver, link, totals: None })
+        Some(Self {
+            supervisor: Supervisor::new("supervisor"),
+            receiver,
+            link,
+            totals: None,
+            is_too_late: false,
+        })
     }
 
-    /// Returns whether the accounts are exchanged.
+    /// Returns whether the accounts are exchanged, or none will be.
     pub(super) fn is_over(&self) -> bool {
-        self.totals.is_some()
+        self.totals.is_some() || self.is_too_late
     }
 
     /// Returns the event manager's account of the link, and the number of triggers that found no room.
@@ -85,13 +95,15 @@ impl Supervision {
     /// Delivers the messages that have arrived.
     fn deliver(&mut self, now: Timestamp) {
         self.link.deliver(now, &mut self.supervisor, &mut self.receiver);
-        while self.supervisor.poll_event().is_some() {}
+        while let Some(event) = self.supervisor.poll_event() {
+            self.is_too_late |= matches!(event, SupervisorEvent::Refused { refusal: Refusal::RunEnded, .. });
+        }
     }
 
     /// Sends the messages of both sides.
     fn transmit(&mut self, post: &mut Post) {
         self.link.transmit(post, &mut self.supervisor, &mut self.receiver);
-        if self.totals.is_none() {
+        if !self.is_over() {
             self.link.plan(post);
         }
     }

@@ -29,7 +29,7 @@ impl IndexEntryBytes {
 /// between the two: those of the events, then those of the run records.
 ///
 /// # Panics
-/// If there are more than [`MAX_FILE_EVENTS`] events, or as many run records.
+/// If there are more than [`MAX_FILE_EVENTS`](super::MAX_FILE_EVENTS) events, or as many run records.
 #[must_use]
 pub fn emit_index(
     events: &[IndexEntryBytes],
