@@ -6,12 +6,12 @@ use bytes::Bytes;
 use rustix::process::{Pid, Signal, kill_process};
 use sheaf_buffer::{Block, Pool};
 use sheaf_conformance::WATCHDOG;
-use sheaf_shm::{Arena, ShmEndpoint, ShmOptions, ShmPeer, ShmSettings};
+use sheaf_shm::{Arena, ShmEndpoint, ShmError, ShmOptions, ShmPeer, ShmSettings};
 use sheaf_transport::{DownReason, Endpoint, Event, Frame, SendError};
 use sheaf_wire::{ByteCount, Nanos, NodeId, RunNumber, SessionId};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const HERE: NodeId = NodeId::readout(0);
 const THERE: NodeId = NodeId::builder(0);
@@ -26,6 +26,31 @@ fn name() -> String {
 }
 
 fn endpoint(node: NodeId, peer: NodeId, session: u64, name: &str) -> (ShmEndpoint, Arena) {
+    try_endpoint(node, peer, session, name).unwrap()
+}
+
+/// Makes an endpoint by a name that another endpoint of this process had before.
+///
+/// The name can stay in use for a moment: another test of this process may be starting a child, and the child holds
+/// a copy of each descriptor until it executes its program.
+fn endpoint_by_a_used_name(node: NodeId, peer: NodeId, session: u64, name: &str) -> (ShmEndpoint, Arena) {
+    let start = Instant::now();
+    loop {
+        match try_endpoint(node, peer, session, name) {
+            Err(ShmError::NameInUse(_)) if start.elapsed() < WATCHDOG => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            made => return made.unwrap(),
+        }
+    }
+}
+
+fn try_endpoint(
+    node: NodeId,
+    peer: NodeId,
+    session: u64,
+    name: &str,
+) -> Result<(ShmEndpoint, Arena), ShmError> {
     let settings = ShmSettings { blocks: 16, retry_min: Nanos::from_millis(1), ..ShmSettings::default() };
     let arena = Arena::new("sheaf.test", settings.arena_bytes() + ByteCount::mib(4), false).unwrap();
     let calls = node == THERE;
@@ -38,7 +63,7 @@ fn endpoint(node: NodeId, peer: NodeId, session: u64, name: &str) -> (ShmEndpoin
         arena: arena.clone(),
         settings,
     });
-    (endpoint.unwrap(), arena)
+    endpoint.map(|endpoint| (endpoint, arena))
 }
 
 /// Another process with a task. It is killed with this, and dies with its parent.
@@ -224,7 +249,7 @@ fn a_node_that_is_killed_leaves_nothing_behind() {
     }
     other.kill();
     drop((listening, arena));
-    let (mut again, _arena) = endpoint(HERE, THERE, 2, &name);
+    let (mut again, _arena) = endpoint_by_a_used_name(HERE, THERE, 2, &name);
     let _other = Other::start("flood", 2, &name);
     until(&mut again, |event| matches!(event, Event::PeerUp { .. }));
 }
