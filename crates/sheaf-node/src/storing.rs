@@ -103,13 +103,24 @@ impl<T> Storing<T> {
         match self.sink.give(event, verdict) {
             Ok(Taken::Accepted) => self.accepted.push_back(token),
             Ok(Taken::LeftOut) => self.left_out.push_back(token),
-            Err(error) => {
-                self.refused = Some((token, event.take(), verdict.clone()));
-                self.note_trouble(now, error);
-                return false;
-            }
+            Err(error) => return self.keep_refused(now, token, event, verdict, error),
         }
         true
+    }
+
+    /// Keeps an event that could not be written, and notes why. Apart, so that the usual case of [`Self::write`] is inlined.
+    #[cold]
+    fn keep_refused(
+        &mut self,
+        now: Timestamp,
+        token: T,
+        event: &mut Event<Bytes>,
+        verdict: &Verdict,
+        error: SinkError,
+    ) -> bool {
+        self.refused = Some((token, event.take(), verdict.clone()));
+        self.note_trouble(now, error);
+        false
     }
 
     /// Writes a run record, at the next call of [`Self::is_ready`] if it cannot be written now.

@@ -125,6 +125,8 @@ pub enum SizeModelError {
 #[derive(Clone, Debug, PartialEq)]
 pub struct SizeModel {
     form: Form,
+    /// The size, if all are the same. Known beforehand, because it is asked for with every fragment.
+    fixed: Option<ByteCount>,
     min: f64,
     max: f64,
     /// Of the forms whose formula takes long.
@@ -192,7 +194,11 @@ impl SizeModel {
                 Form::MinimumPeaked { at_minimum, tail }
             }
         };
-        let model = Self { form, min: lower, max: upper, table: None };
+        let fixed = match form {
+            Form::Fixed { size } => Some(to_bytes(size)),
+            _ => None,
+        };
+        let model = Self { form, fixed, min: lower, max: upper, table: None };
         let takes_long = matches!(form, Form::LogNormal { .. } | Form::Normal { .. });
         let table = takes_long.then(|| Table::of(|probability| model.exact(probability)));
         Ok(Self { table, ..model })
@@ -202,10 +208,7 @@ impl SizeModel {
     #[must_use]
     #[inline]
     pub fn size(&self, draws: &Draws, event: EventId) -> ByteCount {
-        match self.form {
-            Form::Fixed { size } => to_bytes(size),
-            _ => self.drawn(draws.uniform(event)),
-        }
+        self.fixed.unwrap_or_else(|| self.drawn(draws.uniform(event)))
     }
 
     fn drawn(&self, probability: f64) -> ByteCount {

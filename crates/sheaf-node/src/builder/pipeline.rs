@@ -79,8 +79,8 @@ impl EventPipeline {
         self.follow(event, &verdict)
     }
 
-    /// Applies a verdict.
-    #[inline]
+    /// Applies a verdict. Inlined because every event passes here.
+    #[inline(always)]
     pub(super) fn follow(&mut self, event: &mut Event<Bytes>, verdict: &Verdict) -> Fate {
         if !verdict.accepted {
             return Fate::Decided(Decision::Rejected);

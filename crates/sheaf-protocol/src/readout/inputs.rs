@@ -147,8 +147,7 @@ impl Inputs {
         input.reached.note(event)
     }
 
-    /// Records fragments of a source that are in the order of their events.
-    pub(super) fn note_given<P>(&mut self, index: usize, own: Timestamp, fragments: &[Fragment<P>]) {
+    fn note_given<P>(&mut self, index: usize, own: Timestamp, fragments: &[Fragment<P>]) {
         let input = &mut self.inputs[index];
         input.note_given(own);
         input.last = fragments.last().map(|fragment| fragment.event).or(input.last);
@@ -178,20 +177,26 @@ impl Inputs {
         self.inputs[index].delay.note_given_up(event);
     }
 
-    /// Returns whether a source's fragment is in order and has room.
+    /// Begins a run of fragments of one source. It ends with [`Self::end_run`], before anything else reads this source.
     #[inline]
-    pub(super) fn goes_on(&self, index: usize, event: EventId, bytes: usize) -> bool {
-        let input = &self.inputs[index];
-        input.reached.highest().is_none_or(|highest| event > highest)
-            && input.has_room(bytes, self.share, self.share_events)
+    pub(super) fn begin_run(&self, index: usize) -> FragmentRun {
+        let Input { reached, held_events, held, .. } = self.inputs[index];
+        let (share, share_events) = (self.share, self.share_events);
+        FragmentRun { reached, held_events, held: held.0, share, share_events, bytes: 0, largest: 0 }
     }
 
-    /// Holds a source's fragment that is in order.
-    #[inline]
-    pub(super) fn go_on(&mut self, index: usize, event: EventId, bytes: usize) {
+    /// Records the fragments of a run.
+    pub(super) fn end_run<P>(
+        &mut self,
+        index: usize,
+        own: Timestamp,
+        run: FragmentRun,
+        fragments: &[Fragment<P>],
+    ) {
         let input = &mut self.inputs[index];
-        input.reached.rise(event);
-        input.hold(bytes);
+        (input.reached, input.held_events, input.held) = (run.reached, run.held_events, ByteCount(run.held));
+        input.size.note(fragments.len(), run.largest as u64);
+        self.note_given(index, own, fragments);
     }
 
     #[inline]
@@ -320,6 +325,53 @@ impl Inputs {
     }
 }
 
+/// Returns whether a fragment of `bytes` fits, where so many fragments and bytes are held, and at most so many may be.
+#[inline]
+fn has_room(held: (usize, u64), bytes: usize, most: (usize, u64)) -> bool {
+    // The first fragment always fits; otherwise a share smaller than a fragment would block the source forever.
+    held.0 == 0 || (held.1 + bytes as u64 <= most.1 && held.0 < most.0)
+}
+
+/// Consecutive fragments of one source that are in the order of their events and find room.
+///
+/// It has a copy of what each fragment changes, so that this stays in registers until the last one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FragmentRun {
+    reached: Reached,
+    held_events: usize,
+    held: u64,
+    share: u64,
+    share_events: usize,
+    /// Payload of the run.
+    bytes: u64,
+    /// Size of its largest fragment.
+    largest: usize,
+}
+
+impl FragmentRun {
+    /// Returns whether a fragment continues the run: it is in order and has room.
+    #[inline]
+    pub(super) fn takes(&self, event: EventId, bytes: usize) -> bool {
+        self.reached.highest().is_none_or(|highest| event > highest)
+            && has_room((self.held_events, self.held), bytes, (self.share_events, self.share))
+    }
+
+    /// Holds a fragment that continues the run.
+    #[inline]
+    pub(super) fn hold(&mut self, event: EventId, bytes: usize) {
+        self.reached.rise(event);
+        self.held_events += 1;
+        self.held += bytes as u64;
+        self.bytes += bytes as u64;
+        self.largest = self.largest.max(bytes);
+    }
+
+    /// Returns the payload of the run.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
 /// Program that feeds a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Program {
@@ -392,18 +444,15 @@ impl Input {
         !self.ended && self.held_back.is_some_and(|next| next <= event)
     }
 
-    /// Returns whether a fragment of `bytes` fits the limits of `most` bytes and `most_events` fragments.
-    #[inline]
-    fn has_room(&self, bytes: usize, most: u64, most_events: usize) -> bool {
-        // The first fragment always fits; otherwise a share smaller than a fragment would block the source forever.
-        self.held_events == 0 || (self.held.0 + bytes as u64 <= most && self.held_events < most_events)
-    }
-
     #[inline]
     fn hold(&mut self, bytes: usize) {
         self.held_events += 1;
         self.held += ByteCount::from(bytes);
-        self.size.note(bytes as u64);
+        self.size.note(1, bytes as u64);
+    }
+
+    fn has_room(&self, bytes: usize, most: u64, most_events: usize) -> bool {
+        has_room((self.held_events, self.held.0), bytes, (most_events, most))
     }
 
     /// Returns the room for events from `next` on, with at most `share` bytes and `share_events` fragments held.

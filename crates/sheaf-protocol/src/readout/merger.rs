@@ -313,42 +313,63 @@ impl<P: Payload> Merger<P> {
     /// Takes fragments as long as they are regular: of the same source as the last one, in order, with room
     /// for each, and valid. Returns the number taken.
     fn take_regular(&mut self, now: Timestamp, fragments: &[Fragment<P>], reports: &mut Reports) -> usize {
-        let (mut taken, mut bytes) = (0, 0);
         let Some((index, source)) = self.inputs.last().filter(|_| !self.closed) else {
             return 0;
         };
         let announced = self.inputs.is_announced(index);
+        let (mut taken, mut run) = (0, self.inputs.begin_run(index));
+        let (mut opened, mut ready_for) = (EventIdRange::default(), None);
         for fragment in fragments {
             let (event, length) = (fragment.event, fragment.payload.len());
             if fragment.source != source
                 || length as u64 > self.config.max_fragment.0
-                || !self.inputs.goes_on(index, event, length)
+                || !run.takes(event, length)
             {
                 break;
             }
             let key = match self.slots.find(event) {
                 Some(key) => key,
-                None if self.released.is_above_all(event) => self.orphans.open(event, &mut self.slots),
+                None if self.released.is_above_all(event) => {
+                    if !opened.join(EventIdRange::one(event)) {
+                        self.orphans.note_opened(opened, &self.slots);
+                        opened = EventIdRange::one(event);
+                    }
+                    self.orphans.open_slot(event, &mut self.slots)
+                }
                 None => break,
             };
             let Filled::Now(ready) = self.slots.fill(key, index, fragment) else {
                 break;
             };
             if let Some(builder) = ready {
-                self.ready.push(builder, EventIdRange::one(event));
+                self.note_ready(&mut ready_for, builder, event);
             }
             if announced {
                 self.announce(key, fragment, reports);
             }
-            self.inputs.go_on(index, event, length);
+            run.hold(event, length);
             taken += 1;
-            bytes += length as u64;
+        }
+        self.orphans.note_opened(opened, &self.slots);
+        if let Some((builder, events)) = ready_for {
+            self.ready.push(builder, events);
         }
         if taken > 0 {
-            self.inputs.note_given(index, self.own_time.at(now), &fragments[..taken]);
-            self.books.receive(taken as u64, bytes);
+            self.books.receive(taken as u64, run.bytes());
+            self.inputs.end_run(index, self.own_time.at(now), run, &fragments[..taken]);
         }
         taken
+    }
+
+    /// Adds an event to the ready ones of a run of fragments, which are queued together: those of one builder, if they follow each
+    /// other.
+    #[inline]
+    fn note_ready(&mut self, ready: &mut Option<(u16, EventIdRange)>, builder: u16, event: EventId) {
+        let next = EventIdRange::one(event);
+        let is_joined = ready.as_mut().is_some_and(|(of, events)| *of == builder && events.join(next));
+        if !is_joined && let Some((builder, events)) = ready.replace((builder, next)) {
+            self.ready.push(builder, events);
+        }
     }
 
     fn fill(&mut self, index: usize, key: SlotKey, fragment: Fragment<P>) {

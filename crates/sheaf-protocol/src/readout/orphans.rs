@@ -47,18 +47,31 @@ impl Orphans {
     }
 
     /// Opens the slot of an event whose first fragment has arrived.
-    #[inline]
     pub(super) fn open<P: Payload>(&mut self, event: EventId, slots: &mut EventSlots<P>) -> SlotKey {
+        let key = self.open_slot(event, slots);
+        self.note_opened(EventIdRange::one(event), slots);
+        key
+    }
+
+    /// Does the same for the first events of a range, which [`Self::note_opened`] completes.
+    #[inline]
+    pub(super) fn open_slot<P: Payload>(&mut self, event: EventId, slots: &mut EventSlots<P>) -> SlotKey {
         let key = slots.insert(event, self.next_age);
         self.next_age += 1;
-        let new = EventIdRange::one(event);
-        if self.timeout.is_some() && !self.unasked.back_mut().is_some_and(|last| last.join(new)) {
-            self.unasked.push_back(new);
+        key
+    }
+
+    /// Records that the slots of these events were opened.
+    pub(super) fn note_opened<P: Payload>(&mut self, events: EventIdRange, slots: &EventSlots<P>) {
+        if self.timeout.is_none() || events.is_empty() {
+            return;
+        }
+        if !self.unasked.back_mut().is_some_and(|last| last.join(events)) {
+            self.unasked.push_back(events);
             if self.unasked.len() > SWEEP_FLOOR + 2 * slots.len() {
                 self.sweep(slots);
             }
         }
-        key
     }
 
     /// Removes events from the heads of ranges that have been requested or have ended.

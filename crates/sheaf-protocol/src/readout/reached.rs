@@ -39,10 +39,8 @@ impl Reached {
     /// Records an event that is not below the highest one.
     #[inline]
     pub(super) fn rise(&mut self, event: EventId) {
-        self.near = match self.highest.filter(|highest| event.0 - highest.0 > MOST_AHEAD) {
-            Some(highest) => self.near.or(Some(highest)),
-            None => None,
-        };
+        let is_far = self.highest.is_some_and(|highest| event.0 - highest.0 > MOST_AHEAD);
+        self.near = if is_far { self.near.or(self.highest) } else { None };
         self.highest = Some(event);
     }
 

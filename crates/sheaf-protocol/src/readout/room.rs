@@ -71,10 +71,11 @@ impl RoomReports {
 
 /// Size as which the fragments of a source count for its room: that of the largest of the last ones.
 ///
-/// If the largest ever counted, a single large fragment would leave little room for the rest of the run.
+/// If the largest ever counted, a single large fragment would leave little room for the rest of the run. Fragments that arrive
+/// together belong to one window, which may therefore be longer than configured.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CountedSize {
-    /// Number of fragments in a window.
+    /// Smallest number of fragments in a window.
     window: u32,
     /// Number of fragments until this window ends.
     left: u32,
@@ -90,15 +91,15 @@ impl CountedSize {
         Self { window, left: window, now: 1, before: 1 }
     }
 
-    /// Takes the size of the next fragment.
+    /// Takes the size of the largest of the next `fragments` fragments.
     #[inline]
-    pub(super) fn note(&mut self, bytes: u64) {
+    pub(super) fn note(&mut self, fragments: usize, largest: u64) {
         if self.left == 0 {
             *self = Self { left: self.window, now: 1, before: self.now, ..*self };
         }
-        self.left -= 1;
-        if bytes > self.now {
-            self.now = counted_size(bytes);
+        self.left = self.left.saturating_sub(u32::try_from(fragments).unwrap_or(u32::MAX));
+        if largest > self.now {
+            self.now = counted_size(largest);
         }
     }
 
@@ -123,17 +124,20 @@ mod tests {
         #[test]
         fn the_largest_of_the_last_window_counts_and_none_that_is_two_windows_old(
             window in 1..9_u32,
-            sizes in prop::collection::vec(1..5_000_u64, 1..60),
+            runs in prop::collection::vec(prop::collection::vec(1..5_000_u64, 1..6), 1..40),
         ) {
             let mut size = CountedSize::new(window);
-            for (place, bytes) in sizes.iter().enumerate() {
-                size.note(*bytes);
-                let largest_of = |last: u32| {
-                    let first = (place + 1).saturating_sub(last as usize);
-                    sizes[first..=place].iter().copied().map(counted_size).max().unwrap_or(1)
+            let longest = runs.iter().map(Vec::len).max().unwrap_or(1);
+            let mut sizes: Vec<u64> = Vec::new();
+            for run in runs {
+                size.note(run.len(), run.iter().copied().max().unwrap_or(0));
+                sizes.extend(run);
+                let largest_of = |last: usize| {
+                    let first = sizes.len().saturating_sub(last);
+                    sizes[first..].iter().copied().map(counted_size).max().unwrap_or(1)
                 };
-                prop_assert!(size.get() >= largest_of(window + 1));
-                prop_assert!(size.get() <= largest_of(2 * window));
+                prop_assert!(size.get() >= largest_of(window as usize + 1));
+                prop_assert!(size.get() <= largest_of(2 * (window as usize + longest - 1)));
             }
         }
 

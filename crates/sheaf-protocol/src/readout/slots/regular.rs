@@ -86,15 +86,15 @@ impl<P: Payload> EventSlots<P> {
     /// Answers whole events of which every source is here: at most `most`, with at most `room` bytes.
     pub(in crate::readout) fn answer_complete(
         &mut self,
-        events: EventIdRange,
+        mut events: EventIdRange,
         builder: u16,
         most: usize,
         room: u64,
         answers: &mut SuperFragments<P>,
     ) -> Answered {
-        let mut answered = Answered::default();
-        let (places, sources) = self.side_by_side(events);
-        for SlotView { event, slot, cells } in places.take(most) {
+        let (mut answered, first) = (Answered::default(), events.first());
+        let (places, sources) = self.side_by_side(events.take(most as u64));
+        for SlotView { event, slot, cells } in places {
             let Some(slot) = slot.of_mut(event) else { break };
             let bytes = answered.bytes + slot.bytes;
             let is_complete = slot.unsettled == 0 && slot.missing == 0;
@@ -110,7 +110,7 @@ impl<P: Payload> EventSlots<P> {
             }
             answered = Answered { events: answered.events + 1, bytes };
         }
-        if let Some(event) = events.first().filter(|_| answered.events > 0) {
+        if let Some(event) = first.filter(|_| answered.events > 0) {
             let fragments = u16::try_from(sources.len()).unwrap_or(u16::MAX);
             let count = answered.events;
             answers.push_entry(SuperFragment { event, count, attempt: 0, part: 0, fragments, missing: 0 });

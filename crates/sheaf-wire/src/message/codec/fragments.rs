@@ -71,13 +71,18 @@ pub(super) fn parse_super_fragments<P: Payload>(
     }
     let missing: Vec<MissingSource> = parse_each(missing)?;
     let mut parsed = Vec::with_capacity(fragments.len());
-    let mut descriptors = fragments.iter();
+    let mut descriptors = fragments;
     for entry in &entries {
-        for event in entry.events() {
-            for descriptor in descriptors.by_ref().take(usize::from(entry.fragments)) {
+        // As many as were counted above, and so no more than there are.
+        let (of_entry, rest) = descriptors.split_at(entry.count as usize * usize::from(entry.fragments));
+        for (event, of_event) in
+            entry.events().zip(of_entry.chunks_exact(usize::from(entry.fragments).max(1)))
+        {
+            for descriptor in of_event {
                 parsed.push(parse_fragment(event, descriptor, payload)?);
             }
         }
+        descriptors = rest;
     }
     Ok(SuperFragments { entries, fragments: parsed, missing })
 }
