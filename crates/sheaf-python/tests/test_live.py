@@ -48,10 +48,10 @@ class Run:
             self.process.send_signal(signal.SIGINT)
         return self.finish()
 
-    def finish(self) -> dict[str, Any]:
-        """Waits for the run to end by itself."""
+    def finish(self, status: int = 0) -> dict[str, Any]:
+        """Waits for the run to end by itself, with this exit status."""
         out, err = self.process.communicate(timeout=PATIENCE)
-        assert self.process.returncode == 0, err
+        assert self.process.returncode == status, err
         self.log = err
         summary: dict[str, Any] = json.loads(out)
         assert summary["ledger"]["balanced"], summary["ledger"]["problems"]
@@ -143,6 +143,11 @@ def wrong(event):
     return True
 
 @sheaf.filter
+def off(event):
+    marked = [(fragment.source, fragment.difference) for fragment in event if fragment.disagrees]
+    return sheaf.accept(payload=repr(marked).encode()) if marked else False
+
+@sheaf.filter
 def keeps_views(event):
     kept.append(event[0].array())
     return True
@@ -178,6 +183,35 @@ def test_processors_judge_a_run_and_leave_it_orderly(start: Callable[..., Run], 
     events = list(sheaf.open(run.directory))
     assert sorted(event.id for event in events) == list(range(0, 3000, 3))
     assert all(event.tags == ("third",) and bytes(event.payload) == bytes(event[0])[:4] for event in events)
+
+
+OFF_BY_ONE = """
+[source]
+count = 4
+[source.emulated]
+content = "number"
+faulty_source = 2
+faulty_event = 40
+[check]
+on_shift = "mark"
+[check_fields.number]
+value = "u64le at 0"
+"""
+
+
+def test_a_filter_sees_which_fragments_have_a_check_value_that_disagrees(
+    start: Callable[..., Run], tmp_path: Path
+) -> None:
+    run = start(FARM + OFF_BY_ONE, "--events", "100")
+    process = processor(run, tmp_path, "off")
+    assert json.loads(process.communicate(timeout=PATIENCE)[0])["judged"] == 100
+    # Events that disagree set the status 3.
+    summary = run.finish(status=3)
+    # The last event has no fragment of the source, which counts one trigger less.
+    seen = {event.id: bytes(event.payload) for event in sheaf.open(run.directory)}
+    assert seen == {id: b"[(2, 1)]" for id in range(40, 99)}
+    assert summary["kept"]["disagreeing"] == len(seen)
+    assert summary["ledger"]["rejected"] == 100 - len(seen)
 
 
 def test_mistakes_of_a_filter_cost_no_event(start: Callable[..., Run], tmp_path: Path) -> None:

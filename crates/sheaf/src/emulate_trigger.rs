@@ -33,7 +33,7 @@ const TRIGGERS_PER_ROUND: usize = 256;
 pub(crate) struct EmulateTriggerArguments {
     /// Address of the event manager: `trigger.network.listen` of its configuration. A supervisor that a run has started needs none:
     /// address, protocol and key are in its environment.
-    #[arg(value_name = "HOST:PORT")]
+    #[arg(value_name = "HOST:PORT", value_parser = values::host_and_port)]
     address: Option<String>,
     /// Use UDP instead of TCP (`trigger.network.protocol`).
     #[arg(long)]

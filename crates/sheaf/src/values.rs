@@ -21,6 +21,8 @@ pub(crate) enum ValueError {
     Pair(&'static str),
     #[error("must be at least one trigger in at least a nanosecond")]
     Bucket,
+    #[error("must be HOST:PORT, such as daq0:7300 or [::1]:7300")]
+    Address,
 }
 
 /// Reads a finite number greater than zero.
@@ -41,9 +43,26 @@ pub(crate) fn within(text: &str, range: RangeInclusive<f64>, what: &'static str)
     number.ok_or(ValueError::OutOfRange { what, from: *range.start(), to: *range.end() })
 }
 
+/// Checks that a text has a host and a port. The host is resolved later.
+pub(crate) fn host_and_port(text: &str) -> Result<String, ValueError> {
+    let has_both =
+        |(host, port): (&str, &str)| !host.is_empty() && port.parse::<u16>().is_ok_and(|it| it > 0);
+    text.rsplit_once(':').is_some_and(has_both).then(|| text.to_owned()).ok_or(ValueError::Address)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_has_a_host_and_a_port() {
+        for text in ["daq0:7300", "127.0.0.1:1", "[::1]:65535"] {
+            assert_eq!(host_and_port(text), Ok(text.to_owned()));
+        }
+        for text in ["", "nowhere", "7300", ":7300", "daq0:", "daq0:0", "daq0:65536", "daq0:http", "[::1]"] {
+            assert_eq!(host_and_port(text), Err(ValueError::Address), "{text}");
+        }
+    }
 
     #[test]
     fn numbers_outside_their_range_are_refused_with_the_range() {

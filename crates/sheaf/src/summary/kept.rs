@@ -139,19 +139,28 @@ impl Loss {
     }
 }
 
-impl fmt::Display for Kept {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Kept {
+    /// Writes the line of accepted triggers and what became of them.
+    fn show_fates(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (accepted, stored, rejected) = (count(self.accepted), count(self.stored), count(self.rejected));
-        if self.lost == 0 {
-            write!(f, "{:<18}all {accepted} accepted triggers", "kept")?;
-        } else {
-            write!(f, "{:<18}{} of {accepted} accepted triggers", "LOST", count(self.lost))?;
+        match self.lost {
+            0 if self.accepted == 0 => {
+                return writeln!(f, "{:<18}no events: no trigger was accepted", "kept");
+            }
+            0 => write!(f, "{:<18}all {accepted} accepted triggers", "kept")?,
+            lost => write!(f, "{:<18}{} of {accepted} accepted triggers", "LOST", count(lost))?,
         }
         write!(f, ": {stored} stored, {rejected} rejected by the filter")?;
         match self.dropped_as_configured {
-            0 => writeln!(f)?,
-            chosen => writeln!(f, ", {} dropped as configured", count(chosen))?,
+            0 => writeln!(f),
+            chosen => writeln!(f, ", {} dropped as configured", count(chosen)),
         }
+    }
+}
+
+impl fmt::Display for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.show_fates(f)?;
         if self.incomplete > 0 {
             let built = count(self.stored + self.rejected);
             writeln!(

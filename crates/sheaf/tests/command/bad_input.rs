@@ -35,6 +35,16 @@ fn values_that_cannot_go_together_are_refused_from_flags_too() {
 }
 
 #[test]
+fn an_address_of_an_event_manager_without_a_port_is_refused_at_once() {
+    let place = Place::new();
+    for address in ["nowhere", ":7300", "daq0:http", "daq0:0"] {
+        // A supervisor waits for an hour for an event manager that may start there.
+        let ended = place.sheaf(&format!("emulate-trigger {address} --wait 3600")).exits(2);
+        ended.says(&[address, "must be HOST:PORT, such as daq0:7300"]);
+    }
+}
+
+#[test]
 fn unknown_commands_and_flags_are_refused() {
     let place = Place::new();
     place.sheaf("rum").exits(2).says(&["rum", "run"]);

@@ -52,6 +52,12 @@ fn a_run_that_kept_everything_says_so_in_one_line() {
 }
 
 #[test]
+fn a_run_without_an_accepted_trigger_says_so() {
+    let text = headline(&Summary::default());
+    assert_eq!(text, "kept              no events: no trigger was accepted\n");
+}
+
+#[test]
 fn a_loss_is_told_with_its_number_its_cause_and_its_remedy() {
     let text = headline(&summary([(DropReason::BuilderLost, 1_961)], []));
     assert!(text.starts_with("LOST              1,961 of 2,061 accepted triggers: 100 stored"), "{text}");
