@@ -1,15 +1,15 @@
 //! One line per fragment, per event, or per run record, as CSV: to compare built events with their input, and to examine
 //! verdicts and records, with any tool.
 
+use crate::content_error::{ContentError, streams_in};
 use crate::event_file::{RunRecord, StoredEvent};
-use crate::fragment_stream::{StreamOpenError, StreamReader};
-use crate::kind::{Kind, KindError, files_with, source_in_name};
-use crate::run::{RunReadError, RunReader};
+use crate::fragment_stream::StreamReader;
+use crate::kind::{Kind, source_in_name};
+use crate::run::RunReader;
 use bytes::Bytes;
 use serde::Serialize;
 use sheaf_wire::Fragment;
 use sheaf_wire::shift_record::ShiftRecord;
-use sheaf_wire::stream_file::EXTENSION;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -38,24 +38,9 @@ pub struct DumpSummary {
 /// Reason why printing stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum DumpError {
-    /// The kind of the path is unknown.
+    /// The contents of the path cannot be read.
     #[error(transparent)]
-    Kind(#[from] KindError),
-    /// A run cannot be read.
-    #[error(transparent)]
-    Run(#[from] RunReadError),
-    /// A fragment stream cannot be read.
-    #[error(transparent)]
-    Stream(#[from] StreamOpenError),
-    /// A directory cannot be listed.
-    #[error("cannot read directory {path}: {error}")]
-    List {
-        /// The directory.
-        path: PathBuf,
-        /// The error of the operating system.
-        #[source]
-        error: io::Error,
-    },
+    Content(#[from] ContentError),
     /// There are fragment streams and no events.
     #[error("{path} holds fragments of single sources, not events with verdicts")]
     NoEvents {
@@ -75,12 +60,12 @@ pub enum DumpError {
 /// A [`DumpError`] if a file cannot be read at all, or the output cannot be written. Damaged records are counted, and
 /// printing continues.
 pub fn dump(path: &Path, out: &mut dyn Write) -> Result<DumpSummary, DumpError> {
-    let kind = Kind::of(path)?;
+    let kind = Kind::of(path).map_err(ContentError::from)?;
     let mut summary = DumpSummary::default();
     writeln!(out, "{CSV_HEADER}").map_err(DumpError::Output)?;
     match kind {
         Kind::EventFile | Kind::Run => {
-            for event in RunReader::open(path)? {
+            for event in RunReader::open(path).map_err(ContentError::from)? {
                 match event {
                     Ok(event) => {
                         for fragment in &event.event.fragments {
@@ -93,9 +78,7 @@ pub fn dump(path: &Path, out: &mut dyn Write) -> Result<DumpSummary, DumpError> 
         }
         Kind::FragmentStream => stream(path, out, &mut summary)?,
         Kind::StreamDirectory => {
-            let files = files_with(path, EXTENSION)
-                .map_err(|error| DumpError::List { path: path.to_owned(), error })?;
-            for file in files {
+            for file in streams_in(path)? {
                 stream(&file, out, &mut summary)?;
             }
         }
@@ -112,12 +95,12 @@ pub fn dump(path: &Path, out: &mut dyn Write) -> Result<DumpSummary, DumpError> 
 /// A [`DumpError`] if `path` is not a run, a file cannot be read at all, or the output cannot be written. Damaged
 /// records are counted, and printing continues.
 pub fn dump_verdicts(path: &Path, out: &mut dyn Write) -> Result<DumpSummary, DumpError> {
-    if !matches!(Kind::of(path)?, Kind::EventFile | Kind::Run) {
+    if !matches!(Kind::of(path).map_err(ContentError::from)?, Kind::EventFile | Kind::Run) {
         return Err(DumpError::NoEvents { path: path.to_owned() });
     }
     let mut summary = DumpSummary::default();
     writeln!(out, "{VERDICTS_HEADER}").map_err(DumpError::Output)?;
-    let reader = RunReader::open(path)?;
+    let reader = RunReader::open(path).map_err(ContentError::from)?;
     let names = reader.tag_names().to_vec();
     for stored in reader {
         match stored {
@@ -134,12 +117,13 @@ pub fn dump_verdicts(path: &Path, out: &mut dyn Write) -> Result<DumpSummary, Du
 /// # Errors
 /// A [`DumpError`] if `path` is not a run, a file cannot be read at all, or the output cannot be written.
 pub fn dump_records(path: &Path, out: &mut dyn Write) -> Result<DumpSummary, DumpError> {
-    if !matches!(Kind::of(path)?, Kind::EventFile | Kind::Run) {
+    if !matches!(Kind::of(path).map_err(ContentError::from)?, Kind::EventFile | Kind::Run) {
         return Err(DumpError::NoEvents { path: path.to_owned() });
     }
     let mut summary = DumpSummary::default();
     writeln!(out, "{RECORDS_HEADER}").map_err(DumpError::Output)?;
-    for record in RunReader::open(path)?.records()? {
+    let records = RunReader::open(path).and_then(|reader| reader.records()).map_err(ContentError::from)?;
+    for record in records {
         summary.lines += 1;
         record_line(out, &record).map_err(DumpError::Output)?;
     }
@@ -194,7 +178,8 @@ fn verdict_line(
 }
 
 fn stream(file: &Path, out: &mut dyn Write, summary: &mut DumpSummary) -> Result<(), DumpError> {
-    let (reader, wrong) = StreamReader::open_damaged(file, source_in_name(file))?;
+    let (reader, wrong) =
+        StreamReader::open_damaged(file, source_in_name(file)).map_err(ContentError::from)?;
     if let Some(error) = wrong {
         summary.damage(&format_args!("header of {}: {error}", file.display()));
     }

@@ -1,18 +1,17 @@
 //! Describes the content of an event file, a run directory, a fragment stream or a directory of fragment streams.
 //! Damage is counted; `verify` lists it and verifies the checksum of every payload.
 
+use crate::content_error::{ContentError, streams_in};
 use crate::event_file::{RunRecord, StoredEvent};
-use crate::fragment_stream::{Ending, StreamOpenError, StreamReader};
+use crate::fragment_stream::{Ending, StreamReader};
 use crate::id_set::IdRange;
-use crate::kind::{Kind, KindError, files_with, source_in_name};
-use crate::run::{Manifest, OpenFile, RunReadError, RunReader};
+use crate::kind::{Kind, source_in_name};
+use crate::run::{Manifest, OpenFile, RunReader};
 use bytes::Bytes;
 use serde::Serialize;
 use sheaf_wire::shift_record::{ShiftRecord, latest};
-use sheaf_wire::stream_file::EXTENSION;
 use sheaf_wire::{Event, Fragment, Tags};
 use std::collections::BTreeMap;
-use std::io;
 use std::path::{Path, PathBuf};
 
 /// Maximum number of events or records that are shown.
@@ -237,34 +236,11 @@ pub struct Shown {
     pub incomplete: bool,
 }
 
-/// Reason why a path cannot be inspected.
-#[derive(Debug, thiserror::Error)]
-pub enum InspectError {
-    /// The kind of the path is unknown.
-    #[error(transparent)]
-    Kind(#[from] KindError),
-    /// A run cannot be read.
-    #[error(transparent)]
-    Run(#[from] RunReadError),
-    /// A fragment stream cannot be read.
-    #[error(transparent)]
-    Stream(#[from] StreamOpenError),
-    /// A directory cannot be listed.
-    #[error("cannot read directory {path}: {error}")]
-    List {
-        /// The directory.
-        path: PathBuf,
-        /// The error of the operating system.
-        #[source]
-        error: io::Error,
-    },
-}
-
 /// Describes the content at `path`.
 ///
 /// # Errors
-/// An [`InspectError`] if it cannot be read.
-pub fn inspect(path: &Path) -> Result<Inspection, InspectError> {
+/// A [`ContentError`] if it cannot be read.
+pub fn inspect(path: &Path) -> Result<Inspection, ContentError> {
     let kind = Kind::of(path)?;
     let mut tally = Tally::default();
     let (mut files, mut manifest, mut names) = (Vec::new(), None, Vec::new());
@@ -288,8 +264,7 @@ pub fn inspect(path: &Path) -> Result<Inspection, InspectError> {
         }
         Kind::FragmentStream => files.push(stream(path, &mut tally)?),
         Kind::StreamDirectory => {
-            let list = files_with(path, EXTENSION)
-                .map_err(|error| InspectError::List { path: path.to_owned(), error })?;
+            let list = streams_in(path)?;
             for file in list {
                 files.push(stream(&file, &mut tally)?);
             }
@@ -320,7 +295,7 @@ pub fn inspect(path: &Path) -> Result<Inspection, InspectError> {
     })
 }
 
-fn event_file_info(path: &Path) -> Result<FileInfo, InspectError> {
+fn event_file_info(path: &Path) -> Result<FileInfo, ContentError> {
     let (reader, _) = OpenFile::open(path)?;
     Ok(FileInfo {
         path: path.to_owned(),
@@ -337,7 +312,7 @@ fn event_file_info(path: &Path) -> Result<FileInfo, InspectError> {
     })
 }
 
-fn stream(path: &Path, tally: &mut Tally) -> Result<FileInfo, InspectError> {
+fn stream(path: &Path, tally: &mut Tally) -> Result<FileInfo, ContentError> {
     let (mut reader, wrong) = StreamReader::open_damaged(path, source_in_name(path))?;
     reader.check_payloads(false);
     let header = *reader.header();

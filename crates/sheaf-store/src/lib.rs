@@ -9,6 +9,7 @@
 //! | [`verify`] | all checks of these files |
 //! | [`inspect`] | describes the content of these files |
 //! | [`dump`] | prints one line per fragment of these files |
+//! | [`content_error`] | reasons why the contents of a path cannot be read |
 //! | [`kind`] | determines the kind of a path |
 //! | `hdf5` | runs as HDF5 files, for analysis (feature `hdf5`) |
 //! | [`upload`] | the port to an uploader of closed files |
@@ -22,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 mod block_reader;
+pub mod content_error;
 pub mod dump;
 pub mod event_file;
 pub mod fragment_stream;

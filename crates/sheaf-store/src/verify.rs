@@ -5,14 +5,12 @@ mod events;
 mod ledger;
 mod streams;
 
-use crate::fragment_stream::StreamOpenError;
+use crate::content_error::ContentError;
 use crate::id_set::{IdRange, IdSet};
-use crate::kind::{Kind, KindError};
-use crate::run::RunReadError;
+use crate::kind::Kind;
 use serde::Serialize;
 use sheaf_wire::ByteCount;
 use std::collections::BTreeMap;
-use std::io;
 use std::path::{Path, PathBuf};
 
 /// Maximum number of gaps and problems that are listed; all are counted.
@@ -137,34 +135,11 @@ pub struct Problem {
     pub what: String,
 }
 
-/// Reason why verification was not possible.
-#[derive(Debug, thiserror::Error)]
-pub enum VerifyError {
-    /// The kind of the path is unknown.
-    #[error(transparent)]
-    Kind(#[from] KindError),
-    /// A run cannot be read.
-    #[error(transparent)]
-    Run(#[from] RunReadError),
-    /// A fragment stream cannot be read.
-    #[error(transparent)]
-    Stream(#[from] StreamOpenError),
-    /// A directory cannot be listed.
-    #[error("cannot read directory {path}: {error}")]
-    List {
-        /// The directory.
-        path: PathBuf,
-        /// The error of the operating system.
-        #[source]
-        error: io::Error,
-    },
-}
-
 /// Verifies the content at `path`.
 ///
 /// # Errors
-/// A [`VerifyError`] if it cannot be read. All problems of readable data are in the report.
-pub fn verify(path: &Path) -> Result<VerifyReport, VerifyError> {
+/// A [`ContentError`] if it cannot be read. All problems of readable data are in the report.
+pub fn verify(path: &Path) -> Result<VerifyReport, ContentError> {
     verify_with_progress(path, &mut |_| {})
 }
 
@@ -172,7 +147,10 @@ pub fn verify(path: &Path) -> Result<VerifyReport, VerifyError> {
 ///
 /// # Errors
 /// As [`verify`].
-pub fn verify_with_progress(path: &Path, tell: &mut dyn FnMut(Reading)) -> Result<VerifyReport, VerifyError> {
+pub fn verify_with_progress(
+    path: &Path,
+    tell: &mut dyn FnMut(Reading),
+) -> Result<VerifyReport, ContentError> {
     match Kind::of(path)? {
         kind @ (Kind::EventFile | Kind::Run) => events::verify(path, kind, tell),
         kind @ (Kind::FragmentStream | Kind::StreamDirectory) => streams::verify(path, kind),

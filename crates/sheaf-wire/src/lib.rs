@@ -14,6 +14,7 @@
 //! | [`event_file`] | the event file: built events on disk |
 //! | [`run_record`] | information that belongs to a run and to no event |
 //! | [`verdict`] | verdict of a filter on an event: accepted or not, tags, a payload |
+//! | [`key_proof`] | proofs of the key of a run, as consumers and trigger supervisors exchange them |
 //! | [`tap`] | messages between a builder's door and consumers |
 //! | [`trigger`] | types of emulated triggers |
 //! | [`feed`] | the source protocol: messages between a readout unit and the programs that feed it |
@@ -48,6 +49,7 @@ pub mod fragment;
 pub mod fuzz;
 pub mod hit;
 pub mod ids;
+pub mod key_proof;
 pub mod machine;
 pub mod message;
 pub mod mix;

@@ -13,6 +13,7 @@ use crate::event_file::{
     EVENT_HEADER_BYTES, EventHeader, FILE_HEADER_BYTES, FileHeader, StoredEvent, emit_event, event_bytes,
 };
 use crate::file::{FileFormatError, MAX_METADATA_BYTES};
+use crate::key_proof::{AnswerBytes, ChallengeBytes, ProofBytes};
 use crate::message::layout::layout;
 use crate::verdict::{Tags, Verdict};
 use crate::{Event, Nanos, SourceId};
@@ -127,32 +128,6 @@ layout! {
         reason: U32,
         /// Offset 60: zero.
         reserved: U32,
-    }
-}
-
-layout! {
-    /// A challenge, 32 bytes.
-    ChallengeBytes[32] {
-        /// Offset 0: the door's nonce, new for each connection.
-        nonce: [u8; 32],
-    }
-}
-
-layout! {
-    /// An answer to a challenge, 64 bytes.
-    AnswerBytes[64] {
-        /// Offset 0: the consumer's nonce, new for each connection.
-        nonce: [u8; 32],
-        /// Offset 32: the consumer's proof that it has the key.
-        proof: [u8; 32],
-    }
-}
-
-layout! {
-    /// The door's proof, 32 bytes.
-    ProofBytes[32] {
-        /// Offset 0: the door's proof that it has the key.
-        proof: [u8; 32],
     }
 }
 

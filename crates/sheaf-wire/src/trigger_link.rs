@@ -29,12 +29,13 @@ mod codec;
 mod datagram;
 pub mod layout;
 
+pub use crate::key_proof::{AnswerBytes, ChallengeBytes, ProofBytes};
 pub use crate::parts::HeadBytes;
 pub use codec::declared_length;
 pub use datagram::{DatagramHead, MAGIC, Message, read_datagram};
 pub use layout::{
-    AccountBytes, AnswerBytes, BusyBytes, BusyTimeBytes, ChallengeBytes, DatagramHeadBytes, EndBytes,
-    HelloBytes, PhaseBytes, ProgressBytes, ProofBytes, RefusedBytes, TotalsBytes, TriggerBytes, WelcomeBytes,
+    AccountBytes, BusyBytes, BusyTimeBytes, DatagramHeadBytes, EndBytes, HelloBytes, PhaseBytes,
+    ProgressBytes, RefusedBytes, TotalsBytes, TriggerBytes, WelcomeBytes,
 };
 
 use crate::codes::codes;

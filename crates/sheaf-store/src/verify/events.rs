@@ -1,6 +1,7 @@
 //! Event files and runs.
 
-use super::{FileReport, Reading, RunState, StreamReport, VerifyError, VerifyReport, ledger};
+use super::{FileReport, Reading, RunState, StreamReport, VerifyReport, ledger};
+use crate::content_error::ContentError;
 use crate::event_file::{
     EventDamage, EventEnding, EventFileReader, EventReadError, FileName, FileRecords, Index, RunRecord,
     StoredEvent, StreamName,
@@ -28,7 +29,7 @@ pub(super) fn verify(
     path: &Path,
     kind: Kind,
     tell: &mut dyn FnMut(Reading),
-) -> Result<VerifyReport, VerifyError> {
+) -> Result<VerifyReport, ContentError> {
     // First: a run that ends meanwhile has then files that are closed, and not the reverse.
     let is_written = kind == Kind::Run && is_written(path)?;
     let plan = RunPlan::new(path)?;
@@ -63,7 +64,7 @@ pub(super) fn verify(
     Ok(check.report)
 }
 
-fn is_written(path: &Path) -> Result<bool, VerifyError> {
+fn is_written(path: &Path) -> Result<bool, ContentError> {
     let holder = RunLock::holder(path);
     let holder = holder.map_err(|error| RunReadError::List { path: path.to_owned(), error })?;
     Ok(holder.is_some())
@@ -110,7 +111,7 @@ struct Series {
 }
 
 impl Check<'_> {
-    fn file(&mut self, plan: &RunPlan, file: &RunFile) -> Result<(), VerifyError> {
+    fn file(&mut self, plan: &RunPlan, file: &RunFile) -> Result<(), ContentError> {
         self.header(plan, file);
         if is_hdf5(&file.path) {
             return self.hdf5_file(plan, file);
@@ -182,7 +183,7 @@ impl Check<'_> {
     }
 
     /// The events of an HDF5 file, which has no places in bytes.
-    fn hdf5_file(&mut self, plan: &RunPlan, file: &RunFile) -> Result<(), VerifyError> {
+    fn hdf5_file(&mut self, plan: &RunPlan, file: &RunFile) -> Result<(), ContentError> {
         let (mut reader, _) = OpenFile::open(&file.path)?;
         let mut items = 0;
         for item in &mut reader {
@@ -313,7 +314,7 @@ impl Check<'_> {
         file: &RunFile,
         reader: &mut EventFileReader<File>,
         places: &[(EventId, u64)],
-    ) -> Result<(), VerifyError> {
+    ) -> Result<(), ContentError> {
         let path = &file.path;
         let may_be_open = self.report.state == Some(RunState::InProgress) || is_of_the_dead(plan, file);
         if let Some(EventEnding::Unfinished { .. }) = reader.ending()
@@ -358,7 +359,7 @@ impl Check<'_> {
     }
 
     /// Compares every file with its description in the manifest or in the list of its session, made when it was closed.
-    fn closed_files(&mut self, path: &Path, manifest: Option<&Manifest>) -> Result<(), VerifyError> {
+    fn closed_files(&mut self, path: &Path, manifest: Option<&Manifest>) -> Result<(), ContentError> {
         let list_error = |error| RunReadError::List { path: path.to_owned(), error };
         let mut listed = read_lists(path).map_err(list_error)?;
         // For sealed sessions the manifest is authoritative: a list may be older.

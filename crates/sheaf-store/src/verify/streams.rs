@@ -1,20 +1,18 @@
 //! Fragment streams.
 
-use super::{FileReport, VerifyError, VerifyReport};
+use super::{FileReport, VerifyReport};
+use crate::content_error::{ContentError, streams_in};
 use crate::fragment_stream::{Ending, StreamReadError, StreamReader};
 use crate::id_set::IdSet;
-use crate::kind::{Kind, files_with, source_in_name};
+use crate::kind::{Kind, source_in_name};
 use sheaf_wire::SourceId;
-use sheaf_wire::stream_file::EXTENSION;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-pub(super) fn verify(path: &Path, kind: Kind) -> Result<VerifyReport, VerifyError> {
+pub(super) fn verify(path: &Path, kind: Kind) -> Result<VerifyReport, ContentError> {
     let mut report = VerifyReport::new(path, kind);
     let files = match kind {
-        Kind::StreamDirectory => {
-            files_with(path, EXTENSION).map_err(|error| VerifyError::List { path: path.to_owned(), error })?
-        }
+        Kind::StreamDirectory => streams_in(path)?,
         _ => vec![path.to_owned()],
     };
     let mut all = IdSet::default();
@@ -37,7 +35,7 @@ pub(super) fn verify(path: &Path, kind: Kind) -> Result<VerifyReport, VerifyErro
 }
 
 /// Verifies one stream; returns its source and, if it has event ids, their set.
-fn stream(report: &mut VerifyReport, file: &Path) -> Result<(SourceId, Option<IdSet>), VerifyError> {
+fn stream(report: &mut VerifyReport, file: &Path) -> Result<(SourceId, Option<IdSet>), ContentError> {
     let (mut reader, wrong) = StreamReader::open_damaged(file, source_in_name(file))?;
     if let Some(error) = wrong {
         report.problem(file, 0, error.to_string());

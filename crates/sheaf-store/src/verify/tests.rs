@@ -6,6 +6,7 @@ mod shifts;
 use super::*;
 use crate::event_file::{EventFileWriter, WriterOptions};
 use crate::fragment_stream::{StreamHeader, StreamWriter, file_name};
+use crate::kind::KindError;
 use crate::run::{Manifest, SessionRecord};
 use crate::testing::{event, small_events, verdict};
 use bytes::Bytes;
@@ -300,5 +301,5 @@ fn what_is_nothing_of_ours_is_refused_with_what_would_be_right() {
     assert!(error.ends_with(
         "notes.txt is neither an event file nor a fragment stream; those are named *.sheaf, *.h5 and *.sfrag"
     ));
-    assert!(matches!(verify(&directory.path().join("none")), Err(VerifyError::Kind(KindError::Io { .. }))));
+    assert!(matches!(verify(&directory.path().join("none")), Err(ContentError::Kind(KindError::Io { .. }))));
 }

@@ -1,14 +1,15 @@
 //! Messages of the trigger protocol, between bytes and values.
 
 use super::layout::{
-    AccountBytes, AnswerBytes, BusyBytes, BusyTimeBytes, ChallengeBytes, EndBytes, HAS_CULPRIT, HelloBytes,
-    PhaseBytes, ProgressBytes, ProofBytes, RefusedBytes, TotalsBytes, TriggerBytes, WelcomeBytes,
+    AccountBytes, BusyBytes, BusyTimeBytes, EndBytes, HAS_CULPRIT, HelloBytes, PhaseBytes, ProgressBytes,
+    RefusedBytes, TotalsBytes, TriggerBytes, WelcomeBytes,
 };
 use super::{
     Busy, BusyCause, BusyReason, BusyTime, BusyTimes, FromManager, FromSupervisor, HEAD_BYTES, Kind,
     MAX_BUSY_TIMES, MAX_MESSAGE_BYTES, MAX_NAME_BYTES, MAX_PAYLOAD_BYTES, MAX_REASON_BYTES, MAX_TRIGGERS,
     Phase, ReceivedTriggers, Refusal, Totals, Trigger, VERSION,
 };
+use crate::key_proof::{AnswerBytes, ChallengeBytes, ProofBytes};
 use crate::message::DecodeError;
 use crate::parts::{self, bad, coded, count, cut, list, split, text, whole};
 use crate::{EventId, Nanos, NodeId, RunNumber, Timestamp, TriggerType};

@@ -165,32 +165,6 @@ layout! {
 }
 
 layout! {
-    /// Begin of the meeting in a run with a key, 32 bytes.
-    ChallengeBytes[32] {
-        /// Offset 0: nonce of the event manager: unpredictable, new for each meeting.
-        nonce: [u8; 32],
-    }
-}
-
-layout! {
-    /// Answer to a challenge, 64 bytes.
-    AnswerBytes[64] {
-        /// Offset 0: nonce of the supervisor: unpredictable, new for each meeting.
-        nonce: [u8; 32],
-        /// Offset 32: the supervisor's proof.
-        proof: [u8; 32],
-    }
-}
-
-layout! {
-    /// Answer to a correct proof, 32 bytes.
-    ProofBytes[32] {
-        /// Offset 0: the event manager's proof.
-        proof: [u8; 32],
-    }
-}
-
-layout! {
     /// Head of a datagram, 32 bytes; any number of whole messages follow.
     DatagramHeadBytes[32] {
         /// Offset 0: `SHEAFTRG`.
