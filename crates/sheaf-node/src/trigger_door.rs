@@ -28,7 +28,7 @@ use datagrams::{DatagramServer, Datagrams};
 use links::Links;
 use payloads::{Payload, Payloads};
 use rustix::event::Timespec;
-use sheaf_protocol::manager::{DeadTimeCause, EventManager};
+use sheaf_protocol::manager::EventManager;
 use sheaf_protocol::trigger_link::datagram::{DatagramDoor, DoorKey};
 use sheaf_protocol::trigger_link::{Buffer, LinkReport, Receiver, ReceiverEvent, Room};
 use sheaf_wire::trigger_link::{BusyCause, BusyReason, Phase};
@@ -166,9 +166,6 @@ impl TriggerDoor {
         links.receiver.handle_rooms(now, role.rooms(now).chain(self.payload_room()));
         links.transmit(now);
         role.handle_turns(&mut links.receiver);
-        let busy = links.receiver.busy().map(|reason| (reason.cause.into(), reason.culprit));
-        let absent = (!links.receiver.has_supervisor()).then_some((DeadTimeCause::NoSupervisor, None));
-        role.handle_busy(now, absent.or(busy));
         state.events.extend(std::iter::from_fn(|| links.receiver.poll_event()));
         state.has_supervisor = links.receiver.has_supervisor();
         state.expects_triggers = links.receiver.expects_triggers();

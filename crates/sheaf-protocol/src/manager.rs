@@ -259,13 +259,6 @@ impl<P: Clone> EventManager<P> {
         Ok(())
     }
 
-    /// Records that the trigger supervisor holds triggers back from `at` on for this reason, or, with `None`, that it does
-    /// not.
-    pub fn handle_busy(&mut self, at: Timestamp, reason: Option<(DeadTimeCause, Option<NodeId>)>) {
-        self.held_back = reason.map(|(cause, culprit)| Shut { cause, culprit });
-        self.dead_time.turn(at, self.held_back);
-    }
-
     /// Counts triggers that the trigger supervisor has vetoed.
     pub fn add_vetoes(&mut self, cause: DeadTimeCause, triggers: u64) {
         self.dead_time.add_vetoes(cause, triggers);

@@ -38,7 +38,7 @@ mod report;
 mod rooms;
 pub mod supervisor;
 
-pub use receiver::{LinkId, Receiver, ReceiverConfig, ReceiverEvent};
+pub use receiver::{Gate, LinkId, Receiver, ReceiverConfig, ReceiverEvent};
 pub use report::{DatagramCounts, LinkReport};
 pub use rooms::{Buffer, Room};
 pub use supervisor::{Held, Supervisor, SupervisorEvent};

@@ -334,6 +334,7 @@ impl Cluster {
             Happening::Source(source) => self.happen_source(source),
             Happening::Trigger => self.happen_trigger(),
             Happening::TriggerLine => self.happen_trigger_line(),
+            Happening::SupervisorStarts => self.happen_supervisor_start(),
             Happening::TriggersTaken => self.settle_manager(),
             Happening::Written(builder, session) => self.happen_written(builder, session),
             Happening::Decided(builder, session) => self.happen_decided(builder, session),
@@ -486,7 +487,7 @@ impl Cluster {
             Happening::Farm(_, _, FarmTurn::Down(..) | FarmTurn::Done(..)) => None,
             Happening::Farm(index, ..) => Some(builder(*index)),
             // The trigger supervisor is another host, and a thread of its own answers it.
-            Happening::TriggerLine => None,
+            Happening::TriggerLine | Happening::SupervisorStarts => None,
             Happening::Trigger if self.supervision.is_some() => None,
             Happening::Trigger | Happening::TriggersTaken | Happening::Stop => Some(NodeId::MANAGER),
             Happening::Fault(_) | Happening::Back(_) | Happening::Severed(..) | Happening::Healed => None,

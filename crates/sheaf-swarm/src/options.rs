@@ -139,6 +139,19 @@ pub struct SupervisorOptions {
     pub size_window: u32,
     /// Faults of datagrams, if the link consists of them.
     pub datagrams: Option<TriggerDatagramOptions>,
+    /// Deaths of its program.
+    pub deaths: Option<SupervisorFaults>,
+}
+
+/// Deaths of the program of a trigger supervisor, which starts again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SupervisorFaults {
+    /// Probability of dying at each trigger.
+    pub dies: Ratio,
+    /// Longest time until it starts again.
+    pub absence: Nanos,
+    /// Whether each life has another address.
+    pub moves: bool,
 }
 
 /// Faults of the datagrams between a trigger supervisor and the event manager.

@@ -62,6 +62,7 @@ impl Swarm {
         self.numbers();
         self.supervisor();
         self.events_that_wait_for_later_ones();
+        self.deaths_of_the_supervisor();
         self.pace();
         self.converge();
     }

@@ -290,6 +290,15 @@ pub struct ReceivedTriggers {
     pub busy: BusyTimes,
 }
 
+impl ReceivedTriggers {
+    /// Returns whether each received trigger is in exactly one bin.
+    #[must_use]
+    pub fn is_balanced(&self) -> bool {
+        let Self { received, accepted, lost, repeated, out_of_order, outside, .. } = self;
+        *received == accepted + lost + repeated + out_of_order + outside
+    }
+}
+
 /// State of the busy signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Busy {

@@ -2,7 +2,8 @@
 //!
 //! An accepted event is not given up because a filter or a disk is slow. So the limit
 //! ([`ManagerConfig::stop_timeout`](super::ManagerConfig::stop_timeout)) runs only while no event ends *and* no living
-//! builder unit with events reports work on them ([`Work`]), nor a living readout unit that it is processing fragments.
+//! builder unit with events reports work on them ([`Work`]), nor a living readout unit that it is processing fragments: each status that
+//! says so restarts the limit.
 //! Calls that never return are not covered by this rule: farms and preprocessing have limits of their own, and a second
 //! stop cuts the run.
 //!
@@ -54,7 +55,7 @@ impl<P: Clone> EventManager<P> {
         if until <= now {
             // Events of a builder that is lost only now have time to be built by another one or by its next session.
             let continues = !self.phase.is_cut()
-                && (self.give_up_lost_builders(now) || self.some_work(now) || self.some_are_quiet(now));
+                && (self.give_up_lost_builders(now) || self.some_work() || self.some_are_quiet(now));
             if continues {
                 self.phase.drain(now);
             } else {
@@ -68,12 +69,10 @@ impl<P: Clone> EventManager<P> {
         }
     }
 
-    /// Returns whether a living builder unit with events reports that it processes them, or a living readout
-    /// unit reports that it processes fragments.
-    fn some_work(&self, now: Timestamp) -> bool {
+    /// Returns whether a living builder unit with events reports that it processes them.
+    fn some_work(&self) -> bool {
         let mut builders = self.flow.builders().iter();
         builders.any(|(_, state)| state.lives() && state.outstanding() > 0 && state.work() != Work::None)
-            || self.readouts.some_process(|node| self.peers.is_lost(node, now))
     }
 
     /// Returns whether a node that events may wait for is silent and is not given up. It may be frozen. Its

@@ -120,11 +120,6 @@ impl Readouts {
         self.iter().filter(move |(_, state)| waits(state)).map(|(node, _)| node)
     }
 
-    /// Returns whether a readout unit that is not `lost` processes fragments, by its last status.
-    pub(super) fn some_process(&self, lost: impl Fn(NodeId) -> bool) -> bool {
-        self.iter().any(|(node, state)| state.status.is_some_and(|status| status.processing) && !lost(node))
-    }
-
     /// Returns whether all readout units that are not `lost` have reported their books.
     pub(super) fn have_reported(&self, lost: impl Fn(NodeId) -> bool) -> bool {
         self.iter().all(|(node, state)| state.reported || lost(node))

@@ -1,7 +1,8 @@
 //! Room for triggers of a trigger supervisor, in the queue of events and in the readout units.
 
-use super::EventManager;
-use crate::trigger_link::{Buffer, Receiver, Room};
+use super::dead_time::Shut;
+use super::{DeadTimeCause, EventManager};
+use crate::trigger_link::{Buffer, Gate, Receiver, Room};
 use sheaf_wire::trigger_link::{BusyCause, BusyReason};
 use sheaf_wire::{Nanos, NodeId, Timestamp};
 
@@ -32,11 +33,17 @@ impl<P: Clone> EventManager<P> {
         std::iter::once(queue).chain(readouts.filter_map(move |node| self.readout_room(now, node)))
     }
 
-    /// Books the busy signals that a receiver has sent since the last call, at the times at which they were. The driver calls this
+    /// Books the changes of a receiver's gate since the last call, at the times at which they were. The driver calls this
     /// before anything that may end the time of the run.
     pub fn handle_turns(&mut self, receiver: &mut Receiver) {
-        while let Some((at, reason)) = receiver.poll_turn() {
-            self.handle_busy(at, reason.map(|reason| (reason.cause.into(), reason.culprit)));
+        while let Some((at, gate)) = receiver.poll_turn() {
+            let shut = match gate {
+                Gate::Open => None,
+                Gate::Busy(BusyReason { cause, culprit }) => Some(Shut { cause: cause.into(), culprit }),
+                Gate::NoSupervisor => Some(Shut { cause: DeadTimeCause::NoSupervisor, culprit: None }),
+            };
+            self.held_back = shut;
+            self.dead_time.turn(at, shut);
         }
     }
 

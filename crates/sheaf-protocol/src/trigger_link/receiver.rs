@@ -78,6 +78,8 @@ pub struct Receiver {
     /// Room for triggers, including those that wait here.
     rooms: Rooms,
     waiting: VecDeque<Trigger>,
+    /// Number of triggers that earlier connections have left: the first ones that wait.
+    left: usize,
     next: EventId,
     last: Option<EventId>,
     ids: EventSet,
@@ -86,11 +88,22 @@ pub struct Receiver {
     refused: VecDeque<(LinkId, Refusal)>,
     report: LinkReport,
     events: VecDeque<ReceiverEvent>,
-    /// Busy signals that were sent, with their times, for the account of the run.
-    turns: VecDeque<(Timestamp, Option<BusyReason>)>,
+    /// Changes of the gate with their times, for the account of the run.
+    turns: VecDeque<(Timestamp, Gate)>,
 }
 
-/// Maximum number of busy signals that the driver has not polled. It polls whenever the event manager has taken triggers, without
+/// State of the way by which triggers come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gate {
+    /// The supervisor may send triggers.
+    Open,
+    /// The supervisor was sent busy.
+    Busy(BusyReason),
+    /// No supervisor is connected.
+    NoSupervisor,
+}
+
+/// Maximum number of changes of the gate that the driver has not polled. It polls whenever the event manager has taken triggers, without
 /// which busy is not released.
 const MAX_TURNS: usize = 64;
 
@@ -144,10 +157,11 @@ impl Receiver {
             phase: Phase::Waiting,
             rooms: Rooms::new(vec![queue]),
             waiting: VecDeque::new(),
+            left: 0,
             next: config.first,
             last: None,
             ids: EventSet::new(RANGES),
-            turns: VecDeque::new(),
+            turns: VecDeque::from([(Timestamp::ZERO, Gate::NoSupervisor)]),
             supervisor: None,
             strangers: BTreeSet::new(),
             refused: VecDeque::new(),
@@ -186,10 +200,13 @@ impl Receiver {
         self.refused.is_empty() && self.supervisor.as_ref().is_none_or(|member| member.has_totals)
     }
 
-    /// Returns the state of the busy signal that was sent.
+    /// Returns the state of the gate.
     #[must_use]
-    pub fn busy(&self) -> Option<BusyReason> {
-        self.supervisor.as_ref().and_then(|member| member.busy.reason())
+    pub fn gate(&self) -> Gate {
+        match &self.supervisor {
+            None => Gate::NoSupervisor,
+            Some(member) => member.busy.reason().map_or(Gate::Open, Gate::Busy),
+        }
     }
 
     /// Returns the account of all connections, including the current one.
@@ -222,6 +239,8 @@ impl Receiver {
             self.report.add_connection(&member.account, member.busy, now);
             let early = member.sent.is_none();
             self.events.push_back(ReceiverEvent::Gone { name: member.name, early });
+            self.left = self.waiting.len();
+            self.turn(now, Gate::NoSupervisor);
         }
     }
 
@@ -315,6 +334,7 @@ impl Receiver {
             progress_sent: (0, 0),
             progress_at: now,
         });
+        self.turn(now, Gate::Open);
     }
 
     /// Books a trigger in its bin, or adds it to those that wait.
@@ -361,16 +381,9 @@ impl Receiver {
     pub fn handle_phase(&mut self, phase: Phase) {
         self.phase = phase;
         if phase == Phase::Ended {
-            let rest = std::mem::take(&mut self.waiting).len() as u64;
-            self.current_account().outside += rest;
-        }
-    }
-
-    /// Returns the account of the connection whose triggers wait. That of a disconnected supervisor is in the report.
-    fn current_account(&mut self) -> &mut ReceivedTriggers {
-        match &mut self.supervisor {
-            Some(member) => &mut member.account,
-            None => &mut self.report.triggers,
+            while self.poll_trigger().is_some() {
+                self.handle_taken(false);
+            }
         }
     }
 
@@ -384,7 +397,12 @@ impl Receiver {
         if is_event {
             self.rooms.take();
         }
-        let account = self.current_account();
+        let account = match &mut self.supervisor {
+            Some(member) if self.left == 0 => &mut member.account,
+            // Triggers of a connection that has ended, whose account is in the report.
+            _ => &mut self.report.triggers,
+        };
+        self.left = self.left.saturating_sub(1);
         *(if is_event { &mut account.accepted } else { &mut account.outside }) += 1;
     }
 
@@ -411,13 +429,18 @@ impl Receiver {
             max_payload: self.config.max_payload,
         };
         let message = member.next_message(now, (wanted, turned_at), state)?;
+        let link = member.link;
         if let FromManager::Busy(busy) = &message {
-            if self.turns.len() == MAX_TURNS {
-                self.turns.pop_front();
-            }
-            self.turns.push_back((now, busy.reason));
+            self.turn(now, busy.reason.map_or(Gate::Open, Gate::Busy));
         }
-        Some((member.link, message))
+        Some((link, message))
+    }
+
+    fn turn(&mut self, now: Timestamp, gate: Gate) {
+        if self.turns.len() == MAX_TURNS {
+            self.turns.pop_front();
+        }
+        self.turns.push_back((now, gate));
     }
 
     /// Returns the next connection that is refused, and the message with the reason.
@@ -435,9 +458,9 @@ impl Receiver {
         self.rooms.update(now, self.config.reserve, self.waiting.len() as u64);
     }
 
-    /// Returns the next busy signal that was sent, with the time at which it was. The event manager books dead time by it: signals are
-    /// also sent while it does something else.
-    pub fn poll_turn(&mut self) -> Option<(Timestamp, Option<BusyReason>)> {
+    /// Returns the next change of the gate and its time. The event manager books dead time by it: busy is also sent, and supervisors
+    /// come and go, while it does something else.
+    pub fn poll_turn(&mut self) -> Option<(Timestamp, Gate)> {
         self.turns.pop_front()
     }
 

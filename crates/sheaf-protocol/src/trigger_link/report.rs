@@ -55,9 +55,7 @@ impl LinkReport {
     /// Returns whether each received trigger is in exactly one bin.
     #[must_use]
     pub fn is_balanced(&self) -> bool {
-        let ReceivedTriggers { received, accepted, lost, repeated, out_of_order, outside, .. } =
-            self.triggers;
-        received == accepted + lost + repeated + out_of_order + outside
+        self.triggers.is_balanced()
     }
 
     /// Adds a connection.

@@ -225,8 +225,14 @@ fn busy_is_raised_at_the_reserve_and_released_at_half_of_the_rest() {
     receiver.handle_rooms(Timestamp(12), [queue(7, OUTPUT)]);
     assert_eq!(transmits(&mut receiver, 12), [busy(3, None, 12)]);
     let turns: Vec<_> = std::iter::from_fn(|| receiver.poll_turn()).collect();
-    let sent = [(2, Some(CREDIT)), (5, Some(OUTPUT)), (12, None)];
-    assert_eq!(turns, sent.map(|(at, reason)| (Timestamp(at), reason)));
+    let expected = [
+        (0, Gate::NoSupervisor),
+        (0, Gate::Open),
+        (2, Gate::Busy(CREDIT)),
+        (5, Gate::Busy(OUTPUT)),
+        (12, Gate::Open),
+    ];
+    assert_eq!(turns, expected.map(|(at, gate)| (Timestamp(at), gate)));
     let busy = receiver.report(Timestamp(20)).triggers.busy;
     assert_eq!((busy[&CREDIT].time, busy[&OUTPUT].time), (Nanos(3), Nanos(7)));
 }
@@ -258,6 +264,28 @@ fn one_supervisor_is_accepted_and_the_next_may_follow_it() {
     let report = receiver.report(Timestamp(4));
     assert!(report.is_balanced());
     assert_eq!((report.connections, report.triggers.accepted, report.accounts), (2, 2, 0));
+}
+
+#[test]
+fn triggers_that_wait_belong_to_the_connection_that_brought_them() {
+    let mut receiver = joined(10, 4);
+    transmits(&mut receiver, 0);
+    receiver.handle_input(Timestamp(1), LINK, triggers([5, 6]));
+    receiver.handle_disconnection(Timestamp(2), LINK);
+    let next = LinkId(2);
+    receiver.handle_connection(next);
+    receiver.handle_input(Timestamp(3), next, FromSupervisor::Hello { name: "TLU".into() });
+    receiver.handle_input(Timestamp(4), next, triggers([7]));
+    receiver.handle_input(Timestamp(4), next, FromSupervisor::End { sent: 1 });
+    transmits(&mut receiver, 4);
+    assert_eq!(take_all(&mut receiver), [5, 6, 7]);
+    let account = transmits(&mut receiver, 5).into_iter().find_map(|message| match message {
+        FromManager::Account(account) => Some(account),
+        _ => None,
+    });
+    assert_eq!(account.map(|account| (account.received, account.accepted)), Some((1, 1)));
+    let gates: Vec<_> = std::iter::from_fn(|| receiver.poll_turn()).skip(2).collect();
+    assert_eq!(gates, [(Timestamp(2), Gate::NoSupervisor), (Timestamp(3), Gate::Open)]);
 }
 
 #[test]

@@ -8,21 +8,29 @@ use sheaf_wire::ByteCount;
 pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<Violation>) {
     let Some((report, late)) = &evidence.supervision else { return };
     let triggers = &report.triggers;
-    // A busy message that was lost comes later than the reserve is meant for: triggers wait, and are not lost.
-    let is_late = *late > 0 && evidence.options.supervisor.is_some_and(|it| it.datagrams.is_none());
-    if is_late || triggers.lost > 0 {
+    let Some(setup) = evidence.options.supervisor else { return };
+    // A busy message that was lost comes later than the reserve is meant for, and so does busy after the welcome of a supervisor that
+    // starts again: triggers wait, and are not lost.
+    let is_late = *late > 0 && setup.datagrams.is_none() && setup.deaths.is_none();
+    // Those that wait in datagrams are lost if their supervisor dies.
+    let may_be_lost = setup.datagrams.is_some() && setup.deaths.is_some();
+    if is_late || (triggers.lost > 0 && !may_be_lost) {
         violations.push(violation!("{late} triggers found no room, and {} were lost", triggers.lost));
     }
     if !report.is_balanced() || triggers.accepted != evidence.manager.ledger().received {
         violations
             .push(violation!("{} events, and the link has {triggers:?}", evidence.manager.ledger().received));
     }
+    let invalid = report.datagrams.map_or(0, |counts| counts.invalid);
+    // Datagrams of an earlier life may arrive after those of the next.
+    let strangers = report.datagrams.filter(|_| setup.deaths.is_none()).map_or(0, |counts| counts.strangers);
     let odd = report.skipped
         + report.steps_back
         + triggers.repeated
         + triggers.out_of_order
         + report.undelivered
-        + report.datagrams.map_or(0, |counts| counts.strangers + counts.invalid);
+        + invalid
+        + strangers;
     if odd > 0 || !report.differences.is_empty() {
         violations.push(violation!("the two sides of the trigger link differ: {report:?}"));
     }

@@ -52,6 +52,8 @@ pub(super) enum Happening {
     Trigger,
     /// A message between trigger supervisor and event manager may have arrived.
     TriggerLine,
+    /// The program of the trigger supervisor starts again.
+    SupervisorStarts,
     /// The event manager takes the triggers of its supervisor.
     TriggersTaken,
     /// The next event of a builder's queue to its disk is written, or judged by the filter.

@@ -1,7 +1,8 @@
 //! A trigger supervisor that gives the triggers of a run, and its link to the event manager.
 //!
 //! As in a real run, the event manager's end of the link works while the event manager itself is stalled. The link is a connection, or
-//! consists of datagrams that can be lost, repeated and, on the way to the supervisor, overtaken.
+//! consists of datagrams that can be lost, repeated and, on the way to the supervisor, overtaken. The supervisor's program may die and start
+//! again.
 
 mod link;
 
@@ -13,18 +14,26 @@ use crate::source::FIRST_EVENT;
 use link::Link;
 use sheaf_protocol::manager::{DeadTimeCause, EventManager};
 use sheaf_protocol::trigger_link::{
-    LinkReport, Receiver, ReceiverConfig, ReceiverEvent, Supervisor, SupervisorEvent,
+    Gate, LinkReport, Receiver, ReceiverConfig, ReceiverEvent, Supervisor, SupervisorEvent,
 };
 use sheaf_wire::trigger_link::{BusyCause, BusyReason, Phase, Refusal, Totals, reserve};
 use sheaf_wire::{Nanos, NodeId, Timestamp, TriggerType};
 
+/// Time after which a supervisor starts again that was refused because its earlier life is still connected.
+const ANOTHER_TRY: Nanos = Nanos::from_millis(500);
+
 /// Both sides of the link.
 #[derive(Debug)]
 pub(super) struct Supervision {
-    supervisor: Supervisor,
+    /// `None` between two lives of its program.
+    supervisor: Option<Supervisor>,
     receiver: Receiver,
     link: Link,
+    /// Number of triggers that were sent in its earlier lives.
+    sent_before: u64,
     totals: Option<Totals>,
+    /// Whether the event manager sent an account that does not balance.
+    wrong_account: bool,
     /// Whether the run had ended before the supervisor reached it: no accounts are exchanged.
     is_too_late: bool,
 }
@@ -59,10 +68,12 @@ impl Supervision {
         let mut receiver = Receiver::new(config, RUN, idle);
         let link = Link::new(setup, &mut receiver);
         Some(Self {
-            supervisor: Supervisor::new("supervisor"),
+            supervisor: Some(Supervisor::new("supervisor")),
             receiver,
             link,
+            sent_before: 0,
             totals: None,
+            wrong_account: false,
             is_too_late: false,
         })
     }
@@ -74,37 +85,82 @@ impl Supervision {
 
     /// Returns the event manager's account of the link, and the number of triggers that found no room.
     pub(super) fn report(&self, now: Timestamp) -> (LinkReport, u64) {
-        let report = LinkReport { datagrams: self.link.datagram_counts(), ..self.receiver.report(now) };
+        let mut report = LinkReport { datagrams: self.link.datagram_counts(), ..self.receiver.report(now) };
+        if self.wrong_account {
+            report.differences.push("the supervisor was sent an account that does not balance".into());
+        }
         let late = self.link.late() + report.late;
         (report, late)
     }
 
-    /// Returns the cause for which the supervisor was sent busy, if it was.
+    /// Returns the cause for which no triggers may be sent.
     pub(super) fn held_back(&self) -> Option<DeadTimeCause> {
-        self.receiver.busy().map(|reason| reason.cause.into())
+        match self.receiver.gate() {
+            Gate::Open => None,
+            Gate::Busy(reason) => Some(reason.cause.into()),
+            Gate::NoSupervisor => Some(DeadTimeCause::NoSupervisor),
+        }
+    }
+
+    /// Returns the number of triggers that were held back, and of all that belong to the run. Of lives without an account, only those are
+    /// known that have arrived.
+    fn offered(&self, now: Timestamp) -> (u64, u64) {
+        let triggers = self.receiver.report(now).triggers;
+        let arrived = triggers.received - triggers.outside - triggers.lost;
+        let Some(totals) = &self.totals else { return (0, arrived) };
+        let vetoes = totals.busy.values().map(|time| time.vetoed).sum();
+        (vetoes, arrived - totals.sent + totals.offered)
     }
 
     /// Makes a trigger.
     fn trigger(&mut self, now: Timestamp, limit: u64) {
-        let _ = self.supervisor.handle_trigger(now, TriggerType(1), 0, |_| Vec::new());
-        if self.supervisor.sent() >= limit {
-            self.supervisor.handle_end();
+        let Some(supervisor) = &mut self.supervisor else { return };
+        if self.sent_before + supervisor.sent() < limit {
+            let _ = supervisor.handle_trigger(now, TriggerType(1), 0, |_| Vec::new());
+        }
+        if self.sent_before + supervisor.sent() >= limit {
+            supervisor.handle_end();
         }
     }
 
+    /// Ends the life of the supervisor, which starts again after a while.
+    fn die(&mut self, post: &mut Post, absence: Nanos) {
+        let Some(supervisor) = self.supervisor.take() else { return };
+        self.sent_before += supervisor.sent();
+        self.link.die(post);
+        post.plan(post.now + absence, Happening::SupervisorStarts);
+    }
+
+    fn start(&mut self, post: &mut Post) {
+        self.supervisor = Some(self.link.revive(post));
+        self.transmit(post);
+    }
+
     /// Delivers the messages that have arrived.
-    fn deliver(&mut self, now: Timestamp) {
-        self.link.deliver(now, &mut self.supervisor, &mut self.receiver);
-        while let Some(event) = self.supervisor.poll_event() {
-            self.is_too_late |= matches!(event, SupervisorEvent::Refused { refusal: Refusal::RunEnded, .. });
+    fn deliver(&mut self, post: &mut Post) {
+        self.link.deliver(post.now, self.supervisor.as_mut(), &mut self.receiver);
+        let Some(supervisor) = &mut self.supervisor else { return };
+        let mut is_taken = false;
+        while let Some(event) = supervisor.poll_event() {
+            match event {
+                SupervisorEvent::Refused { refusal, .. } => {
+                    self.is_too_late |= refusal == Refusal::RunEnded;
+                    is_taken |= refusal == Refusal::SupervisorTaken;
+                }
+                SupervisorEvent::Account(account) if !account.is_balanced() => self.wrong_account = true,
+                _ => {}
+            }
+        }
+        if is_taken {
+            self.die(post, ANOTHER_TRY);
         }
     }
 
     /// Sends the messages of both sides.
     fn transmit(&mut self, post: &mut Post) {
-        self.link.transmit(post, &mut self.supervisor, &mut self.receiver);
+        self.link.transmit(post, self.supervisor.as_mut(), &mut self.receiver);
         if !self.is_over() {
-            self.link.plan(post);
+            self.link.plan(post, self.supervisor.is_some());
         }
     }
 
@@ -160,6 +216,14 @@ impl Cluster {
         let Some(supervision) = &mut self.supervision else { return };
         supervision.trigger(now, self.options.events);
         supervision.transmit(&mut self.post);
+        if let Some(deaths) = self.options.supervisor.and_then(|setup| setup.deaths)
+            && now < self.options.faults_until
+            && !supervision.is_over()
+            && self.post.dice.chance(deaths.dies)
+        {
+            let absence = Nanos(self.post.dice.below(deaths.absence.0 + 1));
+            supervision.die(&mut self.post, absence);
+        }
         self.look_at_gate();
         let ends = self.manager.has_started() && !self.manager.machine.is_running();
         if ends || self.manager.machine.is_finished() {
@@ -173,18 +237,25 @@ impl Cluster {
         self.post.plan(now + wait, Happening::Trigger);
     }
 
-    /// Books the busy of a supervisor before the event manager handles anything else, which may end the run.
+    /// Books busy, and the absence of a supervisor, before the event manager handles anything else, which may end the run.
     pub(super) fn book_busy(&mut self) {
         let Self { manager, supervision: Some(supervision), .. } = self else { return };
         manager.machine.handle_turns(&mut supervision.receiver);
     }
 
+    /// Starts the program of the supervisor again.
+    pub(super) fn happen_supervisor_start(&mut self) {
+        let Some(supervision) = &mut self.supervision else { return };
+        supervision.start(&mut self.post);
+    }
+
     /// Delivers messages between supervisor and event manager.
     pub(super) fn happen_trigger_line(&mut self) {
         let Some(supervision) = &mut self.supervision else { return };
-        supervision.deliver(self.post.now);
+        supervision.deliver(&mut self.post);
         supervision.transmit(&mut self.post);
         self.look_at_gate();
+        self.watch_triggers();
         self.post.plan(self.post.now, Happening::TriggersTaken);
     }
 
@@ -200,13 +271,13 @@ impl Cluster {
             manager.accepted.extend(std::iter::repeat_n(post.now, events));
             self.schedule_sources();
         }
-        let now = self.post.now;
-        let Some(supervision) = &self.supervision else { return };
-        if let Some(totals) = &supervision.totals {
-            self.watch.vetoes = totals.busy.values().map(|time| time.vetoed).sum();
-            // Those that arrived after the end of the run are not part of it.
-            let outside = supervision.receiver.report(now).triggers.outside;
-            self.watch.offered = totals.offered - outside;
+        self.watch_triggers();
+    }
+
+    /// Shows the number of triggers to the independent account, when it is known.
+    fn watch_triggers(&mut self) {
+        if let Some(supervision) = self.supervision.as_ref().filter(|supervision| supervision.is_over()) {
+            (self.watch.vetoes, self.watch.offered) = supervision.offered(self.post.now);
         }
     }
 }

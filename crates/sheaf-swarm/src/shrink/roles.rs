@@ -49,6 +49,11 @@ impl Simplify for Options {
             options.supervisor = None;
             options.triggers = TriggerOptions::Free;
         },
+        |options, _| {
+            if let Some(supervisor) = &mut options.supervisor {
+                supervisor.deaths = None;
+            }
+        },
         |options, _| options.through_codec = false,
         |options, plain| options.timer_slack = plain.timer_slack,
         |options, plain| options.network.loss = plain.network.loss,

@@ -4,7 +4,7 @@ use super::Swarm;
 use crate::dice::{Dice, Ratio};
 use crate::options::{
     FarmOptions, Fault, FaultKind, FeedOptions, Options, RecoveryOptions, SlotOptions, StepOptions,
-    SupervisorOptions, TriggerDatagramOptions, TriggerOptions,
+    SupervisorFaults, SupervisorOptions, TriggerDatagramOptions, TriggerOptions,
 };
 use sheaf_protocol::builder::IncompletePolicy;
 use sheaf_protocol::gathering::Gathering;
@@ -42,7 +42,7 @@ impl Swarm {
         let latency = dice.time_between(Nanos::ZERO, Nanos(longest.saturating_sub(1)));
         // From sizes that are forgotten at once to sizes that are remembered for the whole run.
         let size_window = Dice::new(self.options.seed, 47).pick(&[1, 8, 100, 1 << 16]);
-        let supervisor = SupervisorOptions { latency, size_window, datagrams: None };
+        let supervisor = SupervisorOptions { latency, size_window, datagrams: None, deaths: None };
         self.options.supervisor = Some(supervisor);
         // A source may send a fragment after those of later triggers, which the builder unit may wait for without limit.
         let awaited = self.options.sources.disorder + 2;
@@ -59,6 +59,7 @@ impl Swarm {
         if !self.is_calm && self.options.system.builders > 1 && dice.below(4) == 0 {
             // Builder units whose events return to a queue that has little more room than triggers in flight need.
             self.options.bounds.queue_events = usize::try_from(least).unwrap_or(usize::MAX);
+            self.saturate_builders(&mut dice, awaited);
             for _ in 0..dice.between(1, 3) {
                 let builder = dice.below(self.options.system.builders.into());
                 let node = NodeId::builder(u16::try_from(builder).unwrap_or(0));
@@ -70,6 +71,32 @@ impl Swarm {
             let mut ratio = |most| Ratio::percent(u32::try_from(dice.below(most)).unwrap_or(0));
             let datagrams = Some(TriggerDatagramOptions { lost: ratio(30), repeated: ratio(20) });
             self.options.supervisor = Some(SupervisorOptions { datagrams, ..supervisor });
+        }
+    }
+
+    /// Makes builder units slower than the triggers, so that the events of one that dies find no room in the others.
+    fn saturate_builders(&mut self, dice: &mut Dice, awaited: u64) {
+        let bounds = &mut self.options.bounds;
+        let slots = u32::try_from(2 * awaited).unwrap_or(u32::MAX);
+        bounds.slots = bounds.slots.max(slots);
+        bounds.request_events = bounds.request_events.max(bounds.slots as usize);
+        let together = self.options.trigger_distance().0 * u64::from(self.options.system.builders);
+        let write = Nanos(together * dice.pick(&[1, 2, 3]));
+        self.options.storage.write = self.options.storage.write.max(write);
+    }
+
+    /// Draws a supervisor whose program dies and starts again.
+    pub(super) fn deaths_of_the_supervisor(&mut self) {
+        let mut dice = Dice::new(self.options.seed, 53);
+        if self.is_calm || dice.below(4) > 0 {
+            return;
+        }
+        if let Some(supervisor) = &mut self.options.supervisor {
+            supervisor.deaths = Some(SupervisorFaults {
+                dies: Ratio::per_million(dice.pick(&[5_000, 50_000, 300_000])),
+                absence: dice.time_between(Nanos::ZERO, Nanos::from_millis(20)),
+                moves: dice.below(4) == 0,
+            });
         }
     }
 

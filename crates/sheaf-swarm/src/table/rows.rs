@@ -74,6 +74,14 @@ pub const ROWS: &[Row<Options>] = rows! {
         Some(datagrams) => text(datagrams.repeated),
         None => "none".into(),
     };
+    "deaths of the trigger supervisor" [] |o| match o.supervisor.and_then(|it| it.deaths) {
+        Some(deaths) => text(deaths.dies),
+        None => "none".into(),
+    };
+    "addresses of the trigger supervisor" [] |o| match o.supervisor.and_then(|it| it.deaths) {
+        Some(deaths) if deaths.moves => "another for each life".into(),
+        _ => "one".into(),
+    };
     "ids of announced events" [] |o| match o.triggers {
         TriggerOptions::Announced { stride, .. } => text(stride),
         _ => "none".into(),

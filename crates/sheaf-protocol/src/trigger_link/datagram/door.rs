@@ -314,6 +314,10 @@ impl<A: Copy + PartialEq> DatagramDoor<A> {
 
     fn part(&mut self, now: Timestamp, member: Member<A>, receiver: &mut Receiver) {
         self.counts.lost += member.end.lost();
+        // Triggers that still wait for room have arrived: without room, they count as lost.
+        for message in member.held {
+            receiver.handle_input(now, member.id, message);
+        }
         receiver.handle_disconnection(now, member.id);
     }
 }

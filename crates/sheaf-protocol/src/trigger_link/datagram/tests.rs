@@ -6,7 +6,7 @@ use crate::trigger_link::{
 };
 use proptest::prelude::*;
 use sheaf_wire::trigger_link::{
-    BusyCause, BusyReason, NONCE_BYTES, Phase, ReceivedTriggers, Refusal, Totals, reserve,
+    BusyCause, BusyReason, NONCE_BYTES, Phase, ReceivedTriggers, Refusal, Totals, Trigger, reserve,
 };
 use sheaf_wire::{EventId, RunNumber, TriggerType};
 
@@ -333,4 +333,28 @@ fn a_silent_supervisor_is_gone_and_one_that_was_started_again_takes_its_place() 
     let (_, answer) = rig.door.poll_transmit(silent, &mut rig.receiver).expect("an answer");
     let refused = Refusal::NotConnected;
     assert!(matches!(&answer.messages[..], [FromManager::Refused { refusal, .. }] if *refusal == refused));
+}
+
+#[test]
+fn triggers_that_wait_for_room_are_booked_when_their_supervisor_starts_again() {
+    let mut receiver = receiver(4, 1);
+    let mut door = DatagramDoor::new(None, SILENCE);
+    let mut send = |link, number, message| {
+        let head = DatagramHead { link, number, seen: 0 };
+        door.handle_input(Timestamp(1), BOARD, Datagram { head, messages: vec![message] }, &mut receiver);
+    };
+    let hello = || FromSupervisor::Hello { name: "TLU".into() };
+    let trigger = |id| Trigger {
+        id: EventId(id),
+        time: Timestamp(1),
+        kind: TriggerType(1),
+        bits: 0,
+        payload: Vec::new(),
+    };
+    send(1, 1, hello());
+    send(1, 2, FromSupervisor::Triggers((FIRST.0..FIRST.0 + 6).map(trigger).collect()));
+    send(2, 1, hello());
+    assert!(receiver.has_supervisor());
+    let report = receiver.report(Timestamp(1));
+    assert_eq!((report.connections, report.triggers.received, report.triggers.lost), (2, 6, 2));
 }
