@@ -29,7 +29,8 @@
 //! | [`judging`] | the loop of every worker, and its account of time |
 //! | [`step`] | decisions on the first step of an event, with building in steps |
 //! | [`trigger`] | triggers at a rate |
-//! | [`trigger_door`] | triggers of a trigger supervisor, over TCP |
+//! | [`trigger_door`] | triggers of a trigger supervisor, over TCP or UDP |
+//! | [`trigger_input`] | the event manager's end of the link to a trigger supervisor |
 //! | [`evolution`] | events ended at each builder unit in each interval |
 //! | [`report`] | result of a run: ledger, accounts of all nodes, latency |
 //!
@@ -75,6 +76,7 @@ mod storing;
 mod supervised;
 pub mod trigger;
 pub mod trigger_door;
+pub mod trigger_input;
 mod vigil;
 pub mod worker;
 

@@ -7,7 +7,7 @@ use crate::report::{Gauges, RunReport};
 use crate::stall::StallFree;
 use crate::supervised::Supervised;
 use crate::trigger::{TriggerClock, TriggerRate};
-use crate::trigger_door::TriggerDoor;
+use crate::trigger_input::TriggerInput;
 use crate::worker::{Agent, NodeError, Progress, list, word};
 use bytes::Bytes;
 use sheaf_protocol::manager::{EventManager, ManagerEvent};
@@ -94,8 +94,8 @@ impl ManagerNode {
 
     /// Takes its triggers from a trigger supervisor; `program` is the one that this run has started.
     #[must_use]
-    pub fn triggered_by(mut self, door: TriggerDoor, program: Option<ProgramView>) -> Self {
-        self.supervised = Some(Supervised::new(door, program));
+    pub fn triggered_by(mut self, input: Box<dyn TriggerInput>, program: Option<ProgramView>) -> Self {
+        self.supervised = Some(Supervised::new(input, program));
         self
     }
 
@@ -291,7 +291,9 @@ impl Agent for ManagerNode {
     }
 
     fn work(&mut self, now: Timestamp) -> Progress {
-        self.role.handle_stall(self.time.note_round(now));
+        let stall = self.time.note_round(now);
+        self.role.handle_stall(stall);
+        self.supervised.iter_mut().for_each(|supervised| supervised.handle_stall(stall));
         self.take_triggers(now);
         let mut busy = self.has_trigger_until(now);
         busy |= self.serve_supervisor(now);

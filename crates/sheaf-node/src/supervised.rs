@@ -1,7 +1,7 @@
 //! A run whose triggers come from a trigger supervisor, as the event manager's node conducts it.
 
 use crate::programs::ProgramView;
-use crate::trigger_door::{LinkState, TriggerDoor};
+use crate::trigger_input::{LinkState, TriggerInput};
 use bytes::Bytes;
 use log::{info, warn};
 use sheaf_protocol::manager::{DeadTimeCause, EventManager};
@@ -17,7 +17,7 @@ const PATIENCE: Nanos = Nanos::from_secs(120);
 
 /// See the [module](self).
 pub(crate) struct Supervised {
-    door: TriggerDoor,
+    input: Box<dyn TriggerInput>,
     /// The supervisor, if this run has started it.
     program: Option<ProgramView>,
     state: LinkState,
@@ -33,9 +33,9 @@ pub(crate) struct Supervised {
 }
 
 impl Supervised {
-    pub(crate) fn new(door: TriggerDoor, program: Option<ProgramView>) -> Self {
+    pub(crate) fn new(input: Box<dyn TriggerInput>, program: Option<ProgramView>) -> Self {
         Self {
-            door,
+            input,
             program,
             state: LinkState::default(),
             has_ended: false,
@@ -45,6 +45,13 @@ impl Supervised {
             refused: 0,
             vetoes: BTreeMap::new(),
             now: Timestamp::ZERO,
+        }
+    }
+
+    /// Excludes time for which this process was stopped: nothing that the supervisor sent could be received.
+    pub(crate) fn handle_stall(&mut self, stall: Nanos) {
+        for since in self.stopping_since.iter_mut().chain(&mut self.finished_at) {
+            *since += stall;
         }
     }
 
@@ -58,7 +65,7 @@ impl Supervised {
     ) -> bool {
         self.now = now;
         if !std::mem::replace(&mut self.is_announced, true) {
-            info!("waiting for a trigger supervisor at {}", self.door.address());
+            info!("waiting for a trigger supervisor at {}", self.input.address());
         }
         let phase = match (has_started, role.is_running(), self.stopping_since) {
             (_, true, None) => Phase::Running,
@@ -67,7 +74,7 @@ impl Supervised {
             (false, false, _) if role.is_finished() => Phase::Ended,
             (false, false, _) => Phase::Waiting,
         };
-        self.state = self.door.exchange(now, phase, role, most);
+        self.state = self.input.exchange(now, phase, role, most);
         let events = std::mem::take(&mut self.state.events);
         let is_busy = self.state.taken > 0 || !events.is_empty();
         events.into_iter().for_each(|event| self.handle_event(event, phase));
@@ -107,7 +114,7 @@ impl Supervised {
             }
             if now.since(since) >= PATIENCE {
                 warn!("the trigger supervisor has not stopped within {PATIENCE}");
-                return true;
+                self.has_ended = true;
             }
         }
         let has_gone = self.program.as_ref().is_some_and(ProgramView::have_ended);
@@ -137,11 +144,15 @@ impl Supervised {
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Timestamp> {
-        let stop = self.stopping_since.map(|since| since + PATIENCE);
-        self.door.poll_timeout().into_iter().chain(stop).min()
+        let awaits_triggers = !self.has_ended && self.state.expects_triggers;
+        let stop = self.stopping_since.filter(|_| awaits_triggers).map(|since| since + PATIENCE);
+        self.input.poll_timeout().into_iter().chain(stop).min()
     }
 
     pub(crate) fn report(&self) -> LinkReport {
-        self.door.report(self.now)
+        self.input.report(self.now)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,6 +22,7 @@ pub use access::{TriggerAccess, TriggerDoorOptions, TriggerTransport};
 pub use payloads::PayloadSource;
 
 use crate::Clock;
+use crate::trigger_input::{self, LinkState, TriggerInput, TriggerLink};
 use access::MeetingKey;
 use bytes::Bytes;
 use datagrams::{DatagramServer, Datagrams};
@@ -30,8 +31,8 @@ use payloads::{Payload, Payloads};
 use rustix::event::Timespec;
 use sheaf_protocol::manager::EventManager;
 use sheaf_protocol::trigger_link::datagram::{DatagramDoor, DoorKey};
-use sheaf_protocol::trigger_link::{Buffer, LinkReport, Receiver, ReceiverEvent, Room};
-use sheaf_wire::trigger_link::{BusyCause, BusyReason, Phase};
+use sheaf_protocol::trigger_link::{Buffer, LinkReport, Receiver, Room};
+use sheaf_wire::trigger_link::{BusyCause, BusyReason, Phase, Trigger};
 use sheaf_wire::{NodeId, Timestamp};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -46,21 +47,6 @@ const LONGEST_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
 /// Its longest wait while triggers wait for room, or a message waits for the other side.
 const SHORT_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000 };
-
-/// The state of the link after a round of the event manager.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct LinkState {
-    /// Number of triggers taken.
-    pub(crate) taken: usize,
-    /// Events of the receiver.
-    pub(crate) events: Vec<ReceiverEvent>,
-    /// Whether a supervisor is connected.
-    pub(crate) has_supervisor: bool,
-    /// Whether the supervisor may send more triggers.
-    pub(crate) expects_triggers: bool,
-    /// Whether nothing more is awaited of the supervisor.
-    pub(crate) is_settled: bool,
-}
 
 /// Door for a trigger supervisor.
 #[derive(Debug)]
@@ -135,60 +121,69 @@ impl TriggerDoor {
     pub fn address(&self) -> SocketAddr {
         self.address
     }
+}
 
-    /// Gives the triggers that have arrived to the event manager, and states its phase and room.
-    pub(crate) fn exchange(
-        &self,
+impl TriggerInput for TriggerDoor {
+    fn exchange(
+        &mut self,
         now: Timestamp,
         phase: Phase,
         role: &mut EventManager<Bytes>,
         most: usize,
     ) -> LinkState {
-        let mut links = self.shared.lock();
-        let mut state = LinkState::default();
-        // The thread of the door has sent some, and the next trigger may be the last of the run, whose time then ends.
-        role.handle_turns(&mut links.receiver);
-        while state.taken < most
-            && let Some(trigger) = links.receiver.poll_trigger()
-        {
-            let time = if trigger.time == Timestamp::ZERO { now } else { trigger.time };
-            let taken = role.handle_external_trigger(now, trigger.id, time, trigger.kind);
-            links.receiver.handle_taken(taken.is_ok());
-            if let Some(payloads) = self.payloads.as_ref().filter(|_| taken.is_ok()) {
-                payloads.push(Payload { event: trigger.id, time, bytes: trigger.payload });
-            }
-            state.taken += 1;
-        }
-        links.receiver.handle_phase(phase);
-        if let Some(payloads) = self.payloads.as_ref().filter(|_| phase == Phase::Ended) {
-            payloads.end();
-        }
-        links.receiver.handle_rooms(now, role.rooms(now).chain(self.payload_room()));
-        links.transmit(now);
-        role.handle_turns(&mut links.receiver);
-        state.events.extend(std::iter::from_fn(|| links.receiver.poll_event()));
-        state.has_supervisor = links.receiver.has_supervisor();
-        state.expects_triggers = links.receiver.expects_triggers();
-        state.is_settled = links.receiver.is_settled() && links.is_flushed();
-        state
+        let (links, payloads) = (self.shared.lock(), self.payloads.as_ref());
+        trigger_input::exchange(&mut OpenDoor { links, payloads }, now, phase, role, most)
     }
 
-    /// Returns the room in the queue of payloads.
-    fn payload_room(&self) -> Option<Room> {
-        let payloads = self.payloads.as_ref()?;
-        let reason = BusyReason { cause: BusyCause::ReadoutMemory, culprit: Some(payloads.readout()) };
-        let (free, capacity) = (payloads.room(), payloads.capacity());
-        Some(Room { buffer: Buffer::Payloads, free, accepts: free, capacity, reason })
-    }
-
-    /// Returns when the event manager must look again at the latest.
-    pub(crate) fn poll_timeout(&self) -> Option<Timestamp> {
+    fn poll_timeout(&self) -> Option<Timestamp> {
         self.shared.lock().receiver.poll_timeout()
     }
 
-    /// Returns the account of the run.
-    pub(crate) fn report(&self, now: Timestamp) -> LinkReport {
+    fn report(&self, now: Timestamp) -> LinkReport {
         self.shared.lock().report(now)
+    }
+
+    fn address(&self) -> String {
+        self.address.to_string()
+    }
+}
+
+/// The door while the event manager's thread has the lock.
+struct OpenDoor<'door> {
+    links: MutexGuard<'door, Links>,
+    payloads: Option<&'door Payloads>,
+}
+
+impl TriggerLink for OpenDoor<'_> {
+    fn receiver(&mut self) -> &mut Receiver {
+        &mut self.links.receiver
+    }
+
+    fn transmit(&mut self, now: Timestamp) {
+        self.links.transmit(now);
+    }
+
+    fn is_flushed(&self) -> bool {
+        self.links.is_flushed()
+    }
+
+    fn take(&mut self, trigger: Trigger, time: Timestamp) {
+        if let Some(payloads) = self.payloads {
+            payloads.push(Payload { event: trigger.id, time, bytes: trigger.payload });
+        }
+    }
+
+    fn end(&mut self) {
+        if let Some(payloads) = self.payloads {
+            payloads.end();
+        }
+    }
+
+    fn room(&self) -> Option<Room> {
+        let payloads = self.payloads?;
+        let reason = BusyReason { cause: BusyCause::ReadoutMemory, culprit: Some(payloads.readout()) };
+        let (free, capacity) = (payloads.room(), payloads.capacity());
+        Some(Room { buffer: Buffer::Payloads, free, accepts: free, capacity, reason })
     }
 }
 

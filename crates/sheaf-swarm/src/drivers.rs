@@ -9,6 +9,7 @@
 //! | `hardware` | sources and filters |
 //! | `disk` | outputs that run full, fail and hang, on the node's thread or beside it |
 //! | `order` | detection of frames that are sent out of order, or lost without being counted |
+//! | `supervision` | a trigger supervisor and its connection |
 //! | `workers` | workers of farms, whose verdicts take simulated time |
 //! | `assembly` | agents, assembled as the command does |
 //! | `world` | scheduling of nodes, the duration of their rounds, and faults |
@@ -24,13 +25,14 @@ mod hardware;
 mod net;
 mod options;
 mod order;
+mod supervision;
 mod workers;
 mod world;
 
 pub use check::{DriverFailure, DriverReport};
 pub use options::{
     DiskOptions, DriverFault, DriverFaultKind, DriverOptions, Family, FilterOptions, LinkOptions, START,
-    StepOptions,
+    StepOptions, SupervisorOptions, UploadOptions,
 };
 pub use world::World;
 

@@ -17,6 +17,7 @@
 //! | [`cluster`] | the cluster: its clock, its agenda, and the drivers of the roles |
 //! | [`filter`] | decisions of filters and outputs on events |
 //! | [`network`], [`source`], [`disk`] | the simulated surroundings of the roles |
+//! | `supervisor_link` | the connection between a trigger supervisor and the event manager |
 //! | [`steps`] | two-step building, and triggers that only some readout units answer: decisions and their consequences |
 //! | [`check`] | conditions that must hold at every step and at the end |
 //! | [`log`] | the run log: one line per occurrence, always hashed, written on demand |
@@ -45,6 +46,7 @@ pub mod payload;
 pub mod shrink;
 pub mod source;
 pub mod steps;
+mod supervisor_link;
 pub mod swarm;
 pub mod table;
 pub mod violation;

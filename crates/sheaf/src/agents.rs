@@ -103,7 +103,7 @@ impl AgentMaker {
                 let program = door.as_ref().map(start).transpose()?.flatten();
                 let manager = ManagerNode::new(role, endpoint, course, self.gauges.clone(), done);
                 let manager = match door {
-                    Some(door) => manager.triggered_by(door, program),
+                    Some(door) => manager.triggered_by(Box::new(door), program),
                     None => manager,
                 };
                 Ok(Box::new(match plan.busy_signal()? {

@@ -103,9 +103,9 @@ pub enum Gate {
     NoSupervisor,
 }
 
-/// Maximum number of changes of the gate that the driver has not polled. It polls whenever the event manager has taken triggers, without
-/// which busy is not released.
-const MAX_TURNS: usize = 64;
+/// Maximum number of changes of the gate that the driver has not polled. Only supervisors that come and go make more than a few, while the
+/// event manager is held up; then the oldest are lost, and their time is booked as that before them.
+const MAX_TURNS: usize = 4_096;
 
 /// The supervisor's connection.
 #[derive(Debug)]

@@ -12,9 +12,7 @@ pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<Violation>) {
     // A busy message that was lost comes later than the reserve is meant for, and so does busy after the welcome of a supervisor that
     // starts again: triggers wait, and are not lost.
     let is_late = *late > 0 && setup.datagrams.is_none() && setup.deaths.is_none();
-    // Those that wait in datagrams are lost if their supervisor dies.
-    let may_be_lost = setup.datagrams.is_some() && setup.deaths.is_some();
-    if is_late || (triggers.lost > 0 && !may_be_lost) {
+    if is_late || triggers.lost > 0 {
         violations.push(violation!("{late} triggers found no room, and {} were lost", triggers.lost));
     }
     if !report.is_balanced() || triggers.accepted != evidence.manager.ledger().received {
@@ -61,7 +59,7 @@ fn fragments_have_room(evidence: &Evidence<'_>) -> bool {
     .into_iter()
     .any(|ratio| ratio.is_possible());
     let reserve = evidence.options.trigger_reserve(*supervisor);
-    let is_punctual = supervisor.datagrams.is_none();
+    let is_punctual = supervisor.datagrams.is_none() && supervisor.deaths.is_none();
     fits && is_punctual && is_plain
         && faults.readout_crashes == 0
         && evidence.options.system.optional_sources == 0

@@ -71,6 +71,10 @@ impl ReadoutNode {
     /// Loses all state. Returns false if there is none.
     pub(super) fn crash(&mut self) -> bool {
         (self.is_started, self.is_closed) = (false, false);
+        if self.is_over() {
+            // The books of a unit that has finished stay, with the answers that were still being processed.
+            self.sent = self.composed();
+        }
         (self.lanes, self.preprocessing, self.feed) = (None, None, None);
         self.unit.take_if(|unit| !unit.is_finished()).is_some()
     }

@@ -1,9 +1,10 @@
 //! The agents of a simulated run, assembled as the command does, with the times of the default configuration.
 
-use super::disk::{DisksHandle, SimBeside, SimSink};
+use super::disk::{DisksHandle, SimBeside, SimSink, Upload};
 use super::hardware::{SimFilter, SimSource, SimStep};
 use super::net::Network;
-use super::options::{DriverOptions, STOP_TIMEOUT, TIME_LIMIT};
+use super::options::{DriverOptions, START, STOP_TIMEOUT, TIME_LIMIT};
+use super::supervision::SupervisionHandle;
 use super::workers::SimWorker;
 use sheaf_node::builder::{BuilderNode, BuilderReport, Judgement};
 use sheaf_node::content::ContentCheck;
@@ -35,6 +36,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Waker;
 
+const FIRST_EVENT: EventId = EventId(0);
 /// Number of deaths charged to an event before it is dropped.
 pub(super) const MAX_ATTEMPTS: u16 = 3;
 /// Time after which a silent node is given up.
@@ -65,14 +67,17 @@ pub(super) struct Assembly {
     pub(super) report: Arc<Mutex<Option<RunReport>>>,
     pub(super) builder_reports: Arc<Mutex<Vec<BuilderReport>>>,
     pub(super) gauges: Arc<Gauges>,
+    pub(super) supervision: Option<SupervisionHandle>,
     pub(super) stop: Arc<AtomicBool>,
 }
 
 impl Assembly {
     pub(super) fn new(options: Arc<DriverOptions>) -> Self {
         let network = Network::new(options.seed, options.links.clone());
+        let supervision = SupervisionHandle::new(&options, FIRST_EVENT, START);
         Self {
             options,
+            supervision,
             network,
             disks: DisksHandle::default(),
             report: Arc::default(),
@@ -122,7 +127,7 @@ impl Assembly {
                 (None, Announce::Never) => Triggers::Free,
                 (None, Announce::All | Announce::Source(_)) => Triggers::Announced,
             },
-            first_event: EventId(0),
+            first_event: FIRST_EVENT,
             max_events: Some(options.events),
             trigger_type: TriggerType(0),
             trigger_mix: TriggerMix::default(),
@@ -143,7 +148,10 @@ impl Assembly {
         #[expect(clippy::cast_precision_loss, reason = "a rate need not be exact")]
         let rate = |period: Nanos| TriggerRate::Fixed { rate_hz: 1e9 / period.0.max(1) as f64 };
         let course = Course {
-            triggers: options.trigger_period.map(|period| (rate(period), TriggerType(0))),
+            triggers: options
+                .trigger_period
+                .filter(|_| options.supervisor.is_none())
+                .map(|period| (rate(period), TriggerType(0))),
             duration: None,
             warm_up: Nanos::ZERO,
             stop: self.stop.clone(),
@@ -152,7 +160,11 @@ impl Assembly {
         let role = EventManager::new(me, config, self.network.lock().now);
         let slot = self.report.clone();
         let done = move |report| *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
-        Box::new(ManagerNode::new(role, endpoint, course, self.gauges.clone(), done))
+        let node = ManagerNode::new(role, endpoint, course, self.gauges.clone(), done);
+        Box::new(match &self.supervision {
+            Some(supervision) => node.triggered_by(supervision.input(), None),
+            None => node,
+        })
     }
 
     fn sources_of(&self, readout: u16) -> Vec<SourceId> {
@@ -292,6 +304,7 @@ impl Assembly {
             disks: self.disks.clone(),
             synced_at: self.network.lock().now,
             is_beside,
+            upload: Upload::default(),
         };
         if is_beside { Box::new(SimBeside::new(sink)) } else { Box::new(sink) }
     }

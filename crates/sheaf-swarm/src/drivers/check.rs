@@ -1,6 +1,7 @@
 //! Invariants at the end of a run of the drivers.
 
 mod causes;
+mod supervision;
 
 use super::disk::{DriverDisks, Record};
 use super::net::Net;
@@ -86,6 +87,8 @@ pub(super) struct DriverEvidence<'a> {
     /// Violations found during the run.
     pub(super) violations: &'a [Violation],
     pub(super) net: &'a Net,
+    /// Number of triggers of a supervisor that found no room when they arrived, and of lives of it that ended early.
+    pub(super) supervision: Option<(u64, u64)>,
     pub(super) log: &'a str,
 }
 
@@ -356,6 +359,10 @@ fn check_dropped_frames(evidence: &DriverEvidence<'_>, report: &RunReport, viola
 fn check_dead_time(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &mut Vec<Violation>) {
     let options = evidence.options;
     let Some(period) = options.trigger_period.filter(|_| options.disk.is_beside) else { return };
+    if evidence.causes().hits_the_supervisor() {
+        // A supervisor that is dead or frozen vetoes nothing.
+        return;
+    }
     let room = options.room() * u64::from(options.builders) + options.queue_events as u64;
     for fault in evidence.happened {
         let (DriverFaultKind::DiskHangs { lasts } | DriverFaultKind::DiskFails { lasts }) = fault.kind else {
@@ -378,6 +385,9 @@ fn check_dead_time(evidence: &DriverEvidence<'_>, report: &RunReport, violations
 
 /// Checks that the number of offered triggers is that of the clock in the time of the run.
 fn check_triggers(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &mut Vec<Violation>) {
+    if let Some(counts) = evidence.supervision {
+        return supervision::check(report, counts, &evidence.causes(), violations);
+    }
     let Some(period) = evidence.options.trigger_period else { return };
     let (run, offered) = (report.dead_time.run(), report.offered());
     let due = run.0 / period.0.max(1);

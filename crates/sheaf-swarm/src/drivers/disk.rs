@@ -1,7 +1,7 @@
 //! Simulated disks of the drivers: outputs that are slow, run full, fail and hang, on the thread of the node or beside it.
 
 use super::net::Network;
-use super::options::DriverOptions;
+use super::options::{DriverOptions, UploadOptions};
 use crate::violation::{Violation, violation};
 use bytes::Bytes;
 use sheaf_node::beside::{FilesBeside, FilesWriter};
@@ -94,6 +94,16 @@ pub(super) struct SimSink {
     pub(super) synced_at: Timestamp,
     /// Whether a separate thread waits for the disk instead of the node.
     pub(super) is_beside: bool,
+    pub(super) upload: Upload,
+}
+
+/// The upload of a session's files to an object store, one after the other.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Upload {
+    /// Number of events in closed files, and the time at which the last of these is uploaded.
+    current: Option<(usize, Timestamp)>,
+    /// Whether the node needs room: its file is closed although it is short.
+    is_pressed: bool,
 }
 
 impl SimSink {
@@ -116,6 +126,27 @@ impl SimSink {
             }
             content::check(source, event.id, &fragment.payload).err().map(|mismatch| violation!("{mismatch}"))
         })
+    }
+
+    /// Ends a batch of events that are durable when their file is uploaded.
+    fn advance_upload(&mut self, now: Timestamp, options: UploadOptions) -> Result<(), SinkError> {
+        let mut disks = self.disks.lock();
+        if let Some((events, at)) = self.upload.current
+            && at <= now
+        {
+            self.fail(&mut disks, now)?;
+            disks.sessions.entry(self.owner).or_default().durable = events;
+            self.upload.current = None;
+        }
+        let waiting = disks.sessions.entry(self.owner).or_default().waiting();
+        let is_old = now >= self.synced_at + self.options.disk.sync_interval.max(options.time);
+        let closes = waiting >= options.file_events || self.upload.is_pressed || is_old;
+        if self.upload.current.is_none() && waiting > 0 && closes {
+            let events = disks.sessions.entry(self.owner).or_default().written.len();
+            self.upload = Upload { current: Some((events, now + options.time)), is_pressed: false };
+            self.synced_at = now;
+        }
+        Ok(())
     }
 
     fn fail(&self, disks: &mut DriverDisks, now: Timestamp) -> Result<(), SinkError> {
@@ -169,6 +200,9 @@ impl EventSink for SimSink {
     }
 
     fn end_batch(&mut self, now: Timestamp) -> Result<(), SinkError> {
+        if let Some(uploads) = self.options.disk.uploads {
+            return self.advance_upload(now, uploads);
+        }
         let mut disks = self.disks.lock();
         let files = disks.sessions.entry(self.owner).or_default();
         if files.waiting() == 0 || now < self.synced_at + self.options.disk.sync_interval {
@@ -182,7 +216,9 @@ impl EventSink for SimSink {
         Ok(())
     }
 
-    fn press(&mut self) {}
+    fn press(&mut self) {
+        self.upload.is_pressed = true;
+    }
 
     fn has_room(&self) -> bool {
         let disks = self.disks.lock();
@@ -196,7 +232,13 @@ impl EventSink for SimSink {
 
     fn due(&self) -> Timestamp {
         let disks = self.disks.lock();
+        if let Some((_, at)) = self.upload.current {
+            return at;
+        }
         let waiting = disks.sessions.get(&self.owner).map_or(0, SessionFiles::waiting);
+        if let Some(uploads) = self.options.disk.uploads.filter(|_| waiting > 0) {
+            return self.synced_at + self.options.disk.sync_interval.max(uploads.time);
+        }
         if waiting > 0 { self.synced_at + self.options.disk.sync_interval } else { Timestamp::MAX }
     }
 

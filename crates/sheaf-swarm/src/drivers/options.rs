@@ -25,6 +25,8 @@ pub struct DriverOptions {
     pub events: u64,
     /// Interval of triggers. `None` if events are triggered as fast as builders take them, or as sources announce them.
     pub trigger_period: Option<Nanos>,
+    /// Trigger supervisor that makes the triggers, if not the event manager.
+    pub supervisor: Option<SupervisorOptions>,
     /// Sources whose data are the triggers.
     pub announce: Announce,
     /// Building in two steps.
@@ -59,6 +61,13 @@ pub struct DriverOptions {
     pub faults: Vec<DriverFault>,
     /// Maximum duration of the run.
     pub within: Nanos,
+}
+
+/// A trigger supervisor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SupervisorOptions {
+    /// Longest time of a message between supervisor and event manager.
+    pub latency: Nanos,
 }
 
 /// Building in two steps: some sources first, and the others for events that these do not decide.
@@ -104,6 +113,17 @@ pub struct DiskOptions {
     pub room: Option<usize>,
     /// Fraction of events that no stream takes.
     pub left_out: Ratio,
+    /// Uploads of its files, if an event is durable only when its file is uploaded.
+    pub uploads: Option<UploadOptions>,
+}
+
+/// Uploads of files to an object store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UploadOptions {
+    /// Number of events of a file.
+    pub file_events: usize,
+    /// Time of an upload.
+    pub time: Nanos,
 }
 
 /// Properties of links.
@@ -139,6 +159,7 @@ impl DriverFault {
             DriverFaultKind::DiskFails { .. }
                 | DriverFaultKind::Stop { again: Some(_) }
                 | DriverFaultKind::Forge
+                | DriverFaultKind::SupervisorDies { .. }
         );
         !self.is_death() && !is_harm
     }
@@ -197,6 +218,16 @@ pub enum DriverFaultKind {
     },
     /// A peer sends it a message in the name of another node.
     Forge,
+    /// The program of the trigger supervisor dies, and starts again after this time.
+    SupervisorDies {
+        /// Time until the restart.
+        back_after: Nanos,
+    },
+    /// The trigger supervisor is stopped for this time.
+    SupervisorFreezes {
+        /// Duration.
+        lasts: Nanos,
+    },
     /// The operator stops the run.
     Stop {
         /// Time until the second stop, which cuts the run.
@@ -215,7 +246,9 @@ impl DriverFaultKind {
             | Self::Starve { lasts, .. }
             | Self::DiskFails { lasts }
             | Self::DiskHangs { lasts }
-            | Self::Clog { lasts } => lasts,
+            | Self::Clog { lasts }
+            | Self::SupervisorDies { back_after: lasts }
+            | Self::SupervisorFreezes { lasts } => lasts,
             Self::Stop { again } => again.unwrap_or_default(),
             Self::Forge => Nanos::ZERO,
         }
@@ -232,6 +265,7 @@ impl Default for DriverOptions {
             outputs: 0,
             events: 200,
             trigger_period: None,
+            supervisor: None,
             announce: Announce::Never,
             steps: StepOptions { first: 0, reject: Ratio::NEVER, enough: Ratio::NEVER },
             pace: Nanos::from_micros(100),
@@ -259,6 +293,7 @@ impl Default for DriverOptions {
                 is_beside: false,
                 room: None,
                 left_out: Ratio::NEVER,
+                uploads: None,
             },
             links: LinkOptions {
                 delay: Nanos::from_micros(20),

@@ -31,6 +31,10 @@ enum Turn {
     StopAgain,
     /// A node is restarted.
     Back(NodeId),
+    /// The trigger supervisor, or its connection, has something to do.
+    Supervision,
+    /// The program of the trigger supervisor starts again.
+    SupervisorStarts,
     /// A node's round. Void if another one is planned for it.
     Round(NodeId),
 }
@@ -149,8 +153,13 @@ impl World {
                 Turn::Fault(index) => self.fault(self.options.faults[index]),
                 Turn::StopAgain => self.assembly.stop.store(true, Ordering::Relaxed),
                 Turn::Back(node) => self.come_back(node),
+                Turn::Supervision => self.supervise(),
+                Turn::SupervisorStarts => {
+                    self.assembly.supervision.iter().for_each(|supervision| supervision.lock().start(at));
+                }
                 Turn::Round(node) => self.round(node),
             }
+            self.plan_supervision();
         }
         let report = self.assembly.take_report();
         let disks = self.assembly.disks.lock();
@@ -167,6 +176,7 @@ impl World {
             rounds: self.rounds,
             violations: &self.violations,
             net: &net,
+            supervision: self.assembly.supervision.as_ref().map(|supervision| supervision.lock().counts()),
             log: &self.log,
         })
     }
@@ -210,6 +220,27 @@ impl World {
         self.note(format_args!("{node} begins"));
         self.plan_round(node, self.now);
         self.wake_others();
+    }
+
+    /// Does all that is due for the trigger supervisor and its connection.
+    fn supervise(&mut self) {
+        let Some(supervision) = self.assembly.supervision.clone() else { return };
+        let has_news = supervision.lock().turn(self.now);
+        if let Some(seat) = self.seats.get(&NodeId::MANAGER).filter(|seat| seat.agent.is_some() && has_news) {
+            let at = self.now.max(seat.busy_until);
+            if at < seat.next {
+                self.plan_round(NodeId::MANAGER, at);
+            }
+        }
+    }
+
+    /// Plans the next turns of the trigger supervisor.
+    fn plan_supervision(&mut self) {
+        let due = match &self.assembly.supervision {
+            Some(supervision) => supervision.lock().take_due(),
+            None => return,
+        };
+        due.into_iter().for_each(|at| self.plan(at.max(self.now), Turn::Supervision));
     }
 
     fn come_back(&mut self, node: NodeId) {
@@ -300,6 +331,17 @@ impl World {
             DriverFaultKind::Suspend { lasts } => {
                 self.suspended_until = self.suspended_until.max(now + lasts)
             }
+            DriverFaultKind::SupervisorDies { back_after } => {
+                if self.assembly.supervision.as_ref().is_some_and(|supervision| supervision.lock().die(now)) {
+                    self.plan(now + back_after, Turn::SupervisorStarts);
+                }
+            }
+            DriverFaultKind::SupervisorFreezes { lasts } => {
+                self.assembly
+                    .supervision
+                    .iter()
+                    .for_each(|supervision| supervision.lock().freeze(now + lasts));
+            }
             DriverFaultKind::Starve { lasts, gap } => seat.starved = (now + lasts, gap),
             DriverFaultKind::DiskFails { lasts } => {
                 self.assembly.disks.lock().fails_until.insert(node, now + lasts);
@@ -315,6 +357,12 @@ impl World {
                 self.assembly.stop.store(true, Ordering::Relaxed);
                 again.into_iter().for_each(|again| self.plan(now + again, Turn::StopAgain));
             }
+        }
+        if let DriverFaultKind::Freeze { lasts } | DriverFaultKind::Suspend { lasts } = kind
+            && node == NodeId::MANAGER
+            && let Some(supervision) = &self.assembly.supervision
+        {
+            supervision.lock().freeze_door(now + lasts);
         }
         self.happened.push(fault);
         self.note(format_args!("{node}: {kind:?}"));

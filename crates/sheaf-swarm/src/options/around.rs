@@ -288,7 +288,7 @@ impl Options {
         self.supervisor.is_some()
             && self.awaits_without_limit()
             && self.sources.out_of_order.is_possible()
-            && 4 * self.sources.disorder > self.bounds.buffer_events as u64
+            && 4 * self.sources.disorder >= self.bounds.buffer_events as u64
     }
 
     /// Returns the largest fragment that a program may send. Readout units refuse smaller ones.

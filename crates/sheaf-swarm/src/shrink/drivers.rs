@@ -25,6 +25,8 @@ impl Simplify for DriverOptions {
         |options, plain| options.disk.is_beside = plain.disk.is_beside,
         |options, plain| options.disk.room = plain.disk.room,
         |options, plain| options.disk.left_out = plain.disk.left_out,
+        |options, plain| options.disk.uploads = plain.disk.uploads,
+        |options, plain| options.supervisor = plain.supervisor,
         |options, plain| options.corrupt = plain.corrupt,
         |options, plain| options.links = plain.links.clone(),
         |options, plain| options.gathering = plain.gathering,

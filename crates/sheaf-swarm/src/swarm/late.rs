@@ -45,7 +45,7 @@ impl Swarm {
         let supervisor = SupervisorOptions { latency, size_window, datagrams: None, deaths: None };
         self.options.supervisor = Some(supervisor);
         // A source may send a fragment after those of later triggers, which the builder unit may wait for without limit.
-        let awaited = self.options.sources.disorder + 2;
+        let awaited = 2 * (self.options.sources.disorder + 2);
         let least = self.options.trigger_reserve(supervisor) + awaited;
         let places = places.max(least);
         self.options.bounds.queue_events = usize::try_from(places).unwrap_or(usize::MAX);
@@ -88,14 +88,14 @@ impl Swarm {
     /// Draws a supervisor whose program dies and starts again.
     pub(super) fn deaths_of_the_supervisor(&mut self) {
         let mut dice = Dice::new(self.options.seed, 53);
-        if self.is_calm || dice.below(4) > 0 {
+        if self.is_calm || dice.below(5) > 1 {
             return;
         }
         if let Some(supervisor) = &mut self.options.supervisor {
             supervisor.deaths = Some(SupervisorFaults {
                 dies: Ratio::per_million(dice.pick(&[5_000, 50_000, 300_000])),
                 absence: dice.time_between(Nanos::ZERO, Nanos::from_millis(20)),
-                moves: dice.below(4) == 0,
+                moves: dice.below(2) == 0,
             });
         }
     }
@@ -114,7 +114,8 @@ impl Swarm {
         }
         let room = dice.pick(&[8, 10, 12, 16]);
         let Options { sources, bounds, system, events, .. } = &mut self.options;
-        sources.disorder = room / 2 - dice.below(2);
+        // Delayed fragments delay one another: a few events more than the disorder wait.
+        sources.disorder = room / 2 - 2 - dice.below(2);
         sources.out_of_order = Ratio::percent(dice.pick(&[30, 60, 90]));
         let fragments = room * u64::from(system.sources_per_readout);
         bounds.buffer = bounds.buffer.max(ByteCount(2 * bounds.max_fragment.0 * fragments));

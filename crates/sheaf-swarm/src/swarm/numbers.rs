@@ -1,7 +1,7 @@
 //! Draws check values, and sources that are off. It uses dice of its own, so that the rest of a seed's run does not depend on it.
 
 use super::Swarm;
-use crate::dice::Dice;
+use crate::dice::{Dice, Ratio};
 use crate::options::{NumberFault, NumberOptions, TriggerOptions};
 use sheaf_protocol::builder::IncompletePolicy;
 use sheaf_protocol::numbering::{Quantity, ShiftPolicy};
@@ -42,6 +42,9 @@ impl Swarm {
         if self.options.events > 100 && dice.below(3) == 0 {
             self.restart_of_one_that_is_off(&mut dice, &mut numbers);
         }
+        if !numbers.faults.is_empty() && numbers.on_shift == ShiftPolicy::Repair {
+            self.keep_repairs_possible(&mut numbers);
+        }
         let is_right = numbers.faults_of(SourceId(reference.into())).next().is_none();
         numbers.reference = (has_reference && is_right).then_some(reference);
         if !numbers.faults.is_empty() {
@@ -49,6 +52,16 @@ impl Swarm {
             self.options.times.orphan.get_or_insert(Nanos::from_millis(300));
         }
         self.options.numbers = Some(numbers);
+    }
+
+    /// Keeps to the limits of a repair: it begins after the highest id of the source, and takes more reports than fragments overtake one
+    /// another.
+    fn keep_repairs_possible(&mut self, numbers: &mut NumberOptions) {
+        let sources = &mut self.options.sources;
+        sources.unknown_event = Ratio::NEVER;
+        if sources.out_of_order.is_possible() {
+            numbers.events = numbers.events.max(2 * usize::try_from(sources.disorder).unwrap_or(8));
+        }
     }
 
     /// Lets the readout unit of a source that is off early restart, and nothing else happen: the shift must be found again.

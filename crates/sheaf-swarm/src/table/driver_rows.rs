@@ -20,6 +20,14 @@ pub const DRIVER_ROWS: &[Row<DriverOptions>] = rows! {
     "interval of triggers" ["trigger.mode", "trigger.rate_hz"] |o| {
         text(o.trigger_period.map(|period| period.0.checked_ilog10()))
     };
+    "trigger supervisor" ["trigger.network.latency_us"] |o| {
+        text(o.supervisor.map(|supervisor| supervisor.latency.0.checked_ilog10()))
+    };
+    "deaths of the supervisor" [] |o| faults(o, |kind| matches!(kind, DriverFaultKind::SupervisorDies { .. }));
+    "freezes of the supervisor" [] |o| {
+        faults(o, |kind| matches!(kind, DriverFaultKind::SupervisorFreezes { .. }))
+    };
+    "time of an upload" [] |o| text(o.disk.uploads.map(|uploads| uploads.time));
     "triggers minutes apart" [] |o| text(o.trigger_period >= Some(Nanos::from_secs(20)));
     "announcing sources" ["trigger.source"] |o| text(o.announce);
     "first step" ["building.first_step"] |o| text(o.steps.first);

@@ -161,7 +161,11 @@ impl<A: Copy + PartialEq> DatagramDoor<A> {
                 }
             },
         };
-        // A supervisor that was started again calls from the address of its earlier life.
+        // A supervisor that was started again calls from the address of its earlier life. Triggers of that life that wait for room are
+        // taken first; the caller repeats its hello.
+        if self.member.as_ref().is_some_and(|member| member.address == caller.0 && !member.held.is_empty()) {
+            return;
+        }
         if let Some(earlier) = self.member.take_if(|member| member.address == caller.0) {
             self.part(now, earlier, receiver);
         }
@@ -314,10 +318,6 @@ impl<A: Copy + PartialEq> DatagramDoor<A> {
 
     fn part(&mut self, now: Timestamp, member: Member<A>, receiver: &mut Receiver) {
         self.counts.lost += member.end.lost();
-        // Triggers that still wait for room have arrived: without room, they count as lost.
-        for message in member.held {
-            receiver.handle_input(now, member.id, message);
-        }
         receiver.handle_disconnection(now, member.id);
     }
 }

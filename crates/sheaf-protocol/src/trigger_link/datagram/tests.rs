@@ -336,12 +336,12 @@ fn a_silent_supervisor_is_gone_and_one_that_was_started_again_takes_its_place() 
 }
 
 #[test]
-fn triggers_that_wait_for_room_are_booked_when_their_supervisor_starts_again() {
+fn triggers_that_wait_for_room_are_taken_before_their_supervisor_starts_again() {
     let mut receiver = receiver(4, 1);
     let mut door = DatagramDoor::new(None, SILENCE);
-    let mut send = |link, number, message| {
+    let datagram = |link, number, message| {
         let head = DatagramHead { link, number, seen: 0 };
-        door.handle_input(Timestamp(1), BOARD, Datagram { head, messages: vec![message] }, &mut receiver);
+        Datagram { head, messages: vec![message] }
     };
     let hello = || FromSupervisor::Hello { name: "TLU".into() };
     let trigger = |id| Trigger {
@@ -351,10 +351,18 @@ fn triggers_that_wait_for_room_are_booked_when_their_supervisor_starts_again() {
         bits: 0,
         payload: Vec::new(),
     };
-    send(1, 1, hello());
-    send(1, 2, FromSupervisor::Triggers((FIRST.0..FIRST.0 + 6).map(trigger).collect()));
-    send(2, 1, hello());
-    assert!(receiver.has_supervisor());
-    let report = receiver.report(Timestamp(1));
-    assert_eq!((report.connections, report.triggers.received, report.triggers.lost), (2, 6, 2));
+    let triggers = FromSupervisor::Triggers((FIRST.0..FIRST.0 + 6).map(trigger).collect());
+    door.handle_input(Timestamp(1), BOARD, datagram(1, 1, hello()), &mut receiver);
+    door.handle_input(Timestamp(1), BOARD, datagram(1, 2, triggers), &mut receiver);
+    door.handle_input(Timestamp(2), BOARD, datagram(2, 1, hello()), &mut receiver);
+    assert_eq!((receiver.report(Timestamp(2)).triggers.received, door.holds()), (4, true));
+    while receiver.poll_trigger().is_some() {
+        receiver.handle_taken(true);
+    }
+    let room = Room { buffer: Buffer::Queue, free: 4, accepts: 4, capacity: 4, reason: CREDIT };
+    receiver.handle_rooms(Timestamp(3), [room]);
+    door.hand_over(Timestamp(3), &mut receiver);
+    door.handle_input(Timestamp(3), BOARD, datagram(2, 1, hello()), &mut receiver);
+    let report = receiver.report(Timestamp(3));
+    assert_eq!((report.connections, report.triggers.received, report.triggers.lost), (2, 6, 0));
 }

@@ -1,15 +1,13 @@
 //! The link between a trigger supervisor and the event manager, as a connection or as datagrams.
 
-mod connection;
 mod datagrams;
 
 use crate::cluster::post::{Happening, Post};
 use crate::options::SupervisorOptions;
-use connection::Connection;
+use crate::supervisor_link::Connection;
 use datagrams::Datagrams;
 use sheaf_protocol::trigger_link::{DatagramCounts, Receiver, Supervisor};
-use sheaf_wire::{Nanos, Timestamp};
-use std::collections::VecDeque;
+use sheaf_wire::Timestamp;
 
 /// Name of the supervisor.
 const NAME: &str = "supervisor";
@@ -19,28 +17,6 @@ const NAME: &str = "supervisor";
 pub(super) enum Link {
     Connection(Connection),
     Datagrams(Box<Datagrams>),
-}
-
-/// Messages on their way in one direction, in order, with their arrivals.
-#[derive(Debug)]
-struct Line<T>(VecDeque<(Timestamp, T)>);
-
-impl<T> Line<T> {
-    fn new() -> Self {
-        Self(VecDeque::new())
-    }
-
-    /// Sends a message that arrives within the latency. Returns when.
-    fn send(&mut self, post: &mut Post, latency: Nanos, message: T) -> Timestamp {
-        let at = post.now + Nanos(post.dice.below(latency.0 + 1));
-        let at = self.0.back().map_or(at, |(before, _)| at.max(*before));
-        self.0.push_back((at, message));
-        at
-    }
-
-    fn receive(&mut self, now: Timestamp) -> Option<T> {
-        self.0.pop_front_if(|(at, _)| *at <= now).map(|(_, message)| message)
-    }
 }
 
 impl Link {
@@ -69,18 +45,20 @@ impl Link {
     /// Ends the life of the supervisor.
     pub(super) fn die(&mut self, post: &mut Post) {
         match self {
-            Self::Connection(connection) => connection.die(post),
+            Self::Connection(connection) => connection.die(post.now, &mut post.dice),
             // Nobody is told.
             Self::Datagrams(_) => {}
         }
+        self.plan_arrivals(post);
     }
 
     /// Begins another life of the supervisor, which returns.
     pub(super) fn revive(&mut self, post: &mut Post) -> Supervisor {
         match self {
-            Self::Connection(connection) => connection.connect(post),
+            Self::Connection(connection) => connection.connect(post.now, &mut post.dice),
             Self::Datagrams(datagrams) => datagrams.revive(post.now),
         }
+        self.plan_arrivals(post);
         Supervisor::new(NAME)
     }
 
@@ -92,7 +70,10 @@ impl Link {
         receiver: &mut Receiver,
     ) {
         match self {
-            Self::Connection(connection) => connection.deliver(now, supervisor, receiver),
+            Self::Connection(connection) => {
+                connection.deliver_back(now, supervisor);
+                connection.hand_over(now, receiver);
+            }
             Self::Datagrams(datagrams) => datagrams.deliver(now, supervisor, receiver),
         }
     }
@@ -100,7 +81,9 @@ impl Link {
     /// Hands over triggers for which there is room now.
     pub(super) fn hand_over(&mut self, now: Timestamp, receiver: &mut Receiver) {
         match self {
-            Self::Connection(connection) => connection.hand_over(now, receiver),
+            Self::Connection(connection) => {
+                connection.hand_over(now, receiver);
+            }
             Self::Datagrams(datagrams) => datagrams.hand_over(now, receiver),
         }
     }
@@ -113,8 +96,20 @@ impl Link {
         receiver: &mut Receiver,
     ) {
         match self {
-            Self::Connection(connection) => connection.transmit(post, supervisor, receiver),
+            Self::Connection(connection) => {
+                if let Some(supervisor) = supervisor {
+                    connection.transmit(post.now, &mut post.dice, supervisor);
+                }
+                connection.transmit_back(post.now, &mut post.dice, receiver);
+            }
             Self::Datagrams(datagrams) => datagrams.transmit(post, supervisor, receiver),
+        }
+        self.plan_arrivals(post);
+    }
+
+    fn plan_arrivals(&mut self, post: &mut Post) {
+        if let Self::Connection(connection) = self {
+            connection.take_arrivals().into_iter().for_each(|at| post.plan(at, Happening::TriggerLine));
         }
     }
 

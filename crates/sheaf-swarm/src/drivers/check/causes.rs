@@ -80,7 +80,9 @@ impl Causes<'_> {
     /// was room for all events.
     pub(super) fn waits_for_full_disks(&self, ended: Option<Timestamp>) -> impl Iterator<Item = Violation> {
         let options = self.options;
-        let triggers = options.trigger_period.filter(|_| options.room() >= options.events);
+        // A supervisor is held back while the queue has only the room of triggers in flight.
+        let is_clock = options.supervisor.is_none();
+        let triggers = options.trigger_period.filter(|_| is_clock && options.room() >= options.events);
         let due =
             triggers.map(|period| START + Nanos(period.0 * options.events) + STOP_TIMEOUT + self.slowness());
         let stayed = move |fault: &&DriverFault| {
@@ -89,6 +91,26 @@ impl Causes<'_> {
         self.full_disks()
             .filter(stayed)
             .map(|fault| violation!("the end of the run waited for the full disk of {}", fault.node))
+    }
+
+    /// Returns whether the process of the event manager was stopped for a time.
+    pub(super) fn stopped_the_manager(&self) -> bool {
+        let is_stop = |fault: &DriverFault| {
+            let kind = matches!(fault.kind, DriverFaultKind::Freeze { .. } | DriverFaultKind::Suspend { .. });
+            kind && fault.node == NodeId::MANAGER
+        };
+        self.of(is_stop).next().is_some()
+    }
+
+    /// Returns whether the trigger supervisor was dead or frozen for a time.
+    pub(super) fn hits_the_supervisor(&self) -> bool {
+        let is_hit = |fault: &DriverFault| {
+            matches!(
+                fault.kind,
+                DriverFaultKind::SupervisorDies { .. } | DriverFaultKind::SupervisorFreezes { .. }
+            )
+        };
+        self.of(is_hit).next().is_some()
     }
 
     /// Returns whether `count` events may be dropped for a reason.
@@ -129,7 +151,10 @@ impl Causes<'_> {
     /// killed, or all readout units or all builder units were absent at the same time for longer than the patience.
     pub(super) fn explain_early_end(&self) -> bool {
         let is_announced = self.options.announce != Announce::Never;
-        if self.was_stopped() || (is_announced && self.killed(Role::Readout) > 0) {
+        // Triggers on their way are lost with their supervisor.
+        let dies =
+            self.of(|fault| matches!(fault.kind, DriverFaultKind::SupervisorDies { .. })).next().is_some();
+        if self.was_stopped() || dies || (is_announced && self.killed(Role::Readout) > 0) {
             return true;
         }
         let readouts: Vec<_> = (0..self.options.readouts).map(NodeId::readout).collect();

@@ -2,7 +2,7 @@
 
 use super::{
     DiskOptions, DriverFault, DriverFaultKind, DriverOptions, FATAL_FREEZE, FOR_GOOD, Family, START,
-    STOP_TIMEOUT, TIME_LIMIT,
+    STOP_TIMEOUT, SupervisorOptions, TIME_LIMIT, UploadOptions,
 };
 use crate::dice::{Dice, Ratio};
 use sheaf_protocol::gathering::Gathering;
@@ -80,6 +80,8 @@ impl DriverOptions {
             3 if dice.below(3) == 0 => options.draw_quiet_run(&mut dice),
             _ => {}
         }
+        options.draw_supervisor(family);
+        options.draw_uploads();
         let faults: u64 = options.faults.iter().map(|fault| fault.kind.lasts().0).sum();
         let busy = options.busy_time();
         options.within = Nanos(10 * busy.0 + 4 * faults) + options.hanging_time() + Nanos::from_secs(300);
@@ -229,6 +231,56 @@ impl DriverOptions {
         self.faults.clear();
     }
 
+    /// Draws a trigger supervisor, with dice of its own. It is frozen for less than the event manager waits for it at the end.
+    fn draw_supervisor(&mut self, family: Family) {
+        let mut dice = Dice::new(self.seed, 28);
+        let Some(period) = self.trigger_period.filter(|_| dice.below(3) == 0) else { return };
+        let longest = Nanos(period.0 * (self.queue_events as u64 - 4) / 4).min(Nanos::from_millis(50));
+        self.supervisor = Some(SupervisorOptions { latency: Nanos(dice.below(longest.0 + 1)) });
+        let busy = self.busy_time();
+        if dice.below(6) == 0 {
+            self.draw_stop_of_a_supervised_run(&mut dice, period);
+        }
+        for _ in 0..dice.pick(&[0, 0, 1, 2]) {
+            let longest = dice.pick(&[Nanos::from_secs(1), Nanos::from_secs(50)]);
+            let lasts = dice.time_between(Nanos::from_millis(1), longest);
+            let kind = match dice.below(2) {
+                0 if family == Family::Faults => DriverFaultKind::SupervisorDies { back_after: lasts },
+                _ => DriverFaultKind::SupervisorFreezes { lasts },
+            };
+            let at = Timestamp(START.0 + dice.below(busy.0));
+            self.faults.push(DriverFault { at, node: NodeId::MANAGER, kind });
+        }
+    }
+
+    /// Draws a run that is stopped while many triggers are on their way. The process of the event manager is stopped just after that, for
+    /// longer than it waits for the supervisor, and for less than others wait for it.
+    fn draw_stop_of_a_supervised_run(&mut self, dice: &mut Dice, period: Nanos) {
+        let period = period.min(Nanos::from_millis(2));
+        self.trigger_period = Some(period);
+        self.queue_events = 4_096;
+        let longest = Nanos(1_000 * period.0).min(Nanos::from_millis(50));
+        self.supervisor = Some(SupervisorOptions { latency: Nanos(dice.below(longest.0) + 1) });
+        let at = Timestamp(START.0 + 1_000_000 + dice.below(period.0 * self.events));
+        let stop = DriverFault { at, node: NodeId::MANAGER, kind: DriverFaultKind::Stop { again: None } };
+        self.faults.push(stop);
+        let lasts = dice.time_between(Nanos::from_secs(121), Nanos::from_secs(130));
+        let (at, kind) = (at + Nanos(1_000_000), DriverFaultKind::Freeze { lasts });
+        self.faults.push(DriverFault { at, node: NodeId::MANAGER, kind });
+    }
+
+    /// Draws files that must be uploaded, with dice of its own.
+    fn draw_uploads(&mut self) {
+        let mut dice = Dice::new(self.seed, 29);
+        // Quick triggers are vetoed a million times while an upload takes its time.
+        let is_quick = self.trigger_period.is_some_and(|period| period < Nanos::from_micros(100));
+        if dice.below(6) == 0 && !is_quick {
+            let file_events = usize::try_from(dice.pick(&[1, 5, 50, 1_000])).unwrap_or(1);
+            let time = Nanos::from_millis(dice.pick(&[1, 100, 3_000, 20_000]));
+            self.disk.uploads = Some(UploadOptions { file_events, time });
+        }
+    }
+
     /// Draws the node that a fault hits. Faults that would end the run do not hit the event manager, and faults that would
     /// lose fragments do not hit readout units.
     fn draw_node(&self, dice: &mut Dice, kind: DriverFaultKind) -> NodeId {
@@ -243,7 +295,10 @@ impl DriverOptions {
                 _ => node.role == Role::Output,
             },
             DriverFaultKind::Clog { .. } => *node != NodeId::MANAGER,
-            DriverFaultKind::Stop { .. } | DriverFaultKind::Suspend { .. } => *node == NodeId::MANAGER,
+            DriverFaultKind::Stop { .. }
+            | DriverFaultKind::Suspend { .. }
+            | DriverFaultKind::SupervisorDies { .. }
+            | DriverFaultKind::SupervisorFreezes { .. } => *node == NodeId::MANAGER,
         };
         let nodes: Vec<NodeId> = self.nodes().into_iter().filter(may).collect();
         dice.pick(&nodes)
@@ -256,7 +311,8 @@ impl DriverOptions {
         let triggers = self.trigger_period.unwrap_or_default().0.max(self.pace.0) * self.events;
         let filter =
             self.filter.time.0 * self.events / builders + self.filter.long.map_or(0, |(_, time)| time.0);
-        let disk = (self.disk.write.0 + self.disk.sync.0) * self.events / stores;
+        let upload = self.disk.uploads.map_or(0, |uploads| uploads.time.0);
+        let disk = (self.disk.write.0 + self.disk.sync.0 + upload) * self.events / stores;
         Nanos(triggers + filter + disk) + Nanos::from_millis(500)
     }
 

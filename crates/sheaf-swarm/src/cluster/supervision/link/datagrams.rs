@@ -1,8 +1,9 @@
 //! A link of datagrams: they can be lost, repeated and, on the way to the supervisor, overtaken.
 
-use super::{Line, NAME};
+use super::NAME;
 use crate::cluster::post::{Happening, Post};
 use crate::options::{SupervisorOptions, TriggerDatagramOptions};
+use crate::supervisor_link::Line;
 use sheaf_protocol::trigger_link::datagram::{Datagram, DatagramCaller, DatagramDoor};
 use sheaf_protocol::trigger_link::{DatagramCounts, Receiver, Supervisor};
 use sheaf_wire::trigger_link::{FromManager, FromSupervisor};
@@ -92,7 +93,8 @@ impl Datagrams {
                 let has_triggers =
                     datagram.messages.iter().any(|message| matches!(message, FromSupervisor::Triggers(_)));
                 for _ in 0..self.copies(post, has_triggers) {
-                    let at = self.there.send(post, self.latency, (self.address, datagram.clone()));
+                    let sent = (self.address, datagram.clone());
+                    let at = self.there.send(post.now, &mut post.dice, self.latency, sent);
                     post.plan(at, Happening::TriggerLine);
                 }
             }
