@@ -92,7 +92,7 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "HZ")]
     pub(crate) trigger_rate: Option<f64>,
     /// Source of triggers [default: `trigger.mode` of the configuration; without one, `poisson` at 10,000 Hz].
-    #[arg(long, value_name = "free|fixed|poisson|source|seen", value_parser = TriggerMode::from_str)]
+    #[arg(long, value_name = "free|fixed|poisson|source|seen|network|command", value_parser = TriggerMode::from_str)]
     pub(crate) trigger_mode: Option<TriggerMode>,
     /// Stop after this many seconds; 0: no limit [default: 10, unless something else ends the run].
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, allow_negative_numbers = true)]
