@@ -114,8 +114,8 @@ impl Swarm {
         }
         let room = dice.pick(&[8, 10, 12, 16]);
         let Options { sources, bounds, system, events, .. } = &mut self.options;
-        // Delayed fragments delay one another: a few events more than the disorder wait.
-        sources.disorder = room / 2 - 2 - dice.below(2);
+        // Delayed fragments delay one another: more events than the disorder wait, in the smallest buffer too many for the other half.
+        sources.disorder = if room == 8 { 2 } else { room / 2 - 1 } - dice.below(2);
         sources.out_of_order = Ratio::percent(dice.pick(&[30, 60, 90]));
         let fragments = room * u64::from(system.sources_per_readout);
         bounds.buffer = bounds.buffer.max(ByteCount(2 * bounds.max_fragment.0 * fragments));
