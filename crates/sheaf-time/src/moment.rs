@@ -98,6 +98,12 @@ mod tests {
     }
 
     #[test]
+    fn a_moment_is_printed_as_the_duration_since_the_beginning_and_nanoseconds_are_whole() {
+        assert_eq!(Moment(22_500).to_string(), "22.500 ns");
+        assert_eq!([999, 1_000, 2_999].map(|ps| Picos(ps).as_nanos()), [0, 1, 2]);
+    }
+
+    #[test]
     fn arithmetic_saturates_at_the_ends_of_the_timeline() {
         assert_eq!(Moment::MAX + Picos(1), Moment::MAX);
         assert_eq!(Moment(3) - Picos(4), Moment::ZERO);

@@ -71,3 +71,21 @@ proptest! {
         prop_assert_eq!(disorder.stats().late, late);
     }
 }
+
+#[test]
+fn each_kind_of_disorder_is_counted_and_an_item_of_the_same_moment_is_in_order() {
+    let mut disorder = Disorder::new(Picos(5), 2);
+    for at in [10, 10, 8, 20] {
+        assert_eq!(disorder.push(Moment(at), at), Ok(()));
+    }
+    let popped: Vec<_> = std::iter::from_fn(|| disorder.pop()).map(|(_, item)| item).collect();
+    assert_eq!(popped, [8, 10, 10]);
+    assert_eq!(disorder.push(Moment(10), 10), Ok(()), "as late as the last one that was given out");
+    assert_eq!(disorder.push(Moment(9), 9), Err(9));
+    for at in [21, 22, 23] {
+        assert_eq!(disorder.push(Moment(at), at), Ok(()));
+    }
+    while disorder.pop().is_some() {}
+    let DisorderStats { items, unsorted, late, forced } = disorder.stats();
+    assert_eq!((items, unsorted, late, forced), (9, 3, 1, 2));
+}
