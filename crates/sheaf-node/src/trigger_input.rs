@@ -71,10 +71,10 @@ pub fn exchange(
     role: &mut EventManager<Bytes>,
     most: usize,
 ) -> LinkState {
-    let mut state = LinkState::default();
+    let mut taken = 0;
     // Busy was sent since the last round, and the next trigger may be the last of the run, whose time then ends.
     role.handle_turns(link.receiver());
-    while state.taken < most
+    while taken < most
         && let Some(trigger) = link.receiver().poll_trigger()
     {
         let time = if trigger.time == Timestamp::ZERO { now } else { trigger.time };
@@ -83,7 +83,7 @@ pub fn exchange(
         if is_event {
             link.take(trigger, time);
         }
-        state.taken += 1;
+        taken += 1;
     }
     link.receiver().handle_phase(phase);
     if phase == Phase::Ended {
@@ -92,12 +92,14 @@ pub fn exchange(
     let room = link.room();
     link.receiver().handle_rooms(now, role.rooms(now).chain(room));
     link.transmit(now);
+    let is_flushed = link.is_flushed();
     let receiver = link.receiver();
     role.handle_turns(receiver);
-    state.events.extend(std::iter::from_fn(|| receiver.poll_event()));
-    state.has_supervisor = receiver.has_supervisor();
-    state.expects_triggers = receiver.expects_triggers();
-    state.is_settled = receiver.is_settled();
-    state.is_settled &= link.is_flushed();
-    state
+    LinkState {
+        taken,
+        events: std::iter::from_fn(|| receiver.poll_event()).collect(),
+        has_supervisor: receiver.has_supervisor(),
+        expects_triggers: receiver.expects_triggers(),
+        is_settled: is_flushed && receiver.is_settled(),
+    }
 }

@@ -2,13 +2,34 @@
 //! dies.
 
 use crate::dice::Dice;
-use sheaf_protocol::trigger_link::{LinkId, Receiver, Supervisor};
-use sheaf_wire::trigger_link::{FromManager, FromSupervisor, Trigger};
-use sheaf_wire::{Nanos, Timestamp};
+use sheaf_protocol::trigger_link::{LinkId, Receiver, ReceiverConfig, Supervisor};
+use sheaf_wire::trigger_link::{BusyCause, BusyReason, FromManager, FromSupervisor, Trigger, reserve};
+use sheaf_wire::{Nanos, NodeId, RunNumber, Timestamp};
 use std::collections::VecDeque;
 
 /// The first connection.
 const FIRST: LinkId = LinkId(0);
+
+/// Name of the supervisor.
+pub(crate) const SUPERVISOR: &str = "supervisor";
+
+/// Returns a new life of the supervisor's program.
+pub(crate) fn new_supervisor() -> Supervisor {
+    Supervisor::new(SUPERVISOR)
+}
+
+/// Returns a receiver. Before the event manager states its room, the event manager is the reason for busy.
+pub(crate) fn new_receiver(config: ReceiverConfig, run: RunNumber) -> Receiver {
+    let idle = BusyReason { cause: BusyCause::EventManager, culprit: Some(NodeId::MANAGER) };
+    Receiver::new(config, run, idle)
+}
+
+/// Returns the number of places that are kept free for triggers in flight, which are at least `distance` apart.
+pub(crate) fn trigger_reserve(latency: Nanos, distance: Nanos) -> u64 {
+    #[expect(clippy::cast_precision_loss, reason = "a rate need not be exact")]
+    let rate_hz = 1e9 / distance.0.max(1) as f64;
+    reserve(latency, rate_hz)
+}
 
 /// Messages on their way in one direction, in order, with their arrivals.
 #[derive(Debug)]

@@ -2,10 +2,9 @@
 //!
 //! An accepted event is not given up because a filter or a disk is slow. So the limit
 //! ([`ManagerConfig::stop_timeout`](super::ManagerConfig::stop_timeout)) runs only while no event ends *and* no living
-//! builder unit with events reports work on them ([`Work`]), nor a living readout unit that it is processing fragments: each status that
-//! says so restarts the limit.
-//! Calls that never return are not covered by this rule: farms and preprocessing have limits of their own, and a second
-//! stop cuts the run.
+//! builder unit with events reports work on them ([`Work`]), nor a living readout unit reports that it processes fragments. Each
+//! status that says so restarts the limit. Calls that never return are not covered by this rule: farms and preprocessing have limits
+//! of their own, and a second stop cuts the run.
 //!
 //! The limit counts only time in which the event manager was awake: a driver reports the rest
 //! ([`handle_stall`](EventManager::handle_stall)).

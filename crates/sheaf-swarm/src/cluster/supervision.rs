@@ -11,13 +11,14 @@ use super::{Cluster, RUN};
 use crate::options::{Options, SupervisorOptions, TriggerOptions};
 use crate::payload::SimPayload;
 use crate::source::FIRST_EVENT;
+use crate::supervisor_link::{new_receiver, new_supervisor, trigger_reserve};
 use link::Link;
 use sheaf_protocol::manager::{DeadTimeCause, EventManager};
 use sheaf_protocol::trigger_link::{
     Gate, LinkReport, Receiver, ReceiverConfig, ReceiverEvent, Supervisor, SupervisorEvent,
 };
-use sheaf_wire::trigger_link::{BusyCause, BusyReason, Phase, Refusal, Totals, reserve};
-use sheaf_wire::{Nanos, NodeId, Timestamp, TriggerType};
+use sheaf_wire::trigger_link::{Phase, Refusal, Totals};
+use sheaf_wire::{Nanos, Timestamp, TriggerType};
 
 /// Time after which a supervisor starts again that was refused because its earlier life is still connected.
 const ANOTHER_TRY: Nanos = Nanos::from_millis(500);
@@ -50,7 +51,7 @@ impl Options {
 
     /// Returns the number of places that are kept free for triggers in flight.
     pub(crate) fn trigger_reserve(&self, supervisor: SupervisorOptions) -> u64 {
-        reserve(supervisor.latency, 1e9 / self.trigger_distance().0.max(1) as f64)
+        trigger_reserve(supervisor.latency, self.trigger_distance())
     }
 }
 
@@ -64,11 +65,10 @@ impl Supervision {
             max_payload: 0,
             is_lossy: setup.datagrams.is_some(),
         };
-        let idle = BusyReason { cause: BusyCause::EventManager, culprit: Some(NodeId::MANAGER) };
-        let mut receiver = Receiver::new(config, RUN, idle);
+        let mut receiver = new_receiver(config, RUN);
         let link = Link::new(setup, &mut receiver);
         Some(Self {
-            supervisor: Some(Supervisor::new("supervisor")),
+            supervisor: Some(new_supervisor()),
             receiver,
             link,
             sent_before: 0,

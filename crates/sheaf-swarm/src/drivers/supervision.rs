@@ -5,22 +5,19 @@
 
 use super::options::{DriverOptions, SupervisorOptions};
 use crate::dice::Dice;
-use crate::supervisor_link::Connection;
+use crate::supervisor_link::{Connection, new_receiver, new_supervisor, trigger_reserve};
 use bytes::Bytes;
 use sheaf_node::trigger_input::{self, LinkState, TriggerInput, TriggerLink};
 use sheaf_protocol::manager::EventManager;
 use sheaf_protocol::trigger_link::{LinkReport, Receiver, ReceiverConfig, Room, Supervisor, SupervisorEvent};
-use sheaf_wire::trigger_link::{BusyCause, BusyReason, Phase, Trigger, reserve};
-use sheaf_wire::{EventId, Nanos, NodeId, RunNumber, Timestamp, TriggerType};
+use sheaf_wire::trigger_link::{Phase, Trigger};
+use sheaf_wire::{EventId, Nanos, RunNumber, Timestamp, TriggerType};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 impl DriverOptions {
     /// Returns the number of places that are kept free for triggers in flight.
     pub(super) fn trigger_reserve(&self, setup: SupervisorOptions) -> u64 {
-        let period = self.trigger_period.unwrap_or_default().0.max(1);
-        #[expect(clippy::cast_precision_loss, reason = "a rate need not be exact")]
-        let rate_hz = 1e9 / period as f64;
-        reserve(setup.latency, rate_hz)
+        trigger_reserve(setup.latency, self.trigger_period.unwrap_or_default())
     }
 }
 
@@ -59,14 +56,13 @@ impl SupervisionHandle {
             max_payload: 0,
             is_lossy: false,
         };
-        let idle = BusyReason { cause: BusyCause::EventManager, culprit: Some(NodeId::MANAGER) };
-        let mut receiver = Receiver::new(config, RunNumber(7), idle);
+        let mut receiver = new_receiver(config, RunNumber(7));
         let connection = Connection::new(setup.latency, &mut receiver);
         Some(Self(Arc::new(Mutex::new(Supervision {
             period,
             limit: options.events,
             dice: Dice::new(options.seed, 27),
-            supervisor: Some(Supervisor::new("supervisor")),
+            supervisor: Some(new_supervisor()),
             sent_before: 0,
             deaths: 0,
             receiver,
@@ -161,7 +157,7 @@ impl Supervision {
 
     /// Begins another life.
     pub(super) fn start(&mut self, now: Timestamp) {
-        self.supervisor = Some(Supervisor::new("supervisor"));
+        self.supervisor = Some(new_supervisor());
         self.connection.connect(now, &mut self.dice);
         self.due.push(now);
     }

@@ -4,13 +4,10 @@ mod datagrams;
 
 use crate::cluster::post::{Happening, Post};
 use crate::options::SupervisorOptions;
-use crate::supervisor_link::Connection;
+use crate::supervisor_link::{Connection, new_supervisor};
 use datagrams::Datagrams;
 use sheaf_protocol::trigger_link::{DatagramCounts, Receiver, Supervisor};
 use sheaf_wire::Timestamp;
-
-/// Name of the supervisor.
-const NAME: &str = "supervisor";
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -46,7 +43,7 @@ impl Link {
     pub(super) fn die(&mut self, post: &mut Post) {
         match self {
             Self::Connection(connection) => connection.die(post.now, &mut post.dice),
-            // Nobody is told.
+            // No datagram announces an end. The event manager notices the silence.
             Self::Datagrams(_) => {}
         }
         self.plan_arrivals(post);
@@ -59,7 +56,7 @@ impl Link {
             Self::Datagrams(datagrams) => datagrams.revive(post.now),
         }
         self.plan_arrivals(post);
-        Supervisor::new(NAME)
+        new_supervisor()
     }
 
     /// Delivers the messages that have arrived. Those to a supervisor that is dead are lost.

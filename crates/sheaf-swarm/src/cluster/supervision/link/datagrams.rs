@@ -1,9 +1,8 @@
 //! A link of datagrams: they can be lost, repeated and, on the way to the supervisor, overtaken.
 
-use super::NAME;
 use crate::cluster::post::{Happening, Post};
 use crate::options::{SupervisorOptions, TriggerDatagramOptions};
-use crate::supervisor_link::Line;
+use crate::supervisor_link::{Line, SUPERVISOR};
 use sheaf_protocol::trigger_link::datagram::{Datagram, DatagramCaller, DatagramDoor};
 use sheaf_protocol::trigger_link::{DatagramCounts, Receiver, Supervisor};
 use sheaf_wire::trigger_link::{FromManager, FromSupervisor};
@@ -38,7 +37,7 @@ impl Datagrams {
             latency: options.latency,
             faults,
             door: DatagramDoor::new(None, SILENCE),
-            caller: DatagramCaller::new(Timestamp::ZERO, 1, NAME),
+            caller: DatagramCaller::new(Timestamp::ZERO, 1, SUPERVISOR),
             life: 1,
             address: 0,
             moves: options.deaths.is_some_and(|deaths| deaths.moves),
@@ -55,7 +54,7 @@ impl Datagrams {
     pub(super) fn revive(&mut self, now: Timestamp) {
         self.life += 1;
         self.address += u16::from(self.moves);
-        self.caller = DatagramCaller::new(now, self.life, NAME);
+        self.caller = DatagramCaller::new(now, self.life, SUPERVISOR);
     }
 
     pub(super) fn hand_over(&mut self, now: Timestamp, receiver: &mut Receiver) {
