@@ -15,6 +15,8 @@ pub mod capture;
 pub mod decode;
 pub mod feed;
 pub mod sources;
+#[cfg(test)]
+mod testing;
 pub mod vmm3a;
 
 pub use capture::{Capture, CaptureError};

@@ -151,6 +151,16 @@ pub struct CaptureSource<M: Memory> {
     stopped: bool,
 }
 
+/// State of a [`CaptureSource`] after it has read on.
+enum Progress {
+    /// There is a slice.
+    Slice(Slice<Hit>),
+    /// There is none yet.
+    NotYet,
+    /// All slices with hits, and those between them, were taken.
+    Ended,
+}
+
 /// Cards and times of a capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CaptureExtent {
@@ -232,13 +242,14 @@ impl<M: Memory> CaptureSource<M> {
         Ok(Self { capture, feed, writer, last: slices.1, next: slices.0, stopped: false })
     }
 
-    /// Reads on until there is a slice.
-    fn read(&mut self) -> Option<Slice<Hit>> {
+    /// Reads on until there is a slice, or as many packets as one poll may read.
+    fn read(&mut self) -> Progress {
         for _ in 0..PACKETS_A_POLL {
             if let Some(slice) = self.feed.poll() {
-                return Some(slice);
+                return Progress::Slice(slice);
             }
-            let capture = self.capture.as_mut()?;
+            // Only a feed that has finished, and has no slice left, has ended.
+            let Some(capture) = &mut self.capture else { return Progress::Ended };
             match capture.next_payload() {
                 Ok(Some(packet)) => self.feed.packet(packet),
                 Ok(None) => self.end_of_file(),
@@ -249,7 +260,7 @@ impl<M: Memory> CaptureSource<M> {
                 }
             }
         }
-        None
+        Progress::NotYet
     }
 
     fn end_of_file(&mut self) {
@@ -267,12 +278,13 @@ impl<M: Memory> Source for CaptureSource<M> {
         if self.stopped {
             return SourcePoll::Ended;
         }
-        let slice = match self.writer.waiting.take().or_else(|| self.read()) {
-            Some(slice) => slice,
-            None if self.capture.is_some() => return SourcePoll::NotBefore(now),
+        let progress = self.writer.waiting.take().map_or_else(|| self.read(), Progress::Slice);
+        let slice = match progress {
+            Progress::Slice(slice) => slice,
+            Progress::NotYet => return SourcePoll::NotBefore(now),
             // After its last hit, slices are empty, up to the last slice of all cards.
-            None if self.next <= self.last => Slice { number: self.next, items: Vec::new() },
-            None => return SourcePoll::Ended,
+            Progress::Ended if self.next <= self.last => Slice { number: self.next, items: Vec::new() },
+            Progress::Ended => return SourcePoll::Ended,
         };
         self.next = slice.number.saturating_add(1);
         self.writer.write(slice)

@@ -1,29 +1,7 @@
 use super::*;
-use etherparse::PacketBuilder;
+use crate::timed::testing::{pcap, udp};
 use proptest::prelude::*;
 use std::io::Cursor;
-
-fn udp(payload: &[u8]) -> Vec<u8> {
-    let mut packet = Vec::new();
-    let builder =
-        PacketBuilder::ethernet2([1; 6], [2; 6]).ipv4([10, 0, 0, 2], [10, 0, 0, 3], 64).udp(6006, 6006);
-    builder.write(&mut packet, payload).unwrap();
-    packet
-}
-
-/// A pcap file of packets, each with the bytes that it had on the wire.
-fn pcap(link: u32, packets: &[(Vec<u8>, u32)]) -> Vec<u8> {
-    let mut file = 0xa1b2_c3d4_u32.to_le_bytes().to_vec();
-    file.extend([2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0]);
-    file.extend(link.to_le_bytes());
-    for (packet, on_the_wire) in packets {
-        file.extend([0; 8]);
-        file.extend((packet.len() as u32).to_le_bytes());
-        file.extend(on_the_wire.to_le_bytes());
-        file.extend(packet);
-    }
-    file
-}
 
 /// A pcapng file of one section and one Ethernet interface.
 fn pcapng(packets: &[Vec<u8>]) -> Vec<u8> {

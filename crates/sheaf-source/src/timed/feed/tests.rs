@@ -1,5 +1,6 @@
 use super::*;
 use crate::timed::Vmm3a;
+use crate::timed::testing::vmm3a_packet as packet;
 
 const CONFIG: FeedConfig = FeedConfig {
     card: SourceId(2),
@@ -16,19 +17,6 @@ const CONFIG: FeedConfig = FeedConfig {
         max_empty: 10,
     },
 };
-
-/// A packet with a marker of chip 0, and hits a number of ticks after it.
-fn packet(card: u8, number: u32, marker: u64, hits: &[u32]) -> Vec<u8> {
-    let mut packet = number.to_be_bytes().to_vec();
-    packet.extend([b'V', b'M', b'3', card << 4, 0, 0, 0, 0, 0, 0, 0, 0]);
-    packet.extend(((marker >> 10) as u32).to_be_bytes());
-    packet.extend(((marker & 0x3ff) as u16).to_be_bytes());
-    for bcid in hits {
-        packet.extend((bcid ^ bcid >> 1).to_be_bytes());
-        packet.extend(0x8000_u16.to_be_bytes());
-    }
-    packet
-}
 
 fn feed() -> SliceFeed {
     SliceFeed::new(Box::new(Vmm3a::new()), CONFIG).unwrap()

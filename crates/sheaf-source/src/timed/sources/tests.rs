@@ -1,7 +1,9 @@
+mod captures;
 mod real_data;
 
 use super::*;
 use crate::timed::Vmm3a;
+use crate::timed::testing::vmm3a_packet;
 use sheaf_time::Picos;
 
 fn config(card: u32) -> FeedConfig {
@@ -26,14 +28,9 @@ fn decoder() -> Box<dyn Decoder> {
     Box::new(Vmm3a::new())
 }
 
-/// A packet with one time marker and no hit but one at the marker's time.
+/// A packet with a time marker, and a hit at the same time.
 fn packet(card: u8, number: u32, time: u64) -> Vec<u8> {
-    let mut packet = number.to_be_bytes().to_vec();
-    packet.extend([b'V', b'M', b'3', card << 4, 0, 0, 0, 0, 0, 0, 0, 0]);
-    packet.extend(((time >> 10) as u32).to_be_bytes());
-    packet.extend(((time & 0x3ff) as u16).to_be_bytes());
-    packet.extend([0, 0, 0, 0, 0x80, 0]);
-    packet
+    vmm3a_packet(card, number, time, &[0])
 }
 
 /// Polls until the source gives a fragment; live packets may take a moment to come.
