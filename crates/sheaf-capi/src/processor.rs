@@ -2,17 +2,30 @@
 
 #![allow(unsafe_code)]
 
-use crate::argument;
-use sheaf_config::Config;
+use crate::argument::{self, ArgumentError};
+use sheaf_config::{Config, ConfigErrors};
 use sheaf_filter::abi::FilterTable;
-use sheaf_filter::{LibraryFilter, Setup, text};
-use sheaf_node::processor::{Processor, ProcessorOptions};
+use sheaf_filter::{LibraryFilter, OpenError, Setup, text};
+use sheaf_node::processor::{Processor, ProcessorError, ProcessorOptions};
 use std::ffi::{CStr, c_char};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Set by `sheaf_processor_stop`.
 static STOP: AtomicBool = AtomicBool::new(false);
+
+/// Reason why a processor cannot join a run, or has lost it.
+#[derive(Debug, thiserror::Error)]
+enum JoinError {
+    #[error(transparent)]
+    Argument(#[from] ArgumentError),
+    #[error(transparent)]
+    Processor(#[from] ProcessorError),
+    #[error(transparent)]
+    Configuration(#[from] ConfigErrors),
+    #[error(transparent)]
+    Filter(#[from] OpenError),
+}
 
 /// Joins a run as a processor, creates a filter from `table` with `parameters` (null: `filter.parameters` of the run),
 /// and judges events until the run ends or sheaf_processor_stop is called. `address` is the socket of a builder unit, a
@@ -55,7 +68,7 @@ pub unsafe extern "C" fn sheaf_processor_join_with_key(
         Ok(judged) => i64::try_from(judged).unwrap_or(i64::MAX),
         Err(error) => {
             // SAFETY: as the caller promises.
-            unsafe { text::write(&error, message, message_bytes) };
+            unsafe { text::write(&error.to_string(), message, message_bytes) };
             -1
         }
     }
@@ -68,7 +81,7 @@ unsafe fn join(
     key_file: *const c_char,
     table: *const FilterTable,
     parameters: *const c_char,
-) -> Result<u64, String> {
+) -> Result<u64, JoinError> {
     // SAFETY: null, or a NUL-terminated text.
     let address = unsafe { argument::path(address)? };
     // SAFETY: not null, and so a NUL-terminated text.
@@ -78,10 +91,9 @@ unsafe fn join(
     } else {
         // SAFETY: not null, and so a NUL-terminated text.
         let given = unsafe { CStr::from_ptr(parameters) };
-        Some(given.to_str().map_err(|_| "the parameters are not UTF-8")?.to_owned())
+        Some(given.to_str().map_err(|_| ArgumentError::NotUtf8("the parameters are"))?.to_owned())
     };
-    let processor = Processor::meet(&address, ProcessorOptions { key, ..ProcessorOptions::default() })
-        .map_err(|error| error.to_string())?;
+    let processor = Processor::meet(&address, ProcessorOptions { key, ..ProcessorOptions::default() })?;
     let welcome = processor.welcome();
     let parameters = match given {
         Some(parameters) => parameters,
@@ -89,14 +101,13 @@ unsafe fn join(
     };
     let setup = Setup { run: welcome.run, tags: welcome.tags.clone(), parameters };
     // SAFETY: null or a table, as the caller promises; the filter is dropped before this function ends.
-    let mut filter = unsafe { LibraryFilter::of_table(table, &setup) }.map_err(|error| error.to_string())?;
-    processor.run(&mut filter, &STOP).map(|times| times.judged).map_err(|error| error.to_string())
+    let mut filter = unsafe { LibraryFilter::of_table(table, &setup)? };
+    Ok(processor.run(&mut filter, &STOP)?.judged)
 }
 
 /// Returns the filter parameters of a run's configuration.
-fn parameters_of(configuration: &str) -> Result<String, String> {
-    let config = Config::parse(configuration, "the configuration of the run");
-    config.map(|config| config.filter.parameters).map_err(|errors| errors.to_string())
+fn parameters_of(configuration: &str) -> Result<String, ConfigErrors> {
+    Ok(Config::parse(configuration, "the configuration of the run")?.filter.parameters)
 }
 
 /// Makes every current and later sheaf_processor_join return after its pending events are judged. May be called from a

@@ -2,12 +2,21 @@
 
 #![allow(unsafe_code)]
 
-use crate::argument;
+use crate::argument::{self, ArgumentError};
 use crate::stored::{Shown, StoredEvent};
 use sheaf_filter::text;
-use sheaf_store::run::RunReader;
+use sheaf_store::run::{RunReadError, RunReader};
 use std::ffi::{CString, c_char};
 use std::ptr;
+
+/// Reason why a file or a run cannot be read.
+#[derive(Debug, thiserror::Error)]
+enum OpenError {
+    #[error(transparent)]
+    Argument(#[from] ArgumentError),
+    #[error(transparent)]
+    Run(#[from] RunReadError),
+}
 
 /// Reads the events of an event file or of a run directory.
 pub struct Reader {
@@ -29,9 +38,7 @@ pub unsafe extern "C" fn sheaf_reader_open(
     message_bytes: usize,
 ) -> *mut Reader {
     // SAFETY: as the caller promises.
-    let opened = unsafe { argument::path(path) }
-        .and_then(|path| RunReader::open(&path).map_err(|error| error.to_string()));
-    match opened {
+    match unsafe { open(path) } {
         Ok(events) => {
             let tags = events.tag_names().iter().map(|name| argument::c_text(name)).collect();
             let (shown, message) = (Shown::default(), CString::default());
@@ -39,10 +46,18 @@ pub unsafe extern "C" fn sheaf_reader_open(
         }
         Err(error) => {
             // SAFETY: as the caller promises.
-            unsafe { text::write(&error, message, message_bytes) };
+            unsafe { text::write(&error.to_string(), message, message_bytes) };
             ptr::null_mut()
         }
     }
+}
+
+/// # Safety
+/// `path` is null or a NUL-terminated text.
+unsafe fn open(path: *const c_char) -> Result<RunReader, OpenError> {
+    // SAFETY: as the caller promises.
+    let path = unsafe { argument::path(path)? };
+    Ok(RunReader::open(&path)?)
 }
 
 /// Reads the next event. Returns 1 with the event in `event`, 0 at the end, and -1 if data are damaged or cannot be

@@ -2,20 +2,22 @@
 
 #![allow(unsafe_code)]
 
+mod error;
 pub mod in_place;
 pub mod many;
 
-use crate::argument;
+use crate::argument::{self, ArgumentError};
+use error::{SourceArgumentError, SourceOpenError, described};
 use sheaf_config::feed_place_at;
 use sheaf_feed::client::{SourceFragment, TlsFiles};
-use sheaf_feed::{ClientOptions, EnvironmentError, FeedError, SourceClient, SourceRecord, environment};
+use sheaf_feed::{ClientOptions, FeedError, SourceClient, SourceRecord, environment};
 use sheaf_filter::text;
 use sheaf_wire::feed::Phase;
 use sheaf_wire::run_record::RecordKind;
 use sheaf_wire::{EventId, SourceId, Timestamp};
 use std::ffi::{CStr, CString, c_char, c_void};
+use std::ptr;
 use std::time::Duration;
-use std::{ptr, slice};
 
 /// Answer of functions that have done what was asked.
 const DONE: i32 = 1;
@@ -105,7 +107,7 @@ pub unsafe extern "C" fn sheaf_source_open(
         Ok(client) => Box::into_raw(Box::new(Source { client, message: CString::default() })),
         Err(error) => {
             // SAFETY: as the caller promises.
-            unsafe { text::write(&error, message, message_bytes) };
+            unsafe { text::write(&described(&error), message, message_bytes) };
             ptr::null_mut()
         }
     }
@@ -118,19 +120,18 @@ unsafe fn open(
     sources: *const u32,
     source_count: usize,
     options: *const SourceOptions,
-) -> Result<SourceClient, String> {
-    let of_environment = |error: EnvironmentError| error.to_string();
+) -> Result<SourceClient, SourceOpenError> {
     let target = if target.is_null() {
-        environment::address().map_err(of_environment)?
+        environment::address()?
     } else {
         // SAFETY: a NUL-terminated text, as the caller promises.
         unsafe { argument::path(target)? }
     };
     // SAFETY: null or a list of this length, as the caller promises.
-    let given = unsafe { list(sources, source_count, "the list of sources")? };
+    let given = unsafe { argument::list(sources, source_count, "the list of sources")? };
     let mut ids: Vec<SourceId> = given.iter().copied().map(SourceId).collect();
     if sources.is_null() {
-        ids = environment::sources().map_err(of_environment)?;
+        ids = environment::sources()?;
     }
     let mut chosen = ClientOptions {
         sources: ids,
@@ -157,18 +158,18 @@ unsafe fn open(
         // SAFETY: null or NUL-terminated texts, as the caller promises.
         chosen.tls = unsafe { tls_files(options)? };
     }
-    let place = feed_place_at(&target, &chosen.sources).map_err(|error| error.to_string())?;
+    let place = feed_place_at(&target, &chosen.sources)?;
     chosen.network = place.network;
     chosen.key = chosen.key.or(place.key_file);
     chosen.tls = chosen.tls.or(place.tls.map(TlsFiles::from));
-    SourceClient::connect(&place.address, chosen).map_err(|error| described(&error))
+    Ok(SourceClient::connect(&place.address, chosen)?)
 }
 
 /// Returns the files of a certificate.
 ///
 /// # Safety
 /// The files are null or NUL-terminated texts.
-unsafe fn tls_files(options: &SourceOptions) -> Result<Option<TlsFiles>, String> {
+unsafe fn tls_files(options: &SourceOptions) -> Result<Option<TlsFiles>, SourceOpenError> {
     let files = [options.tls_certificate, options.tls_key, options.tls_authority];
     match files.iter().filter(|file| file.is_null()).count() {
         0 => {
@@ -177,43 +178,19 @@ unsafe fn tls_files(options: &SourceOptions) -> Result<Option<TlsFiles>, String>
             Ok(Some(TlsFiles::from([path(files[0])?, path(files[1])?, path(files[2])?])))
         }
         3 => Ok(None),
-        _ => Err("tls_certificate, tls_key and tls_authority belong together: set all three, or none".into()),
+        _ => Err(SourceOpenError::SomeTlsFiles),
     }
-}
-
-/// Returns a list that was passed by the caller.
-///
-/// # Safety
-/// `first` is null or a list of `count` items, which stay as they are while the result is used.
-unsafe fn list<'a, T>(first: *const T, count: usize, what: &str) -> Result<&'a [T], String> {
-    match count {
-        0 => Ok(&[]),
-        _ if first.is_null() => Err(format!("{what} has {count} items and is null")),
-        // SAFETY: not null, and so a list of this length.
-        _ => Ok(unsafe { slice::from_raw_parts(first, count) }),
-    }
-}
-
-/// Returns the text of an error with its causes.
-fn described(error: &FeedError) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }
 
 impl Source {
     /// Returns the index of a source that it feeds.
-    fn index_of(&self, source: u32) -> Result<usize, String> {
+    fn index_of(&self, source: u32) -> Result<usize, SourceArgumentError> {
         let index = self.client.sources().iter().position(|ours| ours.0 == source);
-        index.ok_or_else(|| format!("source {source} is not one of those that were opened"))
+        index.ok_or(SourceArgumentError::NotOpened(source))
     }
 
-    fn fail(&mut self, error: &str) -> i32 {
-        self.message = argument::c_text(error);
+    fn fail(&mut self, error: &dyn std::error::Error) -> i32 {
+        self.message = argument::c_text(&described(error));
         FAILED
     }
 
@@ -222,7 +199,7 @@ impl Source {
         match result {
             Ok(answer) => answer,
             Err(FeedError::RunEnded(_)) => ENDED,
-            Err(error) => self.fail(&described(&error)),
+            Err(error) => self.fail(&error),
         }
     }
 
@@ -240,9 +217,9 @@ impl Source {
 
 /// # Safety
 /// `data` is null or has `bytes` bytes, which stay as they are while the result is used.
-unsafe fn fragment<'a>(sent: &SentFragment) -> Result<SourceFragment<'a>, String> {
+unsafe fn fragment<'a>(sent: &SentFragment) -> Result<SourceFragment<'a>, SourceArgumentError> {
     // SAFETY: as the caller promises.
-    let payload = unsafe { list(sent.data.cast(), sent.bytes, "the payload")? };
+    let payload = unsafe { argument::list(sent.data.cast(), sent.bytes, "the payload")? };
     Ok(SourceFragment { event: EventId(sent.event), time: Timestamp(sent.time_ns), payload })
 }
 
@@ -304,7 +281,7 @@ pub unsafe extern "C" fn sheaf_source_decline(source: *mut Source, reason: *cons
     // SAFETY: as the caller promises.
     let Some(source) = (unsafe { source.as_mut() }) else { return FAILED };
     if reason.is_null() {
-        return source.fail("the reason is null");
+        return source.fail(&ArgumentError::Null("the reason"));
     }
     // SAFETY: not null, and so a NUL-terminated text.
     let reason = unsafe { CStr::from_ptr(reason) }.to_string_lossy();
@@ -371,18 +348,18 @@ unsafe fn record(
     name: *const c_char,
     data: *const c_void,
     bytes: usize,
-) -> Result<SourceRecord, String> {
+) -> Result<SourceRecord, SourceArgumentError> {
     let kind = RecordKind::from_code(kind)
         .filter(|kind| kind.is_of_programs())
-        .ok_or_else(|| format!("a run record has the kind {kind}; it must be 1, 2 or 3"))?;
+        .ok_or(SourceArgumentError::RecordKind(kind))?;
     if name.is_null() {
-        return Err("the name of a run record is null".to_owned());
+        return Err(ArgumentError::Null("the name of a run record").into());
     }
     // SAFETY: not null, and so a NUL-terminated text.
     let name = unsafe { CStr::from_ptr(name) }.to_str();
-    let name = name.map_err(|_| "the name of a run record is not UTF-8".to_owned())?.to_owned();
+    let name = name.map_err(|_| ArgumentError::NotUtf8("the name of a run record is"))?.to_owned();
     // SAFETY: as the caller promises.
-    let content = unsafe { list(data.cast::<u8>(), bytes, "the content of a run record")? };
+    let content = unsafe { argument::list(data.cast::<u8>(), bytes, "the content of a run record")? };
     let time = (time_ns != 0).then_some(Timestamp(time_ns));
     Ok(SourceRecord { kind, time, name, content: content.to_vec().into() })
 }
@@ -465,7 +442,7 @@ pub unsafe extern "C" fn sheaf_source_last_event(source: *mut Source, id: u32, e
     // SAFETY: as the caller promises.
     let Some(source) = (unsafe { source.as_mut() }) else { return FAILED };
     if event.is_null() {
-        return source.fail("the pointer to the event number is null");
+        return source.fail(&ArgumentError::Null("the pointer to the event number"));
     }
     match source.index_of(id).map(|index| source.client.last_event(index)) {
         Ok(None) => 0,

@@ -2,13 +2,22 @@
 
 #![allow(unsafe_code)]
 
-use crate::argument;
+use crate::argument::{self, ArgumentError};
 use bytes::Bytes;
 use sheaf_filter::{abi, text};
-use sheaf_store::fragment_stream::StreamReader;
+use sheaf_store::fragment_stream::{StreamOpenError, StreamReader};
 use std::ffi::{CString, c_char};
 use std::fs::File;
 use std::ptr;
+
+/// Reason why a fragment stream cannot be read.
+#[derive(Debug, thiserror::Error)]
+enum OpenError {
+    #[error(transparent)]
+    Argument(#[from] ArgumentError),
+    #[error(transparent)]
+    Stream(#[from] StreamOpenError),
+}
 
 /// Reads the fragments of one source.
 pub struct Stream {
@@ -30,19 +39,25 @@ pub unsafe extern "C" fn sheaf_stream_open(
     message_bytes: usize,
 ) -> *mut Stream {
     // SAFETY: as the caller promises.
-    let opened = unsafe { argument::path(path) }
-        .and_then(|path| StreamReader::open(&path).map_err(|error| error.to_string()));
-    match opened {
+    match unsafe { open(path) } {
         Ok(fragments) => {
             let (current, message) = (Bytes::new(), CString::default());
             Box::into_raw(Box::new(Stream { fragments, current, message }))
         }
         Err(error) => {
             // SAFETY: as the caller promises.
-            unsafe { text::write(&error, message, message_bytes) };
+            unsafe { text::write(&error.to_string(), message, message_bytes) };
             ptr::null_mut()
         }
     }
+}
+
+/// # Safety
+/// `path` is null or a NUL-terminated text.
+unsafe fn open(path: *const c_char) -> Result<StreamReader<File>, OpenError> {
+    // SAFETY: as the caller promises.
+    let path = unsafe { argument::path(path)? };
+    Ok(StreamReader::open(&path)?)
 }
 
 /// Reads the next fragment. Returns 1 with the fragment in `fragment` and its event number in `event`; the payload is

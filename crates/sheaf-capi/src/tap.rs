@@ -2,14 +2,25 @@
 
 #![allow(unsafe_code)]
 
-use crate::argument;
+use crate::argument::{self, ArgumentError};
 use crate::stored::{Shown, StoredEvent};
 use sheaf_filter::text;
-use sheaf_tap::taps::{Next, TapOptions, Taps};
+use sheaf_tap::taps::{Next, TapOptions, Taps, TapsError};
 use std::ffi::{CStr, CString, c_char};
 use std::path::PathBuf;
 use std::time::Duration;
 use std::{ptr, slice};
+
+/// Reason why a consumer cannot join a run.
+#[derive(Debug, thiserror::Error)]
+enum TapOpenError {
+    #[error(transparent)]
+    Argument(#[from] ArgumentError),
+    #[error("the selection has {0} tags and its list is null")]
+    NullTags(usize),
+    #[error(transparent)]
+    Taps(#[from] TapsError),
+}
 
 /// Receives a sample of a run's accepted events.
 pub struct Tap {
@@ -78,7 +89,7 @@ pub unsafe extern "C" fn sheaf_tap_open_with_key(
         }
         Err(error) => {
             // SAFETY: as the caller promises.
-            unsafe { text::write(&error, message, message_bytes) };
+            unsafe { text::write(&error.to_string(), message, message_bytes) };
             ptr::null_mut()
         }
     }
@@ -91,29 +102,29 @@ unsafe fn open(
     key_file: *const c_char,
     selection: *const TapSelection,
     name: *const c_char,
-) -> Result<Taps, String> {
+) -> Result<Taps, TapOpenError> {
     // SAFETY: null or a NUL-terminated text, as the caller promises.
     let text = |first: *const c_char| {
         (!first.is_null()).then(|| unsafe { CStr::from_ptr(first) }.to_string_lossy().into_owned())
     };
-    let target = text(target).ok_or("the target is null")?;
+    let target = text(target).ok_or(ArgumentError::Null("the target"))?;
     let key = text(key_file).map(PathBuf::from);
     let mut options = TapOptions { name: text(name).unwrap_or_default(), key, ..TapOptions::default() };
     // SAFETY: null or a selection, as the caller promises.
     if let Some(selection) = unsafe { selection.as_ref() } {
         if selection.tag_count > 0 && selection.tags.is_null() {
-            return Err(format!("the selection has {} tags and its list is null", selection.tag_count));
+            return Err(TapOpenError::NullTags(selection.tag_count));
         }
         if selection.tag_count > 0 {
             // SAFETY: not null, and so a list of this length, as the caller promises.
             let tags = unsafe { slice::from_raw_parts(selection.tags, selection.tag_count) };
-            let named = tags.iter().map(|tag| text(*tag).ok_or("the name of a tag is null"));
+            let named = tags.iter().map(|tag| text(*tag).ok_or(ArgumentError::Null("the name of a tag")));
             options.tags = named.collect::<Result<_, _>>()?;
         }
         options.prescale = selection.prescale;
         options.rate_hz = (selection.rate_hz != 0.0).then_some(selection.rate_hz);
     }
-    Taps::open(&target, options).map_err(|error| error.to_string())
+    Ok(Taps::open(&target, options)?)
 }
 
 /// Waits up to `timeout_ms` for the next event. Returns 1 with the event in `event`, 0 when the run has ended, 2 if no

@@ -14,7 +14,7 @@ const FEED_EXTENSION: &str = "feed";
 #[derive(Debug, Error)]
 pub enum FeedAddressError {
     /// The configuration cannot be used.
-    #[error("{0}")]
+    #[error(transparent)]
     Config(#[from] ConfigErrors),
     /// The sources of the run are of another kind.
     #[error(

@@ -11,9 +11,8 @@ use sheaf_protocol::output::Places;
 use sheaf_protocol::trigger_link::LinkReport;
 use sheaf_wire::{ByteCount, DropReason, Nanos, NodeId, Outcome, SessionId, Timestamp};
 use std::collections::BTreeMap;
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Latencies are kept to three digits, from a nanosecond to an hour.
 const LONGEST_LATENCY_NS: u64 = 3_600_000_000_000;
@@ -284,10 +283,16 @@ impl RunReport {
 /// A run as it goes, for a progress line in another thread.
 #[derive(Debug, Default)]
 pub struct Gauges {
-    phase: Mutex<&'static str>,
-    awaited: Mutex<Option<(Awaited, Nanos)>>,
-    awaited_nodes: Mutex<Option<AwaitedNodes>>,
+    status: Mutex<Status>,
     values: [AtomicU64; 8],
+}
+
+/// Phase of a run, and what it waits for.
+#[derive(Clone, Debug, Default)]
+struct Status {
+    phase: &'static str,
+    awaited: Option<(Awaited, Nanos)>,
+    awaited_nodes: Option<AwaitedNodes>,
 }
 
 /// Values of [`Gauges`] at one moment.
@@ -319,7 +324,7 @@ pub struct Snapshot {
 
 impl Gauges {
     pub(crate) fn set_phase(&self, phase: &'static str) {
-        set(&self.phase, phase);
+        self.status().phase = phase;
     }
 
     pub(crate) fn show(
@@ -329,10 +334,9 @@ impl Gauges {
         role: &EventManager<Bytes>,
         report: &RunReport,
     ) {
-        self.set_phase(phase);
         let awaited = role.awaited().map(|awaited| (awaited, now.since(awaited.since)));
-        set(&self.awaited, awaited);
-        set(&self.awaited_nodes, role.awaited_nodes());
+        let status = Status { phase, awaited, awaited_nodes: role.awaited_nodes() };
+        *self.status() = status;
         let ledger = role.tallies();
         let values = [
             ledger.stored + ledger.rejected + ledger.dropped,
@@ -349,13 +353,18 @@ impl Gauges {
         }
     }
 
+    fn status(&self) -> MutexGuard<'_, Status> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Returns the present values.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let [ended, bytes, in_flight, incomplete, dropped, buffered, vetoed, lost_builders] =
             std::array::from_fn(|index| self.values[index].load(Ordering::Relaxed));
+        let Status { phase, awaited, awaited_nodes } = self.status().clone();
         Snapshot {
-            phase: get(&self.phase),
+            phase,
             ended,
             bytes: ByteCount(bytes),
             in_flight,
@@ -364,16 +373,8 @@ impl Gauges {
             buffered: ByteCount(buffered),
             vetoed,
             lost_builders,
-            awaited: get(&self.awaited),
-            awaited_nodes: get(&self.awaited_nodes),
+            awaited,
+            awaited_nodes,
         }
     }
-}
-
-fn set<T>(gauge: &Mutex<T>, value: T) {
-    *gauge.lock().unwrap_or_else(PoisonError::into_inner) = value;
-}
-
-fn get<T: Clone>(gauge: &Mutex<T>) -> T {
-    gauge.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }

@@ -39,9 +39,10 @@ fn content(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|at| (at * at / 3 + at) as u8).collect()
 }
 
-struct Place(tempfile::TempDir);
+/// A directory with files to upload.
+struct FilesDirectory(tempfile::TempDir);
 
-impl Place {
+impl FilesDirectory {
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -74,11 +75,11 @@ fn upload(client: &Client, path: &std::path::Path, expected: Option<u32>) -> Res
 #[test]
 fn an_object_is_the_file_byte_by_byte_in_one_request_or_in_parts() {
     let server = Server::start();
-    let place = Place::new();
+    let files = FilesDirectory::new();
     for verification in [Verification::Checksum, Verification::Read] {
         let client = client(Settings { verification, ..settings(&server) });
         for bytes in [0, 1, PART - 1, PART, PART + 1, 2 * PART, 7 * PART / 2] {
-            let path = place.file("file", bytes);
+            let path = files.file("file", bytes);
             let sum = crc32c(&content(bytes));
             let sent = upload(&client, &path, Some(sum)).unwrap();
             let parts = bytes.div_ceil(PART).max(1) as u64;
@@ -93,15 +94,15 @@ fn an_object_is_the_file_byte_by_byte_in_one_request_or_in_parts() {
 #[test]
 fn an_object_that_is_not_what_was_sent_is_found_out() {
     let server = Server::start();
-    let place = Place::new();
+    let files = FilesDirectory::new();
     for verification in [Verification::Checksum, Verification::Read] {
         let client = client(Settings { verification, ..settings(&server) });
         server.fail_at(0, Fault::Damage);
-        let one = upload(&client, &place.file("file", PART), None).unwrap_err();
+        let one = upload(&client, &files.file("file", PART), None).unwrap_err();
         assert!(matches!(one, ObjectError::Different { .. }), "{one}");
         // The second part of three, behind the request that begins the upload.
         server.fail_at(2, Fault::Damage);
-        let in_parts = upload(&client, &place.file("file", 3 * PART), None).unwrap_err();
+        let in_parts = upload(&client, &files.file("file", 3 * PART), None).unwrap_err();
         assert!(matches!(in_parts, ObjectError::Different { .. }), "{in_parts}");
     }
 }
@@ -109,10 +110,10 @@ fn an_object_that_is_not_what_was_sent_is_found_out() {
 #[test]
 fn a_file_that_is_not_what_was_written_is_not_sent() {
     let server = Server::start();
-    let place = Place::new();
+    let files = FilesDirectory::new();
     let client = client(settings(&server));
     for bytes in [PART, 3 * PART] {
-        let error = upload(&client, &place.file("file", bytes), Some(7)).unwrap_err();
+        let error = upload(&client, &files.file("file", bytes), Some(7)).unwrap_err();
         assert!(matches!(error, ObjectError::Changed { expected: 7, .. }), "{error}");
         let state = server.state();
         assert!(state.objects.is_empty() && state.open.is_empty(), "nothing is left");
@@ -123,8 +124,8 @@ fn a_file_that_is_not_what_was_written_is_not_sent() {
 fn a_store_that_keeps_no_checksums_is_named_and_the_way_out_works() {
     let server = Server::start();
     server.state().keeps_checksums = false;
-    let place = Place::new();
-    let path = place.file("file", PART);
+    let files = FilesDirectory::new();
+    let path = files.file("file", PART);
     let error = upload(&client(settings(&server)), &path, None).unwrap_err();
     assert!(error.to_string().contains("set `object_store.verify` to \"read\""), "{error}");
     let reading = client(Settings { verification: Verification::Read, ..settings(&server) });
@@ -134,8 +135,8 @@ fn a_store_that_keeps_no_checksums_is_named_and_the_way_out_works() {
 #[test]
 fn an_error_says_what_the_store_says_and_nothing_secret() {
     let server = Server::start();
-    let place = Place::new();
-    let path = place.file("file", 10);
+    let files = FilesDirectory::new();
+    let path = files.file("file", 10);
     server.state().is_locked = true;
     let refused = upload(&client(settings(&server)), &path, None).unwrap_err();
     let endpoint = Settings { endpoint: "http://127.0.0.1:1".into(), ..settings(&server) };
@@ -170,13 +171,13 @@ fn every_fault_of_the_store_is_survived_and_counted_and_nothing_is_left_open() {
     ];
     for fault in faults {
         let server = Server::start();
-        let place = Place::new();
+        let files = FilesDirectory::new();
         let quick = Settings { timeout: Nanos::from_millis(300), ..settings(&server) };
-        let mut uploader = Uploader::start(client(quick), place.0.path(), "run000004").unwrap();
+        let mut uploader = Uploader::start(client(quick), files.0.path(), "run000004").unwrap();
         // Put; begin, two parts, completion, each of which may be hit.
         for hit in 0..5_usize {
             let name = format!("f{hit}.sheaf");
-            let file = place.closed(&name, if hit == 0 { 10 } else { PART + 10 });
+            let file = files.closed(&name, if hit == 0 { 10 } else { PART + 10 });
             server.fail_at(hit.saturating_sub(1), fault);
             uploader.submit(file.clone());
             let done = wait_for(|| uploader.poll());
@@ -197,9 +198,9 @@ fn every_fault_of_the_store_is_survived_and_counted_and_nothing_is_left_open() {
 fn a_store_that_lets_nobody_in_is_trouble_until_it_does() {
     let server = Server::start();
     server.state().is_locked = true;
-    let place = Place::new();
-    let mut uploader = Uploader::start(client(settings(&server)), place.0.path(), "run").unwrap();
-    uploader.submit(place.closed("a.sheaf", 10));
+    let files = FilesDirectory::new();
+    let mut uploader = Uploader::start(client(settings(&server)), files.0.path(), "run").unwrap();
+    uploader.submit(files.closed("a.sheaf", 10));
     let trouble = wait_for(|| uploader.trouble()).to_string();
     assert!(trouble.contains("403 AccessDenied"), "{trouble}");
     assert!(uploader.poll().is_none() && uploader.waiting() == 1);
@@ -211,11 +212,11 @@ fn a_store_that_lets_nobody_in_is_trouble_until_it_does() {
 #[test]
 fn the_end_does_not_wait_for_a_store_that_is_away_and_names_what_is_not_there() {
     let server = Server::start();
-    let place = Place::new();
+    let files = FilesDirectory::new();
     let away = Settings { endpoint: "http://127.0.0.1:1".into(), ..settings(&server) };
-    let mut uploader = Uploader::start(client(away), place.0.path(), "run").unwrap();
+    let mut uploader = Uploader::start(client(away), files.0.path(), "run").unwrap();
     for name in ["a.sheaf", "b.sheaf", "c.sheaf"] {
-        uploader.submit(place.closed(name, 10));
+        uploader.submit(files.closed(name, 10));
     }
     wait_for(|| uploader.trouble());
     let left = uploader.finish(Duration::from_secs(600)).unwrap_err().to_string();
@@ -225,10 +226,10 @@ fn the_end_does_not_wait_for_a_store_that_is_away_and_names_what_is_not_there() 
 #[test]
 fn the_end_waits_for_files_that_the_store_takes() {
     let server = Server::start();
-    let place = Place::new();
-    let mut uploader = Uploader::start(client(settings(&server)), place.0.path(), "run").unwrap();
+    let files = FilesDirectory::new();
+    let mut uploader = Uploader::start(client(settings(&server)), files.0.path(), "run").unwrap();
     for name in ["a.sheaf", "b.sheaf", "c.sheaf"] {
-        uploader.submit(place.closed(name, 2 * PART));
+        uploader.submit(files.closed(name, 2 * PART));
     }
     uploader.finish(Duration::from_secs(600)).unwrap();
     assert_eq!(std::iter::from_fn(|| uploader.poll()).count(), 3);

@@ -11,6 +11,8 @@ mod part;
 mod pending;
 mod reader;
 mod storage;
+mod uploads;
+mod write_error;
 mod writer;
 
 pub use closed::ClosedFile;
@@ -25,7 +27,8 @@ pub use sheaf_wire::event_file::{
     EXTENSION, FileFormatError, FileHeader, RecordKind, RunRecord, StoredEvent,
 };
 pub use storage::{Directory, DirectoryFile, PartFile, Storage};
-pub use writer::{EventFileWriter, EventWriteError, WriterCounts};
+pub use write_error::EventWriteError;
+pub use writer::{EventFileWriter, WriterCounts};
 
 #[cfg(test)]
 mod tests;

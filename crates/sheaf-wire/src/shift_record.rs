@@ -151,19 +151,8 @@ pub fn latest<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::shift_record;
     use proptest::prelude::*;
-
-    fn shift(index: u32, repaired_from: Option<u64>) -> ShiftRecord {
-        ShiftRecord {
-            index,
-            source: SourceId(2),
-            quantity: "trigger".to_owned(),
-            first: EventId(5_000),
-            shift: -3,
-            repaired_from: repaired_from.map(EventId),
-            policy: ShiftPolicy::Repair,
-        }
-    }
 
     proptest! {
         #[test]
@@ -188,14 +177,14 @@ mod tests {
 
         #[test]
         fn any_content_is_read_or_refused(content in prop::collection::vec(any::<u8>(), 0..40)) {
-            let record = RunRecord { content: content.into(), ..shift(0, None).to_run_record(Timestamp(1)) };
+            let record = RunRecord { content: content.into(), ..shift_record(0, None).to_run_record(Timestamp(1)) };
             let _ = ShiftRecord::parse(&record);
         }
     }
 
     #[test]
     fn contents_that_are_no_shift_are_refused_by_field() {
-        let record = shift(0, None).to_run_record(Timestamp(1));
+        let record = shift_record(0, None).to_run_record(Timestamp(1));
         for (at, value, field) in [(29, 2, "is_repaired"), (28, 3, "policy")] {
             let mut content = record.content.to_vec();
             content[at] = value;
@@ -209,13 +198,13 @@ mod tests {
 
     #[test]
     fn the_last_record_of_a_shift_counts_in_any_order() {
-        let found = shift(0, None).to_run_record(Timestamp(5));
-        let repaired = shift(0, Some(5_116)).to_run_record(Timestamp(5));
-        let other = shift(1, None).to_run_record(Timestamp(4));
-        let broken = RunRecord { content: Bytes::new(), ..shift(2, None).to_run_record(Timestamp(6)) };
+        let found = shift_record(0, None).to_run_record(Timestamp(5));
+        let repaired = shift_record(0, Some(5_116)).to_run_record(Timestamp(5));
+        let other = shift_record(1, None).to_run_record(Timestamp(4));
+        let broken = RunRecord { content: Bytes::new(), ..shift_record(2, None).to_run_record(Timestamp(6)) };
         for records in [[&found, &repaired, &other, &broken], [&broken, &other, &repaired, &found]] {
             let (shifts, defects) = latest(records);
-            assert_eq!(shifts, [shift(0, Some(5_116)), shift(1, None)]);
+            assert_eq!(shifts, [shift_record(0, Some(5_116)), shift_record(1, None)]);
             assert_eq!(defects.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [broken.number]);
         }
     }

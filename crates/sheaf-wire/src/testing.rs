@@ -1,4 +1,7 @@
-//! Amounts of work of the tests of all crates.
+//! Amounts of work and samples for the tests of all crates.
+
+use crate::shift_record::{ShiftPolicy, ShiftRecord};
+use crate::{EventId, SourceId};
 
 /// Number of inputs that a property test without a number of its own is tried with for every change.
 const DEFAULT_CASES: u32 = 256;
@@ -24,6 +27,20 @@ macro_rules! property_cases {
         let cases = $crate::testing::cases($usual, others.cases);
         ::proptest::test_runner::Config { cases, ..others }
     }};
+}
+
+/// Returns a sample of a shift.
+#[must_use]
+pub fn shift_record(index: u32, repaired_from: Option<u64>) -> ShiftRecord {
+    ShiftRecord {
+        index,
+        source: SourceId(2),
+        quantity: "trigger".to_owned(),
+        first: EventId(5_000),
+        shift: -1,
+        repaired_from: repaired_from.map(EventId),
+        policy: ShiftPolicy::Repair,
+    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::{DONE, FAILED, NOT_NOW, Source};
+use crate::argument::ArgumentError;
 use sheaf_feed::{FeedError, SourceClient};
 use sheaf_wire::{EventId, Timestamp};
 use std::ffi::c_void;
@@ -58,7 +59,7 @@ unsafe fn place(
     // SAFETY: as the caller promises.
     let (source, payload) = unsafe { (source.as_mut(), payload.as_mut()) };
     let Some(source) = source else { return FAILED };
-    let Some(payload) = payload else { return source.fail("`payload` is null") };
+    let Some(payload) = payload else { return source.fail(&ArgumentError::Null("`payload`")) };
     let index = match source.index_of(id) {
         Ok(index) => index,
         Err(error) => return source.fail(&error),

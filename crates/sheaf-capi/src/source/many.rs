@@ -2,7 +2,9 @@
 
 #![allow(unsafe_code)]
 
-use super::{FAILED, SentFragment, Source, fragment, list};
+use super::error::SourceArgumentError;
+use super::{FAILED, SentFragment, Source, fragment};
+use crate::argument;
 use sheaf_feed::client::SourceFragment;
 use sheaf_wire::{EventId, Timestamp};
 use std::ffi::c_void;
@@ -24,14 +26,22 @@ pub unsafe extern "C" fn sheaf_source_send_many(
     // SAFETY: as the caller promises.
     let Some(source) = (unsafe { source.as_mut() }) else { return FAILED };
     // SAFETY: as the caller promises, also of the payloads.
-    let read = unsafe {
-        list(fragments, count, "the list of fragments")
-            .and_then(|sent| sent.iter().map(|sent| fragment(sent)).collect::<Result<Vec<_>, _>>())
-    };
-    match read {
+    match unsafe { listed(fragments, count) } {
         Ok(read) => source.send_all(id, &read),
         Err(error) => source.fail(&error),
     }
+}
+
+/// # Safety
+/// As `sheaf_source_send_many`; the payloads stay as they are while the result is used.
+unsafe fn listed<'a>(
+    fragments: *const SentFragment,
+    count: usize,
+) -> Result<Vec<SourceFragment<'a>>, SourceArgumentError> {
+    // SAFETY: null or a list of this length, as the caller promises.
+    let sent = unsafe { argument::list(fragments, count, "the list of fragments")? };
+    // SAFETY: as the caller promises.
+    sent.iter().map(|sent| unsafe { fragment(sent) }).collect()
 }
 
 /// Sends `count` fragments as sheaf_source_send_many does, from arrays: fragment i has the event number `events[i]`, the
@@ -68,7 +78,7 @@ unsafe fn arrays<'a>(
     times_ns: *const u64,
     payload: *const c_void,
     offsets: *const u64,
-) -> Result<Vec<SourceFragment<'a>>, String> {
+) -> Result<Vec<SourceFragment<'a>>, SourceArgumentError> {
     if count == 0 {
         return Ok(Vec::new());
     }
@@ -76,18 +86,18 @@ unsafe fn arrays<'a>(
     let (events, offsets, times) = unsafe {
         let times = if times_ns.is_null() { None } else { Some(slice::from_raw_parts(times_ns, count)) };
         (
-            list(events, count, "the array of events")?,
-            list(offsets, count + 1, "the array of offsets")?,
+            argument::list(events, count, "the array of events")?,
+            argument::list(offsets, count + 1, "the array of offsets")?,
             times,
         )
     };
-    let bytes = usize::try_from(offsets[count]).map_err(|_| "the last offset is too large")?;
+    let bytes = usize::try_from(offsets[count]).map_err(|_| SourceArgumentError::LastOffset)?;
     // SAFETY: null or of this length, as the caller promises.
-    let payload = unsafe { list(payload.cast::<u8>(), bytes, "the payload")? };
+    let payload = unsafe { argument::list(payload.cast::<u8>(), bytes, "the payload")? };
     let one = |(at, event): (usize, &u64)| {
-        let place = offsets[at] as usize..offsets[at + 1] as usize;
-        let Some(payload) = payload.get(place.clone()) else {
-            return Err(format!("fragment {at} has the offsets {place:?}; they must not fall"));
+        let offsets = offsets[at] as usize..offsets[at + 1] as usize;
+        let Some(payload) = payload.get(offsets.clone()) else {
+            return Err(SourceArgumentError::Offsets { fragment: at, offsets });
         };
         let time = times.map_or(0, |times| times[at]);
         Ok(SourceFragment { event: EventId(*event), time: Timestamp(time), payload })

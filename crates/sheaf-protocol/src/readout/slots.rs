@@ -1,14 +1,15 @@
 //! Events with fragments or requests at a readout unit.
 
+mod cell;
 mod regular;
 
 use crate::event_range::EventIdRange;
 use crate::event_window::{EventWindow, Moved};
+pub(super) use cell::Cell;
+use cell::{append, waiting_cells};
 pub(super) use regular::Taken;
 use sheaf_wire::message::SuperFragments;
-use sheaf_wire::{
-    EventId, Fragment, MissingReason, MissingSource, NumberMark, Payload, SourceId, SuperFragment, Timestamp,
-};
+use sheaf_wire::{EventId, Fragment, MissingReason, Payload, SourceId, SuperFragment};
 
 /// The window may be doubled while it has fewer than this many places per event. The value is small because each place has cells.
 const SPREAD: usize = 2;
@@ -46,27 +47,6 @@ pub(super) enum SlotState {
     /// Answered, and kept for a repeated request.
     Answered,
 }
-
-/// State of one source in one event.
-#[derive(Clone, Debug)]
-pub(super) enum Cell<P> {
-    Waiting,
-    Here(Held<P>),
-    Missing(MissingReason),
-}
-
-/// A fragment without its event and source, which follow from its position.
-#[derive(Clone, Debug)]
-pub(super) struct Held<P> {
-    time: Timestamp,
-    checksum: Option<u32>,
-    processed: bool,
-    mark: NumberMark,
-    payload: P,
-}
-
-/// Two cells share a cache line.
-const _: () = assert!(size_of::<Cell<sheaf_wire::Span>>() == 32);
 
 /// State of an event, apart from its fragments.
 #[derive(Clone, Copy, Debug)]
@@ -370,10 +350,8 @@ impl<P: Payload> EventSlots<P> {
         if !matches!(cell, Cell::Waiting) {
             return Filled::Before;
         }
-        let Fragment { time, checksum, processed, mark, ref payload, .. } = *fragment;
-        let bytes = payload.len() as u64;
-        *cell = Cell::Here(Held { time, checksum, processed, mark, payload: payload.clone() });
-        Filled::Now(self.settle(key, place, bytes))
+        *cell = Cell::of(fragment);
+        Filled::Now(self.settle(key, place, fragment.payload.len() as u64))
     }
 
     /// Gives up a source if it is awaited.
@@ -470,76 +448,11 @@ impl SlotKey {
     }
 }
 
-fn waiting_cells<P>(count: usize) -> Vec<Cell<P>> {
-    std::iter::repeat_with(|| Cell::Waiting).take(count).collect()
-}
-
-/// Appends what is known of the sources that are wanted. How many fragments and how many missing sources that is: at most
-/// 65,535, the configuration sees to it.
-#[inline]
-fn append<P: Payload>(
-    event: EventId,
-    sources: &[SourceId],
-    cells: &[Cell<P>],
-    is_wanted: impl Fn(usize) -> bool,
-    answers: &mut SuperFragments<P>,
-) -> (u16, u16) {
-    let (mut fragments, mut missing) = (0, 0);
-    for (place, (source, cell)) in sources.iter().zip(cells).enumerate() {
-        match cell {
-            _ if !is_wanted(place) => {}
-            Cell::Here(held) => {
-                answers.fragments.push(held.to_fragment(event, *source));
-                fragments += 1;
-            }
-            Cell::Missing(reason) => {
-                answers.missing.push(MissingSource { source: *source, reason: *reason });
-                missing += 1;
-            }
-            Cell::Waiting => debug_assert!(false, "event {event}: answered while a source is awaited"),
-        }
-    }
-    (fragments, missing)
-}
-
-impl<P: Payload> Held<P> {
-    fn to_fragment(&self, event: EventId, source: SourceId) -> Fragment<P> {
-        let Self { time, checksum, processed, mark, payload } = self;
-        Fragment {
-            event,
-            source,
-            time: *time,
-            checksum: *checksum,
-            processed: *processed,
-            mark: *mark,
-            payload: payload.clone(),
-        }
-    }
-}
-
-impl<P: Payload> Cell<P> {
-    /// Lets the source be awaited again; the payload that was here, if there was one.
-    #[inline]
-    fn empty(&mut self) -> Option<P> {
-        match std::mem::replace(self, Self::Waiting) {
-            Self::Here(held) => Some(held.payload),
-            Self::Waiting | Self::Missing(_) => None,
-        }
-    }
-
-    fn bytes(&self) -> u64 {
-        match self {
-            Self::Here(held) => held.payload.len() as u64,
-            Self::Waiting | Self::Missing(_) => 0,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use sheaf_wire::Span;
+    use sheaf_wire::{NumberMark, Span, Timestamp};
     use std::collections::BTreeMap;
 
     fn fragment(event: u64, source: u32, length: u32) -> Fragment<Span> {

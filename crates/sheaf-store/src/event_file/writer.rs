@@ -5,84 +5,15 @@ use super::options::{FlushPolicy, WriterOptions};
 use super::part::Part;
 use super::pending::Pending;
 use super::storage::{Directory, Storage};
+use super::uploads::{Upload, Uploads};
+use super::write_error::EventWriteError;
 use bytes::Bytes;
 use sheaf_wire::event_file::{
-    FOOTER_BYTES, FileFormatError, FileHeader, INDEX_HEADER_BYTES, IndexEntryBytes, MAX_FILE_EVENTS,
-    RunRecord, emit_event, event_bytes,
+    FOOTER_BYTES, FileHeader, INDEX_HEADER_BYTES, IndexEntryBytes, MAX_FILE_EVENTS, RunRecord, emit_event,
+    event_bytes,
 };
 use sheaf_wire::{ByteCount, Event, EventId, Timestamp, Verdict};
-use std::collections::VecDeque;
-use std::io;
 use std::path::{Path, PathBuf};
-
-/// Reason why an event was not accepted or accepted events were not written. The file ends with its last whole event,
-/// and the call can be repeated: nothing is written twice.
-#[derive(Debug, thiserror::Error)]
-pub enum EventWriteError {
-    /// The directory of the files could not be made.
-    #[error("cannot create directory {path}: {error}")]
-    Directory {
-        /// The directory.
-        path: PathBuf,
-        /// The error of the operating system.
-        #[source]
-        error: io::Error,
-    },
-    /// The next file could not be made.
-    #[error("cannot create event file {path}: {error}")]
-    Create {
-        /// The file.
-        path: PathBuf,
-        /// The error of the operating system.
-        #[source]
-        error: io::Error,
-    },
-    /// Writing failed.
-    #[error("cannot write event file {path} after byte {offset}: {error}")]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// End of its last whole event.
-        offset: u64,
-        /// The error of the operating system; [`io::ErrorKind::StorageFull`] for a full disk.
-        #[source]
-        error: io::Error,
-    },
-    /// Making the file durable failed: data written since the last success may be lost if the machine dies. The next
-    /// attempt reads these data back and writes them again. It succeeds only if they are unchanged.
-    #[error("cannot make event file {path} durable: {error}")]
-    Sync {
-        /// The file.
-        path: PathBuf,
-        /// The error of the operating system.
-        #[source]
-        error: io::Error,
-    },
-    /// The metadata or an event do not fit the format.
-    #[error("event file {path} cannot hold this: {error}")]
-    Format {
-        /// The file.
-        path: PathBuf,
-        /// The value that does not fit.
-        #[source]
-        error: FileFormatError,
-    },
-    /// A file was closed and the list of closed files could not be written.
-    #[error("cannot write {path}, the list of closed files: {error}")]
-    List {
-        /// The list.
-        path: PathBuf,
-        /// The error of the operating system.
-        #[source]
-        error: io::Error,
-    },
-    /// The writer is finished.
-    #[error("the writer of event file {path} is finished and accepts no more events")]
-    Finished {
-        /// The last file.
-        path: PathBuf,
-    },
-}
 
 /// Counts of a writer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -128,12 +59,8 @@ pub struct EventFileWriter<S: Storage = Directory> {
     /// The first event that the operating system has and that may not be on the disk; with uploads, the first in the
     /// open file.
     unsynced: Option<u64>,
-    /// Closed files with events or run records of their own that are not confirmed, in order: where events are uploaded.
-    rising: VecDeque<Rising>,
-    /// Number of run records in the last closed file.
-    closed_records: u64,
-    /// Events of files that were confirmed, with all before them.
-    confirmed_events: u64,
+    /// Closed files on their way to an object store: where events are uploaded.
+    uploads: Uploads,
     /// Number of accepted events at its last change, and the time of that change: where events are uploaded.
     last_seen: (u64, Timestamp),
     /// Whether the name of a new file may not be on the disk.
@@ -152,15 +79,6 @@ struct PendingEvent {
     sequence: u64,
     bytes: u64,
     payload_bytes: u64,
-}
-
-/// A closed file on its way to an object store, and its first event, if it has any.
-#[derive(Debug)]
-struct Rising {
-    file: String,
-    first: Option<u64>,
-    events: u64,
-    confirmed: bool,
 }
 
 impl EventFileWriter<Directory> {
@@ -192,9 +110,7 @@ impl<S: Storage> EventFileWriter<S> {
             path: PathBuf::new(),
             counts: WriterCounts::default(),
             unsynced: None,
-            rising: VecDeque::new(),
-            closed_records: 0,
-            confirmed_events: 0,
+            uploads: Uploads::default(),
             last_seen: (0, Timestamp::ZERO),
             new_name: false,
             closed: Vec::new(),
@@ -411,26 +327,21 @@ impl<S: Storage> EventFileWriter<S> {
     /// An [`EventWriteError`]; the call can be repeated.
     pub fn press(&mut self) -> Result<(), EventWriteError> {
         let has_events = self.unsynced.is_some() || !self.pending_events.is_empty();
-        if self.is_uploaded() && self.rising.is_empty() && has_events {
+        if self.is_uploaded() && self.uploads.is_empty() && has_events {
             self.end_part()?;
         }
         Ok(())
     }
 
     /// Returns whether the events of the closed file of this name wait for the object store.
-    pub(crate) fn is_rising(&self, file: &str) -> bool {
-        self.rising.iter().any(|rising| rising.file == file && !rising.confirmed)
+    pub(crate) fn is_uploading(&self, file: &str) -> bool {
+        self.uploads.is_pending(file)
     }
 
     /// Records that the closed file of this name, or its conversion, is complete in the object store. Returns `false`
     /// for a file that is not expected.
     pub fn confirm(&mut self, file: &str) -> bool {
-        let Some(rising) = self.rising.iter_mut().find(|rising| rising.file == file) else { return false };
-        rising.confirmed = true;
-        while let Some(first) = self.rising.pop_front_if(|rising| rising.confirmed) {
-            self.confirmed_events += first.events;
-        }
-        true
+        self.uploads.confirm(file)
     }
 
     /// Gives up the accepted events that are not stored, and names them in order. For a disk that stays full.
@@ -468,7 +379,7 @@ impl<S: Storage> EventFileWriter<S> {
             FlushPolicy::WhenFull => self.counts.accepted_events,
             FlushPolicy::EachBatch => self.counts.written_events,
             FlushPolicy::SyncEvery(_) => self.counts.synced_events,
-            FlushPolicy::Uploaded(_) => self.confirmed_events,
+            FlushPolicy::Uploaded(_) => self.uploads.confirmed_events(),
         }
     }
 
@@ -481,10 +392,7 @@ impl<S: Storage> EventFileWriter<S> {
             FlushPolicy::WhenFull => None,
             FlushPolicy::EachBatch => pending,
             FlushPolicy::SyncEvery(_) => self.unsynced.or(pending),
-            FlushPolicy::Uploaded(_) => {
-                let mut rising = self.rising.iter().filter(|rising| !rising.confirmed);
-                rising.find_map(|rising| rising.first).or(self.unsynced).or(pending)
-            }
+            FlushPolicy::Uploaded(_) => self.uploads.first_pending().or(self.unsynced).or(pending),
         }
     }
 
@@ -581,11 +489,8 @@ impl<S: Storage> EventFileWriter<S> {
             let events = part.index.len() as u64;
             if self.is_uploaded() {
                 let first = self.unsynced.take();
-                if first.is_some() || part.records() > self.closed_records {
-                    self.rising.push_back(Rising { file: file.clone(), first, events, confirmed: false });
-                }
+                self.uploads.add(Upload::new(file.clone(), first, events), part.records());
             }
-            self.closed_records = part.records();
             self.closed.push(ClosedFile {
                 file,
                 stream: self.options.stream.clone(),

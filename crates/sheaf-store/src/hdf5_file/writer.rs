@@ -53,7 +53,7 @@ impl Writer {
     pub(crate) fn create(path: &Path, about: &About, compression: Compression) -> Result5<Self> {
         let file = File::create_excl(path)?;
         about.write(&file)?;
-        let group = |name: &str| file.create_group(name).map(|group| Place { group, compression });
+        let group = |name: &str| file.create_group(name).map(|group| ColumnGroup { group, compression });
         let (events, fragments, missing) = (group("events")?, group("fragments")?, group("missing")?);
         Ok(Self {
             events: Events {
@@ -154,13 +154,13 @@ impl Writer {
     }
 }
 
-/// The group in which columns are made, and their compression.
-struct Place {
+/// A group of columns with one compression.
+struct ColumnGroup {
     group: Group,
     compression: Compression,
 }
 
-impl Place {
+impl ColumnGroup {
     fn column<T: column::Element>(&self, name: &str) -> Result5<Column<T>> {
         Column::create(&self.group, name, self.compression)
     }

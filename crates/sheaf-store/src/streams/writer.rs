@@ -178,7 +178,7 @@ impl<S: Storage + Clone> StreamsWriter<S> {
     pub fn replaced(&mut self, file: &ClosedFile) {
         self.list.add(file);
         let original = original(&file.file);
-        if self.writers.iter().any(|writer| writer.is_rising(&original)) {
+        if self.writers.iter().any(|writer| writer.is_uploading(&original)) {
             self.uploads.push(file.clone());
         }
     }
@@ -252,7 +252,7 @@ impl<S: Storage + Clone> StreamsWriter<S> {
             if writer.is_replaced() {
                 self.replaceable.extend(closed);
             } else if writer.is_uploaded() {
-                self.uploads.extend(closed.into_iter().filter(|closed| writer.is_rising(&closed.file)));
+                self.uploads.extend(closed.into_iter().filter(|closed| writer.is_uploading(&closed.file)));
             }
         }
         self.list.write().map_err(|error| EventWriteError::List { path: self.list.path(), error })

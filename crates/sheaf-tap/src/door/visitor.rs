@@ -89,10 +89,10 @@ impl Write for VisitorSocket {
     }
 }
 
-/// The consumer's end of its queue.
+/// Events for a consumer, and their account.
 #[derive(Debug)]
-struct Place {
-    queue: rtrb::Consumer<Bytes>,
+struct ConsumerQueue {
+    events: rtrb::Consumer<Bytes>,
     books: Arc<Books>,
     sent: u64,
     next_status: Instant,
@@ -107,7 +107,7 @@ pub(super) struct Visitor {
     socket: VisitorSocket,
     said: Vec<u8>,
     selection: Option<Selection>,
-    place: Option<Place>,
+    queue: Option<ConsumerQueue>,
     /// Bytes being written, whether they are an event, and the number written.
     writing: Option<(Bytes, bool, usize)>,
     came: Instant,
@@ -139,7 +139,7 @@ impl Visitor {
             socket,
             said: Vec::new(),
             selection: None,
-            place: None,
+            queue: None,
             writing: Some((first, false, 0)),
             came: now,
             progress: now,
@@ -161,7 +161,7 @@ impl Visitor {
 
     /// Returns whether it is a consumer: the builder's thread knows it.
     pub(super) fn is_listening(&self) -> bool {
-        self.place.is_some()
+        self.queue.is_some()
     }
 
     /// Takes the visitor's selection, once.
@@ -169,13 +169,13 @@ impl Visitor {
         self.selection.take()
     }
 
-    pub(super) fn sit_down(&mut self, queue: rtrb::Consumer<Bytes>, books: Arc<Books>) {
-        self.place = Some(Place { queue, books, sent: 0, next_status: self.came + STATUS });
+    pub(super) fn sit_down(&mut self, events: rtrb::Consumer<Bytes>, books: Arc<Books>) {
+        self.queue = Some(ConsumerQueue { events, books, sent: 0, next_status: self.came + STATUS });
     }
 
     /// Returns the fates of the events for it, and the number sent.
     pub(super) fn books(&self) -> (Counts, u64) {
-        self.place.as_ref().map_or_else(Default::default, |place| (place.books.read(), place.sent))
+        self.queue.as_ref().map_or_else(Default::default, |queue| (queue.books.read(), queue.sent))
     }
 
     /// Reads its messages and writes its data. Returns how it has ended, if it has.
@@ -191,7 +191,7 @@ impl Visitor {
         if self.end_sent && self.writing.is_none() {
             return Some(Ended::Left);
         }
-        let silent = self.place.is_none() && self.selection.is_none();
+        let silent = self.queue.is_none() && self.selection.is_none();
         (silent && now.duration_since(self.came) >= options.greeting).then_some(Ended::Silent)
     }
 
@@ -200,7 +200,7 @@ impl Visitor {
         loop {
             match self.socket.read(&mut buffer) {
                 Ok(0) => return Some(Ended::Left),
-                Ok(_) if self.selection.is_some() || self.place.is_some() => {
+                Ok(_) if self.selection.is_some() || self.queue.is_some() => {
                     return Some(Ended::Nonsense(Nonsense::More));
                 }
                 Ok(bytes) => {
@@ -277,9 +277,9 @@ impl Visitor {
                     Err(error) => return Err(error),
                 }
             }
-            if let (true, Some(place)) = (*is_event, &mut self.place) {
-                place.sent += 1;
-                place.books.leave_queue(frame.len());
+            if let (true, Some(queue)) = (*is_event, &mut self.queue) {
+                queue.sent += 1;
+                queue.books.leave_queue(frame.len());
             }
             self.writing = None;
         }
@@ -289,19 +289,19 @@ impl Visitor {
         if let Some(frame) = self.first.pop_front() {
             return Some((frame, false, 0));
         }
-        let Some(place) = &mut self.place else {
+        let Some(queue) = &mut self.queue else {
             return self.last_word(over, Counts::default());
         };
-        if now >= place.next_status && !over {
-            place.next_status = now + STATUS;
-            return Some((emit_status(&place.books.read()).into(), false, 0));
+        if now >= queue.next_status && !over {
+            queue.next_status = now + STATUS;
+            return Some((emit_status(&queue.books.read()).into(), false, 0));
         }
-        if let Ok(event) = place.queue.pop() {
+        if let Ok(event) = queue.events.pop() {
             return Some((event, true, 0));
         }
         // The builder's thread added its last event before it set the flag; everything that it had added has been
         // taken.
-        let counts = place.books.read();
+        let counts = queue.books.read();
         self.last_word(over, counts)
     }
 

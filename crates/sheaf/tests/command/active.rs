@@ -1,6 +1,6 @@
 //! Active readout units, step filters from libraries, and prescales of tags.
 
-use crate::child::{Ended, Place};
+use crate::child::{Ended, ScratchDirectory};
 use crate::output::number;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,19 +22,19 @@ pub(crate) fn compile(source: &Path, to: &Path) {
 }
 
 /// Runs 1,000 events of four sources with 1,024 bytes each, with `more` in the configuration.
-fn run(place: &Place, more: &str, flags: &str) -> Ended {
+fn run(scratch: &ScratchDirectory, more: &str, flags: &str) -> Ended {
     let text = format!(
         "[run]\nevents = 1000\n[readout]\ncount = 2\n[builder]\ncount = 2\ncheck_content = true\nrequest_retry_ms = 4000\n[source]\ncount = 4\n\
          [source.emulated]\nsize = \"fixed\"\nmean_bytes = 1024\n{more}"
     );
-    std::fs::write(place.join("run.toml"), text).unwrap();
-    place.sheaf(&format!("run run.toml --json {flags}"))
+    std::fs::write(scratch.join("run.toml"), text).unwrap();
+    scratch.sheaf(&format!("run run.toml --json {flags}"))
 }
 
 /// Returns the stored events, payload bytes and processed fragments, according to `sheaf verify` and `sheaf inspect`.
-fn stored(place: &Place) -> (u64, u64, u64) {
-    let report = place.sheaf("verify runs/run000001 --json").exits(0).json();
-    let inspection = place.sheaf("inspect runs/run000001 --json").exits(0).json();
+fn stored(scratch: &ScratchDirectory) -> (u64, u64, u64) {
+    let report = scratch.sheaf("verify runs/run000001 --json").exits(0).json();
+    let inspection = scratch.sheaf("inspect runs/run000001 --json").exits(0).json();
     let sources = inspection["sources"].as_array().unwrap();
     let processed = sources.iter().map(|source| number(source, "processed")).sum();
     (number(&report, "events"), number(&inspection, "payload_bytes"), processed)
@@ -44,16 +44,16 @@ fn stored(place: &Place) -> (u64, u64, u64) {
 fn fragments_are_reduced_and_flagged_on_every_transport() {
     let mut bytes = Vec::new();
     for flags in ["", "--transport shm --processes", "--transport tcp"] {
-        let place = Place::new();
-        compile(&root().join("examples/preprocess/c/zero_suppression.c"), &place.join("libzero.so"));
+        let scratch = ScratchDirectory::new();
+        compile(&root().join("examples/preprocess/c/zero_suppression.c"), &scratch.join("libzero.so"));
         let more = "[preprocessing]\npath = \"libzero.so\"\nparameters = \"threshold=65000\"\nworkers = 2\n\
                     sources = [0, 1, 2]\n";
-        let summary = run(&place, more, flags).exits(0).json();
+        let summary = run(&scratch, more, flags).exits(0).json();
         assert_eq!(number(&summary, "ledger.stored"), 1000, "{flags}");
         let count = |name: &str| number(&summary, &format!("counters.preprocessing_{name}"));
         assert_eq!(count("processed"), 3000, "{flags}: all of three sources");
         assert_eq!(count("bytes_before"), 3000 * 1024);
-        let (events, payload, processed) = stored(&place);
+        let (events, payload, processed) = stored(&scratch);
         assert_eq!((events, processed), (1000, 3000), "{flags}");
         assert_eq!(payload, 1000 * 1024 + count("bytes_after"), "{flags}: source 3 is as it was");
         assert_eq!(number(&summary, "counters.sent_bytes"), payload, "{flags}: so much has left");
@@ -83,11 +83,11 @@ const SheafPreprocessorTable *sheaf_preprocessor(void) {
 
 #[test]
 fn a_preprocessor_that_fails_and_hangs_loses_nothing() {
-    let place = Place::new();
-    std::fs::write(place.join("bad.c"), BAD_PREPROCESSOR).unwrap();
-    compile(&place.join("bad.c"), &place.join("libbad.so"));
+    let scratch = ScratchDirectory::new();
+    std::fs::write(scratch.join("bad.c"), BAD_PREPROCESSOR).unwrap();
+    compile(&scratch.join("bad.c"), &scratch.join("libbad.so"));
     let more = "[preprocessing]\npath = \"libbad.so\"\ntime_limit_ms = 200\n";
-    let ended = run(&place, more, "").exits(0);
+    let ended = run(&scratch, more, "").exits(0);
     let summary = ended.json();
     assert_eq!(number(&summary, "ledger.stored"), 1000);
     let count = |name: &str| number(&summary, &format!("counters.preprocessing_{name}"));
@@ -99,7 +99,7 @@ fn a_preprocessor_that_fails_and_hangs_loses_nothing() {
         "{}",
         ended.stderr
     );
-    assert_eq!(stored(&place), (1000, 4000 * 1024, 0), "all as they were");
+    assert_eq!(stored(&scratch), (1000, 4000 * 1024, 0), "all as they were");
 }
 
 /// Dies in event 100, and keeps everything else.
@@ -121,11 +121,11 @@ const SheafPreprocessorTable *sheaf_preprocessor(void) {
 
 #[test]
 fn a_preprocessor_that_crashes_in_a_process_of_its_own_loses_nothing() {
-    let place = Place::new();
-    std::fs::write(place.join("deadly.c"), DEADLY_PREPROCESSOR).unwrap();
-    compile(&place.join("deadly.c"), &place.join("libdeadly.so"));
+    let scratch = ScratchDirectory::new();
+    std::fs::write(scratch.join("deadly.c"), DEADLY_PREPROCESSOR).unwrap();
+    compile(&scratch.join("deadly.c"), &scratch.join("libdeadly.so"));
     let more = "[preprocessing]\npath = \"libdeadly.so\"\nprocesses = true\n";
-    let ended = run(&place, more, "").exits(0);
+    let ended = run(&scratch, more, "").exits(0);
     let summary = ended.json();
     assert_eq!(number(&summary, "ledger.stored"), 1000);
     let count = |name: &str| number(&summary, &format!("counters.preprocessing_{name}"));
@@ -133,8 +133,8 @@ fn a_preprocessor_that_crashes_in_a_process_of_its_own_loses_nothing() {
     assert!(count("failed") >= 1, "{summary}");
     assert_eq!(count("failed") + count("kept"), 4000);
     assert!(ended.stderr.contains("it has died"), "{}", ended.stderr);
-    assert_eq!(stored(&place), (1000, 4000 * 1024, 0), "all as they were");
-    let refused = run(&place, &format!("{more}symbol = \"other\"\n"), "").exits(1);
+    assert_eq!(stored(&scratch), (1000, 4000 * 1024, 0), "all as they were");
+    let refused = run(&scratch, &format!("{more}symbol = \"other\"\n"), "").exits(1);
     assert!(refused.stderr.contains("has no function `other`"), "{}", refused.stderr);
 }
 
@@ -163,34 +163,34 @@ const SheafStepTable *sheaf_step_filter(void) {
 
 #[test]
 fn a_step_filter_from_a_library_requests_regions_of_interest() {
-    let place = Place::new();
-    std::fs::write(place.join("regions.c"), REGIONS).unwrap();
-    compile(&place.join("regions.c"), &place.join("libregions.so"));
+    let scratch = ScratchDirectory::new();
+    std::fs::write(scratch.join("regions.c"), REGIONS).unwrap();
+    compile(&scratch.join("regions.c"), &scratch.join("libregions.so"));
     let more = "[building]\nfirst_step = [0]\nfilter = \"library\"\npath = \"libregions.so\"\n";
-    let summary = run(&place, more, "").exits(0).json();
+    let summary = run(&scratch, more, "").exits(0).json();
     assert_eq!((number(&summary, "ledger.stored"), number(&summary, "ledger.rejected")), (500, 500));
     // Odd events: one source; one half of the others: two; the rest: four.
     let fragments = 500 + 250 * 2 + 250 * 4;
     assert_eq!(number(&summary, "counters.sent_bytes"), fragments * 1024);
     assert_eq!(number(&summary, "counters.judged_parts"), 1500);
-    assert_eq!(stored(&place).1, (250 * 2 + 250 * 4) * 1024);
-    let refused = run(&place, "[building]\nfirst_step = [0]\nfilter = \"library\"\n", "").exits(1);
+    assert_eq!(stored(&scratch).1, (250 * 2 + 250 * 4) * 1024);
+    let refused = run(&scratch, "[building]\nfirst_step = [0]\nfilter = \"library\"\n", "").exits(1);
     assert!(refused.stderr.contains("`building.path` is not set"), "{}", refused.stderr);
 }
 
 #[test]
 fn a_tag_with_a_prescale_is_kept_by_one_in_n_events_and_both_are_counted() {
-    let place = Place::new();
-    compile(&root().join("examples/filters/c/energy_sum.c"), &place.join("libsum.so"));
+    let scratch = ScratchDirectory::new();
+    compile(&root().join("examples/filters/c/energy_sum.c"), &scratch.join("libsum.so"));
     let more = "[filter]\nkind = \"library\"\npath = \"libsum.so\"\nparameters = \"sum=0 source=100000000\"\n\
                 tags = [\"sum\", \"pair\"]\n[tags.sum]\nprescale = 10\n";
-    let summary = run(&place, more, "").exits(0).json();
+    let summary = run(&scratch, more, "").exits(0).json();
     let count = |name: &str| number(&summary, &format!("counters.output_{name}"));
     assert_eq!(count("tag_sum_before"), 1000, "every event has the tag");
     let kept = count("tag_sum_after");
     assert!((40..200).contains(&kept), "{kept} of 1,000 are kept");
     assert_eq!((number(&summary, "ledger.stored"), number(&summary, "ledger.rejected")), (kept, 1000 - kept));
-    assert_eq!(stored(&place).0, kept);
-    let refused = run(&place, "[tags.muon]\nprescale = 2\n", "").exits(1);
+    assert_eq!(stored(&scratch).0, kept);
+    let refused = run(&scratch, "[tags.muon]\nprescale = 2\n", "").exits(1);
     assert!(refused.stderr.contains("is not in `filter.tags`"), "{}", refused.stderr);
 }

@@ -1,6 +1,6 @@
 //! Damaged fragment streams and event files: undamaged records are used, damaged ones are counted.
 
-use crate::child::Place;
+use crate::child::ScratchDirectory;
 use crate::output::{assert_books_match_files, directory, dump, field, incomplete_events, number, verify};
 use crate::streams;
 use sheaf_wire::stream_file::RECORD_HEADER_BYTES;
@@ -24,10 +24,10 @@ fn record_offset(stream: &Path, event: u64) -> usize {
 /// Flipped bits affect only the record that contains them: its event is built without it, and marked.
 #[test]
 fn damaged_streams_are_built_without_the_damaged_records() {
-    let place = Place::new();
-    streams::make(&place.join("streams"), 4, 50);
-    let all = dump(&place.join("streams"));
-    let paths = streams::paths(&place.join("streams"));
+    let scratch = ScratchDirectory::new();
+    streams::make(&scratch.join("streams"), 4, 50);
+    let all = dump(&scratch.join("streams"));
+    let paths = streams::paths(&scratch.join("streams"));
     let payload = record_offset(&paths[0], 10) + RECORD_HEADER_BYTES + 3;
     damage(&paths[0], |bytes| bytes[payload] ^= 0x10);
     let header = record_offset(&paths[2], 33) + 9;
@@ -35,16 +35,16 @@ fn damaged_streams_are_built_without_the_damaged_records() {
     let end = record_offset(&paths[3], 48) + 5;
     damage(&paths[3], |bytes| bytes.truncate(end));
     let lost = BTreeSet::from([(10, 1), (33, 3), (48, 4), (49, 4)]);
-    verify(&place.join("streams"), 3);
+    verify(&scratch.join("streams"), 3);
 
-    let ended = place.sheaf("run --replay streams --readouts 2 --builders 2 --json").exits(3);
+    let ended = scratch.sheaf("run --replay streams --readouts 2 --builders 2 --json").exits(3);
     let ended = ended.says(&["damaged records are skipped"]);
     let summary = ended.json();
-    assert_books_match_files(&place, &summary);
+    assert_books_match_files(&scratch, &summary);
     assert_eq!(number(&summary, "events_built"), 50);
     assert_eq!(number(&summary, "counters.source_damaged_headers"), 1);
     assert_eq!(number(&summary, "counters.source_damaged_payloads"), 1);
-    let run = directory(&place, &summary);
+    let run = directory(&scratch, &summary);
     let missing: BTreeSet<_> = incomplete_events(&run)
         .into_iter()
         .flat_map(|(event, missing)| missing.into_keys().map(move |source| (event, source)))
@@ -59,19 +59,19 @@ fn damaged_streams_are_built_without_the_damaged_records() {
 
 #[test]
 fn a_file_that_is_no_stream_is_named() {
-    let place = Place::new();
-    streams::make(&place.join("streams"), 2, 5);
-    let path = &streams::paths(&place.join("streams"))[1];
+    let scratch = ScratchDirectory::new();
+    streams::make(&scratch.join("streams"), 2, 5);
+    let path = &streams::paths(&scratch.join("streams"))[1];
     damage(path, |bytes| bytes[0] ^= 0xff);
     let name = path.file_name().unwrap().to_str().unwrap();
-    place.sheaf("run --replay streams").exits(1).says(&[name, "not a readable fragment stream"]);
+    scratch.sheaf("run --replay streams").exits(1).says(&[name, "not a readable fragment stream"]);
 }
 
 #[test]
 fn damaged_event_files_are_reported_by_verify() {
-    let place = Place::new();
-    let summary = place.sheaf("run --events 500 --readouts 2 --builders 1 --json").exits(0).json();
-    let run = directory(&place, &summary);
+    let scratch = ScratchDirectory::new();
+    let summary = scratch.sheaf("run --events 500 --readouts 2 --builders 1 --json").exits(0).json();
+    let run = directory(&scratch, &summary);
     let file = streams::paths(&run).into_iter().find(|path| path.extension().is_some_and(|e| e == "sheaf"));
     let file = file.unwrap();
     let whole = std::fs::read(&file).unwrap();
@@ -81,7 +81,7 @@ fn damaged_event_files_are_reported_by_verify() {
     let report = verify(&run, 3);
     let events = number(&report, "events");
     assert!(0 < events && events < 500, "{events}");
-    let text = place.sheaf(&format!("verify {}", run.display())).exits(3).stdout;
+    let text = scratch.sheaf(&format!("verify {}", run.display())).exits(3).stdout;
     assert!(text.contains("NOT GOOD") && text.contains("not closed"), "{text}");
 
     // A flipped bit in the middle costs one event.
@@ -94,7 +94,7 @@ fn damaged_event_files_are_reported_by_verify() {
     assert_eq!(number(&report, "events"), 499);
     assert!(number(&report, "problems_total") > 0);
     // Undamaged events are printed, and the exit status reports the damage.
-    let ended = place.sheaf(&format!("dump {} --csv", run.display())).exits(3);
+    let ended = scratch.sheaf(&format!("dump {} --csv", run.display())).exits(3);
     assert_eq!(ended.stdout.lines().count(), 1 + 2 * 499);
     assert!(field(&report, "problems")[0].get("offset").is_some());
 }

@@ -1,6 +1,6 @@
 //! `sheaf bench`: its output, and that nothing is lost. Speed is not tested.
 
-use crate::child::Place;
+use crate::child::ScratchDirectory;
 use crate::output::{field, number};
 use serde_json::Value;
 
@@ -21,11 +21,11 @@ fn positive(value: &Value, names: &[&str]) {
 
 #[test]
 fn the_event_builder_has_all_its_figures() {
-    let place = Place::new();
+    let scratch = ScratchDirectory::new();
     for kind in ["", "--processes", "--transport tcp --payload descriptor"] {
         let arguments =
             format!("bench builder --readouts 2 --builders 1 --size 2048 --baseline {kind} {SHORT}");
-        let report = place.sheaf(&arguments).exits(0).json();
+        let report = scratch.sheaf(&arguments).exits(0).json();
         positive(
             &report,
             &[
@@ -44,27 +44,27 @@ fn the_event_builder_has_all_its_figures() {
         assert_eq!(field(&report, "curves").as_array().unwrap().len(), 1);
         assert_eq!(field(&report, "interrupted"), false);
     }
-    assert!(!place.join("runs").exists(), "a measurement leaves nothing behind");
+    assert!(!scratch.join("runs").exists(), "a measurement leaves nothing behind");
 }
 
 #[test]
 fn storing_is_measured_beside_plain_writes_for_every_kind_of_durability() {
-    let place = Place::new();
-    let report = place.sheaf("bench store . --megabytes 1 --repeat 2 --json").exits(0).json();
+    let scratch = ScratchDirectory::new();
+    let report = scratch.sheaf("bench store . --megabytes 1 --repeat 2 --json").exits(0).json();
     let names = ["bytes_per_second", "plain_bytes_per_second", "fraction_of_plain", "read_bytes_per_second"];
     let points = points(&report);
     assert_eq!(points.len(), 4);
     points.into_iter().for_each(|point| positive(point, &names));
-    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "a measurement leaves nothing behind");
-    place.sheaf("bench store no/such/directory").exits(1).says(&["no/such/directory"]);
-    place.sheaf("bench store --sync always").exits(2).says(&["fsync-at-end"]);
+    assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0, "a measurement leaves nothing behind");
+    scratch.sheaf("bench store no/such/directory").exits(1).says(&["no/such/directory"]);
+    scratch.sheaf("bench store --sync always").exits(2).says(&["fsync-at-end"]);
 }
 
 #[test]
 fn programs_that_feed_a_run_are_measured_beside_the_machine_and_beside_emulated_sources() {
-    let place = Place::new();
+    let scratch = ScratchDirectory::new();
     let report =
-        place.sheaf(&format!("bench feed --size 256 --batch 1,64 --no-keep {SHORT}")).exits(0).json();
+        scratch.sheaf(&format!("bench feed --size 256 --batch 1,64 --no-keep {SHORT}")).exits(0).json();
     let curves = field(&report, "curves").as_array().unwrap();
     let of = |curve: &Value| (field(curve, "part").clone(), field(curve, "transport").clone());
     let link = |transport: &str| (Value::from("link"), Value::from(transport));
@@ -79,23 +79,26 @@ fn programs_that_feed_a_run_are_measured_beside_the_machine_and_beside_emulated_
         positive(point, &["fragments_per_second", "bytes_per_second"]);
         positive(point, &beside);
     }
-    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "a measurement leaves nothing behind");
+    assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0, "a measurement leaves nothing behind");
 }
 
 #[test]
 fn a_program_that_does_not_feed_the_measurement_ends_it() {
-    let place = Place::new();
+    let scratch = ScratchDirectory::new();
     let line = "bench feed --part link,builder --transport shm --size 64 --batch 1 --client false --repeat 1";
-    place.sheaf(line).exits(1).says(&["no program has connected"]);
+    scratch.sheaf(line).exits(1).says(&["no program has connected"]);
     let line = line.replace("link,builder", "builder");
-    place.sheaf(&line).exits(1).says(&["a program that feeds the measurement has failed", "exit status: 1"]);
+    scratch
+        .sheaf(&line)
+        .exits(1)
+        .says(&["a program that feeds the measurement has failed", "exit status: 1"]);
 }
 
 #[test]
 fn one_run_of_fixed_sizes_has_whole_events() {
-    let place = Place::new();
+    let scratch = ScratchDirectory::new();
     let arguments = "bench builder --readouts 3 --builders 2 --size 512 --seconds 0.15 --repeat 1 --json";
-    let report = place.sheaf(arguments).exits(0).json();
+    let report = scratch.sheaf(arguments).exits(0).json();
     assert_eq!(number(&report, "fragments"), 3 * number(&report, "events"));
     let bytes = field(&report, "bytes_per_second").as_f64().unwrap();
     let fragments = field(&report, "fragments_per_second").as_f64().unwrap();
@@ -104,9 +107,9 @@ fn one_run_of_fixed_sizes_has_whole_events() {
 
 #[test]
 fn every_shape_and_spread_of_sizes_is_a_curve_with_a_point_for_every_size() {
-    let place = Place::new();
+    let scratch = ScratchDirectory::new();
     let arguments = format!("bench builder --readouts 1,2 --builders 1,2 --rms 0,1 --size 256,1Ki {SHORT}");
-    let report = place.sheaf(&arguments).exits(0).json();
+    let report = scratch.sheaf(&arguments).exits(0).json();
     let curves = field(&report, "curves").as_array().unwrap();
     let shape = |curve: &Value| (number(curve, "readouts"), number(curve, "builders"));
     assert_eq!(curves.iter().map(shape).collect::<Vec<_>>(), [(1, 1), (1, 1), (2, 2), (2, 2)]);
@@ -117,7 +120,7 @@ fn every_shape_and_spread_of_sizes_is_a_curve_with_a_point_for_every_size() {
 
 #[test]
 fn links_lose_nothing_in_threads_and_in_processes() {
-    let place = Place::new();
+    let scratch = ScratchDirectory::new();
     for arguments in [
         "stream --size 0,64,2Ki,1Mi",
         "stream --transport tcp --size 2Ki --baseline",
@@ -129,7 +132,7 @@ fn links_lose_nothing_in_threads_and_in_processes() {
         "pingpong --size 4,64Ki",
     ] {
         let line = format!("bench {arguments} --warm-up 0.01 --seconds 0.05 --repeat 1 --json");
-        let report = place.sheaf(&line).exits(0).json();
+        let report = scratch.sheaf(&line).exits(0).json();
         let points = points(&report);
         assert!(!points.is_empty(), "{arguments}");
         for point in points {
@@ -141,8 +144,8 @@ fn links_lose_nothing_in_threads_and_in_processes() {
 
 #[test]
 fn a_ping_pong_has_a_curve_for_each_placement_and_direction_or_says_why_not() {
-    let place = Place::new();
-    let report = place.sheaf("bench pingpong --size 64 --seconds 0.02 --repeat 1 --json").exits(0).json();
+    let scratch = ScratchDirectory::new();
+    let report = scratch.sheaf("bench pingpong --size 64 --seconds 0.02 --repeat 1 --json").exits(0).json();
     let curves = field(&report, "curves").as_array().unwrap().len();
     let absent = field(&report, "left_out").as_array().unwrap().len();
     assert_eq!(curves + 2 * absent, 6);
@@ -150,9 +153,9 @@ fn a_ping_pong_has_a_curve_for_each_placement_and_direction_or_says_why_not() {
 
 #[test]
 fn memory_has_a_curve_for_each_operation() {
-    let place = Place::new();
+    let scratch = ScratchDirectory::new();
     let line = "bench memory --threads 1,3 --working-set 1Mi --size 2Ki --seconds 0.01 --repeat 2 --json";
-    let report = place.sheaf(line).exits(0).json();
+    let report = scratch.sheaf(line).exits(0).json();
     let operation =
         |curve: &Value| (curve["operation"].as_str().unwrap().to_owned(), number(curve, "threads"));
     let curves = field(&report, "curves").as_array().unwrap();
@@ -165,20 +168,20 @@ fn memory_has_a_curve_for_each_operation() {
 
 #[test]
 fn the_default_output_is_a_table_and_a_plot() {
-    let place = Place::new();
+    let scratch = ScratchDirectory::new();
     let line =
         "bench stream --size 64,1Ki,16Ki,256Ki --warm-up 0.01 --seconds 0.03 --plot stream.svg --baseline";
-    let ended = place.sheaf(line).exits(0);
+    let ended = scratch.sheaf(line).exits(0);
     for word in ["messages/s", "MB/s", "64 B", "256 KiB", "of limit", "fit: time per message"] {
         assert!(ended.stdout.contains(word), "`{word}` is not in:\n{}", ended.stdout);
     }
-    let picture = std::fs::read_to_string(place.join("stream.svg")).unwrap();
+    let picture = std::fs::read_to_string(scratch.join("stream.svg")).unwrap();
     assert!(picture.starts_with("<svg") && picture.contains("1 to 1, memory") && picture.contains("limit"));
 }
 
 #[test]
 fn impossible_settings_are_refused_before_anything_is_measured() {
-    let place = Place::new();
+    let scratch = ScratchDirectory::new();
     for (arguments, code, words) in [
         ("builder --processes --transport memory", 1, &["--transport tcp"][..]),
         ("stream --processes --transport memory", 1, &["--transport tcp"]),
@@ -189,7 +192,7 @@ fn impossible_settings_are_refused_before_anything_is_measured() {
         ("stream --seconds -1", 2, &["seconds"]),
         ("", 2, &["builder"]),
     ] {
-        let ended = place.sheaf(&format!("bench {arguments}")).exits(code);
+        let ended = scratch.sheaf(&format!("bench {arguments}")).exits(code);
         let said = format!("{}{}", ended.stdout, ended.stderr);
         for word in words {
             assert!(said.contains(word), "`{word}` is not in:\n{said}");
@@ -199,9 +202,9 @@ fn impossible_settings_are_refused_before_anything_is_measured() {
 
 #[test]
 fn a_signal_ends_a_scan_and_its_processes() {
-    let place = Place::new();
+    let scratch = ScratchDirectory::new();
     for line in ["builder --size 64,64", "feed --part builder --size 64 --batch 64"] {
-        let measuring = place.start(&format!("bench {line} --seconds 1000 --repeat 1 --processes"));
+        let measuring = scratch.start(&format!("bench {line} --seconds 1000 --repeat 1 --processes"));
         let manager = measuring.wait_for_node("evm", 0);
         measuring.signal("INT");
         measuring.end().exits(1).says(&["interrupted before anything was measured"]);
@@ -214,11 +217,11 @@ fn a_signal_ends_a_scan_and_its_processes() {
 
 #[test]
 fn workers_of_a_farm_have_their_figures_and_a_filter_takes_the_time_that_it_was_told_to() {
-    let place = Place::new();
+    let scratch = ScratchDirectory::new();
     for kind in ["", "--processes"] {
         let arguments =
             format!("bench farm --workers 2 --filter-us 0,200 --seconds 0.15 --repeat 1 --json {kind}");
-        let report = place.sheaf(&arguments).exits(0).json();
+        let report = scratch.sheaf(&arguments).exits(0).json();
         let points = points(&report);
         assert_eq!(points.iter().map(|point| number(point, "filter_us")).collect::<Vec<_>>(), [0, 200]);
         for point in &points {
@@ -230,5 +233,5 @@ fn workers_of_a_farm_have_their_figures_and_a_filter_takes_the_time_that_it_was_
         let events = field(points[1], "events_per_second").as_f64().unwrap();
         assert!(events <= 2.0 / 200e-6 * 1.1, "{events} events/s");
     }
-    assert!(!place.join("runs").exists(), "a measurement leaves nothing behind");
+    assert!(!scratch.join("runs").exists(), "a measurement leaves nothing behind");
 }

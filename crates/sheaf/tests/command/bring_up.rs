@@ -1,7 +1,7 @@
 //! `sheaf source check` and `sheaf record`: live sources without a run.
 
 use crate::active::{compile, root};
-use crate::child::{Place, Running};
+use crate::child::{Running, ScratchDirectory};
 use crate::nodes::free_ports;
 use crate::output::{dump, field, number};
 use crate::started::{board, payload};
@@ -9,8 +9,8 @@ use serde_json::Value;
 use std::net::UdpSocket;
 
 /// Starts `sheaf`, and waits until it reads.
-fn start(place: &Place, arguments: &str, said: &str) -> Running {
-    let mut running = place.start(arguments);
+fn start(scratch: &ScratchDirectory, arguments: &str, said: &str) -> Running {
+    let mut running = scratch.start(arguments);
     running.wait_until_said(said);
     running
 }
@@ -21,12 +21,12 @@ fn sources(report: &Value) -> &[Value] {
 
 #[test]
 fn emulated_sources_are_shown_without_a_run() {
-    let place = Place::new();
-    place.file(
+    let scratch = ScratchDirectory::new();
+    scratch.file(
         "run.toml",
         "[readout]\ncount = 2\n[source]\ncount = 3\n[source.emulated]\nsize = \"fixed\"\nmean_bytes = 700\n",
     );
-    let ended = place.sheaf("source check run.toml --fragments 3000 --json").exits(0);
+    let ended = scratch.sheaf("source check run.toml --fragments 3000 --json").exits(0);
     let report = ended.json();
     let fragments: u64 = sources(&report).iter().map(|source| number(source, "fragments")).sum();
     assert_eq!((sources(&report).len(), fragments), (3, 3_000));
@@ -37,8 +37,8 @@ fn emulated_sources_are_shown_without_a_run() {
         assert_eq!((number(source, "gaps"), number(source, "out_of_order")), (0, 0));
         assert_eq!(number(source, "bytes"), 700 * number(source, "fragments"));
     }
-    assert!(!place.join("runs").exists(), "nothing is written");
-    let text = place.sheaf("source check run.toml --fragments 300").exits(0).stdout;
+    assert!(!scratch.join("runs").exists(), "nothing is written");
+    let text = scratch.sheaf("source check run.toml --fragments 300").exits(0).stdout;
     assert!(text.contains("700 to 700 bytes, median 700") && text.contains("first bytes"), "{text}");
 }
 
@@ -53,29 +53,30 @@ fn send_in_disorder(port: u16) {
 
 #[test]
 fn gaps_disorder_and_repetitions_are_recorded_and_replayed() {
-    let place = Place::new();
+    let scratch = ScratchDirectory::new();
     let [port] = free_ports();
     let text = "[source]\nkind = \"stream\"\n[source.stream]\nevent = \"u16 at 0\"\ntime = \"u32 at 2\"\n";
-    place.file("run.toml", &format!("{text}listen = \"127.0.0.1:{port}\"\n"));
-    let record = start(&place, "record run.toml --output night --fragments 6", "reading 1 source");
+    scratch.file("run.toml", &format!("{text}listen = \"127.0.0.1:{port}\"\n"));
+    let record = start(&scratch, "record run.toml --output night --fragments 6", "reading 1 source");
     send_in_disorder(port);
     record.end().exits(0);
-    let summary = place.sheaf("run --replay night --json").exits(0).json();
+    let summary = scratch.sheaf("run --replay night --json").exits(0).json();
     assert_eq!(number(&summary, "ledger.stored"), 5);
     assert_eq!(number(&summary, "ledger.fragments.received"), 6);
     assert_eq!(number(&summary, "ledger.fragments.dropped.duplicate"), 1);
     assert_eq!(number(&summary, "counters.out_of_order"), 2);
-    let times: Vec<_> = dump(&place.join("runs/run000001")).iter().map(|it| (it.event, it.time_ns)).collect();
+    let times: Vec<_> =
+        dump(&scratch.join("runs/run000001")).iter().map(|it| (it.event, it.time_ns)).collect();
     assert_eq!(times, [(10, 100), (11, 200), (14, 250), (15, 300), (16, 400)]);
 }
 
 #[test]
 fn gaps_and_disorder_of_described_packets_are_shown() {
-    let place = Place::new();
+    let scratch = ScratchDirectory::new();
     let [port] = free_ports();
     let text = "[source]\nkind = \"stream\"\n[source.stream]\nevent = \"u16 at 0\"\ntime = \"u32 at 2\"\n";
-    place.file("run.toml", &format!("{text}listen = \"127.0.0.1:{port}\"\n"));
-    let check = start(&place, "source check run.toml --fragments 6 --json", "reading 1 source");
+    scratch.file("run.toml", &format!("{text}listen = \"127.0.0.1:{port}\"\n"));
+    let check = start(&scratch, "source check run.toml --fragments 6 --json", "reading 1 source");
     send_in_disorder(port);
     let report = check.end().exits(3).json();
     let [source] = sources(&report) else { panic!("one source: {report}") };
@@ -89,10 +90,10 @@ fn gaps_and_disorder_of_described_packets_are_shown() {
 
 #[test]
 fn packets_at_an_address_are_shown_before_there_is_a_description() {
-    let place = Place::new();
+    let scratch = ScratchDirectory::new();
     let [port] = free_ports();
     let arguments = format!("source check 127.0.0.1:{port} --fragments 3 --json");
-    let check = start(&place, &arguments, "waiting for packets");
+    let check = start(&scratch, &arguments, "waiting for packets");
     let sockets = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
     for (socket, packet) in [(0, &b"one"[..]), (1, b"other"), (0, b"three")] {
         sockets[socket].send_to(packet, ("127.0.0.1", port)).unwrap();
@@ -104,30 +105,33 @@ fn packets_at_an_address_are_shown_before_there_is_a_description() {
     assert_eq!((number(first, "fragments"), number(first, "size_bytes.max")), (2, 5));
     assert_eq!(field(first, "first_payload"), "6f 6e 65");
     assert_eq!(sources(&report).len(), 2);
-    place.sheaf("source check nowhere.toml").exits(1).says(&["neither a configuration file nor an address"]);
+    scratch
+        .sheaf("source check nowhere.toml")
+        .exits(1)
+        .says(&["neither a configuration file nor an address"]);
 }
 
 #[test]
 fn sources_that_a_program_feeds_and_a_library_gives_are_shown() {
-    let place = Place::new();
+    let scratch = ScratchDirectory::new();
     let head = "count = 2\n[readout]\ncount = 1\n";
-    place.file(
+    scratch.file(
         "command.toml",
         &format!(
             "[source]\nkind = \"command\"\n{head}[programs.board]\ncommand = {}\nenvironment = [\"BOARD_EVENTS=500\"]\n",
             board()
         ),
     );
-    compile(&root().join("examples/sources/library/c/ramp.c"), &place.join("libramp.so"));
+    compile(&root().join("examples/sources/library/c/ramp.c"), &scratch.join("libramp.so"));
     for (name, isolated) in [("library", false), ("isolated", true)] {
         let library = "path = \"./libramp.so\"\nparameters = \"events=500 samples=10\"";
         let text = format!(
             "[source]\nkind = \"library\"\n{head}[source.library]\n{library}\nisolated = {isolated}\n"
         );
-        place.file(&format!("{name}.toml"), &text);
+        scratch.file(&format!("{name}.toml"), &text);
     }
     for name in ["command", "library", "isolated"] {
-        let report = place.sheaf(&format!("source check {name}.toml --json")).exits(0).json();
+        let report = scratch.sheaf(&format!("source check {name}.toml --json")).exits(0).json();
         for source in sources(&report) {
             assert_eq!((number(source, "fragments"), number(source, "last_event")), (500, 499), "{name}");
         }
@@ -135,8 +139,8 @@ fn sources_that_a_program_feeds_and_a_library_gives_are_shown() {
     }
     let fails = "[source]\nkind = \"command\"\n[source.command]\nrestart = \"never\"\n[readout]\ncount = 1\n\
                  [programs.board]\ncommand = [\"sh\", \"-c\", \"exit 9\"]\n";
-    place.file("fails.toml", fails);
-    place
+    scratch.file("fails.toml", fails);
+    scratch
         .sheaf("source check fails.toml")
         .exits(1)
         .says(&["program board declines the start", "exit status: 9"]);
@@ -145,25 +149,25 @@ fn sources_that_a_program_feeds_and_a_library_gives_are_shown() {
 #[test]
 fn a_recording_replays_as_it_came() {
     const EVENTS: u64 = 400;
-    let place = Place::new();
+    let scratch = ScratchDirectory::new();
     let text = format!(
         "[source]\nkind = \"command\"\ncount = 2\n[readout]\ncount = 1\n[programs.board]\ncommand = {}\n\
          environment = [\"BOARD_EVENTS={EVENTS}\"]\n",
         board()
     );
-    place.file("run.toml", &text);
+    scratch.file("run.toml", &text);
     for (directory, flags) in [("own", ""), ("arrival", "--times arrival")] {
-        let recorded = place.sheaf(&format!("record run.toml --output {directory} {flags}")).exits(0);
+        let recorded = scratch.sheaf(&format!("record run.toml --output {directory} {flags}")).exits(0);
         assert!(recorded.stdout.contains("800 fragments"), "{}", recorded.stdout);
         // The recorded times are played, a thousand times as fast.
         let replay = format!(
             "[run]\noutput = \"runs-{directory}\"\n[source]\nkind = \"replay\"\n[source.replay]\ndirectory = \"{directory}\"\n\
              pacing = \"recorded\"\nspeed = 1000.0\n"
         );
-        place.file("replay.toml", &replay);
-        let summary = place.sheaf("run replay.toml --json").exits(0).json();
+        scratch.file("replay.toml", &replay);
+        let summary = scratch.sheaf("run replay.toml --json").exits(0).json();
         assert_eq!(number(&summary, "ledger.stored"), EVENTS);
-        let lines = dump(&place.join(&format!("runs-{directory}/run000001")));
+        let lines = dump(&scratch.join(&format!("runs-{directory}/run000001")));
         assert_eq!(lines.len() as u64, 2 * EVENTS);
         for line in lines {
             let mut crc = flate2::Crc::new();
@@ -172,33 +176,33 @@ fn a_recording_replays_as_it_came() {
             // A board gives its fragments a microsecond for each event.
             assert!(directory == "arrival" || line.time_ns == line.event * 1_000);
         }
-        let again = place.sheaf(&format!("record run.toml --output {directory}")).exits(1);
+        let again = scratch.sheaf(&format!("record run.toml --output {directory}")).exits(1);
         again.says(&["has fragment streams"]);
     }
-    assert!(place.join("own/ru0.board.log").exists(), "the output of the program is beside the streams");
+    assert!(scratch.join("own/ru0.board.log").exists(), "the output of the program is beside the streams");
 }
 
 #[test]
 fn a_recording_ends_at_its_bounds_and_does_not_begin_without_room() {
-    let place = Place::new();
-    place.file(
+    let scratch = ScratchDirectory::new();
+    scratch.file(
         "run.toml",
         "[readout]\ncount = 2\n[source]\ncount = 2\n[source.emulated]\nsize = \"fixed\"\nmean_bytes = 1000\n",
     );
-    let by_number = place.sheaf("record run.toml --output number --fragments 101").exits(0).stdout;
+    let by_number = scratch.sheaf("record run.toml --output number --fragments 101").exits(0).stdout;
     assert!(by_number.contains("101 fragments, 101,000 bytes in number"), "{by_number}");
-    let by_bytes = place.sheaf("record run.toml --output bytes --bytes 5500").exits(0).stdout;
+    let by_bytes = scratch.sheaf("record run.toml --output bytes --bytes 5500").exits(0).stdout;
     assert!(by_bytes.contains("6 fragments, 6,000 bytes"), "{by_bytes}");
-    let summary = place.sheaf("inspect number --json").exits(0).json();
+    let summary = scratch.sheaf("inspect number --json").exits(0).json();
     assert!(summary.to_string().contains("101"), "{summary}");
     let most = 1_u64 << 40;
-    let disk = rustix::fs::statvfs(place.path()).unwrap();
+    let disk = rustix::fs::statvfs(scratch.path()).unwrap();
     if disk.f_bavail * disk.f_frsize > most {
         println!("skipped in part: the disk has more room than a configuration can ask for");
         return;
     }
-    place.file("full.toml", &format!("[output]\nkeep_free_bytes = {most}\n"));
-    place
+    scratch.file("full.toml", &format!("[output]\nkeep_free_bytes = {most}\n"));
+    scratch
         .sheaf("record full.toml --output full --fragments 1")
         .exits(1)
         .says(&["output.keep_free_bytes requires"]);

@@ -197,11 +197,11 @@ impl Ended {
 }
 
 /// A directory for one test, and configurations in it.
-pub(crate) struct Place {
+pub(crate) struct ScratchDirectory {
     directory: tempfile::TempDir,
 }
 
-impl Place {
+impl ScratchDirectory {
     pub(crate) fn new() -> Self {
         Self { directory: tempfile::tempdir().unwrap() }
     }

@@ -1,6 +1,6 @@
 //! Processes that are killed under load.
 
-use crate::child::{Place, Running, signal, wait_until};
+use crate::child::{Running, ScratchDirectory, signal, wait_until};
 use crate::output::{
     assert_adds_up, assert_books_match_files, directory, dump, field, incomplete_events, number, verify,
 };
@@ -32,13 +32,13 @@ peer_timeout_ms = 1000
 heartbeat_ms = 50
 ";
 
-fn start(place: &Place) -> Running {
-    start_over(place, "tcp")
+fn start(scratch: &ScratchDirectory) -> Running {
+    start_over(scratch, "tcp")
 }
 
-fn start_over(place: &Place, transport: &str) -> Running {
-    let config = place.file("death.toml", IMPATIENT);
-    place.start(&format!("run {} --processes --transport {transport} --json", config.display()))
+fn start_over(scratch: &ScratchDirectory, transport: &str) -> Running {
+    let config = scratch.file("death.toml", IMPATIENT);
+    scratch.start(&format!("run {} --processes --transport {transport} --json", config.display()))
 }
 
 /// Returns the number of bytes in the event files of a builder.
@@ -53,8 +53,8 @@ fn written(run: &Path, builder: &str) -> u64 {
 }
 
 /// Waits until a builder has written more than now.
-fn wait_for_work(place: &Place, builder: &str) {
-    let run = place.join("runs/run000001");
+fn wait_for_work(scratch: &ScratchDirectory, builder: &str) {
+    let run = scratch.join("runs/run000001");
     let before = written(&run, builder);
     wait_until(&format!("{builder} writes events"), || written(&run, builder) > before + 10_000);
 }
@@ -70,46 +70,46 @@ fn builders_that_are_killed_with_payload_in_shared_memory_lose_no_event_and_stor
 }
 
 fn kill_builders(transport: &str) {
-    let place = Place::new();
-    let running = start_over(&place, transport);
+    let scratch = ScratchDirectory::new();
+    let running = start_over(&scratch, transport);
     let mut killed = 0;
     for builder in ["bu1", "bu0", "bu1", "bu2"] {
         let process = running.wait_for_node(builder, killed);
-        wait_for_work(&place, builder);
+        wait_for_work(&scratch, builder);
         signal(process, "KILL");
         killed = process;
         running.wait_for_node(builder, killed);
-        wait_for_work(&place, builder);
+        wait_for_work(&scratch, builder);
     }
     running.signal("INT");
     let ended = running.end().exits(0).says(&["bu1 died (signal: 9 (SIGKILL)); it is restarted"]);
     let summary = ended.json();
 
-    assert_books_match_files(&place, &summary);
+    assert_books_match_files(&scratch, &summary);
     assert_eq!(number(&summary, "trouble.lost_builder_sessions"), 4);
     assert_eq!(number(&summary, "trouble.content_mismatches"), 0);
     assert_eq!(number(&summary, "events_incomplete"), 0);
     assert_eq!(field(&summary, "ledger.dropped"), &json!({}));
     assert_eq!(number(&summary, "ledger.stored"), number(&summary, "ledger.triggers"));
-    let events: BTreeSet<_> = dump(&directory(&place, &summary)).iter().map(|line| line.event).collect();
+    let events: BTreeSet<_> = dump(&directory(&scratch, &summary)).iter().map(|line| line.event).collect();
     assert!(events.into_iter().eq(0..number(&summary, "ledger.triggers")), "every event is there");
 }
 
 /// A builder that dies before its first message leaves no unknown file.
 #[test]
 fn a_builder_that_dies_as_it_starts_does_no_harm() {
-    let place = Place::new();
-    let running = start(&place);
+    let scratch = ScratchDirectory::new();
+    let running = start(&scratch);
     let mut killed = 0;
     for _ in 0..5 {
         killed = running.wait_for_node("bu0", killed);
         signal(killed, "KILL");
     }
     running.wait_for_node("bu0", killed);
-    wait_for_work(&place, "bu0");
+    wait_for_work(&scratch, "bu0");
     running.signal("INT");
     let summary = running.end().exits(0).json();
-    assert_books_match_files(&place, &summary);
+    assert_books_match_files(&scratch, &summary);
     assert_eq!(field(&summary, "ledger.dropped"), &json!({}));
 }
 
@@ -127,19 +127,19 @@ fn a_readout_unit_that_is_killed_takes_no_shared_memory_from_its_readers() {
 }
 
 fn kill_readout(transport: &str) {
-    let place = Place::new();
-    let mut running = start_over(&place, transport);
-    wait_for_work(&place, "bu0");
+    let scratch = ScratchDirectory::new();
+    let mut running = start_over(&scratch, transport);
+    wait_for_work(&scratch, "bu0");
     signal(running.wait_for_node("ru1", 0), "KILL");
     running.wait_until_said("ru1 ended: signal: 9 (SIGKILL)");
-    wait_for_work(&place, "bu0");
+    wait_for_work(&scratch, "bu0");
     running.signal("INT");
     let ended = running.end().exits(1).says(&["ru1", "without a report"]);
     let summary = ended.json();
 
     assert_eq!(field(&summary, "ledger.balanced"), false);
     assert!(field(&summary, "ledger.problems").to_string().contains("no books of ru1"), "{summary:#}");
-    let run = directory(&place, &summary);
+    let run = directory(&scratch, &summary);
     let report = verify(&run, 0);
     assert_eq!(number(&report, "events"), number(&summary, "ledger.stored"));
     let incomplete = incomplete_events(&run);
@@ -153,9 +153,9 @@ fn kill_readout(transport: &str) {
 /// Without the event manager there is no run: the others close their files and end.
 #[test]
 fn without_the_event_manager_the_run_ends_with_an_error() {
-    let place = Place::new();
-    let mut running = start(&place);
-    wait_for_work(&place, "bu0");
+    let scratch = ScratchDirectory::new();
+    let mut running = start(&scratch);
+    wait_for_work(&scratch, "bu0");
     let children = running.children();
     signal(running.wait_for_node("evm", 0), "KILL");
     running.wait_until_said("evm ended: signal: 9 (SIGKILL)");
@@ -163,7 +163,7 @@ fn without_the_event_manager_the_run_ends_with_an_error() {
     assert_eq!(ended.stdout, "", "there is no summary to print");
     assert_gone(&children);
     // The files of the builders are readable, but it is not known which of their events count.
-    let report = verify(&place.join("runs/run000001"), 3);
+    let report = verify(&scratch.join("runs/run000001"), 3);
     let problems = field(&report, "problems").as_array().unwrap();
     assert_eq!(problems.len(), 1, "{report:#}");
     assert!(problems[0].to_string().contains("the run was not closed"), "{report:#}");
@@ -172,9 +172,9 @@ fn without_the_event_manager_the_run_ends_with_an_error() {
 
 #[test]
 fn children_end_with_their_parent() {
-    let place = Place::new();
-    let running = start(&place);
-    wait_for_work(&place, "bu0");
+    let scratch = ScratchDirectory::new();
+    let running = start(&scratch);
+    wait_for_work(&scratch, "bu0");
     let children = running.children();
     assert_eq!(children.len(), 6);
     running.signal("KILL");
@@ -196,12 +196,12 @@ fn assert_gone(children: &[(String, u32)]) {
 /// Tests the helper: the books of a run in which no process dies.
 #[test]
 fn the_books_of_a_run_without_deaths_add_up() {
-    let place = Place::new();
-    let running = start(&place);
-    wait_for_work(&place, "bu0");
+    let scratch = ScratchDirectory::new();
+    let running = start(&scratch);
+    wait_for_work(&scratch, "bu0");
     running.signal("TERM");
     let summary = running.end().exits(0).json();
     assert_adds_up(&summary);
-    assert_books_match_files(&place, &summary);
+    assert_books_match_files(&scratch, &summary);
     assert_eq!(number(&summary, "trouble.lost_builder_sessions"), 0);
 }

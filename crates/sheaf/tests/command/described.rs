@@ -1,7 +1,7 @@
 //! `[source] kind = "stream"`: packets that the configuration describes. The board of these tests writes its packets byte by
 //! byte, without Sheaf's crates.
 
-use crate::child::{Place, wait_until};
+use crate::child::{ScratchDirectory, wait_until};
 use crate::output::{dump, field, number};
 use std::fs;
 use std::io::Write;
@@ -59,8 +59,8 @@ fn payload(source: u32, event: u64) -> Vec<u8> {
 }
 
 /// Checks that the run has stored `events` events of four sources, byte for byte.
-fn check_content(place: &Place, events: u64) {
-    let lines = dump(&place.join("runs/run000001"));
+fn check_content(scratch: &ScratchDirectory, events: u64) {
+    let lines = dump(&scratch.join("runs/run000001"));
     assert_eq!(lines.len() as u64, 4 * events);
     for line in lines {
         let mut crc = flate2::Crc::new();
@@ -83,17 +83,17 @@ fn the_simplest_packets_become_events_byte_for_byte() {
     if !has_socket_table() {
         return;
     }
-    let (place, address) = (Place::new(), address(0));
+    let (scratch, address) = (ScratchDirectory::new(), address(0));
     let stream = format!("[source]\nkind = \"stream\"\n[source.stream]\nlisten = \"{address}\"\n");
-    place.file("run.toml", &format!("{stream}event = \"u32 at 0\"\n"));
-    let run = place.start(&format!("run run.toml --json --events {EVENTS}"));
+    scratch.file("run.toml", &format!("{stream}event = \"u32 at 0\"\n"));
+    let run = scratch.start(&format!("run run.toml --json --events {EVENTS}"));
     let board = Board::new(&address);
     for event in 0..EVENTS {
         board.send(&[&(event as u32).to_be_bytes()[..], &payload(0, event)].concat());
     }
     let summary = run.end().exits(0).json();
     assert_eq!(number(&summary, "ledger.stored"), EVENTS);
-    for line in dump(&place.join("runs/run000001")) {
+    for line in dump(&scratch.join("runs/run000001")) {
         assert_eq!(line.bytes, payload(0, line.event).len() as u64);
     }
 }
@@ -104,11 +104,11 @@ fn the_example_of_boards_without_a_program_builds_their_packets() {
     if !has_socket_table() {
         return;
     }
-    let (place, address) = (Place::new(), address(5));
+    let (scratch, address) = (ScratchDirectory::new(), address(5));
     let example = include_str!("../../../../examples/sources/packets.toml");
     assert!(example.contains("127.0.0.1:6006"), "the address to replace");
-    place.file("packets.toml", &example.replace("127.0.0.1:6006", &address));
-    let run = place.start(&format!("run packets.toml --json --events {EVENTS}"));
+    scratch.file("packets.toml", &example.replace("127.0.0.1:6006", &address));
+    let run = scratch.start(&format!("run packets.toml --json --events {EVENTS}"));
     let board = Board::new(&address);
     for event in 0..EVENTS {
         for source in 0..2 {
@@ -118,7 +118,7 @@ fn the_example_of_boards_without_a_program_builds_their_packets() {
     }
     let summary = run.end().exits(0).json();
     assert_eq!(number(&summary, "ledger.stored"), EVENTS);
-    for line in dump(&place.join("runs/run000001")) {
+    for line in dump(&scratch.join("runs/run000001")) {
         assert_eq!(line.bytes, payload(line.source, line.event).len() as u64);
     }
 }
@@ -182,10 +182,10 @@ fn several_fragments_in_a_packet_from_several_sources_out_of_order() {
         return;
     }
     for (test, flags) in [(1, ""), (2, "--processes")] {
-        let (place, address) = (Place::new(), address(test));
+        let (scratch, address) = (ScratchDirectory::new(), address(test));
         let sources = "[source]\nkind = \"stream\"\ncount = 4\n[incomplete]\npolicy = \"wait\"\n";
-        place.file("run.toml", &format!("{sources}[source.stream]\nlisten = \"{address}\"\n{BOARD}"));
-        let run = place.start(&format!("run run.toml --json --events {EVENTS} {flags}"));
+        scratch.file("run.toml", &format!("{sources}[source.stream]\nlisten = \"{address}\"\n{BOARD}"));
+        let run = scratch.start(&format!("run run.toml --json --events {EVENTS} {flags}"));
         let board = Board::new(&address);
         board.send(b"hi");
         board.send(b"this is no packet of a board");
@@ -204,7 +204,7 @@ fn several_fragments_in_a_packet_from_several_sources_out_of_order() {
         ] {
             assert_eq!(number(&summary, &format!("counters.source_{counter}")), value, "{counter}");
         }
-        check_content(&place, EVENTS);
+        check_content(&scratch, EVENTS);
     }
 }
 
@@ -264,7 +264,7 @@ fn stream(source: u32, events: Range<u64>) -> Vec<u8> {
 #[test]
 fn front_ends_that_a_run_connects_to_over_tcp_end_it_when_they_close() {
     const EVENTS: u64 = 5_000;
-    let place = Place::new();
+    let scratch = ScratchDirectory::new();
     // The first of them is not there when the run begins. No other test listens at its address.
     let late = address(4);
     let listeners: Vec<TcpListener> =
@@ -276,8 +276,8 @@ fn front_ends_that_a_run_connects_to_over_tcp_end_it_when_they_close() {
     let sources =
         format!("[source]\nkind = \"stream\"\ncount = 4\n{memory}\n[incomplete]\npolicy = \"wait\"\n");
     let connect = format!("[source.stream]\nconnect = {addresses:?}\n{STREAM_BOARD}");
-    place.file("run.toml", &format!("{sources}{connect}"));
-    let run = place.start("run run.toml --json");
+    scratch.file("run.toml", &format!("{sources}{connect}"));
+    let run = scratch.start("run run.toml --json");
     let serve = |source: u32, listener: TcpListener| {
         std::thread::spawn(move || {
             let mut feeder = Feeder(listener.accept().expect("the run connects").0);
@@ -302,17 +302,17 @@ fn front_ends_that_a_run_connects_to_over_tcp_end_it_when_they_close() {
     }
     assert!(summary["counters"]["source_bytes_skipped"].is_null(), "there are none");
     assert!(summary["counters"]["source_fragments_no_memory"].is_null(), "a connection waits for memory");
-    check_content(&place, EVENTS);
+    check_content(&scratch, EVENTS);
 }
 
 #[test]
 fn front_ends_that_connect_over_tcp_may_come_back_and_send_bytes_between_packets() {
     const EVENTS: u64 = 1_000;
-    let (place, address) = (Place::new(), address(3));
+    let (scratch, address) = (ScratchDirectory::new(), address(3));
     let sources = "[source]\nkind = \"stream\"\ncount = 4\n[incomplete]\npolicy = \"wait\"\n";
     let listen = format!("[source.stream]\nlisten = \"{address}\"\nconnections = 8\n{STREAM_BOARD}");
-    place.file("run.toml", &format!("{sources}{listen}"));
-    let run = place.start("run run.toml --json");
+    scratch.file("run.toml", &format!("{sources}{listen}"));
+    let run = scratch.start("run run.toml --json");
     let mut first = None;
     wait_until("the run listens", || {
         first = TcpStream::connect(&address).ok();
@@ -335,5 +335,5 @@ fn front_ends_that_connect_over_tcp_may_come_back_and_send_bytes_between_packets
     {
         assert_eq!(number(&summary, &format!("counters.source_{counter}")), value, "{counter}");
     }
-    check_content(&place, EVENTS);
+    check_content(&scratch, EVENTS);
 }

@@ -1,12 +1,12 @@
 //! `sheaf doctor`: reads, explains, and changes nothing without consent.
 
-use crate::child::Place;
+use crate::child::ScratchDirectory;
 use crate::output::{field, number};
 
 #[test]
 fn this_host_is_examined_and_every_finding_is_explained() {
-    let place = Place::new();
-    let json = place.sheaf("doctor --json").json();
+    let scratch = ScratchDirectory::new();
+    let json = scratch.sheaf("doctor --json").json();
     let findings = field(&json, "findings").as_array().unwrap();
     assert!(findings.len() > 20, "{json}");
     for finding in findings {
@@ -27,9 +27,9 @@ fn this_host_is_examined_and_every_finding_is_explained() {
 
 #[test]
 fn a_configuration_is_compared_with_the_host() {
-    let place = Place::new();
-    let file = place.file("run.toml", "[affinity]\nbuilder_cpu = [1000]\n");
-    let ended = place.sheaf(&format!("doctor --config {}", file.display()));
+    let scratch = ScratchDirectory::new();
+    let file = scratch.file("run.toml", "[affinity]\nbuilder_cpu = [1000]\n");
+    let ended = scratch.sheaf(&format!("doctor --config {}", file.display()));
     let ended = ended.exits(3);
     let text = &ended.stdout;
     assert!(text.contains("PROBLEM  cpu.placement.builder-units"), "{text}");
@@ -38,21 +38,21 @@ fn a_configuration_is_compared_with_the_host() {
 
 #[test]
 fn a_host_without_information_is_no_error() {
-    let place = Place::new();
-    let empty = place.join("nothing");
+    let scratch = ScratchDirectory::new();
+    let empty = scratch.join("nothing");
     std::fs::create_dir(&empty).unwrap();
-    let json = place.sheaf(&format!("doctor --json --root {}", empty.display())).exits(0).json();
+    let json = scratch.sheaf(&format!("doctor --json --root {}", empty.display())).exits(0).json();
     assert_eq!((number(&json, "problems"), number(&json, "warnings")), (0, 0));
 }
 
 #[test]
 fn nothing_is_applied_that_does_not_exist_or_was_not_confirmed() {
-    let place = Place::new();
-    place
+    let scratch = ScratchDirectory::new();
+    scratch
         .sheaf("doctor --apply no.such.key --yes")
         .exits(1)
         .says(&["no.such.key", "those with a command are"]);
-    place.sheaf("doctor --apply cpu.online --yes").exits(1).says(&["cpu.online needs no change"]);
-    place.sheaf("doctor --apply cpu.online --yes --root /nowhere").exits(1).says(&["--root"]);
-    place.sheaf("doctor --yes").exits(2);
+    scratch.sheaf("doctor --apply cpu.online --yes").exits(1).says(&["cpu.online needs no change"]);
+    scratch.sheaf("doctor --apply cpu.online --yes --root /nowhere").exits(1).says(&["--root"]);
+    scratch.sheaf("doctor --yes").exits(2);
 }

@@ -1,7 +1,7 @@
 //! Events over raw Ethernet, between hosts made for the test: network namespaces on a bridge. Skipped, with the reason,
 //! where these cannot be made.
 
-use crate::child::{Place, Running};
+use crate::child::{Running, ScratchDirectory};
 use crate::output::{assert_adds_up, field, number};
 use sheaf_conformance::namespaces::{ToolError, inside, ip, sweep};
 
@@ -59,9 +59,9 @@ impl Hosts {
     }
 
     /// Starts `sheaf` in a node's host.
-    pub(crate) fn start(&self, place: &Place, node: &str, arguments: &str) -> Running {
+    pub(crate) fn start(&self, scratch: &ScratchDirectory, node: &str, arguments: &str) -> Running {
         // A child is where the thread is that starts it.
-        inside(&self.host(node), || place.start(arguments))
+        inside(&self.host(node), || scratch.start(arguments))
     }
 }
 
@@ -89,9 +89,9 @@ fn configuration(rails: usize, more: &str) -> String {
 
 /// Runs all nodes, each in its host. Returns the summary and the nodes' logs.
 fn events(hosts: &Hosts, configuration: &str) -> (serde_json::Value, String) {
-    let place = Place::new();
-    let config = place.file("ethernet.toml", configuration).display().to_string();
-    let running = NODES.map(|(name, _)| hosts.start(&place, name, &format!("node {config} {name} --json")));
+    let scratch = ScratchDirectory::new();
+    let config = scratch.file("ethernet.toml", configuration).display().to_string();
+    let running = NODES.map(|(name, _)| hosts.start(&scratch, name, &format!("node {config} {name} --json")));
     let (mut summary, mut logs) = (serde_json::Value::Null, String::new());
     for ((name, _), running) in NODES.into_iter().zip(running) {
         let ended = running.end();
@@ -127,12 +127,12 @@ fn two_rails_with_jumbo_frames_carry_events_though_one_datagram_in_twenty_is_los
 
 #[test]
 fn a_node_without_its_interfaces_is_refused_with_a_remedy() {
-    let place = Place::new();
+    let scratch = ScratchDirectory::new();
     let text = configuration(1, "").replacen("interfaces = [\"e0\"]", "", 1);
-    let config = place.file("ethernet.toml", &text).display().to_string();
+    let config = scratch.file("ethernet.toml", &text).display().to_string();
     let says = ["\"evm\" has 0 interfaces, but `transport.rails` is 1", "interfaces = [\"eth1\"]"];
-    place.sheaf(&format!("node {config} evm")).exits(1).says(&says);
+    scratch.sheaf(&format!("node {config} evm")).exits(1).says(&says);
     let text = text.replacen("role = \"manager\"", "role = \"manager\"\ninterfaces = [\"no-such-one\"]", 1);
-    let config = place.file("ethernet.toml", &text).display().to_string();
-    place.sheaf(&format!("node {config} evm")).exits(1).says(&["no interface \"no-such-one\""]);
+    let config = scratch.file("ethernet.toml", &text).display().to_string();
+    scratch.sheaf(&format!("node {config} evm")).exits(1).says(&["no interface \"no-such-one\""]);
 }

@@ -1,6 +1,6 @@
 //! Farms of processes: started by the run, joined by hand, killed under load.
 
-use crate::child::{Place, Running, signal, wait_until};
+use crate::child::{Running, ScratchDirectory, signal, wait_until};
 use crate::output::{assert_books_match_files, directory, dump, field, number};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -66,21 +66,21 @@ fn written(run: &Path) -> u64 {
 }
 
 /// Waits until the run has written more than now.
-fn wait_for_work(place: &Place) {
-    let run = place.join("runs/run000001");
+fn wait_for_work(scratch: &ScratchDirectory) {
+    let run = scratch.join("runs/run000001");
     let before = written(&run);
     wait_until("the run writes events", || written(&run) > before + 20_000);
 }
 
 /// Ends the run and checks its files: every event must be there exactly once.
-fn end(place: &Place, running: Running) -> Value {
+fn end(scratch: &ScratchDirectory, running: Running) -> Value {
     running.signal("INT");
     let summary = running.end().exits(0).json();
-    assert_books_match_files(place, &summary);
+    assert_books_match_files(scratch, &summary);
     assert_eq!(field(&summary, "ledger.dropped"), &json!({}));
     assert_eq!(number(&summary, "ledger.stored"), number(&summary, "ledger.triggers"));
     assert_eq!(number(&summary, "trouble.content_mismatches"), 0);
-    let events: BTreeSet<_> = dump(&directory(place, &summary)).iter().map(|line| line.event).collect();
+    let events: BTreeSet<_> = dump(&directory(scratch, &summary)).iter().map(|line| line.event).collect();
     assert!(events.into_iter().eq(0..number(&summary, "ledger.triggers")), "every event is there");
     summary
 }
@@ -92,24 +92,24 @@ fn counter(summary: &Value, name: &str) -> u64 {
 /// Twenty kills under load: of processors, and of builder units with their dispatcher.
 #[test]
 fn processors_and_builders_that_are_killed_lose_no_event_and_store_none_twice() {
-    let place = Place::new();
+    let scratch = ScratchDirectory::new();
     let config = format!("{IMPATIENT}workers = 2\nprocesses = true\n");
-    let config = place.file("farm.toml", &config);
-    let running = place.start(&format!("run {} --processes --transport shm --json", config.display()));
+    let config = scratch.file("farm.toml", &config);
+    let running = scratch.start(&format!("run {} --processes --transport shm --json", config.display()));
     let mut killed = BTreeSet::new();
     for kill in 0..20 {
         let name = if kill % 2 == 0 { "bu0" } else { "bu1" };
         let builder = running.wait_for_node(name, 0);
         let victim = if kill % 7 == 6 { builder } else { worker(builder, &killed) };
-        wait_for_work(&place);
+        wait_for_work(&scratch);
         signal(victim, "KILL");
         killed.insert(victim);
         if victim == builder {
             running.wait_for_node(name, builder);
         }
     }
-    wait_for_work(&place);
-    let summary = end(&place, running);
+    wait_for_work(&scratch);
+    let summary = end(&scratch, running);
     assert_eq!(number(&summary, "trouble.lost_builder_sessions"), 2);
     assert!(counter(&summary, "processors_died") > 0, "{summary:#}");
     assert!(counter(&summary, "workers_restarted") > 0, "{summary:#}");
@@ -119,13 +119,13 @@ fn processors_and_builders_that_are_killed_lose_no_event_and_store_none_twice() 
 #[test]
 fn workers_that_are_processes_judge_over_every_transport() {
     for transport in ["memory", "tcp"] {
-        let place = Place::new();
+        let scratch = ScratchDirectory::new();
         let config = format!("{IMPATIENT}workers = 2\nprocesses = true\nkind = \"prescale\"\nprescale = 3\n");
-        let config = place.file("farm.toml", &config);
+        let config = scratch.file("farm.toml", &config);
         let ended =
-            place.sheaf(&format!("run {} --transport {transport} --events 3000 --json", config.display()));
+            scratch.sheaf(&format!("run {} --transport {transport} --events 3000 --json", config.display()));
         let summary = ended.exits(0).json();
-        assert_books_match_files(&place, &summary);
+        assert_books_match_files(&scratch, &summary);
         assert_eq!((number(&summary, "ledger.stored"), number(&summary, "ledger.rejected")), (1000, 2000));
         assert_eq!(counter(&summary, "farm_judged"), 3000, "{summary:#}");
         let workers = field(&summary, "workers").as_array().expect("a list");
@@ -137,56 +137,56 @@ fn workers_that_are_processes_judge_over_every_transport() {
 /// The worker is stopped at an arbitrary moment: with events, or between an answer and its next request.
 #[test]
 fn a_worker_that_hangs_is_killed_and_started_again() {
-    let place = Place::new();
+    let scratch = ScratchDirectory::new();
     // There is one worker, and events wait until it has started. So it has joined when the first events are written.
     let config = format!("{IMPATIENT}workers = 1\nprocesses = true\npatience_ms = 0\n")
         .replace("count = 2\ncheck", "count = 1\ncheck");
-    let config = place.file("farm.toml", &config);
-    let mut running = place.start(&format!("run {} --json", config.display()));
-    wait_for_work(&place);
+    let config = scratch.file("farm.toml", &config);
+    let mut running = scratch.start(&format!("run {} --json", config.display()));
+    wait_for_work(&scratch);
     let hangs = worker(running.id(), &BTreeSet::new());
     signal(hangs, "STOP");
     running.wait_until_said("was silent for too long");
     wait_until("it is killed", || !workers(running.id()).contains(&hangs));
-    wait_for_work(&place);
-    let summary = end(&place, running);
+    wait_for_work(&scratch);
+    let summary = end(&scratch, running);
     assert_eq!(counter(&summary, "processors_silent"), 1, "{summary:#}");
     assert!(counter(&summary, "workers_restarted") > 0, "{summary:#}");
 }
 
 #[test]
 fn processors_join_and_leave_a_run_by_hand() {
-    let place = Place::new();
+    let scratch = ScratchDirectory::new();
     let config = format!("{IMPATIENT}door = true\npatience_ms = 0\n");
     let config = config.replace("[builder]\ncount = 2", "[builder]\ncount = 1");
-    let config = place.file("farm.toml", &config);
-    let mut running = place.start(&format!("run {} --json", config.display()));
+    let config = scratch.file("farm.toml", &config);
+    let mut running = scratch.start(&format!("run {} --json", config.display()));
     running.wait_until_said("bu0: events wait for a processor");
-    let join = |at: &str| place.start(&format!("processor --join {at} --wait 20 --json"));
+    let join = |at: &str| scratch.start(&format!("processor --join {at} --wait 20 --json"));
     let (mut first, mut second) = (join("runs/run000001"), join("runs/run000001/bu0.farm"));
     first.wait_until_said("judging events");
     second.wait_until_said("judging events");
-    wait_for_work(&place);
+    wait_for_work(&scratch);
     first.signal("INT");
     let left = first.end().exits(0).json();
     assert!(number(&left, "judged") > 0, "{left:#}");
     signal(second.id(), "KILL");
     let mut third = join("runs/run000001");
     third.wait_until_said("judging events");
-    wait_for_work(&place);
-    let summary = end(&place, running);
+    wait_for_work(&scratch);
+    let summary = end(&scratch, running);
     assert!(number(&third.end().exits(0).json(), "judged") > 0, "the end of the run is its end");
     assert_eq!((counter(&summary, "processors_left"), counter(&summary, "processors_died")), (1, 1));
-    assert!(!directory(&place, &summary).join("bu0.farm").exists(), "the door is gone with the run");
+    assert!(!directory(&scratch, &summary).join("bu0.farm").exists(), "the door is gone with the run");
 }
 
 #[test]
 fn a_processor_without_a_run_reports_the_reason() {
-    let place = Place::new();
-    let ended = place.sheaf("processor --join nowhere.farm").exits(1);
+    let scratch = ScratchDirectory::new();
+    let ended = scratch.sheaf("processor --join nowhere.farm").exits(1);
     assert!(ended.stderr.contains("cannot connect to nowhere.farm"), "{}", ended.stderr);
-    let config = place.file("wrong.toml", "[filter]\nprocesses = true\nworkers = 0\n");
-    let ended = place.sheaf(&format!("run {}", config.display())).exits(1);
+    let config = scratch.file("wrong.toml", "[filter]\nprocesses = true\nworkers = 0\n");
+    let ended = scratch.sheaf(&format!("run {}", config.display())).exits(1);
     assert!(
         ended.stderr.contains("`filter.processes` is true, but `filter.workers` is 0"),
         "{}",
@@ -209,13 +209,13 @@ pub(crate) fn free_ports() -> u16 {
 /// their dispatcher in between.
 #[test]
 fn processors_on_the_network_that_are_killed_lose_no_event_and_store_none_twice() {
-    let place = Place::new();
+    let scratch = ScratchDirectory::new();
     let port = free_ports();
     let config = format!("{IMPATIENT}patience_ms = 0\nlisten = \"127.0.0.1:{port}\"\n");
-    let config = place.file("farm.toml", &config);
-    let running = place.start(&format!("run {} --processes --transport shm --json", config.display()));
+    let config = scratch.file("farm.toml", &config);
+    let running = scratch.start(&format!("run {} --processes --transport shm --json", config.display()));
     // Each in its own directory, without a door that they could find.
-    let elsewhere = Place::new();
+    let elsewhere = ScratchDirectory::new();
     let join = |builder: u16| {
         let mut processor =
             elsewhere.start(&format!("processor --join 127.0.0.1:{} --wait 60", port + builder));
@@ -224,7 +224,7 @@ fn processors_on_the_network_that_are_killed_lose_no_event_and_store_none_twice(
     };
     let mut processors = vec![join(0), join(1), join(0), join(1)];
     for kill in 0..20 {
-        wait_for_work(&place);
+        wait_for_work(&scratch);
         let victim = processors.remove(0);
         signal(victim.id(), "KILL");
         let builder = kill % 2;
@@ -241,8 +241,8 @@ fn processors_on_the_network_that_are_killed_lose_no_event_and_store_none_twice(
         }
         processors.push(join(builder));
     }
-    wait_for_work(&place);
-    let summary = end(&place, running);
+    wait_for_work(&scratch);
+    let summary = end(&scratch, running);
     assert_eq!(number(&summary, "trouble.lost_builder_sessions"), 2);
     assert_eq!(counter(&summary, "farm_accounts_lost"), 2, "{summary:#}");
     assert!(counter(&summary, "processors_died") > 0, "{summary:#}");
@@ -253,14 +253,14 @@ fn processors_on_the_network_that_are_killed_lose_no_event_and_store_none_twice(
 
 #[test]
 fn a_processor_at_a_wrong_port_reports_what_is_there() {
-    let place = Place::new();
+    let scratch = ScratchDirectory::new();
     let port = free_ports();
-    let ended = place.sheaf(&format!("processor --join 127.0.0.1:{port}")).exits(1);
+    let ended = scratch.sheaf(&format!("processor --join 127.0.0.1:{port}")).exits(1);
     assert!(ended.stderr.contains(&format!("cannot connect to 127.0.0.1:{port}")), "{}", ended.stderr);
     let taken = std::net::TcpListener::bind(("127.0.0.1", port)).unwrap();
     let config = format!("{IMPATIENT}patience_ms = 0\nlisten = \"127.0.0.1:{port}\"\n");
-    let config = place.file("farm.toml", &config);
-    let ended = place.sheaf(&format!("run {}", config.display())).exits(1);
+    let config = scratch.file("farm.toml", &config);
+    let ended = scratch.sheaf(&format!("run {}", config.display())).exits(1);
     assert!(
         ended.stderr.contains(&format!("cannot listen at 127.0.0.1:{port} for processors")),
         "{}",

@@ -1,6 +1,6 @@
 //! `[source] kind = "feed"`: programs of the user give the fragments.
 
-use crate::child::{Place, wait_until};
+use crate::child::{ScratchDirectory, wait_until};
 use crate::farm::free_ports;
 use crate::output::{dump, field, number};
 use sheaf_feed::client::SourceFragment;
@@ -13,8 +13,8 @@ use std::time::Duration;
 /// Minutes: a machine that does much else makes a test slow, never red.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-pub(crate) fn connect(place: &Place, readout: u32, sources: &[u32]) -> SourceClient {
-    try_connect(place.join(&format!("runs/ru{readout}.feed")), sources).expect("the run accepts programs")
+pub(crate) fn connect(scratch: &ScratchDirectory, readout: u32, sources: &[u32]) -> SourceClient {
+    try_connect(scratch.join(&format!("runs/ru{readout}.feed")), sources).expect("the run accepts programs")
 }
 
 fn try_connect(socket: PathBuf, sources: &[u32]) -> Result<SourceClient, FeedError> {
@@ -50,13 +50,13 @@ const RUN: &str = "[source]\nkind = \"feed\"\ncount = 4\n[readout]\ncount = 2\n[
 fn programs_feed_a_run_byte_for_byte_and_one_dies_and_comes_back() {
     const EVENTS: u64 = 3_000;
     for flags in ["", "--processes"] {
-        let place = Place::new();
-        place.file("run.toml", RUN);
-        let run = place.start(&format!("run run.toml --json {flags}"));
+        let scratch = ScratchDirectory::new();
+        scratch.file("run.toml", RUN);
+        let run = scratch.start(&format!("run run.toml --json {flags}"));
         std::thread::scope(|scope| {
             // Readout unit 0 has sources 0 and 1 of one program; unit 1 has sources 2 and 3 of one each.
             scope.spawn(|| {
-                let mut both = connect(&place, 0, &[0, 1]);
+                let mut both = connect(&scratch, 0, &[0, 1]);
                 assert!(both.wait_for_start(None).expect("connected"));
                 for event in 0..EVENTS {
                     send(&mut both, 0, 0, event);
@@ -69,7 +69,7 @@ fn programs_feed_a_run_byte_for_byte_and_one_dies_and_comes_back() {
             scope.spawn(|| {
                 let mut next = 0;
                 for life in 1..=5 {
-                    let mut board = connect(&place, 1, &[2]);
+                    let mut board = connect(&scratch, 1, &[2]);
                     assert_eq!(board.last_event(0).map_or(0, |event| event.0 + 1), next, "where it stopped");
                     assert!(board.wait_for_start(None).expect("connected"));
                     while next < EVENTS * life / 5 {
@@ -83,7 +83,7 @@ fn programs_feed_a_run_byte_for_byte_and_one_dies_and_comes_back() {
                 }
             });
             scope.spawn(|| {
-                let mut board = connect(&place, 1, &[3]);
+                let mut board = connect(&scratch, 1, &[3]);
                 assert!(board.wait_for_start(None).expect("connected"));
                 (0..EVENTS).for_each(|event| send(&mut board, 0, 3, event));
                 board.end(0).expect("connected");
@@ -93,7 +93,7 @@ fn programs_feed_a_run_byte_for_byte_and_one_dies_and_comes_back() {
         let summary = run.end().exits(0).json();
         assert_eq!(number(&summary, "ledger.stored"), EVENTS, "{flags}");
         assert_eq!(field(&summary, "ledger.balanced"), true);
-        let lines = dump(&place.join("runs/run000001"));
+        let lines = dump(&scratch.join("runs/run000001"));
         assert_eq!(lines.len() as u64, 4 * EVENTS);
         for line in lines {
             assert_eq!(line.bytes, payload(line.source as usize, line.event).len() as u64);
@@ -104,10 +104,10 @@ fn programs_feed_a_run_byte_for_byte_and_one_dies_and_comes_back() {
 
 #[test]
 fn a_program_declines_the_start_and_says_why() {
-    let place = Place::new();
-    place.file("run.toml", RUN);
-    let run = place.start("run run.toml");
-    let mut board = connect(&place, 0, &[1]);
+    let scratch = ScratchDirectory::new();
+    scratch.file("run.toml", RUN);
+    let run = scratch.start("run run.toml");
+    let mut board = connect(&scratch, 0, &[1]);
     board.decline("the high voltage is off").expect("connected");
     run.end().exits(1).says(&[
         "board 1 declines the start of the run: the high voltage is off",
@@ -117,31 +117,31 @@ fn a_program_declines_the_start_and_says_why() {
 
 #[test]
 fn a_second_program_for_a_source_is_refused_and_ctrl_c_ends_a_run_that_waits() {
-    let place = Place::new();
-    place.file("run.toml", RUN);
-    let run = place.start("run run.toml --json");
-    let _first = connect(&place, 0, &[0]);
+    let scratch = ScratchDirectory::new();
+    scratch.file("run.toml", RUN);
+    let run = scratch.start("run run.toml --json");
+    let _first = connect(&scratch, 0, &[0]);
     let impatient = ClientOptions { patience: Duration::ZERO, ..options(&[0]) };
     let second =
-        SourceClient::connect(&place.join("runs/ru0.feed"), impatient).expect_err("it has a program");
+        SourceClient::connect(&scratch.join("runs/ru0.feed"), impatient).expect_err("it has a program");
     assert!(second.to_string().contains("another client feeds the source"), "{second}");
-    let elsewhere = try_connect(place.join("runs/ru0.feed"), &[2]).expect_err("ru1 reads it");
+    let elsewhere = try_connect(scratch.join("runs/ru0.feed"), &[2]).expect_err("ru1 reads it");
     assert!(elsewhere.to_string().contains("does not read the source"), "{elsewhere}");
-    wait_until("it waits", || place.join("runs/run000001").exists());
+    wait_until("it waits", || scratch.join("runs/run000001").exists());
     run.signal("INT");
     run.end();
-    assert!(!place.join("runs/ru0.feed").exists(), "a run that has ended has no sockets");
+    assert!(!scratch.join("runs/ru0.feed").exists(), "a run that has ended has no sockets");
 }
 
 #[test]
 fn the_summary_counts_refused_programs_by_reason() {
     for flags in ["", "--json", "--json --processes"] {
-        let place = Place::new();
-        place.file("run.toml", "[source]\nkind = \"feed\"\ncount = 1\n[readout]\ncount = 1\n");
-        let run = place.start(&format!("run run.toml {flags}"));
-        let mut board = connect(&place, 0, &[0]);
+        let scratch = ScratchDirectory::new();
+        scratch.file("run.toml", "[source]\nkind = \"feed\"\ncount = 1\n[readout]\ncount = 1\n");
+        let run = scratch.start(&format!("run run.toml {flags}"));
+        let mut board = connect(&scratch, 0, &[0]);
         for _ in 0..3 {
-            try_connect(place.join("runs/ru0.feed"), &[7]).expect_err("no readout unit reads it");
+            try_connect(scratch.join("runs/ru0.feed"), &[7]).expect_err("no readout unit reads it");
         }
         assert!(board.wait_for_start(None).expect("connected"));
         send(&mut board, 0, 0, 0);
@@ -159,9 +159,9 @@ fn the_summary_counts_refused_programs_by_reason() {
 
 #[test]
 fn programs_of_other_hosts_need_the_key_of_the_run() {
-    let place = Place::new();
+    let scratch = ScratchDirectory::new();
     let secret = |name: &str, digit: char| {
-        let path = place.file(name, &digit.to_string().repeat(64));
+        let path = scratch.file(name, &digit.to_string().repeat(64));
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
         path
     };
@@ -170,8 +170,8 @@ fn programs_of_other_hosts_need_the_key_of_the_run() {
     let port = free_ports();
     let listen =
         format!("[source.feed]\nlisten = \"127.0.0.1:{port}\"\n[transport]\nkey_file = \"run.key\"\n");
-    place.file("run.toml", &format!("{RUN}{listen}"));
-    let run = place.start("run run.toml --processes --json");
+    scratch.file("run.toml", &format!("{RUN}{listen}"));
+    let run = scratch.start("run run.toml --processes --json");
     let over_network = |readout: u16, sources: &[u32], key: Option<&Path>| {
         let options = ClientOptions {
             sources: sources.iter().map(|source| SourceId(*source)).collect(),
@@ -203,7 +203,7 @@ fn programs_of_other_hosts_need_the_key_of_the_run() {
     });
     let summary = run.end().exits(0).json();
     assert_eq!(number(&summary, "ledger.stored"), 500);
-    for line in dump(&place.join("runs/run000001")) {
+    for line in dump(&scratch.join("runs/run000001")) {
         assert_eq!(line.crc32, crc32(&payload(line.source as usize, line.event)));
     }
 }

@@ -1,6 +1,6 @@
 //! A readout unit dies while programs feed it, and is started again.
 
-use crate::child::{Place, Running};
+use crate::child::{Running, ScratchDirectory};
 use crate::feed::{connect, crc32, payload, send};
 use crate::nodes::free_ports;
 use crate::output::{assert_adds_up, dump, field, incomplete_events, number, verify};
@@ -19,11 +19,11 @@ const COMPLETE: u64 = 200;
 const ALL: u64 = 800;
 
 /// The builder unit has slots for few events: the others are held by readout units. Source 0 belongs to the readout unit that lives, sources 1 and 2 to the one that dies.
-fn start(place: &Place, name: &str) -> Running {
-    place.start(&format!("node run.toml {name} --json"))
+fn start(scratch: &ScratchDirectory, name: &str) -> Running {
+    scratch.start(&format!("node run.toml {name} --json"))
 }
 
-fn configure(place: &Place) {
+fn configure(scratch: &ScratchDirectory) {
     let [evm, ru0, ru1, bu0] = free_ports();
     let node = |name: &str, role: &str, port: u16, more: &str| {
         format!("[[node]]\nname = \"{name}\"\nrole = \"{role}\"\naddress = \"127.0.0.1:{port}\"\n{more}\n")
@@ -37,7 +37,7 @@ fn configure(place: &Place) {
         node("ru1", "readout", ru1, "sources = [1, 2]"),
         node("bu0", "builder", bu0, ""),
     ];
-    place.file("run.toml", &(head.to_owned() + &nodes.concat()));
+    scratch.file("run.toml", &(head.to_owned() + &nodes.concat()));
 }
 
 /// Points of the run at which the programs and the test wait for each other.
@@ -69,14 +69,14 @@ fn feed_the_dying(mut client: SourceClient, steps: &Steps, goes_on: &Receiver<bo
 }
 
 /// Kills a readout unit that has accepted fragments which the others have not, and starts it again. Its program connects again and
-/// goes on, or has nothing more to give. Returns the place and the summary.
-fn restart_a_readout_unit(goes_on: bool) -> (Place, serde_json::Value) {
-    let place = Place::new();
-    configure(&place);
-    let others = ["ru0", "bu0"].map(|name| start(&place, name));
-    let (manager, victim) = (start(&place, "evm"), start(&place, "ru1"));
-    let mut living = connect(&place, 0, &[0]);
-    let dying = connect(&place, 1, &[1, 2]);
+/// goes on, or has nothing more to give. Returns the directory and the summary.
+fn restart_a_readout_unit(goes_on: bool) -> (ScratchDirectory, serde_json::Value) {
+    let scratch = ScratchDirectory::new();
+    configure(&scratch);
+    let others = ["ru0", "bu0"].map(|name| start(&scratch, name));
+    let (manager, victim) = (start(&scratch, "evm"), start(&scratch, "ru1"));
+    let mut living = connect(&scratch, 0, &[0]);
+    let dying = connect(&scratch, 1, &[1, 2]);
     let (accepted, is_accepted) = channel();
     let (reconnected, is_reconnected) = channel();
     let (decide, decision) = channel();
@@ -88,7 +88,7 @@ fn restart_a_readout_unit(goes_on: bool) -> (Place, serde_json::Value) {
         is_accepted.recv().expect("it is alive");
         victim.signal("KILL");
         victim.end();
-        let again = start(&place, "ru1");
+        let again = start(&scratch, "ru1");
         is_reconnected.recv().expect("it is alive");
         (COMPLETE..BEFORE).for_each(|event| send(&mut living, 0, 0, event));
         if goes_on {
@@ -104,13 +104,16 @@ fn restart_a_readout_unit(goes_on: bool) -> (Place, serde_json::Value) {
     });
     let ended = manager.end();
     others.into_iter().chain([again]).for_each(|node| drop(node.end().exits(0)));
-    (place, ended.json())
+    (scratch, ended.json())
 }
 
 /// Checks the books and the files. Returns the missing sources of the events.
-fn check(place: &Place, summary: &serde_json::Value) -> BTreeMap<u64, BTreeMap<u32, &'static str>> {
+fn check(
+    scratch: &ScratchDirectory,
+    summary: &serde_json::Value,
+) -> BTreeMap<u64, BTreeMap<u32, &'static str>> {
     assert_adds_up(summary);
-    let run = place.join("runs/run000001");
+    let run = scratch.join("runs/run000001");
     assert_eq!(number(&verify(&run, 0), "events"), number(summary, "ledger.stored"));
     let lines = dump(&run);
     let parts: BTreeSet<_> = lines.iter().map(|line| (line.event, line.source)).collect();
@@ -130,8 +133,8 @@ fn is_lost_by_restart(reason: &&str) -> bool {
 
 #[test]
 fn a_readout_unit_is_started_again_and_its_program_goes_on() {
-    let (place, summary) = restart_a_readout_unit(true);
-    let missing = check(&place, &summary);
+    let (scratch, summary) = restart_a_readout_unit(true);
+    let missing = check(&scratch, &summary);
     assert_eq!(number(&summary, "ledger.stored"), ALL);
     assert!(!missing.is_empty());
     for (event, sources) in missing {
@@ -145,8 +148,8 @@ fn a_readout_unit_is_started_again_and_its_program_goes_on() {
 /// Without a fragment from its program, the readout unit cannot know which events the program lacks.
 #[test]
 fn events_that_only_the_dead_session_had_do_not_wait_for_a_program_that_has_given_all() {
-    let (place, summary) = restart_a_readout_unit(false);
-    let missing = check(&place, &summary);
+    let (scratch, summary) = restart_a_readout_unit(false);
+    let missing = check(&scratch, &summary);
     assert!(number(&summary, "ledger.stored") >= COMPLETE);
     assert!(!missing.is_empty() && missing.keys().all(|event| *event < BEFORE));
     for (event, sources) in missing {

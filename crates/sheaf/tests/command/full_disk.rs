@@ -1,6 +1,6 @@
 //! A disk that fills up during a run.
 
-use crate::child::{Place, wait_until};
+use crate::child::{ScratchDirectory, wait_until};
 use crate::output::{assert_adds_up, dump, field, number, verify};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -55,14 +55,14 @@ impl Drop for SmallDisk {
 
 /// Triggers continue for a while after the disk is full. Those without room are vetoed or dropped, and counted.
 fn assert_ends_cleanly(how: &str) {
-    let place = Place::new();
-    let Some(disk) = SmallDisk::mount(&place.join("disk")) else { return };
-    let config = place.file(
+    let scratch = ScratchDirectory::new();
+    let Some(disk) = SmallDisk::mount(&scratch.join("disk")) else { return };
+    let config = scratch.file(
         "full.toml",
         "[run]\noutput = \"disk\"\nduration_s = 0\n[readout]\ncount = 2\n[builder]\ncount = 2\n\
          [output]\nkeep_free_bytes = 0\n[manager]\nstop_timeout_ms = 500\n",
     );
-    let running = place.start(&format!("run {} --json {how}", config.display()));
+    let running = scratch.start(&format!("run {} --json {how}", config.display()));
     disk.wait_until_full();
     running.signal("INT");
     let ended = running.end().exits(1).says(&["disk/run000001/", "No space left on device", "nodes failed"]);
@@ -92,15 +92,15 @@ fn a_full_disk_ends_many_processes_cleanly() {
 /// Output nodes on a full disk accept nothing more. Builder units keep the events, and the dead time is attributed to the disk.
 #[test]
 fn a_full_disk_at_output_nodes_makes_dead_time_of_its_own_and_loses_nothing() {
-    let place = Place::new();
-    let Some(disk) = SmallDisk::mount(&place.join("disk")) else { return };
-    let config = place.file(
+    let scratch = ScratchDirectory::new();
+    let Some(disk) = SmallDisk::mount(&scratch.join("disk")) else { return };
+    let config = scratch.file(
         "full.toml",
         "[run]\noutput = \"disk\"\nduration_s = 0\n[readout]\ncount = 2\n[builder]\ncount = 2\nslots = 64\n\
          [output]\nnodes = 2\nkeep_free_bytes = 0\n[trigger]\nmode = \"fixed\"\nrate_hz = 20000\nqueue_events = 64\n\
          [manager]\nbatch_events = 16\nstop_timeout_ms = 500\n",
     );
-    let running = place.start(&format!("run {} --json", config.display()));
+    let running = scratch.start(&format!("run {} --json", config.display()));
     disk.wait_until_full();
     running.signal("INT");
     let summary = running.end().exits(1).json();
@@ -114,16 +114,16 @@ fn a_full_disk_at_output_nodes_makes_dead_time_of_its_own_and_loses_nothing() {
 /// The command monitors the disk and ends the run before writing fails.
 #[test]
 fn a_run_ends_orderly_before_the_disk_is_full_and_none_begins_without_room() {
-    let place = Place::new();
-    let Some(_disk) = SmallDisk::mount(&place.join("disk")) else { return };
+    let scratch = ScratchDirectory::new();
+    let Some(_disk) = SmallDisk::mount(&scratch.join("disk")) else { return };
     let config = |keep: u64| {
         let text = format!(
             "[run]\noutput = \"disk\"\nduration_s = 0\n[readout]\ncount = 2\n[builder]\ncount = 2\nslots = 64\n\
              [output]\nkeep_free_bytes = {keep}\n[trigger]\nmode = \"fixed\"\nrate_hz = 500\n"
         );
-        place.file("keep.toml", &text).display().to_string()
+        scratch.file("keep.toml", &text).display().to_string()
     };
-    let ended = place.sheaf(&format!("run {} --json", config(8 << 20))).exits(0);
+    let ended = scratch.sheaf(&format!("run {} --json", config(8 << 20))).exits(0);
     let ended = ended.says(&["the run ends", "output.keep_free_bytes"]);
     let summary = ended.json();
     assert_adds_up(&summary);
@@ -131,6 +131,6 @@ fn a_run_ends_orderly_before_the_disk_is_full_and_none_begins_without_room() {
     assert_eq!(field(&summary, "ledger.dropped"), &json!({}), "what was in flight was finished");
     assert!(field(&summary, "ended_early").as_str().unwrap().contains("run000001"));
 
-    let refused = place.sheaf(&format!("run {}", config(1 << 40))).exits(1);
+    let refused = scratch.sheaf(&format!("run {}", config(1 << 40))).exits(1);
     refused.says(&["disk has", "output.keep_free_bytes", "--output"]);
 }

@@ -1,6 +1,6 @@
 //! A disk that hangs during a run and recovers.
 
-use crate::child::{Place, wait_until};
+use crate::child::{ScratchDirectory, wait_until};
 use crate::output::{assert_adds_up, field, number, verify};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -67,9 +67,9 @@ fn written(run: &Path) -> u64 {
 /// The disk hangs for longer than the patience with silent nodes.
 #[test]
 fn a_disk_that_hangs_makes_dead_time_of_its_own_and_the_run_goes_on_when_it_is_back() {
-    let place = Place::new();
-    let Some(disk) = FrozenDisk::mount(&place.join("image"), &place.join("disk")) else { return };
-    let config = place.file(
+    let scratch = ScratchDirectory::new();
+    let Some(disk) = FrozenDisk::mount(&scratch.join("image"), &scratch.join("disk")) else { return };
+    let config = scratch.file(
         "hangs.toml",
         "[run]\noutput = \"disk\"\nduration_s = 0\n[readout]\ncount = 2\n[builder]\ncount = 2\nslots = 64\n\
          [output]\nkeep_free_bytes = 0\n\
@@ -77,7 +77,7 @@ fn a_disk_that_hangs_makes_dead_time_of_its_own_and_the_run_goes_on_when_it_is_b
          [trigger]\nmode = \"fixed\"\nrate_hz = 2000\nqueue_events = 64\n\
          [manager]\npeer_timeout_ms = 3000\nbatch_events = 16\n",
     );
-    let running = place.start(&format!("run {} --json", config.display()));
+    let running = scratch.start(&format!("run {} --json", config.display()));
     let run = disk.path.join("run000001");
     wait_until("events are written", || written(&run) > 100_000);
     disk.freeze().unwrap();

@@ -1,6 +1,6 @@
 //! Runs whose files are converted to HDF5.
 
-use crate::child::{Place, Running, signal, wait_until};
+use crate::child::{Running, ScratchDirectory, signal, wait_until};
 use crate::full_disk::SmallDisk;
 use crate::output::{SMALL_EVENTS, assert_adds_up, assert_books_match_files, directory, dump, field, number};
 use serde_json::{Value, json};
@@ -14,8 +14,8 @@ compression = \"deflate\"
 rotate_events = 700
 ";
 
-fn config(place: &Place, more: &str) -> PathBuf {
-    place.file("hdf5.toml", &format!("{SMALL_EVENTS}{SMALL_FILES}{more}\n"))
+fn config(scratch: &ScratchDirectory, more: &str) -> PathBuf {
+    scratch.file("hdf5.toml", &format!("{SMALL_EVENTS}{SMALL_FILES}{more}\n"))
 }
 
 /// Returns the number of files of the run with this extension.
@@ -25,9 +25,9 @@ fn files(run: &Path, ending: &str) -> usize {
 }
 
 /// Checks that only HDF5 files are left, that they contain each event once, and that h5py reads the same columns.
-fn assert_all_is_hdf5(place: &Place, summary: &Value) {
-    assert_books_match_files(place, summary);
-    let run = directory(place, summary);
+fn assert_all_is_hdf5(scratch: &ScratchDirectory, summary: &Value) {
+    assert_books_match_files(scratch, summary);
+    let run = directory(scratch, summary);
     assert!(files(&run, ".h5") > 0);
     for ending in [".sheaf", ".draft", ".jsonl"] {
         assert_eq!(files(&run, ending), 0, "{ending}");
@@ -48,40 +48,40 @@ fn assert_all_is_hdf5(place: &Place, summary: &Value) {
 
 #[test]
 fn a_run_whose_files_become_hdf5_holds_every_event_once() {
-    let place = Place::new();
+    let scratch = ScratchDirectory::new();
     for how in ["", "--outputs 1"] {
-        let config = config(&place, "[run]\nevents = 5000");
-        let summary = place.sheaf(&format!("run {} --json {how}", config.display())).exits(0).json();
+        let config = config(&scratch, "[run]\nevents = 5000");
+        let summary = scratch.sheaf(&format!("run {} --json {how}", config.display())).exits(0).json();
         assert_eq!(number(&summary, "ledger.stored"), 5000);
         assert!(number(&summary, "counters.output_converted_files") > 0, "{summary:#}");
-        assert_all_is_hdf5(&place, &summary);
+        assert_all_is_hdf5(&scratch, &summary);
     }
 }
 
 #[test]
 fn a_stream_alone_may_become_hdf5() {
-    let place = Place::new();
-    let file = place.file(
+    let scratch = ScratchDirectory::new();
+    let file = scratch.file(
         "one.toml",
         "[run]\nevents = 300\n[streams.columns]\nprescale = 3\nformat = \"hdf5\"\n[readout]\ncount = 2\n",
     );
-    let summary = place.sheaf(&format!("run {} --json", file.display())).exits(0).json();
-    let run = directory(&place, &summary);
+    let summary = scratch.sheaf(&format!("run {} --json", file.display())).exits(0).json();
+    let run = directory(&scratch, &summary);
     assert!(files(&run, "_columns_0000.h5") > 0);
     assert_eq!(files(&run, "_columns_0000.sheaf"), 0);
     assert!(files(&run, "_0000.sheaf") > 0, "the stream `default` is in event files");
-    assert_books_match_files(&place, &summary);
+    assert_books_match_files(&scratch, &summary);
 }
 
-fn start(place: &Place, how: &str) -> Running {
-    let config = config(place, "");
-    place.start(&format!("run {} --json --processes --transport tcp {how}", config.display()))
+fn start(scratch: &ScratchDirectory, how: &str) -> Running {
+    let config = config(scratch, "");
+    scratch.start(&format!("run {} --json --processes --transport tcp {how}", config.display()))
 }
 
-fn kill_while_it_writes(nodes: &[&str], how: &str) -> (Place, Value) {
-    let place = Place::new();
-    let running = start(&place, how);
-    let run = place.join("runs/run000001");
+fn kill_while_it_writes(nodes: &[&str], how: &str) -> (ScratchDirectory, Value) {
+    let scratch = ScratchDirectory::new();
+    let running = start(&scratch, how);
+    let run = scratch.join("runs/run000001");
     let mut killed = 0;
     for node in nodes {
         let process = running.wait_for_node(node, killed);
@@ -98,35 +98,35 @@ fn kill_while_it_writes(nodes: &[&str], how: &str) -> (Place, Value) {
     assert_adds_up(&summary);
     assert_eq!(field(&summary, "ledger.dropped"), &json!({}));
     assert_eq!(number(&summary, "ledger.stored"), number(&summary, "ledger.triggers"));
-    (place, summary)
+    (scratch, summary)
 }
 
 #[test]
 fn builders_that_are_killed_while_they_write_lose_no_event_and_store_none_twice() {
-    let (place, summary) = kill_while_it_writes(&["bu1", "bu0", "bu1"], "");
+    let (scratch, summary) = kill_while_it_writes(&["bu1", "bu0", "bu1"], "");
     assert_eq!(number(&summary, "trouble.lost_builder_sessions"), 3);
-    assert_all_is_hdf5(&place, &summary);
+    assert_all_is_hdf5(&scratch, &summary);
 }
 
 #[test]
 fn builders_and_output_nodes_that_are_killed_leave_no_void_event_in_a_file() {
-    let (place, summary) = kill_while_it_writes(&["bu1", "out0", "bu0"], "--outputs 1");
-    assert_all_is_hdf5(&place, &summary);
+    let (scratch, summary) = kill_while_it_writes(&["bu1", "out0", "bu0"], "--outputs 1");
+    assert_all_is_hdf5(&scratch, &summary);
 }
 
 /// The event files fill the disk, so that there is no room to convert them to HDF5. All events that count are in one of the formats.
 #[test]
 fn a_full_disk_loses_nothing_that_was_stored() {
-    let place = Place::new();
-    let Some(disk) = SmallDisk::mount(&place.join("disk")) else { return };
-    let config = place.file(
+    let scratch = ScratchDirectory::new();
+    let Some(disk) = SmallDisk::mount(&scratch.join("disk")) else { return };
+    let config = scratch.file(
         "full.toml",
         "[run]\noutput = \"disk\"\nduration_s = 0\n[readout]\ncount = 2\n[builder]\ncount = 2\nslots = 64\n\
          [output]\nformat = \"hdf5\"\nrotate_events = 500\nkeep_free_bytes = 0\n\
          [trigger]\nmode = \"fixed\"\nrate_hz = 20000\nqueue_events = 64\n\
          [manager]\nbatch_events = 16\nstop_timeout_ms = 500\n",
     );
-    let running = place.start(&format!("run {} --json", config.display()));
+    let running = scratch.start(&format!("run {} --json", config.display()));
     disk.wait_until_full();
     running.signal("INT");
     let summary = running.end().exits(1).json();

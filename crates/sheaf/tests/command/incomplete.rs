@@ -1,6 +1,6 @@
 //! Events that lack a source: the three policies, with required and optional sources.
 
-use crate::child::Place;
+use crate::child::ScratchDirectory;
 use crate::output::{
     assert_adds_up, assert_books_match_files, directory, dump, field, incomplete_events, number, verify,
 };
@@ -38,9 +38,9 @@ fn incomplete() -> BTreeMap<u64, BTreeSet<u32>> {
 }
 
 /// Replays the streams with their gaps under a policy, with additional configuration, and checks the exit status of the run.
-fn replay(place: &Place, policy: &str, more: &str, code: i32) -> Value {
-    streams::make(&place.join("whole"), SOURCES, EVENTS);
-    streams::copy(&place.join("whole"), &place.join("gaps"), is_there);
+fn replay(scratch: &ScratchDirectory, policy: &str, more: &str, code: i32) -> Value {
+    streams::make(&scratch.join("whole"), SOURCES, EVENTS);
+    streams::copy(&scratch.join("whole"), &scratch.join("gaps"), is_there);
     let config = format!(
         "[source]\noptional = [{OPTIONAL}]\nkind = \"replay\"\n\
          [source.replay]\ndirectory = \"gaps\"\n{more}\n\
@@ -48,27 +48,27 @@ fn replay(place: &Place, policy: &str, more: &str, code: i32) -> Value {
          [builder]\ncount = 2\ncheck_content = true\n\
          [incomplete]\npolicy = \"{policy}\"\n"
     );
-    let config = place.file("gaps.toml", &config);
-    place.sheaf(&format!("run {} --json", config.display())).exits(code).json()
+    let config = scratch.file("gaps.toml", &config);
+    scratch.sheaf(&format!("run {} --json", config.display())).exits(code).json()
 }
 
 /// Asserts that the stored payload of these events is that of the streams, byte for byte.
-fn assert_stored(place: &Place, summary: &Value, is_stored: impl Fn(u64) -> bool) {
-    let mut expected = dump(&place.join("gaps"));
+fn assert_stored(scratch: &ScratchDirectory, summary: &Value, is_stored: impl Fn(u64) -> bool) {
+    let mut expected = dump(&scratch.join("gaps"));
     expected.retain(|line| is_stored(line.event));
     expected.sort();
-    let mut found = dump(&directory(place, summary));
+    let mut found = dump(&directory(scratch, summary));
     found.sort();
     assert_eq!(found, expected);
 }
 
 #[test]
 fn stored_with_the_missing_sources_and_the_reasons() {
-    let place = Place::new();
+    let scratch = ScratchDirectory::new();
     // Slow enough that a gap is detected long before its source ends: 2 s for all events, 20 ms for the gap.
-    let summary = replay(&place, "store", "pacing = \"fixed\"\nrate_hz = 20", 3);
-    assert_books_match_files(&place, &summary);
-    assert_stored(&place, &summary, |_| true);
+    let summary = replay(&scratch, "store", "pacing = \"fixed\"\nrate_hz = 20", 3);
+    assert_books_match_files(&scratch, &summary);
+    assert_stored(&scratch, &summary, |_| true);
     let expected = incomplete();
     assert_eq!(number(&summary, "events_built"), EVENTS);
     assert_eq!(number(&summary, "events_incomplete"), expected.len() as u64);
@@ -80,7 +80,7 @@ fn stored_with_the_missing_sources_and_the_reasons() {
     });
     assert_eq!(field(&summary, "missing_sources"), &missing, "the optional source is not required");
 
-    let found = incomplete_events(&directory(&place, &summary));
+    let found = incomplete_events(&directory(&scratch, &summary));
     let reason = |event, source| match source {
         OPTIONAL if is_there(OPTIONAL, event) => None,
         GAPS | ENDS if is_there(source, event) => None,
@@ -97,11 +97,11 @@ fn stored_with_the_missing_sources_and_the_reasons() {
 
 #[test]
 fn dropped_and_counted() {
-    let place = Place::new();
-    let summary = replay(&place, "drop", "", 0);
-    assert_books_match_files(&place, &summary);
+    let scratch = ScratchDirectory::new();
+    let summary = replay(&scratch, "drop", "", 0);
+    assert_books_match_files(&scratch, &summary);
     let lacking = incomplete();
-    assert_stored(&place, &summary, |event| !lacking.contains_key(&event));
+    assert_stored(&scratch, &summary, |event| !lacking.contains_key(&event));
     let dropped = lacking.len() as u64;
     assert_eq!(field(&summary, "ledger.dropped"), &json!({ "incomplete": dropped }));
     assert_eq!(number(&summary, "ledger.stored"), EVENTS - dropped);
@@ -113,11 +113,11 @@ fn dropped_and_counted() {
 /// There is no wait for a source that has ended: events are built without it, and marked.
 #[test]
 fn waited_for_until_the_sources_have_ended() {
-    let place = Place::new();
-    let summary = replay(&place, "wait", "", 3);
-    assert_books_match_files(&place, &summary);
-    assert_stored(&place, &summary, |_| true);
-    let found = incomplete_events(&directory(&place, &summary));
+    let scratch = ScratchDirectory::new();
+    let summary = replay(&scratch, "wait", "", 3);
+    assert_books_match_files(&scratch, &summary);
+    assert_stored(&scratch, &summary, |_| true);
+    let found = incomplete_events(&directory(&scratch, &summary));
     assert!(found.keys().eq(incomplete().keys()), "{found:?}");
     for (event, missing) in found {
         for (source, reason) in missing.into_iter().filter(|(source, _)| *source != OPTIONAL) {
@@ -129,33 +129,33 @@ fn waited_for_until_the_sources_have_ended() {
 /// While the run waits for a source, only the end of the run ends the event.
 #[test]
 fn waited_for_until_the_run_is_stopped() {
-    let place = Place::new();
-    streams::make(&place.join("whole"), 2, 2);
-    streams::copy(&place.join("whole"), &place.join("gaps"), |source, event| (source, event) != (2, 0));
+    let scratch = ScratchDirectory::new();
+    streams::make(&scratch.join("whole"), 2, 2);
+    streams::copy(&scratch.join("whole"), &scratch.join("gaps"), |source, event| (source, event) != (2, 0));
     // The second event of the second source comes after 1000 s.
-    let config = place.file(
+    let config = scratch.file(
         "wait.toml",
         "[source]\nkind = \"replay\"\n\
          [source.replay]\ndirectory = \"gaps\"\npacing = \"fixed\"\nrate_hz = 0.001\n\
          [readout]\ncount = 2\nmerge_timeout_ms = 1\n[builder]\ncount = 1\nevent_timeout_ms = 1\n\
          [manager]\nstop_timeout_ms = 10\n[incomplete]\npolicy = \"wait\"\n",
     );
-    let mut running = place.start(&format!("run {} --json", config.display()));
+    let mut running = scratch.start(&format!("run {} --json", config.display()));
     running.wait_until_said("1 in flight");
     running.signal("INT");
     let summary = running.end().exits(3).json();
     assert_adds_up(&summary);
     assert_eq!(number(&summary, "ledger.triggers"), 1);
     assert_eq!(field(&summary, "ledger.dropped"), &json!({ "stopped": 1 }));
-    verify(&directory(&place, &summary), 0);
+    verify(&directory(&scratch, &summary), 0);
 }
 
 #[test]
 fn the_first_lines_name_the_sources_that_events_lack_and_a_remedy() {
-    let place = Place::new();
-    streams::make(&place.join("whole"), 3, 10);
-    streams::copy(&place.join("whole"), &place.join("gaps"), |source, event| (source, event) != (2, 9));
-    let ended = place.sheaf("run --replay gaps --readouts 1 --builders 1").exits(3);
+    let scratch = ScratchDirectory::new();
+    streams::make(&scratch.join("whole"), 3, 10);
+    streams::copy(&scratch.join("whole"), &scratch.join("gaps"), |source, event| (source, event) != (2, 9));
+    let ended = scratch.sheaf("run --replay gaps --readouts 1 --builders 1").exits(3);
     let lines: Vec<_> = ended.stdout.lines().take(4).collect();
     let expected = [
         "kept              all 10 accepted triggers: 10 stored, 0 rejected by the filter",

@@ -1,6 +1,6 @@
 //! `--json` prints one object with all documented fields on standard output, and nothing else.
 
-use crate::child::Place;
+use crate::child::ScratchDirectory;
 use crate::output::{assert_books_match_files, field, number};
 use crate::streams;
 use serde_json::Value;
@@ -9,9 +9,9 @@ const SMALL: &str = "run --readouts 2 --builders 2 --events 2000 --output runs";
 
 #[test]
 fn a_run_has_all_its_numbers() {
-    let place = Place::new();
-    let summary = place.sheaf(&format!("{SMALL} --json")).exits(0).json();
-    assert_books_match_files(&place, &summary);
+    let scratch = ScratchDirectory::new();
+    let summary = scratch.sheaf(&format!("{SMALL} --json")).exits(0).json();
+    assert_books_match_files(&scratch, &summary);
     for (name, expected) in [
         ("events_built", 2000),
         ("events_incomplete", 0),
@@ -37,10 +37,10 @@ fn a_run_has_all_its_numbers() {
 
 #[test]
 fn processes_have_the_same_numbers_as_one() {
-    let place = Place::new();
-    let one = place.sheaf(&format!("{SMALL} --json")).exits(0).json();
-    let many = place.sheaf(&format!("{SMALL} --processes --json")).exits(0).json();
-    assert_books_match_files(&place, &many);
+    let scratch = ScratchDirectory::new();
+    let one = scratch.sheaf(&format!("{SMALL} --json")).exits(0).json();
+    let many = scratch.sheaf(&format!("{SMALL} --processes --json")).exits(0).json();
+    assert_books_match_files(&scratch, &many);
     assert_eq!(names(&one), names(&many));
     for name in ["events_built", "events_incomplete", "fragments", "bytes", "ledger.stored"] {
         assert_eq!(number(&one, name), number(&many, name), "{name}");
@@ -49,20 +49,20 @@ fn processes_have_the_same_numbers_as_one() {
 
 #[test]
 fn payload_that_is_read_is_neither_judged_nor_changed() {
-    let place = Place::new();
-    let config = place.file("read.toml", "[builder]\nread_payload = true\n");
+    let scratch = ScratchDirectory::new();
+    let config = scratch.file("read.toml", "[builder]\nread_payload = true\n");
     let run = format!("run {} --readouts 2 --builders 2 --events 500 --output runs --json", config.display());
-    let summary = place.sheaf(&run).exits(0).json();
-    assert_books_match_files(&place, &summary);
+    let summary = scratch.sheaf(&run).exits(0).json();
+    assert_books_match_files(&scratch, &summary);
     assert_eq!(number(&summary, "ledger.stored"), 500);
 }
 
 #[test]
 fn a_directory_of_runs_stands_for_its_newest_run_or_with_a_flag_for_all() {
-    let place = Place::new();
-    place.sheaf("run --readouts 1 --builders 1 --events 30 --runs 3 --json").exits(0);
+    let scratch = ScratchDirectory::new();
+    scratch.sheaf("run --readouts 1 --builders 1 --events 30 --runs 3 --json").exits(0);
     for command in ["inspect", "verify", "verify --all runs/run000003"] {
-        let said = place.sheaf(&format!("{command} --json runs")).exits(0);
+        let said = scratch.sheaf(&format!("{command} --json runs")).exits(0);
         let last: Value =
             serde_json::from_str(said.stdout.lines().last().unwrap()).unwrap_or_else(|_| said.json());
         assert_eq!(field(&last, "path"), "runs/run000003", "{command}");
@@ -73,19 +73,22 @@ fn a_directory_of_runs_stands_for_its_newest_run_or_with_a_flag_for_all() {
         ended.stdout.lines().map(path).collect()
     };
     let all = ["runs/run000001", "runs/run000002", "runs/run000003"];
-    assert_eq!(lines(place.sheaf("verify --all --json runs").exits(0)), all);
-    assert_eq!(lines(place.sheaf("verify --json runs/run000001 runs").exits(0)), [all[0], all[2]]);
-    assert_eq!(place.sheaf("dump runs").exits(0).stdout, place.sheaf("dump runs/run000003").exits(0).stdout);
+    assert_eq!(lines(scratch.sheaf("verify --all --json runs").exits(0)), all);
+    assert_eq!(lines(scratch.sheaf("verify --json runs/run000001 runs").exits(0)), [all[0], all[2]]);
+    assert_eq!(
+        scratch.sheaf("dump runs").exits(0).stdout,
+        scratch.sheaf("dump runs/run000003").exits(0).stdout
+    );
 
     // The worst result determines the status, and an unreadable run does not prevent the check of the others.
-    std::fs::write(place.join("runs/run000002/run.json"), "{}").unwrap();
-    let ended = place.sheaf("verify --all --json runs nothing").exits(1);
+    std::fs::write(scratch.join("runs/run000002/run.json"), "{}").unwrap();
+    let ended = scratch.sheaf("verify --all --json runs nothing").exits(1);
     let ended = ended.says(&["run000002/run.json", "nothing", "2 of 4 paths could not be read"]);
     assert_eq!(lines(ended), [all[0], all[2]]);
-    let manifest = place.join("runs/run000001/run.json");
+    let manifest = scratch.join("runs/run000001/run.json");
     let text = std::fs::read_to_string(&manifest).unwrap();
     std::fs::write(&manifest, text.replace("\"stored\": 30", "\"stored\": 31")).unwrap();
-    assert_eq!(lines(place.sheaf("verify --json runs/run000001 runs").exits(3)), [all[0], all[2]]);
+    assert_eq!(lines(scratch.sheaf("verify --json runs/run000001 runs").exits(3)), [all[0], all[2]]);
 }
 
 fn names(summary: &Value) -> Vec<String> {
@@ -98,15 +101,15 @@ fn names(summary: &Value) -> Vec<String> {
 
 #[test]
 fn every_command_prints_one_object() {
-    let place = Place::new();
-    let run = place.sheaf(&format!("{SMALL} --json")).exits(0).json();
+    let scratch = ScratchDirectory::new();
+    let run = scratch.sheaf(&format!("{SMALL} --json")).exits(0).json();
     assert_eq!(number(&run, "ledger.stored"), 2000);
-    streams::make(&place.join("streams"), 3, 10);
+    streams::make(&scratch.join("streams"), 3, 10);
     for (path, kind, events, fragments) in
         [("runs/run000001", "run", 2000, 4000), ("streams", "stream_directory", 10, 30)]
     {
         for command in ["inspect", "verify"] {
-            let said = place.sheaf(&format!("{command} {path} --json")).exits(0).json();
+            let said = scratch.sheaf(&format!("{command} {path} --json")).exits(0).json();
             assert_eq!(field(&said, "kind"), kind, "{command}");
             assert_eq!(number(&said, "fragments"), fragments, "{command} {path}");
             // Inspecting the headers and records of streams does not build events.
@@ -118,10 +121,10 @@ fn every_command_prints_one_object() {
 
 #[test]
 fn without_a_file_events_are_counted_and_nothing_is_written() {
-    let place = Place::new();
-    let config = place.file("none.toml", "[output]\nkind = \"none\"\n[run]\nevents = 500\n");
-    let summary = place.sheaf(&format!("run {} --json", config.display())).exits(0).json();
+    let scratch = ScratchDirectory::new();
+    let config = scratch.file("none.toml", "[output]\nkind = \"none\"\n[run]\nevents = 500\n");
+    let summary = scratch.sheaf(&format!("run {} --json", config.display())).exits(0).json();
     assert_eq!(number(&summary, "ledger.stored"), 500);
     assert!(field(&summary, "output").is_null());
-    assert!(!place.join("runs").exists());
+    assert!(!scratch.join("runs").exists());
 }

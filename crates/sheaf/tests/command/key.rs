@@ -1,20 +1,20 @@
 //! The key of a run: nodes with one key take a run, a node with another gets nothing.
 
-use crate::child::Place;
+use crate::child::ScratchDirectory;
 use crate::output::{assert_adds_up, number};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 
 const EVENTS: u64 = 500;
 
-fn key(place: &Place, name: &str, digit: char) -> String {
-    let path = place.file(name, &digit.to_string().repeat(64));
+fn key(scratch: &ScratchDirectory, name: &str, digit: char) -> String {
+    let path = scratch.file(name, &digit.to_string().repeat(64));
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
     path.display().to_string()
 }
 
 /// A system of one node of each role, whose nodes know the key in the file.
-fn system(place: &Place, name: &str, transport: &str, ports: [u16; 3], key: &str) -> String {
+fn system(scratch: &ScratchDirectory, name: &str, transport: &str, ports: [u16; 3], key: &str) -> String {
     let [evm, ru, bu] = ports;
     let text = format!(
         "[run]\nnumber = 7\nevents = {EVENTS}\nduration_s = 0\n[output]\nkind = \"none\"\n\
@@ -23,7 +23,7 @@ fn system(place: &Place, name: &str, transport: &str, ports: [u16; 3], key: &str
          [[node]]\nname = \"ru\"\nrole = \"readout\"\naddress = \"127.0.0.1:{ru}\"\nsources = [1]\n\
          [[node]]\nname = \"bu\"\nrole = \"builder\"\naddress = \"127.0.0.1:{bu}\"\n"
     );
-    place.file(name, &text).display().to_string()
+    scratch.file(name, &text).display().to_string()
 }
 
 fn ports() -> [u16; 3] {
@@ -34,10 +34,10 @@ fn ports() -> [u16; 3] {
 #[test]
 fn nodes_with_one_key_take_a_run() {
     for transport in ["tcp", "shm"] {
-        let place = Place::new();
-        let config = system(&place, "system.toml", transport, ports(), &key(&place, "run.key", 'a'));
-        let others = ["ru", "bu"].map(|name| place.start(&format!("node {config} {name}")));
-        let summary = place.start(&format!("node {config} evm --json")).end().exits(0).json();
+        let scratch = ScratchDirectory::new();
+        let config = system(&scratch, "system.toml", transport, ports(), &key(&scratch, "run.key", 'a'));
+        let others = ["ru", "bu"].map(|name| scratch.start(&format!("node {config} {name}")));
+        let summary = scratch.start(&format!("node {config} evm --json")).end().exits(0).json();
         for other in others {
             other.end().exits(0);
         }
@@ -48,13 +48,13 @@ fn nodes_with_one_key_take_a_run() {
 
 /// One node has another key: the two others refuse it, and it refuses them.
 fn assert_gets_nothing(stranger: &str) {
-    let place = Place::new();
+    let scratch = ScratchDirectory::new();
     let ports = ports();
-    let good = system(&place, "good.toml", "tcp", ports, &key(&place, "run.key", 'a'));
-    let bad = system(&place, "bad.toml", "tcp", ports, &key(&place, "other.key", 'b'));
+    let good = system(&scratch, "good.toml", "tcp", ports, &key(&scratch, "run.key", 'a'));
+    let bad = system(&scratch, "bad.toml", "tcp", ports, &key(&scratch, "other.key", 'b'));
     let config = |name: &str| if name == stranger { &bad } else { &good };
-    let others = ["ru", "bu"].map(|name| place.start(&format!("node {} {name}", config(name))));
-    let manager = place.start(&format!("node {} evm", config("evm"))).end();
+    let others = ["ru", "bu"].map(|name| scratch.start(&format!("node {} {name}", config(name))));
+    let manager = scratch.start(&format!("node {} evm", config("evm"))).end();
     manager.exits(1).says(&["could not start", "peer has another key than this node, or is a stranger"]);
     // They would search for their event manager for some time.
     drop(others);
@@ -77,29 +77,29 @@ fn a_builder_unit_with_another_key_gets_nothing() {
 
 #[test]
 fn a_key_that_others_may_read_is_refused() {
-    let place = Place::new();
-    let path = key(&place, "run.key", 'a');
+    let scratch = ScratchDirectory::new();
+    let path = key(&scratch, "run.key", 'a');
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
-    let config = system(&place, "system.toml", "tcp", ports(), &path);
-    place.sheaf(&format!("node {config} evm")).exits(1).says(&[
+    let config = system(&scratch, "system.toml", "tcp", ports(), &path);
+    scratch.sheaf(&format!("node {config} evm")).exits(1).says(&[
         "transport.key_file",
         "mode 0644",
         "umask 077",
     ]);
-    place.sheaf(&format!("run {config}")).exits(1).says(&["transport.key_file", "mode 0644"]);
+    scratch.sheaf(&format!("run {config}")).exits(1).says(&["transport.key_file", "mode 0644"]);
 }
 
 #[test]
 fn permissions_of_a_runs_files_follow_the_configuration() {
     for (access, of_directory, of_file) in [("", 0o750, 0o640), ("user", 0o700, 0o600), ("all", 0o755, 0o644)]
     {
-        let place = Place::new();
+        let scratch = ScratchDirectory::new();
         let line = if access.is_empty() { String::new() } else { format!("access = \"{access}\"\n") };
-        let config = place.file("run.toml", &format!("[run]\nevents = 100\nduration_s = 0\n{line}"));
-        place.sheaf(&format!("run {} --readouts 1 --builders 1", config.display())).exits(0);
+        let config = scratch.file("run.toml", &format!("[run]\nevents = 100\nduration_s = 0\n{line}"));
+        scratch.sheaf(&format!("run {} --readouts 1 --builders 1", config.display())).exits(0);
         let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o7777;
-        let run = place.join("runs/run000001");
-        assert_eq!((mode(&place.join("runs")), mode(&run)), (of_directory, of_directory), "{access}");
+        let run = scratch.join("runs/run000001");
+        assert_eq!((mode(&scratch.join("runs")), mode(&run)), (of_directory, of_directory), "{access}");
         for entry in std::fs::read_dir(&run).unwrap() {
             let path = entry.unwrap().path();
             assert_eq!(mode(&path), of_file, "{access}: {}", path.display());
@@ -110,22 +110,22 @@ fn permissions_of_a_runs_files_follow_the_configuration() {
 /// Opening a pipe blocks until its other end is opened, which never happens here.
 #[test]
 fn commands_do_not_wait_for_pipes() {
-    let place = Place::new();
-    let pipe = place.join("pipe.sheaf");
+    let scratch = ScratchDirectory::new();
+    let pipe = scratch.join("pipe.sheaf");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
     assert!(made.success());
     let pipe = pipe.display();
     for command in ["inspect", "verify", "dump"] {
-        place.sheaf(&format!("{command} {pipe}")).exits(1).says(&["pipe.sheaf", "named pipe"]);
+        scratch.sheaf(&format!("{command} {pipe}")).exits(1).says(&["pipe.sheaf", "named pipe"]);
     }
-    place.sheaf(&format!("run {pipe}")).exits(1).says(&["not a regular file"]);
+    scratch.sheaf(&format!("run {pipe}")).exits(1).says(&["not a regular file"]);
 }
 
 #[test]
 fn the_key_that_a_run_creates_is_removed_with_the_run() {
-    let place = Place::new();
-    place.sheaf("run --processes --events 100 --duration 0 --readouts 1 --builders 1").exits(0);
-    let left: Vec<_> = std::fs::read_dir(place.join("runs/run000001")).unwrap().flatten().collect();
+    let scratch = ScratchDirectory::new();
+    scratch.sheaf("run --processes --events 100 --duration 0 --readouts 1 --builders 1").exits(0);
+    let left: Vec<_> = std::fs::read_dir(scratch.join("runs/run000001")).unwrap().flatten().collect();
     assert!(!left.is_empty());
     assert!(left.iter().all(|entry| entry.file_name() != "run.key"), "{left:?}");
 }

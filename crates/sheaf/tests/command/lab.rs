@@ -1,7 +1,7 @@
 //! `sheaf lab` creates networks, runs real nodes on them, and leaves nothing behind. These tests are skipped without the permission
 //! to create network namespaces, or without iproute2.
 
-use crate::child::{Place, wait_until};
+use crate::child::{ScratchDirectory, wait_until};
 use crate::output::field;
 use std::collections::BTreeSet;
 
@@ -34,9 +34,9 @@ fn events_are_whole_behind_a_switch_and_nothing_is_left_of_it() {
     if !can_make_labs() {
         return;
     }
-    let place = Place::new();
-    place.file("switch.toml", SCENARIO);
-    let running = place.start("lab run switch.toml --json");
+    let scratch = ScratchDirectory::new();
+    scratch.file("switch.toml", SCENARIO);
+    let running = scratch.start("lab run switch.toml --json");
     let pid = running.id();
     let result = running.end().exits(0).json();
     let point = &field(&result, "points")[0];
@@ -51,9 +51,9 @@ fn an_interrupt_ends_the_run_with_its_result_and_removes_the_network() {
     if !can_make_labs() {
         return;
     }
-    let place = Place::new();
-    place.file("switch.toml", &SCENARIO.replace("duration_s = 1", "duration_s = 1000"));
-    let running = place.start("lab run switch.toml --json");
+    let scratch = ScratchDirectory::new();
+    scratch.file("switch.toml", &SCENARIO.replace("duration_s = 1", "duration_s = 1000"));
+    let running = scratch.start("lab run switch.toml --json");
     let pid = running.id();
     wait_until("the network is there", || namespaces_of(pid).len() == 7);
     // The event manager ends a run that has begun; a run that has not begun yet does not begin.
@@ -82,9 +82,9 @@ fn of_a_lab_whose_process_was_killed_nothing_is_left() {
     if !can_make_labs() {
         return;
     }
-    let place = Place::new();
-    place.file("switch.toml", &SCENARIO.replace("duration_s = 1", "duration_s = 1000"));
-    let running = place.start("lab run switch.toml --json");
+    let scratch = ScratchDirectory::new();
+    scratch.file("switch.toml", &SCENARIO.replace("duration_s = 1", "duration_s = 1000"));
+    let running = scratch.start("lab run switch.toml --json");
     let pid = running.id();
     wait_until("nodes run", || nodes_of(pid) == 5);
     running.signal("KILL");
@@ -96,25 +96,25 @@ fn a_lab_that_is_kept_can_be_used_until_it_is_removed() {
     if !can_make_labs() {
         return;
     }
-    let place = Place::new();
-    place.file("switch.toml", SCENARIO);
+    let scratch = ScratchDirectory::new();
+    scratch.file("switch.toml", SCENARIO);
     let name = format!("test-{}", std::process::id());
-    let made = place.sheaf(&format!("lab up switch.toml --name {name}")).exits(0);
+    let made = scratch.sheaf(&format!("lab up switch.toml --name {name}")).exits(0);
     assert!(made.stdout.contains("ru1") && made.stdout.contains("10.80.0."), "{}", made.stdout);
-    let seen = place.sheaf(&format!("lab exec --name {name} ru1 cat /proc/net/dev")).exits(0);
+    let seen = scratch.sheaf(&format!("lab exec --name {name} ru1 cat /proc/net/dev")).exits(0);
     assert!(seen.stdout.contains("r0:") && seen.stdout.contains("ctl:"), "{}", seen.stdout);
-    place.sheaf(&format!("lab up switch.toml --name {name}")).exits(1).says(&["already", "sheaf lab down"]);
-    place.sheaf(&format!("lab exec --name {name} ru7 true")).exits(1).says(&["no host `ru7`", "ru1"]);
-    let gone = place.sheaf(&format!("lab down {name}")).exits(0);
+    scratch.sheaf(&format!("lab up switch.toml --name {name}")).exits(1).says(&["already", "sheaf lab down"]);
+    scratch.sheaf(&format!("lab exec --name {name} ru7 true")).exits(1).says(&["no host `ru7`", "ru1"]);
+    let gone = scratch.sheaf(&format!("lab down {name}")).exits(0);
     assert!(gone.stdout.contains(&name), "{}", gone.stdout);
-    place.sheaf(&format!("lab exec --name {name} ru1 true")).exits(1).says(&["sheaf lab up"]);
+    scratch.sheaf(&format!("lab exec --name {name} ru1 true")).exits(1).says(&["sheaf lab up"]);
 }
 
 #[test]
 fn impossible_measurements_are_refused_before_anything_is_created() {
-    let place = Place::new();
-    place.file("switch.toml", "[lab]\nport_bufer_bytes = 1\n");
-    place.sheaf("lab run switch.toml").exits(1).says(&["switch.toml:2:1", "port_buffer_bytes"]);
-    place.sheaf("lab run frist-switch").exits(1).says(&["did you mean `first-switch`?"]);
-    place.sheaf("lab paper --only soka").exits(1).says(&["did you mean `soak`?"]);
+    let scratch = ScratchDirectory::new();
+    scratch.file("switch.toml", "[lab]\nport_bufer_bytes = 1\n");
+    scratch.sheaf("lab run switch.toml").exits(1).says(&["switch.toml:2:1", "port_buffer_bytes"]);
+    scratch.sheaf("lab run frist-switch").exits(1).says(&["did you mean `first-switch`?"]);
+    scratch.sheaf("lab paper --only soka").exits(1).says(&["did you mean `soak`?"]);
 }

@@ -1,20 +1,20 @@
 //! `[source] kind = "library"`: a shared library is polled for fragments.
 
 use crate::active::{compile, root};
-use crate::child::{Ended, Place};
+use crate::child::{Ended, ScratchDirectory};
 use crate::output::{dump, field, number};
 
 const RAMP: &str = "examples/sources/library/c/ramp.c";
 
 /// Runs a library with four sources at two readout units.
-fn run(place: &Place, library: &str, more: &str, flags: &str) -> Ended {
+fn run(scratch: &ScratchDirectory, library: &str, more: &str, flags: &str) -> Ended {
     let text = format!(
         "[source]\nkind = \"library\"\ncount = 4\n[readout]\ncount = 2\n[builder]\ncount = 2\n\
          [source.command]\nrestart_min_ms = 1\nmax_deaths = 3\nstop_timeout_ms = 200\n\
          [source.library]\npath = \"{library}\"\n{more}"
     );
-    place.file("run.toml", &text);
-    place.sheaf(&format!("run run.toml --json {flags}"))
+    scratch.file("run.toml", &text);
+    scratch.sheaf(&format!("run run.toml --json {flags}"))
 }
 
 #[test]
@@ -22,14 +22,14 @@ fn the_example_in_c_gives_its_events_in_the_unit_and_isolated() {
     const EVENTS: u64 = 2_000;
     for flags in ["", "--processes", "--processes --transport shm"] {
         for isolated in [false, true] {
-            let place = Place::new();
-            compile(&root().join(RAMP), &place.join("libramp.so"));
+            let scratch = ScratchDirectory::new();
+            compile(&root().join(RAMP), &scratch.join("libramp.so"));
             let more = format!("parameters = \"events={EVENTS} samples=100\"\nisolated = {isolated}\n");
-            let summary = run(&place, "./libramp.so", &more, flags).exits(0).json();
+            let summary = run(&scratch, "./libramp.so", &more, flags).exits(0).json();
             assert_eq!(number(&summary, "ledger.stored"), EVENTS, "{flags} {isolated}");
             assert_eq!(field(&summary, "ledger.balanced"), true);
             assert_eq!(number(&summary, "counters.source_polls"), 2 * 16, "128 events of two sources each");
-            let lines = dump(&place.join("runs/run000001"));
+            let lines = dump(&scratch.join("runs/run000001"));
             assert_eq!(lines.len() as u64, 4 * EVENTS);
             for line in lines {
                 let first = line.event + u64::from(line.source);
@@ -89,9 +89,10 @@ const SheafSourceTable *sheaf_source(void) {
 #[test]
 fn nonsense_of_a_library_is_counted_by_name_and_harms_nothing_else() {
     for isolated in [false, true] {
-        let place = Place::new();
-        compile(&place.file("nonsense.c", NONSENSE), &place.join("libnonsense.so"));
-        let summary = run(&place, "libnonsense.so", &format!("isolated = {isolated}\n"), "").exits(0).json();
+        let scratch = ScratchDirectory::new();
+        compile(&scratch.file("nonsense.c", NONSENSE), &scratch.join("libnonsense.so"));
+        let summary =
+            run(&scratch, "libnonsense.so", &format!("isolated = {isolated}\n"), "").exits(0).json();
         assert_eq!(number(&summary, "ledger.stored"), 40, "{isolated}");
         assert_eq!(field(&summary, "ledger.balanced"), true);
         let count = |name: &str| number(&summary, &format!("counters.{name}"));
@@ -102,7 +103,7 @@ fn nonsense_of_a_library_is_counted_by_name_and_harms_nothing_else() {
             assert_eq!(count(&format!("source_fragments_{name}")), 16, "{name}");
         }
         assert_eq!(count("out_of_order"), 16, "ids that go back");
-        let sizes = dump(&place.join("runs/run000001"));
+        let sizes = dump(&scratch.join("runs/run000001"));
         assert!(
             sizes.iter().all(|line| line.bytes == line.event % 50),
             "the first fragment of an event counts"
@@ -146,38 +147,38 @@ const SheafSourceTable *sheaf_source(void) {
 
 #[test]
 fn an_isolated_library_that_crashes_is_started_again() {
-    let place = Place::new();
-    compile(&place.file("crashes.c", CRASHES), &place.join("libcrashes.so"));
+    let scratch = ScratchDirectory::new();
+    compile(&scratch.file("crashes.c", CRASHES), &scratch.join("libcrashes.so"));
     let ended =
-        run(&place, "libcrashes.so", "isolated = true\n", "").says(&["ru1: library failed (signal: 6"]);
+        run(&scratch, "libcrashes.so", "isolated = true\n", "").says(&["ru1: library failed (signal: 6"]);
     let summary = ended.json();
     assert_eq!(number(&summary, "ledger.stored"), 40);
     assert_eq!(field(&summary, "ledger.balanced"), true);
     let programs = field(&summary, "programs").as_array().unwrap();
     let failures: u64 = programs.iter().map(|program| number(program, "failures")).sum();
     assert_eq!(failures, 1);
-    let lines = dump(&place.join("runs/run000001"));
+    let lines = dump(&scratch.join("runs/run000001"));
     assert_eq!(lines.iter().filter(|line| line.source < 2).count(), 80, "the other unit has lost nothing");
     assert!(lines.iter().filter(|line| line.source >= 2).count() >= 40, "the second life came to its end");
 }
 
 #[test]
 fn a_library_that_cannot_be_used_is_an_error_before_the_run() {
-    let place = Place::new();
+    let scratch = ScratchDirectory::new();
     let refused = |library: &str, more: &str, words: &[&str]| {
-        run(&place, library, more, "").exits(1).says(words);
-        assert!(!place.join("runs/run000001").exists(), "a run that cannot be leaves no directory");
+        run(&scratch, library, more, "").exits(1).says(words);
+        assert!(!scratch.join("runs/run000001").exists(), "a run that cannot be leaves no directory");
     };
     refused("libabsent.so", "", &["libabsent.so (`source.library.path`)"]);
-    place.file("text.so", "no library");
+    scratch.file("text.so", "no library");
     refused("text.so", "", &["cannot load the source library"]);
-    compile(&root().join(RAMP), &place.join("libramp.so"));
+    compile(&root().join(RAMP), &scratch.join("libramp.so"));
     refused("libramp.so", "symbol = \"ramp\"\n", &["has no function `ramp`", "`source.library.symbol`"]);
-    place.file("run.toml", "[source]\nkind = \"library\"\n");
-    place.sheaf("run run.toml").exits(1).says(&["`source.library.path` is not set", "libmy_board.so"]);
+    scratch.file("run.toml", "[source]\nkind = \"library\"\n");
+    scratch.sheaf("run run.toml").exits(1).says(&["`source.library.path` is not set", "libmy_board.so"]);
     // What the library itself finds wrong is known when it is opened.
-    run(&place, "libramp.so", "parameters = \"wrong\"\n", "").exits(1).says(&["events=1000 samples=64"]);
-    run(&place, "libramp.so", "parameters = \"wrong\"\nisolated = true\n", "")
+    run(&scratch, "libramp.so", "parameters = \"wrong\"\n", "").exits(1).says(&["events=1000 samples=64"]);
+    run(&scratch, "libramp.so", "parameters = \"wrong\"\nisolated = true\n", "")
         .exits(1)
         .says(&["events=1000 samples=64", "program library declines the start of the run"]);
 }

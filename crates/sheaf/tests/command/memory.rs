@@ -1,6 +1,6 @@
 //! Memory of a run's processes: their configured pools, and little more.
 
-use crate::child::{Place, wait_until};
+use crate::child::{ScratchDirectory, wait_until};
 use crate::output::{assert_adds_up, number};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -54,7 +54,7 @@ impl Peak {
 
 /// Runs under full load. Returns the observed memory of each node's process.
 fn peaks(transport: &str) -> BTreeMap<String, Peak> {
-    let place = Place::new();
+    let scratch = ScratchDirectory::new();
     let config = format!(
         "[run]\nevents = {EVENTS}\n[output]\nkind = \"none\"\n[transport]\nkind = \"{transport}\"\n\
          block_bytes = 262144\nreceive_bytes = {RECEIVE}\nshared_bytes = {SHARED}\nmax_frame_bytes = 1048576\n\
@@ -65,8 +65,8 @@ fn peaks(transport: &str) -> BTreeMap<String, Peak> {
         READOUTS * SOURCES,
         SOURCES * SOURCE,
     );
-    let config = place.file("memory.toml", &config);
-    let running = place.start(&format!("run {} --processes --json", config.display()));
+    let config = scratch.file("memory.toml", &config);
+    let running = scratch.start(&format!("run {} --processes --json", config.display()));
     let peaks = RefCell::new(BTreeMap::<String, Peak>::new());
     wait_until("the nodes have come and gone", || {
         let children = running.children();

@@ -1,6 +1,6 @@
 //! `sheaf node`: a system of nodes that are started one by one, from one configuration.
 
-use crate::child::{Place, wait_until};
+use crate::child::{ScratchDirectory, wait_until};
 use crate::output::{assert_adds_up, dump, field, number, verify};
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ pub(crate) fn free_ports<const N: usize>() -> [u16; N] {
 }
 
 /// A configuration with the nodes of several hosts, all on this machine.
-fn config(place: &Place) -> PathBuf {
+fn config(scratch: &ScratchDirectory) -> PathBuf {
     let [evm, ru0, ru1, bu0, bu1] = free_ports();
     let node = |name: &str, role: &str, port: u16, more: &str| {
         format!("[[node]]\nname = \"{name}\"\nrole = \"{role}\"\naddress = \"127.0.0.1:{port}\"\n{more}\n")
@@ -30,7 +30,7 @@ fn config(place: &Place) -> PathBuf {
         "[run]\nnumber = 42\nevents = {EVENTS}\nduration_s = 0\n[transport]\nkind = \"tcp\"\n\
          [builder]\ncheck_content = true\n[manager]\nstart_timeout_ms = 60000\n"
     );
-    place.file("system.toml", &(head + &nodes.concat()))
+    scratch.file("system.toml", &(head + &nodes.concat()))
 }
 
 #[test]
@@ -50,8 +50,8 @@ fn nodes_of_two_hosts_share_memory_on_each_and_take_one_run_over_tcp() {
 }
 
 fn run_nodes(transport: &str) {
-    let place = Place::new();
-    let config = config(&place);
+    let scratch = ScratchDirectory::new();
+    let config = config(&scratch);
     let mut text = std::fs::read_to_string(&config).unwrap();
     text = text.replace("kind = \"tcp\"", &format!("kind = \"{transport}\""));
     if transport == "mixed" {
@@ -64,8 +64,8 @@ fn run_nodes(transport: &str) {
             .collect();
         text = nodes.join("[[node]]");
     }
-    place.file("system.toml", &text);
-    let node = |name: &str| place.start(&format!("node {} {name} --json", config.display()));
+    scratch.file("system.toml", &text);
+    let node = |name: &str| scratch.start(&format!("node {} {name} --json", config.display()));
     let mut builder = node("farm-b");
     builder.wait_until_said("farm-b");
     let others = [node("tracker"), node("farm-a")];
@@ -85,7 +85,7 @@ fn run_nodes(transport: &str) {
     assert_eq!(number(&summary, "fragments"), 5 * EVENTS);
     assert_eq!(field(&summary, "trouble.absent_nodes"), &serde_json::json!([]));
 
-    let run = place.join("runs/run000042");
+    let run = scratch.join("runs/run000042");
     let report = verify(&run, 0);
     assert_eq!(number(&report, "events"), EVENTS);
     assert_eq!(dump(&run).len() as u64, 5 * EVENTS);
@@ -103,17 +103,17 @@ fn run_nodes(transport: &str) {
 /// The file of the session that died is never closed, but its events that count are present.
 #[test]
 fn a_run_in_which_a_builder_was_restarted_by_hand_is_good() {
-    let place = Place::new();
-    let config = config(&place);
+    let scratch = ScratchDirectory::new();
+    let config = config(&scratch);
     let text = std::fs::read_to_string(&config).unwrap();
     let text = text.replace(&format!("events = {EVENTS}\n"), "");
     let text = text.replace("start_timeout_ms = 60000", "start_timeout_ms = 60000\npeer_timeout_ms = 1000");
     let more = "[protocol]\nheartbeat_ms = 50\n[trigger]\nmode = \"fixed\"\nrate_hz = 2000\n";
-    place.file("system.toml", &(text + more));
-    let node = |name: &str| place.start(&format!("node {} {name} --json", config.display()));
+    scratch.file("system.toml", &(text + more));
+    let node = |name: &str| scratch.start(&format!("node {} {name} --json", config.display()));
     let (manager, others) = (node("daq"), ["calo", "tracker", "farm-b"].map(node));
     let victim = node("farm-a");
-    let run = place.join("runs/run000042");
+    let run = scratch.join("runs/run000042");
     let written = || {
         let files = std::fs::read_dir(&run).into_iter().flatten().map(|file| file.unwrap().path());
         let of_victim = |path: &PathBuf| path.to_string_lossy().contains("bu0") && path.is_file();
@@ -137,45 +137,45 @@ fn a_run_in_which_a_builder_was_restarted_by_hand_is_good() {
 
 #[test]
 fn a_node_that_is_not_in_the_configuration_is_refused() {
-    let place = Place::new();
-    let config = config(&place);
-    let ended = place.sheaf(&format!("node {} tracer", config.display()));
+    let scratch = ScratchDirectory::new();
+    let config = config(&scratch);
+    let ended = scratch.sheaf(&format!("node {} tracer", config.display()));
     ended.exits(1).says(&["system.toml", "tracer", "tracker"]);
 }
 
 #[test]
 fn a_node_without_its_event_manager_ends_by_itself() {
     for name in ["calo", "farm-a"] {
-        let place = Place::new();
-        let config = config(&place);
+        let scratch = ScratchDirectory::new();
+        let config = config(&scratch);
         let text = std::fs::read_to_string(&config).unwrap();
         let text = text.replace("start_timeout_ms = 60000", "start_timeout_ms = 200\npeer_timeout_ms = 300");
-        place.file(
+        scratch.file(
             "system.toml",
             &(text + "[protocol]\nheartbeat_ms = 20\nretransmit_ms = 50\nacknowledge_ms = 10\n"),
         );
-        let ended = place.sheaf(&format!("node {} {name}", config.display()));
+        let ended = scratch.sheaf(&format!("node {} {name}", config.display()));
         ended.exits(1).says(&["event manager", name, "127.0.0.1:"]);
     }
 }
 
 #[test]
 fn an_event_manager_without_nodes_names_those_that_are_missing() {
-    let place = Place::new();
-    let config = config(&place);
+    let scratch = ScratchDirectory::new();
+    let config = config(&scratch);
     let text = std::fs::read_to_string(&config).unwrap();
-    place.file("system.toml", &text.replace("start_timeout_ms = 60000", "start_timeout_ms = 200"));
-    let ended = place.sheaf(&format!("node {} daq", config.display()));
+    scratch.file("system.toml", &text.replace("start_timeout_ms = 60000", "start_timeout_ms = 200"));
+    let ended = scratch.sheaf(&format!("node {} daq", config.display()));
     ended.exits(1).says(&["could not start", "calo", "tracker", "farm-a", "farm-b"]);
 }
 
 #[test]
 fn an_address_in_use_is_named() {
-    let place = Place::new();
-    let config = config(&place);
+    let scratch = ScratchDirectory::new();
+    let config = config(&scratch);
     let text = std::fs::read_to_string(&config).unwrap();
     let address = text.lines().find_map(|line| line.strip_prefix("address = ")).unwrap().trim_matches('"');
     let _taken = TcpListener::bind(address).unwrap();
-    let ended = place.sheaf(&format!("node {} daq", config.display()));
+    let ended = scratch.sheaf(&format!("node {} daq", config.display()));
     ended.exits(1).says(&["daq", address, "in use"]);
 }

@@ -1,6 +1,6 @@
 //! A source that misses a trigger: its shift is found, marked, repaired, or ends the run.
 
-use crate::child::Place;
+use crate::child::ScratchDirectory;
 use crate::output::{assert_books_match_files, directory, number};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -11,8 +11,8 @@ const FAULTY: u64 = 2;
 const FIRST: u64 = 2_000;
 
 /// Runs with a source that misses triggers, or counts too many. Returns the summary.
-fn run(place: &Place, how: &str, on_shift: &str, missed: i64) -> Value {
-    let config = place.file(
+fn run(scratch: &ScratchDirectory, how: &str, on_shift: &str, missed: i64) -> Value {
+    let config = scratch.file(
         "numbers.toml",
         &format!(
             "[run]\nevents = {EVENTS}\n[trigger]\nmode = \"free\"\n[source]\ncount = 4\n\
@@ -22,15 +22,15 @@ fn run(place: &Place, how: &str, on_shift: &str, missed: i64) -> Value {
              [check]\non_shift = \"{on_shift}\"\n[check_fields.number]\nvalue = \"u64le at 0\"\n"
         ),
     );
-    let summary = place.sheaf(&format!("run {} {how} --json", config.display())).exits(3).json();
+    let summary = scratch.sheaf(&format!("run {} {how} --json", config.display())).exits(3).json();
     assert_eq!(summary["ledger"]["balanced"], json!(true), "{}", summary["ledger"]);
-    assert_books_match_files(place, &summary);
+    assert_books_match_files(scratch, &summary);
     summary
 }
 
 /// Event, sources that disagree and sources that are missing, of all events of a run.
-fn events(place: &Place, directory: &Path) -> Vec<(u64, String, u64)> {
-    let ended = place.sheaf(&format!("dump --verdicts {}", directory.display())).exits(0);
+fn events(scratch: &ScratchDirectory, directory: &Path) -> Vec<(u64, String, u64)> {
+    let ended = scratch.sheaf(&format!("dump --verdicts {}", directory.display())).exits(0);
     let mut events: Vec<_> = ended
         .stdout
         .lines()
@@ -50,17 +50,17 @@ fn shifts(summary: &Value) -> &Vec<Value> {
 }
 
 /// Checks that each event file says alone what the summary says of shifts. The run has one file of each writer.
-pub(crate) fn assert_files_have_shifts(place: &Place, summary: &Value, policy: &str) {
+pub(crate) fn assert_files_have_shifts(scratch: &ScratchDirectory, summary: &Value, policy: &str) {
     let mut expected = shifts(summary).clone();
     expected.iter_mut().for_each(|shift| shift["policy"] = json!(policy));
-    let files: Vec<_> = std::fs::read_dir(directory(place, summary))
+    let files: Vec<_> = std::fs::read_dir(directory(scratch, summary))
         .expect("a directory")
         .map(|entry| entry.expect("an entry").path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "sheaf"))
         .collect();
     assert!(!files.is_empty());
     for file in files {
-        let inspected = place.sheaf(&format!("inspect {} --json", file.display())).exits(0).json();
+        let inspected = scratch.sheaf(&format!("inspect {} --json", file.display())).exits(0).json();
         assert_eq!(inspected["shifts"], json!(expected), "{}", file.display());
     }
 }
@@ -68,25 +68,25 @@ pub(crate) fn assert_files_have_shifts(place: &Place, summary: &Value, policy: &
 #[test]
 fn a_source_that_misses_a_trigger_is_found_from_the_first_event_on_and_marked() {
     for how in ["--transport memory", "--processes"] {
-        let place = Place::new();
-        let summary = run(&place, how, "mark", 1);
+        let scratch = ScratchDirectory::new();
+        let summary = run(&scratch, how, "mark", 1);
         let shift = json!({
             "source": FAULTY, "quantity": "number", "first_event": FIRST, "shift": 1, "repaired_from_event": null,
         });
         assert_eq!(shifts(&summary), &[shift], "{how}");
-        assert_files_have_shifts(&place, &summary, "mark");
+        assert_files_have_shifts(&scratch, &summary, "mark");
         // The last event has no fragment of the source, which counts one trigger less.
         let disagreeing = EVENTS - FIRST - 1;
         assert_eq!(number(&summary, "kept.disagreeing"), disagreeing);
         let difference = format!("{FAULTY}:+1");
-        for (event, differences, _) in events(&place, &directory(&place, &summary)) {
+        for (event, differences, _) in events(&scratch, &directory(&scratch, &summary)) {
             let is_off = (FIRST..EVENTS - 1).contains(&event);
             assert_eq!(differences, if is_off { &difference } else { "" }, "event {event}");
         }
-        let inspected = place.sheaf(&format!("inspect {} --json", directory(&place, &summary).display()));
+        let inspected = scratch.sheaf(&format!("inspect {} --json", directory(&scratch, &summary).display()));
         let inspected = inspected.exits(0).json();
         assert_eq!(number(&inspected, "events_disagreeing"), disagreeing);
-        let verified = place.sheaf(&format!("verify {}", directory(&place, &summary).display())).exits(0);
+        let verified = scratch.sheaf(&format!("verify {}", directory(&scratch, &summary).display())).exits(0);
         let verdict = verified.stdout.lines().last().expect("a verdict");
         assert!(
             verdict.starts_with("good") && verdict.ends_with("with disagreeing event numbers"),
@@ -94,7 +94,7 @@ fn a_source_that_misses_a_trigger_is_found_from_the_first_event_on_and_marked() 
         );
         assert_eq!(inspected["sources"][2]["first_disagreeing"], json!(FIRST));
         let manifest =
-            std::fs::read_to_string(directory(&place, &summary).join("run.json")).expect("a manifest");
+            std::fs::read_to_string(directory(&scratch, &summary).join("run.json")).expect("a manifest");
         let manifest: Value = serde_json::from_str(&manifest).expect("JSON");
         assert_eq!(manifest["ledger"]["shifts"][0]["first_event"], json!(FIRST));
     }
@@ -103,18 +103,18 @@ fn a_source_that_misses_a_trigger_is_found_from_the_first_event_on_and_marked() 
 #[test]
 fn a_source_that_misses_a_trigger_is_renumbered_and_right_again() {
     for missed in [1, -1, 3] {
-        let place = Place::new();
-        let summary = run(&place, "--transport memory", "repair", missed);
+        let scratch = ScratchDirectory::new();
+        let summary = run(&scratch, "--transport memory", "repair", missed);
         let [shift] = &shifts(&summary)[..] else { panic!("one shift: {:?}", shifts(&summary)) };
         // The first of several fragments of a trigger is in its place.
         let first = FIRST + u64::from(missed < 0);
         assert_eq!((number(shift, "first_event"), &shift["shift"]), (first, &json!(missed)));
-        assert_files_have_shifts(&place, &summary, "repair");
+        assert_files_have_shifts(&scratch, &summary, "repair");
         let repaired = number(shift, "repaired_from_event");
         assert!((FIRST..EVENTS).contains(&repaired), "{shift}");
         // Between the shift and its repair fragments are off, and after it the events at the seam lack one.
         let seam = u64::try_from(missed).unwrap_or(0);
-        for (event, differences, missing) in events(&place, &directory(&place, &summary)) {
+        for (event, differences, missing) in events(&scratch, &directory(&scratch, &summary)) {
             let is_off = (first..repaired - seam).contains(&event);
             let difference = if is_off { format!("{FAULTY}:{missed:+}") } else { String::new() };
             assert_eq!(differences, difference, "event {event}, {shift}");
@@ -130,12 +130,12 @@ fn a_source_that_misses_a_trigger_is_renumbered_and_right_again() {
 
 #[test]
 fn a_shift_ends_the_run_if_that_is_wanted() {
-    let place = Place::new();
-    let summary = run(&place, "--transport memory", "stop", 1);
+    let scratch = ScratchDirectory::new();
+    let summary = run(&scratch, "--transport memory", "stop", 1);
     assert_eq!(shifts(&summary)[0]["first_event"], json!(FIRST));
-    assert_files_have_shifts(&place, &summary, "stop");
-    let records = format!("dump --records {}", directory(&place, &summary).display());
-    let records = place.sheaf(&records).exits(0).stdout;
+    assert_files_have_shifts(&scratch, &summary, "stop");
+    let records = format!("dump --records {}", directory(&scratch, &summary).display());
+    let records = scratch.sheaf(&records).exits(0).stdout;
     assert!(records.contains(",2000,+1,\n"), "{records}");
     let why = summary["ended_early"].as_str().expect("a reason");
     assert!(why.contains("source 2 is off by +1 from event 2,000 on"), "{why}");

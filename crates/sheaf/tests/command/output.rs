@@ -1,6 +1,6 @@
 //! Files of a run, and their consistency with its own reports.
 
-use crate::child::Place;
+use crate::child::ScratchDirectory;
 use serde_json::Value;
 use sheaf_store::run::RunReader;
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,15 +53,15 @@ pub(crate) fn field<'a>(summary: &'a Value, path: &str) -> &'a Value {
 
 /// Returns the directory of the run.
 #[track_caller]
-pub(crate) fn directory(place: &Place, summary: &Value) -> PathBuf {
-    place.join(field(summary, "output").as_str().expect("the run has an output"))
+pub(crate) fn directory(scratch: &ScratchDirectory, summary: &Value) -> PathBuf {
+    scratch.join(field(summary, "output").as_str().expect("the run has an output"))
 }
 
 /// Returns everything that `sheaf dump --csv` prints for a path.
 #[track_caller]
 pub(crate) fn dump(path: &Path) -> Vec<Line> {
-    let place = Place::new();
-    let ended = crate::child::sheaf(place.path(), ["dump".as_ref(), path.as_os_str(), "--csv".as_ref()]);
+    let scratch = ScratchDirectory::new();
+    let ended = crate::child::sheaf(scratch.path(), ["dump".as_ref(), path.as_os_str(), "--csv".as_ref()]);
     let ended = ended.exits(0);
     let mut lines = ended.stdout.lines();
     assert_eq!(lines.next(), Some("event,source,time_ns,bytes,crc32"));
@@ -82,8 +82,8 @@ pub(crate) fn dump(path: &Path) -> Vec<Line> {
 /// Runs `sheaf verify --json` on a path and checks the exit status.
 #[track_caller]
 pub(crate) fn verify(path: &Path, code: i32) -> Value {
-    let place = Place::new();
-    let ended = crate::child::sheaf(place.path(), ["verify".as_ref(), path.as_os_str(), "--json".as_ref()]);
+    let scratch = ScratchDirectory::new();
+    let ended = crate::child::sheaf(scratch.path(), ["verify".as_ref(), path.as_os_str(), "--json".as_ref()]);
     let report = ended.exits(code).json();
     assert_eq!(field(&report, "ok").as_bool(), Some(code == 0));
     report
@@ -101,9 +101,9 @@ pub(crate) fn incomplete_events(path: &Path) -> BTreeMap<u64, BTreeMap<u32, &'st
 /// Checks that the books of a run, triggers and fragments, add up and agree with its files. For runs that write files and whose
 /// readout units lived to the end.
 #[track_caller]
-pub(crate) fn assert_books_match_files(place: &Place, summary: &Value) {
+pub(crate) fn assert_books_match_files(scratch: &ScratchDirectory, summary: &Value) {
     assert_adds_up(summary);
-    let path = directory(place, summary);
+    let path = directory(scratch, summary);
     let lines = dump(&path);
     let parts: BTreeSet<_> = lines.iter().map(|line| (line.event, line.source)).collect();
     assert_eq!(parts.len(), lines.len(), "a fragment is there twice");

@@ -4,7 +4,7 @@
 //! The data are in `../shared/data` beside the workspace, or where `SHEAF_DATA` points. Two of the formats need Python
 //! packages, in the interpreter that `SHEAF_PYTHON` names.
 
-use crate::child::Place;
+use crate::child::ScratchDirectory;
 use crate::output::{Line, assert_books_match_files, directory, dump, field, incomplete_events, number};
 use crate::streams;
 use flate2::read::GzDecoder;
@@ -40,9 +40,9 @@ pub(crate) fn data(set: &str) -> Option<PathBuf> {
     Some(std::fs::canonicalize(folder).unwrap())
 }
 
-/// Imports a file into `streams` of the place. If Python or a package is absent, prints the reason and returns `None`.
-pub(crate) fn import(place: &Place, format: &str, file: &Path) -> Option<Value> {
-    let ended = place.sheaf(&format!("import {format} {} streams --json", file.display()));
+/// Imports a file into `streams` of the directory. If Python or a package is absent, prints the reason and returns `None`.
+pub(crate) fn import(scratch: &ScratchDirectory, format: &str, file: &Path) -> Option<Value> {
+    let ended = scratch.sheaf(&format!("import {format} {} streams --json", file.display()));
     let lacks_python = ["needs python3", "Python package"].iter().any(|what| ended.stderr.contains(what));
     if ended.status.code() == Some(1) && lacks_python {
         println!("skipped: {}", ended.stderr.lines().last().unwrap_or_default());
@@ -80,11 +80,11 @@ fn build_and_compare<T: Ord + Debug>(
     expected: Vec<T>,
     reduce: impl Fn(Part) -> T,
 ) {
-    let place = Place::new();
-    let Some(_) = import(&place, format, file) else { return };
-    let summary = place.sheaf(&format!("run --replay streams {BUILD}")).exits(0).json();
-    assert_books_match_files(&place, &summary);
-    let lines = dump(&directory(&place, &summary));
+    let scratch = ScratchDirectory::new();
+    let Some(_) = import(&scratch, format, file) else { return };
+    let summary = scratch.sheaf(&format!("run --replay streams {BUILD}")).exits(0).json();
+    assert_books_match_files(&scratch, &summary);
+    let lines = dump(&directory(&scratch, &summary));
     let events: BTreeSet<_> = lines.iter().map(|line| line.event).collect();
     assert_eq!(number(&summary, "events_built"), events.len() as u64);
     assert_eq!(number(&summary, "events_incomplete"), 0, "the truth has no incomplete event");
@@ -173,9 +173,9 @@ fn sdhcal_2012_is_built_exactly() {
 #[test]
 fn detector_data_with_gaps_are_built_as_far_as_they_go() {
     let Some((path, _)) = sdhcal("SPS_May2012_DHCAL_714402_I0_0_3events.slcio") else { return };
-    let place = Place::new();
-    import(&place, "sdhcal", &path).expect("this format needs nothing");
-    let whole = dump(&place.join("streams"));
+    let scratch = ScratchDirectory::new();
+    import(&scratch, "sdhcal", &path).expect("this format needs nothing");
+    let whole = dump(&scratch.join("streams"));
     let sources: BTreeSet<_> = whole.iter().map(|line| line.source).collect();
     let events: Vec<_> = whole.iter().map(|line| line.event).collect::<BTreeSet<_>>().into_iter().collect();
     let sources: Vec<_> = sources.into_iter().collect();
@@ -185,12 +185,12 @@ fn detector_data_with_gaps_are_built_as_far_as_they_go() {
     let taken_out = |source, event| {
         (event == events[1] && silent.contains(&source)) || (event >= events[1] && source == ends)
     };
-    streams::copy(&place.join("streams"), &place.join("gaps"), |source, event| !taken_out(source, event));
+    streams::copy(&scratch.join("streams"), &scratch.join("gaps"), |source, event| !taken_out(source, event));
 
-    let summary = place.sheaf(&format!("run --replay gaps {BUILD}")).exits(3).json();
-    assert_books_match_files(&place, &summary);
+    let summary = scratch.sheaf(&format!("run --replay gaps {BUILD}")).exits(3).json();
+    assert_books_match_files(&scratch, &summary);
     assert_eq!(number(&summary, "events_incomplete"), 2);
-    let run = directory(&place, &summary);
+    let run = directory(&scratch, &summary);
     let expected = whole.iter().filter(|line| !taken_out(line.source, line.event)).map(part);
     assert_same(dump(&run).iter().map(part).collect(), expected.collect());
 
@@ -216,12 +216,12 @@ fn coincidences(data: &Path, set: &str, tick_ps: u64, cards: u32) -> String {
 #[test]
 fn front_ends_without_event_numbers_are_built_by_time_and_every_coincidence_is_found_once() {
     let Some(data) = data("vmm3a_srs") else { return };
-    let place = Place::new();
+    let scratch = ScratchDirectory::new();
     for (set, tick_ps, clusters, coincidences) in
         [("example", 22_500, 4_028, 3_876), ("example_xyu", 25_000, 6_737, 6_433)]
     {
-        place.file("run.toml", &self::coincidences(&data, set, tick_ps, 2));
-        let run = place.sheaf("run run.toml --builders 3 --processes --json").exits(0).json();
+        scratch.file("run.toml", &self::coincidences(&data, set, tick_ps, 2));
+        let run = scratch.sheaf("run run.toml --builders 3 --processes --json").exits(0).json();
         assert_eq!(number(&run, "counters.filter_clusters"), clusters, "{set}");
         assert_eq!(number(&run, "counters.filter_coincidences"), coincidences, "{set}");
         assert_eq!(run["counters"].get("filter_clusters_truncated"), None, "{set}");

@@ -1,7 +1,7 @@
 //! Detector data that front ends send while a run takes them. The front ends are a Python program that knows nothing of Sheaf but the
 //! format of fragment streams; the run knows their packets from its configuration only.
 
-use crate::child::{Place, wait_until};
+use crate::child::{ScratchDirectory, wait_until};
 use crate::numbering::assert_files_have_shifts;
 use crate::output::{Line, assert_books_match_files, directory, dump, number};
 use crate::real_data::{crc, data, import, truth, value};
@@ -32,15 +32,15 @@ struct FrontEnds {
 
 impl FrontEnds {
     /// Starts them and waits until they listen.
-    fn start(place: &Place, options: &str) -> Self {
+    fn start(scratch: &ScratchDirectory, options: &str) -> Self {
         let python = std::env::var("SHEAF_PYTHON").unwrap_or_else(|_| "python3".to_owned());
         let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/command/front_ends/recorded.py");
-        let printed = place.join("address");
+        let printed = scratch.join("address");
         let child = Command::new(&python)
             .arg(program)
-            .args([place.join("streams").to_str().expect("the path is text"), "127.0.0.1:0"])
+            .args([scratch.join("streams").to_str().expect("the path is text"), "127.0.0.1:0"])
             .args(options.split_whitespace())
-            .stdout(Stdio::from(File::create(&printed).expect("the place is writable")))
+            .stdout(Stdio::from(File::create(&printed).expect("the directory is writable")))
             .spawn()
             .expect("Python has imported the data");
         let mut address = String::new();
@@ -57,9 +57,9 @@ impl FrontEnds {
 }
 
 /// Writes the configuration of a run with so many sources.
-fn configure(place: &Place, front_ends: &FrontEnds, sources: usize, more: &str) {
+fn configure(scratch: &ScratchDirectory, front_ends: &FrontEnds, sources: usize, more: &str) {
     let address = &front_ends.address;
-    place.file(
+    scratch.file(
         "run.toml",
         &format!(
             "[source]\nkind = \"stream\"\ncount = {sources}\nmemory_bytes = 262144\nblock_bytes = 32768\n\
@@ -70,7 +70,7 @@ fn configure(place: &Place, front_ends: &FrontEnds, sources: usize, more: &str) 
 }
 
 /// Builds what the front ends send. Every fragment must agree with the reference data.
-fn build_live(place: &Place, options: &str, expected: &[(u64, u32, u64, u32)]) {
+fn build_live(scratch: &ScratchDirectory, options: &str, expected: &[(u64, u32, u64, u32)]) {
     let mut sources: Vec<u32> = expected.iter().map(|(_, source, ..)| *source).collect();
     sources.sort_unstable();
     sources.dedup();
@@ -79,12 +79,12 @@ fn build_live(place: &Place, options: &str, expected: &[(u64, u32, u64, u32)]) {
         .iter()
         .map(|(event, source, bytes, crc)| ((*event, place_of(*source)), (*bytes, *crc)))
         .collect();
-    let front_ends = FrontEnds::start(place, options);
-    configure(place, &front_ends, sources.len(), "");
-    let summary = place.sheaf("run run.toml --processes --json").exits(0).json();
+    let front_ends = FrontEnds::start(scratch, options);
+    configure(scratch, &front_ends, sources.len(), "");
+    let summary = scratch.sheaf("run run.toml --processes --json").exits(0).json();
     front_ends.end();
-    assert_books_match_files(place, &summary);
-    assert_same(&dump(&directory(place, &summary)), &expected);
+    assert_books_match_files(scratch, &summary);
+    assert_same(&dump(&directory(scratch, &summary)), &expected);
 }
 
 fn assert_same(lines: &[Line], expected: &Parts) {
@@ -111,17 +111,17 @@ const CAMERA: &str = "LST-1.1.Run02008.0000_first50.fits.fz";
 #[test]
 fn a_telescope_camera_that_sends_at_full_speed_is_built_exactly() {
     let Some(folder) = data("lst1") else { return };
-    let place = Place::new();
-    if import(&place, "lst1", &folder.join(CAMERA)).is_some() {
-        build_live(&place, "", &camera(&folder));
+    let scratch = ScratchDirectory::new();
+    if import(&scratch, "lst1", &folder.join(CAMERA)).is_some() {
+        build_live(&scratch, "", &camera(&folder));
     }
 }
 
 #[test]
 fn a_neutrino_telescope_that_sends_at_recorded_speed_is_built_exactly() {
     let Some(folder) = data("km3net_orca") else { return };
-    let place = Place::new();
-    if import(&place, "km3net", &folder.join("km3net_online.root")).is_some() {
+    let scratch = ScratchDirectory::new();
+    if import(&scratch, "km3net", &folder.join("km3net_online.root")).is_some() {
         let rows = truth(&folder.join("truth/truth_km3net_online_L1.csv.gz"));
         let expected: Vec<_> = rows
             .iter()
@@ -130,7 +130,7 @@ fn a_neutrino_telescope_that_sends_at_recorded_speed_is_built_exactly() {
                 (event, source, 6 * value(row, "nhits"), crc(row, "crc32_hits_pmt_tdcLE_tot"))
             })
             .collect();
-        build_live(&place, "--recorded-speed", &expected);
+        build_live(&scratch, "--recorded-speed", &expected);
     }
 }
 
@@ -138,8 +138,8 @@ fn a_neutrino_telescope_that_sends_at_recorded_speed_is_built_exactly() {
 fn a_calorimeter_that_sends_at_full_speed_is_built_exactly() {
     const FILE: &str = "SPS_2015_CMS_DHCAL_728753_I0_0_4readouts.slcio";
     let Some(folder) = data("sdhcal") else { return };
-    let place = Place::new();
-    import(&place, "sdhcal", &folder.join(FILE)).expect("this format needs nothing");
+    let scratch = ScratchDirectory::new();
+    import(&scratch, "sdhcal", &folder.join(FILE)).expect("this format needs nothing");
     if Command::new("python3").arg("--version").output().is_err() {
         println!("skipped: the front ends need python3");
         return;
@@ -152,7 +152,7 @@ fn a_calorimeter_that_sends_at_full_speed_is_built_exactly() {
             (event, source, value(row, "object_bytes"), crc(row, "crc32_object_LE"))
         })
         .collect();
-    build_live(&place, "", &expected);
+    build_live(&scratch, "", &expected);
 }
 
 /// Number of times that the 50 events of the camera are sent, the module that misses a trigger, and this trigger.
@@ -187,29 +187,29 @@ fn sent(recorded: &[(u64, u32, u64, u32)]) -> Vec<BTreeMap<u32, (u64, u32)>> {
 #[test]
 fn a_module_of_a_recorded_camera_that_misses_a_trigger_is_found_and_repaired() {
     let Some(folder) = data("lst1") else { return };
-    let place = Place::new();
-    if import(&place, "lst1", &folder.join(CAMERA)).is_none() {
+    let scratch = ScratchDirectory::new();
+    if import(&scratch, "lst1", &folder.join(CAMERA)).is_none() {
         return;
     }
     let sent = sent(&camera(&folder));
     let (sources, triggers) = (sent[0].len(), sent.len() as u64);
     let options = format!("--passes {PASSES} --count-triggers --miss {FAULTY}:{MISSED}");
-    let front_ends = FrontEnds::start(&place, &options);
+    let front_ends = FrontEnds::start(&scratch, &options);
     let check =
         "[check]\non_shift = \"repair\"\nreference = 0\n[check_fields.number]\nvalue = \"u64 at 0\"\n";
-    configure(&place, &front_ends, sources, check);
-    let summary = place.sheaf("run run.toml --processes --json").exits(3).json();
+    configure(&scratch, &front_ends, sources, check);
+    let summary = scratch.sheaf("run run.toml --processes --json").exits(3).json();
     front_ends.end();
-    assert_books_match_files(&place, &summary);
+    assert_books_match_files(&scratch, &summary);
     let shifts = summary["ledger"]["shifts"].as_array().expect("a list of shifts");
     let [shift] = &shifts[..] else { panic!("one shift: {shifts:?}") };
     assert_eq!((number(shift, "source"), number(shift, "first_event")), (FAULTY.into(), MISSED));
     assert_eq!(shift["shift"], json!(1));
-    assert_files_have_shifts(&place, &summary, "repair");
+    assert_files_have_shifts(&scratch, &summary, "repair");
     let repaired = number(shift, "repaired_from_event");
     assert!((MISSED..triggers).contains(&repaired), "{shift}");
 
-    let lines = dump(&directory(&place, &summary));
+    let lines = dump(&directory(&scratch, &summary));
     for line in &lines {
         let is_off = line.source == FAULTY && (MISSED..repaired).contains(&line.event);
         let event = if is_off { line.event + 1 } else { line.event };

@@ -1,6 +1,6 @@
 //! Run records, from files and from programs: in every event file, found without reading events.
 
-use crate::child::Place;
+use crate::child::ScratchDirectory;
 use crate::feed::{options, payload};
 use crate::output::{assert_books_match_files, directory, number};
 use serde_json::{Value, json};
@@ -11,12 +11,12 @@ use sheaf_wire::{EventId, Timestamp};
 use std::fs;
 
 /// Runs with records from files, and returns the summary.
-fn run(place: &Place, how: &str, output: &str) -> Value {
-    fs::create_dir(place.join("boards")).expect("a directory");
-    place.file("boards/0.cfg", "threshold = 12\n");
-    place.file("boards/3-map.txt", &"channel\n".repeat(1000));
-    let boards = place.join("boards");
-    let config = place.file(
+fn run(scratch: &ScratchDirectory, how: &str, output: &str) -> Value {
+    fs::create_dir(scratch.join("boards")).expect("a directory");
+    scratch.file("boards/0.cfg", "threshold = 12\n");
+    scratch.file("boards/3-map.txt", &"channel\n".repeat(1000));
+    let boards = scratch.join("boards");
+    let config = scratch.file(
         "records.toml",
         &format!(
             "[run]\nevents = 2000\n[source]\ncount = 4\n[source.emulated]\nsize = \"fixed\"\nmean_bytes = 64\n\
@@ -24,8 +24,8 @@ fn run(place: &Place, how: &str, output: &str) -> Value {
             boards.display()
         ),
     );
-    let summary = place.sheaf(&format!("run {} {how} --json", config.display())).exits(0).json();
-    assert_books_match_files(place, &summary);
+    let summary = scratch.sheaf(&format!("run {} {how} --json", config.display())).exits(0).json();
+    assert_books_match_files(scratch, &summary);
     summary
 }
 
@@ -36,15 +36,15 @@ fn every_event_file_has_the_records_of_the_run_and_each_counts_once() {
         ("--processes", ""),
         ("--transport memory", "nodes = 1"),
     ] {
-        let place = Place::new();
-        let directory = directory(&place, &run(&place, how, output));
+        let scratch = ScratchDirectory::new();
+        let directory = directory(&scratch, &run(&scratch, how, output));
         let files: Vec<_> = fs::read_dir(&directory)
             .expect("a directory")
             .map(|entry| entry.expect("an entry").path())
             .filter(|path| path.extension().is_some_and(|extension| extension == "sheaf"))
             .collect();
         for path in files.iter().chain([&directory]) {
-            let inspected = place.sheaf(&format!("inspect {} --json", path.display())).exits(0).json();
+            let inspected = scratch.sheaf(&format!("inspect {} --json", path.display())).exits(0).json();
             let records = inspected["records"].as_array().expect("a list");
             let mut names: Vec<_> =
                 records.iter().map(|record| [&record["source"], &record["name"], &record["bytes"]]).collect();
@@ -54,21 +54,22 @@ fn every_event_file_has_the_records_of_the_run_and_each_counts_once() {
             assert_eq!(names, expected.each_ref().map(|row| row.each_ref()), "{how}, {}", path.display());
             assert!(records.iter().all(|record| record["kind"] == "begin"));
         }
-        let verified = place.sheaf(&format!("verify {} --json", directory.display())).exits(0).json();
+        let verified = scratch.sheaf(&format!("verify {} --json", directory.display())).exits(0).json();
         assert_eq!(number(&verified, "records"), 2, "{how}");
-        let text = place.sheaf(&format!("inspect {}", directory.display())).exits(0).stdout;
+        let text = scratch.sheaf(&format!("inspect {}", directory.display())).exits(0).stdout;
         assert!(text.contains("source 3, begin, \"3-map.txt\": 8,000 bytes"), "{text}");
     }
 }
 
 #[test]
 fn a_run_does_not_begin_with_a_file_that_is_of_no_source() {
-    let place = Place::new();
-    fs::create_dir(place.join("boards")).expect("a directory");
-    place.file("boards/board.cfg", "");
-    let boards = place.join("boards");
-    let config = place.file("records.toml", &format!("[output]\nbegin_records = \"{}\"\n", boards.display()));
-    let ended = place.sheaf(&format!("run {} --transport memory --events 10", config.display())).exits(1);
+    let scratch = ScratchDirectory::new();
+    fs::create_dir(scratch.join("boards")).expect("a directory");
+    scratch.file("boards/board.cfg", "");
+    let boards = scratch.join("boards");
+    let config =
+        scratch.file("records.toml", &format!("[output]\nbegin_records = \"{}\"\n", boards.display()));
+    let ended = scratch.sheaf(&format!("run {} --transport memory --events 10", config.display())).exits(1);
     assert!(ended.stderr.contains("the name must begin with the id of a source"), "{}", ended.stderr);
 }
 
@@ -77,9 +78,9 @@ fn record(kind: RecordKind, time: u64, name: &str, content: Vec<u8>) -> SourceRe
 }
 
 /// Feeds source 0 of a run, with records before, during and after it.
-pub(crate) fn feed_with_records(place: &Place, events: u64) {
+pub(crate) fn feed_with_records(scratch: &ScratchDirectory, events: u64) {
     let late = ClientOptions { late_records: true, ..options(&[0]) };
-    let mut board = SourceClient::connect(&place.join("runs/ru0.feed"), late).expect("the run accepts it");
+    let mut board = SourceClient::connect(&scratch.join("runs/ru0.feed"), late).expect("the run accepts it");
     let begin = record(RecordKind::Begin, 1, "config.toml", b"gain = 3".to_vec());
     board.record(0, begin.clone()).expect("before the run begins");
     board.record(0, begin).expect("a repeat changes nothing");
@@ -114,19 +115,19 @@ fn records_of_a_program_are_in_the_files_of_all_writers_also_those_after_the_end
         cases.push(("--processes", "[output]\nformat = \"hdf5\"\nnodes = 1\n"));
     }
     for (how, output) in cases {
-        let place = Place::new();
-        place.file(
+        let scratch = ScratchDirectory::new();
+        scratch.file(
             "run.toml",
             &format!(
                 "[source]\nkind = \"feed\"\ncount = 1\n[readout]\ncount = 1\n[builder]\ncount = 2\n{output}"
             ),
         );
-        let run = place.start(&format!("run run.toml --json {how}"));
-        feed_with_records(&place, 1_000);
+        let run = scratch.start(&format!("run run.toml --json {how}"));
+        feed_with_records(&scratch, 1_000);
         let summary = run.end().exits(0).json();
-        assert_books_match_files(&place, &summary);
-        let directory = directory(&place, &summary);
-        let verified = place.sheaf(&format!("verify {} --json", directory.display())).exits(0).json();
+        assert_books_match_files(&scratch, &summary);
+        let directory = directory(&scratch, &summary);
+        let verified = scratch.sheaf(&format!("verify {} --json", directory.display())).exits(0).json();
         assert_eq!(number(&verified, "records"), 12, "{how} {output}");
         // The last file of each writer has all of them.
         let mut last = std::collections::BTreeMap::new();
@@ -141,15 +142,15 @@ fn records_of_a_program_are_in_the_files_of_all_writers_also_those_after_the_end
         }
         assert!(!last.is_empty());
         for path in last.values() {
-            let inspected = place.sheaf(&format!("inspect {} --json", path.display())).exits(0).json();
+            let inspected = scratch.sheaf(&format!("inspect {} --json", path.display())).exits(0).json();
             let records = inspected["records"].as_array().expect("a list");
             assert_eq!(records.len(), 12, "{how} {output} {}", path.display());
             assert_eq!(records.iter().filter(|record| record["kind"] == "end").count(), 1);
         }
         if cfg!(feature = "hdf5") {
-            let exported = place.sheaf(&format!("export {} run.h5", directory.display())).exits(0).stdout;
+            let exported = scratch.sheaf(&format!("export {} run.h5", directory.display())).exits(0).stdout;
             assert!(exported.contains(", 12 run records are in run.h5"), "{exported}");
-            let verified = place.sheaf("verify run.h5 --json").exits(0).json();
+            let verified = scratch.sheaf("verify run.h5 --json").exits(0).json();
             assert_eq!(number(&verified, "records"), 12, "{how} {output}");
         }
     }

@@ -1,20 +1,20 @@
 //! Every policy of sending super-fragments to the builder units, over every transport of one host.
 
-use crate::child::Place;
+use crate::child::ScratchDirectory;
 use crate::output::{assert_adds_up, field, number};
 
 const EVENTS: u64 = 1_000;
 
 /// Runs four by four nodes and checks every byte.
 fn run(transport: &str, processes: &str, shaping: &str) -> serde_json::Value {
-    let place = Place::new();
+    let scratch = ScratchDirectory::new();
     let text = format!(
         "[run]\nevents = {EVENTS}\nduration_s = 0\n[transport]\nkind = \"{transport}\"\n[builder]\ncheck_content = true\n\
          [protocol]\nmessage_bytes = 32768\n[output]\nkind = \"none\"\n[shaping]\n{shaping}\n"
     );
-    let config = place.file("shaping.toml", &text).display().to_string();
+    let config = scratch.file("shaping.toml", &text).display().to_string();
     let command = format!("run {config} --readouts 4 --builders 4 {processes} --json");
-    let summary = place.sheaf(&command).exits(0).json();
+    let summary = scratch.sheaf(&command).exits(0).json();
     assert_adds_up(&summary);
     assert_eq!(number(&summary, "ledger.stored"), EVENTS, "{transport}: {shaping}");
     assert_eq!(number(&summary, "events_incomplete"), 0, "{transport}: {shaping}");

@@ -1,12 +1,12 @@
 //! Ctrl-C and termination end a run in an orderly way; a second signal ends it at once.
 
-use crate::child::{Place, Running, wait_until};
+use crate::child::{Running, ScratchDirectory, wait_until};
 use crate::output::{assert_adds_up, assert_books_match_files, directory, field, number, verify};
 use crate::streams;
 use serde_json::json;
 
-fn wait_for_files(place: &Place) {
-    let run = place.join("runs/run000001");
+fn wait_for_files(scratch: &ScratchDirectory) {
+    let run = scratch.join("runs/run000001");
     let is_big = |entry: std::io::Result<std::fs::DirEntry>| {
         let path = entry.unwrap().path();
         path.extension().is_some_and(|extension| extension == "sheaf")
@@ -16,15 +16,15 @@ fn wait_for_files(place: &Place) {
 }
 
 fn assert_ends_in_good_order(how: &str, signal: &str) {
-    let place = Place::new();
-    let running = place.start(&format!("run --duration 0 --readouts 2 --builders 2 {how}"));
-    wait_for_files(&place);
+    let scratch = ScratchDirectory::new();
+    let running = scratch.start(&format!("run --duration 0 --readouts 2 --builders 2 {how}"));
+    wait_for_files(&scratch);
     running.signal(signal);
     let summary = running.end().exits(0).json();
     assert_eq!(field(&summary, "interrupted"), true);
     assert!(number(&summary, "ledger.stored") > 0);
     assert_eq!(field(&summary, "ledger.dropped"), &json!({}), "what was in flight was finished");
-    assert_books_match_files(&place, &summary);
+    assert_books_match_files(&scratch, &summary);
 }
 
 #[test]
@@ -49,9 +49,9 @@ fn a_termination_ends_many_processes_in_good_order() {
 
 #[test]
 fn an_interrupted_run_prints_its_summary() {
-    let place = Place::new();
-    let running = place.start("run --duration 0 --readouts 2 --builders 2");
-    wait_for_files(&place);
+    let scratch = ScratchDirectory::new();
+    let running = scratch.start("run --duration 0 --readouts 2 --builders 2");
+    wait_for_files(&scratch);
     running.signal("INT");
     let ended = running.end().exits(0).says(&["stopping"]);
     for words in ["events built", "ledger", "balanced", "interrupted"] {
@@ -63,34 +63,34 @@ fn an_interrupted_run_prints_its_summary() {
 #[test]
 fn an_interrupt_at_the_start_ends_the_run() {
     for how in ["", "--transport tcp", "--processes"] {
-        let place = Place::new();
-        let running = place.start(&format!("run --duration 0 --json {how}"));
-        wait_until("the run has a manifest", || place.join("runs/run000001/run.json").exists());
+        let scratch = ScratchDirectory::new();
+        let running = scratch.start(&format!("run --duration 0 --json {how}"));
+        wait_until("the run has a manifest", || scratch.join("runs/run000001/run.json").exists());
         running.signal("INT");
         let summary = running.end().exits(0).json();
         assert_eq!(field(&summary, "interrupted"), true);
         assert_adds_up(&summary);
-        verify(&directory(&place, &summary), 0);
+        verify(&directory(&scratch, &summary), 0);
     }
 }
 
 /// A run that would wait a thousand seconds for a fragment.
-fn start_a_run_that_waits(place: &Place, how: &str) -> Running {
-    streams::make(&place.join("whole"), 2, 2);
-    streams::copy(&place.join("whole"), &place.join("gaps"), |source, event| (source, event) != (2, 0));
-    let config = place.file(
+fn start_a_run_that_waits(scratch: &ScratchDirectory, how: &str) -> Running {
+    streams::make(&scratch.join("whole"), 2, 2);
+    streams::copy(&scratch.join("whole"), &scratch.join("gaps"), |source, event| (source, event) != (2, 0));
+    let config = scratch.file(
         "wait.toml",
         "[source]\nkind = \"replay\"\n\
          [source.replay]\ndirectory = \"gaps\"\npacing = \"fixed\"\nrate_hz = 0.001\n\
          [readout]\ncount = 2\n[builder]\ncount = 1\n\
          [manager]\nstop_timeout_ms = 1000000\n[incomplete]\npolicy = \"wait\"\n",
     );
-    place.start(&format!("run {} --json {how}", config.display()))
+    scratch.start(&format!("run {} --json {how}", config.display()))
 }
 
 fn assert_closes_at_once(how: &str) {
-    let place = Place::new();
-    let mut running = start_a_run_that_waits(&place, how);
+    let scratch = ScratchDirectory::new();
+    let mut running = start_a_run_that_waits(&scratch, how);
     running.wait_until_said("1 in flight");
     running.signal("INT");
     running.wait_until_said("finishing in-flight events");
@@ -100,7 +100,7 @@ fn assert_closes_at_once(how: &str) {
     assert_adds_up(&summary);
     assert_eq!(field(&summary, "interrupted"), true);
     assert_eq!(field(&summary, "ledger.dropped"), &json!({ "stopped": 1 }));
-    verify(&directory(&place, &summary), 0);
+    verify(&directory(&scratch, &summary), 0);
 }
 
 #[test]
@@ -111,10 +111,10 @@ fn a_second_interrupt_closes_one_process_at_once() {
 /// Checks that the remaining files can be verified and that nothing looks like a run in progress.
 #[test]
 fn a_third_interrupt_ends_the_run_and_leaves_only_files_of_events() {
-    let place = Place::new();
-    let mut running = start_a_run_that_waits(&place, "");
+    let scratch = ScratchDirectory::new();
+    let mut running = start_a_run_that_waits(&scratch, "");
     running.wait_until_said("1 in flight");
-    let run = place.join("runs/run000001");
+    let run = scratch.join("runs/run000001");
     assert!(run.join("reserve").exists() && run.join("running").exists() && run.join("bu0.tap").exists());
     running.signal("INT");
     running.wait_until_said("finishing in-flight events");

@@ -1,21 +1,21 @@
 //! Slow filters lose no events, and the end of a run waits for them until it is interrupted.
 
-use crate::child::{Place, Running};
+use crate::child::{Running, ScratchDirectory};
 use crate::filters::compile;
 use crate::output::{assert_books_match_files, field, number, verify};
 use std::time::Duration;
 
 /// Judging the events that a builder unit has at a time takes longer than the patience with silent nodes.
 fn assert_takes_its_time(how: &str) {
-    let place = Place::new();
-    compile("crates/sheaf/tests/command/slow_filter.c", &place.join("libslow.so"));
-    let config = place.file(
+    let scratch = ScratchDirectory::new();
+    compile("crates/sheaf/tests/command/slow_filter.c", &scratch.join("libslow.so"));
+    let config = scratch.file(
         "slow.toml",
         "[run]\nevents = 80\n[filter]\nkind = \"library\"\npath = \"libslow.so\"\nparameters = \"100\"\n\
          [readout]\ncount = 2\n[builder]\ncount = 2\n[source.emulated]\nmean_bytes = 500\nrms_bytes = 0\n",
     );
-    let summary = place.sheaf(&format!("run {} --json {how}", config.display())).exits(0).json();
-    assert_books_match_files(&place, &summary);
+    let summary = scratch.sheaf(&format!("run {} --json {how}", config.display())).exits(0).json();
+    assert_books_match_files(&scratch, &summary);
     assert_eq!(number(&summary, "ledger.stored"), 80, "{how}");
     assert_eq!(number(&summary, "events_incomplete"), 0, "{how}");
     assert_eq!(number(&summary, "trouble.lost_builder_sessions"), 0, "{how}");
@@ -40,27 +40,27 @@ fn a_filter_that_takes_its_time_loses_no_event_in_shared_memory() {
 
 /// Starts a run of ten events whose filter does not return from one call before the file `go` exists. The other nodes would give it
 /// up after a second if it did not report that it is working.
-fn start(place: &Place, how: &str) -> Running {
-    compile("crates/sheaf/tests/command/waiting_filter.c", &place.join("libwaiting.so"));
-    let go = place.join("go");
+fn start(scratch: &ScratchDirectory, how: &str) -> Running {
+    compile("crates/sheaf/tests/command/waiting_filter.c", &scratch.join("libwaiting.so"));
+    let go = scratch.join("go");
     let config = format!(
         "[run]\nevents = 10\n[filter]\nkind = \"library\"\npath = \"libwaiting.so\"\nparameters = \"{}\"\n\
          [readout]\ncount = 2\n[builder]\ncount = 2\n[manager]\nstop_timeout_ms = 1000\nbatch_events = 2\n",
         go.display()
     );
-    std::fs::write(place.join("waits.toml"), config).unwrap();
-    place.start(&format!("run waits.toml {how}"))
+    std::fs::write(scratch.join("waits.toml"), config).unwrap();
+    scratch.start(&format!("run waits.toml {how}"))
 }
 
 fn assert_waits_for_one_call(how: &str) {
-    let place = Place::new();
-    let mut running = start(&place, &format!("--json {how}"));
+    let scratch = ScratchDirectory::new();
+    let mut running = start(&scratch, &format!("--json {how}"));
     running.wait_until_said("waiting for the filter of bu");
     // Longer than the time after which a silent node is given up.
     std::thread::sleep(Duration::from_secs(2));
-    std::fs::write(place.join("go"), "").unwrap();
+    std::fs::write(scratch.join("go"), "").unwrap();
     let summary = running.end().exits(0).json();
-    assert_books_match_files(&place, &summary);
+    assert_books_match_files(&scratch, &summary);
     assert_eq!(number(&summary, "ledger.stored"), 10);
     assert_eq!(number(&summary, "trouble.lost_builder_sessions"), 0);
 }
@@ -76,8 +76,8 @@ fn many_processes_wait_for_a_long_call_and_report_that() {
 }
 
 fn assert_second_interrupt_cuts(how: &str) {
-    let place = Place::new();
-    let mut running = start(&place, how);
+    let scratch = ScratchDirectory::new();
+    let mut running = start(&scratch, how);
     running.wait_until_said("waiting for the filter of bu");
     running.signal("INT");
     running.wait_until_said("finishing in-flight events");
@@ -88,7 +88,7 @@ fn assert_second_interrupt_cuts(how: &str) {
     assert!(first.starts_with("LOST ") && first.contains(" of 10 accepted triggers"), "{}", ended.stdout);
     assert!(ended.stdout.contains("triggers stopped: "), "{}", ended.stdout);
     assert!(ended.stdout.contains("remedy: a second Ctrl-C drops"), "{}", ended.stdout);
-    verify(&place.join("runs/run000001"), 0);
+    verify(&scratch.join("runs/run000001"), 0);
 }
 
 #[test]
@@ -105,15 +105,15 @@ fn a_second_interrupt_cuts_a_long_call_in_many_processes() {
 /// events.
 #[test]
 fn a_filter_on_the_builder_units_own_thread_may_be_slow() {
-    let place = Place::new();
-    let config = place.file(
+    let scratch = ScratchDirectory::new();
+    let config = scratch.file(
         "own.toml",
         "[run]\nevents = 160\n[filter]\nkind = \"busy\"\nbusy_us = 20000\nworkers = 0\n\
          [readout]\ncount = 2\n[builder]\ncount = 1\nevent_timeout_ms = 60000\n\
          [source.emulated]\nmean_bytes = 500\nrms_bytes = 0\n",
     );
-    let summary = place.sheaf(&format!("run {} --json --processes", config.display())).exits(0).json();
-    assert_books_match_files(&place, &summary);
+    let summary = scratch.sheaf(&format!("run {} --json --processes", config.display())).exits(0).json();
+    assert_books_match_files(&scratch, &summary);
     assert_eq!(number(&summary, "ledger.stored"), 160);
     assert_eq!(number(&summary, "trouble.lost_builder_sessions"), 0);
     assert_eq!(summary["counters"].get("farm_judged"), None, "no worker judges");

@@ -1,7 +1,7 @@
 //! Self-triggered front ends that send a recorded capture over UDP while a run takes it. The front ends are a Python program that knows
 //! nothing of Sheaf; every hit and every packet is compared with the tables of the data set.
 
-use crate::child::Place;
+use crate::child::ScratchDirectory;
 use crate::output::{assert_books_match_files, directory};
 use crate::real_data::{crc, data, truth, value};
 use sheaf_store::run::RunReader;
@@ -59,7 +59,7 @@ fn stored(run: &Path) -> Hits {
 
 /// Starts the front ends. They wait for a receiver. Hits are between two bunch clocks.
 fn front_ends(
-    place: &Place,
+    scratch: &ScratchDirectory,
     capture: &Path,
     address: &str,
     (first, last): (u64, u64),
@@ -71,7 +71,7 @@ fn front_ends(
         .arg(capture)
         .args([address.to_owned(), first.to_string(), last.to_string()])
         .args(options.split_whitespace())
-        .stdout(Stdio::from(std::fs::File::create(place.join("sent.txt")).unwrap()))
+        .stdout(Stdio::from(std::fs::File::create(scratch.join("sent.txt")).unwrap()))
         .spawn()
         .expect("there is Python")
 }
@@ -89,10 +89,10 @@ fn build_live(set: &Set, options: &str) {
         // The first hit of each card, which the front ends add.
         expected.entry((first / SLICE_PS, *card)).or_default().push((first, 64 * 31, 0));
     }
-    let place = Place::new();
+    let scratch = ScratchDirectory::new();
     let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let address = format!("127.0.0.1:{port}");
-    place.file(
+    scratch.file(
         "run.toml",
         &format!(
             "[run]\nevents = {}\nduration_s = 0\n[source]\nkind = \"packets\"\n[source.timed]\nlisten = \"{address}\"\n\
@@ -106,26 +106,26 @@ fn build_live(set: &Set, options: &str) {
     );
     let capture = folder.join(format!("{}.pcapng", set.name));
     let mut sender =
-        front_ends(&place, &capture, &address, (first / set.tick_ps, last / set.tick_ps), options);
-    let summary = place.sheaf("run run.toml --processes --json").exits(0).json();
+        front_ends(&scratch, &capture, &address, (first / set.tick_ps, last / set.tick_ps), options);
+    let summary = scratch.sheaf("run run.toml --processes --json").exits(0).json();
     // It may still send to the run that has ended.
     sender.kill().unwrap();
     sender.wait().unwrap();
-    assert_books_match_files(&place, &summary);
-    let mut stored = stored(&directory(&place, &summary));
+    assert_books_match_files(&scratch, &summary);
+    let mut stored = stored(&directory(&scratch, &summary));
     for hits in expected.values_mut().chain(stored.values_mut()) {
         hits.sort_unstable();
     }
     assert!(stored.keys().eq(expected.keys()), "slices with hits: {:?}", stored.keys());
     assert!(stored == expected, "time, channel and charge of every hit");
-    assert_packets(&place, &folder, set);
+    assert_packets(&scratch, &folder, set);
     // Counters that are zero are left out.
     assert_eq!(summary["counters"]["source_packets_lost"].as_u64().unwrap_or(0), set.lost, "{summary:#}");
     assert!(summary["counters"].get("source_packets_dropped").is_none(), "{summary:#}");
 }
 
 /// Checks that the front ends have sent the packets of the table.
-fn assert_packets(place: &Place, folder: &Path, set: &Set) {
+fn assert_packets(scratch: &ScratchDirectory, folder: &Path, set: &Set) {
     let rows = truth(&folder.join(format!("truth/truth_{}_packets.csv.gz", set.name)));
     let expected: Vec<String> = rows
         .iter()
@@ -134,7 +134,7 @@ fn assert_packets(place: &Place, folder: &Path, set: &Set) {
             format!("{counter} {card} {:08x}", crc(row, "crc32_payload"))
         })
         .collect();
-    let sent = std::fs::read_to_string(place.join("sent.txt")).unwrap();
+    let sent = std::fs::read_to_string(scratch.join("sent.txt")).unwrap();
     assert_eq!(sent.lines().collect::<Vec<_>>(), expected);
 }
 

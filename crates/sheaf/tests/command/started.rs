@@ -1,6 +1,6 @@
 //! `[source] kind = "command"`: the run starts the programs that feed it. The program is this test binary.
 
-use crate::child::{Place, Running, wait_until};
+use crate::child::{Running, ScratchDirectory, wait_until};
 use crate::nodes::free_ports;
 use crate::output::{dump, field, number};
 use sheaf_feed::client::{SourceClient, SourceFragment};
@@ -72,12 +72,12 @@ fn check_events(directory: &Path) {
 #[test]
 fn one_file_starts_a_run_and_its_boards_of_which_two_fail_and_are_started_again() {
     for flags in ["", "--processes"] {
-        let place = Place::new();
-        place.file(
+        let scratch = ScratchDirectory::new();
+        scratch.file(
             "run.toml",
             &format!("{SOURCES}[readout]\ncount = 2\n[builder]\ncount = 2\n{}", programs()),
         );
-        let ended = place.sheaf(&format!("run run.toml --json {flags}")).exits(0).says(&[
+        let ended = scratch.sheaf(&format!("run run.toml --json {flags}")).exits(0).says(&[
             "ru0: tracker: a board begins",
             "ru1: calo.2: a board fails",
             "ru1: calo.3 failed (exit status: 3); it is started again in 1.000 ms",
@@ -85,7 +85,7 @@ fn one_file_starts_a_run_and_its_boards_of_which_two_fail_and_are_started_again(
         let summary = ended.json();
         assert_eq!(number(&summary, "ledger.stored"), EVENTS, "{flags}");
         assert_eq!(field(&summary, "ledger.balanced"), true);
-        check_events(&place.join("runs/run000001"));
+        check_events(&scratch.join("runs/run000001"));
         let mut programs: Vec<_> = field(&summary, "programs").as_array().unwrap().iter().collect();
         programs.sort_by_key(|program| field(program, "name").to_string());
         let counts = |key: &str| programs.iter().map(|program| number(program, key)).collect::<Vec<_>>();
@@ -93,7 +93,7 @@ fn one_file_starts_a_run_and_its_boards_of_which_two_fail_and_are_started_again(
         assert_eq!(names, ["calo.2", "calo.3", "tracker"]);
         assert_eq!((counts("starts"), counts("failures")), (vec![2, 2, 1], vec![1, 1, 0]));
         assert!(programs.iter().all(|it| field(it, "given_up") == false && field(it, "killed") == false));
-        let log = std::fs::read_to_string(place.join("runs/run000001/ru1.calo.3.log")).unwrap();
+        let log = std::fs::read_to_string(scratch.join("runs/run000001/ru1.calo.3.log")).unwrap();
         assert_eq!(log.matches("a board begins").count(), 2, "{log}");
         assert!(log.contains("a board fails") && log.contains("--- ended: exit status: 3"), "{log}");
     }
@@ -101,7 +101,7 @@ fn one_file_starts_a_run_and_its_boards_of_which_two_fail_and_are_started_again(
 
 #[test]
 fn a_readout_unit_that_is_started_by_hand_starts_its_boards() {
-    let place = Place::new();
+    let scratch = ScratchDirectory::new();
     let [daq, tracker, calo, farm] = free_ports();
     let node = |name: &str, role: &str, at: u16, more: &str| {
         format!("[[node]]\nname = \"{name}\"\nrole = \"{role}\"\naddress = \"127.0.0.1:{at}\"\n{more}\n")
@@ -113,8 +113,8 @@ fn a_readout_unit_that_is_started_by_hand_starts_its_boards() {
         node("farm", "builder", farm, ""),
     ];
     let run = "[run]\nnumber = 7\n[transport]\nkind = \"tcp\"\n";
-    place.file("run.toml", &format!("{run}{SOURCES}{}{}", programs(), nodes.concat()));
-    let start = |name: &str| place.start(&format!("node run.toml {name} --json"));
+    scratch.file("run.toml", &format!("{run}{SOURCES}{}{}", programs(), nodes.concat()));
+    let start = |name: &str| scratch.start(&format!("node run.toml {name} --json"));
     let running = ["farm", "calo", "tracker"].map(start);
     let summary = start("daq").end().exits(0).json();
     assert_eq!(number(&summary, "ledger.stored"), EVENTS);
@@ -125,23 +125,23 @@ fn a_readout_unit_that_is_started_by_hand_starts_its_boards() {
             assert_eq!(programs.iter().map(|it| number(it, "starts")).collect::<Vec<_>>(), [2, 2]);
         }
     }
-    check_events(&place.join("runs/run000007"));
+    check_events(&scratch.join("runs/run000007"));
 }
 
 #[test]
 fn a_program_that_does_not_exist_is_an_error_that_says_what_to_do() {
-    let place = Place::new();
+    let scratch = ScratchDirectory::new();
     let run = |command: &str, more: &str| {
-        place.file("run.toml", &format!("[source]\nkind = \"command\"\n[readout]\ncount = 1\n[programs.board]\ncommand = {command}\n{more}"));
-        let ended = place.sheaf("run run.toml").exits(1);
-        assert!(!place.join("runs/run000001").exists(), "a run that cannot be leaves no directory");
+        scratch.file("run.toml", &format!("[source]\nkind = \"command\"\n[readout]\ncount = 1\n[programs.board]\ncommand = {command}\n{more}"));
+        let ended = scratch.sheaf("run run.toml").exits(1);
+        assert!(!scratch.join("runs/run000001").exists(), "a run that cannot be leaves no directory");
         ended
     };
     run("[\"no-such-board\"]", "").says(&[
         "program board (`programs.board.command`) cannot be started",
         "no program `no-such-board` in PATH",
     ]);
-    place.file("board.py", "print('hello')\n");
+    scratch.file("board.py", "print('hello')\n");
     run("[\"./board.py\"]", "").says(&["chmod +x", "command = [\"python3\", \"./board.py\"]"]);
     run("[\"sh\"]", "directory = \"nowhere\"").says(&["nowhere is not a directory"]);
     run("[]", "").says(&["[programs.board] has no `command`", "command = [\"python3\", \"board.py\"]"]);
@@ -149,12 +149,12 @@ fn a_program_that_does_not_exist_is_an_error_that_says_what_to_do() {
 
 #[test]
 fn a_run_does_not_wait_for_a_board_that_was_given_up() {
-    let place = Place::new();
+    let scratch = ScratchDirectory::new();
     let text = "[source]\nkind = \"command\"\n[source.command]\nmax_deaths = 3\nrestart_min_ms = 1\n[readout]\ncount = 1\n\
                 [programs.board]\ncommand = [\"sh\", \"-c\", \"echo no answer from crate 7; exit 3\"]\n";
     for flags in ["", "--processes"] {
-        place.file("run.toml", text);
-        place.sheaf(&format!("run run.toml {flags}")).exits(1).says(&[
+        scratch.file("run.toml", text);
+        scratch.sheaf(&format!("run run.toml {flags}")).exits(1).says(&[
             "ru0: board: no answer from crate 7",
             "program board declines the start of the run: it failed 3 times, at last with exit status: 3",
             "ru0.board.log",
@@ -164,9 +164,9 @@ fn a_run_does_not_wait_for_a_board_that_was_given_up() {
 
 #[test]
 fn a_board_that_fails_in_a_run_and_is_not_started_again_leaves_incomplete_events() {
-    let place = Place::new();
+    let scratch = ScratchDirectory::new();
     let board = board();
-    place.file(
+    scratch.file(
         "run.toml",
         &format!(
             "[source]\nkind = \"command\"\ncount = 2\n[source.command]\nrestart = \"never\"\n[readout]\ncount = 2\n\
@@ -174,7 +174,7 @@ fn a_board_that_fails_in_a_run_and_is_not_started_again_leaves_incomplete_events
              [programs.bad]\ncommand = {board}\nenvironment = [\"BOARD_EVENTS=100\", \"BOARD_DIES=1\"]\n"
         ),
     );
-    let ended = place
+    let ended = scratch
         .sheaf("run run.toml --json")
         .exits(3)
         .says(&["ru1: bad failed (exit status: 3); it is not started again"]);
@@ -182,23 +182,23 @@ fn a_board_that_fails_in_a_run_and_is_not_started_again_leaves_incomplete_events
     assert_eq!(number(&summary, "ledger.stored"), 100);
     assert_eq!(field(&summary, "ledger.balanced"), true);
     let missing =
-        100 - dump(&place.join("runs/run000001")).iter().filter(|line| line.source == 1).count() as u64;
+        100 - dump(&scratch.join("runs/run000001")).iter().filter(|line| line.source == 1).count() as u64;
     assert!(missing >= 49, "the fragments behind the failure were never sent");
     assert_eq!(number(&summary, "events_incomplete"), missing);
 }
 
 /// Starts a run whose program starts a process of its own, and waits until both run.
-fn start_family(place: &Place, flags: &str) -> (Running, [u32; 2]) {
+fn start_family(scratch: &ScratchDirectory, flags: &str) -> (Running, [u32; 2]) {
     let script = "sleep 10000 & echo $$ $! > ids.new; mv ids.new ids; trap '' TERM; wait; wait";
-    place.file(
+    scratch.file(
         "run.toml",
         &format!(
             "[source]\nkind = \"command\"\n[source.command]\nstop_timeout_ms = 100\n[readout]\ncount = 1\n\
              [programs.board]\ncommand = [\"sh\", \"-c\", \"{script}\"]\n"
         ),
     );
-    let run = place.start(&format!("run run.toml {flags}"));
-    let ids = || std::fs::read_to_string(place.join("ids")).ok();
+    let run = scratch.start(&format!("run run.toml {flags}"));
+    let ids = || std::fs::read_to_string(scratch.join("ids")).ok();
     wait_until("the program runs", || ids().is_some());
     let ids = ids().unwrap();
     let mut ids = ids.split_whitespace().map(|id| id.parse().unwrap());
@@ -213,8 +213,8 @@ fn is_alive(id: u32) -> bool {
 #[test]
 fn nothing_of_a_program_is_left_when_sheaf_is_killed() {
     for flags in ["", "--processes"] {
-        let place = Place::new();
-        let (run, ids) = start_family(&place, flags);
+        let scratch = ScratchDirectory::new();
+        let (run, ids) = start_family(&scratch, flags);
         assert!(ids.into_iter().all(is_alive));
         run.signal("KILL");
         wait_until("program and child have ended", || !ids.into_iter().any(is_alive));
@@ -224,8 +224,8 @@ fn nothing_of_a_program_is_left_when_sheaf_is_killed() {
 #[test]
 fn a_program_that_ignores_the_end_of_its_run_is_killed() {
     for flags in ["", "--processes"] {
-        let place = Place::new();
-        let (run, ids) = start_family(&place, flags);
+        let scratch = ScratchDirectory::new();
+        let (run, ids) = start_family(&scratch, flags);
         run.signal("INT");
         run.end();
         assert!(!ids.into_iter().any(is_alive), "they end before the run does");

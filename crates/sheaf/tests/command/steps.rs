@@ -1,6 +1,6 @@
 //! Two-step building, and triggers that only some readout units answer.
 
-use crate::child::Place;
+use crate::child::ScratchDirectory;
 use crate::output::{assert_adds_up, assert_books_match_files, directory, dump, field, number, verify};
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 const SOURCES: &str = "[run]\nevents = 1000\nduration_s = 0\n[readout]\ncount = 4\n[builder]\ncount = 2\n\
      check_content = true\n[source.emulated]\nsize = \"fixed\"\nmean_bytes = 1000\n";
 
-fn run(more: &str, flags: &str) -> (Place, serde_json::Value) {
-    let place = Place::new();
-    let config = place.file("steps.toml", &format!("{SOURCES}{more}")).display().to_string();
-    let summary = place.sheaf(&format!("run {config} --json {flags}")).exits(0).json();
+fn run(more: &str, flags: &str) -> (ScratchDirectory, serde_json::Value) {
+    let scratch = ScratchDirectory::new();
+    let config = scratch.file("steps.toml", &format!("{SOURCES}{more}")).display().to_string();
+    let summary = scratch.sheaf(&format!("run {config} --json {flags}")).exits(0).json();
     assert_adds_up(&summary);
-    (place, summary)
+    (scratch, summary)
 }
 
 /// The case of the CMS event builder's studies: a quarter of the data, a rejection of ten. 0.25 + 0.75 / 10 = 0.325.
@@ -21,7 +21,7 @@ fn run(more: &str, flags: &str) -> (Place, serde_json::Value) {
 fn a_quarter_of_the_data_and_a_rejection_of_ten_leave_a_third_of_the_load() {
     let steps = "[building]\nfirst_step = [0]\nfilter = \"prescale\"\nprescale = 10\n";
     for (transport, flags) in [("memory", ""), ("tcp", "--processes")] {
-        let (place, summary) = run(&format!("{steps}[transport]\nkind = \"{transport}\"\n"), flags);
+        let (scratch, summary) = run(&format!("{steps}[transport]\nkind = \"{transport}\"\n"), flags);
         assert_eq!((number(&summary, "ledger.stored"), number(&summary, "ledger.rejected")), (100, 900));
         let counter = |name: &str| number(&summary, &format!("counters.{name}"));
         assert_eq!(counter("sent_bytes") - repeated(&summary), 1_000 * 1_000 + 100 * 3_000);
@@ -31,8 +31,8 @@ fn a_quarter_of_the_data_and_a_rejection_of_ten_leave_a_third_of_the_load() {
         }
         assert_eq!((counter("judged_parts"), counter("rejected_parts")), (1_000, 900));
         assert_eq!(number(&summary, "ledger.fragments.dropped.not_requested"), 2_700);
-        assert_books_match_files(&place, &summary);
-        verify(&directory(&place, &summary), 0);
+        assert_books_match_files(&scratch, &summary);
+        verify(&directory(&scratch, &summary), 0);
     }
 }
 
@@ -45,12 +45,12 @@ fn repeated(summary: &serde_json::Value) -> u64 {
 
 #[test]
 fn the_summary_reports_the_requested_data() {
-    let place = Place::new();
-    let config = place.file(
+    let scratch = ScratchDirectory::new();
+    let config = scratch.file(
         "steps.toml",
         &format!("{SOURCES}[building]\nfirst_step = [0]\nfilter = \"prescale\"\nprescale = 10\n"),
     );
-    let table = place.sheaf(&format!("run {}", config.display())).exits(0).stdout;
+    let table = scratch.sheaf(&format!("run {}", config.display())).exits(0).stdout;
     let line =
         table.lines().find(|line| line.trim_start().starts_with("requested")).expect("there is a line");
     assert!(line.contains("of full building"), "{line}");
@@ -77,10 +77,10 @@ fn quiet_first_steps_are_rejected() {
 fn a_trigger_is_complete_with_the_readout_units_that_answer_it() {
     let types =
         "[triggers.physics]\ntype = 1\nweight = 9\n[triggers.calibration]\ntype = 2\nreadouts = [3]\n";
-    let (place, summary) = run(types, "");
+    let (scratch, summary) = run(types, "");
     assert_eq!((number(&summary, "ledger.stored"), number(&summary, "events_incomplete")), (1_000, 0));
-    assert_books_match_files(&place, &summary);
-    let path = directory(&place, &summary);
+    assert_books_match_files(&scratch, &summary);
+    let path = directory(&scratch, &summary);
     verify(&path, 0);
     let mut events: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
     for line in dump(&path) {
@@ -96,8 +96,8 @@ fn a_trigger_is_complete_with_the_readout_units_that_answer_it() {
 
 #[test]
 fn a_first_step_of_sources_that_are_not_there_is_refused() {
-    let place = Place::new();
-    let config = place.file("steps.toml", &format!("{SOURCES}[building]\nfirst_step = [3, 4]\n"));
-    let said = place.sheaf(&format!("run {}", config.display())).exits(1).stderr;
+    let scratch = ScratchDirectory::new();
+    let config = scratch.file("steps.toml", &format!("{SOURCES}[building]\nfirst_step = [3, 4]\n"));
+    let said = scratch.sheaf(&format!("run {}", config.display())).exits(1).stderr;
     assert!(said.contains("`building.first_step` names sources that no readout unit reads: 4"), "{said}");
 }

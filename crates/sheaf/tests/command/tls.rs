@@ -1,6 +1,6 @@
 //! TLS, from the commands of the page about certificates to the books of a run.
 
-use crate::child::Place;
+use crate::child::ScratchDirectory;
 use crate::output::{assert_adds_up, number};
 use std::process::Command;
 
@@ -14,17 +14,17 @@ fn commands() -> Vec<String> {
 }
 
 /// Runs the commands in a directory. Returns false if there is no `openssl`.
-pub(crate) fn make_certificates(place: &Place) -> bool {
+pub(crate) fn make_certificates(scratch: &ScratchDirectory) -> bool {
     if Command::new("openssl").arg("version").output().is_err() {
         println!("skipped: there is no openssl to make certificates with");
         return false;
     }
-    commands().iter().for_each(|command| shell(place, command));
+    commands().iter().for_each(|command| shell(scratch, command));
     true
 }
 
 /// Makes a certificate of the authority for these alternative names, in `NAME.pem` and `NAME.key`.
-pub(crate) fn issue(place: &Place, name: &str, alternatives: &str) {
+pub(crate) fn issue(scratch: &ScratchDirectory, name: &str, alternatives: &str) {
     let request = format!(
         "openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN={name} -addext \
          subjectAltName={alternatives} -keyout {name}.key -out {name}.csr"
@@ -33,47 +33,47 @@ pub(crate) fn issue(place: &Place, name: &str, alternatives: &str) {
         "openssl x509 -req -in {name}.csr -days 365 -CA authority.pem -CAkey authority.key -copy_extensions copy -out \
          {name}.pem"
     );
-    shell(place, &request);
-    shell(place, &sign);
+    shell(scratch, &request);
+    shell(scratch, &sign);
 }
 
-fn shell(place: &Place, command: &str) {
-    let run = Command::new("sh").args(["-c", command]).current_dir(place.path()).output().unwrap();
+fn shell(scratch: &ScratchDirectory, command: &str) {
+    let run = Command::new("sh").args(["-c", command]).current_dir(scratch.path()).output().unwrap();
     assert!(run.status.success(), "{command}: {}", String::from_utf8_lossy(&run.stderr));
 }
 
-fn config(place: &Place, authority: &str) -> String {
+fn config(scratch: &ScratchDirectory, authority: &str) -> String {
     let text = format!(
         "[run]\nevents = {EVENTS}\nduration_s = 0\n[builder]\ncheck_content = true\n[output]\nkind = \"none\"\n\
          [manager]\nstart_timeout_ms = 3000\n[transport]\nkind = \"tcp\"\nkey_file = \"run.key\"\n[transport.tls]\n\
          certificate = \"node.pem\"\nkey = \"node.key\"\nauthority = \"{authority}\"\n"
     );
-    place.file("tls.toml", &text).display().to_string()
+    scratch.file("tls.toml", &text).display().to_string()
 }
 
 #[test]
 fn the_pages_commands_create_a_key_and_certificates_that_a_run_accepts() {
     assert_eq!(commands().len(), 4, "one makes a key, and the page promises three for certificates");
-    let place = Place::new();
-    if !make_certificates(&place) {
+    let scratch = ScratchDirectory::new();
+    if !make_certificates(&scratch) {
         return;
     }
-    let config = config(&place, "authority.pem");
+    let config = config(&scratch, "authority.pem");
     let summary =
-        place.sheaf(&format!("run {config} --readouts 2 --builders 2 --processes --json")).exits(0).json();
+        scratch.sheaf(&format!("run {config} --readouts 2 --builders 2 --processes --json")).exits(0).json();
     assert_adds_up(&summary);
     assert_eq!(number(&summary, "ledger.stored"), EVENTS);
 }
 
 #[test]
 fn a_run_with_a_wrong_authority_does_not_start_and_reports_the_reason() {
-    let place = Place::new();
-    if !make_certificates(&place) {
+    let scratch = ScratchDirectory::new();
+    if !make_certificates(&scratch) {
         return;
     }
     // A node's certificate is not the authority of other nodes.
-    let config = config(&place, "node.pem");
-    let said = place.sheaf(&format!("run {config} --readouts 1 --builders 1 --processes"));
+    let config = config(&scratch, "node.pem");
+    let said = scratch.sheaf(&format!("run {config} --readouts 1 --builders 1 --processes"));
     let text = said.exits(1).stderr;
     assert!(
         text.contains("signed by none of the authorities") || text.contains("does not know the authority"),

@@ -1,7 +1,7 @@
 //! `trigger.mode = "command"`: the run starts its trigger supervisor.
 
 use crate::active::root;
-use crate::child::Place;
+use crate::child::ScratchDirectory;
 use crate::output::{field, number};
 use serde_json::Value;
 
@@ -32,13 +32,13 @@ fn a_supervisor_of_the_standard_library_of_python_gives_the_triggers_of_its_run(
         return;
     }
     for flags in ["", "--processes"] {
-        let place = Place::new();
+        let scratch = ScratchDirectory::new();
         for name in ["supervisor.py", "started.toml"] {
-            std::fs::copy(root().join("examples/triggers").join(name), place.join(name)).expect("copied");
+            std::fs::copy(root().join("examples/triggers").join(name), scratch.join(name)).expect("copied");
         }
-        let summary = place.sheaf(&format!("run started.toml --json {flags}")).exits(0).json();
+        let summary = scratch.sheaf(&format!("run started.toml --json {flags}")).exits(0).json();
         assert_whole(&summary, 2_000);
-        let log = std::fs::read_to_string(place.join("runs/run000001/evm.trigger.log")).expect("a log");
+        let log = std::fs::read_to_string(scratch.join("runs/run000001/evm.trigger.log")).expect("a log");
         assert!(log.contains("2000 became events"), "{log}");
     }
 }
@@ -46,15 +46,15 @@ fn a_supervisor_of_the_standard_library_of_python_gives_the_triggers_of_its_run(
 #[test]
 fn the_environment_of_a_supervisor_has_address_protocol_and_key() {
     for protocol in ["tcp", "udp"] {
-        let place = Place::new();
+        let scratch = ScratchDirectory::new();
         let command = [sheaf(), "emulate-trigger", "--rate", "5000", "--triggers", "1000"];
-        let key = place.file("run.key", &"a".repeat(64));
+        let key = scratch.file("run.key", &"a".repeat(64));
         let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
         std::fs::set_permissions(key, private).expect("its own file");
         let more =
             format!("[trigger.network]\nprotocol = \"{protocol}\"\n[transport]\nkey_file = \"run.key\"\n");
-        place.file("run.toml", &configuration(&command, &more));
-        let summary = place.sheaf("run run.toml --json").exits(0).json();
+        scratch.file("run.toml", &configuration(&command, &more));
+        let summary = scratch.sheaf("run run.toml --json").exits(0).json();
         assert_whole(&summary, 1_000);
         assert_eq!(field(&summary, "programs")[0]["starts"], 1, "{summary}");
     }
@@ -62,14 +62,14 @@ fn the_environment_of_a_supervisor_has_address_protocol_and_key() {
 
 #[test]
 fn a_supervisor_that_fails_is_started_again_and_continues_at_the_next_id() {
-    let place = Place::new();
+    let scratch = ScratchDirectory::new();
     let script = format!(
         "test -e second && exec {0} emulate-trigger --rate 5000 --triggers 500; touch second; \
          {0} emulate-trigger --rate 5000 & sleep 0.5; kill -9 $!; exit 1",
         sheaf()
     );
-    place.file("run.toml", &configuration(&["sh", "-c", &script], ""));
-    let summary = place.sheaf("run run.toml --json").exits(0).json();
+    scratch.file("run.toml", &configuration(&["sh", "-c", &script], ""));
+    let summary = scratch.sheaf("run run.toml --json").exits(0).json();
     assert_eq!(field(&summary, "programs")[0]["starts"], 2, "{summary}");
     assert_eq!(number(&summary, "ledger.stored"), number(&summary, "trigger_link.accepted"), "{summary}");
     assert!(number(&summary, "trigger_link.accepted") >= 500, "{summary}");
@@ -77,23 +77,23 @@ fn a_supervisor_that_fails_is_started_again_and_continues_at_the_next_id() {
 
 #[test]
 fn a_run_whose_supervisor_has_failed_for_good_ends() {
-    let place = Place::new();
+    let scratch = ScratchDirectory::new();
     let never = "[source.command]\nrestart = \"never\"\n";
-    place.file("run.toml", &configuration(&["sh", "-c", "echo no hardware; exit 1"], never));
-    let ended = place.sheaf("run run.toml --json");
+    scratch.file("run.toml", &configuration(&["sh", "-c", "echo no hardware; exit 1"], never));
+    let ended = scratch.sheaf("run run.toml --json");
     assert!(ended.stderr.contains("it is not started again, and the run ends"), "{}", ended.stderr);
     assert_eq!(number(&ended.json(), "ledger.triggers"), 0);
-    let log = std::fs::read_to_string(place.join("runs/run000001/evm.trigger.log")).expect("a log");
+    let log = std::fs::read_to_string(scratch.join("runs/run000001/evm.trigger.log")).expect("a log");
     assert!(log.contains("no hardware"), "{log}");
 }
 
 #[test]
 fn a_command_that_is_missing_or_not_used_is_refused() {
-    let place = Place::new();
-    place.file("a.toml", "[trigger]\nmode = \"command\"\n");
-    place.sheaf("run a.toml").exits(1).says(&["`trigger.command.command` is not set"]);
-    place.file("b.toml", "[trigger.command]\ncommand = [\"sh\"]\n");
-    place.sheaf("run b.toml").exits(1).says(&["there is a program for the triggers"]);
-    place.file("c.toml", &configuration(&["no-such-program"], ""));
-    place.sheaf("run c.toml").exits(1).says(&["no program `no-such-program` in PATH"]);
+    let scratch = ScratchDirectory::new();
+    scratch.file("a.toml", "[trigger]\nmode = \"command\"\n");
+    scratch.sheaf("run a.toml").exits(1).says(&["`trigger.command.command` is not set"]);
+    scratch.file("b.toml", "[trigger.command]\ncommand = [\"sh\"]\n");
+    scratch.sheaf("run b.toml").exits(1).says(&["there is a program for the triggers"]);
+    scratch.file("c.toml", &configuration(&["no-such-program"], ""));
+    scratch.sheaf("run c.toml").exits(1).says(&["no program `no-such-program` in PATH"]);
 }

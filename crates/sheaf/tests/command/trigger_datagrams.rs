@@ -1,6 +1,6 @@
 //! `trigger.network.protocol = "udp"`: triggers in datagrams, which can be lost.
 
-use crate::child::Place;
+use crate::child::ScratchDirectory;
 use crate::output::{field, number};
 use crate::triggers::{assert_agree, stall_until_busy, stalling_filter, start, supervise};
 use sheaf_wire::trigger_link::{FromSupervisor, read_datagram};
@@ -14,10 +14,10 @@ const UDP: &str = "protocol = \"udp\"";
 #[test]
 fn a_builder_that_stalls_holds_a_supervisor_over_udp_back() {
     for flags in ["", "--processes"] {
-        let place = Place::new();
-        let (stalls, go) = stalling_filter(&place);
-        let (run, port) = start(&place, UDP, &stalls, flags);
-        let (summary, account) = stall_until_busy(&place, (run, port), &go, ("builder_credit", "--udp"));
+        let scratch = ScratchDirectory::new();
+        let (stalls, go) = stalling_filter(&scratch);
+        let (run, port) = start(&scratch, UDP, &stalls, flags);
+        let (summary, account) = stall_until_busy(&scratch, (run, port), &go, ("builder_credit", "--udp"));
         assert!(number(&account, "busy_vetoed") > 0, "triggers happened in the meantime");
         assert_eq!(number(&summary, "trigger_link.undelivered"), 0, "{summary}");
         assert!(number(&summary, "trigger_link.datagrams.received") > 0, "{summary}");
@@ -66,10 +66,10 @@ fn lossy_forwarder(to: u16) -> (u16, Arc<AtomicU64>) {
 
 #[test]
 fn triggers_that_are_lost_on_their_way_are_no_events_and_are_named() {
-    let place = Place::new();
-    let (run, port) = start(&place, UDP, "", "");
+    let scratch = ScratchDirectory::new();
+    let (run, port) = start(&scratch, UDP, "", "");
     let (forwarded, dropped) = lossy_forwarder(port);
-    let account = supervise(&place, forwarded, "--udp --rate 3000 --triggers 1000").end().exits(3).json();
+    let account = supervise(&scratch, forwarded, "--udp --rate 3000 --triggers 1000").end().exits(3).json();
     let summary = run.end().exits(3);
     assert!(summary.stderr.is_empty() || !summary.stderr.contains("panicked"), "{}", summary.stderr);
     let summary = summary.json();
@@ -94,9 +94,9 @@ fn triggers_that_are_lost_on_their_way_are_no_events_and_are_named() {
 
 #[test]
 fn datagrams_of_strangers_are_counted_and_answered_with_nothing() {
-    let place = Place::new();
-    let (run, port) = start(&place, UDP, "", "");
-    let mut supervisor = supervise(&place, port, "--udp --rate 2000 --name TLU");
+    let scratch = ScratchDirectory::new();
+    let (run, port) = start(&scratch, UDP, "", "");
+    let mut supervisor = supervise(&scratch, port, "--udp --rate 2000 --name TLU");
     supervisor.wait_until_said("the run takes triggers");
     let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
     stranger.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
@@ -105,7 +105,7 @@ fn datagrams_of_strangers_are_counted_and_answered_with_nothing() {
     }
     let answer = stranger.recv(&mut [0; 2_000]);
     assert!(answer.is_err(), "{answer:?}");
-    let second = supervise(&place, port, "--udp --name other").end().exits(1);
+    let second = supervise(&scratch, port, "--udp --name other").end().exits(1);
     assert!(second.stderr.contains("another trigger supervisor is connected: TLU"), "{}", second.stderr);
     supervisor.signal("INT");
     let account = supervisor.end().exits(0).json();
@@ -117,14 +117,14 @@ fn datagrams_of_strangers_are_counted_and_answered_with_nothing() {
 
 #[test]
 fn a_supervisor_over_udp_that_is_killed_is_noticed_and_the_next_one_continues() {
-    let place = Place::new();
-    let (mut run, port) = start(&place, "protocol = \"udp\"\nsilence_ms = 500", "", "");
-    let mut first = supervise(&place, port, "--udp --rate 2000 --name TLU");
+    let scratch = ScratchDirectory::new();
+    let (mut run, port) = start(&scratch, "protocol = \"udp\"\nsilence_ms = 500", "", "");
+    let mut first = supervise(&scratch, port, "--udp --rate 2000 --name TLU");
     first.wait_until_said("the run takes triggers");
     first.signal("KILL");
     first.end();
     run.wait_until_said("the trigger supervisor `TLU` has gone; the run waits for one");
-    let account = supervise(&place, port, "--udp --rate 2000 --triggers 500").end().exits(0).json();
+    let account = supervise(&scratch, port, "--udp --rate 2000 --triggers 500").end().exits(0).json();
     let summary = run.end().exits(0).json();
     assert_eq!(field(&account, "agrees"), true, "{account}");
     assert_eq!(number(&summary, "trigger_link.connections"), 2);

@@ -1,6 +1,6 @@
 //! `trigger.mode = "network"`: a trigger supervisor gives the triggers of a run, and is held back while it is busy.
 
-use crate::child::{Place, Running};
+use crate::child::{Running, ScratchDirectory};
 use crate::filters::compile;
 use crate::output::{assert_books_match_files, field, number};
 use serde_json::Value;
@@ -9,12 +9,16 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 
 /// A run with a trigger supervisor, more keys of `[trigger.network]` and more tables, and the port at which it listens.
-pub(crate) fn start(place: &Place, network: &str, more: &str, flags: &str) -> (Running, u16) {
-    start_with(place, [network, "", more], flags)
+pub(crate) fn start(scratch: &ScratchDirectory, network: &str, more: &str, flags: &str) -> (Running, u16) {
+    start_with(scratch, [network, "", more], flags)
 }
 
 /// The same with more keys of `[readout]` in between.
-fn start_with(place: &Place, [network, readout, more]: [&str; 3], flags: &str) -> (Running, u16) {
+fn start_with(
+    scratch: &ScratchDirectory,
+    [network, readout, more]: [&str; 3],
+    flags: &str,
+) -> (Running, u16) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
     let port = listener.local_addr().expect("bound").port();
     drop(listener);
@@ -23,14 +27,14 @@ fn start_with(place: &Place, [network, readout, more]: [&str; 3], flags: &str) -
          latency_us = 20000\nmax_rate_hz = 10000\n{network}\n[readout]\ncount = 2\n{readout}\n\
          [source.emulated]\nmean_bytes = 100\nrms_bytes = 0\n{more}"
     );
-    place.file("run.toml", &config);
-    let mut run = place.start(&format!("run run.toml --json {flags}"));
+    scratch.file("run.toml", &config);
+    let mut run = scratch.start(&format!("run run.toml --json {flags}"));
     run.wait_until_said("waiting for a trigger supervisor");
     (run, port)
 }
 
-pub(crate) fn supervise(place: &Place, port: u16, flags: &str) -> Running {
-    place.start(&format!("emulate-trigger 127.0.0.1:{port} --json {flags}"))
+pub(crate) fn supervise(scratch: &ScratchDirectory, port: u16, flags: &str) -> Running {
+    scratch.start(&format!("emulate-trigger 127.0.0.1:{port} --json {flags}"))
 }
 
 /// Both sides have counted the same, and nothing was lost.
@@ -55,9 +59,9 @@ pub(crate) fn assert_agree(summary: &Value, account: &Value) {
 }
 
 /// Returns the configuration of a builder unit whose filter waits for a file, and the path of that file.
-pub(crate) fn stalling_filter(place: &Place) -> (String, PathBuf) {
-    compile("crates/sheaf/tests/command/waiting_filter.c", &place.join("libwaiting.so"));
-    let go = place.join("go");
+pub(crate) fn stalling_filter(scratch: &ScratchDirectory) -> (String, PathBuf) {
+    compile("crates/sheaf/tests/command/waiting_filter.c", &scratch.join("libwaiting.so"));
+    let go = scratch.join("go");
     let configuration = format!(
         "[builder]\ncount = 1\nslots = 32\n\
          [filter]\nkind = \"library\"\npath = \"libwaiting.so\"\nparameters = \"{}\"\n",
@@ -69,18 +73,18 @@ pub(crate) fn stalling_filter(place: &Place) -> (String, PathBuf) {
 /// Sends triggers to a run whose filter stalls until busy is sent for this cause, and then judges all events. Returns the summary and
 /// the account of the supervisor, which agree, with every event stored.
 pub(crate) fn stall_until_busy(
-    place: &Place,
+    scratch: &ScratchDirectory,
     (run, port): (Running, u16),
     go: &Path,
     (cause, flags): (&str, &str),
 ) -> (Value, Value) {
-    let mut trigger = supervise(place, port, &format!("--rate 5000 --poisson --triggers 5000 {flags}"));
+    let mut trigger = supervise(scratch, port, &format!("--rate 5000 --poisson --triggers 5000 {flags}"));
     trigger.wait_until_said(&format!("busy: {cause}"));
     std::fs::write(go, "").expect("written");
     let account = trigger.end().exits(0).json();
     let summary = run.end().exits(0).json();
     assert_agree(&summary, &account);
-    assert_books_match_files(place, &summary);
+    assert_books_match_files(scratch, &summary);
     assert_eq!(number(&summary, "ledger.stored"), 5_000, "{summary}");
     (summary, account)
 }
@@ -88,10 +92,10 @@ pub(crate) fn stall_until_busy(
 #[test]
 fn a_builder_that_stalls_holds_the_supervisor_back_and_no_trigger_is_lost() {
     for flags in ["", "--processes"] {
-        let place = Place::new();
-        let (stalls, go) = stalling_filter(&place);
-        let (run, port) = start(&place, "", &stalls, flags);
-        let (summary, account) = stall_until_busy(&place, (run, port), &go, ("builder_credit", ""));
+        let scratch = ScratchDirectory::new();
+        let (stalls, go) = stalling_filter(&scratch);
+        let (run, port) = start(&scratch, "", &stalls, flags);
+        let (summary, account) = stall_until_busy(&scratch, (run, port), &go, ("builder_credit", ""));
         assert!(number(&account, "busy_vetoed") > 0, "triggers happened in the meantime");
         let vetoed = field(&summary, "ledger.vetoed").as_object().expect("by cause").values();
         assert_eq!(vetoed.filter_map(Value::as_u64).sum::<u64>(), number(&account, "busy_vetoed"));
@@ -102,11 +106,11 @@ fn a_builder_that_stalls_holds_the_supervisor_back_and_no_trigger_is_lost() {
 #[test]
 fn readout_units_whose_memory_fills_hold_the_supervisor_back_and_are_named() {
     for flags in ["", "--processes"] {
-        let place = Place::new();
-        let (stalls, go) = stalling_filter(&place);
+        let scratch = ScratchDirectory::new();
+        let (stalls, go) = stalling_filter(&scratch);
         // Their memory is short long before the queue of 1,000 triggers is.
-        let (run, port) = start_with(&place, ["", "buffer_events = 300", &stalls], flags);
-        let (summary, account) = stall_until_busy(&place, (run, port), &go, ("readout_memory", ""));
+        let (run, port) = start_with(&scratch, ["", "buffer_events = 300", &stalls], flags);
+        let (summary, account) = stall_until_busy(&scratch, (run, port), &go, ("readout_memory", ""));
         assert_eq!(number(&summary, "events_incomplete"), 0, "{flags}");
         let busy = field(&account, "busy").as_array().expect("a list");
         for line in busy.iter().filter(|line| line["cause"] == "readout_memory") {
@@ -121,17 +125,17 @@ fn readout_units_whose_memory_fills_hold_the_supervisor_back_and_are_named() {
 
 #[test]
 fn busy_is_written_to_a_file_and_passed_to_a_command() {
-    let place = Place::new();
+    let scratch = ScratchDirectory::new();
     let config = "[run]\nevents = 500\n[trigger]\nmode = \"fixed\"\nrate_hz = 5000.0\n\
                   busy_file = \"line\"\nbusy_command = [\"sh\", \"-c\", \"echo $1 >> states\", \"busy\"]\n";
-    place.file("run.toml", config);
-    place.sheaf("run run.toml").exits(0);
-    let states = std::fs::read_to_string(place.join("states")).expect("written");
+    scratch.file("run.toml", config);
+    scratch.sheaf("run run.toml").exits(0);
+    let states = std::fs::read_to_string(scratch.join("states")).expect("written");
     // Busy until the start and from the end of triggers on. Whether a slow machine runs the command in between is open.
     assert!(states.starts_with("1\n") && states.ends_with("1\n"), "{states}");
-    assert_eq!(std::fs::read_to_string(place.join("line")).expect("written"), "1");
-    place.file("run.toml", "[trigger]\nbusy_file = \"absent/line\"\n");
-    let refused = place.sheaf("run run.toml").exits(1);
+    assert_eq!(std::fs::read_to_string(scratch.join("line")).expect("written"), "1");
+    scratch.file("run.toml", "[trigger]\nbusy_file = \"absent/line\"\n");
+    let refused = scratch.sheaf("run run.toml").exits(1);
     assert!(refused.stderr.contains("trigger.busy_file"), "{}", refused.stderr);
 }
 
@@ -140,9 +144,9 @@ fn a_run_with_an_end_stops_its_supervisor() {
     let arguments = "--rate 3000 --dead-us 100 --bucket 8,4000";
     // A slow machine may start the supervisor only after a short run has ended.
     let reaches = |seconds: &f64| {
-        let place = Place::new();
-        let (run, port) = start(&place, "", &format!("[run]\nduration_s = {seconds}\n"), "");
-        let supervisor = supervise(&place, port, arguments).end();
+        let scratch = ScratchDirectory::new();
+        let (run, port) = start(&scratch, "", &format!("[run]\nduration_s = {seconds}\n"), "");
+        let supervisor = supervise(&scratch, port, arguments).end();
         let summary = run.end();
         if supervisor.stderr.contains("Connection refused") {
             return false;
@@ -152,9 +156,9 @@ fn a_run_with_an_end_stops_its_supervisor() {
     };
     assert!([0.5, 4.0, 32.0, 120.0].iter().any(reaches), "the supervisor never reached the run");
 
-    let place = Place::new();
-    let (run, port) = start(&place, "", "[run]\nevents = 700\n", "");
-    let account = supervise(&place, port, arguments).end().exits(0).json();
+    let scratch = ScratchDirectory::new();
+    let (run, port) = start(&scratch, "", "[run]\nevents = 700\n", "");
+    let account = supervise(&scratch, port, arguments).end().exits(0).json();
     let summary = run.end().exits(0).json();
     assert_agree(&summary, &account);
     assert_eq!(number(&summary, "ledger.stored"), 700);
@@ -162,10 +166,10 @@ fn a_run_with_an_end_stops_its_supervisor() {
 
 #[test]
 fn ids_that_a_supervisor_leaves_out_are_counted_and_its_events_are_whole() {
-    let place = Place::new();
-    let (run, port) = start(&place, "", "", "");
+    let scratch = ScratchDirectory::new();
+    let (run, port) = start(&scratch, "", "", "");
     let account =
-        supervise(&place, port, "--rate 5000 --triggers 1000 --skip-every 100").end().exits(0).json();
+        supervise(&scratch, port, "--rate 5000 --triggers 1000 --skip-every 100").end().exits(0).json();
     let summary = run.end().json();
     assert_agree(&summary, &account);
     assert_eq!(number(&summary, "ledger.stored"), 1_000);
@@ -175,11 +179,11 @@ fn ids_that_a_supervisor_leaves_out_are_counted_and_its_events_are_whole() {
 
 #[test]
 fn a_supervisor_that_dies_is_waited_for_strangers_are_refused_and_ctrl_c_ends_the_run() {
-    let place = Place::new();
-    let (mut run, port) = start(&place, "", "", "");
-    let mut first = supervise(&place, port, "--rate 2000 --name TLU");
+    let scratch = ScratchDirectory::new();
+    let (mut run, port) = start(&scratch, "", "", "");
+    let mut first = supervise(&scratch, port, "--rate 2000 --name TLU");
     first.wait_until_said("the run takes triggers");
-    let second = supervise(&place, port, "--name other").end().exits(1);
+    let second = supervise(&scratch, port, "--name other").end().exits(1);
     assert!(second.stderr.contains("another trigger supervisor is connected: TLU"), "{}", second.stderr);
     let mut stranger = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
     stranger.write_all(b"GET / HTTP/1.1\r\nHost: sheaf\r\n\r\n").expect("sent");
@@ -189,7 +193,7 @@ fn a_supervisor_that_dies_is_waited_for_strangers_are_refused_and_ctrl_c_ends_th
     first.signal("KILL");
     first.end();
     run.wait_until_said("the trigger supervisor `TLU` has gone; the run waits for one");
-    let account = supervise(&place, port, "--rate 2000 --name TLU");
+    let account = supervise(&scratch, port, "--rate 2000 --name TLU");
     run.wait_until_said("is connected");
     let mut account = account;
     account.wait_until_said("the run takes triggers");
@@ -207,8 +211,8 @@ fn a_supervisor_that_dies_is_waited_for_strangers_are_refused_and_ctrl_c_ends_th
 
 #[test]
 fn a_run_without_a_supervisor_ends_with_ctrl_c() {
-    let place = Place::new();
-    let (run, _) = start(&place, "", "", "");
+    let scratch = ScratchDirectory::new();
+    let (run, _) = start(&scratch, "", "", "");
     run.signal("INT");
     let summary = run.end().json();
     assert_eq!(number(&summary, "ledger.triggers"), 0);
@@ -216,14 +220,14 @@ fn a_run_without_a_supervisor_ends_with_ctrl_c() {
 
 #[test]
 fn a_configuration_without_address_or_room_is_refused() {
-    let place = Place::new();
-    place.file("a.toml", "[trigger]\nmode = \"network\"\n");
-    let refused = place.sheaf("run a.toml").exits(1);
+    let scratch = ScratchDirectory::new();
+    scratch.file("a.toml", "[trigger]\nmode = \"network\"\n");
+    let refused = scratch.sheaf("run a.toml").exits(1);
     assert!(refused.stderr.contains("`trigger.network.listen` is not set"), "{}", refused.stderr);
-    place.file(
+    scratch.file(
         "b.toml",
         "[trigger]\nmode = \"network\"\nqueue_events = 100\n[trigger.network]\nlisten = \"127.0.0.1:7300\"\n",
     );
-    let refused = place.sheaf("run b.toml").exits(1);
+    let refused = scratch.sheaf("run b.toml").exits(1);
     assert!(refused.stderr.contains("201 triggers may be in flight"), "{}", refused.stderr);
 }

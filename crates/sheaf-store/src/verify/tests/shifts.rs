@@ -4,20 +4,8 @@ use super::*;
 use crate::dump::{RECORDS_HEADER, dump_records};
 use crate::inspect::inspect;
 use serde_json::json;
-use sheaf_wire::shift_record::{ShiftPolicy, ShiftRecord};
-use sheaf_wire::{EventId, SourceId};
-
-fn shift(index: u32, repaired_from: Option<u64>) -> ShiftRecord {
-    ShiftRecord {
-        index,
-        source: SourceId(2),
-        quantity: "trigger".to_owned(),
-        first: EventId(5_000),
-        shift: -1,
-        repaired_from: repaired_from.map(EventId),
-        policy: ShiftPolicy::Repair,
-    }
-}
+use sheaf_wire::shift_record::ShiftRecord;
+use sheaf_wire::testing::shift_record;
 
 /// A run whose only file has these records of shifts.
 fn run_with(shifts: &[ShiftRecord]) -> (TempDir, Manifest) {
@@ -43,7 +31,7 @@ fn run_with(shifts: &[ShiftRecord]) -> (TempDir, Manifest) {
 
 #[test]
 fn the_shifts_of_the_manifest_are_in_the_files_with_what_became_known_last() {
-    let (directory, mut manifest) = run_with(&[shift(0, None), shift(0, Some(5_116))]);
+    let (directory, mut manifest) = run_with(&[shift_record(0, None), shift_record(0, Some(5_116))]);
     assert_eq!(problems(directory.path()), [""; 0]);
     for (key, value) in [
         ("source", json!(3)),
@@ -74,7 +62,7 @@ fn a_shift_that_no_file_has_is_told() {
 
 #[test]
 fn a_record_that_is_no_shift_is_told_with_its_number() {
-    let mut record = shift(0, None).to_run_record(Timestamp(7));
+    let mut record = shift_record(0, None).to_run_record(Timestamp(7));
     record.content = bytes::Bytes::from_static(b"short");
     let directory = tempfile::tempdir().unwrap();
     let options = WriterOptions {
@@ -89,7 +77,7 @@ fn a_record_that_is_no_shift_is_told_with_its_number() {
 
 #[test]
 fn one_file_says_from_where_on_and_by_how_much_a_source_was_off() {
-    let (directory, _) = run_with(&[shift(0, None), shift(0, Some(5_116))]);
+    let (directory, _) = run_with(&[shift_record(0, None), shift_record(0, Some(5_116))]);
     let inspection = inspect(directory.path()).unwrap();
     let [found] = &inspection.shifts[..] else { panic!("one shift: {:?}", inspection.shifts) };
     assert_eq!((found.source, found.first_event, found.shift), (2, 5_000, -1));

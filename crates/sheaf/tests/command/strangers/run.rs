@@ -2,7 +2,7 @@
 
 use super::record::{First, Recording};
 use super::table::{self, Door, Evidence, Guise};
-use crate::child::{Ended, Place, Running, wait_until};
+use crate::child::{Ended, Running, ScratchDirectory, wait_until};
 use crate::ethernet::Hosts;
 use crate::output::{assert_adds_up, number};
 use serde_json::Value;
@@ -78,9 +78,9 @@ const OTHER_KEY: &str = "other.key";
 
 /// A run that takes data.
 pub(super) struct Run {
-    place: Place,
+    scratch: ScratchDirectory,
     /// Working directory of strangers.
-    elsewhere: Place,
+    elsewhere: ScratchDirectory,
     hosts: Option<Hosts>,
     door: Door,
     evidence: Evidence,
@@ -95,17 +95,17 @@ impl Run {
     /// Starts a run with this door, which must detect strangers with this evidence. If this machine does not support it, prints the
     /// reason and returns `None`.
     pub(super) fn start(door: Door, evidence: Evidence) -> Option<Self> {
-        let (place, elsewhere) = (Place::new(), Place::new());
-        make_key(&place, RUN_KEY, 'a');
-        make_key(&place, OTHER_KEY, 'b');
-        if evidence == Evidence::OthersCertificate && !make_certificates(&place) {
+        let (scratch, elsewhere) = (ScratchDirectory::new(), ScratchDirectory::new());
+        make_key(&scratch, RUN_KEY, 'a');
+        make_key(&scratch, OTHER_KEY, 'b');
+        if evidence == Evidence::OthersCertificate && !make_certificates(&scratch) {
             return None;
         }
         let all: Vec<_> = NODES.map(|node| node.name).into_iter().chain(STRANGERS).collect();
         let name = format!("strangers{}", evidence as u8);
         let hosts = if door == Door::Ethernet { Some(Hosts::new(&name, &all, 1, 1500)?) } else { None };
         let (addresses, nodes, recordings) = (Addresses::free(), Vec::new(), Vec::new());
-        let mut run = Self { place, elsewhere, hosts, door, evidence, addresses, nodes, recordings };
+        let mut run = Self { scratch, elsewhere, hosts, door, evidence, addresses, nodes, recordings };
         run.start_nodes();
         Some(run)
     }
@@ -160,14 +160,14 @@ impl Run {
         let config = self.configuration(node.name, shows, &seen, START_TIMEOUT_MS);
         let arguments = format!("node {config} {} --json", node.name);
         self.nodes.push(match &self.hosts {
-            Some(hosts) => hosts.start(&self.place, node.name, &arguments),
-            None => self.place.start(&arguments),
+            Some(hosts) => hosts.start(&self.scratch, node.name, &arguments),
+            None => self.scratch.start(&arguments),
         });
         self.recordings.push(recording);
     }
 
     fn path(&self, name: &str) -> String {
-        self.place.join(name).display().to_string()
+        self.scratch.join(name).display().to_string()
     }
 
     /// Writes a configuration with this name and returns its path.
@@ -196,7 +196,7 @@ impl Run {
                 _ => format!("address = \"{address}\"\n"),
             };
         }
-        self.place.file(&format!("{name}.toml"), &text).display().to_string()
+        self.scratch.file(&format!("{name}.toml"), &text).display().to_string()
     }
 
     /// Returns the lines of `[transport]`.
@@ -214,7 +214,7 @@ impl Run {
     }
 
     fn written(&self) -> u64 {
-        let files = files_in(&self.place.join("runs/run000007"));
+        let files = files_in(&self.scratch.join("runs/run000007"));
         files.iter().filter(|(name, _)| name.ends_with(".sheaf")).map(|(_, bytes)| bytes).sum()
     }
 
@@ -396,15 +396,15 @@ fn gets_nothing(ended: &Ended) {
     assert_eq!(ended.stdout, "", "{}", ended.stderr);
 }
 
-fn make_key(place: &Place, name: &str, digit: char) {
-    let path = place.file(name, &digit.to_string().repeat(64));
+fn make_key(scratch: &ScratchDirectory, name: &str, digit: char) {
+    let path = scratch.file(name, &digit.to_string().repeat(64));
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
 }
 
 /// Creates a certificate of the authority for each node, with its name and its host. Returns false if there is no `openssl`.
-fn make_certificates(place: &Place) -> bool {
+fn make_certificates(scratch: &ScratchDirectory) -> bool {
     let run = |command: String| {
-        let done = Command::new("sh").args(["-c", &command]).current_dir(place.path()).output().unwrap();
+        let done = Command::new("sh").args(["-c", &command]).current_dir(scratch.path()).output().unwrap();
         assert!(done.status.success(), "{command}: {}", String::from_utf8_lossy(&done.stderr));
     };
     if Command::new("openssl").arg("version").output().is_err() {
