@@ -5,7 +5,7 @@ use bytes::Bytes;
 use sheaf_time::coincidence::{CoincidenceStats, of_slice};
 use sheaf_time::{CoincidenceConfig, Moment, SliceConfig};
 use sheaf_wire::hit::hits;
-use sheaf_wire::{Event, Hit, Verdict};
+use sheaf_wire::{Event, EventId, Hit, Verdict};
 
 /// Wants the time slices in which a coincidence begins.
 #[derive(Clone, Debug)]
@@ -27,6 +27,17 @@ impl CoincidenceFilter {
     }
 }
 
+/// Describes a slice that was cut in another way, such as a replayed one. Its coincidences cannot be told from those of its neighbours.
+fn other_slices(event: EventId, at: Moment, begin: Moment, end: Moment) -> FilterFailure {
+    let micros = |moment: Moment| moment.0 / 1_000_000;
+    FilterFailure(format!(
+        "time slice {event} has a hit at {} us, and is from {} to {} us by the configuration: set `slice_us`, `before_us` and `after_us` of `[source.timed]` as they were when the slices were made",
+        micros(at),
+        micros(begin),
+        micros(end)
+    ))
+}
+
 impl Filter for CoincidenceFilter {
     fn judge(&mut self, event: &Event<Bytes>) -> Result<Verdict, FilterFailure> {
         self.hits.clear();
@@ -39,6 +50,12 @@ impl Filter for CoincidenceFilter {
         self.hits.sort_unstable_by_key(|(place, at, _)| (*at, *place));
         let range = (self.slices.begin(event.id.0), self.slices.begin(event.id.0.saturating_add(1)));
         let seen_to = range.1 + self.slices.after;
+        let is_outside =
+            |(_, at, _): &&(usize, Moment, Hit)| *at + self.slices.before < range.0 || *at >= seen_to;
+        if let Some((_, at, _)) = [self.hits.first(), self.hits.last()].into_iter().flatten().find(is_outside)
+        {
+            return Err(other_slices(event.id, *at, range.0, seen_to));
+        }
         let (clusters, stats) = of_slice(self.config, &self.hits, range, seen_to);
         self.found += stats;
         Ok(Verdict { accepted: !clusters.is_empty(), ..Verdict::reject() })
@@ -58,7 +75,7 @@ impl Filter for CoincidenceFilter {
 mod tests {
     use super::*;
     use sheaf_time::{Picos, Rule};
-    use sheaf_wire::{EventId, Fragment, NumberMark, SourceId, Timestamp, TriggerType};
+    use sheaf_wire::{Fragment, NumberMark, SourceId, Timestamp, TriggerType};
 
     const SLICES: SliceConfig = SliceConfig {
         length: Picos(1000),
@@ -105,6 +122,17 @@ mod tests {
         assert!(!filter.judge(&event(7, &[&[], &[]])).unwrap().accepted);
         let counters: Vec<u64> = filter.counters().into_iter().map(|(_, value)| value).collect();
         assert_eq!(counters, [5, 1, 0, 0]);
+    }
+
+    #[test]
+    fn slices_of_another_length_are_a_failure() {
+        let config = CoincidenceConfig { rule: Rule::Gap(Picos(20)), min_sources: 2, max_items: 100 };
+        let mut filter = CoincidenceFilter::new(config, SLICES);
+        for times in [[4_979, 5_500], [5_500, 6_100]] {
+            let failure = filter.judge(&event(5, &[&times, &[5_500]])).unwrap_err().to_string();
+            assert!(failure.contains("time slice 5") && failure.contains("`slice_us`"), "{failure}");
+        }
+        assert!(filter.judge(&event(5, &[&[4_980, 6_099]])).is_ok());
     }
 
     #[test]

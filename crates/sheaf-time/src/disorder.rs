@@ -28,7 +28,7 @@ pub struct DisorderStats {
     pub items: u64,
     /// Number of items that were earlier than a preceding one.
     pub unsorted: u64,
-    /// Number of items that were refused because later items had been returned already.
+    /// Number of items that were refused because they were before the watermark.
     pub late: u64,
     /// Number of items that were returned before the tolerance was over, because the capacity was exhausted.
     pub forced: u64,
@@ -88,7 +88,7 @@ impl<T> Disorder<T> {
         if at < self.latest {
             self.stats.unsorted += 1;
         }
-        if at < self.out {
+        if at < self.watermark() {
             self.stats.late += 1;
             return Err(item);
         }
@@ -109,7 +109,7 @@ impl<T> Disorder<T> {
         self.latest = Moment::MAX;
     }
 
-    /// Returns the watermark: all further items are later, except for late ones.
+    /// Returns the watermark: further items are not before it, except for late ones, which are refused.
     #[must_use]
     pub fn watermark(&self) -> Moment {
         if self.latest == Moment::MAX { Moment::MAX } else { (self.latest - self.tolerance).max(self.out) }
@@ -125,6 +125,12 @@ impl<T> Disorder<T> {
         let Reverse(held) = self.held.pop()?;
         self.out = self.out.max(held.at);
         Some((held.at, held.item))
+    }
+
+    /// Returns the number of items that have not been returned.
+    #[must_use]
+    pub fn waiting(&self) -> u64 {
+        self.held.len() as u64
     }
 
     /// Returns the counts so far.

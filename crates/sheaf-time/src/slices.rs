@@ -91,9 +91,20 @@ pub struct Slice<T> {
     pub number: u64,
     /// Items in order, including those of the overlaps.
     pub items: Vec<(Moment, T)>,
+    /// Number of its items that no earlier slice has.
+    pub first_seen: u64,
 }
 
-/// Counts of slices, and of losses caused by the bounds.
+impl<T> Slice<T> {
+    /// Returns a slice without items.
+    #[must_use]
+    pub fn empty(number: u64) -> Self {
+        Self { number, items: Vec::new(), first_seen: 0 }
+    }
+}
+
+/// Counts of slices, and of losses caused by the bounds. Each item is in one of `taken`, `late`, `left_out`
+/// and [`Slicer::waiting`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SlicerStats {
     /// Number of slices returned.
@@ -102,11 +113,18 @@ pub struct SlicerStats {
     pub empty: u64,
     /// Number of slices skipped because too many consecutive ones were empty.
     pub passed: u64,
-    /// Number of items dropped because their slice was full.
+    /// Number of items in at least one returned slice.
+    pub taken: u64,
+    /// Number of items in no slice, because all slices that they belong to had been returned.
+    pub late: u64,
+    /// Number of items in no slice, because the remaining slices that they belong to were full.
     pub left_out: u64,
+    /// Number of places in slices that items lack, because the slice was full or had been returned. It includes those of items that
+    /// are in no slice.
+    pub places_lacking: u64,
 }
 
-/// Divides the items of one source, which arrive in order, into slices. The first slice is the first that has an item. From there
+/// Divides the items of one source into slices. The first slice is the first that has an item. From there
 /// on every slice is returned, including empty ones: that a source has no data is information, too.
 #[derive(Clone, Debug)]
 pub struct Slicer<T> {
@@ -143,28 +161,39 @@ impl<T: Clone> Slicer<T> {
         self.next.get_or_insert(number);
     }
 
-    /// Takes an item that is not earlier than the previous one.
+    /// Takes an item. One that is earlier than the watermark takes its place in the slices that have not been returned.
     pub fn push(&mut self, at: Moment, item: T) {
-        debug_assert!(at >= self.reached, "items come in order");
-        self.reached = at;
         let (first, last) = self.config.slices_of(at);
         let next = *self.next.get_or_insert(first);
         let most = self.config.max_items;
+        let mut is_in_one = false;
         for number in first.max(next)..=last {
             let slice = self.open_slice(number);
             if slice.items.len() < most {
-                slice.items.push((at, item.clone()));
+                let place = slice.items.partition_point(|(before, _)| *before <= at);
+                slice.items.insert(place, (at, item.clone()));
+                slice.first_seen += u64::from(!is_in_one);
+                is_in_one = true;
             } else {
-                self.stats.left_out += 1;
+                self.stats.places_lacking += 1;
             }
         }
+        if at < self.reached {
+            self.stats.places_lacking += next.min(last.saturating_add(1)).saturating_sub(first);
+        }
+        match is_in_one {
+            true => {}
+            false if next > last => self.stats.late += 1,
+            false => self.stats.left_out += 1,
+        }
+        self.reached = self.reached.max(at);
     }
 
     /// Returns the open slice with this number. The overlaps limit the number of open slices.
     fn open_slice(&mut self, number: u64) -> &mut Slice<T> {
         let place = self.open.partition_point(|slice| slice.number < number);
         if self.open.get(place).is_none_or(|slice| slice.number != number) {
-            self.open.insert(place, Slice { number, items: Vec::new() });
+            self.open.insert(place, Slice::empty(number));
         }
         &mut self.open[place]
     }
@@ -204,7 +233,7 @@ impl<T: Clone> Slicer<T> {
         self.stats.empty += 1;
         self.stats.slices += 1;
         self.next = Some(next.saturating_add(1));
-        Some(Slice { number: next, items: Vec::new() })
+        Some(Slice::empty(next))
     }
 
     fn is_whole(&self, number: u64) -> bool {
@@ -220,8 +249,15 @@ impl<T: Clone> Slicer<T> {
         let slice = self.open.pop_front()?;
         self.empty_in_a_row = 0;
         self.stats.slices += 1;
+        self.stats.taken += slice.first_seen;
         self.next = Some(next.saturating_add(1));
         Some(slice)
+    }
+
+    /// Returns the number of items that are in no returned slice yet.
+    #[must_use]
+    pub fn waiting(&self) -> u64 {
+        self.open.iter().map(|slice| slice.first_seen).sum()
     }
 
     /// Returns the counts of slices, and of losses caused by the bounds.

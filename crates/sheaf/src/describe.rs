@@ -11,7 +11,7 @@ use sheaf_source::described::deframer::FrameCounts;
 use sheaf_source::described::{
     Decoder, Deframer, Description, Limits, Mark, Origin, PacketError, PacketKind, Piece,
 };
-use sheaf_source::timed::Capture;
+use sheaf_source::timed::{Capture, CaptureError};
 use sheaf_wire::{SourceId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -110,8 +110,16 @@ fn read(
         return counts.with_context(cannot).map(|counts| (packets, counts));
     }
     let mut capture = Capture::open(path)?;
-    while let Some(packet) = capture.next_payload()? {
-        packets.push(packet.to_vec());
+    loop {
+        match capture.next_payload() {
+            Ok(Some(packet)) => packets.push(packet.to_vec()),
+            Ok(None) => break,
+            Err(error @ CaptureError::Damaged { packets: 1.., .. }) => {
+                log::warn!("{error}; the packets before it are used");
+                break;
+            }
+            Err(error) => return Err(error.into()),
+        }
     }
     Ok((packets, FrameCounts::default()))
 }

@@ -1,11 +1,16 @@
 //! Summary of a run, as a table and as JSON.
 
+mod extras;
+mod hits;
 mod kept;
 mod programs;
 mod shifts;
 mod trigger_link;
 mod workers;
 
+pub(crate) use extras::{Extras, FARM_ACCOUNTS_LOST, Lost, OUTPUT_ACCOUNTS_LOST, PROGRAMS_REFUSED};
+use extras::{join_hits, join_missing, slower};
+pub(crate) use hits::HitLedger;
 pub(crate) use kept::explain;
 use programs::ProgramSummary;
 pub(crate) use trigger_link::TriggerLinkSummary;
@@ -15,16 +20,8 @@ use crate::plan::Plan;
 use crate::run_directory::{self, Counting, Stored};
 use kept::Kept;
 use serde::{Deserialize, Serialize};
-use sheaf_node::builder::BuilderReport;
-use sheaf_node::farm::FarmReport;
-use sheaf_node::judging::WorkerTimes;
-use sheaf_node::output::OutputReport;
-use sheaf_node::preprocessing::PreprocessingCounts;
-use sheaf_node::readout::ReadoutReport;
 use sheaf_node::report::RunReport;
-use sheaf_protocol::farm::Seat;
 use sheaf_protocol::ledger::{Counter, Ledger};
-use sheaf_tap::door::DoorCounts;
 use sheaf_wire::{NodeId, Role, SessionId};
 use shifts::ShiftSummary;
 use std::collections::BTreeMap;
@@ -76,6 +73,12 @@ pub(crate) struct Summary {
     /// The link to the trigger supervisor, where one gives the triggers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) trigger_link: Option<TriggerLinkSummary>,
+    /// The hits of self-triggered front ends, where there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) hits: Option<HitLedger>,
+    /// Fraction of the hits that a run may lose with exit status 0.
+    #[serde(default)]
+    pub(crate) lost_hits_allowed: f64,
     /// Counters of the nodes that are not in their ledgers; zero counters are left out.
     pub(crate) counters: BTreeMap<String, u64>,
     /// Nodes that did not appear, sessions that died.
@@ -177,189 +180,6 @@ pub(crate) struct Trouble {
     pub(crate) content_mismatches: u64,
 }
 
-/// Builder units that were killed, with the accounts of their farms.
-pub(crate) const FARM_ACCOUNTS_LOST: &str = "farm_accounts_lost";
-
-/// Prefix of the counters of refused programs that feed sources. The name of the reason follows.
-pub(crate) const PROGRAMS_REFUSED: &str = "programs_refused_";
-
-/// Output nodes that were killed, with the counters of their files and links.
-pub(crate) const OUTPUT_ACCOUNTS_LOST: &str = "output_accounts_lost";
-
-/// Number of accounts lost with the nodes that kept them.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Lost {
-    /// Those of farms, with their builder units.
-    pub(crate) farms: u64,
-    /// Those of output nodes.
-    pub(crate) outputs: u64,
-}
-
-/// Figures of the nodes that are not in the event manager's report.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Extras {
-    pub(crate) counters: BTreeMap<String, u64>,
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) missing_sources: MissingSources,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) inline_judging_us: Option<f64>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) workers: Vec<WorkerSummary>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) programs: Vec<ProgramSummary>,
-    pub(crate) content_mismatches: u64,
-    pub(crate) peak_rss_bytes: u64,
-    pub(crate) cpu_seconds: f64,
-}
-
-impl Extras {
-    pub(crate) fn new(
-        readouts: &[ReadoutReport],
-        builders: &[BuilderReport],
-        outputs: &[OutputReport],
-        doors: &[DoorCounts],
-    ) -> Self {
-        let mut extras =
-            Self { peak_rss_bytes: peak_rss_bytes(), cpu_seconds: cpu_seconds(), ..Self::default() };
-        for report in readouts {
-            extras.add_outbox(report.outbox);
-            for (name, value) in report.preprocessing.iter().flat_map(PreprocessingCounts::named) {
-                extras.add(&format!("preprocessing_{name}"), value);
-            }
-            for (_, source) in &report.sources {
-                extras.add("source_damaged_headers", source.corrupt_headers);
-                extras.add("source_damaged_payloads", source.corrupt_payloads);
-                extras.add("source_read_errors", source.read_errors);
-                extras.add("source_out_of_memory", source.out_of_memory);
-                extras.add("source_events_divided_away", source.divided);
-                for (reason, value) in &source.refused {
-                    extras.add(&format!("{PROGRAMS_REFUSED}{reason}"), *value);
-                }
-                for (name, value) in source.stream.iter().flat_map(|books| books.fields()) {
-                    extras.add(&format!("source_{name}"), value);
-                }
-                for (name, value) in source.polled.iter().flat_map(|books| books.fields()) {
-                    extras.add(&format!("source_{name}"), value);
-                }
-                for (name, value) in source.timed.iter().flat_map(|books| books.fields()) {
-                    extras.add(&format!("source_{name}"), value);
-                }
-            }
-        }
-        for report in builders {
-            extras.add_outbox(report.outbox);
-            extras.content_mismatches += report.bad_events;
-            extras.add("quarantined", report.quarantined);
-            for ((source, reason), events) in &report.missing {
-                let reasons = extras.missing_sources.entry(source.to_string()).or_default();
-                *reasons.entry(reason.name().to_owned()).or_default() += events;
-            }
-            let judging = report.judging.map(|time| time.as_secs_f64() * 1e6);
-            extras.inline_judging_us = slower(extras.inline_judging_us, judging);
-            for (name, value) in &report.filter {
-                extras.add(&format!("filter_{name}"), *value);
-            }
-            extras.add_output(&report.output);
-            for (counter, value) in &report.sender.counters {
-                extras.add(counter.name(), *value);
-            }
-            if let Some(farm) = &report.farm {
-                extras.add_farm(report.node, farm);
-            }
-            extras.add("step_failures", report.step_failures);
-            for (name, value) in &report.steps {
-                extras.add(&format!("step_{name}"), *value);
-            }
-        }
-        for report in outputs {
-            extras.add_outbox(report.outbox);
-            extras.add_output(&report.output);
-        }
-        for (name, value) in doors.iter().flat_map(DoorCounts::fields) {
-            extras.add(&format!("consumers_{name}"), value);
-        }
-        extras
-    }
-
-    fn add_output(&mut self, counts: &[(String, u64)]) {
-        for (name, value) in counts {
-            self.add(&format!("output_{name}"), *value);
-        }
-    }
-
-    fn add_farm(&mut self, node: NodeId, farm: &FarmReport) {
-        for (name, value) in farm.counts.named() {
-            self.add(name, value);
-        }
-        self.add("workers_restarted", farm.restarts);
-        self.add("farm_callers_refused", farm.callers_refused);
-        let worker = |(seat, times): &(Seat, WorkerTimes)| {
-            WorkerSummary::new(node.to_string(), seat.to_string(), times)
-        };
-        self.workers.extend(farm.workers.iter().map(worker));
-    }
-
-    fn add_outbox(&mut self, stats: sheaf_node::outbox::OutboxStats) {
-        self.add("bad_messages", stats.bad_messages);
-        self.add("dropped_frames", stats.dropped_frames);
-        self.add("too_large_frames", stats.too_large_frames);
-        self.add("refused_links", stats.refused_links);
-        self.add("unproven_links", stats.transport.links_unproven);
-        self.add("lost_rails", stats.lost_rails);
-        for (name, value) in stats.transport.fields().filter(|(name, _)| is_of_recovery(name)) {
-            self.add(name, value);
-        }
-    }
-
-    fn add(&mut self, name: &str, value: u64) {
-        if value > 0 {
-            *self.counters.entry(name.to_owned()).or_default() += value;
-        }
-    }
-
-    /// Takes note of accounts that nodes which were killed took with them.
-    pub(crate) fn note_lost(&mut self, lost: Lost) {
-        self.add(FARM_ACCOUNTS_LOST, lost.farms);
-        self.add(OUTPUT_ACCOUNTS_LOST, lost.outputs);
-    }
-
-    pub(crate) fn join(&mut self, other: &Self) {
-        for (name, value) in &other.counters {
-            self.add(name, *value);
-        }
-        join_missing(&mut self.missing_sources, &other.missing_sources);
-        self.inline_judging_us = slower(self.inline_judging_us, other.inline_judging_us);
-        self.workers.extend_from_slice(&other.workers);
-        self.programs.extend_from_slice(&other.programs);
-        self.content_mismatches += other.content_mismatches;
-        self.peak_rss_bytes += other.peak_rss_bytes;
-        self.cpu_seconds += other.cpu_seconds;
-    }
-}
-
-fn join_missing(sums: &mut MissingSources, other: &MissingSources) {
-    for (source, reasons) in other {
-        let of_source = sums.entry(source.clone()).or_default();
-        for (reason, events) in reasons {
-            *of_source.entry(reason.clone()).or_default() += events;
-        }
-    }
-}
-
-/// The longer of two times that may not be known.
-fn slower(a: Option<f64>, b: Option<f64>) -> Option<f64> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.max(b)),
-        (a, b) => a.or(b),
-    }
-}
-
-/// Returns whether a counter of a transport reports loss and recovery, so that it belongs to the account of a run.
-fn is_of_recovery(name: &str) -> bool {
-    name.starts_with("datagrams_")
-        || ["bytes_repeated", "bytes_in_vain", "reports_sent", "probes"].contains(&name)
-}
-
 impl Summary {
     #[expect(clippy::cast_precision_loss, reason = "rates are quoted to a few digits")]
     pub(crate) fn new(report: &RunReport, extras: &Extras, plan: &Plan, output: Option<PathBuf>) -> Self {
@@ -389,6 +209,8 @@ impl Summary {
             ledger: LedgerSummary::new(report, plan.count(Role::Readout)),
             dead_time: dead_time(report, plan),
             trigger_link: report.trigger_link.as_ref().map(|link| TriggerLinkSummary::new(link, plan)),
+            hits: None,
+            lost_hits_allowed: plan.config.source.timed.max_lost_fraction,
             counters: counters(report),
             trouble: Trouble {
                 absent_nodes: report.absent.iter().map(|node| plan.name(*node)).collect(),
@@ -423,6 +245,7 @@ impl Summary {
         for (name, value) in &extras.counters {
             *self.counters.entry(name.clone()).or_default() += value;
         }
+        join_hits(&mut self.hits, extras.hits.as_ref());
         join_missing(&mut self.missing_sources, &extras.missing_sources);
         self.inline_judging_us = slower(self.inline_judging_us, extras.inline_judging_us);
         self.workers.extend_from_slice(&extras.workers);
@@ -438,11 +261,12 @@ impl Summary {
         self.ledger.triggers > 0 || self.ledger.fragments.received > 0 || self.trouble.absent_nodes.is_empty()
     }
 
-    /// Returns whether the ledger balances, nothing was lost, and every checked byte was correct.
+    /// Returns whether all ledgers balance, nothing was lost, and every checked byte was correct.
     pub(crate) fn is_good(&self) -> bool {
         // A node knows its own mismatches; those of other nodes are in the event manager's ledger, which counts them as
         // lost.
-        self.ledger.balanced && self.kept.all && self.trouble.content_mismatches == 0
+        let are_hits_balanced = self.hits.as_ref().is_none_or(|hits| hits.problem().is_none());
+        self.ledger.balanced && are_hits_balanced && self.kept.all && self.trouble.content_mismatches == 0
     }
 
     /// The ledger as the manifest keeps it.

@@ -3,8 +3,8 @@
 use crate::console::{count, count_f64};
 use crate::summary::explain;
 use crate::summary::{
-    FARM_ACCOUNTS_LOST, LedgerSummary, OUTPUT_ACCOUNTS_LOST, PROGRAMS_REFUSED, Summary, TriggerLinkSummary,
-    Trouble,
+    FARM_ACCOUNTS_LOST, HitLedger, LedgerSummary, OUTPUT_ACCOUNTS_LOST, PROGRAMS_REFUSED, Summary,
+    TriggerLinkSummary, Trouble,
 };
 use sheaf_protocol::ledger::Counter;
 use sheaf_protocol::manager::DeadTimeCause;
@@ -55,6 +55,7 @@ impl Display for Summary {
             None => {}
         }
         ledger(f, &self.ledger)?;
+        self.hits.as_ref().map_or(Ok(()), |books| hits(f, books))?;
         time(f, self)?;
         self.trigger_link.as_ref().map_or(Ok(()), |link| trigger_link(f, link))?;
         farm(f, self)?;
@@ -166,6 +167,42 @@ fn ledger(f: &mut fmt::Formatter<'_>, ledger: &LedgerSummary) -> fmt::Result {
     }
     writeln!(f, "NOT BALANCED:")?;
     ledger.problems.iter().try_for_each(|problem| writeln!(f, "  {problem}"))
+}
+
+/// Writes the fates of the hits of self-triggered front ends, and of their packets.
+fn hits(f: &mut fmt::Formatter<'_>, hits: &HitLedger) -> fmt::Result {
+    line(f, "hits", count(hits.received), &format!("in {} packets", count(hits.packets)))?;
+    line(f, "  in slices", count(hits.in_slices), "in the fragments above")?;
+    for (value, name, remark) in [
+        (hits.late, "late", "they came after their slice was complete"),
+        (hits.left_out, "left out", "their slice was full"),
+        (hits.untimed, "untimed", "they came before the first time marker of their chip"),
+        (hits.off_timeline, "off timeline", "their time is before time 0 of the run, or too far behind it"),
+        (hits.unfinished, "unfinished", "their slice was not complete at the end of the run"),
+    ] {
+        if value > 0 {
+            line(f, &format!("  {name}"), count(value), remark)?;
+        }
+    }
+    match hits.problem() {
+        None => writeln!(f, "balanced: each hit is in exactly one line")?,
+        Some(problem) => writeln!(f, "NOT BALANCED: {problem}")?,
+    }
+    for (value, name, remark) in [
+        (
+            hits.places_lacking,
+            "places lacking",
+            "in slices that were full or complete; overlapping slices are several",
+        ),
+        (hits.packets_lost, "packets lost", "they did not arrive, by the gaps in their numbers"),
+        (hits.packets_dropped, "packets dropped", "too many waited for the readout unit"),
+        (hits.packets_unreadable, "unreadable", "packets of another format"),
+    ] {
+        if value > 0 {
+            line(f, name, count(value), remark)?;
+        }
+    }
+    Ok(())
 }
 
 /// Writes the work of the farms, if there are any: their workers, and errors.

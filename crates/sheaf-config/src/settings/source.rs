@@ -284,6 +284,9 @@ section! {
         /// Maximum number of hits of a card in a slice; further hits are left out and counted. Blocks of the source's
         /// memory are at least 16 bytes times this.
         max_hits: u32 = 65_536, "max_hits", whole(1, 1 << 26);
+        /// Fraction of the hits that may be lost: hits that are late, off the timeline, or in slices that are full. If more are lost,
+        /// the exit status of the run is 3.
+        max_lost_fraction: f64 = 0.0, "max_lost_fraction", real(0.0, 1.0);
         /// Maximum number of consecutive empty slices; further ones are skipped and counted.
         max_empty: u32 = 100_000, "max_empty", whole(0, u64::from(u32::MAX));
     }

@@ -122,10 +122,11 @@ impl Capture {
         })
     }
 
-    /// The payload of the next UDP datagram.
+    /// Returns the payload of the next UDP datagram.
     ///
     /// # Errors
-    /// A [`CaptureError`]; nothing can be read behind it.
+    /// A [`CaptureError`]; nothing can be read behind it. What was read before a [`CaptureError::Damaged`] is whole: a capture whose
+    /// program was killed ends within a packet.
     pub fn next_payload(&mut self) -> Result<Option<&[u8]>, CaptureError> {
         loop {
             self.reader.consume(std::mem::take(&mut self.looked_at));

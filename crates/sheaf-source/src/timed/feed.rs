@@ -38,8 +38,8 @@ pub enum FeedError {
 }
 
 /// Fates of packets and hits. Every packet is in one of `packets`, `packets_repeated`, `packets_unreadable`,
-/// `packets_of_others`; every hit of a packet that was read is in one of `hits`, `hits_untimed`, `hits_off_timeline`;
-/// and of `hits`, those of `order.late` and (where slices do not overlap) `slices.left_out` are in no slice.
+/// `packets_of_others`. Every hit of a packet that was read is in one of `hits`, `hits_untimed`, `hits_off_timeline`; and every one of
+/// `hits` is in one of `hits_in_slices`, `hits_waiting`, `slices.late` and `slices.left_out` ([`Self::is_balanced`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FeedBooks {
     /// Packets read.
@@ -64,8 +64,14 @@ pub struct FeedBooks {
     pub hits: u64,
     /// Hits before the first time marker.
     pub hits_untimed: u64,
-    /// Hits and markers whose time is before the timeline, or too far on it: check tick and offset.
+    /// Hits whose time is before the timeline, or too far on it: check tick and offset.
     pub hits_off_timeline: u64,
+    /// Time markers of such a time.
+    pub markers_off_timeline: u64,
+    /// Hits in at least one slice that was given to the readout unit.
+    pub hits_in_slices: u64,
+    /// Hits of slices that were not complete, or not given to the readout unit, so far.
+    pub hits_waiting: u64,
     /// Counts of the ordering of hits.
     pub order: DisorderStats,
     /// Counts of their division into slices.
@@ -80,6 +86,12 @@ pub(super) struct Strays {
 }
 
 impl FeedBooks {
+    /// Returns whether every hit with a time is in exactly one place.
+    #[must_use]
+    pub fn is_balanced(&self) -> bool {
+        self.hits == self.hits_in_slices + self.hits_waiting + self.slices.late + self.slices.left_out
+    }
+
     /// Every counter with its name, in a fixed order: for reports and tables.
     pub fn fields(&self) -> impl Iterator<Item = (&'static str, u64)> {
         [
@@ -95,10 +107,15 @@ impl FeedBooks {
             ("hits", self.hits),
             ("hits_untimed", self.hits_untimed),
             ("hits_off_timeline", self.hits_off_timeline),
+            ("markers_off_timeline", self.markers_off_timeline),
+            ("hits_in_slices", self.hits_in_slices),
+            ("hits_waiting", self.hits_waiting),
             ("hits_unsorted", self.order.unsorted),
-            ("hits_late", self.order.late),
+            ("hits_overdue", self.order.late),
+            ("hits_late", self.slices.late),
             ("hits_forced", self.order.forced),
             ("hits_left_out", self.slices.left_out),
+            ("hit_places_lacking", self.slices.places_lacking),
             ("slices", self.slices.slices),
             ("slices_empty", self.slices.empty),
             ("slices_passed", self.slices.passed),
@@ -161,8 +178,13 @@ impl SliceFeed {
             return self.books.packets_repeated += 1;
         }
         self.books.packets += 1;
-        let Self { decoder, clock, order, books, .. } = self;
-        decoder.read(packet, &mut |reading| take(clock, order, books, reading));
+        let Self { decoder, clock, order, slicer, books, .. } = self;
+        decoder.read(packet, &mut |reading| {
+            // A hit that is later than the tolerance has its place while its slice waits. The slicer counts the others.
+            if let Err((at, hit)) = take(clock, order, books, reading) {
+                slicer.push(at, hit);
+            }
+        });
         self.cut();
     }
 
@@ -223,30 +245,44 @@ impl SliceFeed {
         self.slicer.poll()
     }
 
-    /// Returns the fates of packets and hits.
+    /// Returns the fates of packets and hits. Slices that were polled are in slices.
     #[must_use]
     pub fn books(&self) -> FeedBooks {
-        FeedBooks { order: self.order.stats(), slices: self.slicer.stats(), ..self.books }
+        let slices = self.slicer.stats();
+        FeedBooks {
+            order: self.order.stats(),
+            slices,
+            hits_in_slices: slices.taken,
+            hits_waiting: self.order.waiting() + self.slicer.waiting(),
+            ..self.books
+        }
     }
 }
 
-fn take(clock: &mut Clock, order: &mut Disorder<Hit>, books: &mut FeedBooks, reading: Reading) {
+/// Takes a reading. Returns a hit that is too late to be sorted.
+fn take(
+    clock: &mut Clock,
+    order: &mut Disorder<Hit>,
+    books: &mut FeedBooks,
+    reading: Reading,
+) -> Result<(), (Moment, Hit)> {
     match reading {
         Reading::Hit { time, channel, value, extra } => match clock.read(time) {
             Ok(at) => {
                 books.hits += 1;
-                // A hit that is too late is given back, and counted there.
-                let _ = order.push(at, Hit { time_ps: at.0, channel, value, extra });
+                let hit = Hit { time_ps: at.0, channel, value, extra };
+                return order.push(at, hit).map_err(|hit| (at, hit));
             }
             Err(_) => books.hits_off_timeline += 1,
         },
         Reading::Marker { time } => match clock.read(time) {
             Ok(at) => order.advance(at),
-            Err(_) => books.hits_off_timeline += 1,
+            Err(_) => books.markers_off_timeline += 1,
         },
         Reading::Untimed => books.hits_untimed += 1,
         Reading::Remainder => books.packets_torn += 1,
     }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -88,6 +88,8 @@ struct SliceWriter<M: Memory> {
     writer: BlockWriter<M>,
     /// A slice that found no memory.
     waiting: Option<Slice<Hit>>,
+    /// Number of hits in fragments.
+    hits: u64,
     stats: SourceStats,
     out_of_memory: bool,
 }
@@ -103,6 +105,7 @@ impl<M: Memory> SliceWriter<M> {
             slices: config.slices,
             writer: BlockWriter::new(pool),
             waiting: None,
+            hits: 0,
             stats: SourceStats::default(),
             out_of_memory: false,
         })
@@ -120,6 +123,7 @@ impl<M: Memory> SliceWriter<M> {
             block.append(&hit.to_bytes());
         }
         let payload: Bytes = self.writer.cut();
+        self.hits += slice.first_seen;
         self.stats.fragments += 1;
         self.stats.bytes += ByteCount::from(payload.len());
         let begin = self.slices.begin(slice.number);
@@ -135,7 +139,9 @@ impl<M: Memory> SliceWriter<M> {
     }
 
     fn stats(&self, books: FeedBooks) -> SourceStats {
-        SourceStats { timed: Some(books), ..self.stats.clone() }
+        let waiting = self.waiting.as_ref().map_or(0, |slice| slice.first_seen);
+        let (hits_in_slices, hits_waiting) = (self.hits, books.hits_waiting + waiting);
+        SourceStats { timed: Some(FeedBooks { hits_in_slices, hits_waiting, ..books }), ..self.stats.clone() }
     }
 }
 
@@ -171,7 +177,8 @@ pub struct CaptureExtent {
 }
 
 /// Reads a capture once, for all properties that its sources must know of each other: those of `cards` or, if that is
-/// empty, of every card with packets in it. `config` defines how a card is read.
+/// empty, of every card with packets in it. `config` defines how a card is read. A capture that is damaged ends there, for this function
+/// as for the sources, which report it.
 ///
 /// # Errors
 /// If the file cannot be read, or lacks a card, or has none.
@@ -186,7 +193,7 @@ pub fn scan_capture(
     let mut others = BTreeSet::new();
     let mut range: Option<(u64, u64)> = None;
     let mut note = |feed: &mut SliceFeed| {
-        while let Some(Slice { number, items }) = feed.poll() {
+        while let Some(Slice { number, items, .. }) = feed.poll() {
             if !items.is_empty() {
                 let (first, last) = range.unwrap_or((number, number));
                 range = Some((first.min(number), last.max(number)));
@@ -194,7 +201,12 @@ pub fn scan_capture(
         }
     };
     let mut capture = Capture::open(path)?;
-    while let Some(packet) = capture.next_payload()? {
+    loop {
+        let packet = match capture.next_payload() {
+            Ok(Some(packet)) => packet,
+            Ok(None) | Err(CaptureError::Damaged { packets: 1.., .. }) => break,
+            Err(error) => return Err(error.into()),
+        };
         let Ok(PacketHead { card, .. }) = heads.head(packet) else { continue };
         if !cards.is_empty() && !cards.contains(&card) {
             others.insert(card);
@@ -283,7 +295,7 @@ impl<M: Memory> Source for CaptureSource<M> {
             Progress::Slice(slice) => slice,
             Progress::NotYet => return SourcePoll::NotBefore(now),
             // After its last hit, slices are empty, up to the last slice of all cards.
-            Progress::Ended if self.next <= self.last => Slice { number: self.next, items: Vec::new() },
+            Progress::Ended if self.next <= self.last => Slice::empty(self.next),
             Progress::Ended => return SourcePoll::Ended,
         };
         self.next = slice.number.saturating_add(1);

@@ -141,7 +141,10 @@ impl Account<'_> {
             (at.0 + config.before.0) / config.length.0 - first + 1
         };
         let wanted: u64 = taken.iter().map(belongs).sum();
-        if in_slices + cut.left_out != wanted {
+        if cut.taken + cut.left_out != taken.len() as u64 {
+            return Err(violation!("{} items were taken to be sliced: {cut:?}", taken.len()));
+        }
+        if in_slices + cut.places_lacking != wanted {
             return Err(violation!("{wanted} places of items in slices, {in_slices} filled: {cut:?}"));
         }
         if given.len() as u64 != cut.slices {

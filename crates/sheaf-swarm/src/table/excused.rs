@@ -21,6 +21,7 @@ const CONSUMERS: &str = "sheaf-tap finds doors and authenticates consumers; the 
 const STORE: &str = "sheaf-s3 sends requests for objects; the time at which an object is stored is drawn";
 const TIMED: &str =
     "sheaf-source makes items with times from packets; the division of items into slices is drawn";
+const HITS: &str = "a summary judges the counts of the slicer, which are compared with the items of the run";
 const STREAMS: &str = "sheaf-source makes fragments from packets of front ends; a role receives fragments";
 const PROGRAMS: &str = "processes of the operating system; for a role their sources are fed ones, which connect and end as drawn";
 const SUPERVISOR: &str = "where and how a supervisor connects; in a simulated run its latency is drawn, and the rate follows from the triggers";
@@ -64,6 +65,7 @@ pub const EXCUSED: &[Excuse] = excused! {
         "source.replay.rate_hz", "source.replay.rate_division", "source.replay.speed",
     ];
     MEMORY => ["source.memory_bytes", "source.block_bytes"];
+    HITS => ["source.timed.max_lost_fraction"];
     TIMED => [
         "source.timed.file", "source.timed.listen", "source.timed.front_end", "source.timed.cards", "source.timed.tick_ps",
         "clocks.cards", "clocks.tick_ps", "clocks.offset_ps", "clocks.bits",

@@ -56,9 +56,10 @@ proptest! {
         let mut disorder = Disorder::new(Picos(500), capacity);
         let (mut before, mut out, mut late) = (Moment::ZERO, 0, 0);
         for (number, at) in moments.iter().enumerate() {
+            let watermark = disorder.watermark();
             late += u64::from(disorder.push(Moment(*at), number).is_err());
             for (at, _) in drain(&mut disorder) {
-                prop_assert!(at >= before);
+                prop_assert!(at >= before && at >= watermark);
                 before = at;
                 out += 1;
             }
@@ -80,8 +81,12 @@ fn each_kind_of_disorder_is_counted_and_an_item_of_the_same_moment_is_in_order()
     }
     let popped: Vec<_> = std::iter::from_fn(|| disorder.pop()).map(|(_, item)| item).collect();
     assert_eq!(popped, [8, 10, 10]);
-    assert_eq!(disorder.push(Moment(10), 10), Ok(()), "as late as the last one that was given out");
-    assert_eq!(disorder.push(Moment(9), 9), Err(9));
+    assert_eq!(disorder.push(Moment(15), 15), Ok(()), "as late as the tolerance");
+    assert_eq!(
+        disorder.push(Moment(14), 14),
+        Err(14),
+        "the watermark is 15, though nothing after 10 was returned"
+    );
     for at in [21, 22, 23] {
         assert_eq!(disorder.push(Moment(at), at), Ok(()));
     }

@@ -45,7 +45,8 @@ fn a_long_silence_is_not_returned_slice_by_slice() {
     slicer.finish();
     let given: Vec<_> = drain(&mut slicer).iter().map(|slice| slice.number).collect();
     assert_eq!(given, [0, 1, 2, 10_000_000]);
-    assert_eq!(slicer.stats(), SlicerStats { slices: 4, empty: 2, passed: 9_999_997, left_out: 0 });
+    let expected = SlicerStats { slices: 4, empty: 2, passed: 9_999_997, taken: 2, ..SlicerStats::default() };
+    assert_eq!(slicer.stats(), expected);
 }
 
 #[test]
@@ -55,7 +56,41 @@ fn items_of_a_full_slice_are_dropped_and_counted() {
     (0..5).for_each(|number| slicer.push(Moment(number as u64), number));
     slicer.finish();
     assert_eq!(numbers(&drain(&mut slicer)), [(0, vec![0, 1])]);
-    assert_eq!(slicer.stats().left_out, 3);
+    let expected =
+        SlicerStats { slices: 1, taken: 2, left_out: 3, places_lacking: 3, ..SlicerStats::default() };
+    assert_eq!(slicer.stats(), expected);
+}
+
+#[test]
+fn an_item_that_is_in_another_slice_is_not_left_out() {
+    let config = SliceConfig { before: Picos(0), after: Picos(20), max_items: 2, ..CONFIG };
+    let mut slicer = Slicer::new(config).unwrap();
+    for at in [50, 110, 115, 118, 119] {
+        slicer.push(Moment(at), 0);
+    }
+    assert_eq!(slicer.waiting(), 3, "115 has a place in the second slice alone; 118 and 119 have none");
+    slicer.finish();
+    assert_eq!(numbers(&drain(&mut slicer)), [(0, vec![50, 110]), (1, vec![110, 115])]);
+    let expected =
+        SlicerStats { slices: 2, taken: 3, left_out: 2, places_lacking: 5, ..SlicerStats::default() };
+    assert_eq!(slicer.stats(), expected);
+    assert_eq!(slicer.waiting(), 0);
+}
+
+#[test]
+fn a_late_item_is_in_the_slices_that_still_wait() {
+    let mut slicer = Slicer::new(SliceConfig { before: Picos(0), after: Picos(20), ..CONFIG }).unwrap();
+    for at in [50, 90, 130] {
+        slicer.push(Moment(at), 0);
+    }
+    assert_eq!(numbers(&drain(&mut slicer)), [(0, vec![50, 90])]);
+    for at in [60, 110, 120] {
+        slicer.push(Moment(at), 0);
+    }
+    slicer.finish();
+    assert_eq!(numbers(&drain(&mut slicer)), [(1, vec![110, 120, 130])], "in order");
+    let expected = SlicerStats { slices: 2, taken: 5, late: 1, places_lacking: 2, ..SlicerStats::default() };
+    assert_eq!(slicer.stats(), expected, "60 has no slice, and 110 lacks the first of its two");
 }
 
 #[test]
@@ -83,6 +118,9 @@ proptest! {
                 slicer.advance(Moment(at));
             }
             slices.extend(drain(&mut slicer));
+            let first_seen: u64 = slices.iter().map(|slice| slice.first_seen).sum();
+            prop_assert_eq!(slicer.stats().taken, first_seen);
+            prop_assert_eq!(first_seen + slicer.waiting(), given.len() as u64, "each item is in one place");
         }
         slicer.finish();
         slices.extend(drain(&mut slicer));

@@ -40,6 +40,9 @@ pub(crate) struct Kept {
     pub(crate) disagreeing: u64,
     /// Fragments that were lost.
     pub(crate) fragments_lost: u64,
+    /// Hits of self-triggered front ends that are in no time slice, if they are more than the configuration allows.
+    #[serde(default)]
+    pub(crate) hits_lost: u64,
     /// Every kind of loss.
     pub(crate) losses: Vec<Loss>,
 }
@@ -47,7 +50,7 @@ pub(crate) struct Kept {
 /// One kind of loss.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Loss {
-    /// `triggers`, `fragments`, or `events` that are incomplete.
+    /// `triggers`, `fragments`, `hits`, `packets`, or `events` that are incomplete.
     pub(crate) what: String,
     /// The reason's name in the ledger, or `incomplete`.
     pub(crate) reason: String,
@@ -106,6 +109,11 @@ impl Kept {
                 kept.losses.push(Loss::new("fragments", reason, number, summary));
             }
         }
+        if let Some(hits) = &summary.hits {
+            let losses = hits.losses(summary.lost_hits_allowed);
+            kept.hits_lost = losses.iter().filter(|loss| loss.what == "hits").map(|loss| loss.count).sum();
+            kept.losses.extend(losses);
+        }
         kept.losses.extend(summary.trigger_link.as_ref().and_then(Loss::of_triggers));
         kept.all = kept.losses.is_empty();
         kept
@@ -126,6 +134,11 @@ impl Loss {
             cause: format!("datagrams of the trigger supervisor did not arrive, or were overtaken{ids}"),
             remedy: "check the link to the supervisor, raise `net.core.rmem_max`, or use TCP".into(),
         })
+    }
+
+    /// Returns a loss of self-triggered front ends, with its cause and remedy.
+    pub(super) fn of_hits(what: &str, reason: &str, count: u64, (cause, remedy): (&str, &str)) -> Self {
+        Self { what: what.into(), reason: reason.into(), count, cause: cause.into(), remedy: remedy.into() }
     }
 
     fn new(what: &str, reason: DropReason, count: u64, summary: &Summary) -> Self {
@@ -178,6 +191,9 @@ impl fmt::Display for Kept {
                 "{:<18}{some} of {built} events have fragments whose event numbers disagree",
                 "DISAGREEING"
             )?;
+        }
+        if self.hits_lost > 0 {
+            writeln!(f, "{:<18}{} hits are in no time slice", "LOST HITS", count(self.hits_lost))?;
         }
         for Loss { what, reason, count: number, cause, remedy } in &self.losses {
             writeln!(f, "  {} {what} {reason}: {cause}", count(*number))?;

@@ -32,6 +32,7 @@ mod full_disk;
 mod hanging_disk;
 #[cfg(feature = "hdf5")]
 mod hdf5;
+mod hits;
 mod incomplete;
 mod json;
 mod key;

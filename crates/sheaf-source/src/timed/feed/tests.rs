@@ -84,5 +84,11 @@ fn what_an_offset_puts_before_the_timeline_is_counted() {
     feed.packet(&packet(2, 1, 4000, &[1, 2]));
     feed.packet(&packet(2, 2, 6000, &[3]));
     let books = feed.books();
-    assert_eq!((books.hits, books.hits_off_timeline), (1, 3), "two hits and a marker");
+    assert_eq!((books.hits, books.hits_off_timeline, books.markers_off_timeline), (1, 2, 1));
+    assert_eq!((books.hits_in_slices, books.hits_waiting), (0, 1));
+    feed.finish();
+    assert_eq!(slices(&mut feed).len(), 1);
+    let books = feed.books();
+    assert_eq!((books.hits_in_slices, books.hits_waiting), (1, 0));
+    assert!(books.is_balanced(), "{books:?}");
 }

@@ -89,6 +89,9 @@ fn a_slice_that_finds_no_memory_is_kept_until_it_does() {
     assert_eq!(sources[0].poll(Timestamp::ZERO), SourcePoll::OutOfMemory);
     let expected: Vec<_> = (0..held.len() as u64).map(EventId).collect();
     assert_eq!(held, expected);
+    let books = sources[0].stats().timed.unwrap();
+    assert!(books.is_balanced(), "{books:?}");
+    assert_eq!(books.hits_in_slices, held.len() as u64, "the slice without memory waits");
 }
 
 #[test]

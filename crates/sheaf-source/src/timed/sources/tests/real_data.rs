@@ -101,6 +101,7 @@ fn every_packet_is_accounted_for_and_the_lost_ones_are_gaps() {
             let seen = books.packets + books.packets_of_others + books.packets_unreadable;
             assert!(seen >= packets.len() as u64, "{}: {books:?}", set.name);
             assert_eq!(books.packets_torn + books.packets_repeated, 0, "{}: {books:?}", set.name);
+            assert!(books.is_balanced() && books.hits_waiting == 0, "{}: {books:?}", set.name);
         }
     }
 }

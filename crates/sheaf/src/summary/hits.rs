@@ -1,0 +1,146 @@
+//! The ledger of the hits of self-triggered front ends.
+
+use super::kept::Loss;
+use serde::{Deserialize, Serialize};
+use sheaf_source::timed::FeedBooks;
+
+/// Hits and packets of self-triggered front ends: `received` is the sum of the six numbers that follow.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct HitLedger {
+    /// Hits in packets that were read.
+    pub(crate) received: u64,
+    /// Hits in at least one time slice, which is a fragment of the ledger.
+    pub(crate) in_slices: u64,
+    /// Hits that came after their slice was complete.
+    pub(crate) late: u64,
+    /// Hits of slices that were full.
+    pub(crate) left_out: u64,
+    /// Hits before the first time marker.
+    pub(crate) untimed: u64,
+    /// Hits before time 0 of the run, or too far behind it.
+    pub(crate) off_timeline: u64,
+    /// Hits of slices that were not complete at the end of the run.
+    pub(crate) unfinished: u64,
+    /// Number of places in slices that hits lack, because the slice was full or complete. Hits that are in another slice are not
+    /// lost.
+    pub(crate) places_lacking: u64,
+    /// Packets that were read.
+    pub(crate) packets: u64,
+    /// Packets that did not arrive, by the gaps in their numbers.
+    pub(crate) packets_lost: u64,
+    /// Packets that were dropped because too many waited to be read.
+    pub(crate) packets_dropped: u64,
+    /// Packets of another format.
+    pub(crate) packets_unreadable: u64,
+    /// Sources whose books do not balance.
+    pub(crate) unbalanced_sources: u64,
+}
+
+impl HitLedger {
+    pub(super) fn of(books: &FeedBooks) -> Self {
+        Self {
+            received: books.hits + books.hits_untimed + books.hits_off_timeline,
+            in_slices: books.hits_in_slices,
+            late: books.slices.late,
+            left_out: books.slices.left_out,
+            untimed: books.hits_untimed,
+            off_timeline: books.hits_off_timeline,
+            unfinished: books.hits_waiting,
+            places_lacking: books.slices.places_lacking,
+            packets: books.packets,
+            packets_lost: books.packets_lost,
+            packets_dropped: books.packets_dropped,
+            packets_unreadable: books.packets_unreadable,
+            unbalanced_sources: u64::from(!books.is_balanced()),
+        }
+    }
+
+    pub(super) fn join(&mut self, other: &Self) {
+        let Self {
+            received,
+            in_slices,
+            late,
+            left_out,
+            untimed,
+            off_timeline,
+            unfinished,
+            places_lacking,
+            packets,
+            packets_lost,
+            packets_dropped,
+            packets_unreadable,
+            unbalanced_sources,
+        } = other;
+        self.received += received;
+        self.in_slices += in_slices;
+        self.late += late;
+        self.left_out += left_out;
+        self.untimed += untimed;
+        self.off_timeline += off_timeline;
+        self.unfinished += unfinished;
+        self.places_lacking += places_lacking;
+        self.packets += packets;
+        self.packets_lost += packets_lost;
+        self.packets_dropped += packets_dropped;
+        self.packets_unreadable += packets_unreadable;
+        self.unbalanced_sources += unbalanced_sources;
+    }
+
+    /// Returns the relation that does not add up, if there is one.
+    pub(crate) fn problem(&self) -> Option<String> {
+        let accounted =
+            self.in_slices + self.late + self.left_out + self.untimed + self.off_timeline + self.unfinished;
+        if self.unbalanced_sources == 0 && accounted == self.received {
+            return None;
+        }
+        let (received, sources) = (self.received, self.unbalanced_sources);
+        Some(format!("{received} hits received, {accounted} accounted for; {sources} sources do not balance"))
+    }
+
+    /// Returns the number of hits that a setting lost. Those before the first time marker, and those of the slices in which
+    /// the run ended, have no place in a slice.
+    pub(super) fn lost(&self) -> u64 {
+        self.late + self.left_out + self.off_timeline
+    }
+
+    /// Returns the losses of a run that may lose this fraction of its hits.
+    #[expect(clippy::cast_precision_loss, reason = "a fraction is compared to many digits")]
+    pub(super) fn losses(&self, allowed_fraction: f64) -> Vec<Loss> {
+        let mut losses = Vec::new();
+        if self.lost() as f64 > allowed_fraction * self.received as f64 {
+            for (count, reason, cause, remedy) in [
+                (
+                    self.late,
+                    "late",
+                    "they came after their slice was complete",
+                    "raise `source.timed.tolerance_us`; check `tick_ps`, and `bits` of `[clocks]`",
+                ),
+                (
+                    self.left_out,
+                    "left_out",
+                    "their slice was full",
+                    "raise `source.timed.max_hits`, or make slices shorter",
+                ),
+                (
+                    self.off_timeline,
+                    "off_timeline",
+                    "their time is before time 0 of the run, or too far behind it",
+                    "check `tick_ps`, and `bits` and `offset_ps` of `[clocks]`",
+                ),
+            ] {
+                if count > 0 {
+                    losses.push(Loss::of_hits("hits", reason, count, (cause, remedy)));
+                }
+            }
+        }
+        if self.packets_dropped > 0 {
+            let (cause, remedy) =
+                ("too many waited for the readout unit", "give it a processor of its own, or use several");
+            losses.push(Loss::of_hits("packets", "dropped", self.packets_dropped, (cause, remedy)));
+        }
+        losses
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,112 @@
+//! The ledger of hits of self-triggered front ends, of captures that the tests write themselves.
+
+use crate::child::ScratchDirectory;
+use crate::output::number;
+use serde_json::{Value, json};
+
+/// Returns a packet of card 1 with a time marker, and one hit at the same time.
+fn packet(number: u32, ticks: u64) -> Vec<u8> {
+    let mut packet = number.to_be_bytes().to_vec();
+    packet.extend([b'V', b'M', b'3', 1 << 4, 0, 0, 0, 0, 0, 0, 0, 0]);
+    packet.extend(((ticks >> 10) as u32).to_be_bytes());
+    packet.extend(((ticks & 0x3ff) as u16).to_be_bytes());
+    packet.extend([0, 0, 0, 0, 0x80, 0]);
+    packet
+}
+
+/// Writes a capture of raw IP packets, with one hit at each of these ticks.
+fn write_capture(place: &ScratchDirectory, name: &str, ticks: &[u64]) -> Vec<u8> {
+    let mut file = 0xa1b2_c3d4_u32.to_le_bytes().to_vec();
+    file.extend([2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 101, 0, 0, 0]);
+    for (number, ticks) in (1..).zip(ticks) {
+        let payload = packet(number, *ticks);
+        let (udp_bytes, ip_bytes) = (8 + payload.len() as u16, 28 + payload.len() as u16);
+        let mut ip = vec![0x45, 0];
+        ip.extend(ip_bytes.to_be_bytes());
+        ip.extend([0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 2, 10, 0, 0, 3]);
+        ip.extend([0x17, 0x76, 0x17, 0x76]);
+        ip.extend(udp_bytes.to_be_bytes());
+        ip.extend([0, 0]);
+        ip.extend(payload);
+        file.extend([0; 8]);
+        file.extend([u32::from(ip_bytes).to_le_bytes(), u32::from(ip_bytes).to_le_bytes()].concat());
+        file.extend(ip);
+    }
+    std::fs::write(place.join(name), &file).unwrap();
+    file
+}
+
+/// Writes a configuration with slices of 1 us and a tick of 1 ns.
+fn configure(place: &ScratchDirectory, more: &str) {
+    place.file(
+        "run.toml",
+        &format!(
+            "[run]\noverwrite = true\n[source]\nkind = \"capture\"\n[source.timed]\nfile = \"capture.pcap\"\n\
+             tick_ps = 1000\nslice_us = 1.0\ntolerance_us = 2.0\n{more}"
+        ),
+    );
+}
+
+fn fates(summary: &Value) -> [u64; 4] {
+    ["received", "in_slices", "late", "unfinished"].map(|name| number(summary, &format!("hits.{name}")))
+}
+
+#[test]
+fn late_hits_are_in_the_headline_and_set_the_status_unless_they_are_allowed() {
+    let place = ScratchDirectory::new();
+    let in_order: Vec<u64> = (0..100).map(|number| 5_000 + 100 * number).collect();
+    write_capture(&place, "capture.pcap", &in_order);
+    configure(&place, "");
+    let summary = place.sheaf("run run.toml --json").exits(0).json();
+    assert_eq!(fates(&summary), [100, 100, 0, 0]);
+    assert_eq!(summary["kept"]["all"], json!(true));
+
+    // Ten hits more, each of them 4 us behind the one before.
+    let late =
+        in_order.iter().flat_map(|at| [*at, at - 4_000].into_iter().take(1 + usize::from(at % 1_000 == 900)));
+    write_capture(&place, "capture.pcap", &late.collect::<Vec<_>>());
+    let ended = place.sheaf("run run.toml --processes --json").exits(3);
+    let summary = ended.json();
+    assert_eq!(fates(&summary), [110, 100, 10, 0]);
+    assert_eq!(summary["ledger"]["balanced"], json!(true));
+    assert_eq!((&summary["kept"]["all"], &summary["kept"]["hits_lost"]), (&json!(false), &json!(10)));
+    let text = place.sheaf("run run.toml").exits(3).stdout;
+    assert!(text.contains("LOST HITS         10 hits are in no time slice"), "{text}");
+    assert!(
+        text.contains("10 hits late: ") && text.contains("balanced: each hit is in exactly one line"),
+        "{text}"
+    );
+
+    configure(&place, "max_lost_fraction = 0.1\n");
+    assert_eq!(fates(&place.sheaf("run run.toml --json").exits(0).json()), [110, 100, 10, 0]);
+}
+
+#[test]
+fn what_is_whole_of_a_capture_that_was_cut_is_built() {
+    let place = ScratchDirectory::new();
+    let file = write_capture(&place, "capture.pcap", &[5_000, 5_500, 7_100, 7_200]);
+    std::fs::write(place.join("capture.pcap"), &file[..file.len() - 5]).unwrap();
+    configure(&place, "");
+    let ended = place.sheaf("run run.toml --json").exits(0).says(&["damaged after packet 3"]);
+    let summary = ended.json();
+    assert_eq!(fates(&summary), [3, 3, 0, 0]);
+    assert_eq!((number(&summary, "events_built"), number(&summary, "counters.source_read_errors")), (3, 1));
+}
+
+#[test]
+fn a_replay_of_slices_of_another_length_is_not_rejected_in_silence() {
+    let place = ScratchDirectory::new();
+    write_capture(&place, "capture.pcap", &(0..40).map(|number| 5_000 + 500 * number).collect::<Vec<_>>());
+    configure(&place, "");
+    place.sheaf("record run.toml --output streams").exits(0);
+    let coincidences = "[filter]\nkind = \"coincidence\"\ngap_ps = 1000\nmin_sources = 1\n";
+    let replay =
+        "[run]\noverwrite = true\n[source]\nkind = \"replay\"\n[source.replay]\ndirectory = \"streams\"\n";
+    place.file("replay.toml", &format!("{replay}{coincidences}"));
+    let ended = place.sheaf("run replay.toml --json").exits(0).says(&["set `slice_us`"]);
+    let summary = ended.json();
+    assert_eq!((number(&summary, "ledger.stored"), number(&summary, "counters.quarantined")), (20, 20));
+    place.file("replay.toml", &format!("{replay}[source.timed]\nslice_us = 1.0\n{coincidences}"));
+    let summary = place.sheaf("run replay.toml --json").exits(0).json();
+    assert_eq!((number(&summary, "ledger.stored"), summary["counters"].get("quarantined")), (20, None));
+}
