@@ -187,7 +187,7 @@ impl Driver<'_> {
         let end = self.job.warm_up() + self.job.span() + MARGIN;
         // A machine that did something else all the time is measured by one message, however late.
         while start.elapsed() < end || self.outcome.sent == 0 {
-            window.look(0);
+            window.look(self.outcome.sent);
             self.heed_stop()?;
             while self.poll()?.is_some() {}
             if self.down > 0 {
@@ -309,7 +309,7 @@ impl Driver<'_> {
         }
         while self.down == 0 {
             let received = self.receive_or_end()?;
-            window.look(0);
+            window.look(self.outcome.received);
             if received {
                 self.send_one(&mut letters, to)?;
             }
@@ -403,6 +403,7 @@ impl Letters {
 
 /// The measured time of a node: begins after the warm-up, ends after the span or with the node.
 struct Window {
+    start: Mark,
     opens: Instant,
     span: Duration,
     open: Option<Mark>,
@@ -419,7 +420,14 @@ struct Mark {
 
 impl Window {
     fn new(job: &Job, start: Instant) -> Self {
-        Self { opens: start + job.warm_up(), span: job.span(), open: None, closed: None, last: None }
+        Self {
+            start: Mark { at: start, count: 0, cpu_seconds: cpu::thread_seconds() },
+            opens: start + job.warm_up(),
+            span: job.span(),
+            open: None,
+            closed: None,
+            last: None,
+        }
     }
 
     /// Updates the state; called in every round with the current counts.
@@ -441,13 +449,61 @@ impl Window {
         self.open.is_some() && self.closed.is_none()
     }
 
-    /// Writes what counted. A node that ended before its time counts up to then.
+    /// Writes what counted. A node that ended before its time counts up to then. If a busy machine let nothing happen in the measured
+    /// time, the whole run counts, warm-up included, so that there is a rate.
     fn close(self, outcome: &mut Outcome) {
-        let Some(open) = self.open else { return };
-        let last = self.last.map(|last| Mark { cpu_seconds: cpu::thread_seconds(), ..last });
-        let Some(closed) = self.closed.or(last) else { return };
-        outcome.counted = closed.count - open.count;
-        outcome.seconds = closed.at.duration_since(open.at).as_secs_f64();
-        outcome.cpu_seconds = closed.cpu_seconds - open.cpu_seconds;
+        let Some(last) = self.last else { return };
+        let end = Mark { cpu_seconds: cpu::thread_seconds(), ..last };
+        let measured = self.open.map(|open| (open, self.closed.unwrap_or(end)));
+        let measured = measured.filter(|(open, closed)| closed.count > open.count);
+        let (from, to) = measured.unwrap_or((self.start, end));
+        outcome.counted = to.count - from.count;
+        outcome.seconds = to.at.duration_since(from.at).as_secs_f64();
+        outcome.cpu_seconds = to.cpu_seconds - from.cpu_seconds;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::payload::Use;
+    use crate::transport::Transport;
+
+    /// Returns what counts if a node looks at these times in milliseconds and counts, with 10 ms of warm-up and 30 ms of measurement.
+    fn counted(looks: &[(u64, u64)]) -> (u64, f64) {
+        let job = Job {
+            task: Task::Stream,
+            transport: Transport::Memory,
+            senders: 1,
+            receivers: 1,
+            bytes: 64,
+            payload: Use::WriteRead,
+            warm_up_s: 0.01,
+            seconds: 0.03,
+            spins: 0,
+            rate_hz: None,
+        };
+        let start = Instant::now();
+        let mut window = Window::new(&job, start);
+        for &(at, count) in looks {
+            window.look_at(start + Duration::from_millis(at), count);
+        }
+        let mut outcome = Outcome::default();
+        window.close(&mut outcome);
+        (outcome.counted, outcome.seconds)
+    }
+
+    #[test]
+    fn messages_of_the_measured_time_count() {
+        assert_eq!(counted(&[(1, 5), (10, 7), (25, 8), (40, 107), (60, 300)]), (100, 0.03));
+        assert_eq!(counted(&[(1, 5), (10, 7), (25, 107)]), (100, 0.015));
+    }
+
+    #[test]
+    fn the_whole_run_counts_if_nothing_came_in_the_measured_time() {
+        assert_eq!(counted(&[(5, 3), (10, 3), (40, 3), (50, 8)]), (8, 0.05));
+        assert_eq!(counted(&[(90, 8), (100, 8)]), (8, 0.1));
+        assert_eq!(counted(&[(8, 8)]), (8, 0.008));
+        assert_eq!(counted(&[]), (0, 0.0));
     }
 }

@@ -277,8 +277,8 @@ fn report(
 ) -> Report {
     for point in curves.iter_mut().flat_map(|curve| &mut curve.points) {
         let (rate, cpu) = (point.figure("messages_per_second"), point.figure("cpu_seconds"));
-        if let (Some(rate), Some(cpu)) = (rate, cpu) {
-            let each = |value: f64| value / job.seconds / rate.median.max(f64::MIN_POSITIVE) * 1e9;
+        if let (Some(rate), Some(cpu)) = (rate.filter(|rate| rate.median > 0.0), cpu) {
+            let each = |value: f64| value / job.seconds / rate.median * 1e9;
             let spread = sheaf_bench::statistics::Spread {
                 median: each(cpu.median),
                 min: each(cpu.min),
