@@ -281,8 +281,11 @@ mod tests {
     fn every_policy_writes_and_reads_as_much_and_leaves_nothing() {
         let directory = tempfile::tempdir().expect("there is room for temporary files");
         for policy in Policy::ALL {
-            for (fragments, fragment_bytes) in [(4, 100), (1, 700_000), (3, 1)] {
-                let load = Load { fragments, fragment_bytes, total_bytes: 1 << 20 };
+            // Few events of each size, in several batches where a batch has many events.
+            for (fragments, fragment_bytes, total_bytes) in
+                [(4, 100, 1 << 20), (1, 700_000, 1 << 20), (3, 1, 1 << 16)]
+            {
+                let load = Load { fragments, fragment_bytes, total_bytes };
                 let stored = measure(directory.path(), policy, load).expect("the disk has a megabyte");
                 let rates = [
                     Some(stored.events_per_second),
