@@ -317,6 +317,7 @@ impl Cluster {
             self.post.postpone(until + after, happening);
             return;
         }
+        self.note_end_of_stall(&happening);
         match happening {
             Happening::Arrival(to, message) => self.arrive(to, *message),
             Happening::Datagram(to, datagram) => self.post.take_datagram(to, *datagram),
@@ -386,12 +387,26 @@ impl Cluster {
     fn stall(&mut self, node: NodeId, lasts: Nanos) -> bool {
         let (until, is_up) = (self.post.now + lasts, self.is_up(node));
         if is_up {
+            let now = self.post.now;
             let host = self.host_mut(node);
             host.stalled_until = host.stalled_until.max(until);
+            host.stalled_since.get_or_insert(now);
             let (session, what) = (host.session, Turn::Stalled(host.stalled_until));
             self.post.note(Line::Node { node, session, what });
         }
         is_up
+    }
+
+    /// Reports a stall to the event manager, as its driver does, before the messages that arrived in the meantime.
+    fn note_end_of_stall(&mut self, happening: &Happening) {
+        if self.concerns(happening) != Some(NodeId::MANAGER) {
+            return;
+        }
+        let host = self.host_mut(NodeId::MANAGER);
+        if let Some(since) = host.stalled_since.take() {
+            let stall = host.stalled_until.since(since);
+            self.manager.machine.handle_stall(stall);
+        }
     }
 
     /// Stalls all nodes.

@@ -53,7 +53,7 @@ pub(super) struct Delivered {
     pub(super) highest_near: Option<EventId>,
 }
 
-/// A change of numbers, with the first fragment that has a new one.
+/// A change of numbers, with the first event from which on every fragment of the source has its right one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seam {
     pub(super) answer: Renumbered,
@@ -112,17 +112,20 @@ impl Renumbering {
         }
         let shift = numbers.orders.pop_front()?;
         numbers.passed = 0;
-        let before = numbers.next_place(event);
+        let mut before = numbers.next_place(event);
         numbers.shift = numbers.shift.saturating_add(shift);
+        let is_credible = |highest: &EventId| highest.0 < before.saturating_add(MOST_AHEAD);
+        let highest = [delivered.highest, delivered.highest_near].into_iter().flatten().find(is_credible);
+        let mut first = numbers.next_place(event);
         if shift < 0 {
-            let is_credible = |highest: &EventId| highest.0 < before.saturating_add(MOST_AHEAD);
-            let before = EventId(before.saturating_sub(1));
-            let candidates = [delivered.highest, delivered.highest_near];
-            let last =
-                candidates.into_iter().flatten().find(is_credible).or(delivered.highest.and(Some(before)));
-            numbers.repeated = numbers.repeated.max(last);
+            let last = EventId(before.saturating_sub(1));
+            numbers.repeated = numbers.repeated.max(highest.or(delivered.highest.and(Some(last))));
+            first = numbers.next_place(event);
+        } else if let Some(highest) = highest.filter(|highest| highest.0 >= before) {
+            // This fragment is late. Events up to the highest one have fragments from before, and are not right.
+            before = highest.0.saturating_add(1);
+            first = first.max(before.saturating_add_signed(shift));
         }
-        let first = numbers.next_place(event);
         let answer = Renumbered { source, first: EventId(first), shift };
         Some(Seam { answer, left_out: first.saturating_sub(before) })
     }
@@ -207,6 +210,20 @@ mod tests {
                 prop_assert!(renumbering.concerns(SOURCE) && !renumbering.concerns(SourceId(4)));
             }
             prop_assert!(dropped <= repeats, "only second fragments are dropped");
+        }
+    }
+
+    #[test]
+    fn a_repair_that_begins_with_a_late_fragment_holds_behind_all_fragments_from_before() {
+        let mut renumbering = Renumbering::default();
+        assert!(renumbering.order(SOURCE, 1));
+        let (last, highest) = (Some(EventId(74)), Some(EventId(74)));
+        let delivered = Delivered { last, highest, highest_near: highest };
+        let seam = renumbering.begin(SOURCE, EventId(69), delivered).expect("an order waits");
+        assert_eq!((seam.answer.first, seam.left_out), (EventId(76), 1), "event 75 has no fragment");
+        for (number, event) in [(69, 70), (73, 74), (75, 76)] {
+            let moved = renumbering.apply(fragment(number));
+            assert!(matches!(moved, Moved::To(moved) if moved.event == EventId(event)), "{number}");
         }
     }
 

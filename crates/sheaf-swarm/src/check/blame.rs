@@ -179,6 +179,7 @@ impl Blame<'_> {
         let is_full = self.evidence.watch.troubles.full.get(&readout).is_some_and(|since| *since <= at);
         !self.defects.sent.contains(&(source, event))
             || self.evidence.options.is_off(source)
+            || self.evidence.options.may_be_renumbered(source)
             || self.defects.uneven.contains(&source)
             || is_full
             || !self.is_patient
@@ -201,7 +202,7 @@ impl Blame<'_> {
         match reason {
             MissingReason::SourceSilent => self.explains_silence(event, source, at),
             MissingReason::FragmentRefused => {
-                let renumbered = options.repairs() && options.is_off(source);
+                let renumbered = options.may_be_renumbered(source);
                 let is_of = |key: &(SourceId, EventId)| key.0 == source && (renumbered || key.1 == event);
                 self.defects.oversize.iter().any(is_of)
             }
@@ -212,6 +213,7 @@ impl Blame<'_> {
                 let ends_early = options.sources.early_end.is_some_and(|(it, _)| u32::from(it) == source.0);
                 let is_lost = !self.defects.sent.contains(&(source, event))
                     || options.is_off(source)
+                    || options.may_be_renumbered(source)
                     || self.expires(readout);
                 let program = self.evidence.watch.troubles.of_program(source, at);
                 (ends || ends_early) && (is_lost || program || self.readout(readout, at))
@@ -228,7 +230,7 @@ impl Blame<'_> {
                 let troubles = &self.evidence.watch.troubles;
                 troubles.of_program(source, at) || troubles.has_crashed(readout, at)
             }
-            MissingReason::Renumbered => options.repairs() && options.is_off(source),
+            MissingReason::Renumbered => options.may_be_renumbered(source),
             MissingReason::ReadoutLost => false,
         }
     }

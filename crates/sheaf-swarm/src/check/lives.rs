@@ -171,16 +171,16 @@ impl LifeRecord {
         Ok(())
     }
 
-    /// Returns whether a builder may have given up a readout unit in its current life.
+    /// Returns whether a builder or the event manager may have given up a readout unit in its current life.
     pub(crate) fn may_be_lost(
         &self,
         now: Timestamp,
         options: &Options,
-        builder: NodeId,
+        observer: NodeId,
         readout: NodeId,
     ) -> bool {
-        let was_lost = self.signs.get(&(builder, readout)).is_some_and(|signs| signs.was_lost);
-        was_lost || self.is_lost(now, options, builder, readout)
+        let was_lost = self.signs.get(&(observer, readout)).is_some_and(|signs| signs.was_lost);
+        was_lost || self.is_lost(now, options, observer, readout)
     }
 
     /// Returns whether a node has received a message of a peer within this time, and its link is not down.
@@ -191,19 +191,20 @@ impl LifeRecord {
 
     /// Records, before a new sign of life of a readout unit, whether it counted as lost until now.
     fn note_loss(&mut self, now: Timestamp, options: &Options, observer: NodeId, peer: NodeId) {
-        if (observer.role, peer.role) == (Role::Builder, Role::Readout)
-            && self.is_lost(now, options, observer, peer)
-        {
+        let judges = matches!(observer.role, Role::Builder | Role::Manager);
+        if judges && peer.role == Role::Readout && self.is_lost(now, options, observer, peer) {
             self.signs.entry((observer, peer)).or_default().was_lost = true;
         }
     }
 
-    fn is_lost(&self, now: Timestamp, options: &Options, builder: NodeId, readout: NodeId) -> bool {
-        let born = self.born.get(&builder).copied().unwrap_or_default();
-        let of = |peer| self.signs.get(&(builder, peer)).copied().unwrap_or_default();
+    fn is_lost(&self, now: Timestamp, options: &Options, observer: NodeId, readout: NodeId) -> bool {
+        let born = self.born.get(&observer).copied().unwrap_or_default();
+        let of = |peer| self.signs.get(&(observer, peer)).copied().unwrap_or_default();
         let signs = of(readout);
-        let hears_others = of(NodeId::MANAGER).last >= Some(signs.quiet_since(born));
-        hears_others && signs.lost_at(born, options.times.patience()) <= now
+        // A builder that hears nobody may be cut off itself.
+        let may_judge =
+            observer == NodeId::MANAGER || of(NodeId::MANAGER).last >= Some(signs.quiet_since(born));
+        may_judge && signs.lost_at(born, options.times.patience()) <= now
     }
 }
 

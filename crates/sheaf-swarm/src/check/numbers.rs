@@ -51,7 +51,7 @@ pub(super) fn check_origin(
     fragment: &Fragment<SimPayload>,
 ) -> Result<EventId, Violation> {
     let (source, origin, mark) = (fragment.source, fragment.payload.event, fragment.mark);
-    if mark.is_renumbered() && !(options.repairs() && options.is_off(source)) {
+    if mark.is_renumbered() && !options.may_be_renumbered(source) {
         return Err(violation!("the fragment of source {source} is renumbered, and the source is not off"));
     }
     let moved_by = match (mark.is_renumbered(), mark.shift()) {
@@ -262,7 +262,11 @@ fn check_source(evidence: &Evidence<'_>, numbers: &NumberOptions, source: Source
     }
     must_be_found(evidence, numbers, source, marked, evidence.manager.shifts())?;
     let has_one = numbers.has_one_fault(source);
-    check_repairs(record, &shifts)?;
+    let sources = &evidence.options.sources;
+    let late = if sources.out_of_order.is_possible() { sources.disorder + 1 } else { 0 };
+    if !sources.duplicate.is_possible() {
+        check_repairs(record, &shifts, late)?;
+    }
     let repaired = shifts.last().and_then(|shift| shift.repaired_from);
     if let (true, Some(from), Some(off)) = (has_one, repaired, record.off_again.get(&source))
         && let Some(event) = off.range(from.0..).next()
@@ -293,8 +297,9 @@ fn must_be_found(
     Err(violation!("source {source} is off by {shift} from event {first} on, and is not found"))
 }
 
-/// Checks that no fragment was renumbered before the event that its repair is said to begin at.
-fn check_repairs(record: &NumberRecord, shifts: &[&Shift]) -> Result<(), Violation> {
+/// Checks that no fragment was renumbered before the event that its repair is said to begin at. Fragments of at most `late` events
+/// before may come after the repair.
+fn check_repairs(record: &NumberRecord, shifts: &[&Shift], late: u64) -> Result<(), Violation> {
     let mut moved_by = 0;
     let mut repairs: BTreeMap<i64, u64> = BTreeMap::new();
     for shift in shifts {
@@ -305,7 +310,7 @@ fn check_repairs(record: &NumberRecord, shifts: &[&Shift]) -> Result<(), Violati
     }
     for (moved_by, from) in repairs {
         let first = shifts.first().and_then(|shift| record.renumbered.get(&(shift.source, moved_by)));
-        if let Some(first) = first.filter(|first| **first < from) {
+        if let Some(first) = first.filter(|first| **first + late < from) {
             return Err(violation!(
                 "event {first} is renumbered by {moved_by}, and the repair begins at {from}"
             ));

@@ -32,7 +32,7 @@ pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<Violation>) {
     if odd > 0 || !report.differences.is_empty() {
         violations.push(violation!("the two sides of the trigger link differ: {report:?}"));
     }
-    let held_back = evidence.watch.held_back;
+    let held_back = evidence.watch.held_back_unforeseen;
     if held_back > 0 && fragments_have_room(evidence) {
         violations.push(violation!(
             "{held_back} fragments found no room in a readout unit, and busy kept none for them"

@@ -93,6 +93,8 @@ pub struct Watch {
     pub stored_bytes: ByteCount,
     /// Number of times that a source was held back.
     pub held_back: u64,
+    /// Of these, those at readout units that the event manager did not take for lost.
+    pub held_back_unforeseen: u64,
     /// Triggers that were offered during the run.
     pub offered: u64,
     /// Offered triggers that were vetoed.
@@ -154,6 +156,15 @@ impl Watch {
         self.readout_lives.entry(node).or_default()
     }
 
+    /// Records that a readout unit has no room for a fragment.
+    pub(crate) fn note_held_back(&mut self, now: Timestamp, options: &Options, readout: NodeId) {
+        self.held_back += 1;
+        // The room of a unit that is taken for lost does not hold triggers back.
+        let may_be_lost = self.lives.may_be_lost(now, options, NodeId::MANAGER, readout);
+        self.held_back_unforeseen += u64::from(!may_be_lost);
+        self.troubles.full.entry(readout).or_insert(now);
+    }
+
     /// Records that a readout unit has taken a fragment, and holds it from now on or has dropped it.
     pub(crate) fn see_fragment(&mut self, options: &Options, node: NodeId, planned: &Planned, is_held: bool) {
         let has_ended = self.ended.contains_key(&planned.event);
@@ -164,7 +175,7 @@ impl Watch {
         let is_right = !is_stranger && u64::from(planned.bytes) <= options.bounds.max_fragment.0;
         if let TriggerOptions::Announced { reference_only, .. } = options.triggers
             && is_right
-            && !(options.repairs() && options.is_off(planned.source))
+            && !options.may_be_renumbered(planned.source)
             && (!reference_only || planned.source.0 == 0)
         {
             self.announced.insert(planned.event);

@@ -268,8 +268,7 @@ impl Cluster {
         let (id, held) = (node.host.node, unit.held().0);
         let line = |fate| Line::Fragment { node: id, source, event: planned.event, fate };
         if unit.handle_fragment(post.now, fragment(options, post, &planned)).is_err() {
-            watch.held_back += 1;
-            watch.troubles.full.entry(id).or_insert(post.now);
+            watch.note_held_back(post.now, options, id);
             post.note(line(FragmentFate::HeldBack));
             return false;
         }

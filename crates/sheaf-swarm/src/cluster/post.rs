@@ -136,6 +136,8 @@ pub(super) struct Host {
     pub(super) session: SessionId,
     wake_at: Option<Timestamp>,
     pub(super) stalled_until: Timestamp,
+    /// Begin of a stall whose end it has not noticed.
+    pub(super) stalled_since: Option<Timestamp>,
     /// Whether it is permanently down.
     pub(super) is_gone: bool,
     has_begun: bool,
@@ -148,6 +150,7 @@ impl Host {
             session: SessionId(1),
             wake_at: None,
             stalled_until: Timestamp::ZERO,
+            stalled_since: None,
             is_gone: false,
             has_begun: false,
         }
@@ -163,7 +166,7 @@ impl Host {
 
     /// Resets timers and stalls for the node's next life.
     pub(super) fn go_down(&mut self) {
-        (self.wake_at, self.stalled_until) = (None, Timestamp::ZERO);
+        (self.wake_at, self.stalled_until, self.stalled_since) = (None, Timestamp::ZERO, None);
     }
 }
 

@@ -388,9 +388,8 @@ impl Cluster {
         };
         if !self.offer(index, fragment) {
             self.note_fragment(index, &planned, FragmentFate::HeldBack);
-            self.watch.held_back += 1;
-            let (node, now) = (self.readouts[readout].host.node, self.post.now);
-            self.watch.troubles.full.entry(node).or_insert(now);
+            let node = self.readouts[readout].host.node;
+            self.watch.note_held_back(self.post.now, &self.options, node);
         }
         self.settle_readout(readout);
     }

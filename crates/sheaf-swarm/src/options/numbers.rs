@@ -99,6 +99,14 @@ impl Options {
         self.has_sources_off() && self.numbers.as_ref().is_some_and(|it| it.on_shift == ShiftPolicy::Repair)
     }
 
+    /// Returns whether a source may be renumbered: it is off, or it is right and events without the other right sources leave it in a tie,
+    /// in which the source with the lowest id decides.
+    #[must_use]
+    pub fn may_be_renumbered(&self, source: SourceId) -> bool {
+        let is_clear = self.numbers.as_ref().is_none_or(|numbers| numbers.is_clear(self.source_count()));
+        self.repairs() && (self.is_off(source) || !is_clear)
+    }
+
     /// Returns whether the run ends when a source is off.
     #[must_use]
     pub fn stops_on_shift(&self) -> bool {
@@ -109,8 +117,7 @@ impl Options {
     #[must_use]
     pub fn is_renumbered_at(&self, readout: NodeId) -> bool {
         let sources = (0..self.source_count()).map(|number| SourceId(u32::from(number)));
-        self.repairs()
-            && sources.filter(|source| self.is_off(*source)).any(|it| self.readout_of(it) == readout)
+        sources.filter(|source| self.may_be_renumbered(*source)).any(|it| self.readout_of(it) == readout)
     }
 
     /// Returns the numbers that a source gives to its fragments of the first `total` triggers, with the indices of these triggers.
