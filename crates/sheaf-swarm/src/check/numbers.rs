@@ -176,8 +176,8 @@ pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<Violation>) {
     if !numbers.is_clear(options.source_count()) {
         return;
     }
-    for shift in shifts {
-        if let Err(what) = check_shift(evidence, numbers, shift) {
+    for (place, shift) in shifts.iter().enumerate() {
+        if let Err(what) = check_shift(evidence, numbers, &shifts[..place], shift) {
             violations.push(violation!("{shift:?} was found, and {what}"));
         }
     }
@@ -227,13 +227,20 @@ fn identify(shift: &Shift) -> (SourceId, EventId, i64) {
     (shift.source, shift.first, shift.shift)
 }
 
-/// Checks that a source was off by that, at the first event.
-fn check_shift(evidence: &Evidence<'_>, numbers: &NumberOptions, shift: &Shift) -> Result<(), Violation> {
+/// Checks that a source was off by that, at the first event. Where it was repaired later of `earlier` shifts, it was off by those as well.
+fn check_shift(
+    evidence: &Evidence<'_>,
+    numbers: &NumberOptions,
+    earlier: &[Shift],
+    shift: &Shift,
+) -> Result<(), Violation> {
     let none = BTreeMap::new();
     let record = &evidence.watch.numbers;
     let marked = record.marked.get(&shift.source).unwrap_or(&none);
+    let is_repaired_later = |it: &&Shift| it.source == shift.source && it.repaired_from > Some(shift.first);
+    let unrepaired: i64 = earlier.iter().filter(is_repaired_later).map(|it| it.shift).sum();
     match marked.get(&shift.first.0) {
-        Some(distance) if *distance == shift.shift => {}
+        Some(distance) if *distance == shift.shift || *distance == shift.shift + unrepaired => {}
         other => return Err(violation!("the source was off by {other:?} there")),
     }
     let faults = numbers.faults_of(shift.source);
