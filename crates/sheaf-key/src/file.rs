@@ -63,24 +63,39 @@ pub enum KeyError {
 }
 
 impl RunKey {
+    /// Creates a random key. Also returns its digits, for a process that must have it.
+    ///
+    /// # Errors
+    /// If the system provides no randomness.
+    pub fn make_digits() -> Result<(Self, String), NoRandomness> {
+        let secret: [u8; KEY_BYTES] = random()?;
+        let mut digits = String::with_capacity(DIGITS + 1);
+        for byte in secret {
+            // Writing to a string does not fail.
+            let _ = write!(digits, "{byte:02x}");
+        }
+        Ok((Self::new(&secret), digits))
+    }
+
+    /// Returns the key with these digits; `None` if they are not those of a key.
+    #[must_use]
+    pub fn from_digits(digits: &str) -> Option<Self> {
+        secret(digits.as_bytes()).map(|secret| Self::new(&secret))
+    }
+
     /// Creates a key, and a file of mode 0600 that contains it.
     ///
     /// # Errors
     /// If the file exists already or cannot be written, or the system provides no randomness.
     pub fn make_file(path: &Path) -> Result<Self, KeyError> {
-        let secret: [u8; KEY_BYTES] = random()?;
-        let mut text = String::with_capacity(DIGITS + 1);
-        for byte in secret {
-            // Writing to a string does not fail.
-            let _ = write!(text, "{byte:02x}");
-        }
+        let (key, mut text) = Self::make_digits()?;
         text.push('\n');
         let unwritable = |source| KeyError::Unwritable { path: path.to_owned(), source };
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR);
         let mut file = std::fs::File::from(file.map_err(|error| unwritable(error.into()))?);
         file.write_all(text.as_bytes()).map_err(unwritable)?;
-        Ok(Self::new(&secret))
+        Ok(key)
     }
 
     /// Reads a key from a file that belongs to this user (or to root) and that no other user may read or write.
@@ -144,6 +159,15 @@ mod tests {
         assert!(matches!(again, Err(KeyError::Unwritable { .. })), "a key is never overwritten");
         let other = RunKey::make_file(&directory.path().join("other.key")).unwrap();
         assert_ne!(proof(&other), proof(&made));
+    }
+
+    #[test]
+    fn the_digits_of_a_key_give_the_same_key() {
+        let (key, digits) = RunKey::make_digits().unwrap();
+        assert_eq!(RunKey::from_digits(&digits).as_ref().map(proof), Some(proof(&key)));
+        for wrong in [&digits[1..], &format!("{digits}0"), "", &digits.replace(|_: char| true, "x")] {
+            assert!(RunKey::from_digits(wrong).is_none(), "{wrong}");
+        }
     }
 
     #[test]

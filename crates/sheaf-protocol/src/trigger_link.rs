@@ -3,7 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`receiver`] | [`Receiver`]: the side of the event manager |
-//! | [`supervisor`] | [`Supervisor`]: the side of a trigger supervisor, for tests and for `sheaf emulate-trigger` |
+//! | [`supervisor`] | [`Supervisor`]: the side of a trigger supervisor, for tests, `sheaf emulate-trigger` and libraries of triggers |
 //! | [`datagram`] | the same messages over UDP, for supervisors that have no TCP |
 //! | `rooms` | [`Room`]: room for triggers in the buffers of a run |
 //! | `busy_time` | busy times by reason, booked by both sides |
@@ -41,7 +41,7 @@ pub mod supervisor;
 pub use receiver::{Gate, LinkId, Receiver, ReceiverConfig, ReceiverEvent};
 pub use report::{DatagramCounts, LinkReport};
 pub use rooms::{Buffer, Room};
-pub use supervisor::{Held, Supervisor, SupervisorEvent};
+pub use supervisor::{Held, NotTaken, Supervisor, SupervisorEvent};
 
 #[cfg(test)]
 mod tests;

@@ -32,8 +32,9 @@ impl BusyAccount {
         self.now = reason.map(|reason| (reason, at));
     }
 
-    /// Counts a trigger that was vetoed.
-    pub(super) fn veto(&mut self, reason: BusyReason) {
-        self.times.entry(reason).or_default().vetoed += 1;
+    /// Counts triggers that were vetoed.
+    pub(super) fn veto(&mut self, reason: BusyReason, triggers: u64) {
+        let vetoed = &mut self.times.entry(reason).or_default().vetoed;
+        *vetoed = vetoed.saturating_add(triggers);
     }
 }

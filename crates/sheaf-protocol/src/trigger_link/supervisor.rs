@@ -7,6 +7,7 @@ use sheaf_wire::trigger_link::{
 };
 use sheaf_wire::{EventId, RunNumber, Timestamp, TriggerType};
 use std::collections::VecDeque;
+use thiserror::Error;
 
 /// Reason why a trigger was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +16,23 @@ pub enum Held {
     NotRunning,
     /// Busy.
     Busy(BusyReason),
+}
+
+/// Reason why a trigger of a device was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum NotTaken {
+    /// The run takes no triggers: it has not started, or it ends.
+    #[error("the run takes no triggers")]
+    NotRunning,
+    /// The id is below the next one.
+    #[error("its id is below {next}, the next one; each trigger has a greater id than all before it")]
+    IdTooLow {
+        /// The next id.
+        next: EventId,
+    },
+    /// No other trigger could follow the id.
+    #[error("its id is the greatest of all numbers, so that no trigger could follow")]
+    IdTooHigh,
 }
 
 /// Event for the driver of a supervisor.
@@ -52,6 +70,8 @@ pub struct Supervisor {
     phase: Option<Phase>,
     next: EventId,
     busy: BusyAccount,
+    /// The last reason of busy from the last call of [`Self::handle_vetoes`] on.
+    was_busy: Option<BusyReason>,
     offered: u64,
     sent: u64,
     own_vetoed: u64,
@@ -76,6 +96,7 @@ impl Supervisor {
             phase: None,
             next: EventId(0),
             busy: BusyAccount::default(),
+            was_busy: None,
             offered: 0,
             sent: 0,
             own_vetoed: 0,
@@ -150,7 +171,7 @@ impl Supervisor {
         }
         self.offered += 1;
         if let Some(reason) = self.busy.reason() {
-            self.busy.veto(reason);
+            self.busy.veto(reason, 1);
             return Err(Held::Busy(reason));
         }
         let id = self.next;
@@ -165,6 +186,40 @@ impl Supervisor {
         if self.is_running() {
             self.offered += 1;
             self.own_vetoed += 1;
+        }
+    }
+
+    /// Takes a trigger of a device that gives ids itself. Ids that it leaves out are skipped. The trigger has happened, so it is sent
+    /// even if the run is busy: the device was told too late, and the event manager has room for what is on its way.
+    ///
+    /// # Errors
+    /// Returns the reason for which it was not taken. It is not counted then.
+    pub fn handle_device_trigger(&mut self, trigger: Trigger) -> Result<(), NotTaken> {
+        if !self.is_running() {
+            return Err(NotTaken::NotRunning);
+        }
+        if trigger.id < self.next {
+            return Err(NotTaken::IdTooLow { next: self.next });
+        }
+        self.next = EventId(trigger.id.0.checked_add(1).ok_or(NotTaken::IdTooHigh)?);
+        self.offered = self.offered.saturating_add(1);
+        self.sent += 1;
+        self.outbox.push_back(trigger);
+        Ok(())
+    }
+
+    /// Counts triggers that a device has held back since the last call: because of busy if the run is busy or was since then,
+    /// otherwise by rules of its own.
+    pub fn handle_vetoes(&mut self, triggers: u64) {
+        let was_busy = std::mem::replace(&mut self.was_busy, self.busy.reason());
+        if !self.is_running() {
+            return;
+        }
+        self.offered = self.offered.saturating_add(triggers);
+        match self.busy.reason().or(was_busy) {
+            Some(reason) if triggers > 0 => self.busy.veto(reason, triggers),
+            Some(_) => {}
+            None => self.own_vetoed = self.own_vetoed.saturating_add(triggers),
         }
     }
 
@@ -188,6 +243,7 @@ impl Supervisor {
             }
             FromManager::Busy(busy) => {
                 self.busy.turn(now, busy.reason);
+                self.was_busy = busy.reason.or(self.was_busy);
                 self.events.push_back(SupervisorEvent::Busy(busy));
             }
             FromManager::Progress { received, accepted } => self.progress = (received, accepted),

@@ -8,6 +8,8 @@ use sheaf_wire::trigger_link::{
 use sheaf_wire::{EventId, Nanos, NodeId, RunNumber, Timestamp, TriggerType};
 use std::collections::VecDeque;
 
+mod device;
+
 const CREDIT: BusyReason = BusyReason { cause: BusyCause::BuilderCredit, culprit: None };
 const OUTPUT: BusyReason = BusyReason { cause: BusyCause::Output, culprit: Some(NodeId::builder(1)) };
 
