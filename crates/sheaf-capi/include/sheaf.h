@@ -1,5 +1,5 @@
 /*
- * Sheaf for programs in C, and the interface of libraries with filters, preprocessors or sources.
+ * Sheaf for programs in C, and the interface of libraries with filters, preprocessors, sources or triggers.
  *
  * Generated from the sources of sheaf-filter and sheaf-capi; do not edit. How to write a filter: docs/howto/filter-in-c.md;
  * a preprocessor: docs/howto/preprocessor.md.
@@ -690,6 +690,153 @@ typedef struct SheafSourceTable {
   void (*close)(void *sources);
 } SheafSourceTable;
 
+/**
+ * Setup of a library of triggers, passed when it is opened. The structure and all that it points to are valid during the call.
+ */
+typedef struct SheafTriggerSetup {
+  /**
+   * Interface version of the caller.
+   */
+  uint32_t abi;
+  /**
+   * The number of the run.
+   */
+  uint32_t run;
+  /**
+   * `trigger.library.parameters` of the configuration, unchanged; empty if there are none.
+   */
+  const char *parameters;
+  /**
+   * Size of the largest payload that is taken; 0 if the run takes none.
+   */
+  uint64_t max_payload_bytes;
+  /**
+   * Buffer for the reason of a failure, NUL-terminated.
+   */
+  char *message;
+  /**
+   * Size of that buffer in bytes.
+   */
+  size_t message_bytes;
+} SheafTriggerSetup;
+
+/**
+ * A trigger of a library.
+ */
+typedef struct SheafPolledTrigger {
+  /**
+   * The id, which is the number of the event: greater than those of all triggers before. Ids that are left out are counted.
+   */
+  uint64_t id;
+  /**
+   * The time of the trigger.
+   */
+  uint64_t time_ns;
+  /**
+   * The inputs that were set, or what else the device states.
+   */
+  uint64_t bits;
+  /**
+   * The type of the trigger.
+   */
+  uint16_t kind;
+  /**
+   * Leave them 0.
+   */
+  uint16_t reserved[3];
+  /**
+   * The payload. It belongs to the library and must stay unchanged until that is called again. Null only if `bytes` is 0.
+   */
+  const uint8_t *data;
+  /**
+   * Size of the payload; may be 0.
+   */
+  size_t bytes;
+} SheafPolledTrigger;
+
+/**
+ * Triggers of one poll.
+ */
+typedef struct SheafTriggerBatch {
+  /**
+   * List to be filled from its beginning. It belongs to the caller.
+   */
+  struct SheafPolledTrigger *triggers;
+  /**
+   * Number of triggers that the list can have.
+   */
+  size_t room;
+  /**
+   * Number of triggers in it: 0 to `room`. 0 when the library is polled.
+   */
+  size_t count;
+  /**
+   * One of SHEAF_POLL_WAIT, SHEAF_POLL_MORE and SHEAF_POLL_END. SHEAF_POLL_WAIT when the library is polled.
+   */
+  uint32_t then;
+  /**
+   * Leave it 0.
+   */
+  uint32_t reserved;
+  /**
+   * Number of triggers that the device has held back since the last poll. They are counted as vetoes: of busy, if the run is busy or
+   * was since then, otherwise of the device's own dead time. 0 when the library is polled.
+   */
+  uint64_t vetoed;
+  /**
+   * With SHEAF_POLL_WAIT: time until the next poll; 0: 100 microseconds. At most a second. 0 when the library is polled.
+   */
+  uint64_t wait_ns;
+  /**
+   * Reason of a failure, or null. It belongs to the library and must stay unchanged until that is called again.
+   */
+  const char *failure;
+} SheafTriggerBatch;
+
+/**
+ * Function table of a library of triggers. It must stay unchanged while the library is loaded.
+ *
+ * The library is in a process of its own, one thread of which calls it. A function may block, but the library does not learn that the
+ * run is busy meanwhile.
+ */
+typedef struct SheafTriggerTable {
+  /**
+   * Interface version of the library: `SHEAF_FILTER_ABI` of its header.
+   */
+  uint32_t abi;
+  /**
+   * Size of this struct in the library.
+   */
+  uint32_t table_bytes;
+  /**
+   * Opens the device for a run. On failure, returns null and writes the reason to the setup's `message`.
+   */
+  void *(*open)(const struct SheafTriggerSetup *setup);
+  /**
+   * Takes note that the run takes triggers, and of the id of the next one: that of the first event, or the one that follows all
+   * triggers so far if the library was started again in a run. May be null. The library is polled from now on.
+   */
+  void (*start)(void *triggers, uint64_t next);
+  /**
+   * Returns 0 with the batch filled in. Any other value is a failure, with the reason in `failure`.
+   */
+  int32_t (*poll)(void *triggers, struct SheafTriggerBatch *batch);
+  /**
+   * Takes note that the run is busy for this reason, or, with null, that it is no longer; may be null. The text is valid during the
+   * call. Triggers that happened before the device held back are still given, and become events. If the function is null, the
+   * library is not polled while the run is busy.
+   */
+  void (*busy)(void *triggers, const char *reason);
+  /**
+   * Takes note that the run takes no more triggers; may be null. The library is not polled again.
+   */
+  void (*stop)(void *triggers);
+  /**
+   * Closes the device, which is not used again; may be null.
+   */
+  void (*close)(void *triggers);
+} SheafTriggerTable;
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -1165,5 +1312,11 @@ SHEAF_EXPORT const SheafPreprocessorTable *sheaf_preprocessor(void);
 extern "C"
 #endif
 SHEAF_EXPORT const SheafSourceTable *sheaf_source(void);
+
+/** As sheaf_filter, for triggers, which a process of the run polls; `trigger.library.symbol` selects one. */
+#ifdef __cplusplus
+extern "C"
+#endif
+SHEAF_EXPORT const SheafTriggerTable *sheaf_trigger(void);
 
 #endif /* SHEAF_H */

@@ -157,6 +157,7 @@ impl Checker<'_> {
             );
         }
         self.trigger_command();
+        self.trigger_library();
         if mode.has_supervisor() {
             self.trigger_network();
         } else if let Some(source) = trigger.network.payload_source {

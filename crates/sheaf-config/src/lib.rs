@@ -81,8 +81,8 @@ pub use settings::{
     ObjectCheck, ObjectStore, Output, OutputCompression, OutputFormat, OutputKind, Pacing, PacketProtocol,
     Preprocessing, Program, Protocol, Readout, Replay, Restart, Run, Shaping, ShapingPolicy, ShiftAction,
     SizeModel, Source, SourceCommand, SourceKind, SourceLibrary, StepFilterKind, Stream, Sync, Tag, Timed,
-    Tls, Transport, TransportKind, Trigger, TriggerClass, TriggerCommand, TriggerMode, TriggerNetwork,
-    TriggerProtocol,
+    Tls, Transport, TransportKind, Trigger, TriggerClass, TriggerCommand, TriggerLibrary, TriggerMode,
+    TriggerNetwork, TriggerProtocol,
 };
 
 use document::Document;

@@ -35,6 +35,7 @@ tables! {
     "trigger" => trigger;
     "trigger.network" => trigger.network;
     "trigger.command" => trigger.command;
+    "trigger.library" => trigger.library;
     "source" => source;
     "source.emulated" => source.emulated;
     "source.replay" => source.replay;

@@ -7,6 +7,12 @@
 //!
 //! All texts are UTF-8 and end with a NUL. All sizes are in bytes, all times in nanoseconds.
 
+mod trigger_table;
+
+pub use trigger_table::{
+    PollTriggers, PolledTrigger, TRIGGER_SYMBOL, TriggerBatch, TriggerSetup, TriggerTable,
+};
+
 use bytes::Bytes;
 use std::ffi::{c_char, c_void};
 use std::ptr;

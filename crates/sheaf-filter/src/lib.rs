@@ -13,7 +13,8 @@
 //! | [`loading`] | opening of these libraries, and its errors |
 //! | [`plugin`] | such libraries in Rust: a type and [`export_filter!`](crate::export_filter),
 //! [`export_step_filter!`](crate::export_step_filter), [`export_preprocessor!`](crate::export_preprocessor),
-//! [`export_source!`](crate::export_source) |
+//! [`export_source!`](crate::export_source), [`export_trigger!`](crate::export_trigger) |
+//! | [`trigger`] | [`LibraryTrigger`]: triggers that are polled |
 //! | [`text`] | texts passed to and from C |
 //! | [`view`] | an event as filters see it: fragments in place, nothing copied |
 //!
@@ -34,6 +35,7 @@ pub mod step;
 #[cfg(test)]
 mod testing;
 pub mod text;
+pub mod trigger;
 pub mod view;
 
 pub use filter::{AcceptAll, Filter, FilterFailure, Prescale};
@@ -41,6 +43,7 @@ pub use library::LibraryFilter;
 pub use loading::{OpenError, Setup};
 pub use plugin::{
     InProcess, Plugin, PluginSetup, PollRoom, PreprocessPlugin, SourcePlugin, SourcePluginSetup, StepPlugin,
+    TriggerInfo, TriggerPlugin, TriggerPluginSetup, TriggerRoom,
 };
 pub use preprocess::{LibraryPreprocessor, Preprocessor, Processed, RawFragment};
 pub use sheaf_wire::{
@@ -49,6 +52,7 @@ pub use sheaf_wire::{
 };
 pub use source::{LibrarySource, PollEnd, PollError, PollSetup, PolledFragment};
 pub use step::{LibraryStep, Step};
+pub use trigger::{LibraryTrigger, PolledTrigger, TriggerSetup};
 pub use view::{EventView, FragmentView};
 
 /// The example of the page about preprocessors is compiled as the page has it.

@@ -10,6 +10,7 @@
 
 use crate::abi::{
     self, FILTER_ABI, FilterSetup, FilterTable, GiveTable, PreprocessorTable, SourceTable, StepTable,
+    TriggerTable,
 };
 use crate::text;
 use libloading::Library;
@@ -45,6 +46,8 @@ pub enum Kind {
     Preprocessor,
     /// Sources, which a readout unit polls.
     Source,
+    /// Triggers, which a process of the run polls.
+    Trigger,
 }
 
 impl Kind {
@@ -55,6 +58,7 @@ impl Kind {
             Self::StepFilter => "building",
             Self::Preprocessor => "preprocessing",
             Self::Source => "source.library",
+            Self::Trigger => "trigger.library",
         }
     }
 
@@ -65,6 +69,7 @@ impl Kind {
             Self::StepFilter => "SheafStepTable",
             Self::Preprocessor => "SheafPreprocessorTable",
             Self::Source => "SheafSourceTable",
+            Self::Trigger => "SheafTriggerTable",
         }
     }
 }
@@ -76,6 +81,7 @@ impl fmt::Display for Kind {
             Self::StepFilter => "step filter",
             Self::Preprocessor => "preprocessor",
             Self::Source => "source",
+            Self::Trigger => "trigger",
         })
     }
 }
@@ -223,6 +229,11 @@ tables! { FilterTable: Filter, StepTable: StepFilter, PreprocessorTable: Preproc
 // SAFETY: it is `repr(C)`, and its first fields are `abi` and `table_bytes`.
 unsafe impl Table for SourceTable {
     const KIND: Kind = Kind::Source;
+}
+
+// SAFETY: it is `repr(C)`, and its first fields are `abi` and `table_bytes`.
+unsafe impl Table for TriggerTable {
+    const KIND: Kind = Kind::Trigger;
 }
 
 /// Something that a library has made: its own thing, which is unmade in the end.

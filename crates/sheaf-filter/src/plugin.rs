@@ -21,18 +21,20 @@
 //! ```
 //!
 //! Compiled as a `cdylib`, this is a library for `filter.kind = "library"`. A panic in it is a failure of the event
-//! that it judged, not of the process. Step filters ([`StepPlugin`]), preprocessors ([`PreprocessPlugin`]) and
-//! sources ([`SourcePlugin`]) are written alike.
+//! that it judged, not of the process. Step filters ([`StepPlugin`]), preprocessors ([`PreprocessPlugin`]),
+//! sources ([`SourcePlugin`]) and triggers ([`TriggerPlugin`]) are written alike.
 
 #![allow(unsafe_code)]
 
 mod preprocess;
 mod source;
 mod step;
+mod trigger;
 
 pub use preprocess::{PreprocessPlugin, preprocessor_table};
 pub use source::{PollRoom, SourcePlugin, SourcePluginSetup, source_table};
 pub use step::{StepPlugin, step_table};
+pub use trigger::{TriggerInfo, TriggerPlugin, TriggerPluginSetup, TriggerRoom, trigger_table};
 
 use crate::abi::{self, FILTER_ABI, FilterSetup, FilterTable, FilterVerdict};
 use crate::filter::{Filter, FilterFailure};

@@ -14,10 +14,10 @@ use std::{ptr, slice};
 use thiserror::Error;
 
 /// Pause before the next poll of a library that names none.
-const WAIT: Nanos = Nanos::from_micros(100);
+pub(crate) const WAIT: Nanos = Nanos::from_micros(100);
 
 /// Longest pause.
-const LONGEST_WAIT: Nanos = Nanos::from_secs(1);
+pub(crate) const LONGEST_WAIT: Nanos = Nanos::from_secs(1);
 
 /// Setup of a library of sources.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,6 +12,7 @@
 //! | [`outbox`] | converts the role's messages to frames, and keeps those that a full link did not take |
 //! | [`sources`] | sources of a readout unit in the memory that its transport sends from |
 //! | [`polled`] | sources of a library, which the thread of the readout unit polls |
+//! | [`polled_trigger`] | triggers of a library, which a thread of their process polls |
 //! | [`readout`], [`builder`], [`manager`] | the three agents |
 //! | [`programs`] | programs of the user that feed sources: started, watched and ended |
 //! | [`restarts`] | whether and when a process that died is started again |
@@ -59,6 +60,7 @@ pub mod outbox;
 pub mod output;
 mod parcels;
 pub mod polled;
+pub mod polled_trigger;
 pub mod preprocessing;
 pub mod prescale;
 pub mod processor;

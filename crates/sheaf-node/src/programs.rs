@@ -41,7 +41,7 @@ pub struct ProgramSetup {
     pub awaited: bool,
     /// File for its output.
     pub log: Option<PathBuf>,
-    /// Whether it is a process of Sheaf, whose output has lines of [`count_line`].
+    /// Whether it is a process of Sheaf: its output has lines of [`count_line`], and it may end as [`REFUSED`].
     pub counts: bool,
 }
 
@@ -50,6 +50,10 @@ pub struct ProgramSetup {
 pub fn count_line(name: &str, more: u64) -> String {
     format!("{COUNT}{name} {more}")
 }
+
+/// Exit status of a process of Sheaf whose library has refused to be opened. If it was started for the first time, the reason is in the
+/// configuration or the hardware, and it is not started again.
+pub const REFUSED: u8 = 5;
 
 /// Begin of a line with a count.
 const COUNT: &str = "sheaf-count ";

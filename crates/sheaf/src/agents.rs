@@ -8,6 +8,7 @@ use crate::plan::Plan;
 use crate::programs::EndingPrograms;
 use crate::steps::{StepPlace, step_filter};
 use crate::summary::Extras;
+use crate::supervisor::SupervisorDoor;
 use anyhow::Context;
 use sheaf_node::builder::{BuilderNode, BuilderReport};
 use sheaf_node::farm::Farm;
@@ -16,7 +17,6 @@ use sheaf_node::output::{OutputNode, OutputReport};
 use sheaf_node::readout::{ReadoutNode, ReadoutReport};
 use sheaf_node::reborn::Reborn;
 use sheaf_node::report::{Gauges, RunReport};
-use sheaf_node::trigger_door::TriggerDoor;
 use sheaf_node::{Agent, Clock, NodeError};
 use sheaf_protocol::Identity;
 use sheaf_protocol::builder::BuilderUnit;
@@ -97,13 +97,12 @@ impl AgentMaker {
                 let course = plan.course(self.stop.clone());
                 let way = (self.directory.as_deref(), endpoint.waker());
                 let door = plan.trigger_door(&me, endpoint.waker(), self.clock)?;
-                let start = |door: &TriggerDoor| {
-                    plan.start_supervisor(&me, door.address(), way, &self.reports.programs)
-                };
+                let start =
+                    |door: &SupervisorDoor| plan.start_supervisor(&me, door, way, &self.reports.programs);
                 let program = door.as_ref().map(start).transpose()?.flatten();
                 let manager = ManagerNode::new(role, endpoint, course, self.gauges.clone(), done);
                 let manager = match door {
-                    Some(door) => manager.triggered_by(Box::new(door), program),
+                    Some(SupervisorDoor { door, .. }) => manager.triggered_by(Box::new(door), program),
                     None => manager,
                 };
                 Ok(Box::new(match plan.busy_signal()? {

@@ -60,6 +60,18 @@ pub(crate) struct PollArguments {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct PollTriggerArguments {
+    #[command(flatten)]
+    pub(crate) library: LibraryArguments,
+    /// Size of the largest payload; 0 if the run takes none.
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) max_payload: u64,
+    /// Number of triggers of a poll.
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) batch: usize,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct RehearsalArguments {
     /// The number of the run.
     #[arg(long, value_name = "NUMBER")]
@@ -92,7 +104,7 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "HZ")]
     pub(crate) trigger_rate: Option<f64>,
     /// Source of triggers [default: `trigger.mode` of the configuration; without one, `poisson` at 10,000 Hz].
-    #[arg(long, value_name = "free|fixed|poisson|source|seen|network|command", value_parser = TriggerMode::from_str)]
+    #[arg(long, value_name = "free|fixed|poisson|source|seen|network|command|library", value_parser = TriggerMode::from_str)]
     pub(crate) trigger_mode: Option<TriggerMode>,
     /// Stop after this many seconds; 0: no limit [default: 10, unless something else ends the run].
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, allow_negative_numbers = true)]

@@ -2,8 +2,8 @@
 
 use crate::arguments::{
     DoctorArguments, DumpArguments, ExportArguments, GuardArguments, ImportArguments, NextArguments,
-    NodeArguments, PathArguments, PollArguments, PreprocessorArguments, ProcessorArguments,
-    RehearsalArguments, RunArguments, TapArguments, UploadArguments,
+    NodeArguments, PathArguments, PollArguments, PollTriggerArguments, PreprocessorArguments,
+    ProcessorArguments, RehearsalArguments, RunArguments, TapArguments, UploadArguments,
 };
 use crate::bench::arguments::BenchArguments;
 use crate::describe::SourceArguments;
@@ -98,6 +98,9 @@ pub(crate) enum Command {
     /// Poll a library of sources and feed a readout unit, which starts this command itself.
     #[command(hide = true)]
     Poll(PollArguments),
+    /// Poll a library of triggers and give them to an event manager, which starts this command itself.
+    #[command(hide = true)]
+    PollTrigger(PollTriggerArguments),
     /// Load everything that a run will load; the run starts this command itself.
     #[command(hide = true)]
     Rehearsal(RehearsalArguments),

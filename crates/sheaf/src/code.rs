@@ -1,4 +1,4 @@
-//! External code that a run loads: its filter, step filter, preprocessor and sources, as they were when the run began.
+//! External code that a run loads: its filter, step filter, preprocessor, sources and triggers, as they were when the run began.
 //!
 //! The files are copied into the run's directory, and the copies are loaded. So a new version can be installed at any
 //! time, even over the old one: the next run loads it as a whole, and workers that are restarted in this run load the
@@ -6,7 +6,7 @@
 //! paths of its own.
 
 use anyhow::Context;
-use sheaf_config::{Config, FilterKind, SourceKind, StepFilterKind};
+use sheaf_config::{Config, FilterKind, SourceKind, StepFilterKind, TriggerMode};
 use sheaf_store::regular;
 use sheaf_store::run::CodeRecord;
 use sheaf_wire::checksum::crc32c;
@@ -24,10 +24,11 @@ enum Table {
     Building,
     Preprocessing,
     Source,
+    Trigger,
 }
 
 impl Table {
-    const ALL: [Self; 4] = [Self::Filter, Self::Building, Self::Preprocessing, Self::Source];
+    const ALL: [Self; 5] = [Self::Filter, Self::Building, Self::Preprocessing, Self::Source, Self::Trigger];
 
     fn name(self) -> &'static str {
         match self {
@@ -35,12 +36,13 @@ impl Table {
             Self::Building => "building",
             Self::Preprocessing => "preprocessing",
             Self::Source => "source.library",
+            Self::Trigger => "trigger.library",
         }
     }
 
     /// Returns the file that it loads, if any. A Python module that is found by its name is not a file.
     fn file(self, config: &Config) -> Option<&Path> {
-        let Config { filter, building, preprocessing, source, .. } = config;
+        let Config { filter, building, preprocessing, source, trigger, .. } = config;
         match self {
             Self::Filter => match filter.kind {
                 FilterKind::Library => filter.path.as_deref(),
@@ -55,6 +57,7 @@ impl Table {
             }
             Self::Preprocessing => preprocessing.path.as_deref(),
             Self::Source => source.library.path.as_deref().filter(|_| source.kind == SourceKind::Library),
+            Self::Trigger => trigger.library.path.as_deref().filter(|_| trigger.mode == TriggerMode::Library),
         }
     }
 
@@ -64,12 +67,13 @@ impl Table {
     }
 
     fn set_file(self, config: &mut Config, path: PathBuf) {
-        let Config { filter, building, preprocessing, source, .. } = config;
+        let Config { filter, building, preprocessing, source, trigger, .. } = config;
         *match self {
             Self::Filter => &mut filter.path,
             Self::Building => &mut building.path,
             Self::Preprocessing => &mut preprocessing.path,
             Self::Source => &mut source.library.path,
+            Self::Trigger => &mut trigger.library.path,
         } = Some(path);
     }
 

@@ -1,21 +1,23 @@
 //! `sheaf emulate-trigger`: a trigger supervisor for tests, and for users without one.
 
 mod account;
-mod connection;
 mod latency;
 mod rules;
 
-use crate::Verdict;
+use crate::trigger_connection::{Connection, ConnectionOptions};
 use crate::values::{self, ValueError};
+use crate::{Verdict, network, supervisor};
 use account::Account;
-use anyhow::bail;
+use anyhow::{Context, bail};
 use clap::Args;
-use connection::Connection;
 use latency::BusyLatencies;
 use rules::{Bucket, DeadTimeRules, Spill};
+use sheaf_config::{Config, TriggerProtocol};
+use sheaf_key::RunKey;
 use sheaf_node::Clock;
 use sheaf_node::trigger::{TriggerClock, TriggerRate};
 use sheaf_protocol::trigger_link::{Supervisor, SupervisorEvent};
+use sheaf_tcp::Tls;
 use sheaf_wire::times::Times;
 use sheaf_wire::trigger_link::{Busy, FromManager, MAX_PAYLOAD_BYTES, Phase, ReceivedTriggers};
 use sheaf_wire::{EventId, Nanos, Timestamp, TriggerType};
@@ -99,6 +101,38 @@ fn not_negative(text: &str) -> Result<f64, ValueError> {
     values::not_negative(text, "a number")
 }
 
+impl EmulateTriggerArguments {
+    /// Returns the connection that the arguments describe; without an address, that of the environment of a started supervisor.
+    fn connection(&self) -> anyhow::Result<ConnectionOptions> {
+        let own = self.config.as_deref().map(Config::load).transpose()?;
+        let transport = own.as_ref().map(|own| &own.transport);
+        let of_run = |name| std::env::var_os(name).filter(|_| self.address.is_none());
+        let address = match &self.address {
+            Some(address) => address.clone(),
+            None => std::env::var(supervisor::ADDRESS).context(
+                "no run has started this program; give the address of the event manager, HOST:PORT",
+            )?,
+        };
+        let file = self.key.clone().or_else(|| transport.and_then(|it| it.key_file.clone()));
+        let file = file.or_else(|| of_run(supervisor::KEY_FILE).map(PathBuf::from));
+        let files = match &self.tls {
+            Some(files) => <&[PathBuf; 3]>::try_from(&files[..]).ok().map(|files| files.each_ref()),
+            None => transport.and_then(|transport| transport.tls.files()),
+        };
+        let is_udp = self.udp
+            || of_run(supervisor::PROTOCOL).is_some_and(|protocol| protocol == "udp")
+            || own.as_ref().is_some_and(|own| own.trigger.network.protocol == TriggerProtocol::Udp);
+        Ok(ConnectionOptions {
+            address,
+            name: self.name.clone(),
+            protocol: if is_udp { TriggerProtocol::Udp } else { TriggerProtocol::Tcp },
+            key: file.as_deref().map(RunKey::load).transpose()?,
+            tls: files.map(|files| Tls::load(&network::tls_files(files))).transpose()?,
+            patience: Duration::from_secs(self.wait),
+        })
+    }
+}
+
 pub(crate) fn command(arguments: &EmulateTriggerArguments) -> anyhow::Result<Verdict> {
     let stop = crate::signals::stop_flag()?;
     let mut emulator = Emulator::new(arguments)?;
@@ -158,12 +192,12 @@ struct Emulator<'a> {
 impl<'a> Emulator<'a> {
     fn new(arguments: &'a EmulateTriggerArguments) -> anyhow::Result<Self> {
         let clock = Clock::new();
-        let connection = Connection::open(arguments, clock.now())?;
+        let connection = Connection::open(arguments.connection()?, clock.now())?;
         Ok(Self {
             arguments,
             clock,
             latencies: BusyLatencies::new(connection.is_same_host()),
-            supervisor: connection.supervisor(&arguments.name),
+            supervisor: connection.supervisor(),
             connection,
             rules: DeadTimeRules::new(
                 Nanos::from(Duration::from_secs_f64(arguments.dead_us * 1e-6)),
@@ -201,7 +235,7 @@ impl<'a> Emulator<'a> {
             let next =
                 self.triggers.as_ref().filter(|_| self.supervisor.is_running()).map(TriggerClock::next);
             let limit = next.map_or(LONGEST_WAIT, |next| next.since(self.clock.now()).min(LONGEST_WAIT));
-            self.connection.wait(now, limit);
+            self.connection.wait(now, limit, None);
         }
         Ok(())
     }

@@ -83,7 +83,13 @@ pub(crate) fn command(arguments: &PollArguments) -> anyhow::Result<Verdict> {
         max_fragment: ByteCount(arguments.max_fragment),
         batch_fragments: arguments.batch,
     };
-    let library = LibrarySource::open(&arguments.library.path, &arguments.library.symbol, &setup)?;
+    let library = match LibrarySource::open(&arguments.library.path, &arguments.library.symbol, &setup) {
+        Ok(library) => library,
+        Err(error) => {
+            log::error!("{error}");
+            return Ok(Verdict::Refused);
+        }
+    };
     let client = SourceClient::from_environment()?;
     feeder::feed(library, client, arguments.max_fragment, &mut std::io::stdout())
         .context("the library cannot feed its readout unit")?;

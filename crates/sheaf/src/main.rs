@@ -39,6 +39,8 @@
 //! | `signals` | Ctrl-C and termination |
 //! | `next` | `sheaf next`, which asks a running process for its next run |
 //! | `emulate_trigger` | `sheaf emulate-trigger`, a trigger supervisor |
+//! | `poll_trigger` | `sheaf poll-trigger`, a trigger supervisor that polls a library |
+//! | `trigger_connection` | the connection of such a supervisor to the event manager |
 //! | `supervisor` | a trigger supervisor that the event manager starts |
 //! | `doctor` | `sheaf doctor` |
 //! | `bench` | `sheaf bench`, the test programs |
@@ -87,6 +89,7 @@ mod objects;
 mod output;
 mod placement;
 mod plan;
+mod poll_trigger;
 mod print;
 mod processes;
 mod processor;
@@ -108,6 +111,7 @@ mod table;
 mod tap;
 mod tap_stream;
 mod timed;
+mod trigger_connection;
 mod values;
 
 use clap::error::ErrorKind;
@@ -136,6 +140,8 @@ enum Verdict {
     InProgress,
     /// The ledger does not balance, something was lost, or a file has problems: everything was printed.
     NotGood,
+    /// A library has refused to be opened: the reason was printed. Only for the run that has started this process.
+    Refused,
 }
 
 fn main() -> ExitCode {
@@ -157,6 +163,7 @@ fn main() -> ExitCode {
         Command::Preprocessor(arguments) => active::command(&arguments),
         Command::Guard(arguments) => programs::command(&arguments),
         Command::Poll(arguments) => library::command(&arguments),
+        Command::PollTrigger(arguments) => poll_trigger::command(&arguments),
         Command::Rehearsal(arguments) => rehearsal::command(arguments.run),
         Command::Bench(arguments) => bench::command(&arguments, &console),
         Command::Import(arguments) => files::import(&arguments),
@@ -177,6 +184,7 @@ fn main() -> ExitCode {
         Ok(Verdict::Good) => ExitCode::SUCCESS,
         Ok(Verdict::InProgress) => ExitCode::from(EXIT_IN_PROGRESS),
         Ok(Verdict::NotGood) => ExitCode::from(EXIT_NOT_GOOD),
+        Ok(Verdict::Refused) => ExitCode::from(sheaf_node::programs::REFUSED),
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             console.error(&describe(&error));

@@ -242,7 +242,7 @@ impl Plan {
             triggers: match trigger.mode {
                 TriggerMode::Free => Triggers::Free,
                 TriggerMode::Fixed | TriggerMode::Poisson => Triggers::Driven,
-                TriggerMode::Network | TriggerMode::Command => Triggers::External,
+                TriggerMode::Network | TriggerMode::Command | TriggerMode::Library => Triggers::External,
                 TriggerMode::Source | TriggerMode::Seen => Triggers::Announced,
             },
             first_event: trigger.first_event,

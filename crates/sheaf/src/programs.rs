@@ -5,7 +5,7 @@ use crate::arguments::GuardArguments;
 use crate::plan::Plan;
 use anyhow::{Context, bail};
 use rustix::fs::{Access, access};
-use sheaf_config::{Config, NodeConfig, Program, ProgramStart, Restart, SourceKind, TriggerMode};
+use sheaf_config::{Config, NodeConfig, Program, ProgramStart, Restart, SourceKind};
 use sheaf_feed::environment;
 use sheaf_node::programs::{LaunchProgram, ProgramProcess, ProgramRules, ProgramSetup, Programs, guard};
 use sheaf_node::restarts::RestartPolicy;
@@ -213,7 +213,7 @@ pub(crate) fn rules(config: &Config) -> ProgramRules {
 /// Returns the time that programs may take to end after the end of a run.
 pub(crate) fn time_to_end(config: &Config) -> Nanos {
     let has_programs = matches!(config.source.kind, SourceKind::Command | SourceKind::Library)
-        || config.trigger.mode == TriggerMode::Command;
+        || config.trigger.mode.starts_supervisor();
     if has_programs { Nanos(config.source.command.stop_timeout.0.saturating_mul(2)) } else { Nanos::ZERO }
 }
 

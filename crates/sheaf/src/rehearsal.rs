@@ -1,6 +1,6 @@
 //! Rehearsal of a run: its filter, step filter and preprocessor are loaded before it begins.
 
-use crate::{Verdict, active, code, describe, filters, library, print, steps};
+use crate::{Verdict, active, code, describe, filters, library, poll_trigger, print, steps};
 use anyhow::{Context, bail};
 use sheaf_config::{Config, FilterKind};
 use sheaf_wire::RunNumber;
@@ -93,6 +93,7 @@ fn load(config: &Config, run: RunNumber) -> anyhow::Result<()> {
     drop(steps::step_filter(config, run)?);
     drop(active::preprocessor(config, run)?);
     library::check(config)?;
+    poll_trigger::check(config)?;
     Ok(())
 }
 

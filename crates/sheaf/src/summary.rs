@@ -250,6 +250,7 @@ impl Summary {
         self.inline_judging_us = slower(self.inline_judging_us, extras.inline_judging_us);
         self.workers.extend_from_slice(&extras.workers);
         self.programs.extend_from_slice(&extras.programs);
+        self.note_lost_supervisor();
         self.trouble.content_mismatches += extras.content_mismatches;
         self.peak_rss_bytes += extras.peak_rss_bytes;
         self.cpu_seconds += extras.cpu_seconds;
@@ -261,12 +262,14 @@ impl Summary {
         self.ledger.triggers > 0 || self.ledger.fragments.received > 0 || self.trouble.absent_nodes.is_empty()
     }
 
-    /// Returns whether all ledgers balance, nothing was lost, and every checked byte was correct.
+    /// Returns whether all ledgers balance, nothing was lost, every checked byte was correct, and triggers came until the end.
     pub(crate) fn is_good(&self) -> bool {
         // A node knows its own mismatches; those of other nodes are in the event manager's ledger, which counts them as
         // lost.
         let are_hits_balanced = self.hits.as_ref().is_none_or(|hits| hits.problem().is_none());
-        self.ledger.balanced && are_hits_balanced && self.kept.all && self.trouble.content_mismatches == 0
+        let is_balanced = self.ledger.balanced && are_hits_balanced;
+        let is_kept = self.kept.all && self.trouble.content_mismatches == 0;
+        is_balanced && is_kept && !self.has_lost_supervisor()
     }
 
     /// The ledger as the manifest keeps it.

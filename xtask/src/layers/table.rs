@@ -422,6 +422,13 @@ pub(super) const LAYERS: &[Layer] = &[
         reason: "an example depends only on what its reader needs; the rest is for its tests",
     },
     Layer {
+        package: "pulser",
+        floor: Floor::Edges,
+        may_know: &["sheaf-filter"],
+        may_use: &[],
+        reason: "an example depends only on what its reader needs; the rest is for its tests",
+    },
+    Layer {
         package: "sheaf-python",
         floor: Floor::Edges,
         may_know: &["sheaf-config", "sheaf-feed", "sheaf-node", "sheaf-store", "sheaf-tap", "sheaf-wire"],

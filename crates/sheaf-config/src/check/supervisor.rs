@@ -1,4 +1,4 @@
-//! Checks of a trigger supervisor, and of its program.
+//! Checks of a trigger supervisor, and of its program or library.
 
 use super::Checker;
 use crate::Config;
@@ -25,6 +25,41 @@ impl Checker<'_> {
             ),
             (true, false) | (false, true) => {}
         }
+    }
+
+    pub(super) fn trigger_library(&mut self) {
+        let trigger = &self.config.trigger;
+        let (keys, mode) = (["trigger.library.path", "trigger.mode"], trigger.mode);
+        let (listen, protocol) = (trigger.network.listen.is_some(), trigger.network.protocol);
+        match (mode == TriggerMode::Library, trigger.library.path.is_some()) {
+            (true, false) => self.fail(
+                ErrorKind::Missing,
+                &keys,
+                "`trigger.mode` is \"library\", but `trigger.library.path` is not set".into(),
+                "write the path of the library, such as `path = \"./libmy_trigger.so\"`",
+            ),
+            (false, true) => self.fail(
+                ErrorKind::Conflict,
+                &keys,
+                format!("there is a library for the triggers, but `trigger.mode` is \"{mode}\""),
+                "write `mode = \"library\"`, or remove the table",
+            ),
+            (true, true) | (false, false) => {}
+        }
+        if mode != TriggerMode::Library {
+            return;
+        }
+        let key = match (listen, protocol) {
+            (true, _) => "trigger.network.listen",
+            (false, TriggerProtocol::Udp) => "trigger.network.protocol",
+            (false, TriggerProtocol::Tcp) => return,
+        };
+        self.fail(
+            ErrorKind::Conflict,
+            &[key, "trigger.mode"],
+            format!("`{key}` is set, but `trigger.mode` is \"library\""),
+            "remove it: the process of the library connects over TCP, at a port of its own",
+        );
     }
 
     pub(super) fn trigger_network(&mut self) {

@@ -31,7 +31,8 @@ pub use output::{Output, OutputCompression, OutputFormat, OutputKind, Stream, Sy
 pub use preprocessing::Preprocessing;
 pub use programs::{Program, Restart, SourceCommand, SourceLibrary};
 pub use run::{
-    Access, Filter, FilterKind, Run, Trigger, TriggerCommand, TriggerMode, TriggerNetwork, TriggerProtocol,
+    Access, Filter, FilterKind, Run, Trigger, TriggerCommand, TriggerLibrary, TriggerMode, TriggerNetwork,
+    TriggerProtocol,
 };
 pub use shaping::{Shaping, ShapingPolicy};
 pub use source::{

@@ -88,6 +88,8 @@ choice! {
         Network = "network",
         /// from a trigger supervisor that Sheaf starts and ends, see `[trigger.command]`
         Command = "command",
+        /// from a shared library of your own, see `[trigger.library]`
+        Library = "library",
     }
 }
 
@@ -106,8 +108,8 @@ section! {
         queue_events: u32 = 4_096, "queue_events", whole(1, 1 << 24);
         /// Seed of the mode `poisson`: the same seed gives the same trigger times.
         seed: u64 = 1, "seed", whole(0, MAX_INTEGER);
-        /// Id of the first event, if the event manager numbers events (all modes but `source` and `seen`). With `network`
-        /// and `command`: id of the first trigger.
+        /// Id of the first event, if the event manager numbers events (all modes but `source` and `seen`). With
+        /// `network`, `command` and `library`: id of the first trigger.
         first_event: EventId = EventId(0), "first_event", whole(0, MAX_INTEGER);
         /// The trigger type that events carry, in the experiment's own numbering.
         trigger_type: TriggerType = TriggerType(0), "type", whole(0, u64::from(u16::MAX));
@@ -123,6 +125,8 @@ section! {
         network: TriggerNetwork;
         /// A trigger supervisor that Sheaf starts.
         command: TriggerCommand;
+        /// A library of triggers.
+        library: TriggerLibrary;
     }
 }
 
@@ -130,7 +134,13 @@ impl TriggerMode {
     /// Whether a trigger supervisor gives the triggers.
     #[must_use]
     pub fn has_supervisor(self) -> bool {
-        matches!(self, Self::Network | Self::Command)
+        matches!(self, Self::Network | Self::Command | Self::Library)
+    }
+
+    /// Whether Sheaf starts this trigger supervisor.
+    #[must_use]
+    pub fn starts_supervisor(self) -> bool {
+        matches!(self, Self::Command | Self::Library)
     }
 }
 
@@ -149,7 +159,7 @@ section! {
     /// them back while the event manager is busy.
     TriggerNetwork "trigger.network" {
         /// Address at which the event manager accepts one trigger supervisor, as `host:port`; required for the mode
-        /// `network`. With `command` the default is a free port of this host. Anyone who can reach it can give triggers, unless `transport.key_file` or, over TCP, `transport.tls` is set.
+        /// `network`. With `command` the default is a free port of this host, and with `library` it is always one. Anyone who can reach it can give triggers, unless `transport.key_file` or, over TCP, `transport.tls` is set.
         listen: Option<String> = None, "listen", maybe(address());
         /// Protocol at `listen`.
         protocol: TriggerProtocol = TriggerProtocol::Tcp, "protocol", pick();
@@ -185,6 +195,22 @@ section! {
         environment: Vec<String> = Vec::new(), "environment", variable_list();
         /// Its working directory. Default: the one of the event manager's process.
         directory: Option<PathBuf> = None, "directory", maybe(path());
+    }
+}
+
+section! {
+    /// A shared library that is polled for triggers, with `trigger.mode = "library"`. It is in a process of its own, which the event manager
+    /// starts: a crash or a hang does not affect the run. `latency_us`, `max_rate_hz`, `payload_source` and `payload_maximum_bytes` of
+    /// `[trigger.network]` apply. Restarts, end and log follow `[source.command]`. If it will not be started again, the run ends.
+    TriggerLibrary "trigger.library" {
+        /// The shared library, required for the mode `library`.
+        path: Option<PathBuf> = None, "path", maybe(path());
+        /// Function of the library that returns the table of its functions.
+        symbol: String = "sheaf_trigger".into(), "symbol", symbol();
+        /// Text that is passed to the library, such as the address of a crate. Sheaf does not interpret it.
+        parameters: String = String::new(), "parameters", parameters();
+        /// Maximum number of triggers of a poll.
+        batch_triggers: u32 = 256, "batch_triggers", whole(1, 65_536);
     }
 }
 

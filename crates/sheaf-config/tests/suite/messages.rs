@@ -259,7 +259,7 @@ error: `trigger.mode` is \"fre\"
    |
  6 | mode = \"fre\"
    |        ^^^^^
-   = help: it must be \"free\", \"fixed\", \"poisson\", \"source\", \"seen\", \"network\" or \"command\"
+   = help: it must be \"free\", \"fixed\", \"poisson\", \"source\", \"seen\", \"network\", \"command\" or \"library\"
 
 error: `trigger.rate_hz` is inf
   --> run.toml:7:11

@@ -3,7 +3,8 @@
 use super::guard::{KILL, Said, TERMINATE};
 use super::output::ProgramOutput;
 use super::{
-    LaunchProgram, Outlook, ProgramProcess, ProgramReport, ProgramRules, ProgramSetup, Shared, StartError,
+    LaunchProgram, Outlook, ProgramProcess, ProgramReport, ProgramRules, ProgramSetup, REFUSED, Shared,
+    StartError,
 };
 use crate::restarts::{RestartPolicy, Restarts};
 use log::{info, warn};
@@ -277,6 +278,10 @@ impl Post {
             return;
         }
         self.report.failures += 1;
+        if self.setup.counts && self.report.starts == 1 && status.code() == Some(REFUSED.into()) {
+            self.fail("cannot open its library", said, index);
+            return;
+        }
         match self.restarts.as_mut().map(|restarts| restarts.died(lived.into())) {
             Some(Some(pause)) => {
                 warn!("{} failed ({status}); it is started again in {pause}{}", self.title, self.see());

@@ -48,12 +48,22 @@ impl Source for Silent {
 
 /// Starts shell commands, the program with the number `n` for source `n`.
 fn start(scripts: &[&str], directory: &Path, rules: ProgramRules) -> Result<Programs, StartError> {
+    start_some(scripts, directory, rules, false)
+}
+
+/// As [`start`], for programs of the user or processes of Sheaf.
+fn start_some(
+    scripts: &[&str],
+    directory: &Path,
+    rules: ProgramRules,
+    are_own: bool,
+) -> Result<Programs, StartError> {
     let setup = |(index, _): (usize, &&str)| ProgramSetup {
         name: format!("p{index}"),
         sources: vec![SourceId(index as u32)],
         awaited: true,
         log: Some(directory.join(format!("p{index}.log"))),
-        counts: false,
+        counts: are_own,
     };
     let setups = scripts.iter().enumerate().map(setup).collect();
     let scripts: Vec<String> = scripts.iter().map(|script| (*script).to_owned()).collect();
@@ -168,6 +178,23 @@ fn the_policy_never_means_never() {
     drop(source);
     let [report] = &programs.wait()[..] else { panic!("one program") };
     assert_eq!((report.starts, report.failures, report.given_up), (1, 1, true));
+}
+
+#[test]
+fn a_process_whose_library_refuses_at_first_is_given_up_and_later_started_again() {
+    let given_up = |script: &str, are_own: bool| {
+        let directory = tempfile::tempdir().expect("a directory");
+        let script = format!("cd {}; {script}", directory.path().display());
+        let programs = start_some(&[&script], directory.path(), RULES, are_own).expect("it starts");
+        let view = programs.view();
+        wait_until("it has ended for good", || view.have_ended());
+        let [report] = &programs.wait()[..] else { panic!("one program") };
+        (report.starts, report.given_up)
+    };
+    assert_eq!(given_up("exit 5", true), (1, true));
+    assert_eq!(given_up("exit 5", false), (5, true), "in programs of the user the status means nothing");
+    let crashes = "echo >> lives; case $(wc -l < lives) in 1) kill -9 $$;; 2) exit 5;; esac; exit 0";
+    assert_eq!(given_up(crashes, true), (3, false), "hardware may need time after a crash");
 }
 
 #[test]

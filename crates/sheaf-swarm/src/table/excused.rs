@@ -50,7 +50,7 @@ pub const EXCUSED: &[Excuse] = excused! {
     STREAMS => ["source.stream.*"];
     PROGRAMS => ["source.command.*", "programs.*"];
     SUPERVISOR => [
-        "trigger.command.*", "trigger.network.listen", "trigger.network.max_rate_hz", "trigger.network.silence_ms",
+        "trigger.command.*", "trigger.library.*", "trigger.network.listen", "trigger.network.max_rate_hz", "trigger.network.silence_ms",
     ];
     PAYLOADS => ["trigger.network.payload_source", "trigger.network.payload_maximum_bytes"];
     SIGNAL => ["trigger.busy_file", "trigger.busy_command"];

@@ -16,6 +16,8 @@ fn everything(directory: &Path) -> Config {
     config.building.filter = StepFilterKind::Library;
     config.building.path = file("libstep.so");
     config.preprocessing.path = file("libpre.so");
+    config.trigger.mode = TriggerMode::Library;
+    config.trigger.library.path = file("libtrigger.so");
     config
 }
 
@@ -26,7 +28,8 @@ fn a_run_loads_its_copies_and_says_what_they_are_whatever_is_installed_later() {
     let (code, records) = Code::take(&config, run.path()).unwrap();
     fs::write(place.path().join("mine.py"), "another").unwrap();
     let loading = code.in_place(&config);
-    let paths = [&loading.filter.path, &loading.building.path, &loading.preprocessing.path];
+    let library = &loading.trigger.library.path;
+    let paths = [&loading.filter.path, &loading.building.path, &loading.preprocessing.path, library];
     for (path, record) in paths.iter().zip(&records) {
         let bytes = fs::read(path.as_ref().unwrap()).unwrap();
         assert_eq!((crc32c(&bytes), bytes.len() as u64), (record.crc32c, record.bytes));
@@ -34,7 +37,7 @@ fn a_run_loads_its_copies_and_says_what_they_are_whatever_is_installed_later() {
     }
     assert_eq!(records[0].crc32c, crc32c(b"mine.py"));
     let tables: Vec<_> = records.iter().map(|record| record.table.as_str()).collect();
-    assert_eq!(tables, ["filter", "building", "preprocessing"]);
+    assert_eq!(tables, ["filter", "building", "preprocessing", "trigger.library"]);
 }
 
 #[test]
@@ -55,10 +58,11 @@ fn nothing_is_copied_that_is_not_loaded() {
     config.run.copy_code = false;
     let (code, records) = Code::take(&config, run.path()).unwrap();
     assert_eq!(code.in_place(&config), config);
-    assert_eq!(records.iter().filter(|record| record.copy.is_none()).count(), 3);
+    assert_eq!(records.iter().filter(|record| record.copy.is_none()).count(), 4);
     config.filter.path = Some("installed.module".into());
     config.building.first_step = Vec::new();
     config.preprocessing.path = None;
+    config.trigger.mode = TriggerMode::Free;
     config.run.copy_code = true;
     assert!(Code::take(&config, run.path()).unwrap().1.is_empty());
     assert_eq!(fs::read_dir(run.path()).unwrap().count(), 0);

@@ -1,6 +1,7 @@
 //! Accounts of the programs that a run has started.
 
-use super::Extras;
+use super::{Extras, Summary};
+use crate::supervisor;
 use serde::{Deserialize, Serialize};
 use sheaf_node::programs::ProgramReport;
 
@@ -36,6 +37,23 @@ impl ProgramSummary {
             counts: _,
         } = report;
         Self { node, name, starts, failures, given_up, killed, log_lines, log_lines_dropped }
+    }
+}
+
+impl Summary {
+    /// Returns whether a trigger supervisor that the run has started was given up, so that triggers are missing.
+    pub(super) fn has_lost_supervisor(&self) -> bool {
+        let gives_triggers = |program: &ProgramSummary| program.name == supervisor::NAME;
+        self.trigger_link.is_some()
+            && self.programs.iter().any(|program| gives_triggers(program) && program.given_up)
+    }
+
+    /// States that the run has ended because of that.
+    pub(super) fn note_lost_supervisor(&mut self) {
+        if self.has_lost_supervisor() {
+            let why = "the trigger supervisor has failed and is not started again";
+            self.ended_early.get_or_insert_with(|| why.into());
+        }
     }
 }
 

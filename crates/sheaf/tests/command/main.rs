@@ -67,5 +67,6 @@ mod tls;
 mod trigger_access;
 mod trigger_command;
 mod trigger_datagrams;
+mod trigger_library;
 mod trigger_payloads;
 mod triggers;

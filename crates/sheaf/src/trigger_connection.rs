@@ -1,10 +1,8 @@
-//! The connection of `sheaf emulate-trigger` to the event manager, over TCP or UDP.
+//! The connection of a trigger supervisor of this program to the event manager, over TCP or UDP.
 
-use super::EmulateTriggerArguments;
-use crate::{network, supervisor};
 use anyhow::{Context, bail};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use sheaf_config::{Config, TriggerProtocol};
+use sheaf_config::TriggerProtocol;
 use sheaf_key::{CallerProof, DoorPurposes, Nonce, Proof, RunKey};
 use sheaf_protocol::trigger_link::Supervisor;
 use sheaf_protocol::trigger_link::datagram::{Datagram, DatagramCaller};
@@ -15,7 +13,7 @@ use sheaf_wire::trigger_link::{
 use sheaf_wire::{Nanos, Timestamp};
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
-use std::path::PathBuf;
+use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 /// Bytes that wait for the connection before no more triggers are made.
@@ -66,10 +64,26 @@ impl Evidence {
     }
 }
 
+/// Options of a connection.
+pub(crate) struct ConnectionOptions {
+    /// Address of the event manager, as `HOST:PORT`.
+    pub(crate) address: String,
+    /// Name of the supervisor, for the log of the run.
+    pub(crate) name: String,
+    pub(crate) protocol: TriggerProtocol,
+    /// Key of the run, if it has one.
+    pub(crate) key: Option<RunKey>,
+    /// TLS configuration, for runs that require it.
+    pub(crate) tls: Option<Tls>,
+    /// Maximum time for which the event manager may be absent or silent.
+    pub(crate) patience: Duration,
+}
+
 /// See the [module](self).
-pub(super) struct Connection {
+pub(crate) struct Connection {
     way: Way,
     evidence: Evidence,
+    name: String,
     address: String,
     patience: Duration,
     begin: Instant,
@@ -83,38 +97,20 @@ enum Way {
 }
 
 impl Connection {
-    /// Connects to the event manager; waits for it as long as the arguments say.
-    pub(super) fn open(arguments: &EmulateTriggerArguments, now: Timestamp) -> anyhow::Result<Self> {
-        let own = arguments.config.as_deref().map(Config::load).transpose()?;
-        let transport = own.as_ref().map(|own| &own.transport);
-        let of_run = |name| std::env::var_os(name).filter(|_| arguments.address.is_none());
-        let address = match &arguments.address {
-            Some(address) => address.clone(),
-            None => std::env::var(supervisor::ADDRESS).context(
-                "no run has started this program; give the address of the event manager, HOST:PORT",
-            )?,
-        };
-        let file = arguments.key.clone().or_else(|| transport.and_then(|it| it.key_file.clone()));
-        let file = file.or_else(|| of_run(supervisor::KEY_FILE).map(PathBuf::from));
-        let key = file.as_deref().map(RunKey::load).transpose()?;
-        let files = match &arguments.tls {
-            Some(files) => <&[PathBuf; 3]>::try_from(&files[..]).ok().map(|files| files.each_ref()),
-            None => transport.and_then(|transport| transport.tls.files()),
-        };
-        let tls = files.map(|files| Tls::load(&network::tls_files(files))).transpose()?;
-        let is_udp = arguments.udp
-            || of_run(supervisor::PROTOCOL).is_some_and(|protocol| protocol == "udp")
-            || own.is_some_and(|own| own.trigger.network.protocol == TriggerProtocol::Udp);
-        let patience = Duration::from_secs(arguments.wait);
-        let way = if is_udp {
-            datagrams(&address, &arguments.name, now)?
-        } else {
-            let stream = secure(connect(&address, patience)?, &address, tls.as_ref())?;
-            Way::Tcp { stream: Box::new(stream), received: Vec::new(), unsent: Vec::new() }
+    /// Connects to the event manager, and waits for it if it is not there yet.
+    pub(crate) fn open(options: ConnectionOptions, now: Timestamp) -> anyhow::Result<Self> {
+        let ConnectionOptions { address, name, protocol, key, tls, patience } = options;
+        let way = match protocol {
+            TriggerProtocol::Udp => datagrams(&address, &name, now)?,
+            TriggerProtocol::Tcp => {
+                let stream = secure(connect(&address, patience)?, &address, tls.as_ref())?;
+                Way::Tcp { stream: Box::new(stream), received: Vec::new(), unsent: Vec::new() }
+            }
         };
         Ok(Self {
             way,
             evidence: Evidence { key, asked: None, is_proven: false },
+            name,
             address,
             patience,
             begin: Instant::now(),
@@ -124,20 +120,21 @@ impl Connection {
     }
 
     /// Returns the address of the event manager.
-    pub(super) fn address(&self) -> &str {
+    pub(crate) fn address(&self) -> &str {
         &self.address
     }
 
     /// Returns the supervisor's machine, whose messages fit this connection.
-    pub(super) fn supervisor(&self, name: &str) -> Supervisor {
+    pub(crate) fn supervisor(&self) -> Supervisor {
+        let supervisor = Supervisor::new(&self.name);
         match self.way {
-            Way::Tcp { .. } => Supervisor::new(name),
-            Way::Udp { .. } => Supervisor::new(name).with_messages_of(MESSAGE_BYTES),
+            Way::Tcp { .. } => supervisor,
+            Way::Udp { .. } => supervisor.with_messages_of(MESSAGE_BYTES),
         }
     }
 
     /// Returns whether both sides have the same clock.
-    pub(super) fn is_same_host(&self) -> bool {
+    pub(crate) fn is_same_host(&self) -> bool {
         let addresses = match &self.way {
             Way::Tcp { stream, .. } => stream.addresses(),
             Way::Udp { socket, .. } => socket.local_addr().and_then(|own| Ok((own, socket.peer_addr()?))),
@@ -146,17 +143,17 @@ impl Connection {
     }
 
     /// Returns whether the event manager has accepted the supervisor.
-    pub(super) fn is_welcome(&self) -> bool {
+    pub(crate) fn is_welcome(&self) -> bool {
         self.is_welcome
     }
 
     /// Returns whether the connection has ended.
-    pub(super) fn is_cut_off(&self) -> bool {
+    pub(crate) fn is_cut_off(&self) -> bool {
         self.is_cut_off
     }
 
     /// Returns whether more triggers may be made.
-    pub(super) fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         match &self.way {
             Way::Tcp { unsent, .. } => unsent.len() <= MAX_UNSENT,
             Way::Udp { .. } => true,
@@ -164,7 +161,7 @@ impl Connection {
     }
 
     /// Returns whether nothing was heard for so long that busy may have been missed.
-    pub(super) fn is_deaf(&self, now: Timestamp) -> bool {
+    pub(crate) fn is_deaf(&self, now: Timestamp) -> bool {
         match &self.way {
             Way::Tcp { .. } => false,
             Way::Udp { caller, .. } => caller.is_deaf(now),
@@ -172,7 +169,7 @@ impl Connection {
     }
 
     /// Returns whether everything was sent, and over UDP acknowledged.
-    pub(super) fn is_flushed(&self) -> bool {
+    pub(crate) fn is_flushed(&self) -> bool {
         match &self.way {
             Way::Tcp { unsent, stream, .. } => unsent.is_empty() && !stream.has_unsent(),
             Way::Udp { caller, .. } => caller.is_flushed(),
@@ -180,7 +177,7 @@ impl Connection {
     }
 
     /// Returns the messages that have arrived.
-    pub(super) fn receive(&mut self, now: Timestamp) -> anyhow::Result<Vec<FromManager>> {
+    pub(crate) fn receive(&mut self, now: Timestamp) -> anyhow::Result<Vec<FromManager>> {
         let (messages, has_ended) = match &mut self.way {
             Way::Tcp { stream, received, .. } => read_stream(stream, received)?,
             Way::Udp { socket, room, caller } => {
@@ -216,7 +213,7 @@ impl Connection {
     }
 
     /// Sends the messages of the supervisor.
-    pub(super) fn send(&mut self, now: Timestamp, supervisor: &mut Supervisor) {
+    pub(crate) fn send(&mut self, now: Timestamp, supervisor: &mut Supervisor) {
         match &mut self.way {
             Way::Tcp { stream, unsent, .. } => {
                 while let Some(message) = supervisor.poll_transmit() {
@@ -233,8 +230,8 @@ impl Connection {
         }
     }
 
-    /// Sleeps, at most until something arrives.
-    pub(super) fn wait(&self, now: Timestamp, longest: Nanos) {
+    /// Sleeps, at most until something arrives or `other` can be read.
+    pub(crate) fn wait(&self, now: Timestamp, longest: Nanos, other: Option<BorrowedFd<'_>>) {
         let (fd, limit) = match &self.way {
             Way::Tcp { stream, .. } if self.is_flushed() => (PollFd::new(stream, PollFlags::IN), longest),
             Way::Tcp { stream, .. } => (PollFd::new(stream, PollFlags::IN | PollFlags::OUT), longest),
@@ -244,8 +241,10 @@ impl Connection {
             }
         };
         let limit = Timespec { tv_sec: 0, tv_nsec: i64::try_from(limit.0).unwrap_or(0) };
+        let mut all = vec![fd];
+        all.extend(other.map(|other| PollFd::from_borrowed_fd(other, PollFlags::IN)));
         // An interruption is as good as a wake-up.
-        let _ = poll(&mut [fd], Some(&limit));
+        let _ = poll(&mut all, Some(&limit));
     }
 }
 

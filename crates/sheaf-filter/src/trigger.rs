@@ -1,0 +1,219 @@
+//! Triggers from shared libraries, which are polled for them.
+
+#![allow(unsafe_code)]
+
+use crate::abi::{self, FILTER_ABI, POLL_END, POLL_MORE, POLL_WAIT, TriggerBatch, TriggerTable};
+use crate::filter::FilterFailure;
+use crate::loading::{self, Loaded, MESSAGE_BYTES, OpenError, Whose};
+use crate::source::{LONGEST_WAIT, PollEnd, PollError, WAIT};
+use crate::text;
+use libloading::Library;
+use sheaf_wire::{ByteCount, EventId, Nanos, RunNumber, Timestamp, TriggerType};
+use std::ffi::{CStr, c_char};
+use std::path::Path;
+use std::{ptr, slice};
+
+/// Setup of a library of triggers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TriggerSetup {
+    /// The number of the run.
+    pub run: RunNumber,
+    /// A text for the library alone.
+    pub parameters: String,
+    /// Largest payload that is taken.
+    pub max_payload: ByteCount,
+    /// Maximum number of triggers of a poll.
+    pub batch_triggers: usize,
+}
+
+/// A trigger of a library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PolledTrigger<'a> {
+    /// Its id, which need not be greater than those before.
+    pub id: EventId,
+    /// Its time.
+    pub time: Timestamp,
+    /// Its type.
+    pub kind: TriggerType,
+    /// Its bits.
+    pub bits: u64,
+    /// Its payload, which may be too large; `None` if it has a size and no data.
+    pub payload: Option<&'a [u8]>,
+}
+
+/// Triggers from a shared library.
+#[derive(Debug)]
+pub struct LibraryTrigger {
+    device: Loaded,
+    table: TriggerTable,
+    poll: abi::PollTriggers,
+    batch: Vec<abi::PolledTrigger>,
+    /// Number of triggers of the last poll.
+    count: usize,
+    /// Number of triggers that were held back before the last poll.
+    vetoed: u64,
+}
+
+impl LibraryTrigger {
+    /// Loads the library at `path` and opens the device of the table that its function `symbol` gives.
+    ///
+    /// The library's code runs in this process, with all its rights.
+    ///
+    /// # Errors
+    /// Why that is not possible, and what would be right.
+    pub fn open(path: &Path, symbol: &str, setup: &TriggerSetup) -> Result<Self, OpenError> {
+        let (table, whose, library) = loading::open::<TriggerTable>(path, symbol)?;
+        Self::make(table, &whose, Some(library), setup)
+    }
+
+    /// Checks that the library at `path` can be loaded and has a table. Opens no device: hardware may bear that only once.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn check(path: &Path, symbol: &str) -> Result<(), OpenError> {
+        let (table, whose, _library) = loading::open::<TriggerTable>(path, symbol)?;
+        complete(&table, &whose).map(drop)
+    }
+
+    /// Opens the device of a table of this program.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    ///
+    /// # Safety
+    /// `table` is null, or points to a table of some version of the interface whose functions do as it says.
+    pub unsafe fn of_table(table: *const TriggerTable, setup: &TriggerSetup) -> Result<Self, OpenError> {
+        let whose = Whose::Program(loading::Kind::Trigger);
+        // SAFETY: promised by the caller.
+        let table = unsafe { loading::read_table(table, &whose)? };
+        Self::make(table, &whose, None, setup)
+    }
+
+    fn make(
+        table: TriggerTable,
+        whose: &Whose,
+        library: Option<Library>,
+        setup: &TriggerSetup,
+    ) -> Result<Self, OpenError> {
+        let (open, poll) = complete(&table, whose)?;
+        let parameters = loading::c_text(&setup.parameters, || "trigger.library.parameters".to_owned())?;
+        let mut message: [c_char; MESSAGE_BYTES] = [0; MESSAGE_BYTES];
+        let given = abi::TriggerSetup {
+            abi: FILTER_ABI,
+            run: setup.run.0,
+            parameters: parameters.as_ptr(),
+            max_payload_bytes: setup.max_payload.0,
+            message: message.as_mut_ptr(),
+            message_bytes: message.len(),
+        };
+        // SAFETY: a function of the interface; all that the setup points to outlives the call.
+        let thing = unsafe { open(&raw const given) };
+        let device = Loaded::new(thing, table.close, library, whose, &message)?;
+        let batch = vec![abi::PolledTrigger::default(); setup.batch_triggers.max(1)];
+        Ok(Self { device, table, poll, batch, count: 0, vetoed: 0 })
+    }
+
+    /// Announces that the run takes triggers, from this id on.
+    pub fn start(&mut self, next: EventId) {
+        if let Some(start) = self.table.start {
+            // SAFETY: a function of the interface, called with what the library has opened.
+            unsafe { start(self.device.as_ptr(), next.0) };
+        }
+    }
+
+    /// Returns whether the library holds triggers back while the run is busy. If not, it must not be polled meanwhile.
+    #[must_use]
+    pub fn has_veto(&self) -> bool {
+        self.table.busy.is_some()
+    }
+
+    /// Announces that the run is busy, or is no longer.
+    pub fn busy(&mut self, reason: Option<&CStr>) {
+        if let Some(busy) = self.table.busy {
+            // SAFETY: as for `start`; the text outlives the call.
+            unsafe { busy(self.device.as_ptr(), reason.map_or(ptr::null(), CStr::as_ptr)) };
+        }
+    }
+
+    /// Announces the end of triggers. Nothing is polled from now on.
+    pub fn stop(&mut self) {
+        self.count = 0;
+        if let Some(stop) = self.table.stop {
+            // SAFETY: as for `start`.
+            unsafe { stop(self.device.as_ptr()) };
+        }
+    }
+
+    /// Polls. The triggers are those that [`Self::trigger`] returns from now on.
+    ///
+    /// # Errors
+    /// If the library failed or its answer is invalid. There are no triggers then.
+    pub fn poll(&mut self) -> Result<PollEnd, PollError> {
+        (self.count, self.vetoed) = (0, 0);
+        self.batch.fill(abi::PolledTrigger::default());
+        let mut batch = TriggerBatch {
+            triggers: self.batch.as_mut_ptr(),
+            room: self.batch.len(),
+            count: 0,
+            then: POLL_WAIT,
+            reserved: 0,
+            vetoed: 0,
+            wait_ns: 0,
+            failure: ptr::null(),
+        };
+        // SAFETY: a function of the interface; the list has as much room as the batch says.
+        let status = unsafe { (self.poll)(self.device.as_ptr(), &raw mut batch) };
+        if status != 0 {
+            // SAFETY: null or a text with a NUL, which is valid until the library is called again.
+            let failure = unsafe { text::read(batch.failure, MESSAGE_BYTES) };
+            let failure = failure.unwrap_or_else(|| format!("`poll` returned {status}"));
+            return Err(FilterFailure(failure).into());
+        }
+        if batch.count > self.batch.len() {
+            let (count, room) = (batch.count, self.batch.len());
+            return Err(PollError::Invalid(format!("{count} triggers where there is room for {room}")));
+        }
+        let end = match batch.then {
+            POLL_MORE => PollEnd::More,
+            POLL_WAIT if batch.wait_ns == 0 => PollEnd::After(WAIT),
+            POLL_WAIT => PollEnd::After(Nanos(batch.wait_ns).min(LONGEST_WAIT)),
+            POLL_END => PollEnd::Ended,
+            other => return Err(PollError::Invalid(format!("`then` is {other}"))),
+        };
+        (self.count, self.vetoed) = (batch.count, batch.vetoed);
+        Ok(end)
+    }
+
+    /// Returns the number of triggers that the device has held back before the last poll.
+    #[must_use]
+    pub fn vetoed(&self) -> u64 {
+        self.vetoed
+    }
+
+    /// Returns a trigger of the last poll, by its place; `None` behind the last.
+    #[must_use]
+    pub fn trigger(&self, index: usize) -> Option<PolledTrigger<'_>> {
+        let found = self.batch[..self.count].get(index)?;
+        let payload = match (found.data.is_null(), found.bytes) {
+            (_, 0) => Some(&[][..]),
+            (true, _) => None,
+            // No object is larger.
+            (false, bytes) if isize::try_from(bytes).is_err() => None,
+            // SAFETY: a payload of this size, which the library leaves as it is until it is called again (`abi::PolledTrigger`).
+            (false, bytes) => Some(unsafe { slice::from_raw_parts(found.data, bytes) }),
+        };
+        let (id, time, kind) = (EventId(found.id), Timestamp(found.time_ns), TriggerType(found.kind));
+        Some(PolledTrigger { id, time, kind, bits: found.bits, payload })
+    }
+}
+
+type OpenTriggers = unsafe extern "C" fn(setup: *const abi::TriggerSetup) -> *mut std::ffi::c_void;
+
+fn complete(table: &TriggerTable, whose: &Whose) -> Result<(OpenTriggers, abi::PollTriggers), OpenError> {
+    let open = table.open.ok_or_else(|| whose.bad_table("`open` is null"))?;
+    let poll = table.poll.ok_or_else(|| whose.bad_table("`poll` is null"))?;
+    Ok((open, poll))
+}
+
+#[cfg(test)]
+mod tests;
