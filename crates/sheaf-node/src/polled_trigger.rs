@@ -35,7 +35,7 @@ pub enum LibraryEnd {
 
 /// A library of triggers and the thread that calls it.
 #[derive(Debug)]
-pub struct TriggerThread {
+pub struct LibraryCaller {
     desk: Arc<Desk>,
 }
 
@@ -141,7 +141,7 @@ impl Drop for Finish {
     }
 }
 
-impl TriggerThread {
+impl LibraryCaller {
     /// Starts a thread that opens a library and closes it in the end. Payloads have at most `max_payload` bytes.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use sheaf_feed::environment;
 use sheaf_filter::{LibraryTrigger, TriggerSetup};
 use sheaf_key::RunKey;
 use sheaf_node::Clock;
-use sheaf_node::polled_trigger::{LibraryEnd, PolledTriggers, TriggerThread};
+use sheaf_node::polled_trigger::{LibraryCaller, LibraryEnd, PolledTriggers};
 use sheaf_protocol::trigger_link::{NotTaken, Supervisor, SupervisorEvent};
 use sheaf_wire::trigger_link::Phase;
 use sheaf_wire::{ByteCount, EventId, Nanos, RunNumber, Timestamp};
@@ -94,7 +94,7 @@ fn options() -> anyhow::Result<ConnectionOptions> {
 /// The library and the thread that calls it.
 struct PolledLibrary {
     path: PathBuf,
-    poller: TriggerThread,
+    poller: LibraryCaller,
     watch: CallWatch,
 }
 
@@ -109,7 +109,7 @@ impl PolledLibrary {
         };
         let (path, symbol) = (arguments.library.path.clone(), arguments.library.symbol.clone());
         let open = move || LibraryTrigger::open(&path, &symbol, &setup);
-        let poller = TriggerThread::start(open, ByteCount(arguments.max_payload))
+        let poller = LibraryCaller::start(open, ByteCount(arguments.max_payload))
             .context("cannot start the thread of the library")?;
         let path = arguments.library.path.clone();
         Ok(Self { watch: CallWatch::new(&path), path, poller })

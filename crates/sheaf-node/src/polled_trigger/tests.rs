@@ -62,14 +62,14 @@ impl<const VETO: bool> Drop for Device<VETO> {
     }
 }
 
-fn open<const VETO: bool>(name: &'static str) -> TriggerThread {
+fn open<const VETO: bool>(name: &'static str) -> LibraryCaller {
     let setup = TriggerSetup {
         run: RunNumber(1),
         parameters: name.into(),
         max_payload: ByteCount(8),
         batch_triggers: 4,
     };
-    TriggerThread::start(move || LibraryTrigger::of_plugin::<Device<VETO>>(&setup), ByteCount(8))
+    LibraryCaller::start(move || LibraryTrigger::of_plugin::<Device<VETO>>(&setup), ByteCount(8))
         .expect("a thread")
 }
 
@@ -77,15 +77,15 @@ fn open<const VETO: bool>(name: &'static str) -> TriggerThread {
 fn device<const VETO: bool>(
     name: &'static str,
     script: impl FnMut(&mut TriggerRoom<'_>) -> Result<PollEnd, FilterFailure> + Send + 'static,
-) -> (TriggerThread, Receiver<String>) {
+) -> (LibraryCaller, Receiver<String>) {
     let (calls, noted) = channel();
     SCRIPTS.lock().unwrap_or_else(PoisonError::into_inner).push((name.into(), Box::new(script), calls));
     let poller = open::<VETO>(name);
-    assert_eq!(wait(&poller, TriggerThread::take_opened).map_err(|error| error.to_string()), Ok(()));
+    assert_eq!(wait(&poller, LibraryCaller::take_opened).map_err(|error| error.to_string()), Ok(()));
     (poller, noted)
 }
 
-fn wait<T>(poller: &TriggerThread, mut look: impl FnMut(&TriggerThread) -> Option<T>) -> T {
+fn wait<T>(poller: &LibraryCaller, mut look: impl FnMut(&LibraryCaller) -> Option<T>) -> T {
     let begin = Instant::now();
     loop {
         if let Some(found) = look(poller) {
@@ -96,7 +96,7 @@ fn wait<T>(poller: &TriggerThread, mut look: impl FnMut(&TriggerThread) -> Optio
     }
 }
 
-fn wait_until_finished(poller: &TriggerThread) {
+fn wait_until_finished(poller: &LibraryCaller) {
     wait(poller, |poller| poller.has_finished().then_some(()));
 }
 
@@ -120,10 +120,10 @@ fn a_library_is_opened_started_polled_stopped_and_closed() {
     });
     assert_eq!(poller.take(), None, "the run has not started");
     poller.poll_from(EventId(7));
-    let first = wait(&poller, TriggerThread::take);
+    let first = wait(&poller, LibraryCaller::take);
     assert_eq!((ids(&first), first.vetoed, first.end.clone()), (vec![7, 8, 9, 10], 3, None));
     assert_eq!(first.triggers[0].payload, b"hits");
-    let second = wait(&poller, TriggerThread::take);
+    let second = wait(&poller, LibraryCaller::take);
     assert_eq!((ids(&second), second.end), (vec![11, 12, 13, 14], Some(LibraryEnd::NoMore)));
     wait_until_finished(&poller);
     assert_eq!(poller.take(), None, "a thread that has done its work is no failure");
@@ -135,7 +135,7 @@ fn a_library_is_opened_started_polled_stopped_and_closed() {
 #[test]
 fn a_library_that_cannot_be_opened_gives_the_reason() {
     let poller = open::<true>("absent");
-    let error = wait(&poller, TriggerThread::take_opened).expect_err("it has no device");
+    let error = wait(&poller, LibraryCaller::take_opened).expect_err("it has no device");
     assert!(error.to_string().ends_with("no crate"), "{error}");
     wait_until_finished(&poller);
 }
@@ -155,7 +155,7 @@ fn a_library_that_blocks_is_named_and_hears_of_the_last_change_of_busy() {
     poller.set_busy(Some(OUTPUT));
     assert_eq!(poller.call(), Some(("poll", begin)), "it is the same call");
     go.send(()).expect("it waits");
-    wait(&poller, TriggerThread::take);
+    wait(&poller, LibraryCaller::take);
     assert_eq!(next_call(&calls), "start 0");
     assert_eq!(next_call(&calls), "busy Some(\"output\")", "it is told before it is polled again");
     poller.set_busy(None);
@@ -178,7 +178,7 @@ fn a_library_without_a_veto_is_not_polled_while_the_run_is_busy() {
     poller.wait(Duration::from_millis(20));
     assert_eq!(poller.take(), None);
     poller.set_busy(None);
-    assert_eq!(ids(&wait(&poller, TriggerThread::take)), [1]);
+    assert_eq!(ids(&wait(&poller, LibraryCaller::take)), [1]);
     poller.stop();
     wait_until_finished(&poller);
 }
@@ -191,7 +191,7 @@ fn triggers_before_an_invalid_one_are_given_and_a_failure_ends_the_library() {
         Ok(PollEnd::More)
     });
     poller.poll_from(EventId(0));
-    let answer = wait(&poller, TriggerThread::take);
+    let answer = wait(&poller, LibraryCaller::take);
     let reason = "the answer of the library is invalid: trigger 2 has a payload of 9 bytes, and the run takes 8 \
                   (`trigger.network.payload_maximum_bytes`)";
     assert_eq!((ids(&answer), answer.end), (vec![1], Some(LibraryEnd::Failed(reason.into()))));
@@ -200,6 +200,6 @@ fn triggers_before_an_invalid_one_are_given_and_a_failure_ends_the_library() {
 
     let (poller, _calls) = device::<true>("fails", |_| Err(FilterFailure("no link".into())));
     poller.poll_from(EventId(0));
-    assert_eq!(wait(&poller, TriggerThread::take).end, Some(LibraryEnd::Failed("no link".into())));
+    assert_eq!(wait(&poller, LibraryCaller::take).end, Some(LibraryEnd::Failed("no link".into())));
     wait_until_finished(&poller);
 }
