@@ -352,7 +352,7 @@ pub(super) const LAYERS: &[Layer] = &[
             "sheaf-tap",
             "sheaf-wire",
         ],
-        may_use: &["bytes"],
+        may_use: &["bytes", "thiserror"],
         reason: "the interface for C programs, without the command",
     },
     Layer {
