@@ -14,10 +14,10 @@ use std::{ptr, slice};
 use thiserror::Error;
 
 /// Pause before the next poll of a library that names none.
-pub(crate) const WAIT: Nanos = Nanos::from_micros(100);
+const WAIT: Nanos = Nanos::from_micros(100);
 
 /// Longest pause.
-pub(crate) const LONGEST_WAIT: Nanos = Nanos::from_secs(1);
+const LONGEST_WAIT: Nanos = Nanos::from_secs(1);
 
 /// Setup of a library of sources.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,8 +41,24 @@ pub enum PollEnd {
     More,
     /// There may be more after this time.
     After(Nanos),
-    /// All sources have ended.
+    /// Nothing more comes.
     Ended,
+}
+
+impl PollEnd {
+    /// Returns the meaning of `then` and `wait_ns` in the answer of a library.
+    ///
+    /// # Errors
+    /// If `then` is none of the constants of the interface.
+    pub(crate) fn of_answer(then: u32, wait_ns: u64) -> Result<Self, PollError> {
+        match then {
+            POLL_MORE => Ok(Self::More),
+            POLL_WAIT if wait_ns == 0 => Ok(Self::After(WAIT)),
+            POLL_WAIT => Ok(Self::After(Nanos(wait_ns).min(LONGEST_WAIT))),
+            POLL_END => Ok(Self::Ended),
+            other => Err(PollError::Invalid(format!("`then` is {other}"))),
+        }
+    }
 }
 
 /// Reason why a poll gave nothing.
@@ -189,13 +205,7 @@ impl LibrarySource {
             let (count, room) = (batch.count, self.batch.len());
             return Err(PollError::Invalid(format!("{count} fragments where there is room for {room}")));
         }
-        let end = match batch.then {
-            POLL_MORE => PollEnd::More,
-            POLL_WAIT if batch.wait_ns == 0 => PollEnd::After(WAIT),
-            POLL_WAIT => PollEnd::After(Nanos(batch.wait_ns).min(LONGEST_WAIT)),
-            POLL_END => PollEnd::Ended,
-            other => return Err(PollError::Invalid(format!("`then` is {other}"))),
-        };
+        let end = PollEnd::of_answer(batch.then, batch.wait_ns)?;
         self.count = batch.count;
         Ok(end)
     }

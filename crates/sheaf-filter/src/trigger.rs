@@ -2,13 +2,13 @@
 
 #![allow(unsafe_code)]
 
-use crate::abi::{self, FILTER_ABI, POLL_END, POLL_MORE, POLL_WAIT, TriggerBatch, TriggerTable};
+use crate::abi::{self, FILTER_ABI, POLL_WAIT, TriggerBatch, TriggerTable};
 use crate::filter::FilterFailure;
 use crate::loading::{self, Loaded, MESSAGE_BYTES, OpenError, Whose};
-use crate::source::{LONGEST_WAIT, PollEnd, PollError, WAIT};
+use crate::source::{PollEnd, PollError};
 use crate::text;
 use libloading::Library;
-use sheaf_wire::{ByteCount, EventId, Nanos, RunNumber, Timestamp, TriggerType};
+use sheaf_wire::{ByteCount, EventId, RunNumber, Timestamp, TriggerType};
 use std::ffi::{CStr, c_char};
 use std::path::Path;
 use std::{ptr, slice};
@@ -173,13 +173,7 @@ impl LibraryTrigger {
             let (count, room) = (batch.count, self.batch.len());
             return Err(PollError::Invalid(format!("{count} triggers where there is room for {room}")));
         }
-        let end = match batch.then {
-            POLL_MORE => PollEnd::More,
-            POLL_WAIT if batch.wait_ns == 0 => PollEnd::After(WAIT),
-            POLL_WAIT => PollEnd::After(Nanos(batch.wait_ns).min(LONGEST_WAIT)),
-            POLL_END => PollEnd::Ended,
-            other => return Err(PollError::Invalid(format!("`then` is {other}"))),
-        };
+        let end = PollEnd::of_answer(batch.then, batch.wait_ns)?;
         (self.count, self.vetoed) = (batch.count, batch.vetoed);
         Ok(end)
     }

@@ -1,5 +1,7 @@
 use super::*;
+use crate::abi::{POLL_END, POLL_MORE};
 use crate::{TriggerInfo, TriggerPlugin, TriggerPluginSetup, TriggerRoom};
+use sheaf_wire::Nanos;
 use std::ffi::c_void;
 use std::mem;
 

@@ -157,12 +157,12 @@ fn a_library_that_blocks_is_named_and_hears_of_the_last_change_of_busy() {
     go.send(()).expect("it waits");
     wait(&poller, LibraryCaller::take);
     assert_eq!(next_call(&calls), "start 0");
-    assert_eq!(next_call(&calls), "busy Some(\"output\")", "it is told before it is polled again");
+    assert_eq!(next_call(&calls), "busy Some(\"output\")", "busy is announced before the next poll");
     poller.set_busy(None);
     poller.stop();
     drop(go);
     wait_until_finished(&poller);
-    assert_eq!(next_call(&calls).split(' ').next(), Some("stop"), "nothing is told after the end");
+    assert_eq!(next_call(&calls).split(' ').next(), Some("stop"), "nothing is announced after the end");
 }
 
 #[test]
