@@ -9,6 +9,7 @@ use sheaf_shaping::{Lanes, ShaperConfig};
 use sheaf_transport::{DownReason, Endpoint, Event, Frame, LinkStats, Refusal, SendError, TimeSlots};
 use sheaf_wire::message::{Body, DecodeError, Header, Message, PayloadSource};
 use sheaf_wire::{ByteCount, NodeId, Payload, Role, SessionId, Span, Timestamp};
+use std::cell::Cell;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
 use std::mem::{Discriminant, discriminant};
@@ -17,6 +18,10 @@ use std::mem::{Discriminant, discriminant};
 /// so this limit is reached only for a peer that stays away. Then the oldest frame is dropped and counted; requests and
 /// messages of channels are repeated later.
 const BACKLOG_FRAMES: usize = 4096;
+
+/// Number of frames that may wait for a builder unit before no further answer is taken for it
+/// ([`Outbox::has_room`]). Enough for a time slot.
+const WAITING_ANSWERS: usize = 64;
 
 /// Payload of a full segment of TCP with an MTU of 1500 bytes, and its overhead on the wire: heads of TCP with a time
 /// stamp, of IP and of Ethernet, checksum, preamble and gap. Larger frames have less overhead; slots are then a little
@@ -115,6 +120,10 @@ pub struct Outbox {
     backlog: BTreeMap<NodeId, Backlog>,
     /// Frames for builder units that wait for their time slot, where the readout unit shapes whole frames.
     lanes: Option<Slotted>,
+    /// Whether an answer was not made because too many wait.
+    is_held_back: Cell<bool>,
+    /// Whether frames that waited have left since that was last asked.
+    is_room_made: bool,
     /// Refused links, by the peer that was claimed and the reason.
     refused: Repeats<(Option<NodeId>, Discriminant<Refusal>)>,
     /// Links that went up or down, for the role to know.
@@ -130,6 +139,8 @@ impl Outbox {
             endpoint,
             backlog: BTreeMap::new(),
             lanes: None,
+            is_held_back: Cell::new(false),
+            is_room_made: false,
             refused: Repeats::default(),
             links: VecDeque::new(),
             stats: OutboxStats::default(),
@@ -157,6 +168,24 @@ impl Outbox {
         self.lanes.as_ref().and_then(|slotted| slotted.lanes.poll_timeout())
     }
 
+    /// Returns whether another answer may be made for a builder unit.
+    pub(crate) fn has_room(&self, builder: u16) -> bool {
+        let waiting = match &self.lanes {
+            Some(slotted) => slotted.lanes.len_of(usize::from(builder)),
+            None => self.backlog.get(&NodeId::builder(builder)).map_or(0, |waiting| waiting.frames.len()),
+        };
+        let has_room = waiting < WAITING_ANSWERS;
+        if !has_room {
+            self.is_held_back.set(true);
+        }
+        has_room
+    }
+
+    /// Returns whether a builder unit may have room again that had [none](Self::has_room).
+    pub(crate) fn take_room_made(&mut self) -> bool {
+        std::mem::take(&mut self.is_room_made) && self.is_held_back.take()
+    }
+
     /// Sends the frames whose slot it is.
     pub(crate) fn flush_slots(&mut self, now: Timestamp) {
         let Some(Slotted { lanes, some_closed }) = &mut self.lanes else {
@@ -168,7 +197,10 @@ impl Outbox {
         while let Some((builder, frame, wire)) = lanes.pop(now) {
             let to = NodeId::builder(u16::try_from(builder).unwrap_or(u16::MAX));
             match self.endpoint.send(to, frame) {
-                Ok(()) => lanes.sent(now, builder, wire),
+                Ok(()) => {
+                    lanes.sent(now, builder, wire);
+                    self.is_room_made = true;
+                }
                 Err(SendError::Full(frame) | SendError::NotConnected(frame)) => {
                     lanes.put_back(now, builder, frame, wire);
                     *some_closed = true;
@@ -259,6 +291,7 @@ impl Outbox {
                     waiting.frames.push_front((kind, error.into_frame()));
                     break;
                 }
+                self.is_room_made = true;
             }
         }
         self.endpoint.flush();
@@ -309,6 +342,7 @@ impl Outbox {
         }
         self.links.push_back((peer, LinkStatus::Down));
         let waiting = self.backlog.remove(&peer).unwrap_or_default();
+        self.is_room_made = true;
         self.stats.dropped_frames += waiting.frames.len() as u64;
         if let Some(slotted) = self.lanes.as_mut().filter(|_| peer.role == Role::Builder) {
             self.stats.dropped_frames += slotted.lanes.take(usize::from(peer.index)).len() as u64;

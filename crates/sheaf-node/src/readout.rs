@@ -126,7 +126,7 @@ impl ReadoutNode {
             return self.transmit_processed(now);
         }
         let mut some = false;
-        while let Some(transmit) = self.role.poll_transmit(now) {
+        while let Some(transmit) = self.role.poll_transmit_if(now, |builder| self.outbox.has_room(builder)) {
             some = true;
             self.outbox.send_from(now, &self.parcels, transmit);
         }
@@ -140,8 +140,10 @@ impl ReadoutNode {
         };
         let mut some = preprocessing.work(now);
         loop {
-            let transmit =
-                if preprocessing.has_room() { role.poll_transmit(now) } else { role.poll_control(now) };
+            let transmit = match preprocessing.has_room() {
+                true => role.poll_transmit_if(now, |builder| outbox.has_room(builder)),
+                false => role.poll_control(now),
+            };
             let Some(transmit) = transmit else { break };
             some = true;
             if let Some(other) = preprocessing.take(parcels, transmit) {
@@ -357,6 +359,7 @@ impl Agent for ReadoutNode {
         }
         self.outbox.flush_slots(now);
         self.outbox.flush();
+        busy |= self.outbox.take_room_made();
         if self.is_over(now) {
             return Progress::Finished;
         }

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | is the first of its source for an event that is not released | held |
 //! | finds its source's share of the buffer full | refused without loss: the driver offers it again (back-pressure) |
-//! | ... and is for an event that a builder has requested | held, up to twice the share |
+//! | ... and is for an event that a builder has requested | held, up to twice the share; without limit for the first such event |
 //! | has an id lower than the one before it | held; counted as `out_of_order` |
 //! | repeats an id that is held | dropped, `duplicate` |
 //! | is for an event that was released, or answered without it | dropped, `late` |
@@ -314,13 +314,27 @@ impl<P: Payload> ReadoutUnit<P> {
         self.merger.books_mut().send(bytes);
     }
 
-    /// Returns the next message to send.
+    /// Returns the next message to send, by a driver that keeps nothing back.
     pub fn poll_transmit(&mut self, now: Timestamp) -> Option<Transmit<P>> {
+        self.poll_transmit_if(now, |_| true)
+    }
+
+    /// Returns the next message to send. It is an answer only to a builder unit that `has_room`.
+    ///
+    /// A driver in which answers wait, for their time slot or for a full link, limits them by this. An event that waits in the
+    /// unit is answered once, however often the builder unit repeats its request meanwhile, and not at all after its end. An
+    /// answer that waits in the driver is sent in any case: if requests were repeated faster than answers leave, copies would fill the
+    /// line, and the event that all wait for would be behind them.
+    pub fn poll_transmit_if(
+        &mut self,
+        now: Timestamp,
+        has_room: impl Fn(u16) -> bool,
+    ) -> Option<Transmit<P>> {
         if let Some(control) = self.poll_control(now) {
             return Some(control);
         }
         // A queue may hold nothing but events that were released or given to another builder meanwhile.
-        while let Some(builder) = self.merger.next_builder() {
+        while let Some(builder) = self.merger.next_builder(&has_room) {
             if let Some(parts) = self.merger.compose(builder) {
                 let message = self.me.plain(Body::SuperFragments(parts));
                 return Some(Transmit { to: NodeId::builder(builder), message });

@@ -126,3 +126,27 @@ fn the_end_of_a_session_does_not_wait_behind_its_messages() {
     let sent = [numbered(5, 1), numbered(6, 1), fence(), numbered(6, 2), numbered(6, 1)];
     assert_eq!(channels_of(sent), [(6, 1), (0, 0), (6, 2)]);
 }
+
+fn answer(builder: u16) -> Transmit<Bytes> {
+    let message = Identity { node: NodeId::readout(0), ..ME }.plain(Body::SuperFragments(Default::default()));
+    Transmit { to: NodeId::builder(builder), message }
+}
+
+#[test]
+fn a_builder_unit_whose_link_is_full_has_room_again_when_frames_have_left() {
+    let link = Arc::new(Mutex::new(Line::default()));
+    let mut outbox = Outbox::new(Box::new(Narrow(link.clone())));
+    let mut waiting = 0;
+    while outbox.has_room(0) {
+        outbox.send(answer(0));
+        waiting += 1;
+    }
+    assert_eq!(waiting, WAITING_ANSWERS);
+    assert!(outbox.has_room(1), "another link has room");
+    outbox.flush();
+    assert!(!outbox.take_room_made(), "nothing has left");
+    link.lock().expect("nobody panicked").room = 1;
+    outbox.flush();
+    assert!(outbox.take_room_made() && outbox.has_room(0));
+    assert!(!outbox.take_room_made(), "it was said");
+}

@@ -290,12 +290,17 @@ impl Inputs {
     /// Returns whether a source is sending but has not reached the event, so that it is late because of its own or this node's load,
     /// and not silent. A source that this unit holds back is not silent either, nor is one whose data wait. A source is silent if it
     /// has delivered nothing for longer than the limit of its measured delay since its last fragment, or since its program is back.
+    ///
+    /// A source whose data wait is given up if its next fragment belongs to a later event and found no room for as long as
+    /// `longest_merge`. Otherwise the event would wait for a fragment that was lost, and the room for the end of the event.
     pub(super) fn is_on_its_way(&self, index: usize, own: Timestamp, event: EventId) -> bool {
         let input = &self.inputs[index];
+        let is_awaited = input.is_awaited()
+            && !(input.is_held_back_after(event) && own.since(input.gave_at) >= self.longest_merge);
         let limit = input.delay.limit(self.merge_timeout, self.longest_merge);
         let speaks = own.since(input.delay.silent_since(input.gave_at)) < limit;
-        let sends = !input.ended && (input.is_awaited() || speaks);
-        let may_begin = input.is_awaited() || input.program == Program::Back;
+        let sends = !input.ended && (is_awaited || speaks);
+        let may_begin = is_awaited || input.program == Program::Back;
         let is_behind = input.reached.highest().map_or(may_begin, |highest| highest < event);
         (sends && is_behind) || input.is_held_back_before(event)
     }
@@ -442,6 +447,10 @@ impl Input {
 
     fn is_held_back_before(&self, event: EventId) -> bool {
         !self.ended && self.held_back.is_some_and(|next| next <= event)
+    }
+
+    fn is_held_back_after(&self, event: EventId) -> bool {
+        self.held_back.is_some_and(|next| next > event)
     }
 
     #[inline]

@@ -295,6 +295,9 @@ impl<P: Payload> Merger<P> {
     /// Returns whether to accept a fragment that exceeds its source's share. A fragment that a builder waits
     /// for must not be blocked by fragments that are not requested. Requested fragments have a bound
     /// too: they are held until their events are released, and releases may be slow.
+    ///
+    /// The first requested event has room beyond all bounds. Otherwise two sources that are out of order, of two units, could fill
+    /// their shares with fragments of events that each lack a fragment of the other one, and wait for each other.
     fn makes_way(&mut self, now: Timestamp, index: usize, bytes: usize, known: Option<SlotKey>) -> bool {
         if !known.is_some_and(|key| self.slots.found(key).is_asked()) {
             return false;
@@ -302,6 +305,7 @@ impl<P: Payload> Merger<P> {
         // The fragments that fill the source's share are older, and the builders have moved on.
         self.orphans.pass_over_all(self.own_time.at(now), &self.slots);
         self.inputs.has_room_if_asked(index, bytes)
+            || known.is_some_and(|key| self.slots.is_first_asked(key.event))
     }
 
     fn announce(&mut self, key: SlotKey, fragment: &Fragment<P>, reports: &mut Reports) {
@@ -425,9 +429,9 @@ impl<P: Payload> Merger<P> {
         self.ready.next_requester()
     }
 
-    /// Returns the next builder with ready events, and advances the turn.
-    pub(super) fn next_builder(&mut self) -> Option<u16> {
-        self.ready.next_builder()
+    /// Returns the next builder with ready events that has room for an answer, and advances the turn.
+    pub(super) fn next_builder(&mut self, has_room: impl Fn(u16) -> bool) -> Option<u16> {
+        self.ready.next_builder(has_room)
     }
 
     /// Returns the next message for a builder, unless all its ready events have ended or belong to another builder.

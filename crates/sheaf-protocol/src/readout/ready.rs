@@ -10,7 +10,7 @@ pub(super) struct Ready {
     /// Number of ranges in all queues. None of them is empty when a builder's turn comes.
     ranges: usize,
     /// Builder whose turn it is.
-    turn: usize,
+    turn: u16,
     /// Builders that repeated a request for fragments that have not arrived yet. Each gets an acknowledgement.
     requested_by: VecDeque<u16>,
 }
@@ -45,16 +45,17 @@ impl Ready {
         self.requested_by.pop_front()
     }
 
-    /// Returns the next builder with ready events, and advances the turn.
-    pub(super) fn next_builder(&mut self) -> Option<u16> {
+    /// Returns the next builder with ready events that has room for an answer, and advances the turn.
+    pub(super) fn next_builder(&mut self, has_room: impl Fn(u16) -> bool) -> Option<u16> {
         if self.ranges == 0 {
             return None;
         }
-        let builders = self.queues.len();
+        let builders = u16::try_from(self.queues.len()).ok()?;
         let mut in_turn = (self.turn..builders).chain(0..self.turn.min(builders));
-        let builder = in_turn.find(|builder| !self.queues[*builder].is_empty())?;
+        let has_ready = |builder: u16| !self.queues[usize::from(builder)].is_empty();
+        let builder = in_turn.find(|builder| has_ready(*builder) && has_room(*builder))?;
         self.turn = builder + 1;
-        u16::try_from(builder).ok()
+        Some(builder)
     }
 
     /// Returns the number of events in the builder's queue, counted up to `most`.
@@ -93,23 +94,23 @@ mod tests {
         /// Compares with the reference: a queue of single events for each builder.
         #[test]
         fn gives_each_builder_its_events_in_order(
-            steps in prop::collection::vec((0..3_u16, 0..6_u64, prop::option::of(1..4_u64)), 0..100),
+            steps in prop::collection::vec((0..3_u16, 0..6_u64, prop::option::of(1..4_u64), 0..6_u16), 0..100),
         ) {
             let mut ready = Ready::default();
             let mut plain: Vec<VecDeque<u64>> = vec![VecDeque::new(); 3];
-            let (mut turn, mut last) = (0, 0);
-            for (builder, step, taken) in steps {
+            let (mut turn, mut last) = (0_u16, 0);
+            for (builder, step, taken, full) in steps {
                 // Usually the next event, sometimes the same again or a later one.
                 last += step / 3;
                 ready.push(builder, EventIdRange::one(EventId(last)));
                 plain[usize::from(builder)].push_back(last);
                 let Some(mut left) = taken else { continue };
-                let builder = ready.next_builder().unwrap();
-                prop_assert_eq!(
-                    Some(usize::from(builder)),
-                    (0..3).map(|offset| (turn + offset) % 3).find(|builder| !plain[*builder].is_empty()),
-                );
-                turn = usize::from(builder) + 1;
+                let is_next = |builder: &u16| *builder != full && !plain[usize::from(*builder)].is_empty();
+                let expected = (0..3).map(|offset| (turn + offset) % 3).find(is_next);
+                let next = ready.next_builder(|builder| builder != full);
+                prop_assert_eq!(next, expected);
+                let Some(builder) = next else { continue };
+                turn = builder + 1;
                 let queue = &mut plain[usize::from(builder)];
                 prop_assert_eq!(ready.count(builder, 2), queue.len().min(2));
                 prop_assert_eq!(ready.count(builder, usize::MAX), queue.len());
@@ -125,7 +126,7 @@ mod tests {
                     ready.pop(builder);
                 }
             }
-            let rest = std::iter::from_fn(|| ready.next_builder().inspect(|builder| ready.pop(*builder)));
+            let rest = std::iter::from_fn(|| ready.next_builder(|_| true).inspect(|builder| ready.pop(*builder)));
             prop_assert_eq!(rest.count() > 0, plain.iter().any(|queue| !queue.is_empty()));
         }
     }

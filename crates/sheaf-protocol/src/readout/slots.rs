@@ -413,6 +413,11 @@ impl<P: Payload> EventSlots<P> {
         self.slots.at_mut(key.place)
     }
 
+    /// Returns whether no earlier event is requested and not released.
+    pub(super) fn is_first_asked(&self, event: EventId) -> bool {
+        self.slots.iter().all(|(other, slot)| other >= event || !slot.is_asked())
+    }
+
     pub(super) fn asked_keys(&self) -> Vec<SlotKey> {
         self.keys_where(|_, slot| slot.is_asked())
     }

@@ -2,6 +2,7 @@
 
 mod merger;
 mod parts;
+mod progress;
 mod records;
 mod room;
 mod silence;

@@ -47,11 +47,14 @@ impl Preprocessing {
         post: &mut Post,
         options: &Options,
         (index, session): (usize, SessionId),
+        has_lane_room: impl Fn(u16) -> bool,
     ) -> Option<Transmit<SimPayload>> {
         loop {
             let has_room = self.outstanding.len() < self.setup.outstanding_events;
-            let mut transmit =
-                if has_room { unit.poll_transmit(post.now) } else { unit.poll_control(post.now) }?;
+            let mut transmit = match has_room {
+                true => unit.poll_transmit_if(post.now, &has_lane_room),
+                false => unit.poll_control(post.now),
+            }?;
             let Body::SuperFragments(parts) = &mut transmit.message.body else { return Some(transmit) };
             let to = transmit.to;
             let (rest, dropped) = self.without_outstanding(to, std::mem::take(parts));

@@ -113,9 +113,13 @@ impl ReadoutNode {
         match &mut self.preprocessing {
             Some(preprocessing) => {
                 let me = (usize::from(self.host.node.index), self.host.session);
-                preprocessing.poll(unit, post, options, me)
+                let lanes = self.lanes.as_ref();
+                preprocessing.poll(unit, post, options, me, |builder| has_room(lanes, builder))
             }
-            None => unit.poll_transmit(post.now),
+            None => {
+                let lanes = self.lanes.as_ref();
+                unit.poll_transmit_if(post.now, |builder| has_room(lanes, builder))
+            }
         }
     }
 
@@ -165,6 +169,11 @@ fn config(options: &Options, numbers: std::ops::Range<u16>) -> ReadoutConfig {
     }
 }
 
+/// Returns whether another answer may wait for a slot of this builder unit.
+fn has_room(lanes: Option<&Lanes<Transmit<SimPayload>>>, builder: u16) -> bool {
+    lanes.is_none_or(|lanes| lanes.len_of(usize::from(builder)) < LANE_MESSAGES)
+}
+
 impl Cluster {
     /// Creates the machine of a readout unit's next life.
     pub(super) fn make_readout(&mut self, index: usize, me: Identity) {
@@ -179,8 +188,8 @@ impl Cluster {
         self.begin_feed(index, me);
     }
 
-    /// Drains the unit, as its contract requires.
-    pub(super) fn settle_readout(&mut self, index: usize) {
+    /// Drains the unit's messages, as far as there is room for answers.
+    fn transmit_readout(&mut self, index: usize) {
         let Self { post, readouts, watch, options, .. } = self;
         let node = &mut readouts[index];
         while let Some(transmit) = node.poll(post, options) {
@@ -201,6 +210,31 @@ impl Cluster {
             }
             node.send(post, transmit);
         }
+    }
+
+    /// Sends the answers whose slot it is, and those that get room by it.
+    fn flush_lanes(&mut self, index: usize) {
+        loop {
+            let Self { post, readouts, .. } = self;
+            let Some(lanes) = &mut readouts[index].lanes else { return };
+            let mut is_moved = false;
+            while let Some((builder, transmit, wire)) = lanes.pop(post.now) {
+                lanes.sent(post.now, builder, wire);
+                post.carry(transmit);
+                is_moved = true;
+            }
+            if !is_moved {
+                return;
+            }
+            self.transmit_readout(index);
+        }
+    }
+
+    /// Drains the unit, as its contract requires.
+    pub(super) fn settle_readout(&mut self, index: usize) {
+        self.transmit_readout(index);
+        let Self { post, readouts, watch, .. } = self;
+        let node = &mut readouts[index];
         let id = node.host.node;
         let Some(unit) = &mut node.unit else {
             return;
@@ -238,12 +272,14 @@ impl Cluster {
             };
             post.turn(&node.host, what);
         }
+        self.flush_lanes(index);
+        let Self { post, readouts, watch, options, .. } = self;
+        let node = &mut readouts[index];
+        let Some(unit) = &mut node.unit else {
+            return;
+        };
         let mut deadline = unit.poll_timeout();
-        if let Some(lanes) = &mut node.lanes {
-            while let Some((builder, transmit, wire)) = lanes.pop(post.now) {
-                lanes.sent(post.now, builder, wire);
-                post.carry(transmit);
-            }
+        if let Some(lanes) = &node.lanes {
             let slot = lanes.poll_timeout().map(|at| Deadline { at, why: Why::Slot });
             if lanes.is_empty() == slot.is_some() {
                 watch
@@ -442,3 +478,7 @@ impl Cluster {
 
 /// Approximate size of the head of a message with a few super-fragments.
 const HEAD_BYTES: u64 = 150;
+
+/// Number of answers that may wait for the slot of a builder unit before the unit makes no more. Small, so that units are often
+/// held back.
+const LANE_MESSAGES: usize = 4;

@@ -36,8 +36,11 @@ impl Options {
                 * (setup.count + 1)
                 * u64::from(self.source_count())
         });
+        // The end of the run waits for builder units that work, with a limit that may be far below the times of all else.
+        let restarts = now.0 / self.times.stop.0.max(1);
         let of_time = nodes * nodes * rails * (now.0 / shortest + 1)
             + self.waiting_steps(now)
+            + restarts
             + triggers
             + tries
             + records;

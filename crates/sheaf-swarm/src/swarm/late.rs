@@ -117,6 +117,8 @@ impl Swarm {
         // Delayed fragments delay one another: more events than the disorder wait, in the smallest buffer too many for the other half.
         sources.disorder = if room == 8 { 2 } else { room / 2 - 1 } - dice.below(2);
         sources.out_of_order = Ratio::percent(dice.pick(&[30, 60, 90]));
+        // An event without a fragment of a source waits for that source's next one as well.
+        sources.silent = Ratio::NEVER;
         let fragments = room * u64::from(system.sources_per_readout);
         bounds.buffer = bounds.buffer.max(ByteCount(2 * bounds.max_fragment.0 * fragments));
         bounds.buffer_events = usize::try_from(room).unwrap_or(8);
