@@ -15,6 +15,7 @@
 //! [`export_step_filter!`](crate::export_step_filter), [`export_preprocessor!`](crate::export_preprocessor),
 //! [`export_source!`](crate::export_source), [`export_trigger!`](crate::export_trigger) |
 //! | [`trigger`] | [`LibraryTrigger`]: triggers that are polled |
+//! | `device` | loading and polling of both |
 //! | [`text`] | texts passed to and from C |
 //! | [`view`] | an event as filters see it: fragments in place, nothing copied |
 //!
@@ -25,6 +26,7 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod abi;
+mod device;
 pub mod filter;
 pub mod library;
 pub mod loading;

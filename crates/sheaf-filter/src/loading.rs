@@ -52,7 +52,7 @@ pub enum Kind {
 
 impl Kind {
     /// The table of the configuration that speaks of it.
-    fn section(self) -> &'static str {
+    pub(crate) fn section(self) -> &'static str {
         match self {
             Self::Filter => "filter",
             Self::StepFilter => "building",

@@ -26,6 +26,7 @@
 
 #![allow(unsafe_code)]
 
+mod polled;
 mod preprocess;
 mod source;
 mod step;
@@ -87,6 +88,21 @@ impl PluginSetup<'_> {
     }
 }
 
+/// Exports the function that returns a table, for the macros of this crate.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __export_table {
+    ($symbol:ident: $table:ident = $make:ident::<$plugin:ty>) => {
+        /// Returns the table of this library, for Sheaf.
+        // SAFETY: the name is that of the interface, or one that the author chose for it.
+        #[allow(unsafe_code)]
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $symbol() -> *const $crate::abi::$table {
+            $crate::plugin::$make::<$plugin>()
+        }
+    };
+}
+
 /// Exports a [`Plugin`] as the filter of a library, by the function `sheaf_filter` or one of another name:
 /// `export_filter!(Type as my_filter)`.
 #[macro_export]
@@ -95,13 +111,7 @@ macro_rules! export_filter {
         $crate::export_filter!($plugin as sheaf_filter);
     };
     ($plugin:ty as $symbol:ident) => {
-        /// The filter of this library, for Sheaf.
-        // SAFETY: the name is that of the interface, or one that the author chose for it.
-        #[allow(unsafe_code)]
-        #[unsafe(no_mangle)]
-        pub extern "C" fn $symbol() -> *const $crate::abi::FilterTable {
-            $crate::plugin::table::<$plugin>()
-        }
+        $crate::__export_table!($symbol: FilterTable = table::<$plugin>);
     };
 }
 
@@ -161,19 +171,34 @@ unsafe fn create_with<T>(
 ) -> *mut c_void {
     // SAFETY: promised by the caller.
     let setup = unsafe { &*setup };
-    let made = guarded(|| {
-        if setup.abi != FILTER_ABI {
-            let found = setup.abi;
-            return Err(FilterFailure(format!("it has version {FILTER_ABI} of the interface, not {found}")));
-        }
-        // SAFETY: the version was checked, so the texts are as documented for `FilterSetup`.
+    let make = || {
+        // SAFETY: called when the version was checked, so the texts are as documented for `FilterSetup`.
         make(&unsafe { read_setup(setup)? })
+    };
+    // SAFETY: the caller provides this number of bytes.
+    unsafe { make_boxed(setup.abi, (setup.message, setup.message_bytes), make) }
+}
+
+/// Makes something for a caller with version `abi` of the interface: a box of it, or null and a message.
+///
+/// # Safety
+/// `message_bytes` may be written at `message`, or it is null.
+unsafe fn make_boxed<T>(
+    abi: u32,
+    (message, message_bytes): (*mut c_char, usize),
+    make: impl FnOnce() -> Result<T, FilterFailure>,
+) -> *mut c_void {
+    let made = guarded(|| {
+        if abi != FILTER_ABI {
+            return Err(FilterFailure(format!("it has version {FILTER_ABI} of the interface, not {abi}")));
+        }
+        make()
     });
     match made {
         Ok(thing) => Box::into_raw(Box::new(thing)).cast(),
         Err(failure) => {
-            // SAFETY: the caller provides this number of bytes.
-            unsafe { text::write(&failure.0, setup.message, setup.message_bytes) };
+            // SAFETY: promised by the caller.
+            unsafe { text::write(&failure.0, message, message_bytes) };
             ptr::null_mut()
         }
     }

@@ -3,15 +3,12 @@
 #![allow(unsafe_code)]
 
 use crate::abi::{self, FILTER_ABI, POLL_WAIT, TriggerBatch, TriggerTable};
-use crate::filter::FilterFailure;
-use crate::loading::{self, Loaded, MESSAGE_BYTES, OpenError, Whose};
-use crate::source::{PollEnd, PollError};
-use crate::text;
-use libloading::Library;
+use crate::device::{self, Closed, Device, PollEnd, PollError, SetupTexts};
+use crate::loading::OpenError;
 use sheaf_wire::{ByteCount, EventId, RunNumber, Timestamp, TriggerType};
-use std::ffi::{CStr, c_char};
+use std::ffi::CStr;
 use std::path::Path;
-use std::{ptr, slice};
+use std::ptr;
 
 /// Setup of a library of triggers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,9 +41,7 @@ pub struct PolledTrigger<'a> {
 /// Triggers from a shared library.
 #[derive(Debug)]
 pub struct LibraryTrigger {
-    device: Loaded,
-    table: TriggerTable,
-    poll: abi::PollTriggers,
+    device: Device<TriggerTable>,
     batch: Vec<abi::PolledTrigger>,
     /// Number of triggers of the last poll.
     count: usize,
@@ -62,8 +57,7 @@ impl LibraryTrigger {
     /// # Errors
     /// Why that is not possible, and what would be right.
     pub fn open(path: &Path, symbol: &str, setup: &TriggerSetup) -> Result<Self, OpenError> {
-        let (table, whose, library) = loading::open::<TriggerTable>(path, symbol)?;
-        Self::make(table, &whose, Some(library), setup)
+        Self::opened(Closed::load(path, symbol)?, setup)
     }
 
     /// Checks that the library at `path` can be loaded and has a table. Opens no device: hardware may bear that only once.
@@ -71,8 +65,7 @@ impl LibraryTrigger {
     /// # Errors
     /// As [`Self::open`].
     pub fn check(path: &Path, symbol: &str) -> Result<(), OpenError> {
-        let (table, whose, _library) = loading::open::<TriggerTable>(path, symbol)?;
-        complete(&table, &whose).map(drop)
+        Closed::<TriggerTable>::load(path, symbol).map(drop)
     }
 
     /// Opens the device of a table of this program.
@@ -83,39 +76,28 @@ impl LibraryTrigger {
     /// # Safety
     /// `table` is null, or points to a table of some version of the interface whose functions do as it says.
     pub unsafe fn of_table(table: *const TriggerTable, setup: &TriggerSetup) -> Result<Self, OpenError> {
-        let whose = Whose::Program(loading::Kind::Trigger);
         // SAFETY: promised by the caller.
-        let table = unsafe { loading::read_table(table, &whose)? };
-        Self::make(table, &whose, None, setup)
+        Self::opened(unsafe { Closed::of_table(table)? }, setup)
     }
 
-    fn make(
-        table: TriggerTable,
-        whose: &Whose,
-        library: Option<Library>,
-        setup: &TriggerSetup,
-    ) -> Result<Self, OpenError> {
-        let (open, poll) = complete(&table, whose)?;
-        let parameters = loading::c_text(&setup.parameters, || "trigger.library.parameters".to_owned())?;
-        let mut message: [c_char; MESSAGE_BYTES] = [0; MESSAGE_BYTES];
-        let given = abi::TriggerSetup {
+    fn opened(library: Closed<TriggerTable>, setup: &TriggerSetup) -> Result<Self, OpenError> {
+        let given = |texts: SetupTexts| abi::TriggerSetup {
             abi: FILTER_ABI,
             run: setup.run.0,
-            parameters: parameters.as_ptr(),
+            parameters: texts.parameters,
             max_payload_bytes: setup.max_payload.0,
-            message: message.as_mut_ptr(),
-            message_bytes: message.len(),
+            message: texts.message,
+            message_bytes: texts.message_bytes,
         };
-        // SAFETY: a function of the interface; all that the setup points to outlives the call.
-        let thing = unsafe { open(&raw const given) };
-        let device = Loaded::new(thing, table.close, library, whose, &message)?;
+        // SAFETY: the setup points to its texts alone.
+        let device = unsafe { library.open(&setup.parameters, given)? };
         let batch = vec![abi::PolledTrigger::default(); setup.batch_triggers.max(1)];
-        Ok(Self { device, table, poll, batch, count: 0, vetoed: 0 })
+        Ok(Self { device, batch, count: 0, vetoed: 0 })
     }
 
     /// Announces that the run takes triggers, from this id on.
     pub fn start(&mut self, next: EventId) {
-        if let Some(start) = self.table.start {
+        if let Some(start) = self.device.table().start {
             // SAFETY: a function of the interface, called with what the library has opened.
             unsafe { start(self.device.as_ptr(), next.0) };
         }
@@ -124,12 +106,12 @@ impl LibraryTrigger {
     /// Returns whether the library holds triggers back while the run is busy. If not, it must not be polled meanwhile.
     #[must_use]
     pub fn has_veto(&self) -> bool {
-        self.table.busy.is_some()
+        self.device.table().busy.is_some()
     }
 
     /// Announces that the run is busy, or is no longer.
     pub fn busy(&mut self, reason: Option<&CStr>) {
-        if let Some(busy) = self.table.busy {
+        if let Some(busy) = self.device.table().busy {
             // SAFETY: as for `start`; the text outlives the call.
             unsafe { busy(self.device.as_ptr(), reason.map_or(ptr::null(), CStr::as_ptr)) };
         }
@@ -138,7 +120,7 @@ impl LibraryTrigger {
     /// Announces the end of triggers. Nothing is polled from now on.
     pub fn stop(&mut self) {
         self.count = 0;
-        if let Some(stop) = self.table.stop {
+        if let Some(stop) = self.device.table().stop {
             // SAFETY: as for `start`.
             unsafe { stop(self.device.as_ptr()) };
         }
@@ -161,20 +143,9 @@ impl LibraryTrigger {
             wait_ns: 0,
             failure: ptr::null(),
         };
-        // SAFETY: a function of the interface; the list has as much room as the batch says.
-        let status = unsafe { (self.poll)(self.device.as_ptr(), &raw mut batch) };
-        if status != 0 {
-            // SAFETY: null or a text with a NUL, which is valid until the library is called again.
-            let failure = unsafe { text::read(batch.failure, MESSAGE_BYTES) };
-            let failure = failure.unwrap_or_else(|| format!("`poll` returned {status}"));
-            return Err(FilterFailure(failure).into());
-        }
-        if batch.count > self.batch.len() {
-            let (count, room) = (batch.count, self.batch.len());
-            return Err(PollError::Invalid(format!("{count} triggers where there is room for {room}")));
-        }
-        let end = PollEnd::of_answer(batch.then, batch.wait_ns)?;
-        (self.count, self.vetoed) = (batch.count, batch.vetoed);
+        // SAFETY: the list has as much room as the batch says.
+        let (count, end) = unsafe { self.device.poll(&mut batch)? };
+        (self.count, self.vetoed) = (count, batch.vetoed);
         Ok(end)
     }
 
@@ -188,25 +159,11 @@ impl LibraryTrigger {
     #[must_use]
     pub fn trigger(&self, index: usize) -> Option<PolledTrigger<'_>> {
         let found = self.batch[..self.count].get(index)?;
-        let payload = match (found.data.is_null(), found.bytes) {
-            (_, 0) => Some(&[][..]),
-            (true, _) => None,
-            // No object is larger.
-            (false, bytes) if isize::try_from(bytes).is_err() => None,
-            // SAFETY: a payload of this size, which the library leaves as it is until it is called again (`abi::PolledTrigger`).
-            (false, bytes) => Some(unsafe { slice::from_raw_parts(found.data, bytes) }),
-        };
+        // SAFETY: a payload of this size, which the library leaves as it is until it is called again (`abi::PolledTrigger`).
+        let payload = unsafe { device::payload(found.data, found.bytes) };
         let (id, time, kind) = (EventId(found.id), Timestamp(found.time_ns), TriggerType(found.kind));
         Some(PolledTrigger { id, time, kind, bits: found.bits, payload })
     }
-}
-
-type OpenTriggers = unsafe extern "C" fn(setup: *const abi::TriggerSetup) -> *mut std::ffi::c_void;
-
-fn complete(table: &TriggerTable, whose: &Whose) -> Result<(OpenTriggers, abi::PollTriggers), OpenError> {
-    let open = table.open.ok_or_else(|| whose.bad_table("`open` is null"))?;
-    let poll = table.poll.ok_or_else(|| whose.bad_table("`poll` is null"))?;
-    Ok((open, poll))
 }
 
 #[cfg(test)]

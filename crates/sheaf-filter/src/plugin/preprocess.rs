@@ -52,13 +52,7 @@ macro_rules! export_preprocessor {
         $crate::export_preprocessor!($plugin as sheaf_preprocessor);
     };
     ($plugin:ty as $symbol:ident) => {
-        /// The preprocessor of this library, for Sheaf.
-        // SAFETY: the name is that of the interface, or one that the author chose for it.
-        #[allow(unsafe_code)]
-        #[unsafe(no_mangle)]
-        pub extern "C" fn $symbol() -> *const $crate::abi::PreprocessorTable {
-            $crate::plugin::preprocessor_table::<$plugin>()
-        }
+        $crate::__export_table!($symbol: PreprocessorTable = preprocessor_table::<$plugin>);
     };
 }
 

@@ -1,14 +1,14 @@
 //! Libraries of sources in Rust.
 
-use super::{c_failure, guarded};
-use crate::abi::{self, FILTER_ABI, POLL_END, POLL_MORE, POLL_WAIT, PollBatch, SourceSetup, SourceTable};
+use super::polled::{self, Room};
+use crate::abi::{self, FILTER_ABI, PollBatch, SourceSetup, SourceTable};
 use crate::filter::FilterFailure;
 use crate::loading::OpenError;
 use crate::source::{LibrarySource, PollEnd, PollSetup};
-use crate::text;
-use sheaf_wire::{ByteCount, EventId, Nanos, RunNumber, SourceId, Timestamp};
-use std::ffi::{CStr, CString, c_void};
-use std::{mem, ptr, slice};
+use sheaf_wire::{ByteCount, EventId, RunNumber, SourceId, Timestamp};
+use std::ffi::{CStr, c_void};
+use std::marker::PhantomData;
+use std::{mem, slice};
 
 /// Sources that are exported from a library.
 ///
@@ -74,33 +74,25 @@ pub struct SourcePluginSetup {
 
 /// Room for the fragments of a poll.
 #[derive(Debug)]
-pub struct PollRoom<'a> {
-    heads: &'a mut Vec<abi::PolledFragment>,
-    bytes: &'a mut Vec<u8>,
-    room: usize,
-}
+pub struct PollRoom<'a>(Room<'a, abi::PolledFragment>);
 
 impl PollRoom<'_> {
     /// Number of fragments that there is room for.
     #[must_use]
     pub fn left(&self) -> usize {
-        self.room - self.heads.len()
+        self.0.left()
     }
 
     /// Adds a fragment. Returns whether there was room for it.
     pub fn push(&mut self, source: SourceId, event: EventId, time: Timestamp, payload: &[u8]) -> bool {
-        let has_room = self.left() > 0;
-        if has_room {
-            self.bytes.extend_from_slice(payload);
-            self.heads.push(abi::PolledFragment {
-                event: event.0,
-                time_ns: time.0,
-                source: source.0,
-                bytes: payload.len(),
-                ..abi::PolledFragment::default()
-            });
-        }
-        has_room
+        let head = abi::PolledFragment {
+            event: event.0,
+            time_ns: time.0,
+            source: source.0,
+            bytes: payload.len(),
+            ..abi::PolledFragment::default()
+        };
+        self.0.push(head, payload)
     }
 }
 
@@ -112,20 +104,14 @@ macro_rules! export_source {
         $crate::export_source!($plugin as sheaf_source);
     };
     ($plugin:ty as $symbol:ident) => {
-        /// The sources of this library, for Sheaf.
-        // SAFETY: the name is that of the interface, or one that the author chose for it.
-        #[allow(unsafe_code)]
-        #[unsafe(no_mangle)]
-        pub extern "C" fn $symbol() -> *const $crate::abi::SourceTable {
-            $crate::plugin::source_table::<$plugin>()
-        }
+        $crate::__export_table!($symbol: SourceTable = source_table::<$plugin>);
     };
 }
 
 /// The table of a library of sources, for [`export_source!`](crate::export_source).
 #[must_use]
 pub fn source_table<P: SourcePlugin>() -> *const SourceTable {
-    &raw const *Exported::<P>::TABLE
+    &raw const *Sources::<P>::TABLE
 }
 
 impl LibrarySource {
@@ -139,15 +125,13 @@ impl LibrarySource {
     }
 }
 
-/// Sources as a library has them, with what the caller still reads after a call.
-struct Exported<P> {
-    plugin: P,
-    heads: Vec<abi::PolledFragment>,
-    bytes: Vec<u8>,
-    failure: CString,
-}
+/// Sources as a library has them.
+type Exported<P> = polled::Exported<P, abi::PolledFragment>;
 
-impl<P: SourcePlugin> Exported<P> {
+/// The table of a plugin.
+struct Sources<P>(PhantomData<P>);
+
+impl<P: SourcePlugin> Sources<P> {
     const TABLE: &'static SourceTable = &SourceTable {
         abi: FILTER_ABI,
         table_bytes: mem::size_of::<SourceTable>() as u32,
@@ -155,7 +139,7 @@ impl<P: SourcePlugin> Exported<P> {
         start: Some(start::<P>),
         poll: Some(poll::<P>),
         stop: Some(stop::<P>),
-        close: Some(super::destroy::<Self>),
+        close: Some(super::destroy::<Exported<P>>),
     };
 }
 
@@ -164,55 +148,34 @@ impl<P: SourcePlugin> Exported<P> {
 unsafe extern "C" fn open<P: SourcePlugin>(setup: *const SourceSetup) -> *mut c_void {
     // SAFETY: the caller gives a setup that is valid during the call.
     let setup = unsafe { &*setup };
-    let opened = guarded(|| {
-        if setup.abi != FILTER_ABI {
-            let found = setup.abi;
-            return Err(FilterFailure(format!("it has version {FILTER_ABI} of the interface, not {found}")));
-        }
-        // SAFETY: the version was checked, so the text and the list are as documented for `SourceSetup`.
+    let open = || {
+        // SAFETY: called when the version was checked, so the text and the list are as documented for `SourceSetup`.
         let (parameters, ids) = unsafe {
             (CStr::from_ptr(setup.parameters), slice::from_raw_parts(setup.sources, setup.source_count))
         };
-        let plugin = P::open(&SourcePluginSetup {
+        P::open(&SourcePluginSetup {
             run: RunNumber(setup.run),
             parameters: parameters.to_string_lossy().into_owned(),
             sources: ids.iter().copied().map(SourceId).collect(),
             max_fragment: ByteCount(setup.max_fragment_bytes),
-        })?;
-        Ok(Exported { plugin, heads: Vec::new(), bytes: Vec::new(), failure: CString::default() })
-    });
-    match opened {
-        Ok(exported) => Box::into_raw(Box::new(exported)).cast(),
-        Err(failure) => {
-            // SAFETY: the caller provides this number of bytes.
-            unsafe { text::write(&failure.0, setup.message, setup.message_bytes) };
-            ptr::null_mut()
-        }
-    }
+        })
+    };
+    // SAFETY: the caller provides this number of bytes.
+    unsafe { Exported::<P>::open(setup.abi, (setup.message, setup.message_bytes), open) }
 }
 
 /// # Safety
 /// As `start` of [`SourceTable`] has it.
 unsafe extern "C" fn start<P: SourcePlugin>(sources: *mut c_void) {
     // SAFETY: what `open::<P>` made, called by one thread at a time.
-    let exported = unsafe { &mut *sources.cast::<Exported<P>>() };
-    // A panic cannot be reported here; the next poll will fail if the plugin cannot go on.
-    let _ = guarded(|| {
-        exported.plugin.start();
-        Ok(())
-    });
+    unsafe { Exported::<P>::note(sources, P::start) };
 }
 
 /// # Safety
 /// As `stop` of [`SourceTable`] has it.
 unsafe extern "C" fn stop<P: SourcePlugin>(sources: *mut c_void) {
-    // SAFETY: what `open::<P>` made, called by one thread at a time.
-    let exported = unsafe { &mut *sources.cast::<Exported<P>>() };
-    // As for `start`.
-    let _ = guarded(|| {
-        exported.plugin.stop();
-        Ok(())
-    });
+    // SAFETY: as for `start`.
+    unsafe { Exported::<P>::note(sources, P::stop) };
 }
 
 /// # Safety
@@ -220,31 +183,17 @@ unsafe extern "C" fn stop<P: SourcePlugin>(sources: *mut c_void) {
 unsafe extern "C" fn poll<P: SourcePlugin>(sources: *mut c_void, batch: *mut PollBatch) -> i32 {
     // SAFETY: what `open::<P>` made, called by one thread at a time; the batch is valid during the call.
     let (exported, batch) = unsafe { (&mut *sources.cast::<Exported<P>>(), &mut *batch) };
-    let Exported { plugin, heads, bytes, failure } = exported;
-    heads.clear();
-    bytes.clear();
-    let mut room = PollRoom { heads, bytes, room: batch.room };
-    let end = match guarded(|| plugin.poll(&mut room)) {
-        Ok(end) => end,
-        Err(error) => {
-            *failure = c_failure(&error);
-            batch.failure = failure.as_ptr();
-            return 1;
+    let poll = |plugin: &mut P, room: Room<'_, _>| plugin.poll(&mut PollRoom(room));
+    // SAFETY: the list of the caller has this room.
+    match unsafe { exported.poll(batch.room, batch.fragments, poll) } {
+        Ok((count, end)) => {
+            batch.count = count;
+            (batch.then, batch.wait_ns) = end.to_answer();
+            0
         }
-    };
-    // The payloads stay where they are from now on.
-    let mut offset = 0;
-    for head in heads.iter_mut() {
-        head.data = bytes[offset..].as_ptr();
-        offset += head.bytes;
+        Err(failure) => {
+            batch.failure = failure;
+            1
+        }
     }
-    // SAFETY: the caller's list has room for as many fragments as the plugin could push.
-    unsafe { ptr::copy_nonoverlapping(heads.as_ptr(), batch.fragments, heads.len()) };
-    batch.count = heads.len();
-    (batch.then, batch.wait_ns) = match end {
-        PollEnd::More => (POLL_MORE, 0),
-        PollEnd::After(Nanos(wait)) => (POLL_WAIT, wait.max(1)),
-        PollEnd::Ended => (POLL_END, 0),
-    };
-    0
 }

@@ -54,13 +54,7 @@ macro_rules! export_step_filter {
         $crate::export_step_filter!($plugin as sheaf_step_filter);
     };
     ($plugin:ty as $symbol:ident) => {
-        /// The step filter of this library, for Sheaf.
-        // SAFETY: the name is that of the interface, or one that the author chose for it.
-        #[allow(unsafe_code)]
-        #[unsafe(no_mangle)]
-        pub extern "C" fn $symbol() -> *const $crate::abi::StepTable {
-            $crate::plugin::step_table::<$plugin>()
-        }
+        $crate::__export_table!($symbol: StepTable = step_table::<$plugin>);
     };
 }
 

@@ -1,15 +1,15 @@
 //! Libraries of triggers in Rust.
 
-use super::{c_failure, guarded};
-use crate::abi::{self, FILTER_ABI, POLL_END, POLL_MORE, POLL_WAIT, TriggerBatch, TriggerTable};
+use super::polled::{self, Room};
+use crate::abi::{self, FILTER_ABI, TriggerBatch, TriggerTable};
 use crate::filter::FilterFailure;
 use crate::loading::OpenError;
 use crate::source::PollEnd;
-use crate::text;
 use crate::trigger::{LibraryTrigger, TriggerSetup};
-use sheaf_wire::{ByteCount, EventId, Nanos, RunNumber, Timestamp, TriggerType};
-use std::ffi::{CStr, CString, c_char, c_void};
-use std::{mem, ptr};
+use sheaf_wire::{ByteCount, EventId, RunNumber, Timestamp, TriggerType};
+use std::ffi::{CStr, c_char, c_void};
+use std::marker::PhantomData;
+use std::mem;
 
 /// Triggers that are exported from a library.
 ///
@@ -102,9 +102,7 @@ pub struct TriggerInfo {
 /// Room for the triggers of a poll.
 #[derive(Debug)]
 pub struct TriggerRoom<'a> {
-    heads: &'a mut Vec<abi::PolledTrigger>,
-    bytes: &'a mut Vec<u8>,
-    room: usize,
+    room: Room<'a, abi::PolledTrigger>,
     vetoed: u64,
 }
 
@@ -112,7 +110,7 @@ impl TriggerRoom<'_> {
     /// Number of triggers that there is room for.
     #[must_use]
     pub fn left(&self) -> usize {
-        self.room - self.heads.len()
+        self.room.left()
     }
 
     /// Adds a trigger at time 0, of type 0, without payload. Returns whether there was room for it.
@@ -122,19 +120,15 @@ impl TriggerRoom<'_> {
 
     /// Adds a trigger. Returns whether there was room for it.
     pub fn push_with(&mut self, id: EventId, info: TriggerInfo, payload: &[u8]) -> bool {
-        let has_room = self.left() > 0;
-        if has_room {
-            self.bytes.extend_from_slice(payload);
-            self.heads.push(abi::PolledTrigger {
-                id: id.0,
-                time_ns: info.time.0,
-                bits: info.bits,
-                kind: info.kind.0,
-                bytes: payload.len(),
-                ..abi::PolledTrigger::default()
-            });
-        }
-        has_room
+        let head = abi::PolledTrigger {
+            id: id.0,
+            time_ns: info.time.0,
+            bits: info.bits,
+            kind: info.kind.0,
+            bytes: payload.len(),
+            ..abi::PolledTrigger::default()
+        };
+        self.room.push(head, payload)
     }
 
     /// Counts triggers that the device has held back since the last poll.
@@ -151,20 +145,14 @@ macro_rules! export_trigger {
         $crate::export_trigger!($plugin as sheaf_trigger);
     };
     ($plugin:ty as $symbol:ident) => {
-        /// The triggers of this library, for Sheaf.
-        // SAFETY: the name is that of the interface, or one that the author chose for it.
-        #[allow(unsafe_code)]
-        #[unsafe(no_mangle)]
-        pub extern "C" fn $symbol() -> *const $crate::abi::TriggerTable {
-            $crate::plugin::trigger_table::<$plugin>()
-        }
+        $crate::__export_table!($symbol: TriggerTable = trigger_table::<$plugin>);
     };
 }
 
 /// The table of a library of triggers, for [`export_trigger!`](crate::export_trigger).
 #[must_use]
 pub fn trigger_table<P: TriggerPlugin>() -> *const TriggerTable {
-    &raw const *Exported::<P>::TABLE
+    &raw const *Triggers::<P>::TABLE
 }
 
 impl LibraryTrigger {
@@ -178,15 +166,13 @@ impl LibraryTrigger {
     }
 }
 
-/// A device as a library has it, with what the caller still reads after a call.
-struct Exported<P> {
-    plugin: P,
-    heads: Vec<abi::PolledTrigger>,
-    bytes: Vec<u8>,
-    failure: CString,
-}
+/// A device as a library has it.
+type Exported<P> = polled::Exported<P, abi::PolledTrigger>;
 
-impl<P: TriggerPlugin> Exported<P> {
+/// The table of a plugin.
+struct Triggers<P>(PhantomData<P>);
+
+impl<P: TriggerPlugin> Triggers<P> {
     const TABLE: &'static TriggerTable = &TriggerTable {
         abi: FILTER_ABI,
         table_bytes: mem::size_of::<TriggerTable>() as u32,
@@ -195,7 +181,7 @@ impl<P: TriggerPlugin> Exported<P> {
         poll: Some(poll::<P>),
         busy: if P::HAS_VETO { Some(busy::<P>) } else { None },
         stop: Some(stop::<P>),
-        close: Some(super::destroy::<Self>),
+        close: Some(super::destroy::<Exported<P>>),
     };
 }
 
@@ -204,48 +190,24 @@ impl<P: TriggerPlugin> Exported<P> {
 unsafe extern "C" fn open<P: TriggerPlugin>(setup: *const abi::TriggerSetup) -> *mut c_void {
     // SAFETY: the caller gives a setup that is valid during the call.
     let setup = unsafe { &*setup };
-    let opened = guarded(|| {
-        if setup.abi != FILTER_ABI {
-            let found = setup.abi;
-            return Err(FilterFailure(format!("it has version {FILTER_ABI} of the interface, not {found}")));
-        }
-        // SAFETY: the version was checked, so the text is as documented for `TriggerSetup`.
+    let open = || {
+        // SAFETY: called when the version was checked, so the text is as documented for `TriggerSetup`.
         let parameters = unsafe { CStr::from_ptr(setup.parameters) };
-        let plugin = P::open(&TriggerPluginSetup {
+        P::open(&TriggerPluginSetup {
             run: RunNumber(setup.run),
             parameters: parameters.to_string_lossy().into_owned(),
             max_payload: ByteCount(setup.max_payload_bytes),
-        })?;
-        Ok(Exported { plugin, heads: Vec::new(), bytes: Vec::new(), failure: CString::default() })
-    });
-    match opened {
-        Ok(exported) => Box::into_raw(Box::new(exported)).cast(),
-        Err(failure) => {
-            // SAFETY: the caller provides this number of bytes.
-            unsafe { text::write(&failure.0, setup.message, setup.message_bytes) };
-            ptr::null_mut()
-        }
-    }
-}
-
-/// Calls a function of the plugin that cannot report a failure. After a panic, the next poll fails if the plugin cannot go on.
-///
-/// # Safety
-/// `triggers` is what `open::<P>` made, and is called by one thread at a time.
-unsafe fn note<P: TriggerPlugin>(triggers: *mut c_void, call: impl FnOnce(&mut P)) {
-    // SAFETY: promised by the caller.
-    let exported = unsafe { &mut *triggers.cast::<Exported<P>>() };
-    let _ = guarded(|| {
-        call(&mut exported.plugin);
-        Ok(())
-    });
+        })
+    };
+    // SAFETY: the caller provides this number of bytes.
+    unsafe { Exported::<P>::open(setup.abi, (setup.message, setup.message_bytes), open) }
 }
 
 /// # Safety
 /// As `start` of [`TriggerTable`] has it.
 unsafe extern "C" fn start<P: TriggerPlugin>(triggers: *mut c_void, next: u64) {
-    // SAFETY: promised by the caller.
-    unsafe { note::<P>(triggers, |plugin| plugin.start(EventId(next))) };
+    // SAFETY: what `open::<P>` made, called by one thread at a time.
+    unsafe { Exported::<P>::note(triggers, |plugin| plugin.start(EventId(next))) };
 }
 
 /// # Safety
@@ -255,15 +217,15 @@ unsafe extern "C" fn busy<P: TriggerPlugin>(triggers: *mut c_void, reason: *cons
         // SAFETY: not null, so a text that is valid during the call.
         unsafe { CStr::from_ptr(reason) }.to_string_lossy()
     });
-    // SAFETY: promised by the caller.
-    unsafe { note::<P>(triggers, |plugin| plugin.busy(reason.as_deref())) };
+    // SAFETY: as for `start`.
+    unsafe { Exported::<P>::note(triggers, |plugin| plugin.busy(reason.as_deref())) };
 }
 
 /// # Safety
 /// As `stop` of [`TriggerTable`] has it.
 unsafe extern "C" fn stop<P: TriggerPlugin>(triggers: *mut c_void) {
-    // SAFETY: promised by the caller.
-    unsafe { note::<P>(triggers, P::stop) };
+    // SAFETY: as for `start`.
+    unsafe { Exported::<P>::note(triggers, P::stop) };
 }
 
 /// # Safety
@@ -271,33 +233,23 @@ unsafe extern "C" fn stop<P: TriggerPlugin>(triggers: *mut c_void) {
 unsafe extern "C" fn poll<P: TriggerPlugin>(triggers: *mut c_void, batch: *mut TriggerBatch) -> i32 {
     // SAFETY: what `open::<P>` made, called by one thread at a time; the batch is valid during the call.
     let (exported, batch) = unsafe { (&mut *triggers.cast::<Exported<P>>(), &mut *batch) };
-    let Exported { plugin, heads, bytes, failure } = exported;
-    heads.clear();
-    bytes.clear();
-    let mut room = TriggerRoom { heads, bytes, room: batch.room, vetoed: 0 };
-    let polled = guarded(|| plugin.poll(&mut room));
-    let vetoed = room.vetoed;
-    let end = match polled {
-        Ok(end) => end,
-        Err(error) => {
-            *failure = c_failure(&error);
-            batch.failure = failure.as_ptr();
-            return 1;
+    let mut vetoed = 0;
+    let poll = |plugin: &mut P, room: Room<'_, _>| {
+        let mut room = TriggerRoom { room, vetoed: 0 };
+        let end = plugin.poll(&mut room);
+        vetoed = room.vetoed;
+        end
+    };
+    // SAFETY: the list of the caller has this room.
+    match unsafe { exported.poll(batch.room, batch.triggers, poll) } {
+        Ok((count, end)) => {
+            (batch.count, batch.vetoed) = (count, vetoed);
+            (batch.then, batch.wait_ns) = end.to_answer();
+            0
         }
-    };
-    // The payloads stay where they are from now on.
-    let mut offset = 0;
-    for head in heads.iter_mut() {
-        head.data = bytes[offset..].as_ptr();
-        offset += head.bytes;
+        Err(failure) => {
+            batch.failure = failure;
+            1
+        }
     }
-    // SAFETY: the caller's list has room for as many triggers as the plugin could push.
-    unsafe { ptr::copy_nonoverlapping(heads.as_ptr(), batch.triggers, heads.len()) };
-    (batch.count, batch.vetoed) = (heads.len(), vetoed);
-    (batch.then, batch.wait_ns) = match end {
-        PollEnd::More => (POLL_MORE, 0),
-        PollEnd::After(Nanos(wait)) => (POLL_WAIT, wait.max(1)),
-        PollEnd::Ended => (POLL_END, 0),
-    };
-    0
 }

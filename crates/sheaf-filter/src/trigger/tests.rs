@@ -1,8 +1,10 @@
 use super::*;
 use crate::abi::{POLL_END, POLL_MORE};
+use crate::loading::MESSAGE_BYTES;
+use crate::{FilterFailure, text};
 use crate::{TriggerInfo, TriggerPlugin, TriggerPluginSetup, TriggerRoom};
 use sheaf_wire::Nanos;
-use std::ffi::c_void;
+use std::ffi::{c_char, c_void};
 use std::mem;
 
 /// Board of the tests: counts its polls, and remembers the reason of busy.
