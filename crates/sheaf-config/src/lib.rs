@@ -86,7 +86,7 @@ pub use settings::{
 };
 
 use document::Document;
-use knob::Section;
+use knob::{Knob, Section};
 use origins::Origins;
 use sheaf_wire::{ByteCount, Role};
 use std::collections::BTreeMap;
@@ -159,6 +159,9 @@ pub(crate) enum Purpose<'a> {
     /// The node with this name, started alone.
     Node(&'a str),
 }
+
+/// Begin of the path of a node, before its index.
+const NODE_PATH: &str = "node[";
 
 /// No configuration is larger: 1 MiB.
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -265,32 +268,12 @@ impl Config {
     #[must_use]
     pub fn to_toml(&self) -> String {
         let mut text = String::new();
-        let nodes = self.node.iter().map(|node| (node as &dyn Section, "[[node]]".to_owned()));
-        let streams = self.streams.iter().map(|(name, stream)| {
-            (stream as &dyn Section, format!("[{}.{}]", tables::STREAMS, quoted_key(name)))
-        });
-        let tables = self.sections().map(|section| (section, format!("[{}]", section.path())));
-        let triggers = self.triggers.iter().map(|(name, class)| {
-            (class as &dyn Section, format!("[{}.{}]", tables::TRIGGERS, quoted_key(name)))
-        });
-        let clocks = self.clocks.iter().map(|(name, clock)| {
-            (clock as &dyn Section, format!("[{}.{}]", tables::CLOCKS, quoted_key(name)))
-        });
-        let tags = self
-            .tags
-            .iter()
-            .map(|(name, tag)| (tag as &dyn Section, format!("[{}.{}]", tables::TAGS, quoted_key(name))));
-        let checks = self.check_fields.iter().map(|(name, field)| {
-            (field as &dyn Section, format!("[{}.{}]", tables::CHECK_FIELDS, quoted_key(name)))
-        });
-        let programs = self.programs.iter().map(|(name, program)| {
-            (program as &dyn Section, format!("[{}.{}]", tables::PROGRAMS, quoted_key(name)))
-        });
-        let named = streams.chain(triggers).chain(clocks).chain(tags).chain(programs).chain(checks);
-        for (section, header) in tables.chain(named).chain(nodes) {
+        for (path, section) in self.every_table() {
             if !text.is_empty() {
                 text.push('\n');
             }
+            let header =
+                if path.starts_with(NODE_PATH) { "[[node]]".to_owned() } else { format!("[{path}]") };
             text.push_str(&header);
             text.push('\n');
             for knob in section.knobs() {
@@ -300,6 +283,40 @@ impl Config {
             }
         }
         text
+    }
+
+    /// Returns every value by its full key, as a file has it: `readout.count`, `check_fields.tlu.value`, `node[0].name`. Keys that are
+    /// not set and have no default are absent.
+    #[must_use]
+    pub fn values(&self) -> BTreeMap<String, String> {
+        let values = |(path, section): (String, &dyn Section)| {
+            let value = |knob: &Knob| Some((format!("{path}.{}", knob.key), section.write(knob.key)?));
+            section.knobs().iter().filter_map(value).collect::<Vec<_>>()
+        };
+        self.every_table().into_iter().flat_map(values).collect()
+    }
+
+    /// All tables with their paths, in the order of a file.
+    fn every_table(&self) -> Vec<(String, &dyn Section)> {
+        fn named<'a, T: Section>(
+            path: &'static str,
+            tables: &'a BTreeMap<String, T>,
+        ) -> impl Iterator<Item = (String, &'a dyn Section)> {
+            tables
+                .iter()
+                .map(move |(name, table)| (format!("{path}.{}", quoted_key(name)), table as &dyn Section))
+        }
+        let nodes = self.node.iter().enumerate();
+        self.sections()
+            .map(|section| (section.path().to_owned(), section))
+            .chain(named(tables::STREAMS, &self.streams))
+            .chain(named(tables::TRIGGERS, &self.triggers))
+            .chain(named(tables::CLOCKS, &self.clocks))
+            .chain(named(tables::TAGS, &self.tags))
+            .chain(named(tables::PROGRAMS, &self.programs))
+            .chain(named(tables::CHECK_FIELDS, &self.check_fields))
+            .chain(nodes.map(|(index, node)| (format!("{NODE_PATH}{index}]"), node as &dyn Section)))
+            .collect()
     }
 
     fn from_bytes(

@@ -6,6 +6,7 @@
 //! | `links` | `roundtrip`, `stream`, `mstream`, `pingpong`: transports |
 //! | `processes` | runs the nodes of these in a process each |
 //! | `builder` | `builder`: the whole event builder, as `sheaf run` runs it |
+//! | `configured` | its configuration file |
 //! | `farm` | `farm`: workers with filters of a given processor time |
 //! | `feed` | `feed`: programs that feed a run, into one readout unit and into a builder |
 //! | `feeders` | starts these programs |
@@ -18,6 +19,7 @@
 pub(crate) mod arguments;
 mod bounds;
 mod builder;
+mod configured;
 mod farm;
 mod feed;
 mod feeders;

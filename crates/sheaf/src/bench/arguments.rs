@@ -227,7 +227,8 @@ pub(crate) struct BuilderArguments {
     /// measured as well; its two sides sleep between messages.
     #[arg(long, value_name = "HZ", value_parser = parse_rate)]
     pub(super) rate: Option<f64>,
-    /// Configuration for all other settings, instead of bounds that suit the fragment size.
+    /// Configuration for all other settings, instead of bounds that suit the fragment size. A file that sets what the measurement
+    /// sets itself, or does not use, is refused.
     #[arg(long, value_name = "CONFIG.toml")]
     pub(super) config: Option<PathBuf>,
     /// Warm-up time before each repetition.

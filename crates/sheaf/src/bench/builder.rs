@@ -1,11 +1,11 @@
 //! `builder`: the whole event builder, as `sheaf run` runs it, with as many triggers as it can take and no output.
 
 use super::arguments::BuilderArguments;
-use super::bounds;
 use super::limits::Limit;
 use super::links::SleepyTrips;
 use super::report::{Curve, Picture, Report, Sample, Scanned, column};
 use super::scan::Scan;
+use super::{bounds, configured};
 use crate::plan::Plan;
 use crate::processes;
 use crate::run::in_process;
@@ -173,10 +173,9 @@ fn configuration(
     size: u64,
     seconds: f64,
 ) -> anyhow::Result<Config> {
-    let mut config = match &arguments.config {
-        Some(path) => Config::load_with(path, |_| ())?,
-        None => Config::default(),
-    };
+    let file =
+        arguments.config.as_deref().map(|path| anyhow::Ok((path, configured::read(path)?))).transpose()?;
+    let mut config = file.as_ref().map(|(_, file)| file.clone()).unwrap_or_default();
     let emulated = &mut config.source.emulated;
     emulated.mean = ByteCount(size);
     #[expect(
@@ -208,8 +207,9 @@ fn configuration(
     let nanos = |seconds| Nanos::from(std::time::Duration::from_secs_f64(seconds));
     config.run.warm_up = nanos(arguments.warm_up);
     config.run.duration = Some(nanos(arguments.warm_up + seconds));
-    if arguments.config.is_none() {
-        bounds::set(&mut config);
+    match &file {
+        Some((path, file)) => configured::refuse_ignored(path, file, &config)?,
+        None => bounds::set(&mut config),
     }
     config.validate()?;
     Ok(config)

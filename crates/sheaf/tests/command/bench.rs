@@ -106,6 +106,33 @@ fn one_run_of_fixed_sizes_has_whole_events() {
 }
 
 #[test]
+fn a_configuration_is_measured_as_it_is_or_refused() {
+    let scratch = ScratchDirectory::new();
+    let line = format!("bench builder --readouts 1 --builders 1 --size 64 {SHORT} --config run.toml");
+    let with = |text: &str| {
+        std::fs::write(scratch.join("run.toml"), text).unwrap();
+        scratch.sheaf(&line)
+    };
+    // Both sources have the fill byte as their number, so that all agree.
+    let compared = "[source]\ncount = 2\n[readout]\ncount = 1\n[check_fields.trigger]\nvalue = \"u8 at 0\"\n";
+    let report = with(compared).exits(0).json();
+    assert_eq!(number(points(&report)[0], "fragments"), 2 * number(points(&report)[0], "events"));
+    with("[run]\nevents = 50\n[source.emulated]\ncontent = \"number\"\n").exits(1).says(&[
+        "`run.events` is 50, but the measurement sets it to 0",
+        "`source.emulated.content` is \"number\", but the measurement sets it to \"fill\"",
+    ]);
+    with("[readout]\ncount = 3\n").exits(1).says(&["`readout.count` is 3, but the measurement sets it to 1"]);
+    with("[output]\nrotate_events = 5\n")
+        .exits(1)
+        .says(&["`output.rotate_events` has no effect: nothing is stored"]);
+    let nodes = ["manager", "readout", "builder"]
+        .map(|role| format!("[[node]]\nname = \"{role}\"\nrole = \"{role}\"\n"));
+    with(&nodes.concat()).exits(1).says(&["run.toml lists nodes"]);
+    with("[source]\nkind = \"feed\"\n").exits(1).says(&["sets the sizes of emulated sources"]);
+    with("[check]\non_shift = \"stop\"\n").exits(1).says(&["no value is checked"]);
+}
+
+#[test]
 fn every_shape_and_spread_of_sizes_is_a_curve_with_a_point_for_every_size() {
     let scratch = ScratchDirectory::new();
     let arguments = format!("bench builder --readouts 1,2 --builders 1,2 --rms 0,1 --size 256,1Ki {SHORT}");
