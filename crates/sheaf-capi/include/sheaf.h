@@ -1063,6 +1063,16 @@ int32_t sheaf_source_last_event(struct SheafSource *source,
                                 uint64_t *event);
 
 /**
+ * Returns 1 if the source `id` has ended in this run, by this program or by an earlier one in its place, and 0 if not. A source that has
+ * ended takes no more fragments.
+ *
+ * # Safety
+ * `source` is null or from sheaf_source_open and not closed.
+ */
+int32_t sheaf_source_has_ended(struct SheafSource *source,
+                               uint32_t id);
+
+/**
  * Returns the number of the run.
  *
  * # Safety

@@ -455,6 +455,21 @@ pub unsafe extern "C" fn sheaf_source_last_event(source: *mut Source, id: u32, e
     }
 }
 
+/// Returns 1 if the source `id` has ended in this run, by this program or by an earlier one in its place, and 0 if not. A source that has
+/// ended takes no more fragments.
+///
+/// # Safety
+/// `source` is null or from sheaf_source_open and not closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sheaf_source_has_ended(source: *mut Source, id: u32) -> i32 {
+    // SAFETY: as the caller promises.
+    let Some(source) = (unsafe { source.as_mut() }) else { return FAILED };
+    match source.index_of(id) {
+        Ok(index) => i32::from(source.client.has_ended(index)),
+        Err(error) => source.fail(&error),
+    }
+}
+
 /// Returns the number of the run.
 ///
 /// # Safety

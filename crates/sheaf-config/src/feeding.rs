@@ -101,8 +101,9 @@ pub struct FeedPlace {
 /// # Errors
 /// As [`Config::feed_place_of`], or if the file cannot be read.
 pub fn feed_place_at(target: &Path, sources: &[SourceId]) -> Result<FeedPlace, FeedAddressError> {
-    // A socket that does not exist yet has this extension; a file of any other name is a configuration.
-    if target.extension().is_some_and(|extension| extension == FEED_EXTENSION) || !target.is_file() {
+    // A socket that does not exist yet has its extension; a file of any other name is a configuration, which must exist.
+    let has = |extension| target.extension().is_some_and(|found| found == extension);
+    if has(FEED_EXTENSION) || !(target.is_file() || has("toml")) {
         return Ok(FeedPlace { address: target.to_owned(), ..FeedPlace::default() });
     }
     Config::load(target)?.feed_place_of(sources)
@@ -197,6 +198,8 @@ mod tests {
         );
         let absent = directory.join("ru7.feed");
         assert_eq!(feed_place_at(&absent, &[SourceId(2)]).expect("a socket").address, absent);
+        let mistyped = feed_place_at(&directory.join("urn.toml"), &[SourceId(2)]).expect_err("no such file");
+        assert!(mistyped.to_string().contains("urn.toml"), "{mistyped}");
         std::fs::remove_dir_all(&directory).expect("it is there");
     }
 }

@@ -181,6 +181,12 @@ impl SourceClient {
         self.last_events[source]
     }
 
+    /// Returns whether a source has ended in this run: by this program, or by an earlier one in its place. It takes no more fragments.
+    #[must_use]
+    pub fn has_ended(&self, source: usize) -> bool {
+        self.machine.has_ended(source)
+    }
+
     /// Number of times that the connection ended and was made again.
     #[must_use]
     pub fn reconnections(&self) -> u64 {

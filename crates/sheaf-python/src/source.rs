@@ -353,6 +353,13 @@ impl Source {
         self.with(py, |client| client.last_event(index).map(|event| event.0))
     }
 
+    /// Returns whether a source has ended in this run: by this program, or by an earlier one in its place. It takes no more fragments.
+    #[pyo3(signature = (source = None))]
+    fn has_ended(&self, py: Python<'_>, source: Option<u32>) -> PyResult<bool> {
+        let index = self.index_of(source)?;
+        self.with(py, |client| client.has_ended(index))
+    }
+
     /// Ends a source, or all: it sends nothing more in this run.
     #[pyo3(signature = (source = None))]
     fn end(&self, py: Python<'_>, source: Option<u32>) -> PyResult<()> {
@@ -408,7 +415,11 @@ fn fragment(event: u64, time_ns: u64, payload: &[u8]) -> SourceFragment<'_> {
 /// Returns the buffer of an object, whose memory is in one piece.
 fn contiguous(object: &Bound<'_, PyAny>) -> PyResult<PyUntypedBuffer> {
     let view = PyUntypedBuffer::get(object)?;
-    if view.is_c_contiguous() { Ok(view) } else { Err(PyTypeError::new_err("the payload is not contiguous")) }
+    if view.is_c_contiguous() {
+        Ok(view)
+    } else {
+        Err(PyTypeError::new_err("the payload is not contiguous; copy it with np.ascontiguousarray"))
+    }
 }
 
 /// Returns the memory of a buffer.
@@ -428,7 +439,10 @@ struct Numbers(PyUntypedBuffer);
 impl Numbers {
     /// Takes an array, of signed numbers too: NumPy makes these.
     fn of(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Self> {
-        let wrong = || PyTypeError::new_err(format!("{what} must be a contiguous array of 64-bit integers"));
+        let wrong = || {
+            let how = "np.ascontiguousarray(numbers, dtype=np.uint64) makes one";
+            PyTypeError::new_err(format!("{what} must be a contiguous array of 64-bit integers; {how}"))
+        };
         let view = PyUntypedBuffer::get(object).map_err(|_| wrong())?;
         let is_right = view.as_typed::<u64>().is_ok() || view.as_typed::<i64>().is_ok();
         let is_aligned = view.buf_ptr().cast::<u64>().is_aligned();

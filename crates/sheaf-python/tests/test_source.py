@@ -48,6 +48,7 @@ def test_a_program_feeds_a_run_one_fragment_at_a_time_and_in_batches(
         board.send_batch(ids[half:].astype("u8"), data, offsets[half:], source=1)
         board.send_batch(ids[:0], data, offsets[:0], source=1)
         board.end(0)
+        assert (board.has_ended(0), board.has_ended(1)) == (True, False)
         with pytest.raises(sheaf.SheafError, match="source 0 has ended"):
             board.send(events, b"", source=0)
         board.end()

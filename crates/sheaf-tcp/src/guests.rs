@@ -262,25 +262,23 @@ pub struct GuestOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum GuestError {
     /// The address cannot be resolved.
-    #[error("cannot resolve {address}: {source}; an address is host:port, 1.2.3.4:port or [::1]:port")]
+    #[error("cannot resolve {address}: {error}; an address is host:port, 1.2.3.4:port or [::1]:port")]
     NoSuchHost {
         /// As it was given.
         address: String,
-        /// The system's answer.
-        #[source]
-        source: std::io::Error,
+        /// The system's answer, which is in the text.
+        error: std::io::Error,
     },
     /// No process accepts connections there.
     #[error(
-        "cannot connect to {address}: {source}; check that the run is in progress and that this is its address for \
+        "cannot connect to {address}: {error}; check that the run is in progress and that this is its address for \
          programs that join (filter.listen, source.feed.listen)"
     )]
     NobodyThere {
         /// As it was given.
         address: String,
-        /// The system's answer.
-        #[source]
-        source: std::io::Error,
+        /// The system's answer, which is in the text.
+        error: std::io::Error,
     },
     /// A node of the system answers that expects other nodes there.
     #[error("{0} is the port of a run's nodes, not one for programs that join; use another port")]
@@ -423,8 +421,8 @@ impl TcpGuest {
 
 /// Connects to the first of the addresses that answers.
 fn call(address: &str, settings: &TcpSettings) -> Result<std::net::TcpStream, GuestError> {
-    let no_host = |source| GuestError::NoSuchHost { address: address.to_owned(), source };
-    let nobody = |source| GuestError::NobodyThere { address: address.to_owned(), source };
+    let no_host = |error| GuestError::NoSuchHost { address: address.to_owned(), error };
+    let nobody = |error| GuestError::NobodyThere { address: address.to_owned(), error };
     let mut last = std::io::Error::other("the name has no address");
     for target in address.to_socket_addrs().map_err(no_host)? {
         match std::net::TcpStream::connect_timeout(&target, settings.connect_timeout.to_std()) {

@@ -14,6 +14,8 @@ static int refuses_mistakes(SheafSource *source) {
     CHECK(sheaf_source_send_arrays(source, 0, 2, events, NULL, "abc", falling) == -1);
     CHECK(strstr(sheaf_source_message(source), "they must not fall"));
     CHECK(sheaf_source_progress(source, 9, NULL, NULL) == -1 && sheaf_source_end(source, 9) == -1);
+    CHECK(sheaf_source_has_ended(source, 9) == -1 && sheaf_source_has_ended(NULL, 0) == -1);
+    CHECK(sheaf_source_has_ended(source, 0) == 0);
     CHECK(sheaf_source_last_event(source, 0, NULL) == -1 && sheaf_source_decline(source, NULL) == -1);
     CHECK(sheaf_source_wait_for_start(NULL, 0) == -1 && sheaf_source_drain(NULL) == -1);
     return 0;

@@ -26,14 +26,13 @@ const MAX_TEXT_BYTES: usize = 16 << 20;
 pub enum VisitError {
     /// No process listens at the door.
     #[error(
-        "cannot connect to {path}: {source}; check that the run is in progress and that this is the right socket"
+        "cannot connect to {path}: {error}; check that the run is in progress and that this is the right socket"
     )]
     NobodyThere {
         /// The door.
         path: PathBuf,
-        /// The system's answer.
-        #[source]
-        source: std::io::Error,
+        /// The system's answer, which is in the text.
+        error: std::io::Error,
     },
     /// The door belongs to another user.
     #[error("{0} belongs to a process of another user; run both as the same")]
@@ -101,7 +100,7 @@ impl Visit {
     pub fn meet(path: &Path, hello: &Hello) -> Result<Self, VisitError> {
         let failed = |what| move |source: io::Errno| VisitError::Io { what, source: source.into() };
         let socket = socket::connect_path(path)
-            .map_err(|source| VisitError::NobodyThere { path: path.into(), source: source.into() })?;
+            .map_err(|error| VisitError::NobodyThere { path: path.into(), error: error.into() })?;
         if !socket::is_ours(&socket) {
             return Err(VisitError::Stranger(path.into()));
         }

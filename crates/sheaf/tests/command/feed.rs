@@ -102,6 +102,47 @@ fn programs_feed_a_run_byte_for_byte_and_one_dies_and_comes_back() {
     }
 }
 
+/// A program with two sources gives all of one, ends it, and dies halfway through the other. Its successor may not send for the one.
+#[test]
+fn a_program_that_dies_between_the_ends_of_its_sources_is_continued_by_another() {
+    const EVENTS: u64 = 200;
+    let scratch = ScratchDirectory::new();
+    scratch.file("run.toml", &format!("{RUN}[incomplete]\npolicy = \"wait\"\n"));
+    let run = scratch.start("run run.toml --json");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut others = connect(&scratch, 1, &[2, 3]);
+            assert!(others.wait_for_start(None).expect("connected"));
+            (0..EVENTS)
+                .for_each(|event| [2, 3].into_iter().for_each(|id| send(&mut others, id - 2, id, event)));
+            [0, 1].into_iter().for_each(|index| others.end(index).expect("connected"));
+            assert!(others.drain().expect("connected"));
+        });
+        let ends_of_lives = [EVENTS / 2, EVENTS];
+        for (life, until) in ends_of_lives.into_iter().enumerate() {
+            let mut both = connect(&scratch, 0, &[0, 1]);
+            assert!(both.wait_for_start(None).expect("connected"));
+            assert_eq!([both.has_ended(0), both.has_ended(1)], [life > 0, false]);
+            for (index, until) in [(0, EVENTS), (1, until)] {
+                let first = both.last_event(index).map_or(0, |event| event.0 + 1);
+                (first..until).for_each(|event| send(&mut both, index, index, event));
+            }
+            both.end(0).expect("an end may be repeated");
+            if until == EVENTS {
+                both.end(1).expect("connected");
+                assert!(both.drain().expect("connected"));
+            } else {
+                while both.progress(1).1 < until {
+                    both.wait(Duration::from_secs(1)).expect("connected");
+                }
+            }
+        }
+    });
+    let summary = run.end().exits(0).json();
+    assert_eq!(number(&summary, "ledger.stored"), EVENTS);
+    assert_eq!(number(&summary, "events_incomplete"), 0);
+}
+
 #[test]
 fn a_program_declines_the_start_and_says_why() {
     let scratch = ScratchDirectory::new();
