@@ -35,6 +35,7 @@ pub(crate) fn check(config: &Config, origins: &Origins<'_>, purpose: Purpose<'_>
     if checker.errors.is_empty() {
         checker.trigger();
         checker.fragment_sizes();
+        checker.source_kind();
         checker.replay();
         checker.timed();
         checker.shared_socket();
@@ -210,6 +211,31 @@ impl Checker<'_> {
                 format!("`{mean}` is 0, which cannot be the mean of a log-normal distribution"),
                 "with `size = \"lognormal\"` the mean must be at least 1; for empty fragments use `size = \"fixed\"`",
             );
+        }
+    }
+
+    /// Rejects tables of other sources in a file that selects no kind: its run would be of emulated sources.
+    fn source_kind(&mut self) {
+        let is_selected = self.origins.is_in_file("source.kind");
+        if is_selected || self.config.source.kind != SourceKind::Emulated {
+            return;
+        }
+        // [source.feed] and [source.command] also apply to triggers.
+        let tables = [
+            ("source.replay", "replay"),
+            ("source.library", "library"),
+            ("source.stream", "stream"),
+            ("source.timed", "packets"),
+        ];
+        for (table, kind) in tables {
+            if let Some(key) = self.origins.first_of(table).map(str::to_owned) {
+                let found =
+                    format!("`{key}` is set, but `source.kind` is not: the sources would be emulated");
+                let right = format!(
+                    "add `kind = \"{kind}\"` to [source], or `kind = \"emulated\"` to ignore [{table}]"
+                );
+                self.fail(ErrorKind::Missing, &[&key, "source.kind"], found, right);
+            }
         }
     }
 

@@ -51,6 +51,13 @@ impl<'a> Origins<'a> {
         self.spans.contains_key(key) || self.is_broken(key)
     }
 
+    /// The first key of the table `path` that the file sets.
+    pub(crate) fn first_of(&self, path: &str) -> Option<&str> {
+        let is_of = |key: &&String| key.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'));
+        let first = self.spans.iter().filter(|(key, _)| is_of(key)).min_by_key(|(_, span)| span.start);
+        first.map(|(key, _)| key.as_str())
+    }
+
     /// The place to point at for a problem with these keys: the first that was set on the command line, else the first
     /// that is in the file, else the file.
     pub(crate) fn find(&self, keys: &[&str]) -> Origin {

@@ -19,6 +19,7 @@ duration_s = 2.5
 mode = "fixed"
 rate_hz = 1e3
 [source]
+kind = "emulated"
 count = 12
 optional = [0, "10-11"]
 emulated = { mean_bytes = 1_000, rms_bytes = 0x100, size = 'normal' }

@@ -1,7 +1,7 @@
 //! Errors in the description of packets.
 
 use super::{parse, says};
-use sheaf_config::ErrorKind;
+use sheaf_config::{Config, ErrorKind};
 
 #[test]
 fn packets_are_described_by_fields() {
@@ -60,4 +60,25 @@ error: `source.stream.end_on_close` is true, but `source.stream.connections` is 
    |                ^^^^
    = help: write how many front ends connect, such as `connections = 1`",
     );
+}
+
+#[test]
+fn a_table_of_sources_that_no_kind_selects() {
+    says(
+        parse("[source]\n[source.replay]\npacing = \"recorded\"\ndirectory = \"night\"\n"),
+        &[ErrorKind::Missing],
+        r#"
+error: `source.replay.pacing` is set, but `source.kind` is not: the sources would be emulated
+  --> run.toml:3:10
+   |
+ 3 | pacing = "recorded"
+   |          ^^^^^^^^^^
+   = help: add `kind = "replay"` to [source], or `kind = "emulated"` to ignore [source.replay]
+"#,
+    );
+    let chosen = "[source]\nkind = \"emulated\"\n[source.replay]\npacing = \"recorded\"\n";
+    assert!(parse(chosen).is_ok(), "tables of other kinds may stay");
+    let replay = |config: &mut Config| config.set_replay("night".into());
+    let by_flag = Config::parse_with("[source.replay]\npacing = \"recorded\"\n", "run.toml", replay);
+    assert!(by_flag.is_ok(), "--replay selects the kind: {by_flag:?}");
 }
