@@ -1,5 +1,7 @@
 //! The summary of a run as a table, for first-time readers.
 
+mod sources;
+
 use crate::console::{count, count_f64};
 use crate::summary::explain;
 use crate::summary::{
@@ -61,6 +63,7 @@ impl Display for Summary {
         farm(f, self)?;
         programs(f, self)?;
         refused_programs(f, self)?;
+        sources::trouble(f, self)?;
         if let Some(lost) = self.counters.get(OUTPUT_ACCOUNTS_LOST) {
             let what = "output nodes were killed; the counts of their files and links are missing here";
             line(f, "output nodes", count(*lost), what)?;
