@@ -18,6 +18,7 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("farm", farm),
     ("fragment_stream", fragment_stream),
     ("fragment_stream_sealed", fragment_stream_sealed),
+    ("hit_packets", hit_packets),
     ("message", message),
     ("message_sealed", message_sealed),
     ("preprocessor", preprocessor),
@@ -44,6 +45,11 @@ pub fn datagram(bytes: &[u8]) {
 /// Packets of a front end, and the description by which they are decoded.
 pub fn described_packets(bytes: &[u8]) {
     sheaf_source::described::fuzz::fuzz_described(bytes);
+}
+
+/// Packets of hits, and the layout by which they are cut into time slices.
+pub fn hit_packets(bytes: &[u8]) {
+    sheaf_source::timed::hit_records::fuzz::fuzz_hits(bytes);
 }
 
 /// A frame of raw Ethernet; its checksum is made right where the last byte is odd.

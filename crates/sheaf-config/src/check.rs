@@ -5,6 +5,7 @@
 
 mod memory;
 mod supervisor;
+mod timed;
 
 use crate::error::{ConfigError, ErrorKind};
 use crate::knob::Section;
@@ -16,9 +17,6 @@ use crate::settings::{
 use crate::text::shorten;
 use crate::{Config, Purpose};
 use sheaf_wire::{ByteCount, Nanos};
-
-/// Maximum sum of the overlaps of a time slice, in slice lengths: `sheaf_time::slices::MOST_LENGTHS`.
-const MOST_SLICE_LENGTHS: u64 = 16;
 
 /// Collects the problems of a configuration.
 pub(crate) struct Checker<'a> {
@@ -38,6 +36,7 @@ pub(crate) fn check(config: &Config, origins: &Origins<'_>, purpose: Purpose<'_>
         checker.source_kind();
         checker.replay();
         checker.timed();
+        checker.hits();
         checker.shared_socket();
         checker.described();
         checker.programs();
@@ -390,47 +389,6 @@ impl Checker<'_> {
             let right = "write how many front ends connect, such as `connections = 1`";
             let keys = ["source.stream.end_on_close", "source.stream.connections"];
             self.fail(ErrorKind::Missing, &keys, found, right);
-        }
-    }
-
-    fn timed(&mut self) {
-        let Config { source, .. } = self.config;
-        if !source.kind.is_timed() {
-            return;
-        }
-        let missing =
-            |key: &str| format!("`source.kind` is \"{}\", but `source.timed.{key}` is not set", source.kind);
-        if source.kind == SourceKind::Capture && source.timed.file.is_none() {
-            let keys = ["source.kind", "source.timed.file"];
-            self.fail(
-                ErrorKind::Missing,
-                &keys,
-                missing("file"),
-                "write the path of the pcap or pcapng file",
-            );
-        }
-        if source.kind == SourceKind::Packets {
-            let keys = ["source.kind", "source.timed.listen"];
-            if source.timed.listen.is_none() {
-                let right =
-                    "write the address that receives the packets, such as `listen = \"0.0.0.0:6006\"`";
-                self.fail(ErrorKind::Missing, &keys, missing("listen"), right);
-            }
-            if source.timed.cards.is_empty() && self.config.node.is_empty() {
-                let right = "write the numbers of the cards, such as `cards = [1, 2]`";
-                self.fail(
-                    ErrorKind::Missing,
-                    &["source.kind", "source.timed.cards"],
-                    missing("cards"),
-                    right,
-                );
-            }
-        }
-        let most = MOST_SLICE_LENGTHS;
-        if source.timed.before.0 + source.timed.after.0 > source.timed.slice.0.saturating_mul(most) {
-            let keys = ["source.timed.after_us", "source.timed.before_us", "source.timed.slice_us"];
-            let found = format!("the overlaps of a time slice together exceed {most} slices");
-            self.fail(ErrorKind::Conflict, &keys, found, "make the slices longer or the overlaps shorter");
         }
     }
 

@@ -76,7 +76,7 @@ pub use programs::ProgramStart;
 pub use reference::{lab_reference_page, reference_page};
 pub use settings::{
     Access, Affinity, Builder, Building, CardClock, Check, CheckField, Congestion, Consumers, Content,
-    Counted, Described, Emulated, EthernetBackend, Feed, Filter, FilterKind, FrontEnd, Incomplete,
+    Counted, Described, Emulated, EthernetBackend, Feed, Filter, FilterKind, FrontEnd, Hits, Incomplete,
     IncompletePolicy, Lab, LabHead, LabPlacement, LibfabricProvider, Manager, Measure, MemoryPolicy, Node,
     ObjectCheck, ObjectStore, Output, OutputCompression, OutputFormat, OutputKind, Pacing, PacketProtocol,
     Preprocessing, Program, Protocol, Readout, Replay, Restart, Run, Shaping, ShapingPolicy, ShiftAction,

@@ -44,6 +44,7 @@ tables! {
     "source.command" => source.command;
     "source.library" => source.library;
     "source.stream" => source.stream;
+    "source.hits" => source.hits;
     "readout" => readout;
     "preprocessing" => preprocessing;
     "builder" => builder;

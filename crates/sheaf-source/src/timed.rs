@@ -3,6 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`decode`] | [`Decoder`]: reads packets, with one implementation for each kind of front end |
+//! | [`hit_records`] | front ends that are described by their fields |
 //! | [`vmm3a`] | the VMM3a chips behind RD51's scalable readout system |
 //! | [`capture`] | [`Capture`]: the UDP payloads of a pcap or pcapng file |
 //! | [`feed`] | [`SliceFeed`]: packets in, time slices out, with accounts of both |
@@ -14,6 +15,7 @@
 pub mod capture;
 pub mod decode;
 pub mod feed;
+pub mod hit_records;
 pub mod sources;
 #[cfg(test)]
 mod testing;
@@ -22,5 +24,6 @@ pub mod vmm3a;
 pub use capture::{Capture, CaptureError};
 pub use decode::{Decoder, PacketError, PacketHead, Reading};
 pub use feed::{FeedBooks, FeedConfig, SliceFeed};
+pub use hit_records::{CardNumber, HitDescription, HitRecords, RecordKinds, TimeFields};
 pub use sources::{CaptureSource, TimedSourceError, UdpSource};
 pub use vmm3a::Vmm3a;

@@ -159,6 +159,6 @@ pub(crate) fn field(described: conf::Field) -> Field {
     }
 }
 
-fn mark(described: &conf::Mark) -> Mark {
+pub(crate) fn mark(described: &conf::Mark) -> Mark {
     Mark { offset: described.offset as usize, bytes: described.bytes.clone() }
 }

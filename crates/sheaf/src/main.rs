@@ -75,6 +75,7 @@ mod fed;
 mod files;
 mod filters;
 mod hdf5;
+mod hits;
 mod lab;
 mod leaving;
 mod library;

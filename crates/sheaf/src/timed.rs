@@ -1,13 +1,14 @@
 //! Sources of time slices, made from the configuration.
 
 use crate::blocks::blocks;
+use crate::hits;
 use anyhow::Context;
 use sheaf_config as conf;
 use sheaf_config::{Config, FrontEnd, SourceKind};
 use sheaf_node::sources::{FragmentMemory, PoolSize};
 use sheaf_source::Source;
 use sheaf_source::timed::sources::scan_capture;
-use sheaf_source::timed::{Decoder, FeedConfig, Vmm3a};
+use sheaf_source::timed::{Decoder, FeedConfig, HitRecords, Vmm3a};
 use sheaf_time::{CoincidenceConfig, Picos, Rule, SliceConfig};
 use sheaf_wire::hit::HIT_BYTES;
 use sheaf_wire::{ByteCount, SourceId};
@@ -19,7 +20,31 @@ pub(crate) struct TimedSources {
     cards: Vec<SourceId>,
     /// The clocks of cards that have one of their own.
     clocks: Vec<conf::CardClock>,
+    decoders: Decoders,
     from: From,
+}
+
+/// Kind of the packets of all cards.
+enum Decoders {
+    Vmm3a,
+    Described(HitRecords),
+}
+
+impl Decoders {
+    fn new(source: &conf::Source) -> anyhow::Result<Self> {
+        Ok(match source.timed.front_end {
+            FrontEnd::Vmm3a => Self::Vmm3a,
+            FrontEnd::Described => Self::Described(hits::decoder(source)?),
+        })
+    }
+
+    /// Returns a decoder that has seen no packet.
+    fn make(&self) -> Box<dyn Decoder> {
+        match self {
+            Self::Vmm3a => Box::new(Vmm3a::new()),
+            Self::Described(decoder) => Box::new(decoder.clone()),
+        }
+    }
 }
 
 enum From {
@@ -38,18 +63,21 @@ impl TimedSources {
         let listed: Vec<SourceId> =
             config.node.iter().filter_map(|node| node.sources.as_ref()).flatten().copied().collect();
         let listed = if listed.is_empty() { timed.cards.clone() } else { listed };
-        let decoder = || decoder(timed.front_end);
         match (config.source.kind, &timed.file, &timed.listen) {
             (SourceKind::Capture, Some(file), _) => {
-                let extent = scan_capture(file, &decoder, &listed, &|card| feed(timed, &clocks, card))?;
+                let decoders = Decoders::new(&config.source)?;
+                let of_card = |card| feed(timed, &clocks, card);
+                let extent = scan_capture(file, &|| decoders.make(), &listed, &of_card)?;
                 Ok(Some(Self {
                     cards: extent.cards,
                     clocks,
+                    decoders,
                     from: From::Capture(file.clone(), extent.slices),
                 }))
             }
             (SourceKind::Packets, _, Some(listen)) => {
-                Ok(Some(Self { cards: listed, clocks, from: From::Packets(listen.clone()) }))
+                let decoders = Decoders::new(&config.source)?;
+                Ok(Some(Self { cards: listed, clocks, decoders, from: From::Packets(listen.clone()) }))
             }
             _ => Ok(None),
         }
@@ -74,8 +102,7 @@ impl TimedSources {
             From::Capture(file, slices) => {
                 let open = |card: &SourceId| -> anyhow::Result<Box<dyn Source>> {
                     let config = feed(timed, &self.clocks, *card);
-                    let decoder = decoder(timed.front_end);
-                    Ok(memory.captured((file, *slices), decoder, &config, size)?)
+                    Ok(memory.captured((file, *slices), self.decoders.make(), &config, size)?)
                 };
                 cards.iter().map(open).collect()
             }
@@ -85,7 +112,7 @@ impl TimedSources {
                 let address = addresses.next().with_context(|| format!("cannot resolve {listen}"))?;
                 let cards: Vec<FeedConfig> =
                     cards.iter().map(|card| feed(timed, &self.clocks, *card)).collect();
-                Ok(memory.received(address, &|| decoder(timed.front_end), &cards, size)?)
+                Ok(memory.received(address, &|| self.decoders.make(), &cards, size)?)
             }
         }
     }
@@ -129,11 +156,5 @@ fn feed(timed: &conf::Timed, clocks: &[conf::CardClock], card: SourceId) -> Feed
         tolerance: Picos::from_nanos(tolerance.0),
         held_hits: own.and_then(|clock| clock.held_hits).unwrap_or(timed.held_hits) as usize,
         slices: slices(timed),
-    }
-}
-
-fn decoder(front_end: FrontEnd) -> Box<dyn Decoder> {
-    match front_end {
-        FrontEnd::Vmm3a => Box::new(Vmm3a::new()),
     }
 }

@@ -1,6 +1,7 @@
 //! Where fragments come from.
 
 use super::described::Described;
+use super::hits::Hits;
 use super::programs::{SourceCommand, SourceLibrary};
 use super::{GIB, HOUR, KIB, MAX_INTEGER, MAX_SOURCES, MIB, TIB};
 use crate::choice::choice;
@@ -99,6 +100,8 @@ section! {
         library: SourceLibrary;
         /// Described packets.
         stream: Described;
+        /// Described packets of hits.
+        hits: Hits;
     }
 }
 
@@ -253,6 +256,8 @@ choice! {
     FrontEnd {
         /// VMM3a chips behind RD51's scalable readout system
         Vmm3a = "vmm3a",
+        /// front ends of your own, described in `[source.hits]`
+        Described = "described",
     }
 }
 

@@ -189,7 +189,7 @@ fn description(next: &mut dyn FnMut() -> u8) -> Description {
     description
 }
 
-fn field(next: &mut dyn FnMut() -> u8) -> Field {
+pub(crate) fn field(next: &mut dyn FnMut() -> u8) -> Field {
     let what = next();
     Field {
         origin: if what & 1 == 0 { Origin::Fragment } else { Origin::Packet },

@@ -24,7 +24,7 @@ pub trait Decoder: Debug + Send {
 pub struct CounterBits {
     /// Of times.
     pub time: u32,
-    /// Of packet numbers, at most 64.
+    /// Of packet numbers, at most 64. 0: packets have no number.
     pub packet: u32,
 }
 
@@ -33,7 +33,8 @@ pub struct CounterBits {
 pub struct PacketHead {
     /// The card.
     pub card: SourceId,
-    /// The card's number of the packet, which rises by one from packet to packet and begins anew after its largest.
+    /// The card's number of the packet, which rises by one from packet to packet and begins anew after its largest. Without
+    /// meaning if [`CounterBits::packet`] is 0.
     pub number: u64,
 }
 
@@ -74,6 +75,8 @@ pub enum Reading {
         /// The reading of the card's clock.
         time: u64,
     },
+    /// A record that is neither a hit nor a marker.
+    Other,
     /// Bytes at the end that are no whole record.
     Remainder,
 }

@@ -60,6 +60,8 @@ pub struct FeedBooks {
     pub packets_torn: u64,
     /// Live sources: packets dropped because too many waited to be read.
     pub packets_dropped: u64,
+    /// Records that are neither hits nor time markers.
+    pub records_skipped: u64,
     /// Hits with a time.
     pub hits: u64,
     /// Hits before the first time marker.
@@ -104,6 +106,7 @@ impl FeedBooks {
             ("packets_of_others", self.packets_of_others),
             ("packets_torn", self.packets_torn),
             ("packets_dropped", self.packets_dropped),
+            ("records_skipped", self.records_skipped),
             ("hits", self.hits),
             ("hits_untimed", self.hits_untimed),
             ("hits_off_timeline", self.hits_off_timeline),
@@ -188,14 +191,17 @@ impl SliceFeed {
         self.cut();
     }
 
-    /// Follows the card's packet numbers. `false`: this one has just come.
+    /// Follows the card's packet numbers. `false`: this one has just come, or is the highest, which has come before.
     fn note_number(&mut self, head: PacketHead) -> bool {
-        let range = u64::MAX >> (64 - self.decoder.counter_bits().packet);
+        let Some(range) = u64::MAX.checked_shr(64 - self.decoder.counter_bits().packet) else {
+            // Packets without numbers.
+            return true;
+        };
         let Some((highest, latest)) = self.numbers else {
             self.numbers = Some((head.number, head.number));
             return true;
         };
-        if head.number == latest {
+        if head.number == latest || head.number == highest {
             return false;
         }
         let ahead = head.number.wrapping_sub(highest) & range;
@@ -280,6 +286,7 @@ fn take(
             Err(_) => books.markers_off_timeline += 1,
         },
         Reading::Untimed => books.hits_untimed += 1,
+        Reading::Other => books.records_skipped += 1,
         Reading::Remainder => books.packets_torn += 1,
     }
     Ok(())

@@ -14,12 +14,17 @@ fn packet(number: u32, ticks: u64) -> Vec<u8> {
     packet
 }
 
-/// Writes a capture of raw IP packets, with one hit at each of these ticks.
+/// Writes a capture with one hit at each of these ticks.
 fn write_capture(place: &ScratchDirectory, name: &str, ticks: &[u64]) -> Vec<u8> {
+    let packets: Vec<_> = (1..).zip(ticks).map(|(number, ticks)| packet(number, *ticks)).collect();
+    write_packets(place, name, &packets)
+}
+
+/// Writes a capture of raw IP packets with these UDP payloads.
+pub(crate) fn write_packets(place: &ScratchDirectory, name: &str, packets: &[Vec<u8>]) -> Vec<u8> {
     let mut file = 0xa1b2_c3d4_u32.to_le_bytes().to_vec();
     file.extend([2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 101, 0, 0, 0]);
-    for (number, ticks) in (1..).zip(ticks) {
-        let payload = packet(number, *ticks);
+    for payload in packets {
         let (udp_bytes, ip_bytes) = (8 + payload.len() as u16, 28 + payload.len() as u16);
         let mut ip = vec![0x45, 0];
         ip.extend(ip_bytes.to_be_bytes());

@@ -20,6 +20,7 @@ mod consumers;
 mod content;
 mod death;
 mod described;
+mod described_hits;
 mod doctor;
 mod ethernet;
 mod farm;

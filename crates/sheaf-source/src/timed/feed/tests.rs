@@ -92,3 +92,16 @@ fn what_an_offset_puts_before_the_timeline_is_counted() {
     assert_eq!((books.hits_in_slices, books.hits_waiting), (1, 0));
     assert!(books.is_balanced(), "{books:?}");
 }
+
+#[test]
+fn the_highest_packet_that_comes_again_after_an_unordered_one_is_repeated() {
+    let mut feed = feed();
+    for number in [5, 3, 5, 6] {
+        feed.packet(&packet(2, number, 4_000, &[1]));
+    }
+    let books = feed.books();
+    assert_eq!(
+        (books.packets, books.packets_repeated, books.packets_unordered, books.packets_lost),
+        (3, 1, 1, 0)
+    );
+}

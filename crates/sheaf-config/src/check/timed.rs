@@ -1,0 +1,94 @@
+//! Settings of self-triggered front ends that depend on each other.
+
+use super::Checker;
+use crate::Config;
+use crate::error::ErrorKind;
+use crate::settings::{FrontEnd, SourceKind};
+
+/// Maximum sum of the overlaps of a time slice, in slice lengths: `sheaf_time::slices::MOST_LENGTHS`.
+const MOST_SLICE_LENGTHS: u64 = 16;
+
+impl Checker<'_> {
+    /// Settings of time slices.
+    pub(super) fn timed(&mut self) {
+        let Config { source, .. } = self.config;
+        if !source.kind.is_timed() {
+            return;
+        }
+        let missing =
+            |key: &str| format!("`source.kind` is \"{}\", but `source.timed.{key}` is not set", source.kind);
+        if source.kind == SourceKind::Capture && source.timed.file.is_none() {
+            let keys = ["source.kind", "source.timed.file"];
+            self.fail(
+                ErrorKind::Missing,
+                &keys,
+                missing("file"),
+                "write the path of the pcap or pcapng file",
+            );
+        }
+        if source.kind == SourceKind::Packets {
+            let keys = ["source.kind", "source.timed.listen"];
+            if source.timed.listen.is_none() {
+                let right =
+                    "write the address that receives the packets, such as `listen = \"0.0.0.0:6006\"`";
+                self.fail(ErrorKind::Missing, &keys, missing("listen"), right);
+            }
+            if source.timed.cards.is_empty() && self.config.node.is_empty() {
+                let right = "write the numbers of the cards, such as `cards = [1, 2]`";
+                self.fail(
+                    ErrorKind::Missing,
+                    &["source.kind", "source.timed.cards"],
+                    missing("cards"),
+                    right,
+                );
+            }
+        }
+        let most = MOST_SLICE_LENGTHS;
+        if source.timed.before.0 + source.timed.after.0 > source.timed.slice.0.saturating_mul(most) {
+            let keys = ["source.timed.after_us", "source.timed.before_us", "source.timed.slice_us"];
+            let found = format!("the overlaps of a time slice together exceed {most} slices");
+            self.fail(ErrorKind::Conflict, &keys, found, "make the slices longer or the overlaps shorter");
+        }
+    }
+
+    /// Packets of hits that are described.
+    pub(super) fn hits(&mut self) {
+        let Config { source, node, .. } = self.config;
+        if !source.kind.is_timed() || source.timed.front_end != FrontEnd::Described {
+            return;
+        }
+        let hits = &source.hits;
+        let needed = [
+            (
+                "source.hits.record_bytes",
+                hits.record.is_none(),
+                "write the bytes of a record, such as `record_bytes = 12`",
+            ),
+            (
+                "source.hits.time",
+                hits.time.is_none(),
+                "write where the time is, such as `time = \"u64le at 0\"`",
+            ),
+        ];
+        for (key, is_missing, right) in needed {
+            if is_missing {
+                let found = format!("`source.timed.front_end` is \"described\", but `{key}` is not set");
+                self.fail(ErrorKind::Missing, &["source.timed.front_end", key], found, right);
+            }
+        }
+        let kinds =
+            [("source.hits.hit_kinds", &hits.hit_kinds), ("source.hits.marker_kinds", &hits.marker_kinds)];
+        for (key, kinds) in kinds {
+            if !kinds.is_empty() && hits.kind.is_none() {
+                let found = format!("`{key}` is set, but `source.hits.kind` is not");
+                let right = "write where the kind of a record is, such as `kind = \"u8 at 0 >> 6\"`";
+                self.fail(ErrorKind::Missing, &[key, "source.hits.kind"], found, right);
+            }
+        }
+        if hits.card.is_none() && (source.timed.cards.len() > 1 || !node.is_empty()) {
+            let found = "there are several cards, but `source.hits.card` is not set".into();
+            let right = "write where the number of the card is, such as `card = \"u8 at 4\"`";
+            self.fail(ErrorKind::Missing, &["source.timed.cards", "source.hits.card"], found, right);
+        }
+    }
+}

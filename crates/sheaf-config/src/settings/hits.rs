@@ -1,0 +1,46 @@
+//! Packets of hits of front ends that no program was written for.
+
+use crate::codec::{Field, Mark, field, id_list, mark_list, maybe, whole};
+use crate::knob::section;
+
+/// Largest header or record: a UDP datagram.
+const MAX_PACKET: u64 = 65_535;
+
+section! {
+    /// Packets of hits of self-triggered front ends of your own, with `source.timed.front_end = "described"`. A packet is a header and
+    /// records of one size, described by their fields. A field is a text such as `"u32 at 4"`: 32 bits after 4 bytes. Fields of the header
+    /// count from the beginning of the packet, fields of a record from the beginning of the record.
+    Hits "source.hits" {
+        /// Bytes that every packet has. Others are counted as unreadable.
+        magic: Vec<Mark> = Vec::new(), "magic", mark_list();
+        /// Header: number of the card. Default: all packets are of the one card in `source.timed.cards`, or of card 0.
+        card: Option<Field> = None, "card", maybe(field());
+        /// Header: number of the packet, which rises by one from packet to packet of a card and may roll over. Default: none, and
+        /// lost packets are not noticed.
+        packet_number: Option<Field> = None, "packet_number", maybe(field());
+        /// Header: time in ticks, to which the times of its records are added. The clock is as wide as this field. Default: none.
+        base: Option<Field> = None, "base", maybe(field());
+        /// Bytes of the header. Default: to the end of the last field or mark in it.
+        header: Option<u32> = None, "header_bytes", maybe(whole(0, MAX_PACKET));
+        /// Bytes of a record, required for described front ends.
+        record: Option<u32> = None, "record_bytes", maybe(whole(1, MAX_PACKET));
+        /// Record: time, in ticks of the front end's clock, required for described front ends. It may roll over.
+        time: Option<Field> = None, "time", maybe(field());
+        /// Record: subdivision of `time`. A tick, of `source.timed.tick_ps`, is then one part of it: with a fine time of 4 bits, a
+        /// sixteenth of a tick of `time`. Default: none.
+        fine: Option<Field> = None, "fine", maybe(field());
+        /// Record: channel. Default: 0.
+        channel: Option<Field> = None, "channel", maybe(field());
+        /// Record: measured value of at most 16 bits. Default: 0.
+        value: Option<Field> = None, "value", maybe(field());
+        /// Record: second measured value of at most 16 bits. Default: 0.
+        extra: Option<Field> = None, "extra", maybe(field());
+        /// Record: kind of the record. Default: all are hits.
+        kind: Option<Field> = None, "kind", maybe(field());
+        /// Kinds that are hits, with `kind`. Default: all that are not markers.
+        hit_kinds: Vec<u32> = Vec::new(), "hit_kinds", id_list(u64::from(u32::MAX));
+        /// Kinds that are time markers, with `kind`: the clock of the card has come to their time. Records of all other kinds are
+        /// counted and skipped.
+        marker_kinds: Vec<u32> = Vec::new(), "marker_kinds", id_list(u64::from(u32::MAX));
+    }
+}
