@@ -1,9 +1,9 @@
 //! Triggers of a supervisor: none finds a full buffer, and both sides agree.
 
 use super::Evidence;
-use crate::options::Options;
+use crate::options::{FaultKind, Options};
 use crate::violation::{Violation, violation};
-use sheaf_wire::ByteCount;
+use sheaf_wire::{ByteCount, NodeId, Role};
 
 pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<Violation>) {
     let Some((report, late)) = &evidence.supervision else { return };
@@ -40,6 +40,11 @@ pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<Violation>) {
     }
 }
 
+/// Returns whether a fault keeps releases away from a readout unit, which then stays full. Busy ends after a while although nothing moves.
+fn delays_releases(fault: &FaultKind) -> bool {
+    matches!(fault, FaultKind::Link { from: NodeId::MANAGER, to, .. } if to.role == Role::Readout)
+}
+
 /// Returns whether busy keeps room for the fragments of each trigger: the number of fragments limits it, sources deliver each event
 /// once, and the reserve is not cut.
 fn fragments_have_room(evidence: &Evidence<'_>) -> bool {
@@ -62,6 +67,7 @@ fn fragments_have_room(evidence: &Evidence<'_>) -> bool {
     let is_punctual = supervisor.datagrams.is_none() && supervisor.deaths.is_none();
     fits && is_punctual && is_plain
         && faults.readout_crashes == 0
+        && !evidence.options.faults.iter().any(|fault| delays_releases(&fault.kind))
         && evidence.options.system.optional_sources == 0
         && evidence.options.feed.is_none()
         && evidence.options.numbers.is_none()
