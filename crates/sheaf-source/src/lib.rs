@@ -45,7 +45,7 @@ pub mod timed;
 
 pub use batch::{Batch, BatchEnd};
 pub use emulator::{EmulatedSource, EmulatorConfig};
-pub use replay::{ReplayConfig, ReplaySource};
+pub use replay::{AbsentSource, ReplayConfig, ReplaySource};
 pub use stream_set::{StreamSet, open_directory};
 
 use bytes::Bytes;

@@ -219,6 +219,30 @@ impl ReplaySource {
     }
 }
 
+/// A source that a recording should have and lacks. It ends at once.
+#[derive(Clone, Copy, Debug)]
+pub struct AbsentSource(pub SourceId);
+
+impl Source for AbsentSource {
+    fn id(&self) -> SourceId {
+        self.0
+    }
+
+    fn keeps_data(&self) -> bool {
+        true
+    }
+
+    fn poll(&mut self, _now: Timestamp) -> SourcePoll {
+        SourcePoll::Ended
+    }
+
+    fn stop(&mut self) {}
+
+    fn stats(&self) -> SourceStats {
+        SourceStats::default()
+    }
+}
+
 enum Kept {
     Yes(Fragment<Bytes>, FragmentTiming),
     No,

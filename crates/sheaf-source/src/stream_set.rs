@@ -211,6 +211,12 @@ impl StreamSet {
         &self.streams
     }
 
+    /// Returns whether there is a stream of a source.
+    #[must_use]
+    pub fn has(&self, source: SourceId) -> bool {
+        self.streams.binary_search_by_key(&source, |stream| stream.source).is_ok()
+    }
+
     /// The lowest and the highest event id of all sources; `None` where no stream has a record.
     #[must_use]
     pub fn event_ids(&self) -> Option<RangeInclusive<EventId>> {

@@ -48,6 +48,15 @@ impl IdSet {
         }
     }
 
+    /// Removes all ids that `other` lacks.
+    pub fn retain_common(&mut self, other: &Self) {
+        self.words.retain(|key, bits| {
+            *bits &= other.words.get(key).copied().unwrap_or(0);
+            *bits != 0
+        });
+        self.len = self.words.values().map(|bits| u64::from(bits.count_ones())).sum();
+    }
+
     /// Number of ids.
     #[must_use]
     pub fn len(&self) -> u64 {

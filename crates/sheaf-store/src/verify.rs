@@ -32,7 +32,7 @@ pub struct VerifyReport {
     pub files: Vec<FileReport>,
     /// Good events that count; for fragment streams, distinct event ids over all of them.
     pub events: u64,
-    /// Number of events marked incomplete.
+    /// Number of events marked incomplete; for fragment streams, of ids that some stream lacks.
     pub events_incomplete: u64,
     /// Number of events with fragments whose check values disagree with those of the event.
     pub events_disagreeing: u64,

@@ -20,7 +20,7 @@ use sheaf_source::pacing::{Pace, Schedule};
 use sheaf_source::replay::ReplayConfig;
 use sheaf_source::script::Defects;
 use sheaf_source::size_model::{SizeConfig, SizeShape};
-use sheaf_source::{EmulatorConfig, Source, StreamSet};
+use sheaf_source::{AbsentSource, EmulatorConfig, Source, StreamSet};
 use sheaf_wire::{ByteCount, Nanos, SourceId};
 use std::num::NonZeroU64;
 use std::path::Path;
@@ -105,6 +105,9 @@ impl Plan {
     }
 
     fn replayed(&self, id: SourceId, streams: &StreamSet) -> anyhow::Result<Box<dyn Source>> {
+        if !streams.has(id) {
+            return Ok(Box::new(AbsentSource(id)));
+        }
         let replay = &self.config.source.replay;
         let schedule = match (replay.pacing, replay.rate_hz) {
             (conf::Pacing::Fixed, Some(rate)) => Schedule::FixedRate { events_per_second: rate },

@@ -382,9 +382,10 @@ fn what_the_data_lack(report: &VerifyReport) -> String {
     let lacks = lacks.iter().filter(|(events, _)| *events > 0);
     let lacks: Vec<String> =
         lacks.map(|(events, what)| format!("{} {what}", plural(*events, "event"))).collect();
-    match lacks.is_empty() {
-        true => ", and nothing is missing".to_owned(),
-        false => format!("; {}", lacks.join(", ")),
+    match (lacks.is_empty(), report.missing_sources.is_empty()) {
+        (true, true) => ", and nothing is missing".to_owned(),
+        (true, false) => "; events lack only optional sources".to_owned(),
+        (false, _) => format!("; {}", lacks.join(", ")),
     }
 }
 

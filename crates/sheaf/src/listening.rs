@@ -71,6 +71,7 @@ pub(crate) fn listen(
         config.run.number = RunNumber(1);
     }
     let plan = Plan::new(config)?;
+    plan.report_defects(|_| true);
     programs::check(&plan)?;
     let (clock, ending) = (Clock::new(), EndingPrograms::default());
     let mut sources = open(&plan, directory, clock, &ending)?;

@@ -45,6 +45,8 @@ pub(crate) fn command(arguments: &NodeArguments, console: &Console) -> anyhow::R
     }
     let listener = listener(&plan, arguments, &node)?;
     if !arguments.supervised {
+        // The parent of a supervised node has reported them.
+        plan.report_defects(|source| node.sources.contains(&source));
         introduce(&plan, &node, listener.as_ref());
     }
     if arguments.supervised {

@@ -1,6 +1,7 @@
 //! The plan of a run: its configuration, with all that follows from it for nodes and roles.
 
 use crate::code::Code;
+use crate::recording;
 use crate::timed::TimedSources;
 use anyhow::Context;
 use sheaf_config::{
@@ -50,8 +51,7 @@ impl Plan {
         crate::described::check(&config)?;
         let nodes = match &streams {
             Some(streams) => {
-                report_damage(streams);
-                let sources: Vec<SourceId> = streams.streams().iter().map(|stream| stream.source).collect();
+                let sources = recording::sources(streams, &config)?;
                 config.resolve_nodes(&sources)?
             }
             None => match &timed {
@@ -60,6 +60,18 @@ impl Plan {
             },
         };
         Self { config, nodes, code: Code::default(), key: None, streams, timed }.check_steps()
+    }
+
+    /// Warns of defects of recorded data that concern some sources. They are no reason not to replay the data.
+    ///
+    /// One process of a run does this, not each.
+    pub(crate) fn report_defects(&self, concerns: impl Fn(SourceId) -> bool) {
+        if let Some(timed) = &self.timed {
+            timed.report_unseen();
+        }
+        if let Some(streams) = &self.streams {
+            recording::report_defects(streams, &self.config.source.replay.expected, concerns);
+        }
     }
 
     /// Reads the key file of the configuration, if it names one.
@@ -375,13 +387,3 @@ const LONGEST_TICK: Nanos = Nanos::from_millis(100);
 
 /// Time for which a link that takes nothing holds a free-running slot.
 const PATIENCE: Nanos = Nanos::from_millis(1);
-
-/// Damage in a recording is no reason not to replay it, and no secret.
-fn report_damage(streams: &StreamSet) {
-    for stream in streams.streams() {
-        let damaged = stream.counts.corrupt_headers + stream.counts.corrupt_payloads;
-        if damaged > 0 {
-            log::warn!("{}: {damaged} damaged records are skipped", stream.path.display());
-        }
-    }
-}

@@ -2,7 +2,7 @@
 
 use crate::blocks::blocks;
 use crate::hits;
-use anyhow::Context;
+use anyhow::{Context, bail};
 use sheaf_config as conf;
 use sheaf_config::{Config, FrontEnd, SourceKind};
 use sheaf_node::sources::{FragmentMemory, PoolSize};
@@ -21,6 +21,8 @@ pub(crate) struct TimedSources {
     /// The clocks of cards that have one of their own.
     clocks: Vec<conf::CardClock>,
     decoders: Decoders,
+    /// Cards that have a clock and sent nothing in the capture, with the name of the clock.
+    unseen: Vec<(String, SourceId)>,
     from: From,
 }
 
@@ -65,10 +67,12 @@ impl TimedSources {
         let listed = if listed.is_empty() { timed.cards.clone() } else { listed };
         match (config.source.kind, &timed.file, &timed.listen) {
             (SourceKind::Capture, Some(file), _) => {
+                check_clocks(config, &timed.cards)?;
                 let decoders = Decoders::new(&config.source)?;
                 let of_card = |card| feed(timed, &clocks, card);
                 let extent = scan_capture(file, &|| decoders.make(), &listed, &of_card)?;
                 Ok(Some(Self {
+                    unseen: clocks_without_card(config, &extent.cards),
                     cards: extent.cards,
                     clocks,
                     decoders,
@@ -76,8 +80,15 @@ impl TimedSources {
                 }))
             }
             (SourceKind::Packets, _, Some(listen)) => {
+                check_clocks(config, &listed)?;
                 let decoders = Decoders::new(&config.source)?;
-                Ok(Some(Self { cards: listed, clocks, decoders, from: From::Packets(listen.clone()) }))
+                Ok(Some(Self {
+                    cards: listed,
+                    clocks,
+                    decoders,
+                    unseen: Vec::new(),
+                    from: From::Packets(listen.clone()),
+                }))
             }
             _ => Ok(None),
         }
@@ -85,6 +96,15 @@ impl TimedSources {
 
     pub(crate) fn cards(&self) -> &[SourceId] {
         &self.cards
+    }
+
+    /// Warns of clocks of cards that sent nothing in the capture.
+    pub(crate) fn report_unseen(&self) {
+        for (clock, card) in &self.unseen {
+            log::warn!(
+                "`clocks.{clock}.cards` names card {card}, which has no packet in the capture; check the number of the card"
+            );
+        }
     }
 
     /// The sources of one readout unit.
@@ -115,6 +135,24 @@ impl TimedSources {
                 Ok(memory.received(address, &|| self.decoders.make(), &cards, size)?)
             }
         }
+    }
+}
+
+/// Returns the cards that have a clock and are not among `cards`, with the name of the clock.
+fn clocks_without_card(config: &Config, cards: &[SourceId]) -> Vec<(String, SourceId)> {
+    let clocks = config.clocks.iter();
+    let named = clocks.flat_map(|(name, clock)| clock.cards.iter().map(move |card| (name.clone(), *card)));
+    named.filter(|(_, card)| !cards.contains(card)).collect()
+}
+
+/// Checks that the clocks are of cards in the list, if there is one.
+fn check_clocks(config: &Config, listed: &[SourceId]) -> anyhow::Result<()> {
+    match clocks_without_card(config, listed).first() {
+        Some((clock, card)) if !listed.is_empty() => bail!(
+            "`clocks.{clock}.cards` names card {card}, which is not a card of the run; add it to `source.timed.cards` or \
+             remove it from the clock"
+        ),
+        _ => Ok(()),
     }
 }
 

@@ -211,6 +211,10 @@ section! {
         /// Directory with the streams, required for the kind `replay`. Relative paths start at the working directory
         /// of the process.
         directory: Option<PathBuf> = None, "directory", maybe(path()), flag "--replay";
+        /// Sources that the directory must have. A run warns of each that has no stream, and every event lacks it. A stream of a
+        /// source that is not in the list is an error. Numbers, or ranges such as `"10-19"`. Default: the sources that have
+        /// streams, so that a stream that was lost is not noticed.
+        expected: Vec<SourceId> = Vec::new(), "expected", id_list(u64::from(u32::MAX));
         /// Number of passes over the streams. From the second pass on, events are renumbered so that ids continue. 0:
         /// no limit.
         loop_count: Option<u32> = Some(1), "loop_count", zero_is_none(whole(1, u64::from(u32::MAX)));

@@ -20,6 +20,13 @@ proptest! {
             other.insert(EventId(*id));
             model.insert(*id);
         }
+        let mut common = set.clone();
+        common.retain_common(&other);
+        let is_common = |id: &u64| ids.contains(id) && more.contains(id);
+        let expected: BTreeSet<u64> = ids.iter().copied().filter(is_common).collect();
+        prop_assert_eq!(common.len(), expected.len() as u64);
+        let ranges: Vec<_> = common.runs().collect();
+        prop_assert!(expected.iter().all(|id| ranges.iter().any(|run| (run.first..=run.last).contains(id))));
         set.merge(&other);
         prop_assert_eq!(set.len(), model.len() as u64);
         prop_assert_eq!(set.is_empty(), model.is_empty());

@@ -31,7 +31,16 @@ pub(super) fn verify(path: &Path, kind: Kind) -> Result<VerifyReport, ContentErr
     let missing = sources.iter().filter(|(_, (ids, _))| ids.len() < all.len());
     let missing = missing.map(|(source, (ids, _))| ((source.0, "no_record"), all.len() - ids.len()));
     report.set_missing(&missing.collect());
+    report.events_incomplete = all.len() - in_every_stream(&sources).len();
     Ok(report)
+}
+
+/// Returns the ids that every source has.
+fn in_every_stream(sources: &BTreeMap<SourceId, (IdSet, PathBuf)>) -> IdSet {
+    let mut sets = sources.values().map(|(ids, _)| ids);
+    let mut common = sets.next().cloned().unwrap_or_default();
+    sets.for_each(|ids| common.retain_common(ids));
+    common
 }
 
 /// Verifies one stream; returns its source and, if it has event ids, their set.

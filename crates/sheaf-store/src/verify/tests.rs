@@ -267,6 +267,7 @@ fn streams_are_compared_with_each_other() {
     let report = verify(directory.path()).unwrap();
     assert!(report.ok, "{:?}", report.problems);
     assert_eq!((report.kind, report.events, report.fragments), (Kind::StreamDirectory, 3, 5));
+    assert_eq!(report.events_incomplete, 1);
     assert_eq!(report.gaps, [IdRange { first: 3, last: 3 }]);
     let missing = MissingReport { source: 10, reason: "no_record", events: 1 };
     assert_eq!(report.missing_sources, [missing]);

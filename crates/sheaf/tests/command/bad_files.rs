@@ -38,7 +38,8 @@ fn damaged_streams_are_built_without_the_damaged_records() {
     verify(&scratch.join("streams"), 3);
 
     let ended = scratch.sheaf("run --replay streams --readouts 2 --builders 2 --json").exits(3);
-    let ended = ended.says(&["damaged records are skipped"]);
+    let ended =
+        ended.says(&["1 damaged record is skipped", "is cut off at byte", "later events lack source 4"]);
     let summary = ended.json();
     assert_books_match_files(&scratch, &summary);
     assert_eq!(number(&summary, "events_built"), 50);
@@ -55,6 +56,51 @@ fn damaged_streams_are_built_without_the_damaged_records() {
     found.sort();
     expected.sort();
     assert_eq!(found, expected);
+}
+
+/// Each process reads the streams, and one of them reports.
+#[test]
+fn defects_of_streams_are_reported_once_whatever_the_number_of_processes() {
+    let scratch = ScratchDirectory::new();
+    streams::make(&scratch.join("streams"), 4, 50);
+    let paths = streams::paths(&scratch.join("streams"));
+    let payload = record_offset(&paths[0], 10) + RECORD_HEADER_BYTES + 3;
+    damage(&paths[0], |bytes| bytes[payload] ^= 0x10);
+    damage(&paths[3], |bytes| bytes.truncate(bytes.len() - 40));
+    let ended = scratch.sheaf("run --replay streams --readouts 2 --builders 2 --processes").exits(3);
+    for text in ["1 damaged record is skipped", "is cut off at byte"] {
+        assert_eq!(ended.stderr.matches(text).count(), 1, "{text}: {}", ended.stderr);
+    }
+}
+
+/// A stream that was deleted is noticed only if the configuration lists the sources.
+#[test]
+fn a_stream_that_is_expected_and_absent_is_named() {
+    let scratch = ScratchDirectory::new();
+    streams::make(&scratch.join("streams"), 4, 50);
+    std::fs::remove_file(&streams::paths(&scratch.join("streams"))[2]).unwrap();
+    let summary = scratch.sheaf("run --replay streams --json").exits(0).json();
+    assert_eq!(number(&summary, "events_incomplete"), 0);
+    let config = |expected: &str, more: &str| {
+        format!(
+            "[source]\nkind = \"replay\"\n{more}[source.replay]\ndirectory = \"streams\"\nexpected = {expected}\n"
+        )
+    };
+    scratch.file("all.toml", &config("[\"1-4\"]", ""));
+    for flags in ["", "--processes"] {
+        let ended = scratch.sheaf(&format!("run all.toml --json {flags}")).exits(3);
+        assert_eq!(ended.stderr.matches("no stream of source 3").count(), 1, "{}", ended.stderr);
+        let summary = ended.json();
+        assert_books_match_files(&scratch, &summary);
+        assert_eq!(number(&summary, "events_built"), 50);
+        assert_eq!(number(&summary, "events_incomplete"), 50);
+        let missing = incomplete_events(&directory(&scratch, &summary));
+        assert!(missing.values().all(|sources| sources.keys().eq([&3])), "{missing:?}");
+    }
+    scratch.file("optional.toml", &config("[\"1-4\"]", "optional = [3]\n"));
+    scratch.sheaf("run optional.toml").exits(0).says(&["no stream of source 3"]);
+    scratch.file("few.toml", &config("[1, 2, 3]", ""));
+    scratch.sheaf("run few.toml").exits(1).says(&["source 4", "not in `source.replay.expected`"]);
 }
 
 #[test]

@@ -115,3 +115,17 @@ fn a_replay_of_slices_of_another_length_is_not_rejected_in_silence() {
     let summary = place.sheaf("run replay.toml --json").exits(0).json();
     assert_eq!((number(&summary, "ledger.stored"), summary["counters"].get("quarantined")), (20, None));
 }
+
+#[test]
+fn clocks_of_cards_that_do_not_exist_are_named() {
+    let place = ScratchDirectory::new();
+    write_capture(&place, "capture.pcap", &[5_000, 5_500]);
+    let clock = "[clocks.far]\ncards = [1, 7]\ntick_ps = 1000\n";
+    configure(&place, clock);
+    for flags in ["", "--processes"] {
+        let ended = place.sheaf(&format!("run run.toml {flags}")).exits(0);
+        assert_eq!(ended.stderr.matches("`clocks.far.cards` names card 7").count(), 1, "{}", ended.stderr);
+    }
+    configure(&place, &format!("cards = [1]\n{clock}"));
+    place.sheaf("run run.toml").exits(1).says(&["card 7", "not a card of the run", "source.timed.cards"]);
+}
