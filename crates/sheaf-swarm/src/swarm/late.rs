@@ -127,7 +127,7 @@ impl Swarm {
         // The queue must not keep the later ones away: events that wait leave half of what is beyond the reserve free, and busy ends.
         let awaited = 2 * (sources.disorder + 2);
         let latency = Nanos(self.options.trigger_distance().0 * room / 4).max(supervisor.latency);
-        let supervisor = SupervisorOptions { latency, datagrams: None, ..supervisor };
+        let supervisor = SupervisorOptions { latency, ..supervisor };
         let least = self.options.trigger_reserve(supervisor) + awaited;
         let places = (self.options.bounds.queue_events as u64).max(least);
         self.options.bounds.queue_events = usize::try_from(places).unwrap_or(usize::MAX);
