@@ -96,6 +96,7 @@ mod processes;
 mod processor;
 mod programs;
 mod record;
+mod recorded_slices;
 mod recording;
 mod rehearsal;
 mod run;

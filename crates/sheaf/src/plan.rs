@@ -1,8 +1,8 @@
 //! The plan of a run: its configuration, with all that follows from it for nodes and roles.
 
 use crate::code::Code;
-use crate::recording;
 use crate::timed::TimedSources;
+use crate::{recorded_slices, recording};
 use anyhow::Context;
 use sheaf_config::{
     Config, IncompletePolicy, NodeConfig, OutputKind, ShapingPolicy, SourceKind, TriggerMode,
@@ -42,11 +42,14 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// Resolves nodes and sources; opens the directory of a replay.
-    pub(crate) fn new(config: Config) -> anyhow::Result<Self> {
+    pub(crate) fn new(mut config: Config) -> anyhow::Result<Self> {
         let streams = match (config.source.kind, &config.source.replay.directory) {
             (SourceKind::Replay, Some(directory)) => Some(open_directory(directory)?),
             _ => None,
         };
+        if let Some(streams) = &streams {
+            recorded_slices::take(streams, &mut config)?;
+        }
         let timed = TimedSources::new(&config)?;
         crate::described::check(&config)?;
         let nodes = match &streams {

@@ -3,6 +3,7 @@
 use crate::check_source::seconds;
 use crate::console::{count, plural};
 use crate::listening::{Arrived, Then, listen};
+use crate::recorded_slices::{KEY, RecordedSlices};
 use crate::{Verdict, print, signals, space};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
@@ -56,8 +57,13 @@ pub(crate) fn command(arguments: &RecordArguments) -> anyhow::Result<Verdict> {
     let stop = signals::stop_flag()?;
     let watch = space::Watch::begin(Some(directory), keep, &stop)?;
     let run = RunNumber(config.run.number.0.max(1));
+    let mut metadata = serde_json::json!({ "software": crate::SOFTWARE });
+    if config.source.kind.is_timed() {
+        metadata[KEY] = serde_json::json!(RecordedSlices::of(&config.source.timed));
+    }
     let mut recording = Recording {
         directory,
+        metadata: metadata.to_string(),
         run,
         times: arguments.times,
         streams: BTreeMap::new(),
@@ -104,6 +110,8 @@ fn prepare(directory: &Path) -> anyhow::Result<()> {
 
 struct Recording<'a> {
     directory: &'a Path,
+    /// Metadata of each stream.
+    metadata: String,
     run: RunNumber,
     times: Times,
     streams: BTreeMap<SourceId, Stream>,
@@ -133,7 +141,9 @@ impl Recording<'_> {
         let stream = match self.streams.entry(arrived.source) {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => {
-                let stream = Stream::create(self.directory, arrived.source, (self.run, self.times))?;
+                let header =
+                    StreamHeader { source: arrived.source, run: self.run, has_events: true, has_times: true };
+                let stream = Stream::create(self.directory, header, &self.metadata, self.times)?;
                 entry.insert(stream)
             }
         };
@@ -159,10 +169,9 @@ impl Recording<'_> {
 }
 
 impl Stream {
-    fn create(directory: &Path, source: SourceId, (run, times): (RunNumber, Times)) -> anyhow::Result<Self> {
-        let header = StreamHeader { source, run, has_events: true, has_times: true };
-        let metadata = serde_json::json!({ "software": crate::SOFTWARE }).to_string();
-        let writer = StreamWriter::create(&directory.join(file_name(source)), header, &metadata)?;
+    fn create(directory: &Path, header: StreamHeader, metadata: &str, times: Times) -> anyhow::Result<Self> {
+        let source = header.source;
+        let writer = StreamWriter::create(&directory.join(file_name(source)), header, metadata)?;
         let by_arrival = (times == Times::Arrival).then_some(true);
         Ok(Self { source, writer, by_arrival, first: None })
     }

@@ -2,7 +2,9 @@
 
 use crate::child::ScratchDirectory;
 use crate::output::number;
+use crate::streams;
 use serde_json::{Value, json};
+use sheaf_store::fragment_stream::{StreamReader, StreamWriter};
 
 /// Returns a packet of card 1 with a time marker, and one hit at the same time.
 fn packet(number: u32, ticks: u64) -> Vec<u8> {
@@ -99,7 +101,7 @@ fn what_is_whole_of_a_capture_that_was_cut_is_built() {
 }
 
 #[test]
-fn a_replay_of_slices_of_another_length_is_not_rejected_in_silence() {
+fn a_replay_takes_its_slices_from_its_streams_and_others_are_not_rejected_in_silence() {
     let place = ScratchDirectory::new();
     write_capture(&place, "capture.pcap", &(0..40).map(|number| 5_000 + 500 * number).collect::<Vec<_>>());
     configure(&place, "");
@@ -108,12 +110,39 @@ fn a_replay_of_slices_of_another_length_is_not_rejected_in_silence() {
     let replay =
         "[run]\noverwrite = true\n[source]\nkind = \"replay\"\n[source.replay]\ndirectory = \"streams\"\n";
     place.file("replay.toml", &format!("{replay}{coincidences}"));
-    let ended = place.sheaf("run replay.toml --json").exits(0).says(&["set `slice_us`"]);
-    let summary = ended.json();
-    assert_eq!((number(&summary, "ledger.stored"), number(&summary, "counters.quarantined")), (20, 20));
+    let stored =
+        |summary: &Value| (number(summary, "ledger.stored"), summary["counters"].get("quarantined").cloned());
+    for flags in ["", "--processes"] {
+        let summary = place.sheaf(&format!("run replay.toml --json {flags}")).exits(0).json();
+        assert_eq!(stored(&summary), (20, None), "the streams state their slices");
+    }
     place.file("replay.toml", &format!("{replay}[source.timed]\nslice_us = 1.0\n{coincidences}"));
-    let summary = place.sheaf("run replay.toml --json").exits(0).json();
-    assert_eq!((number(&summary, "ledger.stored"), summary["counters"].get("quarantined")), (20, None));
+    assert_eq!(stored(&place.sheaf("run replay.toml --json").exits(0).json()), (20, None));
+    place.file("replay.toml", &format!("{replay}[source.timed]\nslice_us = 2.0\n{coincidences}"));
+    place.sheaf("run replay.toml").exits(1).says(&["time slices of 1000 ns", "remove `slice_us`"]);
+
+    // Streams of another recorder, which state nothing.
+    rewrite(&place, "{}");
+    place.file("replay.toml", &format!("{replay}{coincidences}"));
+    let ended = place.sheaf("run replay.toml --json").exits(0).says(&["set `slice_us`"]);
+    assert_eq!(stored(&ended.json()), (20, Some(json!(20))));
+    place.file("replay.toml", &format!("{replay}[source.timed]\nslice_us = 1.0\n{coincidences}"));
+    assert_eq!(stored(&place.sheaf("run replay.toml --json").exits(0).json()), (20, None));
+    rewrite(&place, "{\"slices\": {\"length_ns\": -1}}");
+    place.sheaf("run replay.toml").exits(1).says(&["`slices` in the metadata of", "is invalid"]);
+}
+
+/// Writes the recorded streams again, with other metadata.
+fn rewrite(place: &ScratchDirectory, metadata: &str) {
+    for path in streams::paths(&place.join("streams")) {
+        let reader = StreamReader::open(&path).unwrap();
+        let header = *reader.header();
+        let fragments: Vec<_> = reader.map(Result::unwrap).collect();
+        std::fs::remove_file(&path).unwrap();
+        let mut writer = StreamWriter::create(&path, header, metadata).unwrap();
+        fragments.iter().for_each(|fragment| writer.append(fragment).unwrap());
+        writer.finish().unwrap();
+    }
 }
 
 #[test]
