@@ -115,6 +115,8 @@ codes! {
         KeptRecords = 26, "kept_records";
         /// Event manager: run records that were refused, because of a limit or because the output has no place for them.
         RefusedRecords = 27, "refused_records";
+        /// Readout unit: fragments dropped as `duplicate` whose length or checksum differs from that of the fragment held.
+        ConflictingFragments = 28, "conflicting_fragments";
         /// Builder: events sent to an output node, including repetitions.
         ForwardedEvents = 32, "forwarded_events";
         /// Builder: events that were sent again because their output node died or fell silent.

@@ -391,8 +391,14 @@ impl<P: Payload> Merger<P> {
             }
             return;
         }
-        let reason = match self.slots.cells(key)[index] {
-            Cell::Here(_) | Cell::Missing(MissingReason::FragmentRefused) => DropReason::Duplicate,
+        let reason = match &self.slots.cells(key)[index] {
+            Cell::Here(held) => {
+                if held.conflicts_with(&fragment) {
+                    self.books.count(Counter::ConflictingFragments);
+                }
+                DropReason::Duplicate
+            }
+            Cell::Missing(MissingReason::FragmentRefused) => DropReason::Duplicate,
             Cell::Missing(_) | Cell::Waiting => DropReason::Late,
         };
         self.drop_fragment(fragment, reason);

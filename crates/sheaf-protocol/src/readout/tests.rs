@@ -93,6 +93,22 @@ fn duplicates_late_ones_strangers_and_giants_are_dropped_by_name() {
 }
 
 #[test]
+fn a_second_fragment_of_an_event_with_other_content_is_counted() {
+    let mut unit = unit(|_| {});
+    let with = |checksum, bytes| Fragment { checksum, ..fragment(1, 0, bytes) };
+    let mut second = |checksum, bytes| {
+        unit.handle_fragment(Timestamp(0), with(checksum, bytes)).expect("there is room");
+        unit.books().counters.get(&Counter::ConflictingFragments).copied().unwrap_or(0)
+    };
+    assert_eq!(second(Some(7), 10), 0, "the first one");
+    assert_eq!(second(Some(7), 10), 0);
+    assert_eq!(second(None, 10), 0, "nobody can know");
+    assert_eq!(second(Some(8), 10), 1);
+    assert_eq!(second(None, 11), 2);
+    assert_eq!(ledger(&unit).dropped, BTreeMap::from([(DropReason::Duplicate, 4)]));
+}
+
+#[test]
 fn ids_that_go_back_are_counted_and_built() {
     let mut unit = unit(|_| {});
     for event in [366, 368, 364] {

@@ -62,13 +62,13 @@ pub const EXCUSED: &[Excuse] = excused! {
     ];
     REPLAY => [
         "source.kind", "source.replay.directory", "source.replay.loop_count", "source.replay.pacing",
-        "source.replay.rate_hz", "source.replay.rate_division", "source.replay.speed",
+        "source.replay.rate_hz", "source.replay.rate_division", "source.replay.speed", "source.replay.expected",
     ];
     MEMORY => ["source.memory_bytes", "source.block_bytes"];
     HITS => ["source.timed.max_lost_fraction"];
     TIMED => [
         "source.timed.file", "source.timed.listen", "source.timed.front_end", "source.timed.cards", "source.timed.tick_ps",
-        "clocks.cards", "clocks.tick_ps", "clocks.offset_ps", "clocks.bits",
+        "clocks.cards", "clocks.tick_ps", "clocks.offset_ps", "clocks.bits", "source.hits.*",
     ];
     CLUSTERS => ["filter.gap_ps", "filter.window_ps", "filter.min_sources"];
     LIBRARIES => [

@@ -7,6 +7,7 @@ use super::shifts::{self, disagreeing_events};
 use super::{Summary, TriggerLinkSummary};
 use crate::console::count;
 use serde::{Deserialize, Serialize};
+use sheaf_protocol::ledger::Counter;
 use sheaf_wire::{Account, DropReason, MissingReason};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -109,6 +110,19 @@ impl Kept {
                 kept.losses.push(Loss::new("fragments", reason, number, summary));
             }
         }
+        let conflicting = summary.counters.get(Counter::ConflictingFragments.name()).copied().unwrap_or(0);
+        if conflicting > 0 {
+            kept.fragments_lost += conflicting;
+            kept.losses.push(Loss {
+                what: "fragments".into(),
+                reason: "conflicting".into(),
+                count: conflicting,
+                cause:
+                    "their source had already sent another fragment of the same event; the first one is kept"
+                        .into(),
+                remedy: "check the event counter of the source".into(),
+            });
+        }
         if let Some(hits) = &summary.hits {
             let losses = hits.losses(summary.lost_hits_allowed);
             kept.hits_lost = losses.iter().filter(|loss| loss.what == "hits").map(|loss| loss.count).sum();
@@ -196,6 +210,7 @@ impl fmt::Display for Kept {
             writeln!(f, "{:<18}{} hits are in no time slice", "LOST HITS", count(self.hits_lost))?;
         }
         for Loss { what, reason, count: number, cause, remedy } in &self.losses {
+            let what = if *number == 1 { what.strip_suffix('s').unwrap_or(what) } else { what };
             writeln!(f, "  {} {what} {reason}: {cause}", count(*number))?;
             writeln!(f, "    remedy: {remedy}")?;
         }

@@ -144,3 +144,21 @@ fn damaged_event_files_are_reported_by_verify() {
     assert_eq!(ended.stdout.lines().count(), 1 + 2 * 499);
     assert!(field(&report, "problems")[0].get("offset").is_some());
 }
+
+/// A repeated fragment is harmless. Another fragment of the same event is data that the run cannot keep.
+#[test]
+fn a_second_fragment_with_other_content_is_a_loss_and_a_repeated_one_is_not() {
+    let scratch = ScratchDirectory::new();
+    for (last, code, conflicting) in [(None, 0, 0), (Some(&b"other"[..]), 3, 1)] {
+        let place = scratch.join(&format!("streams{code}"));
+        streams::make(&place, 3, 50);
+        streams::repeat(&place, 2, 20, last);
+        let run = format!("run --replay streams{code} --json");
+        let summary = scratch.sheaf(&run).exits(code).json();
+        assert_eq!(number(&summary, "ledger.fragments.dropped.duplicate"), 1, "{summary:#}");
+        assert_eq!(number(&summary, "kept.fragments_lost"), conflicting);
+        assert_eq!(number(&summary, "ledger.stored"), 50);
+    }
+    let text = scratch.sheaf("run --replay streams3").exits(3).stdout;
+    assert!(text.contains("1 fragment conflicting: their source had already sent another"), "{text}");
+}

@@ -160,7 +160,7 @@ fn the_first_lines_name_the_sources_that_events_lack_and_a_remedy() {
     let expected = [
         "kept              all 10 accepted triggers: 10 stored, 0 rejected by the filter",
         "INCOMPLETE        1 of 10 events lack a required source",
-        "  1 events incomplete: without source 2 in 1 (source_ended)",
+        "  1 event incomplete: without source 2 in 1 (source_ended)",
         "    remedy: check these sources; name those that events may lack in `source.optional`",
     ];
     assert_eq!(lines, expected);

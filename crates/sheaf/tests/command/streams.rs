@@ -57,3 +57,39 @@ pub(crate) fn copy(from: &Path, to: &Path, wanted: impl Fn(u32, u64) -> bool) {
         writer.finish().unwrap();
     }
 }
+
+/// Writes a stream anew, in which a second fragment follows one of the events: the same, or with other last bytes.
+pub(crate) fn repeat(directory: &Path, source: u32, event: u64, last: Option<&[u8]>) {
+    let path = directory.join(format!("source{source:06}.{EXTENSION}"));
+    let reader = StreamReader::open(&path).unwrap();
+    let (header, metadata) = (*reader.header(), reader.metadata().to_owned());
+    let fragments: Vec<Fragment<Bytes>> = reader.map(Result::unwrap).collect();
+    std::fs::remove_file(&path).unwrap();
+    let mut writer = StreamWriter::create(&path, header, &metadata).unwrap();
+    for fragment in &fragments {
+        writer.append(fragment).unwrap();
+        if fragment.event.0 == event {
+            let mut payload = fragment.payload.to_vec();
+            if let Some(last) = last {
+                payload.truncate(payload.len() - last.len());
+                payload.extend(last);
+            }
+            let second = Fragment { payload, checksum: None, ..fragment_head(fragment) };
+            writer.append(&second).unwrap();
+        }
+    }
+    writer.finish().unwrap();
+}
+
+/// Returns a fragment with the same event, source and time, and no payload.
+fn fragment_head(fragment: &Fragment<Bytes>) -> Fragment<Vec<u8>> {
+    Fragment {
+        event: fragment.event,
+        source: fragment.source,
+        time: fragment.time,
+        checksum: None,
+        processed: false,
+        mark: NumberMark::NONE,
+        payload: Vec::new(),
+    }
+}

@@ -50,6 +50,12 @@ impl<P: Payload> Cell<P> {
 }
 
 impl<P: Payload> Held<P> {
+    /// Returns whether another fragment of the same event and source has other content, by its length and its checksum.
+    pub(in crate::readout) fn conflicts_with(&self, fragment: &Fragment<P>) -> bool {
+        let checksums = self.checksum.zip(fragment.checksum);
+        self.payload.len() != fragment.payload.len() || checksums.is_some_and(|(held, other)| held != other)
+    }
+
     #[inline]
     pub(super) fn to_fragment(&self, event: EventId, source: SourceId) -> Fragment<P> {
         let Self { time, checksum, processed, mark, payload } = self;
