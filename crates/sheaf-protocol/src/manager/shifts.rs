@@ -163,13 +163,16 @@ impl Shifts {
         }
     }
 
-    /// Takes the answer of a readout unit: from this event on, its source is renumbered.
+    /// Takes the answer of a readout unit: from this event on, its source is renumbered. Reports about these events may have come
+    /// before the answer: they are about a later shift.
     pub(super) fn note_renumbered(&mut self, answer: Renumbered) -> Answered {
         let source = self.sources.get_mut(&answer.source).filter(|source| source.is_ordered);
         let Some(source) = source else { return Answered::Unexpected };
-        let before = std::mem::take(&mut source.now);
+        let mut before = std::mem::take(&mut source.now);
+        let tracks = before.split_off(answer.first.0);
         let place = before.current.as_ref().and_then(|current| current.place);
-        *source = Source { since: answer.first.0, before, ..Source::default() };
+        let now = Era { tracks, ..Era::default() };
+        *source = Source { since: answer.first.0, before, now, ..Source::default() };
         let Some(place) = place else { return Answered::Unannounced };
         let shift = &mut self.found[place];
         shift.repaired_from = Some(answer.first);
@@ -281,6 +284,12 @@ impl Era {
         }
     }
 
+    /// Takes out the unexplained reports about the events from `first` on.
+    fn split_off(&mut self, first: u64) -> BTreeMap<u16, Track> {
+        let later = self.tracks.iter_mut().map(|(quantity, track)| (*quantity, track.split_off(first)));
+        later.filter(|(_, track)| !track.reports.is_empty()).collect()
+    }
+
     /// Takes out the reports that its shifts explain. Those of a past shift are about events before the next one.
     fn explain(&mut self, quantity: u16, values: &Values, reach: u64, found: &mut [Shift]) {
         let Some(track) = self.tracks.get_mut(&quantity) else { return };
@@ -381,10 +390,7 @@ impl Track {
         let (first, last) = (event.saturating_sub(longest), event.saturating_add(longest));
         let others = values.with(value, quantity, first, last).filter(|other| *other != event);
         let shifts: BTreeSet<i64> = others.map(|other| distance(event, other)).collect();
-        for shift in &shifts {
-            *self.explains.entry(*shift).or_default() += 1;
-        }
-        self.reports.insert(event, Report { value, shifts });
+        self.insert(event, Report { value, shifts });
         if self.reports.len() > KEPT_REPORTS
             && let Some((oldest, _)) = self.reports.first_key_value()
         {
@@ -412,16 +418,36 @@ impl Track {
         (0..explained_from).rev().take(most).take_while(is_unexplained).last().unwrap_or(explained_from)
     }
 
-    fn remove(&mut self, event: u64) {
-        let Some(report) = self.reports.remove(&event) else { return };
-        for shift in report.shifts {
-            if let Some(count) = self.explains.get_mut(&shift) {
+    fn remove(&mut self, event: u64) -> Option<Report> {
+        let report = self.reports.remove(&event)?;
+        for shift in &report.shifts {
+            if let Some(count) = self.explains.get_mut(shift) {
                 *count -= 1;
                 if *count == 0 {
-                    self.explains.remove(&shift);
+                    self.explains.remove(shift);
                 }
             }
         }
+        Some(report)
+    }
+
+    fn insert(&mut self, event: u64, report: Report) {
+        for shift in &report.shifts {
+            *self.explains.entry(*shift).or_default() += 1;
+        }
+        self.reports.insert(event, report);
+    }
+
+    /// Takes out the reports about the events from `first` on.
+    fn split_off(&mut self, first: u64) -> Self {
+        let events: Vec<u64> = self.reports.range(first..).map(|(event, _)| *event).collect();
+        let mut later = Self::default();
+        for event in events {
+            if let Some(report) = self.remove(event) {
+                later.insert(event, report);
+            }
+        }
+        later
     }
 
     /// Removes the reports about events before `end` that a shift explains. Returns their events.
@@ -432,7 +458,9 @@ impl Track {
         let is_explained =
             |(event, report): (&u64, &Report)| report.shifts.contains(&shift).then_some(*event);
         let explained: Vec<u64> = self.reports.range(..end).filter_map(is_explained).collect();
-        explained.iter().for_each(|event| self.remove(*event));
+        for event in &explained {
+            self.remove(*event);
+        }
         explained
     }
 

@@ -196,13 +196,7 @@ fn a_processor_without_a_run_reports_the_reason() {
 
 /// Returns the first of two consecutive free ports.
 pub(crate) fn free_ports() -> u16 {
-    let listen = |port| std::net::TcpListener::bind(("127.0.0.1", port));
-    let pair = || {
-        let first = listen(0).ok()?;
-        let port = first.local_addr().ok()?.port();
-        listen(port.checked_add(1)?).ok().map(|_| port)
-    };
-    (0..100).find_map(|_| pair()).expect("two free ports side by side")
+    crate::nodes::free_ports_in_a_row(2)
 }
 
 /// To the run, the processors are on another host: they know only its address. Twenty are killed under load, and builder units with

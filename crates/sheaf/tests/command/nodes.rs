@@ -4,13 +4,29 @@ use crate::child::{ScratchDirectory, wait_until};
 use crate::output::{assert_adds_up, dump, field, number, verify};
 use std::net::TcpListener;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 
 const EVENTS: u64 = 2_000;
 
-/// Returns ports that were free a moment ago.
+/// Returns free ports.
 pub(crate) fn free_ports<const N: usize>() -> [u16; N] {
-    let listeners: Vec<_> = (0..N).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
-    std::array::from_fn(|index| listeners[index].local_addr().unwrap().port())
+    let ports = free_ports_in_a_row(u16::try_from(N).unwrap());
+    std::array::from_fn(|index| ports + u16::try_from(index).unwrap())
+}
+
+/// Returns the first of this number of free ports in a row. The operating system gives none of them to a program that asks for any port,
+/// as most runs do, and no other test gets them: between this call and its use, a port stays free.
+pub(crate) fn free_ports_in_a_row(count: u16) -> u16 {
+    const FIRST: u32 = 20_000;
+    const PORTS: u32 = 12_000;
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let begin = std::process::id() * 97;
+    (0..PORTS)
+        .map(|_| begin.wrapping_add(NEXT.fetch_add(u32::from(count), Relaxed)) % (PORTS - u32::from(count)))
+        .map(|place| u16::try_from(FIRST + place).expect("below 65,536"))
+        .find(|first| (*first..*first + count).all(|port| TcpListener::bind(("127.0.0.1", port)).is_ok()))
+        .expect("some ports are free")
 }
 
 /// A configuration with the nodes of several hosts, all on this machine.

@@ -187,6 +187,19 @@ fn a_source_is_renumbered_once_for_each_shift() {
     assert_eq!(shifts.next_order(|_| true), Some((2, Renumber { source, shift: 1 })));
 }
 
+/// The readout unit has renumbered the source, and the source is off again before the event manager knows.
+#[test]
+fn a_shift_that_begins_before_the_answer_is_found_with_its_first_event() {
+    let quantity = Quantity { modulus: 1 << 32, tolerance: 0 };
+    let mut shifts = Shifts::new(config(quantity, ShiftPolicy::Repair));
+    shifts.note(&reports(quantity, |event| event, 5, 100..200, -2));
+    shifts.note(&reports(quantity, |event| event, 5, 300..305, -1));
+    let answer = Renumbered { source: SourceId(5), first: EventId(250), shift: -2 };
+    assert_ne!(shifts.note_renumbered(answer), Answered::Unexpected);
+    shifts.note(&reports(quantity, |event| event, 5, 305..400, -1));
+    assert_eq!(found(&shifts), [(5, 100, -2), (5, 300, -1)]);
+}
+
 #[test]
 fn a_readout_unit_that_begins_anew_renumbers_nothing() {
     let quantity = Quantity { modulus: 1 << 32, tolerance: 0 };
