@@ -335,12 +335,7 @@ impl Checker<'_> {
                 "write where the event number is, such as `event = \"u32 at 0\"`",
             ),
         ];
-        for (key, is_missing, right) in needed {
-            if is_missing {
-                let found = format!("`source.kind` is \"stream\", but `{key}` is not set");
-                self.fail(ErrorKind::Missing, &["source.kind", key], found, right);
-            }
-        }
+        self.need(("source.kind", "stream"), needed);
         if self.config.numbered_sources().len() > 1 && stream.source.is_none() && self.config.node.is_empty()
         {
             let found = "there are several sources, but `source.stream.source` is not set".into();
@@ -358,6 +353,14 @@ impl Checker<'_> {
             let found = "`source.stream.part` is set, but `source.stream.last` is not".into();
             let right = "write what marks the last part, such as `last = \"u8 at 6 & 0x80\"`";
             self.fail(ErrorKind::Missing, &["source.stream.part", "source.stream.last"], found, right);
+        }
+    }
+
+    /// Reports the keys that are missing although a key has a value that needs them, each with an example.
+    fn need<const N: usize>(&mut self, (by, value): (&str, &str), needed: [(&str, bool, &str); N]) {
+        for (key, _, right) in needed.into_iter().filter(|(_, is_missing, _)| *is_missing) {
+            let found = format!("`{by}` is \"{value}\", but `{key}` is not set");
+            self.fail(ErrorKind::Missing, &[by, key], found, right);
         }
     }
 

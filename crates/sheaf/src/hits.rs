@@ -56,11 +56,7 @@ fn layout(source: &conf::Source) -> anyhow::Result<HitDescription> {
 
 /// Returns the bytes of a header that ends with its last field or mark.
 fn end_of_header(layout: &HitDescription) -> usize {
-    let card = match layout.card {
-        CardNumber::In(field) => Some(field),
-        CardNumber::Always(_) => None,
-    };
-    let fields = [card, layout.packet_number, layout.time.base].into_iter().flatten();
+    let fields = [layout.card.field(), layout.packet_number, layout.time.base].into_iter().flatten();
     let marks = layout.magic.iter().map(|mark| mark.offset + mark.bytes.len());
     fields.map(|field: Field| field.range().end).chain(marks).max().unwrap_or(0)
 }

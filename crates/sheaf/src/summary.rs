@@ -181,6 +181,11 @@ pub(crate) struct Trouble {
 }
 
 impl Summary {
+    /// Returns the sum of a counter over all nodes.
+    pub(crate) fn counter(&self, counter: Counter) -> u64 {
+        self.counters.get(counter.name()).copied().unwrap_or(0)
+    }
+
     #[expect(clippy::cast_precision_loss, reason = "rates are quoted to a few digits")]
     pub(crate) fn new(report: &RunReport, extras: &Extras, plan: &Plan, output: Option<PathBuf>) -> Self {
         let seconds = report.measured_time().as_secs_f64();

@@ -27,7 +27,7 @@ impl Display for Summary {
         line(f, "fragments", count(self.fragments), &rate(self.fragments_per_second))?;
         line(f, "payload", count(self.bytes), &format!("bytes, {megabytes:.1} MB/s"))?;
         if let Some(fraction) = self.load_fraction {
-            let sent = self.counters.get(Counter::SentBytes.name()).copied().unwrap_or(0);
+            let sent = self.counter(Counter::SentBytes);
             line(f, "  requested", count(sent), &format!("bytes: {fraction:.3} of full building"))?;
         }
         line(

@@ -70,12 +70,7 @@ impl Checker<'_> {
                 "write where the time is, such as `time = \"u64le at 0\"`",
             ),
         ];
-        for (key, is_missing, right) in needed {
-            if is_missing {
-                let found = format!("`source.timed.front_end` is \"described\", but `{key}` is not set");
-                self.fail(ErrorKind::Missing, &["source.timed.front_end", key], found, right);
-            }
-        }
+        self.need(("source.timed.front_end", "described"), needed);
         let kinds =
             [("source.hits.hit_kinds", &hits.hit_kinds), ("source.hits.marker_kinds", &hits.marker_kinds)];
         for (key, kinds) in kinds {

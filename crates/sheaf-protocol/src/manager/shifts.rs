@@ -418,8 +418,14 @@ impl Track {
         (0..explained_from).rev().take(most).take_while(is_unexplained).last().unwrap_or(explained_from)
     }
 
-    fn remove(&mut self, event: u64) -> Option<Report> {
-        let report = self.reports.remove(&event)?;
+    fn remove(&mut self, event: u64) {
+        if let Some(report) = self.reports.remove(&event) {
+            self.forget(&report);
+        }
+    }
+
+    /// Reduces the counts of the shifts that explain a report which was taken out.
+    fn forget(&mut self, report: &Report) {
         for shift in &report.shifts {
             if let Some(count) = self.explains.get_mut(shift) {
                 *count -= 1;
@@ -428,7 +434,6 @@ impl Track {
                 }
             }
         }
-        Some(report)
     }
 
     fn insert(&mut self, event: u64, report: Report) {
@@ -440,12 +445,10 @@ impl Track {
 
     /// Takes out the reports about the events from `first` on.
     fn split_off(&mut self, first: u64) -> Self {
-        let events: Vec<u64> = self.reports.range(first..).map(|(event, _)| *event).collect();
         let mut later = Self::default();
-        for event in events {
-            if let Some(report) = self.remove(event) {
-                later.insert(event, report);
-            }
+        for (event, report) in self.reports.split_off(&first) {
+            self.forget(&report);
+            later.insert(event, report);
         }
         later
     }
@@ -458,9 +461,7 @@ impl Track {
         let is_explained =
             |(event, report): (&u64, &Report)| report.shifts.contains(&shift).then_some(*event);
         let explained: Vec<u64> = self.reports.range(..end).filter_map(is_explained).collect();
-        for event in &explained {
-            self.remove(*event);
-        }
+        explained.iter().for_each(|event| self.remove(*event));
         explained
     }
 

@@ -102,10 +102,7 @@ impl PacketEnding {
             let is_enough = description.length.is_some() && !description.several;
             return if is_enough { Ok(()) } else { Err(DescriptionError::NoPacketLength) };
         };
-        let largest = length.field.largest();
-        if largest == 0 {
-            return Err(DescriptionError::NoBits { field: "packet_length" });
-        }
+        length.field.check("packet_length", false)?;
         if length.unit_bytes == 0 {
             return Err(DescriptionError::NoUnit);
         }

@@ -1,6 +1,6 @@
 //! The layout of a packet.
 
-use super::field::{Field, Mark, Origin};
+use super::field::{Field, FieldError, Mark, Origin};
 use std::ops::Range;
 
 /// Bytes that a length counts.
@@ -65,18 +65,9 @@ pub struct Description {
 /// Reason why a description cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DescriptionError {
-    /// A field has no bits.
-    #[error("the field {field} has no bits: its mask and shift leave nothing")]
-    NoBits {
-        /// Name of the field.
-        field: &'static str,
-    },
-    /// A counter has gaps between its bits.
-    #[error("the bits of the counter {field} are not adjacent: shift them to the right end")]
-    BitsApart {
-        /// Name of the field.
-        field: &'static str,
-    },
+    /// A field has no number.
+    #[error(transparent)]
+    Field(#[from] FieldError),
     /// Only a length tells where the next fragment begins.
     #[error("a packet with several fragments needs a length: it tells where the next one begins")]
     SeveralWithoutLength,
@@ -237,13 +228,7 @@ impl Description {
     /// A [`DescriptionError`].
     pub fn check(&self) -> Result<(), DescriptionError> {
         for (field, described) in self.fields() {
-            let largest = described.largest();
-            if largest == 0 {
-                return Err(DescriptionError::NoBits { field });
-            }
-            if field != "last" && largest & largest.wrapping_add(1) != 0 {
-                return Err(DescriptionError::BitsApart { field });
-            }
+            described.check(field, field != "last")?;
         }
         if self.several && self.length.is_none() {
             return Err(DescriptionError::SeveralWithoutLength);

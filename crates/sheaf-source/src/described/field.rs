@@ -58,7 +58,39 @@ pub struct Field {
     pub shift: u32,
 }
 
+/// Reason why a field has no number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FieldError {
+    /// A field has no bits.
+    #[error("the field {field} has no bits: its mask and shift leave nothing")]
+    NoBits {
+        /// Name of the field.
+        field: &'static str,
+    },
+    /// A counter has gaps between its bits.
+    #[error("the bits of the counter {field} are not adjacent: shift them to the right end")]
+    BitsApart {
+        /// Name of the field.
+        field: &'static str,
+    },
+}
+
 impl Field {
+    /// Checks that the number has bits and, if it is a counter, that these are adjacent. `field` is its name in an error.
+    ///
+    /// # Errors
+    /// A [`FieldError`].
+    pub const fn check(&self, field: &'static str, is_counter: bool) -> Result<(), FieldError> {
+        let largest = self.largest();
+        if largest == 0 {
+            return Err(FieldError::NoBits { field });
+        }
+        if is_counter && largest & largest.wrapping_add(1) != 0 {
+            return Err(FieldError::BitsApart { field });
+        }
+        Ok(())
+    }
+
     /// Returns a number of which all bits count, in the fragment's header.
     #[must_use]
     pub const fn new(offset: usize, width: Width, order: ByteOrder) -> Self {

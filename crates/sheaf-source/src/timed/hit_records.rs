@@ -7,7 +7,7 @@
 pub mod fuzz;
 
 use super::decode::{CounterBits, Decoder, PacketError, PacketHead, Reading};
-use crate::described::field::{Field, Mark};
+use crate::described::field::{Field, FieldError, Mark};
 use sheaf_wire::SourceId;
 use std::sync::Arc;
 
@@ -49,6 +49,17 @@ pub enum CardNumber {
     Always(SourceId),
 }
 
+impl CardNumber {
+    /// Returns the number in the packet, if the card is one.
+    #[must_use]
+    pub const fn field(self) -> Option<Field> {
+        match self {
+            Self::In(field) => Some(field),
+            Self::Always(_) => None,
+        }
+    }
+}
+
 /// Kinds of records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordKinds {
@@ -86,18 +97,9 @@ pub enum HitDescriptionError {
         /// Size of the header or record.
         bytes: usize,
     },
-    /// A field has no bits.
-    #[error("the field {field} has no bits: its mask and shift leave nothing")]
-    NoBits {
-        /// Name of the field.
-        field: &'static str,
-    },
-    /// A counter has gaps between its bits.
-    #[error("the bits of the counter {field} are not adjacent: shift them to the right end")]
-    BitsApart {
-        /// Name of the field.
-        field: &'static str,
-    },
+    /// A field has no number.
+    #[error(transparent)]
+    Field(#[from] FieldError),
     /// A field holds larger numbers than a hit.
     #[error("the field {field} has {bits} bits, a hit has {most} for it: mask the others")]
     TooWide {
@@ -130,14 +132,10 @@ impl HitDescription {
         if self.record_bytes == 0 || self.record_bytes > MOST_BYTES {
             return Err(HitDescriptionError::RecordBytes(self.record_bytes));
         }
-        let card = match self.card {
-            CardNumber::In(field) => Some(field),
-            CardNumber::Always(_) => None,
-        };
         let (header, record) = (("the header", self.header_bytes), ("a record", self.record_bytes));
         let kind = self.kinds.as_ref().map(|kinds| kinds.field);
         let fields = [
-            ("card", card, header, u32::BITS),
+            ("card", self.card.field(), header, u32::BITS),
             ("packet_number", self.packet_number, header, u64::BITS),
             ("base", self.time.base, header, u64::BITS),
             ("kind", kind, record, u64::BITS),
@@ -153,15 +151,7 @@ impl HitDescription {
             if end > bytes {
                 return Err(HitDescriptionError::Beyond { field: name, end, place, bytes });
             }
-            let largest = field.largest();
-            if largest == 0 {
-                return Err(HitDescriptionError::NoBits { field: name });
-            }
-            if matches!(name, "packet_number" | "base" | "time" | "fine")
-                && largest & (largest.wrapping_add(1)) != 0
-            {
-                return Err(HitDescriptionError::BitsApart { field: name });
-            }
+            field.check(name, matches!(name, "packet_number" | "base" | "time" | "fine"))?;
             if field.bits() > most {
                 return Err(HitDescriptionError::TooWide { field: name, bits: field.bits(), most });
             }

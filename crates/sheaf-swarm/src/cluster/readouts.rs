@@ -110,16 +110,14 @@ impl ReadoutNode {
     /// Returns the next message of the unit to send.
     fn poll(&mut self, post: &mut Post, options: &Options) -> Option<Transmit<SimPayload>> {
         let unit = self.unit.as_mut()?;
+        let lanes = self.lanes.as_ref();
+        let has_room = |builder| has_room(lanes, builder);
         match &mut self.preprocessing {
             Some(preprocessing) => {
                 let me = (usize::from(self.host.node.index), self.host.session);
-                let lanes = self.lanes.as_ref();
-                preprocessing.poll(unit, post, options, me, |builder| has_room(lanes, builder))
+                preprocessing.poll(unit, post, options, me, has_room)
             }
-            None => {
-                let lanes = self.lanes.as_ref();
-                unit.poll_transmit_if(post.now, |builder| has_room(lanes, builder))
-            }
+            None => unit.poll_transmit_if(post.now, has_room),
         }
     }
 

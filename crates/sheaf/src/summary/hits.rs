@@ -129,14 +129,14 @@ impl HitLedger {
                 ),
             ] {
                 if count > 0 {
-                    losses.push(Loss::of_hits("hits", reason, count, (cause, remedy)));
+                    losses.push(Loss::of("hits", reason, count, (cause, remedy)));
                 }
             }
         }
         if self.packets_dropped > 0 {
             let (cause, remedy) =
                 ("too many waited for the readout unit", "give it a processor of its own, or use several");
-            losses.push(Loss::of_hits("packets", "dropped", self.packets_dropped, (cause, remedy)));
+            losses.push(Loss::of("packets", "dropped", self.packets_dropped, (cause, remedy)));
         }
         losses
     }

@@ -3,7 +3,7 @@
 //! The table of [`DropReason::account`] defines which bins are losses; this module describes them, with a cause and a
 //! remedy.
 
-use super::shifts::{self, disagreeing_events};
+use super::shifts;
 use super::{Summary, TriggerLinkSummary};
 use crate::console::count;
 use serde::{Deserialize, Serialize};
@@ -72,7 +72,7 @@ impl Kept {
             stored: ledger.stored,
             rejected: ledger.rejected,
             incomplete: summary.events_incomplete,
-            disagreeing: disagreeing_events(&summary.counters),
+            disagreeing: summary.counter(Counter::DisagreeingEvents),
             ..Self::default()
         };
         for (reason, number) in reasons(&ledger.dropped) {
@@ -110,18 +110,13 @@ impl Kept {
                 kept.losses.push(Loss::new("fragments", reason, number, summary));
             }
         }
-        let conflicting = summary.counters.get(Counter::ConflictingFragments.name()).copied().unwrap_or(0);
+        let conflicting = summary.counter(Counter::ConflictingFragments);
         if conflicting > 0 {
             kept.fragments_lost += conflicting;
-            kept.losses.push(Loss {
-                what: "fragments".into(),
-                reason: "conflicting".into(),
-                count: conflicting,
-                cause:
-                    "their source had already sent another fragment of the same event; the first one is kept"
-                        .into(),
-                remedy: "check the event counter of the source".into(),
-            });
+            let cause =
+                "their source had already sent another fragment of the same event; the first one is kept";
+            let remedy = "check the event counter of the source";
+            kept.losses.push(Loss::of("fragments", "conflicting", conflicting, (cause, remedy)));
         }
         if let Some(hits) = &summary.hits {
             let losses = hits.losses(summary.lost_hits_allowed);
@@ -150,8 +145,8 @@ impl Loss {
         })
     }
 
-    /// Returns a loss of self-triggered front ends, with its cause and remedy.
-    pub(super) fn of_hits(what: &str, reason: &str, count: u64, (cause, remedy): (&str, &str)) -> Self {
+    /// Returns a loss with its cause and remedy.
+    pub(super) fn of(what: &str, reason: &str, count: u64, (cause, remedy): (&str, &str)) -> Self {
         Self { what: what.into(), reason: reason.into(), count, cause: cause.into(), remedy: remedy.into() }
     }
 

@@ -6,8 +6,6 @@ use crate::plan::Plan;
 use serde::{Deserialize, Serialize};
 use sheaf_config::ShiftAction;
 use sheaf_node::report::RunReport;
-use sheaf_protocol::ledger::Counter;
-use std::collections::BTreeMap;
 
 /// Number of shifts that are described.
 const SHIFTS_NAMED: usize = 4;
@@ -43,11 +41,6 @@ pub(crate) fn shifts(report: &RunReport, plan: &Plan) -> Vec<ShiftSummary> {
 pub(crate) fn end_by_shift(shifts: &[ShiftSummary], plan: &Plan) -> Option<String> {
     let shift = shifts.first().filter(|_| plan.config.check.on_shift == ShiftAction::Stop)?;
     Some(format!("{shift}, and `check.on_shift` is \"stop\""))
-}
-
-/// Returns the number of events with fragments that disagree.
-pub(super) fn disagreeing_events(counters: &BTreeMap<String, u64>) -> u64 {
-    counters.get(Counter::DisagreeingEvents.name()).copied().unwrap_or(0)
 }
 
 /// Returns the cause of disagreements, and its remedy.

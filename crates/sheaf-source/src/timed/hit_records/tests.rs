@@ -1,5 +1,5 @@
 use super::*;
-use crate::described::field::{ByteOrder, Width};
+use crate::described::field::{ByteOrder, FieldError, Width};
 use proptest::prelude::*;
 
 fn big(offset: usize, bits: u32) -> Field {
@@ -118,11 +118,11 @@ fn a_layout_that_cannot_be_read_is_refused() {
     let masked = |mask| Field { mask, ..big(0, 32) };
     assert_eq!(
         refused(&|layout| layout.time.coarse = masked(0)),
-        HitDescriptionError::NoBits { field: "time" }
+        HitDescriptionError::Field(FieldError::NoBits { field: "time" })
     );
     assert_eq!(
         refused(&|layout| layout.time.coarse = masked(0b101)),
-        HitDescriptionError::BitsApart { field: "time" }
+        HitDescriptionError::Field(FieldError::BitsApart { field: "time" })
     );
     assert_eq!(refused(&|layout| layout.record_bytes = 0), HitDescriptionError::RecordBytes(0));
     let mark = |layout: &mut HitDescription| layout.magic[0].offset = 7;
