@@ -7,7 +7,7 @@ use sheaf_source::described::{
     ByteOrder, Description, Field, Limits, Listen, ListenError, PacketPath, StreamSource, Width,
 };
 use sheaf_source::{Batch, BatchEnd, Source};
-use sheaf_wire::{Nanos, SourceId, Timestamp};
+use sheaf_wire::{ExactNanos, Nanos, SourceId, Timestamp};
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -125,7 +125,7 @@ impl PacketSender<'_> {
             wait: Nanos::from_millis(10),
             open_fragments: 64,
             max_fragment: self.size(),
-            tick_ps: 1_000,
+            tick: ExactNanos::from_nanos(1),
         };
         let pool: Pool<Heap> = Pool::new(BLOCK, MEMORY / BLOCK);
         let (sources, address) =

@@ -3,6 +3,7 @@
 //! A codec only reports *that* it refuses a value, and the reason. The caller knows file, line and key, and writes the
 //! message.
 
+mod exact;
 mod field;
 mod list;
 mod number;
@@ -11,6 +12,7 @@ mod text;
 mod time;
 mod word;
 
+pub(crate) use exact::{drift, exact_time, period};
 pub use field::{Field, Mark};
 pub(crate) use field::{field, mark_list};
 pub(crate) use list::id_list;

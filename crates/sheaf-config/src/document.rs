@@ -8,7 +8,7 @@ use crate::knob::{Knob, Section};
 use crate::lab_tables::{LabTables, Sweep};
 use crate::origins::Origins;
 use crate::settings::{MAX_NODES, Node};
-use crate::suggest::nearest;
+use crate::suggest::{nearest, other_unit};
 use crate::tables::{CHECK_FIELDS, CLOCKS, NAMED, NODE, Named, PATHS, PROGRAMS, STREAMS, TAGS};
 use crate::text::{Text, shorten};
 use crate::{Config, codec::Refusal};
@@ -415,7 +415,8 @@ impl Reader<'_> {
             Some((_, table)) => Some(&**table),
             None => self.section(path),
         };
-        let keys = section.map(Section::knobs).unwrap_or_default().iter().map(|knob| knob.key);
+        let knobs = section.map(Section::knobs).unwrap_or_default();
+        let keys = knobs.iter().map(|knob| knob.key);
         let prefix = if path.is_empty() { String::new() } else { format!("{path}.") };
         let of_lab = if self.lab.is_some() { LabTables::PATHS } else { &[] };
         let tables = of_lab
@@ -424,6 +425,11 @@ impl Reader<'_> {
             .chain([&NODE])
             .chain(NAMED.iter().map(|named| &named.path))
             .filter_map(|table| table.strip_prefix(&prefix));
+        if let Some(key) = other_unit(name, keys.clone()) {
+            let knob = knobs.iter().find(|knob| knob.key == key);
+            let expected = knob.map(|knob| (knob.expected)()).unwrap_or_default();
+            return (format!("write `{key}`; it must be {expected}"), Some(format!("{prefix}{key}")));
+        }
         if let Some(key) = nearest(name, keys.clone()) {
             return (format!("did you mean `{key}`?"), Some(format!("{prefix}{key}")));
         }

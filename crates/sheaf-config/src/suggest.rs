@@ -14,9 +14,30 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     near.min_by_key(|(distance, _)| *distance).map(|(_, candidate)| candidate)
 }
 
+/// Units at the end of keys.
+const UNITS: [&str; 8] = ["_fs", "_ps", "_ns", "_us", "_ms", "_s", "_hz", "_bytes"];
+
+/// Returns the candidate that differs from `word` in the unit at its end only.
+pub(crate) fn other_unit<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    candidates.into_iter().find(|candidate| stem(candidate) == stem(word))
+}
+
+/// Returns a key without the unit at its end.
+fn stem(key: &str) -> &str {
+    UNITS.iter().find_map(|unit| key.strip_suffix(unit)).unwrap_or(key)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_with_another_unit_is_recognised() {
+        assert_eq!(other_unit("tick_ps", ["offset", "tick"]), Some("tick"));
+        assert_eq!(other_unit("wait_us", ["wait", "wait_ms"]), Some("wait"));
+        assert_eq!(other_unit("slice", ["wait_ms", "slice_us"]), Some("slice_us"));
+        assert_eq!(other_unit("wait_x", ["wait"]), None);
+    }
 
     #[test]
     fn slips_of_the_finger_are_recognised_and_other_words_are_not() {

@@ -1,28 +1,43 @@
 //! Clock of a source: maps a counter of any width and tick length to the common timeline.
 
-use crate::{Moment, Picos};
+use crate::{Moment, TickScale};
+use sheaf_wire::{ClockDrift, ExactNanos};
 
 /// Clock of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockConfig {
-    /// Duration of a tick.
-    pub tick: Picos,
+    /// Nominal duration of a tick, longer than zero.
+    pub tick: ExactNanos,
+    /// Drift against the reference of the timeline: the tick is shorter than its nominal duration by this.
+    pub drift: ClockDrift,
     /// Number of bits of the counter, 1 to 64. It restarts at zero after its largest value.
     pub bits: u32,
-    /// Position on the timeline when the counter is zero for the first time, in picoseconds. Compensates cable lengths, and clocks
-    /// that were not reset together. Readings before the timeline's zero are refused.
-    pub offset_ps: i64,
+    /// Position on the timeline when the counter is zero for the first time. Compensates cable lengths, and clocks that were not
+    /// reset together. Readings before the timeline's zero are refused.
+    pub offset: ExactNanos,
 }
 
 /// An invalid clock configuration, or a reading that cannot be converted to a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClockError {
     /// The tick has no length.
-    #[error("a clock's tick is 0 ps; it must be longer")]
-    NoTick,
+    #[error("a clock's tick is {0}; it must be longer than zero")]
+    NoTick(ExactNanos),
     /// The number of bits is out of range.
     #[error("a clock's counter has {0} bits; it must have 1 to 64")]
     Width(u32),
+    /// Tick, drift and offset have no small common denominator.
+    #[error(
+        "a clock with a tick of {tick}, a drift of {drift} and an offset of {offset} is too fine for exact arithmetic; use numbers with fewer digits"
+    )]
+    TooFine {
+        /// Nominal tick.
+        tick: ExactNanos,
+        /// Drift.
+        drift: ClockDrift,
+        /// Offset.
+        offset: ExactNanos,
+    },
     /// The reading exceeds the range of the counter.
     #[error("reading {reading} does not fit into the clock's {bits} bits")]
     TooLarge {
@@ -45,9 +60,12 @@ pub enum ClockError {
 ///
 /// A reading belongs to the lap that minimises its distance from the latest reading. So the counter may advance by less than half
 /// its range between two readings, and readings may be out of order by the same amount. The first reading is in lap 0.
+///
+/// A moment is exact except for one rounding down to the unit of the timeline ([`TickScale`]): no error accumulates.
 #[derive(Clone, Debug)]
 pub struct Clock {
-    config: ClockConfig,
+    bits: u32,
+    scale: TickScale,
     /// Latest reading, including its laps.
     latest: Option<u128>,
 }
@@ -56,15 +74,19 @@ impl Clock {
     /// Creates a clock that has not been read yet.
     ///
     /// # Errors
-    /// [`ClockError::NoTick`], [`ClockError::Width`].
+    /// [`ClockError::NoTick`], [`ClockError::Width`], [`ClockError::TooFine`].
     pub fn new(config: ClockConfig) -> Result<Self, ClockError> {
-        if config.tick == Picos::ZERO {
-            return Err(ClockError::NoTick);
+        let ClockConfig { tick, drift, bits, offset } = config;
+        if tick <= ExactNanos::ZERO {
+            return Err(ClockError::NoTick(tick));
         }
-        if !(1..=64).contains(&config.bits) {
-            return Err(ClockError::Width(config.bits));
+        if !(1..=64).contains(&bits) {
+            return Err(ClockError::Width(bits));
         }
-        Ok(Self { config, latest: None })
+        let unit = ExactNanos::from_picos(1);
+        let scale = drift.tick(tick).and_then(|tick| TickScale::new(tick, offset, unit));
+        let scale = scale.ok_or(ClockError::TooFine { tick, drift, offset })?;
+        Ok(Self { bits, scale, latest: None })
     }
 
     /// Returns the moment of a reading.
@@ -72,21 +94,18 @@ impl Clock {
     /// # Errors
     /// [`ClockError::TooLarge`] and [`ClockError::OffTimeline`]. The clock is unchanged.
     pub fn read(&mut self, reading: u64) -> Result<Moment, ClockError> {
-        let ClockConfig { bits, tick, offset_ps } = self.config;
-        let range = 1_u128 << bits;
+        let range = 1_u128 << self.bits;
         if u128::from(reading) >= range {
-            return Err(ClockError::TooLarge { reading, bits });
+            return Err(ClockError::TooLarge { reading, bits: self.bits });
         }
         let ticks = match self.latest {
             None => u128::from(reading),
             Some(latest) => nearest(latest, u128::from(reading), range),
         };
-        let off =
-            || ClockError::OffTimeline { reading, lap: u64::try_from(ticks / range).unwrap_or(u64::MAX) };
-        // Up to 2^65 ticks of up to 2^64 ps: if the product overflows, so does the moment.
-        let ps =
-            ticks.checked_mul(u128::from(tick.0)).and_then(|ps| i128::try_from(ps).ok()).ok_or_else(off)?;
-        let moment = u64::try_from(ps.saturating_add(i128::from(offset_ps))).map_err(|_| off())?;
+        let moment = self.scale.at(ticks).ok_or_else(|| ClockError::OffTimeline {
+            reading,
+            lap: u64::try_from(ticks / range).unwrap_or(u64::MAX),
+        })?;
         self.latest = Some(self.latest.map_or(ticks, |latest| latest.max(ticks)));
         Ok(Moment(moment))
     }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`moment`] | [`Moment`] and [`Picos`]: the common timeline of all sources, in picoseconds |
 //! | [`clock`] | [`Clock`]: maps a source's counter, of any width and tick, to that timeline |
+//! | [`scale`] | [`TickScale`]: converts counts of ticks of any rational length to times, exactly |
 //! | [`disorder`] | [`Disorder`]: sorts the items of one source, whose disorder is bounded |
 //! | [`slices`] | [`Slicer`]: divides sorted items into time slices of fixed length, with overlap before and after |
 //! | [`coincidence`] | [`Coincidence`]: groups items of many sources into clusters, by a gap or a window; also within one slice |
@@ -24,10 +25,12 @@ pub mod clock;
 pub mod coincidence;
 pub mod disorder;
 pub mod moment;
+pub mod scale;
 pub mod slices;
 
 pub use clock::{Clock, ClockConfig};
 pub use coincidence::{Cluster, Coincidence, CoincidenceConfig, Rule};
 pub use disorder::Disorder;
 pub use moment::{Moment, Picos};
+pub use scale::TickScale;
 pub use slices::{Slice, SliceConfig, Slicer};

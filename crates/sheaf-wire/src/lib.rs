@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`ids`] | run, event, source, node and session numbers |
 //! | [`units`] | instants, durations and sizes, each a type of its own |
+//! | [`exact`] | durations of any rational number of nanoseconds, and drifts of clocks |
 //! | [`reason`] | reasons for dropped fragments and events, and for missing sources: the names in every ledger |
 //! | [`fragment`] | a fragment, a super-fragment and an event, generic over the payload handle |
 //! | [`number_mark`] | mark of a fragment whose event number disagrees with others, or was changed |
@@ -41,6 +42,7 @@ mod codes;
 pub mod datagram;
 pub mod ethernet;
 pub mod event_file;
+pub mod exact;
 pub mod farm;
 pub mod feed;
 pub mod file;
@@ -68,6 +70,7 @@ pub mod trigger_link;
 pub mod units;
 pub mod verdict;
 
+pub use exact::{ClockDrift, ExactNanos};
 pub use fragment::{Event, Fragment, MissingSource, Payload, Span, SuperFragment};
 pub use hit::Hit;
 pub use ids::{EventId, NodeId, Role, RunNumber, SessionId, SourceId, TriggerType};

@@ -90,7 +90,7 @@ pub(crate) fn limits(stream: &conf::Described, max_fragment: usize) -> Limits {
         wait: stream.wait,
         open_fragments: stream.open_fragments as usize,
         max_fragment,
-        tick_ps: stream.tick_ps,
+        tick: stream.tick,
     }
 }
 

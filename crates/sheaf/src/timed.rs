@@ -11,7 +11,7 @@ use sheaf_source::timed::sources::scan_capture;
 use sheaf_source::timed::{Decoder, FeedConfig, HitRecords, Vmm3a};
 use sheaf_time::{CoincidenceConfig, Picos, Rule, SliceConfig};
 use sheaf_wire::hit::HIT_BYTES;
-use sheaf_wire::{ByteCount, SourceId};
+use sheaf_wire::{ByteCount, ClockDrift, ExactNanos, SourceId};
 use std::net::ToSocketAddrs;
 use std::path::PathBuf;
 
@@ -188,8 +188,9 @@ fn feed(timed: &conf::Timed, clocks: &[conf::CardClock], card: SourceId) -> Feed
     let tolerance = own.and_then(|clock| clock.tolerance).unwrap_or(timed.tolerance);
     FeedConfig {
         card,
-        tick: Picos(own.and_then(|clock| clock.tick_ps).unwrap_or(timed.tick_ps)),
-        offset_ps: own.map_or(0, |clock| clock.offset_ps),
+        tick: own.and_then(|clock| clock.tick).unwrap_or(timed.tick),
+        drift: own.map_or(ClockDrift::ZERO, |clock| clock.drift),
+        offset: own.map_or(ExactNanos::ZERO, |clock| clock.offset),
         bits: own.and_then(|clock| clock.bits),
         tolerance: Picos::from_nanos(tolerance.0),
         held_hits: own.and_then(|clock| clock.held_hits).unwrap_or(timed.held_hits) as usize,

@@ -78,7 +78,7 @@ pub(super) const LAYERS: &[Layer] = &[
         package: "sheaf-wire",
         floor: Floor::Vocabulary,
         may_know: &[],
-        may_use: &["bytes", "crc-fast", "thiserror", "zerocopy"],
+        may_use: &["bytes", "crc-fast", "num-rational", "num-traits", "thiserror", "zerocopy"],
         reason: "the vocabulary of all crates; depends on none",
     },
     Layer {
@@ -91,9 +91,9 @@ pub(super) const LAYERS: &[Layer] = &[
     Layer {
         package: "sheaf-time",
         floor: Floor::Ports,
-        may_know: &[],
-        may_use: &["thiserror"],
-        reason: "slices time without interpreting the items",
+        may_know: &["sheaf-wire"],
+        may_use: &["num-rational", "num-traits", "thiserror"],
+        reason: "slices time without interpreting the items; knows exact durations",
     },
     Layer {
         package: "sheaf-machine",
@@ -461,6 +461,10 @@ pub(super) const PURE_MAY_LINK: &[&str] = &[
     "digest",
     "generic-array",
     "hybrid-array",
+    // Exact fractions, of which neither reads a clock nor the system.
+    "num-integer",
+    "num-rational",
+    "num-traits",
     "rustc-hash",
     "spin",
     "thiserror",

@@ -1,6 +1,6 @@
 use super::text::Text;
 use super::*;
-use sheaf_wire::{Nanos, SourceId};
+use sheaf_wire::{ClockDrift, ExactNanos, Nanos, SourceId};
 use toml::de::DeTable;
 
 /// Reads `text` as a value.
@@ -48,6 +48,42 @@ fn times_are_read_to_the_nanosecond() {
     assert_eq!(codec.write(&Nanos(8_388_672_624_470_635)).as_deref(), Some("8388672.624470635"));
     assert_eq!(codec.write(&Nanos::from_secs(100)).as_deref(), Some("100"));
     assert_eq!(milliseconds(Nanos(0), Nanos::MAX).write(&Nanos(1_500)).as_deref(), Some("0.0015"));
+}
+
+#[test]
+fn periods_are_read_exactly_as_durations_or_rates() {
+    let codec = period();
+    let exact = |text: &str| Ok(text.parse::<ExactNanos>().unwrap());
+    for (text, meant) in [
+        ("25 ns", "25 ns"),
+        ("25/16 ns", "1562.5 ps"),
+        ("1562.5 ps", "25/16 ns"),
+        ("400/9 MHz", "22.5 ns"),
+        ("1 s", "1 s"),
+    ] {
+        let read = read(&codec, &quote(text));
+        assert_eq!(read, exact(meant), "{text}");
+        let written = codec.write(&read.unwrap()).unwrap();
+        assert_eq!(self::read(&codec, &written), exact(meant), "{written}");
+    }
+    for text in ["0 ns", "-1 ns", "1.000001 s", "0 MHz", "0.9 Hz", "25", "1.5 ppm"] {
+        assert_eq!(read(&codec, &quote(text)), Err(Refusal::Value), "{text}");
+    }
+    assert_eq!(read(&codec, "25"), Err(Refusal::Type), "without a unit");
+}
+
+#[test]
+fn offsets_and_drifts_have_a_sign_and_a_bound() {
+    let years = exact_time(200);
+    assert_eq!(read(&years, "\"-350 ns\""), Ok(ExactNanos::from_nanos(-350)));
+    assert_eq!(read(&years, "\"-6307200000.1 s\""), Err(Refusal::Value));
+    assert!(read(&years, "\"-6307200000 s\"").is_ok());
+    assert_eq!(read(&years, "\"40 MHz\""), Err(Refusal::Value), "a rate is no offset");
+    assert_eq!(years.write(&ExactNanos::from_nanos(-350)).as_deref(), Some("\"-350 ns\""));
+    assert_eq!(read(&drift(), "\"-10000 ppm\""), Ok(ClockDrift::from_ppm(-10_000)));
+    assert_eq!(read(&drift(), "\"10000001 ppb\""), Err(Refusal::Value));
+    assert_eq!(read(&drift(), "1.5"), Err(Refusal::Type));
+    assert_eq!(drift().write(&ClockDrift::from_ppm(3)).as_deref(), Some("\"3 ppm\""));
 }
 
 #[test]

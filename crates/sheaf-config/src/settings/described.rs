@@ -3,11 +3,11 @@
 use super::{HOUR, KIB, MIB};
 use crate::choice::choice;
 use crate::codec::{
-    Field, Mark, address, address_list, bytes, field, mark_list, maybe, milliseconds, pick, switch, whole,
-    zero_is_none,
+    Field, Mark, address, address_list, bytes, field, mark_list, maybe, milliseconds, period, pick, switch,
+    whole, zero_is_none,
 };
 use crate::knob::section;
-use sheaf_wire::{ByteCount, Nanos};
+use sheaf_wire::{ByteCount, ExactNanos, Nanos};
 
 choice! {
     /// Bytes that the length of a fragment counts.
@@ -55,10 +55,10 @@ section! {
         event: Option<Field> = None, "event", maybe(field());
         /// Source id. Default: there is one source.
         source: Option<Field> = None, "source", maybe(field());
-        /// Time, in ticks of `tick_ps`. It may roll over. Default: the time of arrival.
+        /// Time, in ticks of `tick`. It may roll over. Default: the time of arrival.
         time: Option<Field> = None, "time", maybe(field());
-        /// Duration of a tick of `time`, in picoseconds: 25,000 for 40 MHz.
-        tick_ps: u64 = 1_000, "tick_ps", whole(1, 1_000_000_000_000);
+        /// Duration of a tick of `time`, exactly, or its rate.
+        tick: ExactNanos = ExactNanos::from_nanos(1), "tick", period();
         /// Length of the fragment. Default: to the end of the packet.
         length: Option<Field> = None, "length", maybe(field());
         /// Number of bytes of one unit of `length`: 4 for a length in words of 32 bits.

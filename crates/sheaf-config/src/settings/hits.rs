@@ -26,7 +26,7 @@ section! {
         record: Option<u32> = None, "record_bytes", maybe(whole(1, MAX_PACKET));
         /// Record: time, in ticks of the front end's clock, required for described front ends. It may roll over.
         time: Option<Field> = None, "time", maybe(field());
-        /// Record: subdivision of `time`. A tick, of `source.timed.tick_ps`, is then one part of it: with a fine time of 4 bits, a
+        /// Record: subdivision of `time`. A tick, of `source.timed.tick`, is then one part of it: with a fine time of 4 bits, a
         /// sixteenth of a tick of `time`. Default: none.
         fine: Option<Field> = None, "fine", maybe(field());
         /// Record: channel. Default: 0.

@@ -6,11 +6,11 @@ use super::programs::{SourceCommand, SourceLibrary};
 use super::{GIB, HOUR, KIB, MAX_INTEGER, MAX_SOURCES, MIB, TIB};
 use crate::choice::choice;
 use crate::codec::{
-    address, bytes, id_list, maybe, microseconds, name_list, path, pick, real, signed, switch, whole,
-    zero_is_none,
+    address, bytes, drift, exact_time, id_list, maybe, microseconds, name_list, path, period, pick, real,
+    signed, switch, whole, zero_is_none,
 };
 use crate::knob::section;
-use sheaf_wire::{ByteCount, EventId, Nanos, SourceId};
+use sheaf_wire::{ByteCount, ClockDrift, EventId, ExactNanos, Nanos, SourceId};
 use std::path::PathBuf;
 
 choice! {
@@ -278,8 +278,8 @@ section! {
         front_end: FrontEnd = FrontEnd::Vmm3a, "front_end", pick();
         /// Cards to read; each is a source. With the kind `capture`, an empty list means all cards in the file.
         cards: Vec<SourceId> = Vec::new(), "cards", id_list(u64::from(u32::MAX));
-        /// Period of the clock of the front ends, in picoseconds: 25,000 for 40 MHz.
-        tick_ps: u64 = 25_000, "tick_ps", whole(1, 1_000_000_000_000);
+        /// Period of the clock of the front ends, exactly, or its rate.
+        tick: ExactNanos = ExactNanos::from_nanos(25), "tick", period();
         /// Length of a time slice.
         slice: Nanos = Nanos::from_millis(1), "slice_us", microseconds(Nanos(1_000), HOUR);
         /// Time before a slice that it also contains; at least the gap, for clusters by gap.
@@ -301,20 +301,19 @@ section! {
     }
 }
 
-/// The longest offset of a clock: a day, in picoseconds.
-const DAY_PS: i64 = 86_400_000_000_000_000;
-
 section! {
     /// Clock of some cards, if it differs from `[source.timed]`: another frequency, cable length or reset time. The
     /// name of the table is only for readers.
     CardClock "clocks.NAME" {
         /// Cards with this clock. Numbers, or ranges such as `"10-19"`.
         cards: Vec<SourceId> = Vec::new(), "cards", id_list(u64::from(u32::MAX));
-        /// As `source.timed.tick_ps`, for these cards.
-        tick_ps: Option<u64> = None, "tick_ps", maybe(whole(1, 1_000_000_000_000));
-        /// Time at which the counter of the clock is 0 for the first time, in picoseconds. Hits before time 0 of the
-        /// run are skipped and counted.
-        offset_ps: i64 = 0, "offset_ps", signed(-DAY_PS, DAY_PS);
+        /// As `source.timed.tick`, for these cards.
+        tick: Option<ExactNanos> = None, "tick", maybe(period());
+        /// Deviation of the rate of the clock from `tick`, against the reference of the run: a clock with `1 ppm` is fast, and counts
+        /// 1,000,001 ticks in the time of 1,000,000.
+        drift: ClockDrift = ClockDrift::ZERO, "drift", drift();
+        /// Time at which the counter of the clock is 0 for the first time. Hits before time 0 of the run are skipped and counted.
+        offset: ExactNanos = ExactNanos::ZERO, "offset", exact_time(200);
         /// Width of the counter in bits, after which it starts again at 0. Default: the width in the packets of the
         /// front end.
         bits: Option<u32> = None, "bits", maybe(whole(1, 64));

@@ -181,6 +181,43 @@ error: there is no key `adress` in [[node]]
 }
 
 #[test]
+fn a_key_that_has_no_unit_or_another_one_is_named_with_its_values() {
+    let text = "[source.timed]\ntick_ps = 22_500\nslice = 1\n[clocks.far]\ncards = [1]\ntick = 25\noffset = \"40 MHz\"\n";
+    says(
+        parse(text),
+        &[ErrorKind::Unknown, ErrorKind::Unknown, ErrorKind::WrongType, ErrorKind::BadValue],
+        "
+error: there is no key `tick_ps` in [source.timed]
+  --> run.toml:2:1
+   |
+ 2 | tick_ps = 22_500
+   | ^^^^^^^
+   = help: write `tick`; it must be a period of at most 1 s such as \"25 ns\", \"25/16 ns\" or \"1562.5 ps\", or a rate such as \"40 MHz\" or \"400/9 MHz\"
+
+error: there is no key `slice` in [source.timed]
+  --> run.toml:3:1
+   |
+ 3 | slice = 1
+   | ^^^^^
+   = help: write `slice_us`; it must be a number of microseconds from 1 to 3600000000
+
+error: `clocks.far.tick` is an integer
+  --> run.toml:6:8
+   |
+ 6 | tick = 25
+   |        ^^
+   = help: it must be a period of at most 1 s such as \"25 ns\", \"25/16 ns\" or \"1562.5 ps\", or a rate such as \"40 MHz\" or \"400/9 MHz\"
+
+error: `clocks.far.offset` is \"40 MHz\"
+  --> run.toml:7:10
+   |
+ 7 | offset = \"40 MHz\"
+   |          ^^^^^^^^
+   = help: it must be a time such as \"-350 ns\", \"1562.5 ps\" or \"25/16 ns\", at most 200 years",
+    );
+}
+
+#[test]
 fn values_of_the_wrong_type() {
     let text =
         "readout = 3\nnode = [1]\n[run]\nnumber = \"one\"\nevents = 1.5\n[builder]\n  check_content = 1\n";

@@ -4,7 +4,8 @@ use super::description::{Description, DescriptionError, PacketError, PacketKind,
 use super::order::{Order, Turn};
 use super::parts::{PartTurn, Parts};
 use super::rollover::Rollover;
-use sheaf_wire::{EventId, Nanos, SourceId, Timestamp};
+use sheaf_time::TickScale;
+use sheaf_wire::{EventId, ExactNanos, Nanos, SourceId, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -22,8 +23,8 @@ pub struct Limits {
     pub open_fragments: usize,
     /// Largest fragment, in bytes.
     pub max_fragment: usize,
-    /// Duration of a tick of the front end's clock, in picoseconds.
-    pub tick_ps: u64,
+    /// Duration of a tick of the front end's clock.
+    pub tick: ExactNanos,
 }
 
 /// A fragment that was decoded.
@@ -152,6 +153,7 @@ pub struct Decoder {
     /// Shared, so that reading a packet does not copy it.
     description: Arc<Description>,
     limits: Limits,
+    nanos: TickScale,
     lanes: BTreeMap<SourceId, Lane>,
     /// Source of packets without one.
     first: SourceId,
@@ -176,6 +178,9 @@ impl Decoder {
         sources: &[SourceId],
     ) -> Result<Self, DescriptionError> {
         description.check()?;
+        let tick = limits.tick;
+        let nanos = TickScale::new(tick, ExactNanos::ZERO, ExactNanos::from_nanos(1));
+        let nanos = nanos.ok_or(DescriptionError::Tick(tick))?;
         let lane = || Lane {
             order: description
                 .packet_number
@@ -190,7 +195,15 @@ impl Decoder {
         let lanes = sources.iter().map(|source| (*source, lane())).collect();
         let first = *sources.first().expect("a readout unit has sources");
         let description = Arc::new(description);
-        Ok(Self { description, limits, lanes, first, strays: StreamBooks::default(), last_error: None })
+        Ok(Self {
+            description,
+            limits,
+            nanos,
+            lanes,
+            first,
+            strays: StreamBooks::default(),
+            last_error: None,
+        })
     }
 
     /// Returns the description of the packets.
@@ -391,7 +404,7 @@ impl Decoder {
             lane.books.fragments_out_of_range += 1;
             return;
         };
-        let time = lane.time(now, piece.time, limits.tick_ps);
+        let time = lane.time(now, piece.time, &self.nanos);
         let payload = &packet[piece.payload.clone()];
         let is_whole_already = !has_parts || (piece.is_last && piece.part == Some(0));
         let payload = if is_whole_already {
@@ -425,11 +438,10 @@ impl Lane {
         (number >> EPOCH_BITS == 0).then(|| epoch.checked_add(number).map(EventId))?
     }
 
-    fn time(&mut self, now: Timestamp, shown: Option<u64>, tick_ps: u64) -> Timestamp {
+    fn time(&mut self, now: Timestamp, shown: Option<u64>, nanos: &TickScale) -> Timestamp {
         let (Some(shown), Some(times)) = (shown, &mut self.times) else { return now };
         let ticks = times.unroll(shown).unwrap_or_default();
-        let nanos = u128::from(ticks) * u128::from(tick_ps) / 1_000;
-        Timestamp(u64::try_from(nanos).unwrap_or(u64::MAX))
+        Timestamp(nanos.at(u128::from(ticks)).unwrap_or(u64::MAX))
     }
 
     /// Returns whether the part completes its fragment.

@@ -1,6 +1,7 @@
 //! The layout of a packet.
 
 use super::field::{Field, FieldError, Mark, Origin};
+use sheaf_wire::ExactNanos;
 use std::ops::Range;
 
 /// Bytes that a length counts.
@@ -82,6 +83,11 @@ pub enum DescriptionError {
     /// Lengths without unit.
     #[error("the unit of the length is 0 bytes; 1 is for lengths in bytes")]
     NoUnit,
+    /// Times cannot be converted.
+    #[error(
+        "a tick of {0} cannot be converted to nanoseconds; it must be longer than zero, with fewer digits"
+    )]
+    Tick(ExactNanos),
     /// Marks without bytes are in every packet.
     #[error("a mark has no bytes")]
     EmptyMark,

@@ -2,7 +2,7 @@ use super::fuzz::fuzz_described;
 use super::*;
 use crate::described::rollover::Rollover;
 use proptest::prelude::*;
-use sheaf_wire::{EventId, Nanos, SourceId, Timestamp};
+use sheaf_wire::{EventId, ExactNanos, Nanos, SourceId, Timestamp};
 
 mod encoder;
 mod streams;
@@ -16,7 +16,7 @@ fn limits() -> Limits {
         wait: Nanos::from_millis(10),
         open_fragments: 16,
         max_fragment: 4096,
-        tick_ps: 25_000,
+        tick: ExactNanos::from_nanos(25),
     }
 }
 

@@ -5,17 +5,19 @@ use sheaf_time::clock::ClockError;
 use sheaf_time::disorder::DisorderStats;
 use sheaf_time::slices::{SliceError, SlicerStats};
 use sheaf_time::{Clock, ClockConfig, Disorder, Moment, Picos, Slice, SliceConfig, Slicer};
-use sheaf_wire::{Hit, SourceId};
+use sheaf_wire::{ClockDrift, ExactNanos, Hit, SourceId};
 
 /// Processing of a card's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeedConfig {
     /// The card.
     pub card: SourceId,
-    /// Duration of a tick of its clock.
-    pub tick: Picos,
-    /// Position on the timeline when its clock is zero, in picoseconds.
-    pub offset_ps: i64,
+    /// Nominal duration of a tick of its clock.
+    pub tick: ExactNanos,
+    /// Drift of its clock against the reference of the timeline.
+    pub drift: ClockDrift,
+    /// Position on the timeline when its clock is zero.
+    pub offset: ExactNanos,
     /// Number of bits of its counter; that of the front end's packets if `None`.
     pub bits: Option<u32>,
     /// Maximum delay of a hit.
@@ -147,7 +149,8 @@ impl SliceFeed {
     /// A [`FeedError`].
     pub fn new(decoder: Box<dyn Decoder>, config: FeedConfig) -> Result<Self, FeedError> {
         let bits = config.bits.unwrap_or(decoder.counter_bits().time);
-        let clock = ClockConfig { tick: config.tick, bits, offset_ps: config.offset_ps };
+        let FeedConfig { tick, drift, offset, .. } = config;
+        let clock = ClockConfig { tick, drift, bits, offset };
         Ok(Self {
             card: config.card,
             clock: Clock::new(clock)?,

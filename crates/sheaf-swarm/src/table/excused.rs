@@ -67,8 +67,8 @@ pub const EXCUSED: &[Excuse] = excused! {
     MEMORY => ["source.memory_bytes", "source.block_bytes"];
     HITS => ["source.timed.max_lost_fraction"];
     TIMED => [
-        "source.timed.file", "source.timed.listen", "source.timed.front_end", "source.timed.cards", "source.timed.tick_ps",
-        "clocks.cards", "clocks.tick_ps", "clocks.offset_ps", "clocks.bits", "source.hits.*",
+        "source.timed.file", "source.timed.listen", "source.timed.front_end", "source.timed.cards", "source.timed.tick",
+        "clocks.cards", "clocks.tick", "clocks.drift", "clocks.offset", "clocks.bits", "source.hits.*",
     ];
     CLUSTERS => ["filter.gap_ps", "filter.window_ps", "filter.min_sources"];
     LIBRARIES => [

@@ -1,8 +1,15 @@
 use super::*;
+use num_bigint::BigInt;
+use num_rational::Ratio;
 use proptest::prelude::*;
 
-fn clock(bits: u32, tick_ps: u64, offset_ps: i64) -> Clock {
-    Clock::new(ClockConfig { tick: Picos(tick_ps), bits, offset_ps }).unwrap()
+fn clock(bits: u32, tick_ps: i64, offset_ps: i64) -> Clock {
+    let (tick, offset) = (ExactNanos::from_picos(tick_ps), ExactNanos::from_picos(offset_ps));
+    Clock::new(ClockConfig { tick, drift: ClockDrift::ZERO, bits, offset }).unwrap()
+}
+
+fn nanos(text: &str) -> ExactNanos {
+    ExactNanos::parse_period(text).unwrap()
 }
 
 #[test]
@@ -30,11 +37,48 @@ fn an_offset_shifts_a_clock_and_readings_before_the_timeline_are_refused() {
 
 #[test]
 fn invalid_configurations_are_refused() {
-    let config = ClockConfig { tick: Picos(1), bits: 0, offset_ps: 0 };
+    let tick = nanos("1 ps");
+    let config = ClockConfig { tick, drift: ClockDrift::ZERO, bits: 0, offset: ExactNanos::ZERO };
     assert_eq!(Clock::new(config).unwrap_err(), ClockError::Width(0));
     assert_eq!(Clock::new(ClockConfig { bits: 65, ..config }).unwrap_err(), ClockError::Width(65));
-    let standing = ClockConfig { bits: 64, tick: Picos::ZERO, ..config };
-    assert_eq!(Clock::new(standing).unwrap_err(), ClockError::NoTick);
+    for tick in [ExactNanos::ZERO, ExactNanos::from_nanos(-1)] {
+        let standing = ClockConfig { bits: 64, tick, ..config };
+        assert_eq!(Clock::new(standing).unwrap_err(), ClockError::NoTick(tick));
+    }
+    let (tick, offset) = (nanos("1/4611686018427387847 ns"), nanos("1/4611686018427387761 ns"));
+    let too_fine = ClockConfig { bits: 64, tick, offset, ..config };
+    assert!(matches!(Clock::new(too_fine), Err(ClockError::TooFine { .. })));
+}
+
+#[test]
+fn ticks_that_are_no_whole_picoseconds_do_not_drift_from_the_truth_over_a_hundred_days() {
+    let config =
+        ClockConfig { tick: nanos("25/16 ns"), drift: ClockDrift::ZERO, bits: 64, offset: ExactNanos::ZERO };
+    let mut clock = Clock::new(config).unwrap();
+    let ticks = 100 * 86_400 * 640_000_000_u64;
+    assert_eq!(clock.read(ticks), Ok(Moment(100 * 86_400 * 1_000_000_000_000)));
+    assert_eq!(clock.read(ticks + 1), Ok(Moment(100 * 86_400 * 1_000_000_000_000 + 1_562)));
+    assert_eq!(clock.read(ticks + 2), Ok(Moment(100 * 86_400 * 1_000_000_000_000 + 3_125)));
+}
+
+#[test]
+fn a_drift_is_corrected_exactly() {
+    // A clock of 10 MHz that is fast by 3 ppm, for a day.
+    let drift = "3 ppm".parse().unwrap();
+    let mut clock =
+        Clock::new(ClockConfig { tick: nanos("10 MHz"), drift, bits: 40, offset: ExactNanos::ZERO }).unwrap();
+    let day = 86_400_u64;
+    assert_eq!(clock.read(day * 10_000_030), Ok(Moment(day * 1_000_000_000_000)));
+}
+
+#[test]
+fn readings_since_an_epoch_long_ago_fit_with_an_offset() {
+    // Units of 0.1 ns since 1970, for a run that began in 2026.
+    let begin = 1_767_225_600_u64;
+    let offset = "-1767225600 s".parse().unwrap();
+    let config = ClockConfig { tick: nanos("0.1 ns"), drift: ClockDrift::ZERO, bits: 64, offset };
+    let mut clock = Clock::new(config).unwrap();
+    assert_eq!(clock.read(begin * 10_000_000_000 + 7), Ok(Moment(700)));
 }
 
 proptest! {
@@ -60,7 +104,7 @@ proptest! {
     #[test]
     fn no_reading_makes_a_clock_panic(
         bits in 1..=64_u32,
-        tick in 1..=u64::MAX,
+        tick in 1..=i64::MAX,
         offset in any::<i64>(),
         readings in prop::collection::vec(any::<u64>(), 0..100),
     ) {
@@ -68,6 +112,40 @@ proptest! {
         for reading in readings {
             let _ = clock.read(reading);
             let _ = clock.read(reading & (u64::MAX >> (64 - bits)));
+        }
+    }
+
+    #[test]
+    fn moments_are_those_of_big_integers_and_never_go_back(
+        tick in (1..=1_000_000_u64, prop_oneof![1..=1_000_u64, 1..=1_000_000_u64]),
+        ppb in -1_000_000..1_000_000_i64,
+        offset in (any::<i32>(), 1..1_000_u64),
+        readings in prop::collection::vec(prop_oneof![any::<u64>(), 0..1_000_000_u64, u64::MAX - 1_000..=u64::MAX], 1..50),
+    ) {
+        let ratio = |numerator: i64, denominator: u64| Ratio::new(i128::from(numerator), i128::from(denominator));
+        let config = ClockConfig {
+            tick: ExactNanos::from_ratio(ratio(tick.0 as i64, tick.1)),
+            drift: ClockDrift::from_ratio(ratio(ppb, 1_000_000_000)),
+            bits: 64,
+            offset: ExactNanos::from_ratio(ratio(i64::from(offset.0), offset.1)),
+        };
+        // Picoseconds: (1000 * tick * 10^9 / (10^9 + ppb)) * reading + 1000 * offset, over the common denominator.
+        let of_tick = BigInt::from(tick.1) * (1_000_000_000 + ppb);
+        let of_offset = BigInt::from(offset.1);
+        let mut readings = readings;
+        readings.sort_unstable();
+        let mut last = None;
+        for reading in readings {
+            // A clock of its own: the readings are all in lap 0.
+            let mut clock = Clock::new(config).unwrap();
+            let numerator = BigInt::from(1_000_000_000_000_u64) * tick.0 * reading * &of_offset
+                + BigInt::from(1_000) * offset.0 * &of_tick;
+            let denominator = &of_tick * &of_offset;
+            let expected = (numerator >= BigInt::ZERO).then(|| numerator / denominator).and_then(|ps| u64::try_from(ps).ok());
+            let moment = clock.read(reading).ok();
+            prop_assert_eq!(moment, expected.map(Moment), "reading {}", reading);
+            prop_assert!(moment.is_none() || last <= moment, "{:?} after {:?}", moment, last);
+            last = moment.or(last);
         }
     }
 }

@@ -113,7 +113,7 @@ impl HitLedger {
                     self.late,
                     "late",
                     "they came after their slice was complete",
-                    "raise `source.timed.tolerance_us`; check `tick_ps`, and `bits` of `[clocks]`",
+                    "raise `source.timed.tolerance_us`; check `tick`, and `bits` of `[clocks]`",
                 ),
                 (
                     self.left_out,
@@ -125,7 +125,7 @@ impl HitLedger {
                     self.off_timeline,
                     "off_timeline",
                     "their time is before time 0 of the run, or too far behind it",
-                    "check `tick_ps`, and `bits` and `offset_ps` of `[clocks]`",
+                    "check `tick`, and `bits` and `offset` of `[clocks]`",
                 ),
             ] {
                 if count > 0 {

@@ -7,9 +7,13 @@ use serde_json::json;
 use sheaf_store::run::RunReader;
 use std::collections::BTreeMap;
 
-/// Length of a slice, and of a tick.
+/// Length of a slice.
 const SLICE_PS: u64 = 1_000_000_000;
-const TICK_PS: u64 = 1_000;
+
+/// Returns the time after so many ticks of 25/16 ns, which are no whole number of picoseconds.
+fn time_ps(ticks: u64) -> u64 {
+    ticks * 25_000 / 16
+}
 
 /// Bits of the coarse counter, and of the fine one.
 const COARSE_BITS: u32 = 26;
@@ -25,7 +29,7 @@ kind = "capture"
 [source.timed]
 file = "capture.pcap"
 front_end = "described"
-tick_ps = 1000
+tick = "25/16 ns"
 slice_us = 1000
 tolerance_us = 400
 
@@ -76,7 +80,7 @@ fn packets() -> (Vec<Vec<u8>>, Hits) {
                 let kind = [1, 2, 7][(place % 3) as usize];
                 packet.extend(record(kind, ticks, channel, value, extra));
                 if kind != 7 {
-                    let time_ps = ticks * TICK_PS;
+                    let time_ps = time_ps(ticks);
                     let hit = (time_ps, u32::from(channel), value, u16::from(extra));
                     hits.entry((time_ps / SLICE_PS, u32::from(card))).or_default().push(hit);
                 }

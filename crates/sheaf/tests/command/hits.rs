@@ -49,7 +49,7 @@ fn configure(place: &ScratchDirectory, more: &str) {
         "run.toml",
         &format!(
             "[run]\noverwrite = true\n[source]\nkind = \"capture\"\n[source.timed]\nfile = \"capture.pcap\"\n\
-             tick_ps = 1000\nslice_us = 1.0\ntolerance_us = 2.0\n{more}"
+             tick = \"1 ns\"\nslice_us = 1.0\ntolerance_us = 2.0\n{more}"
         ),
     );
 }
@@ -149,7 +149,7 @@ fn rewrite(place: &ScratchDirectory, metadata: &str) {
 fn clocks_of_cards_that_do_not_exist_are_named() {
     let place = ScratchDirectory::new();
     write_capture(&place, "capture.pcap", &[5_000, 5_500]);
-    let clock = "[clocks.far]\ncards = [1, 7]\ntick_ps = 1000\n";
+    let clock = "[clocks.far]\ncards = [1, 7]\ntick = \"1 ns\"\n";
     configure(&place, clock);
     for flags in ["", "--processes"] {
         let ended = place.sheaf(&format!("run run.toml {flags}")).exits(0);

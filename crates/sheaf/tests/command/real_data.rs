@@ -205,7 +205,7 @@ fn detector_data_with_gaps_are_built_as_far_as_they_go() {
 /// A configuration that finds coincidences of all cards of a capture.
 fn coincidences(data: &Path, set: &str, tick_ps: u64, cards: u32) -> String {
     format!(
-        "[source]\nkind = \"capture\"\n[source.timed]\nfile = \"{}\"\ntick_ps = {tick_ps}\nslice_us = 100.0\n\
+        "[source]\nkind = \"capture\"\n[source.timed]\nfile = \"{}\"\ntick = \"{tick_ps} ps\"\nslice_us = 100.0\n\
          before_us = 1.0\nafter_us = 100.0\n[filter]\nkind = \"coincidence\"\ngap_ps = {}\nmin_sources = {cards}\n",
         data.join(format!("{set}.pcapng")).display(),
         20 * tick_ps,

@@ -96,7 +96,7 @@ fn build_live(set: &Set, options: &str) {
         "run.toml",
         &format!(
             "[run]\nevents = {}\nduration_s = 0\n[source]\nkind = \"packets\"\n[source.timed]\nlisten = \"{address}\"\n\
-             cards = {:?}\ntick_ps = {}\nslice_us = {}\n[readout]\ncount = 1\n[builder]\ncount = 2\n[incomplete]\n\
+             cards = {:?}\ntick = \"{} ps\"\nslice_us = {}\n[readout]\ncount = 1\n[builder]\ncount = 2\n[incomplete]\n\
              policy = \"wait\"\n",
             last / SLICE_PS - first / SLICE_PS + 1,
             set.cards,

@@ -56,7 +56,7 @@ prescale = 2
 cards = [1, \"4-6\"]
 [clocks.far]
 cards = [5]
-offset_ps = -3
+offset = \"-3 ps\"
 bits = 65
 ";
     let errors = parse(text).unwrap_err();
@@ -74,9 +74,11 @@ bits = 65
 
 #[test]
 fn clocks_and_tags_are_read_and_written() {
-    let text =
-        "[filter]\ntags = [\"muon\"]\n[tags.muon]\nprescale = 7\n[clocks.far]\ncards = [5]\noffset_ps = -3\n";
+    let text = "[filter]\ntags = [\"muon\"]\n[tags.muon]\nprescale = 7\n[clocks.far]\ncards = [5]\noffset = \"-3.5 ps\"\ndrift = \"1/3 ppm\"\n";
     let config = parse(text).unwrap();
-    assert_eq!((config.tags["muon"].prescale, config.clocks["far"].offset_ps), (7, -3));
+    assert_eq!(
+        (config.tags["muon"].prescale, config.clocks["far"].offset.to_string()),
+        (7, "-3.5 ps".to_owned())
+    );
     assert_eq!(parse(&config.to_toml()).unwrap(), config);
 }

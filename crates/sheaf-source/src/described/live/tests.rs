@@ -1,7 +1,7 @@
 use super::*;
 use crate::described::{ByteOrder, Field, Width};
 use sheaf_buffer::Heap;
-use sheaf_wire::EventId;
+use sheaf_wire::{EventId, ExactNanos};
 
 const SOURCES: [SourceId; 2] = [SourceId(4), SourceId(9)];
 
@@ -11,7 +11,7 @@ fn limits() -> Limits {
         wait: Nanos::from_millis(10),
         open_fragments: 8,
         max_fragment: 2048,
-        tick_ps: 1_000,
+        tick: ExactNanos::from_nanos(1),
     }
 }
 

@@ -4,8 +4,9 @@ use crate::timed::testing::vmm3a_packet as packet;
 
 const CONFIG: FeedConfig = FeedConfig {
     card: SourceId(2),
-    tick: Picos(1000),
-    offset_ps: 0,
+    tick: ExactNanos::from_nanos(1),
+    drift: ClockDrift::ZERO,
+    offset: ExactNanos::ZERO,
     bits: None,
     tolerance: Picos(100_000),
     held_hits: 1000,
@@ -58,7 +59,12 @@ fn packets_that_are_lost_repeated_late_or_foreign_are_booked() {
 #[test]
 fn cards_with_different_clocks_are_on_one_timeline() {
     // The same moments, by a clock of 1 ns and by one of 2 ns whose counter was zero 50 ns after the other's and has 13 bits.
-    let of_second = FeedConfig { tick: Picos(2000), offset_ps: 50_000, bits: Some(13), ..CONFIG };
+    let of_second = FeedConfig {
+        tick: ExactNanos::from_nanos(2),
+        offset: ExactNanos::from_nanos(50),
+        bits: Some(13),
+        ..CONFIG
+    };
     let mut first = feed();
     let mut second = SliceFeed::new(Box::new(Vmm3a::new()), of_second).unwrap();
     // Readings of the second: (moment - 50) / 2, after 8,191 from 0 again.
@@ -79,7 +85,7 @@ fn cards_with_different_clocks_are_on_one_timeline() {
 
 #[test]
 fn what_an_offset_puts_before_the_timeline_is_counted() {
-    let config = FeedConfig { offset_ps: -5_000_000, ..CONFIG };
+    let config = FeedConfig { offset: ExactNanos::from_nanos(-5_000), ..CONFIG };
     let mut feed = SliceFeed::new(Box::new(Vmm3a::new()), config).unwrap();
     feed.packet(&packet(2, 1, 4000, &[1, 2]));
     feed.packet(&packet(2, 2, 6000, &[3]));

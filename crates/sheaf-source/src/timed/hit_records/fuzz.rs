@@ -5,7 +5,7 @@ use crate::described::field::Mark;
 use crate::described::fuzz::field;
 use crate::timed::{FeedConfig, SliceFeed};
 use sheaf_time::{Picos, SliceConfig};
-use sheaf_wire::SourceId;
+use sheaf_wire::{ClockDrift, ExactNanos, SourceId};
 use std::sync::Arc;
 
 /// Slices with at most four hits, and as many hits that wait.
@@ -23,8 +23,9 @@ pub fn fuzz_hits(bytes: &[u8]) -> u64 {
     let Ok(decoder) = HitRecords::new(Arc::new(layout)) else { return 0 };
     let config = FeedConfig {
         card: SourceId(1),
-        tick: Picos(1 + u64::from(next())),
-        offset_ps: i64::from(next()) - 128,
+        tick: ExactNanos::from_picos(1 + i64::from(next())),
+        drift: ClockDrift::ZERO,
+        offset: ExactNanos::from_picos(i64::from(next()) - 128),
         bits: None,
         tolerance: Picos(u64::from(next())),
         held_hits: 4,

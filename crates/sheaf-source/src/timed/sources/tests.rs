@@ -5,12 +5,14 @@ use super::*;
 use crate::timed::Vmm3a;
 use crate::timed::testing::vmm3a_packet;
 use sheaf_time::Picos;
+use sheaf_wire::{ClockDrift, ExactNanos};
 
 fn config(card: u32) -> FeedConfig {
     FeedConfig {
         card: SourceId(card),
-        tick: Picos(1000),
-        offset_ps: 0,
+        tick: ExactNanos::from_nanos(1),
+        drift: ClockDrift::ZERO,
+        offset: ExactNanos::ZERO,
         bits: None,
         tolerance: Picos::ZERO,
         held_hits: 1000,

@@ -41,9 +41,10 @@ fn table(path: &Path) -> Vec<Vec<u64>> {
 fn feed(set: &Set, card: u32) -> FeedConfig {
     FeedConfig {
         card: SourceId(card),
-        tick: set.tick,
+        tick: ExactNanos::from_picos(set.tick.0.cast_signed()),
+        drift: ClockDrift::ZERO,
         // The clocks run for hours before a capture begins.
-        offset_ps: 0,
+        offset: ExactNanos::ZERO,
         bits: None,
         tolerance: set.tick.times(300_000),
         held_hits: 200_000,
