@@ -26,6 +26,8 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("shm_ring", shm_ring),
     ("slcio", slcio),
     ("source_protocol", source_protocol),
+    ("spool", spool),
+    ("spool_link", spool_link),
     ("tap", tap),
     ("tcp_deframer", tcp_deframer),
     ("tcp_greeting", tcp_greeting),
@@ -122,6 +124,16 @@ pub fn slcio(bytes: &[u8]) {
 /// Reads messages between a readout unit and the programs that feed it, in either direction.
 pub fn source_protocol(bytes: &[u8]) {
     sheaf_wire::feed::fuzz::fuzz_feed(bytes);
+}
+
+/// Reads the parts of a segment of a hit spool; with valid checksums if the last byte is odd.
+pub fn spool(bytes: &[u8]) {
+    sheaf_wire::spool_file::fuzz::fuzz_spool(bytes);
+}
+
+/// Reads messages between a hit spool and its requesters; with valid checksums if the last byte is odd.
+pub fn spool_link(bytes: &[u8]) {
+    sheaf_wire::spool_link::fuzz::fuzz_spool_link(bytes);
 }
 
 /// Reads messages between a door and a consumer; with valid checksums if the last byte is odd.

@@ -19,6 +19,8 @@ impl DoorPurposes {
     pub const CONSUMERS: Self = Self { caller: Purpose::Consumer, door: Purpose::ConsumersDoor };
     /// The door of an event manager for its trigger supervisor.
     pub const TRIGGERS: Self = Self { caller: Purpose::Supervisor, door: Purpose::TriggerDoor };
+    /// The door of a hit spool for programs that ask for windows.
+    pub const SPOOLS: Self = Self { caller: Purpose::SpoolRequester, door: Purpose::SpoolDoor };
 }
 
 /// The door's side of a meeting.

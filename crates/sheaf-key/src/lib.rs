@@ -62,6 +62,10 @@ pub enum Purpose {
     Supervisor,
     /// The event manager authenticates to a trigger supervisor.
     TriggerDoor,
+    /// A requester of windows authenticates to a hit spool.
+    SpoolRequester,
+    /// A hit spool authenticates to a requester of windows.
+    SpoolDoor,
 }
 
 impl Purpose {
@@ -79,6 +83,8 @@ impl Purpose {
             Self::ConsumersDoor => "sheaf consumers door",
             Self::Supervisor => "sheaf trigger supervisor",
             Self::TriggerDoor => "sheaf trigger door",
+            Self::SpoolRequester => "sheaf spool requester",
+            Self::SpoolDoor => "sheaf spool door",
         }
     }
 }

@@ -16,6 +16,8 @@
 //! | [`run_record`] | information that belongs to a run and to no event |
 //! | [`verdict`] | verdict of a filter on an event: accepted or not, tags, a payload |
 //! | [`key_proof`] | proofs of the key of a run, as consumers and trigger supervisors exchange them |
+//! | [`spool_file`] | a segment of a hit spool on disk |
+//! | [`spool_link`] | messages between a hit spool and programs that ask it for windows |
 //! | [`tap`] | messages between a builder's door and consumers |
 //! | [`trigger`] | types of emulated triggers |
 //! | [`feed`] | the source protocol: messages between a readout unit and the programs that feed it |
@@ -60,6 +62,8 @@ mod parts;
 pub mod reason;
 pub mod run_record;
 pub mod shift_record;
+pub mod spool_file;
+pub mod spool_link;
 pub mod stream_file;
 pub mod tap;
 #[doc(hidden)]

@@ -32,6 +32,8 @@ pub(crate) fn of(target: &str) -> BTreeMap<String, Vec<u8>> {
         "shm_ring" => shm::seeds(),
         "slcio" => lcio::seeds(&mut dice),
         "source_protocol" => sheaf_wire::feed::fuzz::seeds(),
+        "spool" => sheaf_wire::spool_file::fuzz::seeds(),
+        "spool_link" => sheaf_wire::spool_link::fuzz::seeds(),
         "tap" => sheaf_wire::tap::fuzz::seeds(),
         "tcp_deframer" => tcp::seeds(&mut dice),
         "tcp_greeting" => sheaf_tcp::tcp_greeting_seeds(),

@@ -10,4 +10,5 @@ mod ledger;
 mod page;
 mod protocol;
 mod source_protocol;
+mod spool;
 mod trigger_protocol;
