@@ -196,6 +196,13 @@ pub(super) const LAYERS: &[Layer] = &[
         reason: "files can be read without a run",
     },
     Layer {
+        package: "sheaf-spool",
+        floor: Floor::Ports,
+        may_know: &["sheaf-key", "sheaf-store", "sheaf-wire"],
+        may_use: &["log", "mio", "rustix", "serde_json", "thiserror", "zerocopy"],
+        reason: "keeps hits of any source in files, and gives out windows without a run",
+    },
+    Layer {
         package: "sheaf-s3",
         floor: Floor::Ports,
         may_know: &["sheaf-store", "sheaf-wire"],
@@ -376,6 +383,7 @@ pub(super) const LAYERS: &[Layer] = &[
             "sheaf-shaping",
             "sheaf-netsim-scenarios",
             "sheaf-source",
+            "sheaf-spool",
             "sheaf-store",
             "sheaf-tap",
             "sheaf-time",
