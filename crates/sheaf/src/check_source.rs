@@ -5,7 +5,7 @@ mod tally;
 
 use crate::Verdict;
 use crate::console::{count, count_f64, plural};
-use crate::listening::{Listened, Then, listen};
+use crate::listening::{Arrived, Listened, Then, listen};
 use crate::values::ValueError;
 use crate::{print, signals};
 use anyhow::bail;
@@ -88,11 +88,12 @@ pub(crate) fn command(arguments: &CheckArguments) -> anyhow::Result<Verdict> {
     let report = if path.exists() {
         let config = Config::load(path)?;
         let mut tallies: BTreeMap<SourceId, Tally> = BTreeMap::new();
-        let measured = listen(config, None, (&stop, arguments.seconds), &mut |arrived| {
+        let mut take = |arrived: Arrived<'_>| {
             tallies.entry(arrived.source).or_default().take(Some(arrived.event), &arrived);
             left -= 1;
             Ok(if left == 0 { Then::Stop } else { Then::GoOn })
-        })?;
+        };
+        let measured = listen(config, None, (&stop, arguments.seconds), &mut take, &mut |_| {})?;
         of_sources(&tallies, &measured)
     } else if let Some(address) = address::resolve(&arguments.target) {
         address::listen(address, arguments.fragments, (&stop, arguments.seconds))?

@@ -8,10 +8,12 @@ use crate::arguments::{
 use crate::bench::arguments::BenchArguments;
 use crate::describe::SourceArguments;
 use crate::emulate_trigger::EmulateTriggerArguments;
+use crate::extract::ExtractArguments;
 use crate::lab::arguments::LabArguments;
 use crate::model::ModelArguments;
 use crate::record::RecordArguments;
 use crate::sim::arguments::SimArguments;
+use crate::spool::SpoolArguments;
 use clap::{CommandFactory, FromArgMatches as _, Parser, Subcommand};
 
 /// Event builder for physics experiments: collects the fragments of each event, filters it, and stores it.
@@ -122,6 +124,10 @@ pub(crate) enum Command {
     Source(SourceArguments),
     /// Write the fragments of live sources to fragment streams, for a replay.
     Record(RecordArguments),
+    /// Keep the hits of free-running front ends in a ring of files, and give out windows of them.
+    Spool(SpoolArguments),
+    /// Write the hits of windows of time, out of a hit spool, to an event file.
+    Extract(ExtractArguments),
     /// Watch a run in progress: print or save a sample of its events without slowing the run.
     Tap(TapArguments),
     /// Check this host for settings that slow a run: the cost of each, and the command that changes it.

@@ -57,7 +57,7 @@ struct Live {
 }
 
 /// Reads the sources of all readout units until all have ended, `take` says so, `stop` is set, or `time` has passed since their
-/// start. Output of programs goes to `directory`, if there is one.
+/// start. After each round of reading, `tend` is called. Output of programs goes to `directory`, if there is one.
 ///
 /// # Errors
 /// If a source cannot be opened, a program declines the start, or an error of `take`.
@@ -66,6 +66,7 @@ pub(crate) fn listen(
     directory: Option<&Path>,
     (stop, time): (&AtomicBool, Option<Duration>),
     take: &mut dyn FnMut(Arrived<'_>) -> anyhow::Result<Then>,
+    tend: &mut dyn FnMut(Timestamp),
 ) -> anyhow::Result<Listened> {
     if config.run.number == RunNumber(0) {
         config.run.number = RunNumber(1);
@@ -93,6 +94,7 @@ pub(crate) fn listen(
                 break;
             }
         }
+        tend(clock.now());
         if !some {
             sleep(&mut sources);
         }

@@ -12,6 +12,10 @@
 //! | `describe` | `sheaf source`, and of it `sheaf source describe` |
 //! | `check_source` | `sheaf source check` |
 //! | `record` | `sheaf record` |
+//! | `spool` | `sheaf spool` |
+//! | `extract` | `sheaf extract`: windows of a hit spool |
+//! | `run_time` | points in time of a run, as arguments have them |
+//! | `one_file` | an event file with a name of the user's choice |
 //! | `listening` | the sources of a configuration without a run |
 //! | `code` | the run's own copies of the libraries and scripts that it loads |
 //! | `rehearsal` | loads these once before the run |
@@ -70,6 +74,7 @@ mod described;
 mod doctor;
 mod emulate_trigger;
 mod export;
+mod extract;
 mod farms;
 mod fed;
 mod files;
@@ -87,6 +92,7 @@ mod next;
 mod node;
 mod numbering;
 mod objects;
+mod one_file;
 mod output;
 mod placement;
 mod plan;
@@ -102,11 +108,13 @@ mod rehearsal;
 mod run;
 mod run_directory;
 mod run_paths;
+mod run_time;
 mod runs;
 mod scenarios;
 mod signals;
 mod sim;
 mod space;
+mod spool;
 mod steps;
 mod summary;
 mod supervisor;
@@ -176,6 +184,8 @@ fn main() -> ExitCode {
         Command::Export(arguments) => export::command(&arguments),
         Command::Upload(arguments) => objects::command(&arguments),
         Command::Record(arguments) => record::command(&arguments),
+        Command::Spool(arguments) => spool::command(&arguments),
+        Command::Extract(arguments) => extract::command(&arguments),
         Command::Source(arguments) => describe::command(&arguments),
         Command::Tap(arguments) => tap::command(&arguments),
         Command::Doctor(arguments) => doctor::command(&arguments),

@@ -71,11 +71,12 @@ pub(crate) fn command(arguments: &RecordArguments) -> anyhow::Result<Verdict> {
         bytes: 0,
     };
     let (most, most_bytes) = (arguments.fragments.unwrap_or(u64::MAX), arguments.bytes.unwrap_or(u64::MAX));
-    let recorded = listen(config, Some(directory), (&stop, arguments.seconds), &mut |arrived| {
+    let mut take = |arrived: Arrived<'_>| {
         recording.take(&arrived)?;
         let is_full = recording.fragments >= most || recording.bytes >= most_bytes;
         Ok(if is_full { Then::Stop } else { Then::GoOn })
-    });
+    };
+    let recorded = listen(config, Some(directory), (&stop, arguments.seconds), &mut take, &mut |_| {});
     let ended_early = watch.end();
     // What was written before an error is closed, too.
     let text = recording.finish();

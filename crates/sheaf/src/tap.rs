@@ -2,19 +2,19 @@
 
 use crate::arguments::TapArguments;
 use crate::console::{count, plural};
+use crate::one_file::OneFile;
 use crate::tap_stream::TappedStream;
 use crate::{Verdict, signals};
 use anyhow::{Context, bail};
 use serde::Serialize;
-use sheaf_store::event_file::{DirectoryFile, EventFileWriter, Storage, WriterOptions};
+use sheaf_store::event_file::{EventFileWriter, WriterOptions};
 use sheaf_store::run::{Manifest, newest_of};
 use sheaf_tap::client::Welcome;
 use sheaf_tap::taps::{Next, TapOptions, Taps};
 use sheaf_wire::event_file::{FileHeader, StoredEvent};
 use sheaf_wire::{ByteCount, Nanos, NodeId, Timestamp};
-use std::fs::File;
-use std::io::{self, BufWriter, Stdout, Write, stdout};
-use std::path::{Path, PathBuf};
+use std::io::{BufWriter, Stdout, Write, stdout};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -232,26 +232,5 @@ impl std::fmt::Display for Line {
             write!(f, ", source {source} missing: {reason}")?;
         }
         Ok(())
-    }
-}
-
-/// One file with a name of the user's choice, instead of a directory with names of Sheaf's.
-#[derive(Debug)]
-struct OneFile(PathBuf);
-
-impl Storage for OneFile {
-    type File = DirectoryFile;
-
-    fn create(&mut self, _name: &str) -> io::Result<DirectoryFile> {
-        DirectoryFile::create(&self.0)
-    }
-
-    fn sync_names(&mut self) -> io::Result<()> {
-        let directory = self.0.parent().filter(|directory| !directory.as_os_str().is_empty());
-        File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
-    }
-
-    fn path(&self, _name: &str) -> PathBuf {
-        self.0.clone()
     }
 }

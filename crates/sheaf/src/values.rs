@@ -1,5 +1,7 @@
 //! Values of command-line arguments.
 
+use sheaf_wire::ByteCount;
+use sheaf_wire::spool_link::SourceRanges;
 use std::ops::RangeInclusive;
 
 /// Reason for which the text of an argument is not a valid value.
@@ -13,6 +15,10 @@ pub(crate) enum ValueError {
     OutOfRange { what: &'static str, from: f64, to: f64 },
     #[error("must be a size from 0 to 256Mi, such as 2048 or 2Ki")]
     Size,
+    #[error("must be a size, such as 200GiB, 512MiB or 1000000")]
+    Bytes,
+    #[error("must be sources as numbers and ranges, such as 1-4,7")]
+    Sources,
     #[error("must be 1 to 64 letters, digits, `-` or `_`")]
     Name,
     #[error("must be one of {0}")]
@@ -43,6 +49,29 @@ pub(crate) fn within(text: &str, range: RangeInclusive<f64>, what: &'static str)
     number.ok_or(ValueError::OutOfRange { what, from: *range.start(), to: *range.end() })
 }
 
+/// Reads a number of bytes with a unit, such as `200GiB`.
+pub(crate) fn bytes(text: &str) -> Result<ByteCount, ValueError> {
+    let units =
+        ["Ki", "Mi", "Gi", "Ti"].into_iter().zip([10, 20, 30, 40]).map(|(unit, bits)| (unit, 1 << bits));
+    let units = units.chain([("k", 1_000), ("M", 1_000_000), ("G", 1_000_000_000), ("T", 1_000_000_000_000)]);
+    let text = text.trim();
+    let text = text.strip_suffix('B').unwrap_or(text);
+    let cut = |(unit, factor): (&str, u64)| Some((text.strip_suffix(unit)?, factor));
+    let (digits, factor) = units.into_iter().find_map(cut).unwrap_or((text, 1));
+    let size = digits.trim_end().parse::<u64>().ok().and_then(|number| number.checked_mul(factor));
+    size.map(ByteCount).ok_or(ValueError::Bytes)
+}
+
+/// Reads sources as numbers and ranges, such as `1-4,7`.
+pub(crate) fn sources(text: &str) -> Result<SourceRanges, ValueError> {
+    let range = |word: &str| {
+        let (first, last) = word.split_once('-').unwrap_or((word, word));
+        let range = first.trim().parse().ok()?..=last.trim().parse().ok()?;
+        (range.start() <= range.end()).then_some(range)
+    };
+    text.split(',').map(range).collect::<Option<_>>().ok_or(ValueError::Sources)
+}
+
 /// Checks that a text has a host and a port. The host is resolved later.
 pub(crate) fn host_and_port(text: &str) -> Result<String, ValueError> {
     let has_both =
@@ -61,6 +90,26 @@ mod tests {
         }
         for text in ["", "nowhere", "7300", ":7300", "daq0:", "daq0:0", "daq0:65536", "daq0:http", "[::1]"] {
             assert_eq!(host_and_port(text), Err(ValueError::Address), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        for (text, size) in
+            [("7", 7), ("2KiB", 2048), ("3Mi", 3 << 20), ("200 GiB", 200 << 30), ("1TB", 1_000_000_000_000)]
+        {
+            assert_eq!(bytes(text), Ok(ByteCount(size)), "{text}");
+        }
+        for text in ["", "GiB", "-1", "1.5G", "1PB", "99999999TiB", "2 KiB more"] {
+            assert_eq!(bytes(text), Err(ValueError::Bytes), "{text}");
+        }
+    }
+
+    #[test]
+    fn sources_are_numbers_and_ranges() {
+        assert_eq!(sources("1-4, 7"), Ok(vec![1..=4, 7..=7]));
+        for text in ["", "4-1", "a", "1,,2", "1-2-3", "-1", "4294967296"] {
+            assert_eq!(sources(text), Err(ValueError::Sources), "{text}");
         }
     }
 

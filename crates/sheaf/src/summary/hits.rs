@@ -37,7 +37,7 @@ pub(crate) struct HitLedger {
 }
 
 impl HitLedger {
-    pub(super) fn of(books: &FeedBooks) -> Self {
+    pub(crate) fn of(books: &FeedBooks) -> Self {
         Self {
             received: books.hits + books.hits_untimed + books.hits_off_timeline,
             in_slices: books.hits_in_slices,
@@ -55,7 +55,7 @@ impl HitLedger {
         }
     }
 
-    pub(super) fn join(&mut self, other: &Self) {
+    pub(crate) fn join(&mut self, other: &Self) {
         let Self {
             received,
             in_slices,
@@ -105,7 +105,7 @@ impl HitLedger {
 
     /// Returns the losses of a run that may lose this fraction of its hits.
     #[expect(clippy::cast_precision_loss, reason = "a fraction is compared to many digits")]
-    pub(super) fn losses(&self, allowed_fraction: f64) -> Vec<Loss> {
+    pub(crate) fn losses(&self, allowed_fraction: f64) -> Vec<Loss> {
         let mut losses = Vec::new();
         if self.lost() as f64 > allowed_fraction * self.received as f64 {
             for (count, reason, cause, remedy) in [

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use sheaf_store::fragment_stream::{StreamReader, StreamWriter};
 
 /// Returns a packet of card 1 with a time marker, and one hit at the same time.
-fn packet(number: u32, ticks: u64) -> Vec<u8> {
+pub(crate) fn packet(number: u32, ticks: u64) -> Vec<u8> {
     let mut packet = number.to_be_bytes().to_vec();
     packet.extend([b'V', b'M', b'3', 1 << 4, 0, 0, 0, 0, 0, 0, 0, 0]);
     packet.extend(((ticks >> 10) as u32).to_be_bytes());
@@ -17,7 +17,7 @@ fn packet(number: u32, ticks: u64) -> Vec<u8> {
 }
 
 /// Writes a capture with one hit at each of these ticks.
-fn write_capture(place: &ScratchDirectory, name: &str, ticks: &[u64]) -> Vec<u8> {
+pub(crate) fn write_capture(place: &ScratchDirectory, name: &str, ticks: &[u64]) -> Vec<u8> {
     let packets: Vec<_> = (1..).zip(ticks).map(|(number, ticks)| packet(number, *ticks)).collect();
     write_packets(place, name, &packets)
 }
@@ -44,7 +44,7 @@ pub(crate) fn write_packets(place: &ScratchDirectory, name: &str, packets: &[Vec
 }
 
 /// Writes a configuration with slices of 1 us and a tick of 1 ns.
-fn configure(place: &ScratchDirectory, more: &str) {
+pub(crate) fn configure(place: &ScratchDirectory, more: &str) {
     place.file(
         "run.toml",
         &format!(

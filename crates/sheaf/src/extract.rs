@@ -1,0 +1,410 @@
+//! `sheaf extract`: windows of a hit spool as events.
+
+use crate::console::{count, plural};
+use crate::one_file::OneFile;
+use crate::run_time::{RunTime, TimeArgument, UtcTime};
+use crate::spool::TIME_ZERO_KEY;
+use crate::values;
+use crate::{Verdict, print};
+use anyhow::{Context, bail};
+use clap::Args;
+use serde::Serialize;
+use serde_json::Value;
+use sheaf_key::RunKey;
+use sheaf_node::Clock;
+use sheaf_spool::client::{Address, Client};
+use sheaf_spool::collected::WindowGap;
+use sheaf_spool::door::{SOCKET_NAME, welcome};
+use sheaf_spool::{Archive, CollectedWindow, segment};
+use sheaf_store::event_file::{EventFileWriter, WriterOptions};
+use sheaf_wire::hit::HIT_BYTES;
+use sheaf_wire::spool_file::HitInterval;
+use sheaf_wire::spool_link::{GapReason, SourceRanges, WindowRequest};
+use sheaf_wire::stream_file::MAX_PAYLOAD_BYTES;
+use sheaf_wire::{
+    ByteCount, Event, EventId, Fragment, MissingReason, MissingSource, NodeId, NumberMark, RunNumber,
+    SessionId, SourceId, Timestamp, TriggerType,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Time within which a spool answers.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[derive(Debug, Args)]
+pub(crate) struct ExtractArguments {
+    /// Directory of the spool; `sheaf spool` may be recording into it.
+    #[arg(value_name = "SPOOL", default_value = "spool")]
+    directory: PathBuf,
+    /// Address of a spool that is recording on another host (`sheaf spool --listen`), instead of a directory.
+    #[arg(long, value_name = "HOST:PORT", conflicts_with = "directory")]
+    connect: Option<String>,
+    /// Begin of a window: seconds since the run's time 0, such as 12.5 or 300us, or UTC. Repeat it with `--to` for several
+    /// windows. Without windows, what the spool holds is shown.
+    #[arg(long, value_name = "TIME")]
+    from: Vec<TimeArgument>,
+    /// End of the window; a hit at this time is not in it.
+    #[arg(long, value_name = "TIME")]
+    to: Vec<TimeArgument>,
+    /// Sources, such as 1-4,7 [default: all].
+    #[arg(long, value_name = "SOURCES", value_parser = values::sources)]
+    sources: Option<SourceRanges>,
+    /// Recording, as shown without windows [default: the latest].
+    #[arg(long, value_name = "SESSION", value_parser = parse_session)]
+    session: Option<SessionId>,
+    /// Event file to write; it must not exist.
+    #[arg(long, value_name = "FILE", default_value = "windows.sheaf")]
+    output: PathBuf,
+    /// Key file of the run (`transport.key_file`), for a spool that has a key.
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// Print the report as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+fn parse_session(text: &str) -> Result<SessionId, std::num::ParseIntError> {
+    u64::from_str_radix(text, 16).map(SessionId)
+}
+
+/// A spool that is asked.
+enum Target {
+    Files(Archive),
+    Door(Client),
+}
+
+impl Target {
+    fn open(arguments: &ExtractArguments) -> anyhow::Result<Self> {
+        if let Some(address) = &arguments.connect {
+            let key = arguments.key.as_deref().map(RunKey::load).transpose()?;
+            let address = Address::Tcp(address.clone());
+            return Ok(Self::Door(Client::connect(&address, key.as_ref(), PATIENCE)?));
+        }
+        let directory = &arguments.directory;
+        if segment::is_recording(directory) {
+            let address = Address::Unix(directory.join(SOCKET_NAME));
+            return Ok(Self::Door(Client::connect(&address, None, PATIENCE)?));
+        }
+        let (archive, damages) = Archive::open(directory)?;
+        for (path, damage) in damages {
+            log::warn!(
+                "{} was not closed: its whole blocks are read, and {} bytes at its end are no block",
+                path.display(),
+                count(damage.torn_bytes)
+            );
+        }
+        if archive.latest().is_none() {
+            bail!("{} has no segments of a hit spool", directory.display());
+        }
+        Ok(Self::Files(archive))
+    }
+
+    /// Returns the description of the spool.
+    fn description(&self) -> anyhow::Result<Value> {
+        let text = match self {
+            Self::Files(archive) => welcome(archive),
+            Self::Door(client) => client.welcome().to_owned(),
+        };
+        serde_json::from_str(&text).context("the description of the spool is invalid")
+    }
+
+    fn window(&mut self, request: &WindowRequest) -> anyhow::Result<CollectedWindow> {
+        match self {
+            Self::Files(archive) => {
+                let mut window = CollectedWindow::default();
+                archive.answer(request, &mut |answer| {
+                    window.add(answer);
+                    Ok(())
+                })?;
+                Ok(window)
+            }
+            Self::Door(client) => Ok(client.window(request)?.0),
+        }
+    }
+}
+
+/// Runs `sheaf extract`.
+pub(crate) fn command(arguments: &ExtractArguments) -> anyhow::Result<Verdict> {
+    if arguments.from.len() != arguments.to.len() {
+        bail!(
+            "there are {} `--from` and {} `--to`; each window has both",
+            arguments.from.len(),
+            arguments.to.len()
+        );
+    }
+    let mut target = Target::open(arguments)?;
+    let description = target.description()?;
+    if arguments.from.is_empty() {
+        show(arguments, &description)?;
+        return Ok(Verdict::Good);
+    }
+    let session = Session::find(&description, arguments.session)?;
+    let windows = arguments.from.iter().zip(&arguments.to);
+    let windows = windows.map(|(from, to)| session.window(*from, *to)).collect::<anyhow::Result<Vec<_>>>()?;
+    let sources = arguments.sources.clone().unwrap_or_default();
+    let mut out = Out::create(&arguments.output, &session)?;
+    let mut reports = Vec::new();
+    for (event, window) in windows.into_iter().enumerate() {
+        let request =
+            WindowRequest { number: 0, window, session: Some(session.id), sources: sources.clone() };
+        let collected = target.window(&request)?;
+        let report = WindowReport::new(event as u64, window, &collected);
+        out.write(&report, collected)?;
+        reports.push(report);
+    }
+    out.finish()?;
+    match arguments.json {
+        true => print::print_json(&reports)?,
+        false => {
+            let mut text: String = reports.iter().map(WindowReport::text).collect();
+            // Writing to a string cannot fail.
+            let _ =
+                writeln!(text, "{} in {}", plural(reports.len() as u64, "event"), arguments.output.display());
+            print::print(&text)?;
+        }
+    }
+    let is_whole = reports.iter().all(|report| report.not_held.is_empty());
+    Ok(if is_whole { Verdict::Good } else { Verdict::NotGood })
+}
+
+/// Shows what a spool holds.
+fn show(arguments: &ExtractArguments, description: &Value) -> anyhow::Result<()> {
+    if arguments.json {
+        return print::print_json(description);
+    }
+    let mut text = String::new();
+    for session in description["sessions"].as_array().into_iter().flatten() {
+        let number = |key: &str| session[key].as_u64().unwrap_or(0);
+        let _ = writeln!(
+            text,
+            "recording {}: {} of {}, {} bytes in {}",
+            session["session"].as_str().unwrap_or("?"),
+            plural(number("hits"), "hit"),
+            plural(number("sources"), "source"),
+            count(number("bytes")),
+            plural(number("segments"), "segment")
+        );
+        if session["from_ps"].is_u64() {
+            let _ = writeln!(text, "  {} to {}", RunTime(number("from_ps")), RunTime(number("until_ps")));
+        }
+        if session["has_deleted"] == true {
+            let _ = writeln!(text, "  earlier hits were deleted to make room");
+        }
+    }
+    print::print(&text)
+}
+
+/// The recording that is asked.
+struct Session {
+    id: SessionId,
+    run: RunNumber,
+    metadata: Value,
+}
+
+impl Session {
+    fn find(description: &Value, wanted: Option<SessionId>) -> anyhow::Result<Self> {
+        let name = match wanted {
+            Some(wanted) => format!("{:016x}", wanted.0),
+            None => description["latest"].as_str().context("the spool has no recording yet")?.to_owned(),
+        };
+        let id = parse_session(&name).context("the spool has an invalid session")?;
+        let mut sessions = description["sessions"].as_array().into_iter().flatten();
+        let found = sessions.find(|session| session["session"] == *name);
+        if found.is_none() && wanted.is_some() {
+            bail!("the spool has no recording {name}; without `--from`, the command shows those that it has");
+        }
+        let found = found.cloned().unwrap_or_default();
+        let run = found["run"].as_u64().and_then(|run| u32::try_from(run).ok()).unwrap_or(0);
+        Ok(Self { id, run: RunNumber(run), metadata: found["metadata"].clone() })
+    }
+
+    fn window(&self, from: TimeArgument, to: TimeArgument) -> anyhow::Result<HitInterval> {
+        let (from, to) = (self.time(from)?, self.time(to)?);
+        if from > to {
+            bail!("the window begins at {from}, after its end at {to}");
+        }
+        Ok(HitInterval { from_ps: from.0, until_ps: to.0 })
+    }
+
+    fn time(&self, time: TimeArgument) -> anyhow::Result<RunTime> {
+        match time {
+            TimeArgument::Run(time) => Ok(time),
+            TimeArgument::Utc(time) => {
+                let zero = self.metadata[TIME_ZERO_KEY].as_u64().context(
+                    "the spool does not know the UTC of the run's time 0: begin it with `sheaf spool --time-zero`, or give \
+                     the window in seconds since time 0",
+                )?;
+                let zero = UtcTime::from_nanos(zero);
+                time.since(zero)
+                    .context("the window is before the run's time 0, or more than 213 days after it")
+            }
+        }
+    }
+}
+
+/// Outcome of a window.
+#[derive(Debug, Serialize)]
+struct WindowReport {
+    event: u64,
+    from_ps: u64,
+    until_ps: u64,
+    hits: u64,
+    /// Sources with hits.
+    sources: usize,
+    /// Sources that have none, although the spool has all of the window.
+    silent: Vec<u32>,
+    not_held: Vec<NotHeld>,
+}
+
+/// An interval of sources that the spool does not have.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+struct NotHeld {
+    from_ps: u64,
+    until_ps: u64,
+    reason: &'static str,
+    sources: Vec<u32>,
+}
+
+impl WindowReport {
+    fn new(event: u64, window: HitInterval, collected: &CollectedWindow) -> Self {
+        let mut gaps: BTreeMap<(HitInterval, GapReason), Vec<u32>> = BTreeMap::new();
+        for WindowGap { source, interval, reason } in &collected.gaps {
+            gaps.entry((*interval, *reason)).or_default().push(source.0);
+        }
+        let lacking: BTreeSet<SourceId> = collected.gaps.iter().map(|gap| gap.source).collect();
+        let not_held = gaps.into_iter().map(|((interval, reason), sources)| NotHeld {
+            from_ps: interval.from_ps,
+            until_ps: interval.until_ps,
+            reason: reason.name(),
+            sources,
+        });
+        let silent =
+            collected.hits.iter().filter(|(source, hits)| hits.is_empty() && !lacking.contains(source));
+        Self {
+            event,
+            from_ps: window.from_ps,
+            until_ps: window.until_ps,
+            hits: collected.hit_count(),
+            sources: collected.hits.values().filter(|hits| !hits.is_empty()).count(),
+            silent: silent.map(|(source, _)| source.0).collect(),
+            not_held: not_held.collect(),
+        }
+    }
+
+    fn text(&self) -> String {
+        let (from, until) = (RunTime(self.from_ps), RunTime(self.until_ps));
+        let (hits, sources) = (plural(self.hits, "hit"), plural(self.sources as u64, "source"));
+        let mut text = format!("event {}: {from} to {until}: {hits} of {sources}\n", self.event);
+        // Writing to a string cannot fail.
+        if !self.silent.is_empty() {
+            let _ = writeln!(text, "  no hits: {}", named(&self.silent));
+        }
+        for NotHeld { from_ps, until_ps, reason, sources } in &self.not_held {
+            let reason = reason.replace('_', " ");
+            let _ = writeln!(
+                text,
+                "  {reason}: {}, {} to {}",
+                named(sources),
+                RunTime(*from_ps),
+                RunTime(*until_ps)
+            );
+        }
+        text
+    }
+}
+
+/// Sources as ranges.
+fn named(sources: &[u32]) -> String {
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for source in sources {
+        match ranges.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(*source) => *last = *source,
+            _ => ranges.push((*source, *source)),
+        }
+    }
+    let range = |(first, last): &(u32, u32)| {
+        if first == last { first.to_string() } else { format!("{first}-{last}") }
+    };
+    let noun = if sources.len() == 1 { "source" } else { "sources" };
+    format!("{noun} {}", ranges.iter().map(range).collect::<Vec<_>>().join(","))
+}
+
+/// The event file.
+struct Out(EventFileWriter<OneFile>);
+
+impl Out {
+    fn create(path: &Path, session: &Session) -> anyhow::Result<Self> {
+        if path.exists() {
+            bail!(
+                "{} already exists, and recorded data are never overwritten; choose another `--output`",
+                path.display()
+            );
+        }
+        let metadata = serde_json::json!({
+            "software": crate::SOFTWARE,
+            "spool": session.metadata,
+            "session": format!("{:016x}", session.id.0),
+        });
+        let options = WriterOptions {
+            metadata: metadata.to_string(),
+            rotate_bytes: ByteCount(u64::MAX),
+            rotate_events: u64::MAX,
+            ..WriterOptions::new(session.run, NodeId::builder(0), session.id, Clock::new().now())
+        };
+        Ok(Self(EventFileWriter::new(OneFile(path.to_owned()), options)?))
+    }
+
+    /// Writes a window as an event: a fragment of each source that the spool has, the others missing, and the report as payload
+    /// of the verdict.
+    fn write(&mut self, report: &WindowReport, window: CollectedWindow) -> anyhow::Result<()> {
+        let time = Timestamp(report.from_ps / 1_000);
+        let mut missing: BTreeMap<SourceId, MissingReason> = BTreeMap::new();
+        for gap in window.gaps.iter().filter(|gap| !window.hits.contains_key(&gap.source)) {
+            let reason = match gap.reason {
+                GapReason::Ended => MissingReason::SourceEnded,
+                _ => MissingReason::SourceSilent,
+            };
+            missing.insert(gap.source, reason);
+        }
+        let mut fragments = Vec::with_capacity(window.hits.len());
+        for (source, hits) in window.hits {
+            if hits.len() > MAX_PAYLOAD_BYTES as usize {
+                let (number, most) =
+                    (count((hits.len() / HIT_BYTES) as u64), count(u64::from(MAX_PAYLOAD_BYTES) / 16));
+                bail!(
+                    "source {source} has {number} hits in the window, and an event has at most {most}; divide the window"
+                );
+            }
+            fragments.push(Fragment {
+                event: EventId(report.event),
+                source,
+                time,
+                checksum: None,
+                processed: false,
+                mark: NumberMark::NONE,
+                payload: bytes::Bytes::from(hits),
+            });
+        }
+        let event = Event {
+            id: EventId(report.event),
+            time,
+            trigger_type: TriggerType(0),
+            attempt: 1,
+            incomplete: !report.not_held.is_empty(),
+            fragments,
+            missing: missing.into_iter().map(|(source, reason)| MissingSource { source, reason }).collect(),
+        };
+        let verdict = sheaf_wire::Verdict::accept().with_payload(serde_json::to_vec(report)?);
+        self.0.write(&event, &verdict)?;
+        // Windows may be large: none is kept in memory.
+        self.0.flush()?;
+        Ok(())
+    }
+
+    fn finish(mut self) -> anyhow::Result<()> {
+        self.0.finish()?;
+        Ok(())
+    }
+}
