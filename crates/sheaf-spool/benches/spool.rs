@@ -1,7 +1,7 @@
 //! Speed of a hit spool: `cargo bench -p sheaf-spool -- DIRECTORY [GB]`.
 //!
-//! Hits of 16 sources, in slices of 64 hits (1 KiB), are recorded into a directory of the disk that is measured, first alone and then while
-//! two requesters ask for windows without a pause. Plain writes of as many bytes in calls of 256 KiB, synchronised as often, come in turn.
+//! Hits of 16 sources, in slices of 64 hits (1 KiB), are recorded into a directory of the disk that is measured: alone, while two
+//! requesters ask for 1,250 windows per second together, and while they ask without a pause. Plain writes of as many bytes in calls of 256 KiB, synchronised as often, come in turn.
 //! Then windows are asked for at random places: of files in memory, and after the system has dropped these from its cache. Figures of writing are
 //! medians of three runs. A GB is 10^9 bytes.
 
@@ -37,28 +37,54 @@ fn main() {
     let place = directory.join(format!("sheaf-bench-spool-{}", std::process::id()));
     std::fs::create_dir(&place).unwrap();
     let rounds = gigabytes * 1_000_000_000 / ROUND_BYTES;
-    let mut rates = [Vec::new(), Vec::new(), Vec::new()];
-    let mut served = Vec::new();
+    let cases = [
+        ("plain writes", None),
+        ("spool", Some(None)),
+        ("spool, 1,250 windows/s", Some(Some(Duration::from_micros(1_600)))),
+        ("spool, windows without a pause", Some(Some(Duration::ZERO))),
+    ];
+    let mut runs = [const { Vec::new() }; 4];
     for run in 0..RUNS {
-        rates[0].push(plain(&place, rounds * ROUND_BYTES));
-        rates[1].push(record(&place, rounds, run, false).0);
-        let (rate, windows) = record(&place, rounds, run, true);
-        rates[2].push(rate);
-        served.push(windows);
+        for ((_, spool), measured) in cases.iter().zip(&mut runs) {
+            measured.push(match spool {
+                None => plain(&place, rounds * ROUND_BYTES),
+                Some(period) => record(&place, rounds, run, *period),
+            });
+        }
     }
-    let [plain, alone, serving] = rates.map(median);
-    println!("{:<40}{:>8.0} MB/s", "plain writes", plain / 1e6);
-    println!("{:<40}{:>8.0} MB/s, {:.0} % of plain", "spool", alone / 1e6, 100.0 * alone / plain);
-    println!(
-        "{:<40}{:>8.0} MB/s, {:.0} % of plain",
-        "spool, serving windows",
-        serving / 1e6,
-        100.0 * serving / plain
-    );
-    println!("{:<40}{:>8.0} windows/s", "  windows meanwhile", median(served));
+    let of = |runs: &[Measured], figure: fn(&Measured) -> f64| median(runs.iter().map(figure).collect());
+    let plain = of(&runs[0], |run| run.bytes_per_second);
+    for ((name, _), runs) in cases.iter().zip(&runs) {
+        let rate = of(runs, |run| run.bytes_per_second);
+        println!(
+            "{name:<40}{:>8.0} MB/s, {:.0} % of plain, {:.2} s of processor time/GB, {:.0} windows/s",
+            rate / 1e6,
+            100.0 * rate / plain,
+            of(runs, |run| run.cpu_seconds_per_gigabyte),
+            of(runs, |run| run.windows_per_second)
+        );
+    }
     let last = place.join("spool");
     windows(&last, rounds);
     std::fs::remove_dir_all(&place).unwrap();
+}
+
+/// Figures of one run.
+struct Measured {
+    bytes_per_second: f64,
+    cpu_seconds_per_gigabyte: f64,
+    windows_per_second: f64,
+}
+
+impl Measured {
+    fn new(bytes: u64, (start, cpu): (Instant, f64), windows: u64) -> Self {
+        let (bytes, seconds) = (bytes as f64, start.elapsed().as_secs_f64());
+        Self {
+            bytes_per_second: bytes / seconds,
+            cpu_seconds_per_gigabyte: (cpu_seconds() - cpu) / (bytes / 1e9),
+            windows_per_second: windows as f64 / seconds,
+        }
+    }
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -66,10 +92,10 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// Bytes per second of plain writes.
-fn plain(place: &Path, bytes: u64) -> f64 {
+/// Writes without a look at the bytes.
+fn plain(place: &Path, bytes: u64) -> Measured {
     let buffer = vec![7_u8; 256 << 10];
-    let start = Instant::now();
+    let start = (Instant::now(), cpu_seconds());
     let mut left = bytes;
     for number in 0.. {
         let mut file = File::create(place.join(format!("plain-{number}"))).unwrap();
@@ -85,15 +111,15 @@ fn plain(place: &Path, bytes: u64) -> f64 {
             break;
         }
     }
-    let rate = bytes as f64 / start.elapsed().as_secs_f64();
+    let measured = Measured::new(bytes, start, 0);
     for number in 0..=bytes / SEGMENT {
         let _ = std::fs::remove_file(place.join(format!("plain-{number}")));
     }
-    rate
+    measured
 }
 
-/// Bytes per second of a recording, and windows per second meanwhile.
-fn record(place: &Path, rounds: u64, run: usize, is_serving: bool) -> (f64, f64) {
+/// A recording, while two requesters ask for a window in each period.
+fn record(place: &Path, rounds: u64, run: usize, period: Option<Duration>) -> Measured {
     let directory = place.join("spool");
     let _ = std::fs::remove_dir_all(&directory);
     let start_of_recording = Timestamp(1 + run as u64);
@@ -110,10 +136,9 @@ fn record(place: &Path, rounds: u64, run: usize, is_serving: bool) -> (f64, f64)
     let (is_over, reached, windows) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
     let payloads: Vec<Vec<u8>> =
         (0..SOURCES).map(|source| vec![source as u8; (HITS_OF_SLICE * 16) as usize]).collect();
-    let start = Instant::now();
-    let mut seconds = 0.0;
-    std::thread::scope(|scope| {
-        for seed in 0..if is_serving { 2 } else { 0 } {
+    let start = (Instant::now(), cpu_seconds());
+    let measured = std::thread::scope(|scope| {
+        for seed in 0..if period.is_some() { 2 } else { 0 } {
             let (socket, is_over, reached, windows) = (&socket, &is_over, &reached, &windows);
             scope.spawn(move || {
                 let mut client = Client::connect(&Address::Unix(socket.clone()), None, PATIENCE).unwrap();
@@ -121,7 +146,9 @@ fn record(place: &Path, rounds: u64, run: usize, is_serving: bool) -> (f64, f64)
                 while !is_over.load(Ordering::Relaxed) {
                     let most = reached.load(Ordering::Relaxed).max(1);
                     client.window(&request(random.below(most))).unwrap();
-                    windows.fetch_add(1, Ordering::Relaxed);
+                    let done = windows.fetch_add(1, Ordering::Relaxed) + 1;
+                    let due = period.unwrap_or_default() * (done / 2) as u32;
+                    std::thread::sleep(due.saturating_sub(start.0.elapsed()));
                 }
             });
         }
@@ -135,12 +162,13 @@ fn record(place: &Path, rounds: u64, run: usize, is_serving: bool) -> (f64, f64)
             reached.store(round, Ordering::Relaxed);
         }
         let books = spool.finish(Timestamp(2));
-        seconds = start.elapsed().as_secs_f64();
+        let measured = Measured::new(rounds * ROUND_BYTES, start, windows.load(Ordering::Relaxed));
         is_over.store(true, Ordering::Relaxed);
         assert!(books.is_balanced() && books.lost() == 0);
+        measured
     });
     let _ = door.close();
-    ((rounds * ROUND_BYTES) as f64 / seconds, windows.into_inner() as f64 / seconds)
+    measured
 }
 
 /// Sets the times of a slice of hits.
@@ -183,13 +211,16 @@ fn windows(directory: &Path, rounds: u64) {
         times.sort_by(f64::total_cmp);
         times
     };
-    for (name, is_cold) in [("a window, files in memory", false), ("a window, from disk", true)] {
+    let mut show = |name: &str, is_cold: bool| {
         let times = time(&mut client, is_cold);
         println!(
             "{name:<40}{:>8.3} ms median, {:.3} ms 99 %, {:.3} ms at most",
-            times[500], times[990], times[999]
+            times[times.len() / 2],
+            times[times.len() * 99 / 100],
+            times[times.len() - 1]
         );
-    }
+    };
+    show("a window, files in memory", false);
     let span = Duration::from_secs(3);
     for (name, sources) in [("all 16 sources", Vec::new()), ("one source", vec![3..=3])] {
         for clients in [1, 2] {
@@ -215,6 +246,7 @@ fn windows(directory: &Path, rounds: u64) {
             println!("{:<40}{rate:>8.0} windows/s", format!("windows of {name}, {clients} requesters"));
         }
     }
+    show("a window, from disk", true);
     let _ = door.close();
 }
 
@@ -227,6 +259,12 @@ fn drop_caches(directory: &Path) {
             rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
         }
     }
+}
+
+/// Processor time of this process so far.
+fn cpu_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 /// Random numbers that are the same in each run.

@@ -13,6 +13,7 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -25,13 +26,27 @@ pub enum WindowAnswer<'a> {
     Gap(WindowPart, GapReason),
 }
 
+/// A recording in progress.
+#[derive(Debug)]
+pub(crate) struct Live {
+    session: SessionId,
+    sources: Vec<SourceId>,
+    is_over: AtomicBool,
+}
+
+impl Live {
+    pub(crate) fn new(session: SessionId, sources: &[SourceId]) -> Self {
+        Self { session, sources: sources.to_vec(), is_over: AtomicBool::new(false) }
+    }
+}
+
 /// The segments of a spool, for reading.
 #[derive(Clone, Debug)]
 pub struct Archive {
     directory: PathBuf,
     catalog: Arc<RwLock<Catalog>>,
-    /// The recording that is in progress, and its sources.
-    live: Option<(SessionId, Arc<[SourceId]>)>,
+    /// The recording that is in progress.
+    live: Option<Arc<Live>>,
 }
 
 impl Archive {
@@ -59,12 +74,15 @@ impl Archive {
     }
 
     /// Reads the segments of a catalog, to which the recording `live` adds.
-    pub(crate) fn new(
-        directory: &Path,
-        catalog: Arc<RwLock<Catalog>>,
-        live: Option<(SessionId, Arc<[SourceId]>)>,
-    ) -> Self {
-        Self { directory: directory.to_owned(), catalog, live }
+    pub(crate) fn new(directory: &Path, catalog: Arc<RwLock<Catalog>>, live: Option<Live>) -> Self {
+        Self { directory: directory.to_owned(), catalog, live: live.map(Arc::new) }
+    }
+
+    /// Records that the recording in progress has ended.
+    pub(crate) fn end(&self) {
+        if let Some(live) = &self.live {
+            live.is_over.store(true, Ordering::Release);
+        }
     }
 
     /// The directory.
@@ -92,7 +110,7 @@ impl Archive {
     }
 
     fn live_session(&self) -> Option<SessionId> {
-        self.live.as_ref().map(|(session, _)| *session)
+        self.live.as_ref().map(|live| live.session)
     }
 
     /// Gives all parts of the answer to a request to `take`, and returns the end of the answer.
@@ -128,7 +146,9 @@ impl Archive {
             }
         }
         // Afterwards: what was deleted meanwhile is known.
-        let live = self.live.as_ref().filter(|(live, _)| *live == session).map(|(_, sources)| &sources[..]);
+        let is_going_on =
+            |live: &&Arc<Live>| live.session == session && !live.is_over.load(Ordering::Acquire);
+        let live = self.live.as_ref().filter(is_going_on).map(|live| &live.sources[..]);
         let gaps = answering.find_gaps(self.read().held(session), live);
         for (part, reason) in gaps {
             answering.gaps += 1;

@@ -21,6 +21,12 @@ pub trait SpoolDisk: Send + 'static {
     /// The error of the operating system.
     fn remove(&mut self, name: &str) -> io::Result<()>;
 
+    /// Makes the names of the files created so far durable.
+    ///
+    /// # Errors
+    /// The error of the operating system.
+    fn sync_names(&mut self) -> io::Result<()>;
+
     /// Returns the number of free bytes; `None` if the disk does not report it.
     fn free_bytes(&self) -> Option<u64>;
 
@@ -54,6 +60,10 @@ impl SpoolDisk for SpoolDirectory {
 
     fn remove(&mut self, name: &str) -> io::Result<()> {
         std::fs::remove_file(self.path(name))
+    }
+
+    fn sync_names(&mut self) -> io::Result<()> {
+        self.storage.sync_names()
     }
 
     fn free_bytes(&self) -> Option<u64> {

@@ -26,6 +26,9 @@ const LISTEN: Token = Token(2);
 /// Number of bytes read from a socket at a time.
 const READ_BYTES: usize = 4 << 10;
 
+/// Number of bytes of an answer that are sent together: windows of many sources have many small frames.
+const SEND_BYTES: usize = 64 << 10;
+
 /// Name of the socket in the directory of a spool.
 pub const SOCKET_NAME: &str = "spool.sock";
 
@@ -481,26 +484,37 @@ fn converse(
 fn answer(shared: &Shared, socket: &mut RequesterSocket, request: &WindowRequest) -> io::Result<()> {
     // An error of the socket ends the conversation, one of a file ends it with a reason.
     let mut is_broken = false;
-    let mut send = |bytes: &[u8]| socket.write_all(bytes).inspect_err(|_| is_broken = true);
+    let mut unsent = Vec::new();
+    let mut send = |frame: Vec<u8>| {
+        unsent.extend(frame);
+        if unsent.len() < SEND_BYTES {
+            return Ok(());
+        }
+        let sent = socket.write_all(&unsent).inspect_err(|_| is_broken = true);
+        unsent.clear();
+        sent
+    };
     let done = shared.archive.answer(request, &mut |answer| match answer {
         WindowAnswer::Hits(part, hits) => {
             let mut pieces = hits.chunks(MAX_HITS_BYTES as usize);
-            send(&emit_hits(&part, pieces.next().unwrap_or_default()))?;
-            pieces.try_for_each(|piece| send(&emit_hits(&part, piece)))
+            send(emit_hits(&part, pieces.next().unwrap_or_default()))?;
+            pieces.try_for_each(|piece| send(emit_hits(&part, piece)))
         }
-        WindowAnswer::Gap(part, reason) => send(&Frame::Gap(part, reason).emit()),
+        WindowAnswer::Gap(part, reason) => send(Frame::Gap(part, reason).emit()),
     });
     match done {
         Ok(done) => {
             shared.counts.add(Count::Windows, 1);
             shared.counts.add(Count::Hits, done.hits);
             shared.counts.add(Count::Gaps, done.gaps.into());
-            socket.write_all(&Frame::Done(done).emit())
+            unsent.extend(Frame::Done(done).emit());
+            socket.write_all(&unsent)
         }
         Err(error) if is_broken => Err(error),
         Err(error) => {
             shared.warn(Count::Failed, &format!("a window cannot be read: {error}"));
-            socket.write_all(&Frame::End(EndReason::Failed).emit())?;
+            unsent.extend(Frame::End(EndReason::Failed).emit());
+            socket.write_all(&unsent)?;
             Err(io::Error::other(error))
         }
     }

@@ -82,11 +82,15 @@ impl Gathering {
         self.bytes
     }
 
-    /// Returns what has been gathered, if anything.
+    /// Returns what has been gathered, if anything, in the memory of `buffer`.
     ///
     /// # Errors
     /// If it is more than a block can have. It is dropped.
-    pub fn make_block(&mut self, written: Timestamp) -> Result<Option<SpoolBlock>, FileFormatError> {
+    pub fn make_block(
+        &mut self,
+        written: Timestamp,
+        buffer: Vec<u8>,
+    ) -> Result<Option<SpoolBlock>, FileFormatError> {
         self.bytes = 0;
         let parts = || {
             let parts = self.sources.iter();
@@ -95,7 +99,7 @@ impl Gathering {
         let count = |hits: &[u8]| (hits.len() / HIT_BYTES) as u32;
         let sources: Vec<_> =
             parts().map(|(source, interval, hits)| (source, interval, count(hits))).collect();
-        let made = (!sources.is_empty()).then(|| emit_block(written, parts())).transpose();
+        let made = (!sources.is_empty()).then(|| emit_block(written, parts(), buffer)).transpose();
         for part in self.sources.values_mut() {
             part.interval = None;
             part.hits.clear();
@@ -155,11 +159,11 @@ mod tests {
                     expected.extend(all.into_iter().filter(own));
                     next = number + 1;
                 }
-                if ends_block && let Some(block) = gathering.make_block(Timestamp(1)).unwrap() {
+                if ends_block && let Some(block) = gathering.make_block(Timestamp(1), Vec::new()).unwrap() {
                     found.extend(times(&block.bytes[48 + 32 * block.sources.len()..]));
                 }
             }
-            if let Some(block) = gathering.make_block(Timestamp(1)).unwrap() {
+            if let Some(block) = gathering.make_block(Timestamp(1), Vec::new()).unwrap() {
                 found.extend(times(&block.bytes[48 + 32 * block.sources.len()..]));
             }
             prop_assert_eq!(books.waiting, expected.len() as u64);
@@ -176,11 +180,11 @@ mod tests {
         };
         take(&mut gathering, 2);
         take(&mut gathering, 3);
-        let block = gathering.make_block(Timestamp(1)).unwrap().unwrap();
+        let block = gathering.make_block(Timestamp(1), Vec::new()).unwrap().unwrap();
         assert_eq!(block.sources, [(SourceId(7), HitInterval { from_ps: 20, until_ps: 40 }, 0)]);
-        assert_eq!(gathering.make_block(Timestamp(1)), Ok(None));
+        assert_eq!(gathering.make_block(Timestamp(1), Vec::new()), Ok(None));
         take(&mut gathering, 9);
-        let block = gathering.make_block(Timestamp(1)).unwrap().unwrap();
+        let block = gathering.make_block(Timestamp(1), Vec::new()).unwrap().unwrap();
         assert_eq!(
             block.header.interval,
             HitInterval { from_ps: 40, until_ps: 100 },

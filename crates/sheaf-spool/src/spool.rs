@@ -1,6 +1,6 @@
 //! A recording: gathering, and a thread with a writer.
 
-use crate::archive::{Archive, segment_files};
+use crate::archive::{Archive, Live, segment_files};
 use crate::books::SpoolBooks;
 use crate::catalog::Catalog;
 use crate::disk::{SpoolDirectory, SpoolDisk};
@@ -8,7 +8,7 @@ use crate::gathering::{Gathering, SpoolBlock};
 use crate::ring::RingLimits;
 use crate::segment::{SegmentDamage, SegmentError, lock, read_segment, repair};
 use crate::writer::{SegmentOptions, SegmentWriter};
-use sheaf_wire::hit::NotHits;
+use sheaf_wire::hit::{HIT_BYTES, NotHits};
 use sheaf_wire::spool_file::HitInterval;
 use sheaf_wire::{ByteCount, Nanos, RunNumber, SessionId, SourceId, Timestamp};
 use std::fs::File;
@@ -17,6 +17,9 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
+
+/// Number of blocks whose memory is kept for later ones.
+const SPARE_BLOCKS: usize = 8;
 
 /// Fate of hits if the disk is slower than the sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,6 +139,8 @@ pub struct Spool {
     since: Option<Timestamp>,
     sender: Option<SyncSender<SpoolBlock>>,
     thread: Option<JoinHandle<()>>,
+    /// Memory of blocks that were written: allocating and freeing it on two threads is slow.
+    spare: Receiver<Vec<u8>>,
     archive: Archive,
     books: SpoolBooks,
     written: Arc<Mutex<SpoolBooks>>,
@@ -168,11 +173,8 @@ impl Spool {
         let (catalog, sizes, recovery) = recover(&options.directory)?;
         let session = SessionId(options.start.0.max(catalog.latest().map_or(0, |latest| latest.0 + 1)));
         let catalog = Arc::new(RwLock::new(catalog));
-        let archive = Archive::new(
-            &options.directory,
-            catalog.clone(),
-            Some((session, options.sources.clone().into())),
-        );
+        let live = Live::new(session, &options.sources);
+        let archive = Archive::new(&options.directory, catalog.clone(), Some(live));
         let of_writer = SegmentOptions {
             run: options.run,
             session,
@@ -183,16 +185,19 @@ impl Spool {
         };
         let writer = SegmentWriter::new(disk, of_writer, catalog, sizes);
         let (sender, blocks) = sync_channel(options.queue.max(1));
+        let (used, spare) = sync_channel(SPARE_BLOCKS);
         let written = Arc::new(Mutex::new(SpoolBooks::default()));
         let shared = written.clone();
-        let thread =
-            std::thread::Builder::new().name("spool".into()).spawn(move || run(writer, &blocks, &shared));
+        let thread = std::thread::Builder::new()
+            .name("spool".into())
+            .spawn(move || run(writer, (&blocks, &used), &shared));
         let spool = Self {
             gathering: Gathering::default(),
             options,
             since: None,
             sender: Some(sender),
             thread: Some(thread.map_err(SpoolError::Thread)?),
+            spare,
             archive,
             books: SpoolBooks::default(),
             written,
@@ -246,28 +251,35 @@ impl Spool {
             in_overlap: self.books.in_overlap,
             repeated: self.books.repeated,
             queue_full: self.books.queue_full,
+            write_failed: written.write_failed + self.books.write_failed,
             slices: self.books.slices,
             waiting: self.books.waiting.saturating_sub(done),
             ..written
         }
     }
 
-    /// Ends the recording: writes all hits and closes the last segment.
-    #[must_use]
-    pub fn finish(mut self, now: Timestamp) -> SpoolBooks {
+    /// Ends the recording: writes all hits and closes the last segment. The directory stays locked until the spool is dropped, so that
+    /// requests can be answered.
+    pub fn finish(&mut self, now: Timestamp) -> SpoolBooks {
         self.options.when_full = WhenFull::Wait;
         self.write(now);
         self.end();
+        self.archive.end();
         self.books()
     }
 
     fn write(&mut self, now: Timestamp) {
         self.since = None;
-        let block = match self.gathering.make_block(now) {
+        let gathered = (self.gathering.bytes() / HIT_BYTES) as u64;
+        let block = match self.gathering.make_block(now, self.spare.try_recv().unwrap_or_default()) {
             Ok(Some(block)) => block,
             Ok(None) => return,
-            // Blocks are far smaller than the limits of the format.
-            Err(error) => return log::error!("a block of hits is dropped: {error}"),
+            Err(error) => {
+                log::error!("{gathered} hits are dropped: {error}; make slices shorter");
+                self.books.waiting -= gathered;
+                self.books.write_failed += gathered;
+                return;
+            }
         };
         let hits = u64::from(block.header.hits);
         let Some(sender) = &self.sender else { return };
@@ -301,13 +313,15 @@ impl Drop for Spool {
 
 fn run<D: SpoolDisk>(
     mut writer: SegmentWriter<D>,
-    blocks: &Receiver<SpoolBlock>,
+    (blocks, used): (&Receiver<SpoolBlock>, &SyncSender<Vec<u8>>),
     written: &Mutex<SpoolBooks>,
 ) {
     let report = |books: SpoolBooks| *written.lock().unwrap_or_else(PoisonError::into_inner) = books;
     for block in blocks {
         writer.write(&block);
         report(writer.books());
+        // Beyond a few, memory is freed.
+        let _ = used.try_send(block.bytes);
     }
     writer.close();
     report(writer.books());

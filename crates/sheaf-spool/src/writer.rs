@@ -208,6 +208,7 @@ impl<D: SpoolDisk> SegmentWriter<D> {
             open.file.trim();
             if self.options.sync {
                 open.file.sync()?;
+                self.disk.sync_names()?;
             }
             Ok(index.len() as u64)
         });

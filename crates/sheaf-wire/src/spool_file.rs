@@ -437,19 +437,23 @@ impl BlockSource {
     }
 }
 
-/// Makes a block of sources and their hits, each a whole number of hits in order of time.
+/// Makes a block of sources and their hits, each a whole number of hits in order of time. The memory of `buffer` is used again; its
+/// content is replaced.
 ///
 /// # Errors
 /// [`FileFormatError::TooLarge`] for too many sources or hits.
 pub fn emit_block<'a>(
     written: Timestamp,
     sources: impl Iterator<Item = (SourceId, HitInterval, &'a [u8])> + Clone,
+    buffer: Vec<u8>,
 ) -> Result<(BlockHeader, Vec<u8>), FileFormatError> {
     let count = sources.clone().count();
     let payload: usize = sources.clone().map(|(_, _, hits)| hits.len()).sum();
     check_size("sources of a block", count as u64, MAX_BLOCK_SOURCES.into())?;
     check_size("hits of a block", (payload / HIT_BYTES) as u64, MAX_BLOCK_HITS.into())?;
-    let mut bytes = Vec::with_capacity(BLOCK_HEADER_BYTES + count * BLOCK_SOURCE_BYTES + payload);
+    let mut bytes = buffer;
+    bytes.clear();
+    bytes.reserve(BLOCK_HEADER_BYTES + count * BLOCK_SOURCE_BYTES + payload);
     bytes.resize(BLOCK_HEADER_BYTES, 0);
     let mut interval: Option<HitInterval> = None;
     for (source, of_source, hits) in sources.clone() {

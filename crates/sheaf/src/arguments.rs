@@ -363,8 +363,8 @@ pub(crate) struct ImportArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct PathArguments {
-    /// Event files, run directories, fragment streams, or directories of fragment streams. For a directory of runs, its
-    /// newest run is used.
+    /// Event files, run directories, fragment streams, or directories of fragment streams; for `verify` also hit spools. For a
+    /// directory of runs, its newest run is used.
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
     /// Use all runs of a directory of runs, not only the newest.

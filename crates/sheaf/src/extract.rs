@@ -1,5 +1,6 @@
 //! `sheaf extract`: windows of a hit spool as events.
 
+use crate::check_source::seconds;
 use crate::console::{count, plural};
 use crate::one_file::OneFile;
 use crate::run_time::{RunTime, TimeArgument, UtcTime};
@@ -28,10 +29,13 @@ use sheaf_wire::{
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Time within which a spool answers.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Pause before a window whose hits are awaited is asked for again.
+const WAIT: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Args)]
 pub(crate) struct ExtractArguments {
@@ -57,6 +61,9 @@ pub(crate) struct ExtractArguments {
     /// Event file to write; it must not exist.
     #[arg(long, value_name = "FILE", default_value = "windows.sheaf")]
     output: PathBuf,
+    /// Time to wait for hits of a window that the spool does not have yet.
+    #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds)]
+    wait: Duration,
     /// Key file of the run (`transport.key_file`), for a spool that has a key.
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
@@ -110,6 +117,22 @@ impl Target {
         serde_json::from_str(&text).context("the description of the spool is invalid")
     }
 
+    /// Returns a window as soon as no hits of it are awaited, or at `until`.
+    fn window_when_held(
+        &mut self,
+        request: &WindowRequest,
+        until: Instant,
+    ) -> anyhow::Result<CollectedWindow> {
+        loop {
+            let window = self.window(request)?;
+            let is_awaited = window.gaps.iter().any(|gap| gap.reason == GapReason::Awaited);
+            if !is_awaited || Instant::now() >= until {
+                return Ok(window);
+            }
+            std::thread::sleep(WAIT);
+        }
+    }
+
     fn window(&mut self, request: &WindowRequest) -> anyhow::Result<CollectedWindow> {
         match self {
             Self::Files(archive) => {
@@ -146,10 +169,11 @@ pub(crate) fn command(arguments: &ExtractArguments) -> anyhow::Result<Verdict> {
     let sources = arguments.sources.clone().unwrap_or_default();
     let mut out = Out::create(&arguments.output, &session)?;
     let mut reports = Vec::new();
+    let until = Instant::now() + arguments.wait;
     for (event, window) in windows.into_iter().enumerate() {
         let request =
             WindowRequest { number: 0, window, session: Some(session.id), sources: sources.clone() };
-        let collected = target.window(&request)?;
+        let collected = target.window_when_held(&request, until)?;
         let report = WindowReport::new(event as u64, window, &collected);
         out.write(&report, collected)?;
         reports.push(report);

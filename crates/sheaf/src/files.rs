@@ -1,9 +1,9 @@
 //! `sheaf inspect`, `verify`, `dump` and `import`.
 
-use crate::Verdict;
 use crate::arguments::{DumpArguments, ImportArguments, PathArguments};
 use crate::console::{Console, Counted, count, plural};
 use crate::print::{print, print_json, print_json_line};
+use crate::{Verdict, verify_spool};
 use anyhow::{Context, bail};
 use serde::Serialize;
 use sheaf_config::Access;
@@ -47,7 +47,17 @@ pub(crate) fn verify(arguments: &PathArguments, console: &Console) -> anyhow::Re
         };
         Ok((report, verdict))
     };
-    each(arguments, verify, describe_verification)
+    let (spools, others): (Vec<_>, Vec<_>) =
+        arguments.paths.iter().cloned().partition(|path| verify_spool::is_spool(path));
+    let with = |paths| PathArguments { paths, ..*arguments };
+    let of_spools = match spools.is_empty() {
+        true => Verdict::Good,
+        false => each(&with(spools), verify_spool::verify, verify_spool::describe)?,
+    };
+    if others.is_empty() {
+        return Ok(of_spools);
+    }
+    Ok(of_spools.max(each(&with(others), verify, describe_verification)?))
 }
 
 /// Processes everything that the paths refer to and prints the results. The returned verdict is the worst.

@@ -14,6 +14,7 @@
 //! | `record` | `sheaf record` |
 //! | `spool` | `sheaf spool` |
 //! | `extract` | `sheaf extract`: windows of a hit spool |
+//! | `verify_spool` | `sheaf verify` of a hit spool |
 //! | `run_time` | points in time of a run, as arguments have them |
 //! | `one_file` | an event file with a name of the user's choice |
 //! | `listening` | the sources of a configuration without a run |
@@ -124,6 +125,7 @@ mod tap_stream;
 mod timed;
 mod trigger_connection;
 mod values;
+mod verify_spool;
 
 use clap::error::ErrorKind;
 use cli::{Cli, Command};

@@ -114,7 +114,8 @@ pub(crate) fn command(arguments: &SpoolArguments) -> anyhow::Result<Verdict> {
     let mut tend = |now| recording.borrow_mut().tend(now);
     let listened = listen(config, None, (&stop, arguments.seconds), &mut take, &mut tend);
     // What was received before an error is kept, too.
-    let books = recording.into_inner().spool.finish(Clock::new().now());
+    let mut spool = recording.into_inner().spool;
+    let books = spool.finish(Clock::new().now());
     let listened = listened?;
     if arguments.serve {
         log::info!("the sources have ended; requests are answered until Ctrl-C");
@@ -123,6 +124,7 @@ pub(crate) fn command(arguments: &SpoolArguments) -> anyhow::Result<Verdict> {
         }
     }
     let requests = door.close();
+    drop(spool);
     let held = archive.latest().and_then(|session| archive.held(session));
     let intervals = held.iter().flat_map(|held| held.sources.values()).map(|part| part.interval);
     let whole = intervals.reduce(|one, other| one.hull(other));

@@ -43,7 +43,7 @@ const fn request(from_ps: u64, until_ps: u64) -> WindowRequest {
 fn windows_are_served_while_recording_over_both_kinds_of_sockets() {
     let directory = tempfile::tempdir().unwrap();
     let slices = slices();
-    let spool = spool(directory.path(), &slices);
+    let mut spool = spool(directory.path(), &slices);
     let socket = directory.path().join("spool.sock");
     let listen = Some(([127, 0, 0, 1], 0).into());
     let options = DoorOptions { socket: Some(socket.clone()), listen, ..DoorOptions::default() };

@@ -55,6 +55,10 @@ impl SpoolDisk for SmallDisk {
         Ok(())
     }
 
+    fn sync_names(&mut self) -> io::Result<()> {
+        self.directory.sync_names()
+    }
+
     fn free_bytes(&self) -> Option<u64> {
         Some(self.state.capacity.load(Ordering::Relaxed).saturating_sub(self.state.used()))
     }

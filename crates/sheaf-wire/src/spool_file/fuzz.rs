@@ -91,8 +91,8 @@ pub fn seeds() -> Vec<(String, Vec<u8>)> {
     let interval = HitInterval { from_ps: 0, until_ps: 1_000 };
     let hits = [hit(5), hit(700)].concat();
     let parts = [(SourceId(1), interval, &hits[..]), (SourceId(4), interval, &[][..])];
-    let (_, block) =
-        emit_block(Timestamp(12), parts.into_iter()).unwrap_or_else(|error| unreachable!("{error}"));
+    let (_, block) = emit_block(Timestamp(12), parts.into_iter(), Vec::new())
+        .unwrap_or_else(|error| unreachable!("{error}"));
     let entry = IndexBlock { offset: 66, interval, hits: 2, sources: 2 };
     let source = IndexSource { source: SourceId(1), blocks: 1, hits: 2, interval };
     let index = emit_index(66 + block.len() as u64, &[entry], [source].into_iter())

@@ -29,7 +29,7 @@ proptest! {
     ) {
         let hits = [7; 5 * HIT_BYTES];
         let parts = sources.iter().map(|(source, interval, count)| (SourceId(*source), *interval, &hits[..count * HIT_BYTES]));
-        let (header, mut bytes) = emit_block(Timestamp(3), parts.clone()).unwrap();
+        let (header, mut bytes) = emit_block(Timestamp(3), parts.clone(), vec![1; 9]).unwrap();
         prop_assert_eq!(BlockHeader::parse(&bytes), Ok(header));
         prop_assert_eq!(header.total_bytes(), bytes.len() as u64);
         let read = header.parse_sources(&bytes[BLOCK_HEADER_BYTES..]).unwrap();

@@ -1,9 +1,11 @@
 //! Hit spools: windows of captures and of live packets, while they are recorded and after the process was killed.
 
-use crate::child::{Running, ScratchDirectory, wait_until};
+use crate::child::{Running, ScratchDirectory};
 use crate::hits::{configure, packet, write_capture};
+use crate::real_data::{data, truth, value};
 use serde_json::{Value, json};
 use sheaf_store::event_file::EventFileReader;
+use std::collections::BTreeMap;
 use std::net::UdpSocket;
 
 /// Times of hits, in ns: the tick of the configurations.
@@ -120,18 +122,11 @@ impl LiveSpool {
     }
 }
 
-/// Asks until the window is held. Returns its hits.
+/// Waits until the window is held. Returns its hits.
 fn extract(place: &ScratchDirectory, flags: &str) -> Ticks {
-    let mut found = Ticks::new();
-    wait_until("the window is held", || {
-        let _ = std::fs::remove_file(place.join("windows.sheaf"));
-        let ended = place.sheaf(&format!("extract {flags}"));
-        if ended.status.success() {
-            found = windows(place, "windows.sheaf").remove(0).0;
-        }
-        ended.status.success()
-    });
-    found
+    let _ = std::fs::remove_file(place.join("windows.sheaf"));
+    place.sheaf(&format!("extract {flags} --wait 300")).exits(0);
+    windows(place, "windows.sheaf").remove(0).0
 }
 
 #[test]
@@ -143,13 +138,17 @@ fn a_killed_recording_has_what_it_had_written_and_the_next_one_closes_its_segmen
     // The last slices wait for later hits.
     let window = "--from 6us --to 20us";
     assert_eq!(extract(&place, window), within(&ticks, 6_000, 20_000), "by the process that records");
+    place.sheaf("verify spool").exits(4);
     live.running.signal("KILL");
     live.running.end();
+    let text = place.sheaf("verify spool").exits(3).stdout;
+    assert!(text.contains("not closed"), "{text}");
     assert_eq!(extract(&place, window), within(&ticks, 6_000, 20_000), "from the files");
     let mut next = LiveSpool::start(&place, "", "");
     assert!(next.running.said().contains("was not closed"));
     next.running.signal("INT");
     next.running.end().exits(0);
+    place.sheaf("verify spool").exits(0);
     let earlier = place.sheaf("extract --json").exits(0).json();
     let session = earlier["sessions"][0]["session"].as_str().unwrap().to_owned();
     assert_eq!(extract(&place, &format!("{window} --session {session}")), within(&ticks, 6_000, 20_000));
@@ -180,4 +179,76 @@ fn over_the_network_a_window_needs_the_key_of_the_run_and_ctrl_c_ends_a_recordin
     assert_eq!(summary["balanced"], json!(true));
     assert_eq!(summary["requests"]["requesters_wrong_key"], json!(2));
     assert!(summary["requests"]["windows"].as_u64().unwrap() >= 1);
+}
+
+#[test]
+fn verify_finds_a_damaged_block() {
+    let place = ScratchDirectory::new();
+    write_capture(&place, "capture.pcap", &(0..40).map(|number| 5_000 + 500 * number).collect::<Ticks>());
+    configure(&place, "");
+    place.sheaf("spool run.toml").exits(0);
+    let report = place.sheaf("verify spool --json").exits(0).json();
+    assert_eq!((&report["ok"], &report["hits"]), (&json!(true), &json!(40)));
+    let segment = place.join("spool/segment-0000000001.spool");
+    let mut bytes = std::fs::read(&segment).unwrap();
+    let hits = bytes.windows(4).position(|window| window == b"SPBK").unwrap() + 48 + 32;
+    bytes[hits + 20] ^= 1;
+    std::fs::write(&segment, bytes).unwrap();
+    let report = place.sheaf("verify spool --json").exits(3).json();
+    assert_eq!(report["problems"][0]["damaged_blocks"], json!(1));
+    let ended = place.sheaf("extract --from 0 --to 1s").exits(3);
+    assert!(ended.stdout.contains("damaged: source 1"), "{}", ended.stdout);
+}
+
+/// Windows of real captures, over borders of slices, compared with the tables of the data set.
+#[test]
+fn windows_of_real_captures_have_the_hits_of_their_tables() {
+    let Some(folder) = data("vmm3a_srs") else { return };
+    for (name, tick_ps) in [("example", 22_500), ("example_xyu", 25_000), ("example_rpc", 22_500)] {
+        let place = ScratchDirectory::new();
+        let mut expected: BTreeMap<u32, Vec<(u64, u64, u64)>> = BTreeMap::new();
+        for row in truth(&folder.join(format!("truth/truth_{name}_hits.csv.gz"))) {
+            let hit = (
+                value(&row, "t_bc") * tick_ps,
+                64 * value(&row, "vmm") + value(&row, "channel"),
+                value(&row, "adc"),
+            );
+            expected.entry(value(&row, "fec") as u32).or_default().push(hit);
+        }
+        let all: Vec<u64> = expected.values().flatten().map(|hit| hit.0).collect();
+        let (first, last) = (*all.iter().min().unwrap(), *all.iter().max().unwrap());
+        let capture = folder.join(format!("{name}.pcapng"));
+        place.file(
+            "run.toml",
+            &format!(
+                "[source]\nkind = \"capture\"\n[source.timed]\nfile = \"{}\"\ntick = \"{tick_ps} ps\"\nslice_us = 100.0\n\
+                 before_us = 30.0\nafter_us = 70.0\n",
+                capture.display()
+            ),
+        );
+        place.sheaf("spool run.toml").exits(0);
+        let step = (last - first) / 7;
+        let asked = (0..7).map(|part| (first + part * step, first + (part + 1) * step + part * 1_234));
+        let asked: Vec<_> = asked.collect();
+        let flags: String =
+            asked.iter().map(|(from, to)| format!(" --from {from}ps --to {}ps", (*to).min(last))).collect();
+        place.sheaf(&format!("extract{flags}")).exits(0);
+        let reader = EventFileReader::open(&place.join("windows.sheaf")).unwrap();
+        for (stored, (from, to)) in reader.zip(asked) {
+            let event = stored.unwrap().event;
+            assert_eq!(event.fragments.len(), expected.len());
+            for fragment in &event.fragments {
+                let hits = sheaf_wire::hit::hits(&fragment.payload).unwrap();
+                let mut found: Vec<_> =
+                    hits.map(|hit| (hit.time_ps, u64::from(hit.channel), u64::from(hit.value))).collect();
+                assert!(found.is_sorted_by_key(|hit| hit.0));
+                found.sort_unstable();
+                let own =
+                    expected[&fragment.source.0].iter().filter(|hit| (from..to.min(last)).contains(&hit.0));
+                let mut own: Vec<_> = own.copied().collect();
+                own.sort_unstable();
+                assert_eq!(found, own, "{name}, source {}", fragment.source);
+            }
+        }
+    }
 }
