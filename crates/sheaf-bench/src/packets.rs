@@ -7,7 +7,7 @@ use sheaf_source::described::{
     ByteOrder, Description, Field, Limits, Listen, ListenError, PacketPath, StreamSource, Width,
 };
 use sheaf_source::{Batch, BatchEnd, Source};
-use sheaf_wire::{ExactNanos, Nanos, SourceId, Timestamp};
+use sheaf_wire::{ExactNanos, Nanos, SourceId, TimeUnit, Timestamp};
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -126,6 +126,7 @@ impl PacketSender<'_> {
             open_fragments: 64,
             max_fragment: self.size(),
             tick: ExactNanos::from_nanos(1),
+            unit: TimeUnit::NANOSECOND,
         };
         let pool: Pool<Heap> = Pool::new(BLOCK, MEMORY / BLOCK);
         let (sources, address) =

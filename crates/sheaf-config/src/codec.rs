@@ -12,7 +12,7 @@ mod text;
 mod time;
 mod word;
 
-pub(crate) use exact::{drift, exact_time, period};
+pub(crate) use exact::{drift, exact_time, period, time_unit, utc_time};
 pub use field::{Field, Mark};
 pub(crate) use field::{field, mark_list};
 pub(crate) use list::id_list;

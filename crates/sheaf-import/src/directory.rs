@@ -53,7 +53,8 @@ impl StreamDirectory {
     pub(crate) fn append(&mut self, fragment: &Fragment<&[u8]>) -> Result<(), ImportError> {
         let source = fragment.source;
         if !self.writers.contains_key(&source) {
-            let header = StreamHeader { source, run: self.run, has_events: true, has_times: true };
+            let header =
+                StreamHeader { source, run: self.run, has_events: true, has_times: true, time_base: None };
             let writer = StreamWriter::create(&self.staging.join(file_name(source)), header, &self.metadata)?;
             self.writers.insert(source, writer);
         }

@@ -9,6 +9,7 @@ use sheaf_store::fragment_stream::{StreamReadError, StreamReader};
 use sheaf_store::kind::Kind;
 use sheaf_store::run::{RunReadError, RunReader, newest_of};
 use sheaf_wire::shift_record::ShiftRecord;
+use sheaf_wire::{TimeBase, UtcTime};
 use std::borrow::Cow;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -42,6 +43,13 @@ pub(crate) fn tag_names(metadata: &str) -> Vec<String> {
     let value: serde_json::Value = serde_json::from_str(metadata).unwrap_or_default();
     let names = value.get("tags").and_then(serde_json::Value::as_array);
     names.into_iter().flatten().filter_map(|name| name.as_str().map(str::to_owned)).collect()
+}
+
+/// Returns a `sheaf.TimeBase`.
+fn time_base(py: Python<'_>, stated: Option<TimeBase>) -> PyResult<Bound<'_, PyAny>> {
+    let TimeBase { unit, epoch } = stated.unwrap_or(TimeBase::NANOSECONDS);
+    let unit = py.import("fractions")?.call_method1("Fraction", unit.fraction())?;
+    py.import("sheaf._times")?.call_method1("TimeBase", (unit, epoch.map(UtcTime::nanos), stated.is_some()))
 }
 
 /// Opens an event file, a run directory or the newest run of a directory of runs, and returns an iterator over its events; or opens a
@@ -102,6 +110,12 @@ impl EventReader {
     #[getter]
     fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         py.import("json")?.call_method1("loads", (&self.about.metadata,))
+    }
+
+    /// Meaning of the times of events and fragments: unit and epoch.
+    #[getter]
+    fn time_base<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        time_base(py, self.reader.time_base())
     }
 
     /// Names of the tags, from bit 0.
@@ -314,6 +328,12 @@ impl FragmentReader {
     #[getter]
     fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         py.import("json")?.call_method1("loads", (self.reader.metadata(),))
+    }
+
+    /// Meaning of the times of fragments: unit and epoch.
+    #[getter]
+    fn time_base<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        time_base(py, self.reader.header().time_base)
     }
 
     /// Number of damaged places so far.

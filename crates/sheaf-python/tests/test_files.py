@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import struct
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -201,3 +202,35 @@ def test_awkward_arrays_have_fragments_of_any_length(tmp_path: Path) -> None:
     assert array.fragments.data.tolist() == [[[1, 1, 1], []], [], [[2]]]
     with pytest.raises(ValueError, match="not a multiple"):
         sheaf.to_awkward(path, dtype="<u4")
+
+
+def test_a_file_that_states_no_time_base_has_nanoseconds(example: Path) -> None:
+    base = sheaf.open(example).time_base
+    assert (base.unit, base.epoch_ns, base.stated) == (Fraction(1), None, False)
+    assert base.nanoseconds(2**64 - 1) == 2**64 - 1
+    assert base.seconds([1_000, 2_000]).tolist() == [1e-6, 2e-6]
+    with pytest.raises(ValueError, match="epoch"):
+        base.datetime64(0)
+
+
+def test_unit_and_epoch_of_times_come_from_the_header(example: Path) -> None:
+    data = bytearray(example.read_bytes())
+    (metadata_bytes,) = struct.unpack_from("<I", data, 40)
+    epoch = 1_767_225_600 * 10**9
+    struct.pack_into("<H", data, 8, 4)
+    struct.pack_into("<IIqI", data, 44, 25, 16, epoch, 0)
+    struct.pack_into("<I", data, 60, crc32c(bytes(data[: 64 + metadata_bytes])))
+    example.write_bytes(data)
+    base = sheaf.open(example).time_base
+    assert base == sheaf.TimeBase(Fraction(25, 16), epoch, True)
+    assert base.nanoseconds(2**64 - 1) == Fraction(25 * (2**64 - 1), 16)
+    assert str(base.datetime64(640_000_003)) == "2026-01-01T00:00:01.000000004"
+
+
+def test_times_of_the_calendar_are_exact_or_refused() -> None:
+    base = sheaf.TimeBase(Fraction(1, 10), -1, True)
+    times = np.array([0, 9, 10, 2**63, 2**64 - 1], dtype="u8")
+    expected = [time // 10 - 1 for time in times.tolist()]
+    assert base.datetime64(times).astype("i8").tolist() == expected
+    with pytest.raises(OverflowError, match="2262"):
+        sheaf.TimeBase(Fraction(7, 3), 0, True).datetime64(times)

@@ -18,7 +18,7 @@ use crate::stream_set::{Shift, StreamInfo, StreamSet, Timeline};
 use crate::{Source, SourcePoll, SourceStats};
 use bytes::Bytes;
 use sheaf_store::fragment_stream::{StreamDamage, StreamOpenError, StreamReadError, StreamReader};
-use sheaf_wire::{ByteCount, EventId, Fragment, SourceId, Timestamp};
+use sheaf_wire::{ByteCount, EventId, Fragment, Nanos, SourceId, Timestamp};
 use std::fs::File;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -169,8 +169,11 @@ impl ReplaySource {
             return Some(Kept::No);
         }
         place.position /= self.config.division;
-        let time =
-            if self.reader.header().has_times { fragment.time + self.shift.time } else { fragment.time };
+        let time = if self.reader.header().has_times {
+            fragment.time + Nanos(self.shift.time)
+        } else {
+            fragment.time
+        };
         let payload = if self.config.division == NonZeroU64::MIN {
             fragment.payload
         } else {

@@ -8,7 +8,7 @@ use crate::pacing::FragmentTiming;
 use sheaf_store::fragment_stream::{
     EXTENSION, Ending, StreamCounts, StreamHeader, StreamOpenError, StreamReadError, StreamReader,
 };
-use sheaf_wire::{EventId, Nanos, RunNumber, SourceId, Timestamp};
+use sheaf_wire::{EventId, Nanos, RunNumber, SourceId, TimeBase, TimeUnit, Timestamp};
 use std::fs::File;
 use std::io;
 use std::ops::RangeInclusive;
@@ -63,6 +63,21 @@ pub enum OpenDirectoryError {
         /// Its run.
         first_run: RunNumber,
     },
+    /// The times of two streams have different meanings.
+    #[error(
+        "times in {path} are {base}, those in {first} are {first_base}; the streams of a directory have one time base: convert the \
+         times of one of them"
+    )]
+    DifferentTimeBases {
+        /// A stream.
+        path: PathBuf,
+        /// Unit and epoch of its times.
+        base: TimeBase,
+        /// The stream with the lowest source id.
+        first: PathBuf,
+        /// Unit and epoch of its times.
+        first_base: TimeBase,
+    },
     /// A stream has only times, not the event ids of its fragments.
     #[error(
         "{path} has times but no event ids, and building by time is not supported yet; \
@@ -94,6 +109,7 @@ pub struct StreamInfo {
 pub struct StreamSet {
     pub(crate) directory: PathBuf,
     pub(crate) run: RunNumber,
+    pub(crate) time_base: Option<TimeBase>,
     pub(crate) streams: Vec<StreamInfo>,
     pub(crate) timeline: Arc<Timeline>,
 }
@@ -111,12 +127,14 @@ pub fn open_directory(directory: &Path) -> Result<StreamSet, OpenDirectoryError>
     }
     files.sort_by_key(|file| file.header.source);
     let run = check_headers(&files, directory)?;
-    let mut timeline = Timeline::default();
+    let time_base = check_time_bases(&files)?;
+    let unit = time_base.map_or(TimeUnit::NANOSECOND, |base| base.unit);
+    let mut timeline = Timeline { unit, ..Timeline::default() };
     let mut streams = Vec::with_capacity(files.len());
     for file in &files {
         streams.push(scan(StreamReader::open(&file.path)?, &mut timeline)?);
     }
-    Ok(StreamSet { directory: directory.to_owned(), run, streams, timeline: Arc::new(timeline) })
+    Ok(StreamSet { directory: directory.to_owned(), run, time_base, streams, timeline: Arc::new(timeline) })
 }
 
 fn stream_files(directory: &Path) -> Result<Vec<PathBuf>, OpenDirectoryError> {
@@ -166,6 +184,21 @@ fn check_headers(files: &[StreamFile], directory: &Path) -> Result<RunNumber, Op
     Ok(first.header.run)
 }
 
+/// Checks that the times of all streams have one meaning, and returns it if a stream states it.
+fn check_time_bases(files: &[StreamFile]) -> Result<Option<TimeBase>, OpenDirectoryError> {
+    let meaning = |file: &StreamFile| file.header.time_base.unwrap_or(TimeBase::NANOSECONDS);
+    let Some(first) = files.first() else { return Ok(None) };
+    if let Some(other) = files.iter().find(|file| meaning(file) != meaning(first)) {
+        return Err(OpenDirectoryError::DifferentTimeBases {
+            path: other.path.clone(),
+            base: meaning(other),
+            first: first.path.clone(),
+            first_base: meaning(first),
+        });
+    }
+    Ok(files.iter().find_map(|file| file.header.time_base))
+}
+
 /// Reads a stream to its end and enters its events into the timeline.
 fn scan(mut reader: StreamReader<File>, timeline: &mut Timeline) -> Result<StreamInfo, StreamReadError> {
     let has_times = reader.header().has_times;
@@ -205,6 +238,12 @@ impl StreamSet {
         self.run
     }
 
+    /// Returns unit and epoch of the times of all streams, if they state them.
+    #[must_use]
+    pub fn time_base(&self) -> Option<TimeBase> {
+        self.time_base
+    }
+
     /// The streams, in ascending order of source id.
     #[must_use]
     pub fn streams(&self) -> &[StreamInfo] {
@@ -231,12 +270,20 @@ impl StreamSet {
 }
 
 /// Times and numbers that all sources of a recording share.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Timeline {
+    /// Unit of all times.
+    unit: TimeUnit,
     /// The event ids of all sources: ascending, each once.
     ids: Vec<EventId>,
     /// The earliest and the latest time of all sources.
     times: Option<(Timestamp, Timestamp)>,
+}
+
+impl Default for Timeline {
+    fn default() -> Self {
+        Self { unit: TimeUnit::NANOSECOND, ids: Vec::new(), times: None }
+    }
 }
 
 impl Timeline {
@@ -282,7 +329,7 @@ impl Timeline {
         });
         Shift {
             id: u64::try_from(id_span * u128::from(pass)).ok(),
-            time: Nanos(time_span.saturating_mul(pass)),
+            time: time_span.saturating_mul(pass),
             position: events.saturating_mul(pass),
         }
     }
@@ -292,7 +339,7 @@ impl Timeline {
         let first = self.times.map_or(Timestamp::ZERO, |(first, _)| first);
         FragmentTiming {
             position: shift.position.saturating_add(rank as u64),
-            elapsed: time.since(first) + shift.time,
+            elapsed: Nanos(self.unit.nanos(time.since(first).0.saturating_add(shift.time))),
         }
     }
 }
@@ -302,6 +349,7 @@ impl Timeline {
 pub(crate) struct Shift {
     /// Offset of event ids; `None` if no ids are left.
     pub(crate) id: Option<u64>,
-    pub(crate) time: Nanos,
+    /// Offset of times, in their unit.
+    pub(crate) time: u64,
     pub(crate) position: u64,
 }

@@ -8,8 +8,8 @@ use crate::kind::{Kind, source_in_name};
 use crate::run::RunReader;
 use bytes::Bytes;
 use serde::Serialize;
-use sheaf_wire::Fragment;
 use sheaf_wire::shift_record::ShiftRecord;
+use sheaf_wire::{Fragment, TimeBase, TimeUnit};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -47,6 +47,14 @@ pub enum DumpError {
         /// Path to dump.
         path: PathBuf,
     },
+    /// The times of the streams have different meanings.
+    #[error(
+        "the streams in {path} state different time bases, so that their times cannot be in one column; dump them one by one (`sheaf inspect` shows the time bases)"
+    )]
+    TimeBases {
+        /// Directory to dump.
+        path: PathBuf,
+    },
     /// The output cannot be written.
     #[error("cannot write the lines: {0}")]
     Output(#[source] io::Error),
@@ -62,10 +70,11 @@ pub enum DumpError {
 pub fn dump(path: &Path, out: &mut dyn Write) -> Result<DumpSummary, DumpError> {
     let kind = Kind::of(path).map_err(ContentError::from)?;
     let mut summary = DumpSummary::default();
-    writeln!(out, "{CSV_HEADER}").map_err(DumpError::Output)?;
     match kind {
         Kind::EventFile | Kind::Run => {
-            for event in RunReader::open(path).map_err(ContentError::from)? {
+            let reader = RunReader::open(path).map_err(ContentError::from)?;
+            header(out, CSV_HEADER, reader.time_base())?;
+            for event in reader {
                 match event {
                     Ok(event) => {
                         for fragment in &event.event.fragments {
@@ -76,14 +85,40 @@ pub fn dump(path: &Path, out: &mut dyn Write) -> Result<DumpSummary, DumpError> 
                 }
             }
         }
-        Kind::FragmentStream => stream(path, out, &mut summary)?,
+        Kind::FragmentStream => {
+            header(out, CSV_HEADER, time_base_of(path)?)?;
+            stream(path, out, &mut summary)?;
+        }
         Kind::StreamDirectory => {
-            for file in streams_in(path)? {
+            let streams = streams_in(path)?;
+            let bases = streams.iter().map(|file| time_base_of(file)).collect::<Result<Vec<_>, _>>()?;
+            let first = bases.iter().flatten().next().copied();
+            let is_other = |base: &&Option<TimeBase>| {
+                base.unwrap_or(TimeBase::NANOSECONDS) != first.unwrap_or(TimeBase::NANOSECONDS)
+            };
+            if bases.iter().any(|base| is_other(&base)) {
+                return Err(DumpError::TimeBases { path: path.to_owned() });
+            }
+            header(out, CSV_HEADER, first)?;
+            for file in streams {
                 stream(&file, out, &mut summary)?;
             }
         }
     }
     Ok(summary)
+}
+
+/// Prints the names of the columns. That of times is `time_ns` if they are nanoseconds, otherwise `time`.
+fn header(out: &mut dyn Write, columns: &str, base: Option<TimeBase>) -> Result<(), DumpError> {
+    let is_nanos = base.is_none_or(|base| base.unit == TimeUnit::NANOSECOND);
+    let columns = if is_nanos { columns.to_owned() } else { columns.replace("time_ns", "time") };
+    writeln!(out, "{columns}").map_err(DumpError::Output)
+}
+
+/// Returns unit and epoch of the times of a stream, if it states them.
+fn time_base_of(file: &Path) -> Result<Option<TimeBase>, DumpError> {
+    let (reader, _) = StreamReader::open_damaged(file, source_in_name(file)).map_err(ContentError::from)?;
+    Ok(reader.header().time_base)
 }
 
 /// Prints [`VERDICTS_HEADER`] and one line per event of the run or event file at `path` to `out`, unbuffered, in the
@@ -99,8 +134,8 @@ pub fn dump_verdicts(path: &Path, out: &mut dyn Write) -> Result<DumpSummary, Du
         return Err(DumpError::NoEvents { path: path.to_owned() });
     }
     let mut summary = DumpSummary::default();
-    writeln!(out, "{VERDICTS_HEADER}").map_err(DumpError::Output)?;
     let reader = RunReader::open(path).map_err(ContentError::from)?;
+    header(out, VERDICTS_HEADER, reader.time_base())?;
     let names = reader.tag_names().to_vec();
     for stored in reader {
         match stored {

@@ -192,6 +192,7 @@ fn about(reader: &RunReader) -> About {
     About {
         header: header.filter(|_| reader.files().count() == 1),
         run: header.map(|header| header.run),
+        time_base: reader.time_base(),
         metadata: reader.first_metadata().to_owned(),
         tags: reader.tag_names().to_vec(),
     }

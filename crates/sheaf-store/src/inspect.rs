@@ -10,7 +10,7 @@ use crate::run::{Manifest, OpenFile, RunReader};
 use bytes::Bytes;
 use serde::Serialize;
 use sheaf_wire::shift_record::{ShiftRecord, latest};
-use sheaf_wire::{Event, Fragment, Tags};
+use sheaf_wire::{Event, Fragment, Tags, TimeBase, UtcTime};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -54,7 +54,9 @@ pub struct Inspection {
     pub sources: Vec<SourceInfo>,
     /// The smallest and the largest event id, where there are ids.
     pub ids: Option<IdRange>,
-    /// The earliest and the latest trigger time of events, or time of records.
+    /// The earliest and the latest trigger time of events, or time of records, in units of the files.
+    pub times: Option<TimeRange>,
+    /// The same, if the unit is a nanosecond.
     pub times_ns: Option<TimeRange>,
     /// The first few events, or records, in reading order.
     pub first: Vec<Shown>,
@@ -162,6 +164,8 @@ pub enum HeaderInfo {
         part: u32,
         /// When the session was opened, since 1970.
         created_ns: u64,
+        /// Unit and epoch of times, if they are stated.
+        time_base: Option<TimeBaseInfo>,
     },
     /// Of a fragment stream.
     FragmentStream {
@@ -173,7 +177,42 @@ pub enum HeaderInfo {
         has_events: bool,
         /// Whether records have times.
         has_times: bool,
+        /// Unit and epoch of times, if they are stated.
+        time_base: Option<TimeBaseInfo>,
     },
+}
+
+impl HeaderInfo {
+    /// Returns unit and epoch of times, if they are stated.
+    #[must_use]
+    pub fn time_base(&self) -> Option<&TimeBaseInfo> {
+        let (Self::EventFile { time_base, .. } | Self::FragmentStream { time_base, .. }) = self;
+        time_base.as_ref()
+    }
+}
+
+/// Unit and epoch of times.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TimeBaseInfo {
+    /// The unit, for people.
+    pub unit: String,
+    /// The unit in nanoseconds: numerator and denominator, reduced.
+    pub unit_ns: (u32, u32),
+    /// Time 0, if it is known.
+    pub epoch: Option<String>,
+    /// Time 0 in nanoseconds since 1970-01-01 UTC, if it is known.
+    pub epoch_ns: Option<i64>,
+}
+
+impl TimeBaseInfo {
+    fn of(base: TimeBase) -> Self {
+        Self {
+            unit: base.unit.to_string(),
+            unit_ns: base.unit.fraction(),
+            epoch: base.epoch.map(|epoch| epoch.to_string()),
+            epoch_ns: base.epoch.map(UtcTime::nanos),
+        }
+    }
 }
 
 /// The sizes of a number of things, in bytes.
@@ -224,8 +263,10 @@ pub struct TimeRange {
 pub struct Shown {
     /// Event id.
     pub event: u64,
-    /// Trigger time, or the record's time.
-    pub time_ns: u64,
+    /// Trigger time, or the record's time, in units of the file.
+    pub time: u64,
+    /// The same, if the unit is a nanosecond.
+    pub time_ns: Option<u64>,
     /// Fragments: 1 for a record.
     pub fragments: u64,
     /// Missing sources.
@@ -270,6 +311,12 @@ pub fn inspect(path: &Path) -> Result<Inspection, ContentError> {
             }
         }
     }
+    // Without one, times are nanoseconds.
+    let bases = || files.iter().filter_map(|file| file.header.as_ref()?.time_base());
+    let is_nanos = bases().all(|base| base.unit_ns == (1, 1));
+    if !is_nanos {
+        tally.first.iter_mut().for_each(|shown| shown.time_ns = None);
+    }
     tally.defects += files.iter().filter(|file| !file.finished).count() as u64;
     Ok(Inspection {
         path: path.to_owned(),
@@ -289,7 +336,8 @@ pub fn inspect(path: &Path) -> Result<Inspection, ContentError> {
         verdict_bytes: tally.verdict_bytes,
         sources: tally.sources.into_values().collect(),
         ids: tally.ids,
-        times_ns: tally.times,
+        times: tally.times,
+        times_ns: tally.times.filter(|_| is_nanos),
         first: tally.first,
         defects: tally.defects,
     })
@@ -306,6 +354,7 @@ fn event_file_info(path: &Path) -> Result<FileInfo, ContentError> {
             session: format!("{:016x}", header.session.0),
             part: header.part,
             created_ns: header.created.0,
+            time_base: header.time_base.map(TimeBaseInfo::of),
         }),
         metadata: metadata(reader.metadata()),
         finished: reader.is_finished(),
@@ -330,6 +379,7 @@ fn stream(path: &Path, tally: &mut Tally) -> Result<FileInfo, ContentError> {
             source: header.source.0,
             has_events: header.has_events,
             has_times: header.has_times,
+            time_base: header.time_base.map(TimeBaseInfo::of),
         }),
         metadata: metadata(reader.metadata()),
         finished: reader.ending() == Some(Ending::Trailer),
@@ -390,7 +440,8 @@ impl Tally {
         }
         self.show(Shown {
             event: event.id.0,
-            time_ns: event.time.0,
+            time: event.time.0,
+            time_ns: Some(event.time.0),
             fragments: event.fragments.len() as u64,
             missing: event.missing.len() as u64,
             bytes,
@@ -408,7 +459,8 @@ impl Tally {
         }
         self.show(Shown {
             event: fragment.event.0,
-            time_ns: fragment.time.0,
+            time: fragment.time.0,
+            time_ns: Some(fragment.time.0),
             fragments: 1,
             missing: 0,
             bytes: fragment.payload.len() as u64,

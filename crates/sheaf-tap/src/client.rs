@@ -239,6 +239,7 @@ impl Client {
             session: sheaf_wire::SessionId(0),
             part: 0,
             created: sheaf_wire::Timestamp(0),
+            time_base: None,
         };
         let mut client = Self {
             address: address.clone(),

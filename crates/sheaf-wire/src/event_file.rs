@@ -16,7 +16,7 @@ use crate::message::layout::{FRAGMENT_HAS_CHECKSUM, FragmentBytes, MissingBytes,
 use crate::message::{PayloadSource, fragment_to_bytes, missing_to_bytes, parse_fragment, parse_missing};
 pub use crate::run_record::{MAX_RECORD_BYTES, MAX_RECORD_NAME_BYTES, RecordKind, RunRecord};
 use crate::verdict::{MAX_VERDICT_PAYLOAD_BYTES, Tags, Verdict};
-use crate::{Event, EventId, NodeId, Payload, RunNumber, SessionId, Timestamp, TriggerType};
+use crate::{Event, EventId, NodeId, Payload, RunNumber, SessionId, TimeBase, Timestamp, TriggerType};
 use bytes::Bytes;
 pub use index::{Footer, emit_index, is_index_start};
 pub use record::{RECORD_HEADER_BYTES, RECORD_MARKER, RecordHeader, RecordHeaderBytes};
@@ -26,8 +26,10 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// The first eight bytes of an event file.
 pub const MAGIC: [u8; 8] = *b"SHEAFEV\0";
-/// The version of the format that is written. A reader refuses later ones.
-pub const VERSION: u16 = 3;
+/// The latest version of the format. A reader refuses later ones.
+pub const VERSION: u16 = 4;
+/// The version of files that do not state the unit of their times.
+pub const VERSION_WITHOUT_TIME_BASE: u16 = 3;
 /// The earliest version that is read. It had no run records.
 pub const FIRST_VERSION: u16 = 2;
 /// Maximum number of events of one file.
@@ -56,7 +58,7 @@ layout! {
     FileHeaderBytes[64] {
         /// Offset 0: `"SHEAFEV\0"`.
         magic: [u8; 8],
-        /// Offset 8: [`VERSION`].
+        /// Offset 8: [`VERSION`], or [`VERSION_WITHOUT_TIME_BASE`].
         version: U16,
         /// Offset 10: zero.
         flags: U16,
@@ -72,8 +74,8 @@ layout! {
         created: U64,
         /// Offset 40: bytes of the metadata that follows this header.
         metadata_bytes: U32,
-        /// Offset 44: zero.
-        reserved: [u8; 16],
+        /// Offset 44: unit and epoch of the times of events and fragments, and of the hits of time slices. Before version 4: zero.
+        time_base: [u8; 16],
         /// Offset 60: CRC-32C of this header with this field zero, continued over the metadata.
         checksum: U32,
     }
@@ -88,7 +90,7 @@ layout! {
         flags: U32,
         /// Offset 8: event id.
         event: U64,
-        /// Offset 16: trigger time, ns.
+        /// Offset 16: trigger time, in units of the file.
         time: U64,
         /// Offset 24: attempt, from 1.
         attempt: U16,
@@ -166,6 +168,8 @@ pub struct FileHeader {
     pub part: u32,
     /// When the session was opened, since 1970.
     pub created: Timestamp,
+    /// Unit and epoch of times, if the file states them. Otherwise its times are nanoseconds, and those of its hits picoseconds.
+    pub time_base: Option<TimeBase>,
 }
 
 impl FileHeader {
@@ -175,9 +179,14 @@ impl FileHeader {
     /// [`FileFormatError::TooLarge`] for metadata beyond [`MAX_METADATA_BYTES`].
     pub fn emit(&self, metadata: &str) -> Result<Vec<u8>, FileFormatError> {
         check_size("metadata", metadata.len() as u64, u64::from(MAX_METADATA_BYTES))?;
+        let version = if self.time_base.is_some() { VERSION } else { VERSION_WITHOUT_TIME_BASE };
+        let mut time_base = [0; 16];
+        if let Some(stated) = self.time_base {
+            time_base.copy_from_slice(stated.to_bytes().as_bytes());
+        }
         let mut header = FileHeaderBytes {
             magic: MAGIC,
-            version: U16::new(VERSION),
+            version: U16::new(version),
             flags: U16::ZERO,
             run: U32::new(self.run.0),
             node: U32::new(self.node.to_code()),
@@ -185,7 +194,7 @@ impl FileHeader {
             session: U64::new(self.session.0),
             created: U64::new(self.created.0),
             metadata_bytes: U32::new(metadata.len() as u32),
-            reserved: [0; 16],
+            time_base,
             checksum: U32::ZERO,
         };
         header.checksum = U32::new(file_header_checksum(header.as_bytes(), metadata.as_bytes()));
@@ -235,6 +244,10 @@ impl FileHeader {
             session: SessionId(header.session.get()),
             part: header.part.get(),
             created: Timestamp(header.created.get()),
+            time_base: match header.version.get() {
+                ..=VERSION_WITHOUT_TIME_BASE => None,
+                _ => Some(TimeBase::from_bytes(view("time base", &header.time_base)?.0)?),
+            },
         };
         Ok((parsed, metadata_text(metadata)?))
     }

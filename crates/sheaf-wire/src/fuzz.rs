@@ -5,6 +5,7 @@
 
 use crate::checksum::{crc32c, crc32c_append};
 use crate::ethernet::{ETHERTYPE, FRAME_HEAD_BYTES, FrameHead, FrameKind, MacAddress, seal_frame};
+use crate::file::file_header_checksum;
 use crate::message::layout::{self, FragmentBytes, HeaderBytes, MissingBytes};
 use crate::message::{DecodeError, Message};
 use crate::{NodeId, RunNumber, event_file, stream_file};
@@ -132,17 +133,8 @@ pub fn seal_message(bytes: &mut Vec<u8>) {
 
 /// Makes `bytes` a fragment stream whose header and records have good checksums, whatever else is wrong with them.
 pub fn seal_stream(bytes: &mut [u8]) {
-    use stream_file::{FileHeaderBytes, MAGIC, RECORD_MARKER, RecordBytes, TRAILER_MARKER, VERSION};
-    let Ok((header, rest)) = FileHeaderBytes::mut_from_prefix(bytes) else {
-        return;
-    };
-    header.magic = MAGIC;
-    header.version = VERSION.into();
-    let metadata_bytes = (header.metadata_bytes.get() as usize).min(rest.len());
-    header.metadata_bytes = u32_of(metadata_bytes);
-    let (metadata, mut rest) = rest.split_at_mut(metadata_bytes);
-    header.checksum = U32::ZERO;
-    header.checksum = U32::new(crc32c_append(crc32c(header.as_bytes()), metadata));
+    use stream_file::{RECORD_MARKER, RecordBytes, TRAILER_MARKER};
+    let Some(mut rest) = seal_stream_header(bytes) else { return };
     let markers = [RECORD_MARKER.to_le_bytes(), TRAILER_MARKER.to_le_bytes()];
     while let Some(at) = find(rest, &markers) {
         let Ok((record, payload)) = RecordBytes::mut_from_prefix(&mut rest[at..]) else {
@@ -159,15 +151,34 @@ pub fn seal_stream(bytes: &mut [u8]) {
     }
 }
 
+/// As [`seal_stream`], for the header and the metadata. Returns the rest.
+fn seal_stream_header(bytes: &mut [u8]) -> Option<&mut [u8]> {
+    use stream_file::{FileHeader2Bytes, FileHeaderBytes, MAGIC, VERSION, VERSION_WITHOUT_TIME_BASE};
+    let all = bytes.len();
+    let (header, _) = FileHeaderBytes::mut_from_prefix(bytes).ok()?;
+    header.magic = MAGIC;
+    let version = header.version.get().clamp(VERSION_WITHOUT_TIME_BASE, VERSION);
+    header.version = version.into();
+    let head = if version == VERSION { size_of::<FileHeader2Bytes>() } else { size_of::<FileHeaderBytes>() };
+    let metadata_bytes = (header.metadata_bytes.get() as usize).min(all.checked_sub(head)?);
+    header.metadata_bytes = u32_of(metadata_bytes);
+    let (head, rest) = bytes.split_at_mut(head);
+    let (metadata, rest) = rest.split_at_mut(metadata_bytes);
+    let checksum = file_header_checksum(head, metadata);
+    let field = head.len() - 4;
+    head[field..].copy_from_slice(&checksum.to_le_bytes());
+    Some(rest)
+}
+
 /// Makes `bytes` an event file whose header, events, index and footer have good checksums, whatever else is wrong.
 pub fn seal_event_file(bytes: &mut [u8]) {
-    use event_file::{EVENT_MARKER, FileHeaderBytes, MAGIC, VERSION};
+    use event_file::{EVENT_MARKER, FileHeaderBytes, MAGIC, VERSION, VERSION_WITHOUT_TIME_BASE};
     seal_footer(bytes);
     let Ok((header, rest)) = FileHeaderBytes::mut_from_prefix(bytes) else {
         return;
     };
     header.magic = MAGIC;
-    header.version = VERSION.into();
+    header.version = header.version.get().clamp(VERSION_WITHOUT_TIME_BASE, VERSION).into();
     header.flags = 0.into();
     let metadata_bytes = (header.metadata_bytes.get() as usize).min(rest.len());
     header.metadata_bytes = u32_of(metadata_bytes);

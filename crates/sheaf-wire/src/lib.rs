@@ -30,6 +30,7 @@
 //! | [`checksum`] | CRC-32C |
 //! | [`machine`] | identity and deadline of a sans-IO machine |
 //! | [`mix`] | deterministic mixing of numbers |
+//! | [`time_base`] | unit and zero of the times in a file |
 //! | [`times`] | rate of log lines about events that may repeat without end |
 //!
 //! This crate defines the bytes of every message between roles and of every file. Every layout is declared once, as a
@@ -68,6 +69,7 @@ pub mod stream_file;
 pub mod tap;
 #[doc(hidden)]
 pub mod testing;
+pub mod time_base;
 pub mod times;
 pub mod trigger;
 pub mod trigger_link;
@@ -80,6 +82,7 @@ pub use hit::Hit;
 pub use ids::{EventId, NodeId, Role, RunNumber, SessionId, SourceId, TriggerType};
 pub use number_mark::NumberMark;
 pub use reason::{Account, DropReason, MissingReason, Outcome};
+pub use time_base::{TimeBase, TimeUnit, UtcTime};
 pub use trigger::TriggerMix;
 pub use units::{ByteCount, ByteRate, Nanos, Timestamp};
 pub use verdict::{FilterFailure, Tags, Verdict};

@@ -8,22 +8,25 @@ use crate::checksum::crc32c;
 pub use crate::file::{FileFormatError, MAX_METADATA_BYTES, MAX_PAYLOAD_BYTES};
 use crate::file::{check, check_size, file_header_checksum, metadata_text, view};
 use crate::message::layout::layout;
-use crate::{EventId, RunNumber, SourceId, Timestamp};
+use crate::time_base::TimeBaseBytes;
+use crate::{EventId, RunNumber, SourceId, TimeBase, Timestamp};
 use std::mem::{offset_of, size_of};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// The first eight bytes of a fragment stream.
 pub const MAGIC: [u8; 8] = *b"SHEAFFS\0";
-/// The version of the format. A reader refuses every other.
-pub const VERSION: u16 = 1;
+/// The latest version of the format. A reader refuses later ones.
+pub const VERSION: u16 = 2;
+/// The version of streams that do not state the unit of their times. Its header is a [`FileHeaderBytes`], that of later ones a [`FileHeader2Bytes`].
+pub const VERSION_WITHOUT_TIME_BASE: u16 = 1;
 /// The extension of the file's name.
 pub const EXTENSION: &str = "sfrag";
 /// The first four bytes of a record, `"FRAG"` in the file.
 pub const RECORD_MARKER: u32 = u32::from_le_bytes(*b"FRAG");
 /// The first four bytes of the trailer, `"FEND"` in the file.
 pub const TRAILER_MARKER: u32 = u32::from_le_bytes(*b"FEND");
-/// Bytes of the file header before the metadata.
+/// Bytes of the file header of version 1 before the metadata. That of version 2 is longer.
 pub const FILE_HEADER_BYTES: usize = size_of::<FileHeaderBytes>();
 /// Bytes of a record before its payload, and of the trailer.
 pub const RECORD_HEADER_BYTES: usize = size_of::<RecordBytes>();
@@ -37,7 +40,7 @@ layout! {
     FileHeaderBytes[40] {
         /// Offset 0: `"SHEAFFS\0"`.
         magic: [u8; 8],
-        /// Offset 8: [`VERSION`].
+        /// Offset 8: [`VERSION_WITHOUT_TIME_BASE`].
         version: U16,
         /// Offset 10: [`FLAG_EVENTS`] and [`FLAG_TIMES`]; at least one is set, other bits are zero.
         flags: U16,
@@ -55,6 +58,20 @@ layout! {
 }
 
 layout! {
+    /// The start of a fragment stream of version 2, 48 bytes; the metadata follows. The first 24 bytes are those of version 1.
+    FileHeader2Bytes[48] {
+        /// Offset 0: as in version 1, with [`VERSION`].
+        begin: [u8; 24],
+        /// Offset 24: unit and epoch of the times of records, and of the hits of time slices.
+        time_base: TimeBaseBytes,
+        /// Offset 40: zero.
+        reserved: [u8; 4],
+        /// Offset 44: CRC-32C of this header with this field zero, continued over the metadata.
+        checksum: U32,
+    }
+}
+
+layout! {
     /// A record's header, or the trailer, 32 bytes.
     RecordBytes[32] {
         /// Offset 0: [`RECORD_MARKER`] or [`TRAILER_MARKER`].
@@ -63,7 +80,7 @@ layout! {
         length: U32,
         /// Offset 8: event id, zero where the stream has none; trailer: number of records.
         event: U64,
-        /// Offset 16: time in ns, zero where the stream has none; trailer: payload bytes of all records.
+        /// Offset 16: time in units of the stream, zero where the stream has none; trailer: payload bytes of all records.
         time: U64,
         /// Offset 24: CRC-32C of the payload; trailer: zero.
         payload_checksum: U32,
@@ -83,6 +100,8 @@ pub struct StreamHeader {
     pub has_events: bool,
     /// Whether the fragments have times.
     pub has_times: bool,
+    /// Unit and epoch of times, if the stream states them. Otherwise its times are nanoseconds, and those of its hits picoseconds.
+    pub time_base: Option<TimeBase>,
 }
 
 impl StreamHeader {
@@ -95,9 +114,10 @@ impl StreamHeader {
         check_size("metadata", metadata.len() as u64, u64::from(MAX_METADATA_BYTES))?;
         let flags = self.flags();
         check_flags(flags)?;
+        let version = if self.time_base.is_some() { VERSION } else { VERSION_WITHOUT_TIME_BASE };
         let mut header = FileHeaderBytes {
             magic: MAGIC,
-            version: U16::new(VERSION),
+            version: U16::new(version),
             flags: U16::new(flags),
             source: U32::new(self.source.0),
             run: U32::new(self.run.0),
@@ -105,26 +125,40 @@ impl StreamHeader {
             reserved: [0; 12],
             checksum: U32::ZERO,
         };
+        if let Some(time_base) = self.time_base {
+            let mut begin = [0; 24];
+            begin.copy_from_slice(&header.as_bytes()[..24]);
+            let time_base = time_base.to_bytes();
+            let mut header = FileHeader2Bytes { begin, time_base, reserved: [0; 4], checksum: U32::ZERO };
+            header.checksum = U32::new(file_header_checksum(header.as_bytes(), metadata.as_bytes()));
+            return Ok([header.as_bytes(), metadata.as_bytes()].concat());
+        }
         header.checksum = U32::new(file_header_checksum(header.as_bytes(), metadata.as_bytes()));
         Ok([header.as_bytes(), metadata.as_bytes()].concat())
     }
 
-    /// Checks the first [`FILE_HEADER_BYTES`] of a file as far as possible and returns the number of bytes of metadata
-    /// that follow.
+    /// Checks the first [`FILE_HEADER_BYTES`] of a file as far as possible and returns the number of bytes of the header and the
+    /// metadata.
     ///
     /// # Errors
     /// A [`FileFormatError`] if the bytes are not the start of a fragment stream of this version.
-    pub fn metadata_bytes(bytes: &[u8]) -> Result<usize, FileFormatError> {
+    pub fn header_bytes(bytes: &[u8]) -> Result<usize, FileFormatError> {
+        let (version, metadata) = Self::version_and_metadata_bytes(bytes)?;
+        Ok(header_of(version) + metadata)
+    }
+
+    fn version_and_metadata_bytes(bytes: &[u8]) -> Result<(u16, usize), FileFormatError> {
         let (header, _) = view::<FileHeaderBytes>("file header", bytes)?;
         if header.magic != MAGIC {
             return Err(FileFormatError::WrongMagic { expected: "SHEAFFS\0", found: header.magic });
         }
-        if header.version.get() != VERSION {
-            return Err(FileFormatError::WrongVersion { found: header.version.get(), supported: VERSION });
+        let version = header.version.get();
+        if !(VERSION_WITHOUT_TIME_BASE..=VERSION).contains(&version) {
+            return Err(FileFormatError::WrongVersion { found: version, supported: VERSION });
         }
         let length = header.metadata_bytes.get();
         check_size("metadata", u64::from(length), u64::from(MAX_METADATA_BYTES))?;
-        Ok(length as usize)
+        Ok((version, length as usize))
     }
 
     /// Reads the file header and the metadata from the first bytes of a file.
@@ -132,15 +166,22 @@ impl StreamHeader {
     /// # Errors
     /// A [`FileFormatError`] with the defect.
     pub fn parse(bytes: &[u8]) -> Result<(Self, &str), FileFormatError> {
-        let length = Self::metadata_bytes(bytes)?;
-        let (header, rest) = view::<FileHeaderBytes>("file header", bytes)?;
+        let (version, length) = Self::version_and_metadata_bytes(bytes)?;
+        let (header, _) = view::<FileHeaderBytes>("file header", bytes)?;
+        let (time_base, declared) = match version {
+            VERSION_WITHOUT_TIME_BASE => (None, header.checksum.get()),
+            _ => {
+                let (header, _) = view::<FileHeader2Bytes>("file header", bytes)?;
+                (Some(&header.time_base), header.checksum.get())
+            }
+        };
+        let (head, rest) = bytes.split_at(header_of(version));
         let metadata = rest.get(..length).ok_or(FileFormatError::Truncated {
             what: "metadata",
             need: length as u64,
             have: rest.len() as u64,
         })?;
-        let computed = file_header_checksum(header.as_bytes(), metadata);
-        check("file header", header.checksum.get(), computed)?;
+        check("file header", declared, file_header_checksum(head, metadata))?;
         let flags = header.flags.get();
         check_flags(flags)?;
         let parsed = Self {
@@ -148,6 +189,7 @@ impl StreamHeader {
             run: RunNumber(header.run.get()),
             has_events: flags & FLAG_EVENTS != 0,
             has_times: flags & FLAG_TIMES != 0,
+            time_base: time_base.map(TimeBase::from_bytes).transpose()?,
         };
         Ok((parsed, metadata_text(metadata)?))
     }
@@ -155,6 +197,11 @@ impl StreamHeader {
     fn flags(&self) -> u16 {
         (if self.has_events { FLAG_EVENTS } else { 0 }) | (if self.has_times { FLAG_TIMES } else { 0 })
     }
+}
+
+/// Returns the bytes of a header before its metadata.
+fn header_of(version: u16) -> usize {
+    if version == VERSION_WITHOUT_TIME_BASE { FILE_HEADER_BYTES } else { size_of::<FileHeader2Bytes>() }
 }
 
 fn check_flags(flags: u16) -> Result<(), FileFormatError> {

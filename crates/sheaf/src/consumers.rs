@@ -155,7 +155,14 @@ impl Drop for WatchedSink {
 
 fn open(plan: &Plan, me: &Identity, options: DoorOptions) -> Result<Feed, DoorError> {
     let created = Timestamp(me.session.0);
-    let header = FileHeader { run: me.run, node: me.node, session: me.session, part: 0, created };
+    let header = FileHeader {
+        run: me.run,
+        node: me.node,
+        session: me.session,
+        part: 0,
+        created,
+        time_base: plan.time_base,
+    };
     let mut metadata = plan.file_metadata();
     let mut sources: Vec<SourceId> =
         plan.nodes.iter().flat_map(|node| node.sources.iter().copied()).collect();

@@ -12,7 +12,7 @@ use sheaf_source::described::{
     Decoder, Deframer, Description, Limits, Mark, Origin, PacketError, PacketKind, Piece,
 };
 use sheaf_source::timed::{Capture, CaptureError};
-use sheaf_wire::{SourceId, Timestamp};
+use sheaf_wire::{SourceId, TimeUnit, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs::File;
@@ -85,7 +85,7 @@ fn describe(arguments: &DescribeArguments) -> anyhow::Result<Verdict> {
         report.take(&description, packet, arguments.packets);
     }
     print(&report.text)?;
-    let limits = described::limits(stream, usize::MAX);
+    let limits = described::limits(stream, TimeUnit::NANOSECOND, usize::MAX);
     let totals = report.totals(description, limits, &packets).context("cannot decode the packets")?;
     print(&totals)?;
     print(&stream_text(counts))?;
@@ -349,7 +349,7 @@ packet 0, 9 bytes
             report.text
         );
         assert!(!report.text.contains("packet 2"), "one of those that do not fit is shown: {}", report.text);
-        let limits = described::limits(&sheaf_config::Described::default(), usize::MAX);
+        let limits = described::limits(&sheaf_config::Described::default(), TimeUnit::NANOSECOND, usize::MAX);
         let totals = report.totals(description(), limits, &packets).expect("it is valid");
         let expected = "\
 3 packets

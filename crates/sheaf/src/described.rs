@@ -10,7 +10,7 @@ use sheaf_source::described::{
     ByteOrder, ConnectionSettings, Counted, Description, Field, Length, Limits, Listen, Mark, Origin,
     PacketEnding, PacketLength, PacketPath, Width,
 };
-use sheaf_wire::{ByteCount, SourceId};
+use sheaf_wire::{ByteCount, SourceId, TimeUnit};
 use std::net::{SocketAddr, ToSocketAddrs};
 
 /// Checks that the packets of a configuration can be decoded.
@@ -37,7 +37,8 @@ pub(crate) fn open(
     memory: &FragmentMemory,
 ) -> anyhow::Result<Vec<Box<dyn Source>>> {
     let stream = &source.stream;
-    let limits = limits(stream, usize::try_from(max_fragment.0).unwrap_or(usize::MAX));
+    let unit = source.time_unit.unwrap_or(TimeUnit::NANOSECOND);
+    let limits = limits(stream, unit, usize::try_from(max_fragment.0).unwrap_or(usize::MAX));
     let block_bytes = usize::try_from(source.block.max(max_fragment).0).unwrap_or(usize::MAX);
     let size = PoolSize { block_bytes, blocks: blocks(source, max_fragment) };
     Ok(memory.described(path(stream)?, (description(stream)?, limits), sources, size)?)
@@ -84,13 +85,14 @@ pub(crate) fn ending(stream: &conf::Described) -> PacketEnding {
 }
 
 /// Returns the bounds of a decoder.
-pub(crate) fn limits(stream: &conf::Described, max_fragment: usize) -> Limits {
+pub(crate) fn limits(stream: &conf::Described, unit: TimeUnit, max_fragment: usize) -> Limits {
     Limits {
         waiting_packets: stream.waiting_packets as usize,
         wait: stream.wait,
         open_fragments: stream.open_fragments as usize,
         max_fragment,
         tick: stream.tick,
+        unit,
     }
 }
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 use sheaf_config::Access;
 use sheaf_import::{Format, ImportOptions, ImportReport};
 use sheaf_store::dump::{dump as dump_fragments, dump_records, dump_verdicts};
-use sheaf_store::inspect::{HeaderInfo, Inspection, inspect as inspect_path};
+use sheaf_store::inspect::{HeaderInfo, Inspection, TimeBaseInfo, inspect as inspect_path};
 use sheaf_store::kind::Kind;
 use sheaf_store::run::runs_in;
 use sheaf_store::verify::{Reading, RunState, VerifyReport, verify_with_progress};
@@ -268,8 +268,23 @@ fn describe(inspection: &Inspection) -> String {
     if let Some(ids) = inspection.ids {
         let _ = writeln!(text, "event ids        {} to {}", ids.first, ids.last);
     }
-    if let Some(times) = inspection.times_ns {
-        let _ = writeln!(text, "times (ns)       {} to {}", times.first, times.last);
+    match (inspection.times_ns, inspection.times) {
+        (Some(times), _) => {
+            let _ = writeln!(text, "times (ns)       {} to {}", times.first, times.last);
+        }
+        (None, Some(times)) => {
+            let _ = writeln!(text, "times (units)    {} to {}", times.first, times.last);
+        }
+        (None, None) => {}
+    }
+    let mut bases: Vec<String> = inspection
+        .files
+        .iter()
+        .filter_map(|file| Some(meaning(file.header.as_ref()?.time_base()?)))
+        .collect();
+    bases.dedup();
+    for base in &bases {
+        let _ = writeln!(text, "time base        {base}");
     }
     for tag in &inspection.tags {
         let _ = writeln!(text, "tag {:<12} {:>16} events", tag.tag, count(tag.events));
@@ -301,12 +316,18 @@ fn describe(inspection: &Inspection) -> String {
     text
 }
 
+/// Returns the meaning of times.
+fn meaning(base: &TimeBaseInfo) -> String {
+    let epoch = base.epoch.as_deref().unwrap_or("an unknown time");
+    format!("units of {} since {epoch}", base.unit)
+}
+
 fn describe_header(header: &HeaderInfo) -> String {
     match header {
         HeaderInfo::EventFile { run, node, session, part, .. } => {
             format!("run {run}, {node}, session {session}, part {part}")
         }
-        HeaderInfo::FragmentStream { run, source, has_events, has_times } => {
+        HeaderInfo::FragmentStream { run, source, has_events, has_times, .. } => {
             let ids = if *has_events { "with event ids" } else { "without event ids" };
             let times = if *has_times { "with times" } else { "without times" };
             format!("run {run}, source {source}, {ids}, {times}")

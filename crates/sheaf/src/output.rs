@@ -58,6 +58,7 @@ fn session(plan: &Plan, me: &Identity) -> WriterOptions {
     let output = &plan.config.output;
     WriterOptions {
         metadata: plan.file_metadata().to_string(),
+        time_base: plan.time_base,
         rotate_bytes: output.rotate_size,
         rotate_events: output.rotate_events,
         rotate_time: output.rotate_time,

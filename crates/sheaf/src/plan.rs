@@ -3,9 +3,9 @@
 use crate::code::Code;
 use crate::timed::TimedSources;
 use crate::{recorded_slices, recording};
-use anyhow::Context;
+use anyhow::{Context, bail};
 use sheaf_config::{
-    Config, IncompletePolicy, NodeConfig, OutputKind, ShapingPolicy, SourceKind, TriggerMode,
+    Config, IncompletePolicy, NodeConfig, OutputKind, ShapingPolicy, Source, SourceKind, TriggerMode,
 };
 use sheaf_key::RunKey;
 use sheaf_node::busy_signal::BusySignal;
@@ -22,9 +22,29 @@ use sheaf_protocol::output::{OutputConfig, SenderConfig};
 use sheaf_protocol::readout::{Announce, ReadoutConfig, SourceConfig};
 use sheaf_shaping::{BarrelConfig, Policy, ShaperConfig, SlotSchedule};
 use sheaf_source::{StreamSet, open_directory};
-use sheaf_wire::{ByteCount, Nanos, NodeId, Role, SessionId, SourceId, Timestamp};
+use sheaf_wire::{ByteCount, Nanos, NodeId, Role, SessionId, SourceId, TimeBase, TimeUnit, Timestamp};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+
+/// Returns unit and epoch of times: those that the streams of a replay state, with what the configuration adds.
+fn time_base(source: &Source, streams: Option<&StreamSet>) -> anyhow::Result<Option<TimeBase>> {
+    let Some(streams) = streams else {
+        let unit = source.time_unit.unwrap_or(TimeUnit::NANOSECOND);
+        let is_stated = source.time_unit.is_some() || source.epoch.is_some();
+        return Ok(is_stated.then_some(TimeBase { unit, epoch: source.epoch }));
+    };
+    let recorded = streams.time_base();
+    let base = recorded.unwrap_or(TimeBase::NANOSECONDS);
+    let unit = source.time_unit.unwrap_or(base.unit);
+    let epoch = source.epoch.or(base.epoch);
+    if unit != base.unit || base.epoch.is_some_and(|recorded| Some(recorded) != epoch) {
+        bail!(
+            "the streams in {} have times of {base}, and the configuration sets others; remove `time_unit` and `epoch` of [source]",
+            streams.directory().display()
+        );
+    }
+    Ok((recorded.is_some() || epoch.is_some()).then_some(TimeBase { unit, epoch }))
+}
 
 /// A run's configuration with everything that follows from it.
 pub(crate) struct Plan {
@@ -36,6 +56,8 @@ pub(crate) struct Plan {
     pub(crate) key: Option<RunKey>,
     /// The recording that is replayed, if one is.
     pub(crate) streams: Option<StreamSet>,
+    /// Unit and epoch of the times of events and fragments, if they are stated.
+    pub(crate) time_base: Option<TimeBase>,
     /// The sources whose data are cut by time, if there are any.
     pub(crate) timed: Option<TimedSources>,
 }
@@ -62,7 +84,8 @@ impl Plan {
                 None => config.nodes()?,
             },
         };
-        Self { config, nodes, code: Code::default(), key: None, streams, timed }.check_steps()
+        let time_base = time_base(&config.source, streams.as_ref())?;
+        Self { config, nodes, code: Code::default(), key: None, streams, time_base, timed }.check_steps()
     }
 
     /// Warns of defects of recorded data that concern some sources. They are no reason not to replay the data.

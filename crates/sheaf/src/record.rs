@@ -7,9 +7,9 @@ use crate::recorded_slices::{KEY, RecordedSlices};
 use crate::{Verdict, print, signals, space};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use sheaf_config::Config;
+use sheaf_config::{Config, Source};
 use sheaf_store::fragment_stream::{EXTENSION, StreamHeader, StreamWriter, file_name};
-use sheaf_wire::{EventId, Fragment, NumberMark, RunNumber, SourceId, Timestamp};
+use sheaf_wire::{EventId, Fragment, NumberMark, RunNumber, SourceId, TimeBase, TimeUnit, Timestamp};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fs::File;
@@ -57,6 +57,10 @@ pub(crate) fn command(arguments: &RecordArguments) -> anyhow::Result<Verdict> {
     let stop = signals::stop_flag()?;
     let watch = space::Watch::begin(Some(directory), keep, &stop)?;
     let run = RunNumber(config.run.number.0.max(1));
+    let Source { time_unit, epoch, .. } = config.source;
+    let is_stated = arguments.times == Times::Source && (time_unit.is_some() || epoch.is_some());
+    let unit = time_unit.unwrap_or(TimeUnit::NANOSECOND);
+    let time_base = is_stated.then_some(TimeBase { unit, epoch });
     let mut metadata = serde_json::json!({ "software": crate::SOFTWARE });
     if config.source.kind.is_timed() {
         metadata[KEY] = serde_json::json!(RecordedSlices::of(&config.source.timed));
@@ -66,6 +70,7 @@ pub(crate) fn command(arguments: &RecordArguments) -> anyhow::Result<Verdict> {
         metadata: metadata.to_string(),
         run,
         times: arguments.times,
+        time_base,
         streams: BTreeMap::new(),
         fragments: 0,
         bytes: 0,
@@ -115,6 +120,8 @@ struct Recording<'a> {
     metadata: String,
     run: RunNumber,
     times: Times,
+    /// Unit and epoch of times, if the configuration states them. Times are then those of the source.
+    time_base: Option<TimeBase>,
     streams: BTreeMap<SourceId, Stream>,
     fragments: u64,
     bytes: u64,
@@ -142,8 +149,13 @@ impl Recording<'_> {
         let stream = match self.streams.entry(arrived.source) {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => {
-                let header =
-                    StreamHeader { source: arrived.source, run: self.run, has_events: true, has_times: true };
+                let header = StreamHeader {
+                    source: arrived.source,
+                    run: self.run,
+                    has_events: true,
+                    has_times: true,
+                    time_base: self.time_base,
+                };
                 let stream = Stream::create(self.directory, header, &self.metadata, self.times)?;
                 entry.insert(stream)
             }
@@ -173,7 +185,8 @@ impl Stream {
     fn create(directory: &Path, header: StreamHeader, metadata: &str, times: Times) -> anyhow::Result<Self> {
         let source = header.source;
         let writer = StreamWriter::create(&directory.join(file_name(source)), header, metadata)?;
-        let by_arrival = (times == Times::Arrival).then_some(true);
+        let is_known = times == Times::Arrival || header.time_base.is_some();
+        let by_arrival = is_known.then_some(times == Times::Arrival);
         Ok(Self { source, writer, by_arrival, first: None })
     }
 

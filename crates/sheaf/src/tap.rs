@@ -12,7 +12,7 @@ use sheaf_store::run::{Manifest, newest_of};
 use sheaf_tap::client::Welcome;
 use sheaf_tap::taps::{Next, TapOptions, Taps};
 use sheaf_wire::event_file::{FileHeader, StoredEvent};
-use sheaf_wire::{ByteCount, Nanos, NodeId, Timestamp};
+use sheaf_wire::{ByteCount, Nanos, NodeId, TimeUnit, Timestamp};
 use std::io::{BufWriter, Stdout, Write, stdout};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -107,7 +107,7 @@ fn has_ended(target: &str) -> bool {
 
 /// Destination of events.
 enum Out {
-    Lines { out: BufWriter<Stdout>, tags: Vec<String>, json: bool },
+    Lines { out: BufWriter<Stdout>, tags: Vec<String>, unit: TimeUnit, json: bool },
     File { writer: Box<EventFileWriter<OneFile>> },
 }
 
@@ -115,14 +115,16 @@ impl Out {
     fn new(arguments: &TapArguments, welcome: &Welcome) -> anyhow::Result<Self> {
         let Some(path) = &arguments.save else {
             let out = BufWriter::with_capacity(1 << 16, stdout());
-            return Ok(Self::Lines { out, tags: welcome.tag_names(), json: arguments.json });
+            let unit = welcome.header.time_base.map_or(TimeUnit::NANOSECOND, |base| base.unit);
+            return Ok(Self::Lines { out, tags: welcome.tag_names(), unit, json: arguments.json });
         };
         if path.exists() {
             bail!("{} already exists, and recorded data are never overwritten", path.display());
         }
-        let FileHeader { run, node, session, created, .. } = welcome.header;
+        let FileHeader { run, node, session, created, time_base, .. } = welcome.header;
         let options = WriterOptions {
             metadata: welcome.metadata.clone(),
+            time_base,
             rotate_bytes: ByteCount(u64::MAX),
             rotate_events: u64::MAX,
             ..WriterOptions::new(run, node, session, created)
@@ -134,8 +136,8 @@ impl Out {
     fn take(&mut self, builder: NodeId, stored: &StoredEvent<bytes::Bytes>) -> anyhow::Result<()> {
         match self {
             Self::File { writer } => writer.write(&stored.event, &stored.verdict).map_err(Into::into),
-            Self::Lines { out, tags, json } => {
-                let line = Line::new(builder, stored, tags);
+            Self::Lines { out, tags, unit, json } => {
+                let line = Line::new(builder, stored, tags, *unit);
                 let written = if *json {
                     let text = serde_json::to_string(&line).context("cannot convert an event to JSON")?;
                     writeln!(out, "{text}")
@@ -167,7 +169,13 @@ impl Out {
 #[derive(Debug, Serialize)]
 struct Line {
     event: u64,
-    time_ns: u64,
+    /// In units of the run.
+    time: u64,
+    /// The same, if the unit is a nanosecond.
+    time_ns: Option<u64>,
+    /// Unit of its times.
+    #[serde(skip)]
+    unit: TimeUnit,
     trigger_type: u16,
     builder: String,
     incomplete: bool,
@@ -181,7 +189,8 @@ struct Line {
 #[derive(Debug, Serialize)]
 struct FragmentLine {
     source: u32,
-    time_ns: u64,
+    time: u64,
+    time_ns: Option<u64>,
     bytes: usize,
 }
 
@@ -192,17 +201,21 @@ struct MissingLine {
 }
 
 impl Line {
-    fn new(builder: NodeId, stored: &StoredEvent<bytes::Bytes>, names: &[String]) -> Self {
+    fn new(builder: NodeId, stored: &StoredEvent<bytes::Bytes>, names: &[String], unit: TimeUnit) -> Self {
+        let nanos = |time: u64| (unit == TimeUnit::NANOSECOND).then_some(time);
         let StoredEvent { event, verdict, .. } = stored;
         let fragments = event.fragments.iter().map(|fragment| FragmentLine {
             source: fragment.source.0,
-            time_ns: fragment.time.0,
+            time: fragment.time.0,
+            time_ns: nanos(fragment.time.0),
             bytes: fragment.payload.len(),
         });
         let missing = event.missing.iter();
         Self {
             event: event.id.0,
-            time_ns: event.time.0,
+            time: event.time.0,
+            time_ns: nanos(event.time.0),
+            unit,
             trigger_type: event.trigger_type.0,
             builder: builder.to_string(),
             incomplete: event.incomplete,
@@ -219,9 +232,10 @@ impl Line {
 
 impl std::fmt::Display for Line {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { event, time_ns, builder, bytes, .. } = self;
+        let Self { event, time, builder, bytes, unit, .. } = self;
         let fragments = self.fragments.len();
-        write!(f, "event {event} at {time_ns} ns from {builder}: {fragments} fragments, {bytes} bytes")?;
+        let unit = if *unit == TimeUnit::NANOSECOND { "ns".to_owned() } else { format!("x {unit}") };
+        write!(f, "event {event} at {time} {unit} from {builder}: {fragments} fragments, {bytes} bytes")?;
         if !self.tags.is_empty() {
             write!(f, ", {}", self.tags.join(" "))?;
         }

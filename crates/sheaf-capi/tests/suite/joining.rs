@@ -155,6 +155,7 @@ fn a_program_in_c_sees_the_accepted_events_that_it_asks_for() {
         session: SessionId(9),
         part: 0,
         created: Timestamp(1),
+        time_base: None,
     };
     let mut feed = Door::new(options).open(&header, r#"{"tags":["muon","calo"]}"#).unwrap();
     let mut child = start(&program, &[directory.path().to_str().unwrap(), "muon"]);

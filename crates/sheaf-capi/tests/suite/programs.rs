@@ -102,7 +102,13 @@ fn a_program_in_c_reads_a_fragment_stream() {
     let directory = tempfile::tempdir().unwrap();
     let program = compile("read", directory.path());
     let path = directory.path().join("source-3.sfrag");
-    let header = StreamHeader { source: SourceId(3), run: RunNumber(3), has_events: true, has_times: true };
+    let header = StreamHeader {
+        source: SourceId(3),
+        run: RunNumber(3),
+        has_events: true,
+        has_times: true,
+        time_base: None,
+    };
     let mut writer = StreamWriter::create(&path, header, "{}").unwrap();
     for event in 1..4 {
         writer.append(&fragment(event, 3, &[event as u8; 2])).unwrap();

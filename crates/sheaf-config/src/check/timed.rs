@@ -4,6 +4,7 @@ use super::Checker;
 use crate::Config;
 use crate::error::ErrorKind;
 use crate::settings::{FrontEnd, SourceKind};
+use sheaf_wire::TimeUnit;
 
 /// Maximum sum of the overlaps of a time slice, in slice lengths: `sheaf_time::slices::MOST_LENGTHS`.
 const MOST_SLICE_LENGTHS: u64 = 16;
@@ -48,6 +49,30 @@ impl Checker<'_> {
             let keys = ["source.timed.after_us", "source.timed.before_us", "source.timed.slice_us"];
             let found = format!("the overlaps of a time slice together exceed {most} slices");
             self.fail(ErrorKind::Conflict, &keys, found, "make the slices longer or the overlaps shorter");
+        }
+    }
+
+    /// Unit and epoch of times.
+    pub(super) fn time_base(&mut self) {
+        let source = &self.config.source;
+        let kind = source.kind;
+        let is_set =
+            [("source.time_unit", source.time_unit.is_some()), ("source.epoch", source.epoch.is_some())];
+        let has_other_times = kind == SourceKind::Emulated || kind.is_timed();
+        for (key, _) in is_set.into_iter().filter(|(_, is_set)| *is_set && has_other_times) {
+            let found = format!(
+                "`{key}` is set, but `source.kind` is \"{kind}\", whose times have their own meaning"
+            );
+            let right = "remove it: it is for programs, described streams and replays";
+            self.fail(ErrorKind::Conflict, &[key, "source.kind"], found, right);
+        }
+        if has_other_times || source.time_unit.is_none_or(|unit| unit == TimeUnit::NANOSECOND) {
+            return;
+        }
+        if kind == SourceKind::Stream && source.stream.time.is_none() {
+            let found = "`source.time_unit` is set, but `source.stream.time` is not: times of arrival are nanoseconds".into();
+            let right = "write where the time is, such as `time = \"u64 at 8\"`, or remove the unit";
+            self.fail(ErrorKind::Missing, &["source.time_unit", "source.stream.time"], found, right);
         }
     }
 

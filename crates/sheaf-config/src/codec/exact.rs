@@ -1,7 +1,7 @@
 //! Durations that need not be whole nanoseconds, and drifts of clocks: texts with a unit.
 
 use super::{Codec, Refusal, quote};
-use sheaf_wire::{ClockDrift, ExactNanos};
+use sheaf_wire::{ClockDrift, ExactNanos, TimeUnit, UtcTime};
 use toml::de::DeValue;
 
 /// The period of a clock, up to a second: a duration or a rate.
@@ -12,6 +12,16 @@ pub(crate) fn period() -> Period {
 /// A duration of either sign, up to `years` of 365 days.
 pub(crate) fn exact_time(years: i64) -> ExactTime {
     ExactTime { years }
+}
+
+/// A unit of time.
+pub(crate) fn time_unit() -> Unit {
+    Unit
+}
+
+/// A time of the calendar.
+pub(crate) fn utc_time() -> Utc {
+    Utc
 }
 
 /// Largest drift, 1 %.
@@ -120,6 +130,69 @@ impl Codec for Drift {
     }
 
     fn write(&self, value: &ClockDrift) -> Option<String> {
+        Some(quote(&value.to_string()))
+    }
+}
+
+/// See [`time_unit()`].
+pub(crate) struct Unit;
+
+impl Codec for Unit {
+    type Value = TimeUnit;
+
+    fn type_name(&self) -> String {
+        "time".into()
+    }
+
+    fn limits(&self) -> String {
+        "a number or a fraction, and `s`, `ms`, `us`, `ns`, `ps` or `fs`: `1 ns`, `0.1 ns`, `25/16 ns`; as a reduced fraction of nanoseconds, both of its numbers are below 2^32".into()
+    }
+
+    fn expected(&self) -> String {
+        "a unit of time such as \"1 ns\", \"0.1 ns\" or \"25/16 ns\", as a fraction of nanoseconds with numbers below 2^32".into()
+    }
+
+    fn read(&self, value: &DeValue<'_>) -> Result<TimeUnit, Refusal> {
+        let duration = value.as_str().ok_or(Refusal::Type)?.parse();
+        duration.ok().and_then(TimeUnit::new).ok_or(Refusal::Value)
+    }
+
+    fn accepts(&self, _: &TimeUnit) -> bool {
+        true
+    }
+
+    fn write(&self, value: &TimeUnit) -> Option<String> {
+        Some(quote(&value.to_string()))
+    }
+}
+
+/// See [`utc_time()`].
+pub(crate) struct Utc;
+
+impl Codec for Utc {
+    type Value = UtcTime;
+
+    fn type_name(&self) -> String {
+        "UTC time".into()
+    }
+
+    fn limits(&self) -> String {
+        "a time in UTC from 1678 to 2261, such as `2026-01-01T00:00:00Z`, with at most 9 digits after the seconds".into()
+    }
+
+    fn expected(&self) -> String {
+        "a time in UTC from 1678 to 2261 such as \"2026-01-01T00:00:00Z\", with at most 9 digits after the seconds".into()
+    }
+
+    fn read(&self, value: &DeValue<'_>) -> Result<UtcTime, Refusal> {
+        value.as_str().ok_or(Refusal::Type)?.parse().map_err(|_| Refusal::Value)
+    }
+
+    fn accepts(&self, _: &UtcTime) -> bool {
+        true
+    }
+
+    fn write(&self, value: &UtcTime) -> Option<String> {
         Some(quote(&value.to_string()))
     }
 }

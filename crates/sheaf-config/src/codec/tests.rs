@@ -87,6 +87,19 @@ fn offsets_and_drifts_have_a_sign_and_a_bound() {
 }
 
 #[test]
+fn units_and_epochs_are_read_and_written() {
+    let unit = read(&time_unit(), "\"1562.5 ps\"").unwrap();
+    assert_eq!((unit.fraction(), time_unit().write(&unit).as_deref()), ((25, 16), Some("\"1.5625 ns\"")));
+    for text in ["\"0 ns\"", "\"-1 ns\"", "\"1/4294967296 ns\"", "\"40 MHz\""] {
+        assert_eq!(read(&time_unit(), text), Err(Refusal::Value), "{text}");
+    }
+    let epoch = read(&utc_time(), "\"2026-01-01T00:00:00.5Z\"").unwrap();
+    assert_eq!(utc_time().write(&epoch).as_deref(), Some("\"2026-01-01T00:00:00.5Z\""));
+    assert_eq!(read(&utc_time(), "\"2026-01-01\""), Err(Refusal::Value));
+    assert_eq!(read(&utc_time(), "0"), Err(Refusal::Type));
+}
+
+#[test]
 fn zero_is_none_only_where_zero_is_written() {
     let codec = zero_is_none(seconds(Nanos(5), Nanos::from_secs(1)));
     assert_eq!(read(&codec, "0"), Ok(None));

@@ -7,10 +7,10 @@ use super::{GIB, HOUR, KIB, MAX_INTEGER, MAX_SOURCES, MIB, TIB};
 use crate::choice::choice;
 use crate::codec::{
     address, bytes, drift, exact_time, id_list, maybe, microseconds, name_list, path, period, pick, real,
-    signed, switch, whole, zero_is_none,
+    signed, switch, time_unit, utc_time, whole, zero_is_none,
 };
 use crate::knob::section;
-use sheaf_wire::{ByteCount, ClockDrift, EventId, ExactNanos, Nanos, SourceId};
+use sheaf_wire::{ByteCount, ClockDrift, EventId, ExactNanos, Nanos, SourceId, TimeUnit, UtcTime};
 use std::path::PathBuf;
 
 choice! {
@@ -78,6 +78,11 @@ section! {
         /// Optional sources: an event without them is complete. All other sources are required. Numbers, or ranges
         /// such as `"10-19"`.
         optional: Vec<SourceId> = Vec::new(), "optional", id_list(u64::from(u32::MAX));
+        /// Unit of the times that programs give with fragments, of `source.stream.time`, and of the times of events: those of their
+        /// fragments, or those that a trigger supervisor gives. Files state it. Default: `1 ns`; of a replay, the unit of its streams.
+        time_unit: Option<TimeUnit> = None, "time_unit", maybe(time_unit());
+        /// Time 0 of these times. Files state it. Default: unknown; of a replay, the one of its streams.
+        epoch: Option<UtcTime> = None, "epoch", maybe(utc_time());
         /// Maximum memory for the fragments of one source. It is reused as fragments are released; a source that has
         /// filled it waits.
         memory: ByteCount = ByteCount(8 * MIB), "memory_bytes", bytes(64 * KIB, TIB);

@@ -40,6 +40,7 @@ from ._sheaf import (
     __version__,
     open,
 )
+from ._times import TimeBase
 
 #: Joins a run in progress: an iterator over a sample of its accepted events. See `Tap`.
 tap = Tap
@@ -61,6 +62,7 @@ __all__ = [
     "Shift",
     "Source",
     "Tap",
+    "TimeBase",
     "Verdict",
     "__version__",
     "accept",

@@ -5,7 +5,7 @@ use super::order::{Order, Turn};
 use super::parts::{PartTurn, Parts};
 use super::rollover::Rollover;
 use sheaf_time::TickScale;
-use sheaf_wire::{EventId, ExactNanos, Nanos, SourceId, Timestamp};
+use sheaf_wire::{EventId, ExactNanos, Nanos, SourceId, TimeUnit, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -25,6 +25,8 @@ pub struct Limits {
     pub max_fragment: usize,
     /// Duration of a tick of the front end's clock.
     pub tick: ExactNanos,
+    /// Unit of the times of fragments.
+    pub unit: TimeUnit,
 }
 
 /// A fragment that was decoded.
@@ -153,7 +155,7 @@ pub struct Decoder {
     /// Shared, so that reading a packet does not copy it.
     description: Arc<Description>,
     limits: Limits,
-    nanos: TickScale,
+    scale: TickScale,
     lanes: BTreeMap<SourceId, Lane>,
     /// Source of packets without one.
     first: SourceId,
@@ -179,8 +181,8 @@ impl Decoder {
     ) -> Result<Self, DescriptionError> {
         description.check()?;
         let tick = limits.tick;
-        let nanos = TickScale::new(tick, ExactNanos::ZERO, ExactNanos::from_nanos(1));
-        let nanos = nanos.ok_or(DescriptionError::Tick(tick))?;
+        let scale = TickScale::new(tick, ExactNanos::ZERO, limits.unit.duration());
+        let scale = scale.ok_or(DescriptionError::Tick(tick))?;
         let lane = || Lane {
             order: description
                 .packet_number
@@ -198,7 +200,7 @@ impl Decoder {
         Ok(Self {
             description,
             limits,
-            nanos,
+            scale,
             lanes,
             first,
             strays: StreamBooks::default(),
@@ -404,7 +406,7 @@ impl Decoder {
             lane.books.fragments_out_of_range += 1;
             return;
         };
-        let time = lane.time(now, piece.time, &self.nanos);
+        let time = lane.time(now, piece.time, &self.scale);
         let payload = &packet[piece.payload.clone()];
         let is_whole_already = !has_parts || (piece.is_last && piece.part == Some(0));
         let payload = if is_whole_already {
@@ -438,10 +440,10 @@ impl Lane {
         (number >> EPOCH_BITS == 0).then(|| epoch.checked_add(number).map(EventId))?
     }
 
-    fn time(&mut self, now: Timestamp, shown: Option<u64>, nanos: &TickScale) -> Timestamp {
+    fn time(&mut self, now: Timestamp, shown: Option<u64>, scale: &TickScale) -> Timestamp {
         let (Some(shown), Some(times)) = (shown, &mut self.times) else { return now };
         let ticks = times.unroll(shown).unwrap_or_default();
-        Timestamp(nanos.at(u128::from(ticks)).unwrap_or(u64::MAX))
+        Timestamp(scale.at(u128::from(ticks)).unwrap_or(u64::MAX))
     }
 
     /// Returns whether the part completes its fragment.

@@ -85,7 +85,7 @@ pub enum DescriptionError {
     NoUnit,
     /// Times cannot be converted.
     #[error(
-        "a tick of {0} cannot be converted to nanoseconds; it must be longer than zero, with fewer digits"
+        "a tick of {0} cannot be converted to the unit of times; it must be longer than zero, with fewer digits"
     )]
     Tick(ExactNanos),
     /// Marks without bytes are in every packet.

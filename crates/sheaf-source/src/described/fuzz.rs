@@ -4,7 +4,7 @@ use super::deframer::{Deframer, PacketEnding, PacketLength};
 use super::description::{Counted, Description, Length};
 use super::field::{ByteOrder, Field, Mark, Origin, Width};
 use super::{Decoder, Limits};
-use sheaf_wire::{ExactNanos, Nanos, SourceId, Timestamp};
+use sheaf_wire::{ExactNanos, Nanos, SourceId, TimeUnit, Timestamp};
 
 /// Takes a description and packets from `bytes`, and decodes the packets. Returns the number of fragments.
 ///
@@ -21,6 +21,7 @@ pub fn fuzz_described(bytes: &[u8]) -> u64 {
         open_fragments: usize::from(next() % 4),
         max_fragment: 4 * usize::from(next()),
         tick: ExactNanos::from_picos(i64::from(next()) << 48),
+        unit: TimeUnit::NANOSECOND,
     };
     let ending = ending(first_limit, &mut next);
     let Ok(mut decoder) = Decoder::new(description.clone(), limits, &[SourceId(0), SourceId(1)]) else {

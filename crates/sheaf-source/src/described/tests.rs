@@ -2,7 +2,7 @@ use super::fuzz::fuzz_described;
 use super::*;
 use crate::described::rollover::Rollover;
 use proptest::prelude::*;
-use sheaf_wire::{EventId, ExactNanos, Nanos, SourceId, Timestamp};
+use sheaf_wire::{EventId, ExactNanos, Nanos, SourceId, TimeUnit, Timestamp};
 
 mod encoder;
 mod streams;
@@ -17,6 +17,7 @@ fn limits() -> Limits {
         open_fragments: 16,
         max_fragment: 4096,
         tick: ExactNanos::from_nanos(25),
+        unit: TimeUnit::NANOSECOND,
     }
 }
 
@@ -175,6 +176,18 @@ fn an_event_number_and_its_payload_are_the_simplest_packet() {
     assert_eq!((books.packets, books.packets_damaged), (2, [0, 1, 0, 0]));
     let text = decoder.last_error(SOURCES[0]).expect("a packet is too short");
     assert!(text.contains("1 bytes are fewer than the 2"), "{text}");
+}
+
+#[test]
+fn times_are_converted_from_ticks_to_the_unit_exactly() {
+    let description = Description { header_bytes: 4, time: Some(u16_at(2)), ..simple() };
+    let tick = "25/16 ns".parse().unwrap();
+    let unit = TimeUnit::from_fraction(1, 10).unwrap();
+    let mut decoder = Decoder::new(description, Limits { tick, unit, ..limits() }, &SOURCES[..1]).unwrap();
+    let packets = [vec![0, 1, 0, 1], vec![0, 2, 0, 3], vec![0, 3, 0, 16]];
+    let times: Vec<u64> = decode(&mut decoder, &packets).iter().map(|fragment| fragment.2).collect();
+    // 1.5625 ns, 4.6875 ns and 25 ns, in units of 0.1 ns, rounded down.
+    assert_eq!(times, [15, 46, 250]);
 }
 
 #[test]

@@ -2,7 +2,7 @@ use super::*;
 use crate::stream_set::{OpenDirectoryError, StreamSet, open_directory};
 use proptest::prelude::*;
 use sheaf_store::fragment_stream::{StreamHeader, StreamWriter, file_name};
-use sheaf_wire::{Nanos, NumberMark, RunNumber};
+use sheaf_wire::{Nanos, NumberMark, RunNumber, TimeBase, TimeUnit};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -21,7 +21,13 @@ fn payload_of(source: SourceId, event: u64) -> Vec<u8> {
 }
 
 fn header(source: u32) -> StreamHeader {
-    StreamHeader { source: SourceId(source), run: RunNumber(3), has_events: true, has_times: true }
+    StreamHeader {
+        source: SourceId(source),
+        run: RunNumber(3),
+        has_events: true,
+        has_times: true,
+        time_base: None,
+    }
 }
 
 fn write_stream(directory: &Path, name: &str, header: StreamHeader, events: &[u64]) {
@@ -342,6 +348,17 @@ fn streams_that_do_not_belong_together_are_refused_by_name() {
     let error = open_directory(directory.path()).unwrap_err();
     assert!(matches!(&error, OpenDirectoryError::DifferentRuns { .. }), "{error}");
 
+    let unit = TimeUnit::from_fraction(1, 10).unwrap();
+    let other_unit = StreamHeader { time_base: Some(TimeBase { unit, epoch: None }), ..header(2) };
+    write_stream(directory.path(), "b.sfrag", other_unit, &[1]);
+    let error = open_directory(directory.path()).unwrap_err();
+    assert!(matches!(&error, OpenDirectoryError::DifferentTimeBases { .. }), "{error}");
+    assert!(error.to_string().contains("b.sfrag are 100 ps since an unknown time"), "{error}");
+    let same = StreamHeader { time_base: Some(TimeBase::NANOSECONDS), ..header(2) };
+    write_stream(directory.path(), "b.sfrag", same, &[1]);
+    let set = open_directory(directory.path()).expect("what is not stated is nanoseconds");
+    assert_eq!(set.time_base(), Some(TimeBase::NANOSECONDS));
+
     fs::write(directory.path().join("b.sfrag"), "not a stream").unwrap();
     let error = open_directory(directory.path()).unwrap_err();
     assert!(matches!(&error, OpenDirectoryError::Open(_)), "{error}");
@@ -369,4 +386,28 @@ fn a_replay_that_lacks_what_it_needs_is_refused() {
     assert!(matches!(refuse(2, &recorded), ReplayError::UnknownSource { .. }));
     let standing = paced(Schedule::FixedRate { events_per_second: 0.0 });
     assert!(matches!(refuse(1, &standing), ReplayError::Pace(_)));
+}
+
+#[test]
+fn recorded_times_of_any_unit_are_paced_as_nanoseconds_and_given_as_they_are() {
+    let directory = tempfile::tempdir().unwrap();
+    let unit = TimeUnit::from_fraction(25, 16).unwrap();
+    let in_units = StreamHeader { time_base: Some(TimeBase { unit, epoch: None }), ..header(1) };
+    write_stream(directory.path(), "a.sfrag", in_units, &[0, 10, 25]);
+    let set = open_directory(directory.path()).unwrap();
+    let mut source = set.source(SourceId(1), &paced(Schedule::Recorded { speed: 1.0 })).unwrap();
+    let mut now = Timestamp(1_000_000);
+    let begin = now;
+    let mut taken = Vec::new();
+    loop {
+        match source.poll(now) {
+            SourcePoll::Fragment(fragment) => taken.push((fragment.time, now.since(begin))),
+            SourcePoll::NotBefore(at) => now = at,
+            SourcePoll::Ended => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    // 7,000 and 17,500 units of 25/16 ns after the first, rounded down.
+    let expected = [(0, 0), (10, 10_937), (25, 27_343)].map(|(event, nanos)| (time_of(event), Nanos(nanos)));
+    assert_eq!(taken, expected);
 }

@@ -4,7 +4,9 @@ use super::*;
 use crate::event_file::{EventFileWriter, WriterOptions};
 use crate::fragment_stream::{StreamHeader, StreamWriter, file_name};
 use crate::testing::event;
-use sheaf_wire::{EventId, NodeId, NumberMark, RunNumber, SessionId, SourceId, Tags, Timestamp, Verdict};
+use sheaf_wire::{
+    EventId, NodeId, NumberMark, RunNumber, SessionId, SourceId, Tags, TimeBase, TimeUnit, Timestamp, Verdict,
+};
 
 fn lines(path: &Path) -> (String, DumpSummary) {
     let mut out = Vec::new();
@@ -62,7 +64,13 @@ fn what_was_said_of_events_is_dumped_with_the_names_of_tags() {
     assert_eq!((String::from_utf8(out).unwrap().as_str(), summary.lines), (expected, 2));
     let stream = directory.path().join("streams");
     std::fs::create_dir(&stream).unwrap();
-    let header = StreamHeader { source: SourceId(1), run: RunNumber(1), has_events: true, has_times: true };
+    let header = StreamHeader {
+        source: SourceId(1),
+        run: RunNumber(1),
+        has_events: true,
+        has_times: true,
+        time_base: None,
+    };
     StreamWriter::create(&stream.join(file_name(SourceId(1))), header, "{}").unwrap().finish().unwrap();
     assert!(matches!(dump_verdicts(&stream, &mut Vec::new()), Err(DumpError::NoEvents { .. })));
 }
@@ -72,8 +80,13 @@ fn streams_are_dumped_by_source() {
     let directory = tempfile::tempdir().unwrap();
     for source in [10, 9] {
         let path = directory.path().join(file_name(SourceId(source)));
-        let header =
-            StreamHeader { source: SourceId(source), run: RunNumber(1), has_events: true, has_times: true };
+        let header = StreamHeader {
+            source: SourceId(source),
+            run: RunNumber(1),
+            has_events: true,
+            has_times: true,
+            time_base: None,
+        };
         let mut writer = StreamWriter::create(&path, header, "{}").unwrap();
         let fragment = Fragment {
             event: EventId(5),
@@ -92,4 +105,58 @@ fn streams_are_dumped_by_source() {
     assert_eq!(summary.lines, 2);
     let (text, _) = lines(&directory.path().join("source-10.sfrag"));
     assert_eq!(text, "event,source,time_ns,bytes,crc32\n5,10,77,9,cbf43926\n");
+}
+
+#[test]
+fn times_that_are_no_nanoseconds_are_not_called_nanoseconds() {
+    let directory = tempfile::tempdir().unwrap();
+    let unit = TimeUnit::from_fraction(25, 16).unwrap();
+    let time_base = Some(TimeBase { unit, epoch: "2026-01-01T00:00:00Z".parse().ok() });
+    let options = WriterOptions {
+        time_base,
+        ..WriterOptions::new(RunNumber(1), NodeId::builder(0), SessionId(5), Timestamp(1))
+    };
+    let mut writer = EventFileWriter::create(directory.path(), options.clone()).unwrap();
+    writer.write(&event(2, &[0]), &Verdict::accept()).unwrap();
+    writer.finish().unwrap();
+    assert_eq!(lines(directory.path()).0, "event,source,time,bytes,crc32\n2,0,2000,0,00000000\n");
+    let found = crate::inspect::inspect(directory.path()).unwrap();
+    assert_eq!(
+        (found.times_ns, found.times.map(|times| times.first), found.first[0].time_ns),
+        (None, Some(2_000), None)
+    );
+    let json = serde_json::to_value(&found).unwrap();
+    let expected = serde_json::json!({
+        "unit": "1.5625 ns", "unit_ns": [25, 16], "epoch": "2026-01-01T00:00:00Z", "epoch_ns": 1_767_225_600_000_000_000_u64,
+    });
+    assert_eq!(json["files"][0]["header"]["time_base"], expected);
+    // A second file of the run whose times have another meaning.
+    let other = WriterOptions { time_base: None, session: SessionId(6), ..options };
+    let mut writer = EventFileWriter::create(directory.path(), other).unwrap();
+    writer.write(&event(3, &[0]), &Verdict::accept()).unwrap();
+    writer.finish().unwrap();
+    let error = dump(directory.path(), &mut Vec::new()).unwrap_err().to_string();
+    assert!(
+        error.contains("1.5625 ns since 2026-01-01T00:00:00Z")
+            && error.contains("1 ns since an unknown time"),
+        "{error}"
+    );
+}
+
+#[test]
+fn streams_of_different_units_are_not_dumped_into_one_column() {
+    let directory = tempfile::tempdir().unwrap();
+    let unit = TimeUnit::from_fraction(1, 10).unwrap();
+    for (source, time_base) in [(1, None), (2, Some(TimeBase { unit, epoch: None }))] {
+        let source = SourceId(source);
+        let header = StreamHeader { source, run: RunNumber(1), has_events: true, has_times: true, time_base };
+        StreamWriter::create(&directory.path().join(file_name(source)), header, "{}")
+            .unwrap()
+            .finish()
+            .unwrap();
+    }
+    let error = dump(directory.path(), &mut Vec::new()).unwrap_err();
+    assert!(matches!(error, DumpError::TimeBases { .. }), "{error}");
+    let one = directory.path().join(file_name(SourceId(2)));
+    assert_eq!(lines(&one).0, "event,source,time,bytes,crc32\n");
 }

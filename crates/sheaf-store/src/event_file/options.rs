@@ -2,7 +2,7 @@
 
 use super::name::{FileName, StreamName};
 use sheaf_wire::event_file::RunRecord;
-use sheaf_wire::{ByteCount, Nanos, NodeId, RunNumber, SessionId, Timestamp};
+use sheaf_wire::{ByteCount, Nanos, NodeId, RunNumber, SessionId, TimeBase, Timestamp};
 use std::sync::Arc;
 
 /// When the writer passes events to the operating system and to the disk, and therefore when they count as stored. Data
@@ -37,6 +37,8 @@ pub struct WriterOptions {
     pub stream: StreamName,
     /// The time now, since 1970.
     pub created: Timestamp,
+    /// Unit and epoch of the times of events and fragments, if they are stated.
+    pub time_base: Option<TimeBase>,
     /// A JSON object as text, kept in every file: the configuration that made the run, the software's version.
     pub metadata: String,
     /// Run records that every file begins with. Further ones may follow.
@@ -69,6 +71,7 @@ impl WriterOptions {
             session,
             stream: StreamName::default(),
             created,
+            time_base: None,
             metadata: "{}".to_owned(),
             records: Arc::default(),
             rotate_bytes: ByteCount::mib(4 << 10),

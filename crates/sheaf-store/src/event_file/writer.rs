@@ -445,6 +445,7 @@ impl<S: Storage> EventFileWriter<S> {
             session: self.options.session,
             part: number,
             created: self.options.created,
+            time_base: self.options.time_base,
         };
         let begun = header.emit(&self.options.metadata).and_then(|mut header| {
             let mut places = Vec::with_capacity(self.records.len());

@@ -242,7 +242,8 @@ impl<R: Read + Seek> StreamReader<R> {
             Ok(opened) => opened,
             Err(error) => return Err(StreamOpenError::Io { path, error }),
         };
-        let unknown = StreamHeader { source, run: RunNumber(0), has_events: true, has_times: true };
+        let unknown =
+            StreamHeader { source, run: RunNumber(0), has_events: true, has_times: true, time_base: None };
         let (header, metadata, error) = match header {
             Ok((header, metadata)) => (header, metadata, None),
             Err(error) => (unknown, String::new(), Some(error)),
@@ -433,11 +434,10 @@ fn read_header<R: Read + Seek>(
     blocks: &mut BlockReader<R>,
 ) -> io::Result<Result<(StreamHeader, String), FileFormatError>> {
     blocks.ensure((FILE_HEADER_BYTES as u64).min(blocks.remaining()))?;
-    let metadata_bytes = match StreamHeader::metadata_bytes(blocks.window()) {
-        Ok(bytes) => bytes,
+    let whole = match StreamHeader::header_bytes(blocks.window()) {
+        Ok(bytes) => bytes as u64,
         Err(error) => return Ok(Err(error)),
     };
-    let whole = (FILE_HEADER_BYTES + metadata_bytes) as u64;
     blocks.ensure(whole.min(blocks.remaining()))?;
     let parsed = StreamHeader::parse(blocks.window()).map(|(header, metadata)| (header, metadata.to_owned()));
     if parsed.is_ok() {

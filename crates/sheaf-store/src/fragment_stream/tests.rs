@@ -8,7 +8,7 @@ use std::io::Cursor;
 const SOURCE: SourceId = SourceId(7);
 
 fn header() -> StreamHeader {
-    StreamHeader { source: SOURCE, run: RunNumber(3), has_events: true, has_times: true }
+    StreamHeader { source: SOURCE, run: RunNumber(3), has_events: true, has_times: true, time_base: None }
 }
 
 type Plain = (u64, u64, Vec<u8>);

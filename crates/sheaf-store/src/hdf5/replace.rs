@@ -224,7 +224,8 @@ impl Work<'_> {
         let metadata = file.metadata().to_owned();
         let header = file.header().copied();
         let tags = Metadata::parse(&metadata).tags;
-        let about = About { header, run: header.map(|header| header.run), metadata, tags };
+        let (run, time_base) = (header.map(|header| header.run), header.and_then(|header| header.time_base));
+        let about = About { header, run, time_base, metadata, tags };
         let mut writer =
             Writer::create(self.draft, &about, compression).map_err(|error| failed(self.draft, &error))?;
         for stored in self.events(file) {

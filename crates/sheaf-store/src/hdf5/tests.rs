@@ -10,8 +10,9 @@ use crate::testing::{bare, event, small_events, verdict};
 use bytes::Bytes;
 use hdf5_metno::File;
 use proptest::prelude::*;
-use sheaf_wire::{Event, NodeId, RunNumber, SessionId, Timestamp};
+use sheaf_wire::{Event, NodeId, RunNumber, SessionId, TimeBase, TimeUnit, Timestamp, UtcTime};
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -28,12 +29,42 @@ fn run(events: &[Event<Bytes>]) -> tempfile::TempDir {
         metadata: r#"{"software":"sheaf test","tags":["muon","laser"],"stream":"default"}"#.to_owned(),
         ..WriterOptions::new(RunNumber(9), NodeId::builder(0), SessionId(5), Timestamp(1))
     };
-    let mut writer = EventFileWriter::create(directory.path(), options).unwrap();
+    write(directory.path(), events, options);
+    directory
+}
+
+fn write(directory: &Path, events: &[Event<Bytes>], options: WriterOptions) {
+    let mut writer = EventFileWriter::create(directory, options).unwrap();
     for event in events {
         writer.write(event, &verdict(event)).unwrap();
     }
     writer.finish().unwrap();
-    directory
+}
+
+#[test]
+fn unit_and_epoch_of_times_are_attributes_and_come_back() {
+    let _alone = alone();
+    let events = [crate::testing::event(3, &[2])];
+    let unit = TimeUnit::from_fraction(25, 16).unwrap();
+    for epoch in [None, "1969-12-31T23:59:59Z".parse().ok()] {
+        let time_base = Some(TimeBase { unit, epoch });
+        let directory = tempfile::tempdir().unwrap();
+        let options = WriterOptions::new(RunNumber(9), NodeId::builder(0), SessionId(5), Timestamp(1));
+        write(directory.path(), &events, WriterOptions { time_base, ..options });
+        let target = directory.path().join("run.h5");
+        export(directory.path(), None, &target, Compression::None).unwrap();
+        {
+            let file = File::open(&target).unwrap();
+            assert_eq!(column::<u64>(&file, "events/time"), [3_000]);
+            assert_eq!(column::<u64>(&file, "fragments/time"), [events[0].fragments[0].time.0]);
+            let number = |name: &str| file.attr(name).unwrap().read_scalar::<u64>().unwrap();
+            assert_eq!((number("time_unit_numerator"), number("time_unit_denominator")), (25, 16));
+            let found = file.attr("epoch_ns").ok().map(|epoch| epoch.read_scalar::<i64>().unwrap());
+            assert_eq!(found, epoch.map(UtcTime::nanos));
+        }
+        let reader = Reader::open(&target).unwrap();
+        assert_eq!(reader.header().and_then(|header| header.time_base), time_base);
+    }
 }
 
 /// Returns the events as a reader returns them, with the checksums of the writer.

@@ -2,6 +2,7 @@
 
 use super::read_column::Column;
 use super::records::RecordColumns;
+use super::writer::time_column;
 use super::{FORMAT, ReadError, ReadFault, Result5, VERSION};
 use crate::event_file::{FileHeader, FileRecords, StoredEvent, parse_node};
 use bytes::Bytes;
@@ -10,7 +11,7 @@ use hdf5_metno::types::VarLenUnicode;
 use sheaf_wire::checksum::crc32c;
 use sheaf_wire::{
     Event, EventId, Fragment, MissingReason, MissingSource, NumberMark, RunNumber, SessionId, SourceId, Tags,
-    Timestamp, TriggerType, Verdict,
+    TimeBase, TimeUnit, Timestamp, TriggerType, UtcTime, Verdict,
 };
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -48,9 +49,10 @@ struct Columns {
 impl Columns {
     fn open(file: &File) -> Result5<Self> {
         let column = |name: &str| Column::open(file, name);
+        let time = time_column(time_base(file));
         Ok(Self {
             id: column("events/id")?,
-            time: column("events/time_ns")?,
+            time: column(&format!("events/{time}"))?,
             trigger_type: column("events/trigger_type")?,
             attempt: column("events/attempt")?,
             incomplete: column("events/incomplete")?,
@@ -61,7 +63,7 @@ impl Columns {
             verdict_offsets: column("events/verdict_offsets")?,
             verdicts: column("events/verdicts")?,
             source: column("fragments/source")?,
-            fragment_time: column("fragments/time_ns")?,
+            fragment_time: column(&format!("fragments/{time}"))?,
             checksum: column("fragments/crc32c")?,
             processed: column("fragments/processed").ok(),
             mark: column("fragments/number_mark").ok(),
@@ -329,6 +331,14 @@ fn text(file: &File, name: &str) -> Option<String> {
     Some(value.as_str().to_owned())
 }
 
+/// Returns unit and epoch of times, if the attributes state them.
+fn time_base(file: &File) -> Option<TimeBase> {
+    let number = |name: &str| u32::try_from(file.attr(name).ok()?.read_scalar::<u64>().ok()?).ok();
+    let unit = TimeUnit::from_fraction(number("time_unit_numerator")?, number("time_unit_denominator")?)?;
+    let epoch = file.attr("epoch_ns").ok().and_then(|epoch| epoch.read_scalar::<i64>().ok());
+    Some(TimeBase { unit, epoch: epoch.map(UtcTime::from_nanos) })
+}
+
 /// Whose file it is, by its attributes.
 fn header(file: &File) -> Option<FileHeader> {
     let number = |name: &str| file.attr(name).ok()?.read_scalar::<u64>().ok();
@@ -338,5 +348,6 @@ fn header(file: &File) -> Option<FileHeader> {
         session: SessionId(number("session")?),
         part: u32::try_from(number("part")?).ok()?,
         created: Timestamp(number("created_ns")?),
+        time_base: time_base(file),
     })
 }

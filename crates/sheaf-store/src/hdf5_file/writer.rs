@@ -7,7 +7,7 @@ use crate::event_file::{FileHeader, Metadata, RunRecord, StoredEvent};
 use bytes::Bytes;
 use hdf5_metno::types::VarLenUnicode;
 use hdf5_metno::{File, Group};
-use sheaf_wire::RunNumber;
+use sheaf_wire::{RunNumber, TimeBase, TimeUnit};
 use std::path::Path;
 
 /// The columns of a file.
@@ -55,10 +55,11 @@ impl Writer {
         about.write(&file)?;
         let group = |name: &str| file.create_group(name).map(|group| ColumnGroup { group, compression });
         let (events, fragments, missing) = (group("events")?, group("fragments")?, group("missing")?);
+        let time = time_column(about.time_base);
         Ok(Self {
             events: Events {
                 id: events.column("id")?,
-                time: events.column("time_ns")?,
+                time: events.column(time)?,
                 trigger_type: events.column("trigger_type")?,
                 attempt: events.column("attempt")?,
                 incomplete: events.column("incomplete")?,
@@ -71,7 +72,7 @@ impl Writer {
             },
             fragments: Fragments {
                 source: fragments.column("source")?,
-                time: fragments.column("time_ns")?,
+                time: fragments.column(time)?,
                 checksum: fragments.column("crc32c")?,
                 processed: fragments.column("processed")?,
                 mark: fragments.column("number_mark")?,
@@ -179,6 +180,8 @@ pub(crate) struct About {
     /// Of a single event file: whose it is.
     pub(crate) header: Option<FileHeader>,
     pub(crate) run: Option<RunNumber>,
+    /// Unit and epoch of times, if they are stated.
+    pub(crate) time_base: Option<TimeBase>,
     /// A JSON object.
     pub(crate) metadata: String,
     /// The names of the filter's tags.
@@ -197,6 +200,14 @@ impl About {
         if let Some(run) = self.run {
             file.new_attr::<u32>().create("run")?.write_scalar(&run.0)?;
         }
+        if let Some(TimeBase { unit, epoch }) = self.time_base {
+            let (numerator, denominator) = unit.fraction();
+            number("time_unit_numerator", u64::from(numerator))?;
+            number("time_unit_denominator", u64::from(denominator))?;
+            if let Some(epoch) = epoch {
+                file.new_attr::<i64>().create("epoch_ns")?.write_scalar(&epoch.nanos())?;
+            }
+        }
         if let Some(header) = &self.header {
             text("node", &header.node.to_string())?;
             number("session", header.session.0)?;
@@ -207,6 +218,14 @@ impl About {
         text("software", Metadata::parse(&self.metadata).software.as_deref().unwrap_or_default())?;
         let names: Vec<_> = self.tags.iter().map(|name| unicode(name)).collect();
         file.new_attr::<VarLenUnicode>().shape(names.len()).create("tags")?.write_raw(&names)
+    }
+}
+
+/// Returns the name of the columns of times: with the unit if it is a nanosecond.
+pub(crate) fn time_column(base: Option<TimeBase>) -> &'static str {
+    match base {
+        Some(base) if base.unit != TimeUnit::NANOSECOND => "time",
+        _ => "time_ns",
     }
 }
 

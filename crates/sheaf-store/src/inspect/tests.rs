@@ -46,7 +46,13 @@ fn an_event_file_is_summed_up() {
 fn a_stream_without_ids_has_no_id_range() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("source-3.sfrag");
-    let header = StreamHeader { source: SourceId(3), run: RunNumber(4), has_events: false, has_times: true };
+    let header = StreamHeader {
+        source: SourceId(3),
+        run: RunNumber(4),
+        has_events: false,
+        has_times: true,
+        time_base: None,
+    };
     let mut writer = StreamWriter::create(&path, header, "not JSON").unwrap();
     for time in [20, 10] {
         let fragment = Fragment {

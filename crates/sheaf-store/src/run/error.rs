@@ -2,6 +2,7 @@
 
 use super::manifest::ManifestError;
 use crate::event_file::{EventOpenError, EventReadError, FileFormatError};
+use sheaf_wire::TimeBase;
 use std::io;
 use std::path::PathBuf;
 
@@ -31,6 +32,20 @@ pub enum RunReadError {
         /// The problem.
         #[source]
         error: FileFormatError,
+    },
+    /// The times of two files have different meanings.
+    #[error(
+        "times in {path} are {base}, those in {first} are {first_base}; a run has one time base: read the files one by one"
+    )]
+    TimeBases {
+        /// A file.
+        path: PathBuf,
+        /// Unit and epoch of its times.
+        base: TimeBase,
+        /// The first file.
+        first: PathBuf,
+        /// Unit and epoch of its times.
+        first_base: TimeBase,
     },
     /// A file is damaged or cannot be read.
     #[error(transparent)]

@@ -9,7 +9,7 @@ use crate::event_file::{
 use crate::id_set::IdSet;
 use bytes::Bytes;
 use sheaf_wire::shift_record::{ShiftRecord, latest};
-use sheaf_wire::{NodeId, SessionId};
+use sheaf_wire::{NodeId, SessionId, TimeBase};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -71,6 +71,7 @@ impl RunPlan {
         files.sort_by(|a, b| {
             (a.session, &a.stream, a.part, &a.path).cmp(&(b.session, &b.stream, b.part, &b.path))
         });
+        check_time_bases(&files)?;
         Ok(Self { manifest, files })
     }
 
@@ -89,6 +90,19 @@ impl RunPlan {
     /// Returns whether the manifest defines for every event whether it counts.
     pub(crate) fn is_final(&self) -> bool {
         self.manifest.as_ref().is_some_and(|manifest| manifest.ended.is_some())
+    }
+}
+
+/// Checks that the times of all files have one meaning.
+fn check_time_bases(files: &[RunFile]) -> Result<(), RunReadError> {
+    let stated = |file: &RunFile| {
+        file.header.map(|header| (file.path.clone(), header.time_base.unwrap_or(TimeBase::NANOSECONDS)))
+    };
+    let mut bases = files.iter().filter_map(stated);
+    let Some((first, first_base)) = bases.next() else { return Ok(()) };
+    match bases.find(|(_, base)| *base != first_base) {
+        Some((path, base)) => Err(RunReadError::TimeBases { path, base, first, first_base }),
+        None => Ok(()),
     }
 }
 
@@ -192,6 +206,12 @@ impl RunReader {
     #[must_use]
     pub fn first_header(&self) -> Option<&FileHeader> {
         self.plan.files.iter().find_map(|file| file.header.as_ref())
+    }
+
+    /// Returns unit and epoch of the times of the run, if its first file with a good header states them.
+    #[must_use]
+    pub fn time_base(&self) -> Option<TimeBase> {
+        self.first_header()?.time_base
     }
 
     /// The metadata of that file, a JSON object as text.

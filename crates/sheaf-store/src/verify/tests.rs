@@ -30,8 +30,13 @@ fn write_events(directory: &Path, builder: u16, events: &[Event<Bytes>]) -> Path
 
 fn write_stream(directory: &Path, source: u32, ids: &[u64]) -> PathBuf {
     let path = directory.join(file_name(SourceId(source)));
-    let header =
-        StreamHeader { source: SourceId(source), run: RunNumber(1), has_events: true, has_times: true };
+    let header = StreamHeader {
+        source: SourceId(source),
+        run: RunNumber(1),
+        has_events: true,
+        has_times: true,
+        time_base: None,
+    };
     let mut writer = StreamWriter::create(&path, header, "{}").unwrap();
     for id in ids {
         let fragment = Fragment {

@@ -6,6 +6,7 @@ use sheaf_store::event_file::{EventFileWriter, WriterOptions};
 use sheaf_store::fragment_stream::{StreamHeader, StreamWriter, file_name};
 use sheaf_wire::message::layout::{FragmentBytes, MissingBytes};
 use sheaf_wire::shift_record::{ShiftBytes, ShiftPolicy};
+use sheaf_wire::time_base::TimeBaseBytes;
 use sheaf_wire::{
     Event, EventId, Fragment, MissingReason, MissingSource, NodeId, NumberMark, RunNumber, SessionId,
     SourceId, Tags, Timestamp, TriggerType, Verdict, event_file, stream_file,
@@ -48,7 +49,13 @@ fn hex(bytes: &[u8]) -> String {
 
 fn stream_example(directory: &Path) -> PathBuf {
     let path = directory.join(file_name(SourceId(7)));
-    let header = StreamHeader { source: SourceId(7), run: RunNumber(3), has_events: true, has_times: true };
+    let header = StreamHeader {
+        source: SourceId(7),
+        run: RunNumber(3),
+        has_events: true,
+        has_times: true,
+        time_base: None,
+    };
     let mut writer = StreamWriter::create(&path, header, r#"{"unit":"none"}"#).unwrap();
     for (event, time, payload) in [(258, 1000, "hello"), (259, 2000, "")] {
         let fragment = Fragment {
@@ -170,11 +177,13 @@ fn the_tables_have_the_fields_of_the_layouts() {
     let header = rows!(
         stream_file::FileHeaderBytes: magic, version, flags, source, run, metadata_bytes, reserved, checksum
     );
-    check_rows("fragment-stream.md", &[header, record(), record()]);
+    let header2 = rows!(stream_file::FileHeader2Bytes: begin, time_base, reserved, checksum);
+    let time_base = rows!(TimeBaseBytes: numerator, denominator, epoch);
+    check_rows("fragment-stream.md", &[header, header2, time_base, record(), record()]);
     let layouts = [
         rows!(
             event_file::FileHeaderBytes:
-            magic, version, flags, run, node, part, session, created, metadata_bytes, reserved, checksum
+            magic, version, flags, run, node, part, session, created, metadata_bytes, time_base, checksum
         ),
         rows!(
             event_file::EventHeaderBytes:

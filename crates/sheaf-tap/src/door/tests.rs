@@ -40,6 +40,7 @@ fn try_open(options: DoorOptions) -> Result<Feed, DoorError> {
         session: SessionId(9),
         part: 0,
         created: Timestamp(1),
+        time_base: None,
     };
     Door::new(options).open(&header, r#"{"tags":["muon","electron"],"sources":[3,4]}"#)
 }

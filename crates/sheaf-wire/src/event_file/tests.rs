@@ -91,6 +91,7 @@ proptest! {
         index in any::<u16>(),
         metadata in ".{0,20}",
         bit in any::<prop::sample::Index>(),
+        time_base in crate::time_base::tests::any_time_base(),
     ) {
         let header = FileHeader {
             run: RunNumber(part / 2),
@@ -98,6 +99,7 @@ proptest! {
             session: SessionId(numbers[0]),
             part,
             created: Timestamp(numbers[1]),
+            time_base,
         };
         let mut bytes = header.emit(&metadata).unwrap();
         prop_assert_eq!(FileHeader::parse(&bytes), Ok((header, metadata.as_str())));
@@ -230,6 +232,7 @@ fn files_of_the_version_before_are_read_and_others_are_refused() {
         session: SessionId(2),
         part: 0,
         created: Timestamp(3),
+        time_base: None,
     };
     let of_version = |version: u16| {
         let mut bytes = header.emit("{}").unwrap();
@@ -241,7 +244,9 @@ fn files_of_the_version_before_are_read_and_others_are_refused() {
     for version in [2, 3] {
         assert_eq!(of_version(version), Ok(header));
     }
-    for version in [1, 4] {
+    let refused = of_version(4);
+    assert!(matches!(refused, Err(FileFormatError::BadValue { .. })), "there is no unit: {refused:?}");
+    for version in [1, 5] {
         let refused = of_version(version);
         assert!(matches!(refused, Err(FileFormatError::WrongVersion { found, .. }) if found == version));
     }

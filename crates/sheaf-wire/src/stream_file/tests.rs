@@ -2,18 +2,22 @@
 //! written and read, in `sheaf-store`.
 
 use super::*;
+use crate::time_base::tests::any_time_base as time_base;
 use proptest::prelude::*;
 
 fn header() -> impl Strategy<Value = (StreamHeader, String)> {
-    (any::<u32>(), any::<u32>(), 1..4_u16, ".{0,20}").prop_map(|(source, run, flags, metadata)| {
-        let header = StreamHeader {
-            source: SourceId(source),
-            run: RunNumber(run),
-            has_events: flags & FLAG_EVENTS != 0,
-            has_times: flags & FLAG_TIMES != 0,
-        };
-        (header, metadata)
-    })
+    (any::<[u32; 2]>(), 1..4_u16, time_base(), ".{0,20}").prop_map(
+        |([source, run], flags, time_base, metadata)| {
+            let header = StreamHeader {
+                source: SourceId(source),
+                run: RunNumber(run),
+                has_events: flags & FLAG_EVENTS != 0,
+                has_times: flags & FLAG_TIMES != 0,
+                time_base,
+            };
+            (header, metadata)
+        },
+    )
 }
 
 fn record() -> impl Strategy<Value = RecordHeader> {
@@ -35,7 +39,7 @@ proptest! {
     #[test]
     fn headers_round_trip_and_every_flipped_bit_and_cut_is_noticed((header, metadata) in header(), bit in any::<prop::sample::Index>()) {
         let mut bytes = header.emit(&metadata).unwrap();
-        prop_assert_eq!(StreamHeader::metadata_bytes(&bytes), Ok(metadata.len()));
+        prop_assert_eq!(StreamHeader::header_bytes(&bytes), Ok(bytes.len()));
         prop_assert_eq!(StreamHeader::parse(&bytes), Ok((header, metadata.as_str())));
         prop_assert!(StreamHeader::parse(&bytes[..bytes.len() - 1]).is_err());
         let bit = bit.index(bytes.len() * 8);
@@ -69,8 +73,45 @@ fn a_longer_payload_than_allowed_is_refused_even_with_a_right_checksum() {
 fn errors_say_what_is_there_and_what_would_be_right() {
     let says = |bytes: &[u8]| StreamHeader::parse(bytes).unwrap_err().to_string();
     assert_eq!(says(b"SHEAF"), "file header ends after 5 bytes; 40 are needed");
-    let header = StreamHeader { source: SourceId(1), run: RunNumber(1), has_events: true, has_times: false };
+    let header = StreamHeader {
+        source: SourceId(1),
+        run: RunNumber(1),
+        has_events: true,
+        has_times: false,
+        time_base: None,
+    };
     let mut bytes = header.emit("{}").unwrap();
-    bytes[8] = 2;
-    assert_eq!(says(&bytes), "file has format version 2, this release reads version 1");
+    bytes[8] = 3;
+    assert_eq!(says(&bytes), "file has format version 3, this release reads version 2");
+}
+
+#[test]
+fn a_stream_of_version_1_states_no_time_base() {
+    let header = StreamHeader {
+        source: SourceId(7),
+        run: RunNumber(3),
+        has_events: true,
+        has_times: true,
+        time_base: None,
+    };
+    // Written by a release that knew version 1 only: the header of the page of the format.
+    let bytes = b"SHEAFFS\0\x01\0\x03\0\x07\0\0\0\x03\0\0\0\x0f\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x6a\x53\xbc\x18{\"unit\":\"none\"}";
+    assert_eq!(StreamHeader::parse(bytes), Ok((header, "{\"unit\":\"none\"}")));
+    assert_eq!(header.emit("{\"unit\":\"none\"}").unwrap(), bytes);
+}
+
+#[test]
+fn a_later_version_or_a_cut_header_is_refused() {
+    let header = StreamHeader {
+        source: SourceId(1),
+        run: RunNumber(1),
+        has_events: true,
+        has_times: true,
+        time_base: Some(TimeBase::NANOSECONDS),
+    };
+    let mut bytes = header.emit("").unwrap();
+    assert_eq!(bytes.len(), 48);
+    assert!(matches!(StreamHeader::parse(&bytes[..44]), Err(FileFormatError::Truncated { .. })));
+    bytes[8] = 3;
+    assert_eq!(StreamHeader::parse(&bytes), Err(FileFormatError::WrongVersion { found: 3, supported: 2 }));
 }

@@ -83,6 +83,7 @@ pub fn seeds() -> Vec<(String, Vec<u8>)> {
         session: SessionId(9),
         part: 0,
         created: Timestamp(1),
+        time_base: None,
     };
     let fragment = |source: u32, payload: &'static [u8]| Fragment {
         event: EventId(1),

@@ -46,6 +46,7 @@ fn header() -> FileHeader {
         session: SessionId(99),
         part: 0,
         created: Timestamp(1_700_000_000_000_000_000),
+        time_base: None,
     }
 }
 

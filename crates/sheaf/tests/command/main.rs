@@ -65,6 +65,7 @@ mod started;
 mod steps;
 mod strangers;
 mod streams;
+mod time_base;
 mod tls;
 mod trigger_access;
 mod trigger_command;

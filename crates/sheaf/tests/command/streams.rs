@@ -18,7 +18,8 @@ pub(crate) fn paths(directory: &Path) -> Vec<PathBuf> {
 pub(crate) fn make(directory: &Path, sources: u32, events: u64) {
     std::fs::create_dir_all(directory).unwrap();
     for source in (1..=sources).map(SourceId) {
-        let header = StreamHeader { source, run: RunNumber(5), has_events: true, has_times: true };
+        let header =
+            StreamHeader { source, run: RunNumber(5), has_events: true, has_times: true, time_base: None };
         let path = directory.join(format!("source{:06}.{EXTENSION}", source.0));
         let mut writer = StreamWriter::create(&path, header, "{}").unwrap();
         for event in 0..events {

@@ -8,7 +8,7 @@ use sheaf_wire::shift_record::{ShiftPolicy, ShiftRecord};
 use sheaf_wire::stream_file::StreamHeader;
 use sheaf_wire::{
     Event, EventId, Fragment, MissingReason, MissingSource, NodeId, NumberMark, RunNumber, SessionId,
-    SourceId, Tags, Timestamp, TriggerType, Verdict,
+    SourceId, Tags, TimeBase, TimeUnit, Timestamp, TriggerType, UtcTime, Verdict,
 };
 
 const METADATA: &str = r#"{"detector":"emulated","unit":"ns"}"#;
@@ -24,9 +24,15 @@ pub(crate) fn fragment_streams(dice: &mut Dice) -> Vec<(String, Vec<u8>)> {
         ("one", true, true, 1, true),
         ("unfinished", true, true, 5, false),
         ("long", true, true, 30, true),
+        ("time-base", true, true, 2, true),
     ] {
-        let header =
-            StreamHeader { source: SourceId(1), run: RunNumber(7), has_events: ids, has_times: times };
+        let header = StreamHeader {
+            source: SourceId(1),
+            run: RunNumber(7),
+            has_events: ids,
+            has_times: times,
+            time_base: (name == "time-base").then(time_base),
+        };
         let mut bytes = Vec::new();
         let metadata = if records % 2 == 0 { METADATA } else { "{}" };
         let mut writer =
@@ -44,6 +50,12 @@ pub(crate) fn fragment_streams(dice: &mut Dice) -> Vec<(String, Vec<u8>)> {
         seeds.push((name.to_owned(), bytes));
     }
     seeds
+}
+
+/// Ticks of 640 MHz since the beginning of 2026.
+fn time_base() -> TimeBase {
+    let unit = TimeUnit::from_fraction(25, 16).expect("neither is zero");
+    TimeBase { unit, epoch: Some(UtcTime::from_nanos(1_767_225_600_000_000_000)) }
 }
 
 fn fragment(dice: &mut Dice, event: EventId, source: SourceId, bytes: usize) -> Fragment<Bytes> {
@@ -72,6 +84,7 @@ pub(crate) fn event_files(dice: &mut Dice) -> Vec<(String, Vec<u8>)> {
         ("wide", 2, 12, 0, true),
         ("records", 2, 2, 4, true),
         ("records-open", 1, 1, 2, false),
+        ("time-base", 2, 1, 0, true),
     ] {
         let header = FileHeader {
             run: RunNumber(7),
@@ -79,6 +92,7 @@ pub(crate) fn event_files(dice: &mut Dice) -> Vec<(String, Vec<u8>)> {
             session: SessionId(5),
             part: 0,
             created: Timestamp(1_700_000_000_000_000_000),
+            time_base: (name == "time-base").then(time_base),
         };
         let mut bytes = header.emit(METADATA).expect("the metadata is short");
         let (mut index, mut record_index) = (Vec::new(), Vec::new());

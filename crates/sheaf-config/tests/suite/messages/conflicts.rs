@@ -141,3 +141,31 @@ error: `shaping.block_bytes` is 65536, less than a message of `protocol.message_
    = help: `shaping.block_bytes` must be at least 131072",
     );
 }
+
+#[test]
+fn times_of_one_file_have_one_unit() {
+    let stream = "[source]\nkind = \"stream\"\ntime_unit = \"0.1 ns\"\n[source.stream]\nlisten = \"a:1\"\nevent = \"u32 at 0\"\n";
+    says(
+        parse(stream),
+        &[ErrorKind::Missing],
+        "
+error: `source.time_unit` is set, but `source.stream.time` is not: times of arrival are nanoseconds
+  --> run.toml:3:13
+   |
+ 3 | time_unit = \"0.1 ns\"
+   |             ^^^^^^^^
+   = help: write where the time is, such as `time = \"u64 at 8\"`, or remove the unit",
+    );
+    assert!(parse(&format!("{stream}time = \"u32 at 4\"\n")).is_ok());
+    says(
+        parse("[source]\nepoch = \"2026-01-01T00:00:00Z\"\n"),
+        &[ErrorKind::Conflict],
+        "
+error: `source.epoch` is set, but `source.kind` is \"emulated\", whose times have their own meaning
+  --> run.toml:2:9
+   |
+ 2 | epoch = \"2026-01-01T00:00:00Z\"
+   |         ^^^^^^^^^^^^^^^^^^^^^^
+   = help: remove it: it is for programs, described streams and replays",
+    );
+}

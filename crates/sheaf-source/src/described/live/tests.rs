@@ -1,7 +1,7 @@
 use super::*;
 use crate::described::{ByteOrder, Field, Width};
 use sheaf_buffer::Heap;
-use sheaf_wire::{EventId, ExactNanos};
+use sheaf_wire::{EventId, ExactNanos, TimeUnit};
 
 const SOURCES: [SourceId; 2] = [SourceId(4), SourceId(9)];
 
@@ -12,6 +12,7 @@ fn limits() -> Limits {
         open_fragments: 8,
         max_fragment: 2048,
         tick: ExactNanos::from_nanos(1),
+        unit: TimeUnit::NANOSECOND,
     }
 }
 
