@@ -1,7 +1,7 @@
 //! Answers to requests for windows.
 
 use crate::catalog::{Catalog, HeldPart, HeldSession, file_name, parse_file_name};
-use crate::segment::{SegmentDamage, SegmentError, read_at, read_segment};
+use crate::segment::{SegmentDamage, SegmentError, block_bytes, read_at, read_segment};
 use sheaf_store::regular;
 use sheaf_wire::checksum::crc32c;
 use sheaf_wire::hit::{HIT_BYTES, HitBytes};
@@ -196,7 +196,10 @@ impl Answering<'_> {
         block: &IndexBlock,
         take: &mut dyn FnMut(WindowAnswer<'_>) -> io::Result<()>,
     ) -> io::Result<()> {
-        let Some(sources) = read_sources(file, block)? else {
+        // Lengths are compared with the file before memory is allocated for them: it may have been cut off.
+        let is_whole = block.offset.saturating_add(block_bytes(block)) <= file.metadata()?.len();
+        let sources = if is_whole { read_sources(file, block)? } else { None };
+        let Some(sources) = sources else {
             self.damaged.push(block.interval);
             return Ok(());
         };

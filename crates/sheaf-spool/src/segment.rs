@@ -7,8 +7,8 @@ use sheaf_wire::checksum::crc32c;
 use sheaf_wire::file::FileFormatError;
 use sheaf_wire::hit::HIT_BYTES;
 use sheaf_wire::spool_file::{
-    BLOCK_HEADER_BYTES, BLOCK_MARKER, BlockHeader, FOOTER_BYTES, INDEX_MARKER, IndexBlock,
-    SEGMENT_HEADER_BYTES, SegmentFooter, SegmentHeader, emit_index,
+    BLOCK_HEADER_BYTES, BLOCK_MARKER, BLOCK_SOURCE_BYTES, BlockHeader, FOOTER_BYTES, INDEX_MARKER,
+    IndexBlock, SEGMENT_HEADER_BYTES, SegmentFooter, SegmentHeader, emit_index,
 };
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -123,11 +123,26 @@ fn read_index(file: &File, size: u64, content: &mut SegmentContent) -> io::Resul
     let Ok((blocks, sources)) = footer.parse_index(&read_at(file, footer.index_offset, index_bytes)?) else {
         return Ok(false);
     };
+    // An index that leads out of the segment is no index.
+    let start = content.bytes;
+    let is_within = |block: &IndexBlock| {
+        let end = block.offset.checked_add(block_bytes(block));
+        block.offset >= start && end.is_some_and(|end| end <= footer.index_offset)
+    };
+    if !blocks.iter().all(is_within) {
+        return Ok(false);
+    }
     content.interval = blocks.iter().map(|block| block.interval).reduce(|one, other| one.hull(other));
     content.blocks = blocks;
     content.sources = sources.into_iter().map(|part| (part.source, part)).collect();
     content.bytes = footer.index_offset;
     Ok(true)
+}
+
+/// Returns the size of a block in the index.
+pub(crate) const fn block_bytes(block: &IndexBlock) -> u64 {
+    let head = BLOCK_HEADER_BYTES as u64 + block.sources as u64 * BLOCK_SOURCE_BYTES as u64;
+    head + block.hits as u64 * HIT_BYTES as u64
 }
 
 /// Reads the blocks in a range of a segment. Those with damaged hits are counted, and left out of the content.
@@ -211,21 +226,23 @@ fn read_block(file: &File, at: u64, end: u64, check_hits: bool) -> io::Result<Sc
     Ok(ScannedBlock::Good(header, sources))
 }
 
-/// Returns the place of the next bytes that begin as a block does, or the end.
+/// Returns the place of the next valid block header, or the end. Each byte is read about once, whatever they are.
 fn search(file: &File, mut from: u64, end: u64) -> io::Result<u64> {
     let marker = BLOCK_MARKER.to_le_bytes();
-    while from < end {
+    while end.saturating_sub(from) >= BLOCK_HEADER_BYTES as u64 {
         let wanted = usize::try_from(end - from).unwrap_or(usize::MAX).min(SEARCH_BYTES);
         let bytes = read_at(file, from, wanted)?;
-        if let Some(at) = bytes.windows(marker.len()).position(|window| window == marker) {
-            return Ok(from + at as u64);
-        }
-        // A marker may begin in the last bytes.
-        let step = bytes.len().saturating_sub(marker.len() - 1).max(1);
-        from += step as u64;
-        if bytes.len() < wanted {
+        if bytes.len() < BLOCK_HEADER_BYTES {
             break;
         }
+        // A header that begins in the last bytes is found in the next round.
+        let places = bytes.len() - BLOCK_HEADER_BYTES + 1;
+        let is_block =
+            |at: &usize| bytes[*at..].starts_with(&marker) && BlockHeader::parse(&bytes[*at..]).is_ok();
+        if let Some(at) = (0..places).find(is_block) {
+            return Ok(from + at as u64);
+        }
+        from += places as u64;
     }
     Ok(end)
 }

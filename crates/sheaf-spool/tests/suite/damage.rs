@@ -110,3 +110,71 @@ fn two_processes_do_not_record_into_one_directory() {
     drop(spool);
     assert!(!sheaf_spool::segment::is_recording(directory.path()));
 }
+
+/// The bytes of a valid index, whose checksum is right, and whose only block is somewhere else.
+#[test]
+fn an_index_that_leads_out_of_its_segment_is_not_used() {
+    use sheaf_wire::spool_file::{IndexBlock, emit_index};
+    let directory = tempfile::tempdir().unwrap();
+    let hits = vec![sheaf_wire::Hit { time_ps: 310, channel: 0, value: 1, extra: 0 }];
+    let slices = [crate::recording::TestSlice { source: sheaf_wire::SourceId(0), number: 3, hits }];
+    record(options(directory.path(), 1, 1 << 30), &slices);
+    let path = last_segment(directory.path());
+    let (whole, _) = read_segment(&path).unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    let good = whole.blocks[0];
+    for (offset, hits) in [(u64::MAX, 1), (0, 1), (good.offset, 1 << 26), (good.offset + 1, 1)] {
+        let wrong = IndexBlock { offset, hits, ..good };
+        let index = emit_index(
+            whole.bytes,
+            &[wrong],
+            whole.sources.values().copied().collect::<Vec<_>>().into_iter(),
+        );
+        std::fs::write(&path, [&bytes[..whole.bytes as usize], &index.unwrap()].concat()).unwrap();
+        let (content, damage) = read_segment(&path).unwrap();
+        assert!(damage.unfinished, "block at {offset}");
+        assert_eq!(content.blocks, whole.blocks);
+        let (archive, _) = Archive::open(directory.path()).unwrap();
+        assert_eq!(found(&ask(&archive, ALL, &[])), filter(&slices, ALL, &[]));
+    }
+}
+
+#[test]
+fn a_segment_that_is_cut_after_it_was_opened_has_a_gap() {
+    let directory = tempfile::tempdir().unwrap();
+    let slice = |number: u64| {
+        let hits =
+            (0..20).map(|at| sheaf_wire::Hit { time_ps: number * 100 + at, channel: 0, value: 1, extra: 0 });
+        crate::recording::TestSlice { source: sheaf_wire::SourceId(0), number, hits: hits.collect() }
+    };
+    let slices: Vec<_> = (0..4).map(slice).collect();
+    record(options(directory.path(), 1, 1 << 30), &slices);
+    let (archive, _) = Archive::open(directory.path()).unwrap();
+    let path = last_segment(directory.path());
+    let (whole, _) = read_segment(&path).unwrap();
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(whole.blocks[2].offset + 60).unwrap();
+    let window = HitInterval { from_ps: 0, until_ps: 400 };
+    let answer = ask(&archive, window, &[]);
+    assert_eq!(found(&answer), filter(&slices[..2], window, &[]));
+    let gaps: Vec<_> = answer.gaps.iter().map(|gap| (gap.interval.from_ps, gap.reason)).collect();
+    assert_eq!(gaps, [(200, GapReason::Damaged)]);
+}
+
+#[test]
+fn bytes_that_only_look_like_blocks_are_passed_over() {
+    let directory = tempfile::tempdir().unwrap();
+    let hits = vec![sheaf_wire::Hit { time_ps: 310, channel: 0, value: 1, extra: 0 }];
+    let slices = [crate::recording::TestSlice { source: sheaf_wire::SourceId(0), number: 3, hits }];
+    record(options(directory.path(), 1, 1 << 30), &slices);
+    let path = last_segment(directory.path());
+    let (whole, _) = read_segment(&path).unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    let start = whole.blocks[0].offset as usize;
+    // More than is searched at a time.
+    let noise = b"SPBK".repeat((3 << 20) / 4 + 5);
+    std::fs::write(&path, [&bytes[..start], &noise, &bytes[start..whole.bytes as usize]].concat()).unwrap();
+    let (content, damage) = read_segment(&path).unwrap();
+    assert_eq!((content.blocks.len(), damage.skipped_bytes), (1, noise.len() as u64));
+    assert_eq!(found(&ask(&Archive::open(directory.path()).unwrap().0, ALL, &[])), filter(&slices, ALL, &[]));
+}
