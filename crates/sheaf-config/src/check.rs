@@ -37,6 +37,7 @@ pub(crate) fn check(config: &Config, origins: &Origins<'_>, purpose: Purpose<'_>
         checker.replay();
         checker.timed();
         checker.hits();
+        checker.source_ids();
         checker.time_base();
         checker.shared_socket();
         checker.described();

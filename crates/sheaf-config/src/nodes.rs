@@ -94,8 +94,14 @@ impl Config {
 
     /// The ids of sources that the configuration numbers: emulated ones, and those that programs feed or the configuration describes.
     pub(crate) fn numbered_sources(&self) -> Vec<SourceId> {
+        if let Some(listed) = self.listed_sources() {
+            return listed;
+        }
+        if !self.source.ids.is_empty() {
+            return self.source.ids.clone();
+        }
         let count = self.source.count.unwrap_or_else(|| u32::from(self.readout.count));
-        self.listed_sources().unwrap_or_else(|| (0..count).map(SourceId).collect())
+        (0..count).map(SourceId).collect()
     }
 
     /// Returns the ids of the sources, if the configuration alone determines them.

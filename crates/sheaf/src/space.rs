@@ -75,7 +75,10 @@ fn estimate(config: &Config) -> Option<u64> {
     let by_time =
         rate.zip(config.run.duration).map(|(rate, duration)| (rate * duration.as_secs_f64()) as u64);
     let events = [by_time, config.run.events].into_iter().flatten().min()?;
-    let sources = u64::from(config.source.count.unwrap_or_else(|| config.readout.count.into()));
+    let sources = match config.source.ids.len() {
+        0 => u64::from(config.source.count.unwrap_or_else(|| config.readout.count.into())),
+        listed => listed as u64,
+    };
     Some((events as f64 * sources as f64 * config.source.emulated.mean.0 as f64) as u64)
 }
 

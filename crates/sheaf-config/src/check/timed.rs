@@ -52,6 +52,38 @@ impl Checker<'_> {
         }
     }
 
+    /// Ids of sources.
+    pub(super) fn source_ids(&mut self) {
+        let Config { source, node, .. } = self.config;
+        if source.ids.is_empty() {
+            return;
+        }
+        let mut fail = |key: &'static str, found: String, right: &str| {
+            self.fail(ErrorKind::Conflict, &["source.ids", key], found, right);
+        };
+        if !source.kind.is_numbered() {
+            let found = format!(
+                "`source.ids` is set, but sources of the kind \"{}\" have ids of their own",
+                source.kind
+            );
+            fail(
+                "source.kind",
+                found,
+                "remove it; a replay has `source.replay.expected`, and cards are in `source.timed.cards`",
+            );
+        } else if let Some(count) = source.count
+            && u64::from(count) != source.ids.len() as u64
+        {
+            let found =
+                format!("`source.count` is {count}, but `source.ids` has {} sources", source.ids.len());
+            fail("source.count", found, "remove the count, or make the two agree");
+        }
+        if node.iter().any(|node| node.sources.is_some()) {
+            let found = "`source.ids` is set, and readout units list their sources".to_owned();
+            self.fail(ErrorKind::Conflict, &["source.ids"], found, "remove one of them");
+        }
+    }
+
     /// Unit and epoch of times.
     pub(super) fn time_base(&mut self) {
         let source = &self.config.source;

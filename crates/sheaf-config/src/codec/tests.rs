@@ -138,8 +138,22 @@ fn lists_take_numbers_and_ranges_and_refuse_what_is_twice_or_without_end() {
         assert_eq!(read(&codec, text), Err(Refusal::Value), "too many: {text}");
     }
     assert_eq!(read(&codec, "[\"0-65535\"]").map(|list| list.len()), Ok(65_536));
-    for text in ["3", "[1.5]", "[[1]]", "\"1-3\""] {
+    for text in ["3", "[1.5]", "[[1]]"] {
         assert_eq!(read(&codec, text), Err(Refusal::Type), "{text}");
+    }
+    assert_eq!(read(&codec, "\"5-8, 70000-70001 , !6\""), ids(&[5, 7, 8, 70_000, 70_001]));
+    assert_eq!(read(&codec, "[\"!2-3\", \"1-4\", 9]"), ids(&[1, 4, 9]), "wherever it is written");
+    for text in [
+        "\"!1\"",
+        "\"1-3, !4\"",
+        "\"1-3, !2, !2\"",
+        "\"1-3,\"",
+        "\"1-3, !\"",
+        "\"!!1, 1\"",
+        "\"1, 1, !1\"",
+        "\"\"",
+    ] {
+        assert_eq!(read(&codec, text), Err(Refusal::Value), "{text}");
     }
     let list: Vec<SourceId> = [3, 4, 5, 1, 9, 8].map(SourceId).to_vec();
     assert_eq!(codec.write(&list).as_deref(), Some("[\"3-5\", 1, 9, 8]"), "in the order of the list");

@@ -75,6 +75,9 @@ section! {
         /// Number of sources that are emulated, fed by programs or described, with the ids 0, 1, ... 0: one per readout unit,
         /// or those that the `[[node]]` tables list. A replay has the sources of its directory.
         count: Option<u32> = None, "count", zero_is_none(whole(1, MAX_SOURCES));
+        /// Ids of the sources that are emulated, fed by programs or described, in place of `count`, if they are not 0, 1, ...: a list, or a text
+        /// such as `"1-454, 70000-70010, !17"`. They are shared out among the readout units in this order.
+        ids: Vec<SourceId> = Vec::new(), "ids", id_list(u64::from(u32::MAX));
         /// Optional sources: an event without them is complete. All other sources are required. Numbers, or ranges
         /// such as `"10-19"`.
         optional: Vec<SourceId> = Vec::new(), "optional", id_list(u64::from(u32::MAX));

@@ -310,7 +310,7 @@ error: `source.optional` is [1, \"9-3\"]
    |
  9 | optional = [1, \"9-3\"]
    |            ^^^^^^^^^^
-   = help: it must be a list like [1, 5, \"10-19\"] of numbers from 0 to 4294967295, each at most once, at most 65536 of them
+   = help: it must be a list like [1, 5, \"10-19\"] or a text like \"1-454, 70000-70010, !17\" of numbers from 0 to 4294967295, each at most once, at most 65536 of them; what `!` takes out must be in it
 
 error: `builder.memory_bytes` is 0x10
   --> run.toml:11:16

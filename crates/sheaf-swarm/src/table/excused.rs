@@ -67,7 +67,7 @@ pub const EXCUSED: &[Excuse] = excused! {
     MEMORY => ["source.memory_bytes", "source.block_bytes"];
     HITS => ["source.timed.max_lost_fraction"];
     TIMED => [
-        "source.time_unit", "source.epoch", "source.timed.file", "source.timed.listen", "source.timed.front_end", "source.timed.cards", "source.timed.tick",
+        "source.ids", "source.time_unit", "source.epoch", "source.timed.file", "source.timed.listen", "source.timed.front_end", "source.timed.cards", "source.timed.tick",
         "clocks.cards", "clocks.tick", "clocks.drift", "clocks.offset", "clocks.bits", "source.hits.*",
     ];
     CLUSTERS => ["filter.gap_ps", "filter.window_ps", "filter.min_sources"];

@@ -169,3 +169,26 @@ error: `source.epoch` is set, but `source.kind` is \"emulated\", whose times hav
    = help: remove it: it is for programs, described streams and replays",
     );
 }
+
+#[test]
+fn source_ids_are_for_sources_that_the_configuration_numbers() {
+    let config =
+        parse("[readout]\ncount = 2\n[source]\nids = \"3-5, 70000-70010, !4, !70002-70009\"\n").unwrap();
+    let sources: Vec<Vec<u32>> = config
+        .nodes()
+        .unwrap()
+        .iter()
+        .filter(|node| node.id.role == sheaf_wire::Role::Readout)
+        .map(|node| node.sources.iter().map(|source| source.0).collect())
+        .collect();
+    assert_eq!(sources.concat(), [3, 5, 70_000, 70_001, 70_010]);
+    assert_eq!(sources.len(), 2);
+    assert_eq!(parse(&config.to_toml()).unwrap(), config);
+    for (text, key) in [
+        ("[source]\nids = [1, 2]\ncount = 3\n", "`source.count` is 3"),
+        ("[source]\nids = [1]\nkind = \"replay\"\nreplay = { directory = \"x\" }\n", "have ids of their own"),
+    ] {
+        let errors = parse(text).unwrap_err().to_string();
+        assert!(errors.contains(key), "{errors}");
+    }
+}
