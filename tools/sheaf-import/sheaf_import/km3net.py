@@ -20,6 +20,19 @@ HELP = "KM3NeT online ROOT files (time slices), read by km3io"
 PIP = "'km3io==1.1.0' 'uproot==4.3.7' 'awkward==1.10.5' 'numpy==1.26.4'"
 STREAMS = ("L0", "L1", "L2", "SN")
 
+# The classes of time slices, with the versions that km3io reads. ROOT writes the version of each class into the file.
+_CLASSES = {
+    "KM3NETDAQ::JDAQTimeslice": 4,
+    "KM3NETDAQ::JDAQTimesliceHeader": 2,
+    "KM3NETDAQ::JDAQSuperFrame": 3,
+    "KM3NETDAQ::JDAQSuperFrameHeader": 2,
+    "KM3NETDAQ::JDAQHit": 1,
+}
+_CONVERT = (
+    "read it with a program that knows this version, such as Jpp, and write its slices as fragment streams with an importer of your own "
+    "(docs/howto/import.md)"
+)
+
 _TICK_NS = 16
 _CHRONOMETER_SECONDS = b"timeslice_start.UTC_seconds"
 _CHRONOMETER_TICKS = b"timeslice_start.UTC_16nanosecondcycles"
@@ -59,6 +72,7 @@ class _SliceFile:
     def __init__(self, km3io, path, stream):
         self.path = path
         self._stream = stream
+        self._written = _check_versions(path)
         try:
             self._timeslices = km3io.OnlineReader(path).timeslices
             known = str(self._timeslices)
@@ -113,7 +127,30 @@ class _SliceFile:
 
     def _damaged(self, error):
         reason = (str(error).splitlines() or [""])[0] or type(error).__name__
-        return InputError(f"{self.path}: km3io cannot read it as a KM3NeT online file: {reason}")
+        return InputError(f"{self.path}: km3io cannot read it as a KM3NeT online file{self._written}: {reason}")
+
+
+def _check_versions(path):
+    """Refuses a file whose classes have other versions than km3io reads. Returns what is known of its writer, for messages."""
+    import uproot
+
+    try:
+        with uproot.open(path) as file:
+            streamers = file.file.streamers
+            root = getattr(file.file, "root_version", None)
+    except Exception:
+        # A damaged file: the reader describes it.
+        return ""
+    written = f" (written by ROOT {root})" if root else ""
+    found = {name: sorted(streamers[name]) for name in _CLASSES if name in streamers}
+    others = [
+        f"{name} has version {', '.join(map(str, versions))}, not {_CLASSES[name]}"
+        for name, versions in found.items()
+        if versions != [_CLASSES[name]]
+    ]
+    if others:
+        raise InputError(f"{path}{written}: the format is another one than this importer reads: {'; '.join(others)}; {_CONVERT}")
+    return written
 
 
 def _pack(hits):
