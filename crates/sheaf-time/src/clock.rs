@@ -113,7 +113,8 @@ impl Clock {
 
 /// Returns the number that is `reading` modulo `range` and nearest to `latest`; the later one if two are equally near.
 fn nearest(latest: u128, reading: u128, range: u128) -> u128 {
-    let ahead = (range + reading - latest % range) % range;
+    // The range is a power of two: a mask takes the place of a division, which costs more than all the rest of a reading.
+    let ahead = reading.wrapping_sub(latest) & (range - 1);
     let behind = range - ahead;
     if ahead > behind && latest >= behind { latest - behind } else { latest + ahead }
 }

@@ -5,6 +5,7 @@ use crate::Config;
 use crate::error::ErrorKind;
 use crate::settings::{FrontEnd, SourceKind};
 use sheaf_wire::TimeUnit;
+use std::collections::BTreeSet;
 
 /// Maximum sum of the overlaps of a time slice, in slice lengths: `sheaf_time::slices::MOST_LENGTHS`.
 const MOST_SLICE_LENGTHS: u64 = 16;
@@ -78,9 +79,10 @@ impl Checker<'_> {
                 format!("`source.count` is {count}, but `source.ids` has {} sources", source.ids.len());
             fail("source.count", found, "remove the count, or make the two agree");
         }
-        if node.iter().any(|node| node.sources.is_some()) {
-            let found = "`source.ids` is set, and readout units list their sources".to_owned();
-            self.fail(ErrorKind::Conflict, &["source.ids"], found, "remove one of them");
+        let listed: BTreeSet<_> = node.iter().filter_map(|node| node.sources.as_ref()).flatten().collect();
+        if !listed.is_empty() && listed != source.ids.iter().collect() {
+            let found = "`source.ids` has other sources than the readout units list".to_owned();
+            self.fail(ErrorKind::Conflict, &["source.ids"], found, "remove the ids, or make the two agree");
         }
     }
 

@@ -59,6 +59,7 @@ mod runs;
 mod shaping;
 mod signals;
 mod slow_filters;
+mod source_ids;
 mod spool;
 mod srs_live;
 mod started;

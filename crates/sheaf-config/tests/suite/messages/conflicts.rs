@@ -186,6 +186,11 @@ fn source_ids_are_for_sources_that_the_configuration_numbers() {
     assert_eq!(parse(&config.to_toml()).unwrap(), config);
     for (text, key) in [
         ("[source]\nids = [1, 2]\ncount = 3\n", "`source.count` is 3"),
+        (
+            "[source]\nids = [1, 2]\n[[node]]\nname = \"evm\"\nrole = \"manager\"\n[[node]]\nname = \"ru\"\nrole = \"readout\"\nsources = [1]\n\
+             [[node]]\nname = \"bu\"\nrole = \"builder\"\n",
+            "other sources than the readout units list",
+        ),
         ("[source]\nids = [1]\nkind = \"replay\"\nreplay = { directory = \"x\" }\n", "have ids of their own"),
     ] {
         let errors = parse(text).unwrap_err().to_string();
