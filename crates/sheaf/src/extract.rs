@@ -3,7 +3,7 @@
 use crate::check_source::seconds;
 use crate::console::{count, plural};
 use crate::one_file::OneFile;
-use crate::run_time::{RunTime, TimeArgument, UtcTime};
+use crate::run_time::{RunTime, TimeArgument};
 use crate::spool::TIME_ZERO_KEY;
 use crate::values;
 use crate::{Verdict, print};
@@ -24,7 +24,7 @@ use sheaf_wire::spool_link::{GapReason, SourceRanges, WindowRequest};
 use sheaf_wire::stream_file::MAX_PAYLOAD_BYTES;
 use sheaf_wire::{
     ByteCount, Event, EventId, Fragment, MissingReason, MissingSource, NodeId, NumberMark, RunNumber,
-    SessionId, SourceId, Timestamp, TriggerType,
+    SessionId, SourceId, TimeBase, TimeUnit, Timestamp, TriggerType, UtcTime,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -252,16 +252,20 @@ impl Session {
         Ok(HitInterval { from_ps: from.0, until_ps: to.0 })
     }
 
+    /// Returns the UTC of time 0, if it is known.
+    fn time_zero(&self) -> Option<UtcTime> {
+        self.metadata[TIME_ZERO_KEY].as_i64().map(UtcTime::from_nanos)
+    }
+
     fn time(&self, time: TimeArgument) -> anyhow::Result<RunTime> {
         match time {
             TimeArgument::Run(time) => Ok(time),
             TimeArgument::Utc(time) => {
-                let zero = self.metadata[TIME_ZERO_KEY].as_u64().context(
+                let zero = self.time_zero().context(
                     "the spool does not know the UTC of the run's time 0: begin it with `sheaf spool --time-zero`, or give \
                      the window in seconds since time 0",
                 )?;
-                let zero = UtcTime::from_nanos(zero);
-                time.since(zero)
+                RunTime::of(time, zero)
                     .context("the window is before the run's time 0, or more than 213 days after it")
             }
         }
@@ -371,7 +375,10 @@ impl Out {
             "spool": session.metadata,
             "session": format!("{:016x}", session.id.0),
         });
+        let picosecond =
+            TimeUnit::from_fraction(1, 1_000).context("a picosecond is no unit: this is a bug in sheaf")?;
         let options = WriterOptions {
+            time_base: Some(TimeBase { unit: picosecond, epoch: session.time_zero() }),
             metadata: metadata.to_string(),
             rotate_bytes: ByteCount(u64::MAX),
             rotate_events: u64::MAX,
@@ -383,7 +390,8 @@ impl Out {
     /// Writes a window as an event: a fragment of each source that the spool has, the others missing, and the report as payload
     /// of the verdict.
     fn write(&mut self, report: &WindowReport, window: CollectedWindow) -> anyhow::Result<()> {
-        let time = Timestamp(report.from_ps / 1_000);
+        // In units of the time base.
+        let time = Timestamp(report.from_ps);
         let mut missing: BTreeMap<SourceId, MissingReason> = BTreeMap::new();
         for gap in window.gaps.iter().filter(|gap| !window.hits.contains_key(&gap.source)) {
             let reason = match gap.reason {

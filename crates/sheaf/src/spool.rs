@@ -4,7 +4,7 @@ use crate::check_source::seconds;
 use crate::console::{count, plural};
 use crate::listening::{Arrived, Listened, Then, listen};
 use crate::recorded_slices::{KEY, RecordedSlices};
-use crate::run_time::{RunTime, UtcTime};
+use crate::run_time::RunTime;
 use crate::summary::HitLedger;
 use crate::values;
 use crate::{Verdict, print, signals};
@@ -19,7 +19,7 @@ use sheaf_spool::door::{DoorCounts, SOCKET_NAME};
 use sheaf_spool::spool::SpoolRecovery;
 use sheaf_spool::{Door, DoorOptions, Spool, SpoolBooks, SpoolOptions, WhenFull};
 use sheaf_wire::spool_file::HitInterval;
-use sheaf_wire::{ByteCount, Nanos, RunNumber, SourceId, Timestamp};
+use sheaf_wire::{ByteCount, Nanos, RunNumber, SourceId, Timestamp, UtcTime};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -161,8 +161,7 @@ fn options(arguments: &SpoolArguments, config: &Config) -> anyhow::Result<SpoolO
     metadata[SOURCES_KEY] = sources.iter().map(|source| source.0).collect::<Vec<_>>().into();
     metadata[KEY] = serde_json::json!(RecordedSlices::of(&config.source.timed));
     if let Some(zero) = arguments.time_zero {
-        metadata[TIME_ZERO_KEY] =
-            zero.whole_nanos().context("`--time-zero` has at most nine decimals")?.into();
+        metadata[TIME_ZERO_KEY] = zero.nanos().into();
     }
     let run = RunNumber(config.run.number.0.max(1));
     let mut options = SpoolOptions::new(&arguments.directory, run, Clock::new().now(), arguments.keep);

@@ -72,6 +72,10 @@ fn a_report_says_what_a_spool_does_not_have() {
         "extract --from 2026-11-25T12:00:00.000005Z --to 2026-11-25T12:00:00.0000055Z --output utc.sheaf";
     place.sheaf(utc).exits(0);
     assert_eq!(windows(&place, "utc.sheaf")[0].0, [5_000]);
+    let text = place.sheaf("inspect utc.sheaf").exits(0).stdout;
+    assert!(text.contains("2026-11-25T12:00:00Z"), "the file states the unit and time 0: {text}");
+    let csv = place.sheaf("dump utc.sheaf").exits(0).stdout;
+    assert!(csv.contains(",5000000,"), "the begin of the window in ps: {csv}");
     let text = place.sheaf("extract").exits(0).stdout;
     assert!(text.contains("3 hits of 1 source"), "{text}");
 }
