@@ -12,8 +12,9 @@
 //! places that builders report ([`EventManager::kept`], [`crate::output`]).
 //!
 //! Each concern has an owner: the events from trigger to end and their builders (`manager/flow.rs`), readout units and
-//! output nodes, channels, the phase of the run, dead time, and others. This file coordinates them and sends the messages
-//! that follow from the owners' answers. `manager/draining.rs` does the same for the end of a run.
+//! output nodes, channels, the phase of the run, dead time, and others. This file coordinates them: `manager/starting.rs` and
+//! `manager/draining.rs` at the start and at the end of a run, `manager/receiving.rs` when messages arrive, and
+//! `manager/sending.rs` when messages follow from the owners' answers.
 
 mod backlog;
 mod builders;
@@ -31,10 +32,12 @@ mod peers;
 mod phase;
 mod precedence;
 mod readouts;
+mod receiving;
 mod recording;
 mod records;
 mod releases;
 mod rooms;
+mod sending;
 mod sessions;
 mod shaping;
 mod shifting;
@@ -65,9 +68,9 @@ use phase::{Phase, RunPhase};
 use readouts::Readouts;
 use records::Records;
 pub(crate) use shaping::DISPATCH_EVENTS;
-use shaping::{Dispatches, Steering, Turn};
-use sheaf_wire::message::{Announcement, Body, Command, Message, Request, Work};
-use sheaf_wire::{ByteCount, EventId, NodeId, Role, SessionId, Timestamp, TriggerType};
+use shaping::{Dispatches, Steering};
+use sheaf_wire::message::{Body, Message};
+use sheaf_wire::{ByteCount, EventId, NodeId, SessionId, Timestamp, TriggerType};
 use shifts::Shifts;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -320,7 +323,6 @@ impl<P: Clone> EventManager<P> {
     /// Handles all timeouts that are due at `now`.
     pub fn handle_timeout(&mut self, now: Timestamp) {
         self.peers.touch_due(now);
-        self.peers.touch_due(now);
         if self.peers.is_check_due(now) {
             self.give_up_lost_builders(now);
             self.check_desertion(now);
@@ -386,24 +388,6 @@ impl<P: Clone> EventManager<P> {
         }
     }
 
-    fn start(&mut self, now: Timestamp, absent: Vec<NodeId>) {
-        let missing = |role: Role| absent.iter().filter(|node| node.role == role).count();
-        let nobody = missing(Role::Builder) == self.flow.builders().len()
-            || missing(Role::Readout) == self.readouts.len();
-        if nobody {
-            self.events.push_back(ManagerEvent::StartFailed { absent });
-            self.phase.give_up(now);
-            return;
-        }
-        self.phase.start();
-        self.dead_time.begin(now);
-        for node in self.peers.present() {
-            self.peers.push(node, Body::Command(Command::Start));
-        }
-        self.steering.check_at_once();
-        self.events.push_back(ManagerEvent::Started { absent });
-    }
-
     fn all_reported(&self, now: Timestamp) -> bool {
         let lost = |node| self.peers.is_lost(node, now);
         self.readouts.have_reported(lost) && self.writers_reported(now)
@@ -418,149 +402,6 @@ impl<P: Clone> EventManager<P> {
             state.has_reported() || !state.lives() || self.peers.is_lost(node, now)
         };
         self.flow.builders().iter().all(builder)
-    }
-
-    // Messages from nodes.
-
-    fn handle_body(&mut self, now: Timestamp, from: NodeId, body: Body<P>) {
-        // A node that sends anything new is alive, and its report may follow.
-        self.phase.prolong_closing(now);
-        match (from.role, body) {
-            (Role::Readout, Body::Announce(announcements)) => self.handle_announcements(now, &announcements),
-            (Role::Readout, Body::ReadoutStatus(status)) => {
-                if self.readouts.note_status(now, from.index, status) {
-                    self.phase.prolong_draining(now);
-                }
-                if status.declines && self.phase.is_running() {
-                    // A program declined the start before the start command reached its readout unit.
-                    self.events.push_back(ManagerEvent::StartDeclined { readout: from });
-                    self.dead_time.end(now);
-                    self.phase.give_up(now);
-                }
-            }
-            (Role::Builder, Body::Request(request)) => self.handle_request(now, from.index, &request),
-            (Role::Builder, Body::Disagreements(reports)) => self.handle_disagreements(&reports),
-            (Role::Readout, Body::Renumbered(answer)) => self.handle_renumbered(now, answer),
-            (Role::Readout, Body::Record(record)) => self.handle_record(from, record),
-            (_, Body::Report(counts)) => {
-                match from.role {
-                    Role::Readout => self.readouts.note_report(from.index),
-                    Role::Builder => self.flow.note_report(from.index),
-                    Role::Output => self.outputs.note_report(from),
-                    Role::Manager => {}
-                }
-                let books = Box::new(NodeBooks::from_counts(&counts));
-                self.events.push_back(ManagerEvent::Reported { node: from, books });
-            }
-            _ => self.counters.count(Counter::UnexpectedMessages, 1),
-        }
-    }
-
-    fn handle_announcements(&mut self, now: Timestamp, announcements: &[Announcement]) {
-        if self.config.triggers != Triggers::Announced || !self.phase.is_running() {
-            return;
-        }
-        self.flow.accept_announced(now, announcements);
-    }
-
-    fn handle_request(&mut self, now: Timestamp, builder: u16, request: &Request) {
-        let state = self.flow.builders().get(builder);
-        let works = [state.work(), request.work].into_iter().any(|work| work != Work::None);
-        let has_worked = works && state.outstanding() > 0;
-        let returned = self.flow.handle_request(now, builder, request, &mut self.events);
-        if has_worked || returned.some_ended {
-            // While a builder works, did so until now, or events end, the other events may end as well.
-            self.phase.prolong_draining(now);
-        }
-        if returned.stale > 0 {
-            self.counters.count(Counter::StaleMessages, returned.stale);
-        }
-        self.outputs.keep(&request.kept);
-        self.announce_shifts(now);
-    }
-
-    // Messages to nodes.
-
-    /// Assigns waiting events to builders that have credit, in turn, a batch at a time.
-    fn assign(&mut self, now: Timestamp) {
-        if !self.phase.builds() {
-            return;
-        }
-        let mut idle_builders = 0;
-        while idle_builders < self.flow.builders().len() {
-            let builder = self.flow.next_in_turn();
-            let takes =
-                self.flow.builders().get(builder).lives() && self.peers.is_open(NodeId::builder(builder));
-            let batch =
-                if takes { self.flow.next_batch(now, builder, self.phase.is_running()) } else { Vec::new() };
-            if batch.is_empty() {
-                idle_builders += 1;
-            } else {
-                idle_builders = 0;
-                self.dispatches.add(builder, &batch);
-                self.peers.push(NodeId::builder(builder), Body::Assign(batch));
-            }
-        }
-        if let Some(builder) = self.flow.make_way(now) {
-            self.peers.push(NodeId::builder(builder), Body::Command(Command::GiveWay));
-        }
-        self.dead_time.turn(now, self.shut());
-    }
-
-    /// Sends the destinations of events to readout units that send without a request.
-    fn dispatch(&mut self) {
-        for index in 0..self.dispatches.readouts() {
-            let node = readout_node(index);
-            if !self.readouts.is_present(index) {
-                self.dispatches.forget(index);
-            }
-            while self.dispatches.has_some(index) && self.peers.is_open(node) {
-                self.peers.push(node, Body::Dispatch(self.dispatches.take(index)));
-            }
-        }
-    }
-
-    /// Runs the barrel shifter while all nodes are connected, and sends the time to readout units.
-    fn steer(&mut self, now: Timestamp) {
-        if !self.phase.builds() {
-            return;
-        }
-        let Self { steering, peers, flow, readouts, config, .. } = self;
-        let is_alive = |node: NodeId| !peers.is_silent(node, now, config.patience.absence);
-        let is_whole = || {
-            flow.builders().iter().all(|(node, state)| state.lives() && is_alive(node))
-                && readouts.are_present()
-                && readouts.nodes().all(is_alive)
-        };
-        let Some(Turn { shape, has_changed }) = steering.turn(now, is_whole) else {
-            return;
-        };
-        for node in self.peers.present() {
-            if has_changed && node.role != Role::Output {
-                self.peers.push(node, Body::Shape(shape));
-            } else if node.role == Role::Readout {
-                self.peers.send_plain(node, self.me.plain(Body::Shape(shape)));
-            }
-        }
-    }
-
-    /// Sends ended events to readout units, and closes the units after the last of these.
-    fn release(&mut self, now: Timestamp) {
-        self.flow.close_releases(now);
-        let closes = self.phase.is_over();
-        for index in 0..self.readouts.len() {
-            let node = readout_node(index);
-            while self.flow.has_releases(index) && self.peers.is_open(node) {
-                self.peers.push(node, Body::Release(self.flow.take_releases(index)));
-            }
-            if closes
-                && !self.flow.has_releases(index)
-                && self.peers.is_open(node)
-                && self.readouts.mark_close_sent(index)
-            {
-                self.peers.push(node, Body::Command(Command::Close));
-            }
-        }
     }
 }
 

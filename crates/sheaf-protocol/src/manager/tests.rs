@@ -14,10 +14,12 @@ mod suspects;
 use super::*;
 use crate::channel::ChannelTimes;
 use crate::liveness::Patience;
-use sheaf_wire::message::{Assignment, Finished, Header, ReadoutStatus, Recorded, Release, Work};
+use sheaf_wire::message::{
+    Announcement, Assignment, Command, Finished, Header, ReadoutStatus, Recorded, Release, Request, Work,
+};
 use sheaf_wire::run_record::{RecordAnswer, RecordKind, RunRecord};
 use sheaf_wire::trigger_link::{BusyCause, BusyReason};
-use sheaf_wire::{DropReason, Nanos, Outcome, RunNumber, SourceId, TriggerMix};
+use sheaf_wire::{DropReason, Nanos, Outcome, Role, RunNumber, SourceId, TriggerMix};
 use std::sync::Arc;
 
 const START: Timestamp = Timestamp(0);
