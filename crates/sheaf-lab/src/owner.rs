@@ -129,7 +129,7 @@ fn labs_in(directory: &Path) -> BTreeMap<Owner, BTreeSet<String>> {
 }
 
 /// Removes an owner's lab: its processes, namespaces (with them the cables) and files. Returns the number of
-/// namespaces.
+/// namespaces. Another process may remove the same lab at the same time.
 ///
 /// # Errors
 /// If a namespace cannot be removed. The others are.
@@ -137,15 +137,21 @@ pub fn remove(owner: &Owner) -> Result<usize, ToolError> {
     let hosts = labs().remove(owner).unwrap_or_default();
     let namespaces: Vec<String> = hosts.iter().map(|host| owner.namespace(host)).collect();
     end_processes(&namespaces);
-    let commands: String = namespaces.iter().map(|namespace| format!("netns del {namespace}\n")).collect();
-    let result = if commands.is_empty() { Ok(()) } else { delete(&commands) };
+    let result = delete(&namespaces);
     let _ = std::fs::remove_dir_all(owner.directory());
     result.map(|()| namespaces.len())
 }
 
-/// `-force`, so that one that cannot be removed does not keep the others.
-fn delete(commands: &str) -> Result<(), ToolError> {
-    crate::tools::run("ip", &["-force", "-batch", "-"], commands).map(|_| ())
+fn delete(namespaces: &[String]) -> Result<(), ToolError> {
+    if namespaces.is_empty() {
+        return Ok(());
+    }
+    let commands: String = namespaces.iter().map(|namespace| format!("netns del {namespace}\n")).collect();
+    // `-force`, so that one that cannot be removed does not keep the others.
+    let result = crate::tools::run("ip", &["-force", "-batch", "-"], &commands).map(|_| ());
+    // The watcher of a killed process and `sheaf lab down` remove its lab, each without knowing of the other.
+    let is_left = |namespace: &String| Path::new(NAMESPACES).join(namespace).exists();
+    if namespaces.iter().any(is_left) { result } else { Ok(()) }
 }
 
 /// Removes the labs whose processes have died. Returns their owners.

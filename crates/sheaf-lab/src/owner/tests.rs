@@ -45,3 +45,24 @@ fn labs_are_found_by_the_names_of_their_namespaces_alone() {
     assert_eq!(labs.len(), 1);
     assert_eq!(labs[&owner].iter().map(String::as_str).collect::<Vec<_>>(), ["r0", "ru0"]);
 }
+
+#[test]
+fn a_lab_that_two_remove_at_the_same_time_is_removed_without_an_error() {
+    let missing = crate::tools::missing();
+    if !missing.is_empty() {
+        println!("skipped: {}", missing.join("; "));
+        return;
+    }
+    for turn in 0..4 {
+        let owner = Owner::Kept(format!("test-{}-{turn}", std::process::id()));
+        let namespaces: Vec<_> = (0..8).map(|host| owner.namespace(&format!("h{host}"))).collect();
+        make_namespaces(&namespaces).expect("they can be made");
+        std::thread::scope(|scope| {
+            let removals: Vec<_> = (0..3).map(|_| scope.spawn(|| remove(&owner))).collect();
+            for removal in removals {
+                removal.join().expect("no panic").expect("another one may have removed it");
+            }
+        });
+        assert!(!labs().contains_key(&owner));
+    }
+}
