@@ -131,6 +131,10 @@ codes! {
         SourceGone = 7, "source_gone";
         /// The source is renumbered from a later event on: it has missed the trigger of an event, and this one is at the seam.
         Renumbered = 8, "renumbered";
+        /// The source has no fragment for this event, and delivered those of later events.
+        SourceSkipped = 9, "source_skipped";
+        /// The source had ended without any fragment.
+        SourceAbsent = 10, "source_absent";
     }
 }
 

@@ -8,7 +8,7 @@ use super::room::{CountedSize, Room};
 use crate::event_range::EventIdRange;
 use rustc_hash::FxHashMap;
 use sheaf_wire::message::ReadoutStatus;
-use sheaf_wire::{ByteCount, EventId, Fragment, Nanos, SourceId, Timestamp};
+use sheaf_wire::{ByteCount, EventId, Fragment, MissingReason, Nanos, SourceId, Timestamp};
 
 /// All sources, by index in the order of the configuration.
 #[derive(Clone, Debug)]
@@ -255,6 +255,22 @@ impl Inputs {
 
     pub(super) fn has_ended(&self, index: usize) -> bool {
         self.inputs[index].ended
+    }
+
+    /// Returns whether a source that is not silent, since its data wait, has no fragment for an event: it delivered a later one.
+    pub(super) fn has_skipped(&self, index: usize, event: EventId) -> bool {
+        let input = &self.inputs[index];
+        input.is_awaited() && (input.reached.is_beyond(event) || input.is_held_back_after(event))
+    }
+
+    /// Returns the reason for which a source that has ended is missing in an event.
+    pub(super) fn reason_of_end(&self, index: usize, event: EventId) -> MissingReason {
+        let reached = &self.inputs[index].reached;
+        match reached.highest() {
+            None => MissingReason::SourceAbsent,
+            Some(_) if reached.is_beyond(event) => MissingReason::SourceSkipped,
+            Some(_) => MissingReason::SourceEnded,
+        }
     }
 
     /// Records that the data of a source wait until they are taken.

@@ -278,9 +278,19 @@ impl<P: Payload> Merger<P> {
             return false;
         };
         for key in self.slots.asked_keys() {
-            self.settle(key, index, MissingReason::SourceEnded);
+            self.settle(key, index, self.reason_of_end(index, key.event));
         }
         true
+    }
+
+    /// Returns the reason for which a source that has ended is missing in an event. A unit that has joined the run late does not know
+    /// what its sources had delivered before.
+    fn reason_of_end(&self, index: usize, event: EventId) -> MissingReason {
+        match self.inputs.reason_of_end(index, event) {
+            MissingReason::SourceSkipped if self.joined_late => MissingReason::ReadoutRestarted,
+            MissingReason::SourceAbsent if self.joined_late => MissingReason::SourceEnded,
+            reason => reason,
+        }
     }
 
     /// Returns whether a fragment would be held. A fragment whose event has ended, or already has one of the source, is dropped. It

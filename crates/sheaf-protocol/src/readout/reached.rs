@@ -27,6 +27,11 @@ impl Reached {
         self.near
     }
 
+    /// Returns whether an event is below the highest one, apart from wrong numbers far ahead.
+    pub(super) fn is_beyond(&self, event: EventId) -> bool {
+        self.near.or(self.highest).is_some_and(|reached| reached > event)
+    }
+
     /// Records an event. Returns whether a higher one preceded it.
     pub(super) fn note(&mut self, event: EventId) -> bool {
         match self.highest.filter(|highest| event < *highest) {

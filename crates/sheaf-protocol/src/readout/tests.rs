@@ -283,10 +283,11 @@ fn an_ended_source_makes_nobody_wait() {
     give(&mut unit, 1, 0, 1);
     ask(&mut unit, 0, 1, 2, 1);
     unit.handle_source_end(Timestamp(0), SourceId(1));
-    assert_eq!(answers(&mut unit, Timestamp(0))[0].1.missing[0].reason, MissingReason::SourceEnded);
+    assert_eq!(answers(&mut unit, Timestamp(0))[0].1.missing[0].reason, MissingReason::SourceAbsent);
     unit.handle_source_end(Timestamp(0), SourceId(0));
     let answer = &answers(&mut unit, Timestamp(0))[0].1;
     assert_eq!((answer.entries[0].event, answer.missing.len()), (EventId(2), 2));
+    assert_eq!(answer.missing[0].reason, MissingReason::SourceEnded, "source 0 gave event 1");
 }
 
 #[test]

@@ -189,6 +189,21 @@ impl Blame<'_> {
             || self.expires(readout)
     }
 
+    /// Returns whether a source may have ended without a fragment for an event.
+    fn explains_end(&self, event: EventId, source: SourceId, at: Timestamp) -> bool {
+        let (options, readout) = (self.evidence.options, self.readout_of(source));
+        let ends = matches!(options.triggers, TriggerOptions::Announced { .. })
+            || options.sources.end
+            || options.is_fed(source);
+        let ends_early = options.sources.early_end.is_some_and(|(it, _)| u32::from(it) == source.0);
+        let is_lost = !self.defects.sent.contains(&(source, event))
+            || options.is_off(source)
+            || options.may_be_renumbered(source)
+            || self.expires(readout);
+        let program = self.evidence.watch.troubles.of_program(source, at);
+        (ends || ends_early) && (is_lost || program || self.readout(readout, at))
+    }
+
     /// Returns whether a readout unit gave up waiting for the request of a fragment.
     fn expires(&self, readout: NodeId) -> bool {
         let unit = self.evidence.readouts.get(usize::from(readout.index)).copied().flatten();
@@ -206,17 +221,10 @@ impl Blame<'_> {
                 let is_of = |key: &(SourceId, EventId)| key.0 == source && (renumbered || key.1 == event);
                 self.defects.oversize.iter().any(is_of)
             }
-            MissingReason::SourceEnded => {
-                let ends = matches!(options.triggers, TriggerOptions::Announced { .. })
-                    || options.sources.end
-                    || options.is_fed(source);
-                let ends_early = options.sources.early_end.is_some_and(|(it, _)| u32::from(it) == source.0);
-                let is_lost = !self.defects.sent.contains(&(source, event))
-                    || options.is_off(source)
-                    || options.may_be_renumbered(source)
-                    || self.expires(readout);
-                let program = self.evidence.watch.troubles.of_program(source, at);
-                (ends || ends_early) && (is_lost || program || self.readout(readout, at))
+            MissingReason::SourceEnded | MissingReason::SourceAbsent => self.explains_end(event, source, at),
+            // The source has ended, or its data wait and its program has passed the event.
+            MissingReason::SourceSkipped => {
+                self.explains_end(event, source, at) || self.explains_silence(event, source, at)
             }
             MissingReason::ReadoutSilent => {
                 self.readout(readout, at)

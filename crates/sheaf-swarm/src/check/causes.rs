@@ -132,10 +132,8 @@ impl<'a> Causes<'a> {
         let (options, defects) = (self.evidence.options, self.evidence.defects);
         match reason {
             MissingReason::SourceSilent => self.has_missing_sources(),
-            MissingReason::SourceEnded => {
-                let ends = matches!(options.triggers, TriggerOptions::Announced { .. });
-                ends || options.feed.is_some() || options.sources.end || options.sources.early_end.is_some()
-            }
+            MissingReason::SourceEnded | MissingReason::SourceAbsent => self.sources_end(),
+            MissingReason::SourceSkipped => self.sources_end() || self.has_missing_sources(),
             MissingReason::FragmentRefused => defects.oversize > 0,
             MissingReason::ReadoutSilent => self.disturbed || self.slow_sources,
             MissingReason::ReadoutRestarted => {
@@ -149,6 +147,12 @@ impl<'a> Causes<'a> {
             MissingReason::Renumbered => options.repairs() && !self.evidence.manager.shifts().is_empty(),
             MissingReason::ReadoutLost => false,
         }
+    }
+
+    fn sources_end(&self) -> bool {
+        let options = self.evidence.options;
+        let ends = matches!(options.triggers, TriggerOptions::Announced { .. });
+        ends || options.feed.is_some() || options.sources.end || options.sources.early_end.is_some()
     }
 
     fn has_missing_sources(&self) -> bool {

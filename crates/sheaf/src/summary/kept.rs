@@ -323,6 +323,12 @@ fn remedy_of_missing(summary: &Summary) -> String {
         Some(MissingReason::SourceSilent | MissingReason::SourceEnded) | None => {
             "check these sources; name those that events may lack in `source.optional`".into()
         }
+        Some(MissingReason::SourceSkipped) => {
+            "see why these sources have no fragment between others: lost or damaged ones, or event numbers that jump".into()
+        }
+        Some(MissingReason::SourceAbsent) => {
+            "see why these sources delivered nothing; name those that events may lack in `source.optional`".into()
+        }
         Some(MissingReason::SourceGone) => {
             "see why the programs that feed these sources ended, and restart them during the run".into()
         }

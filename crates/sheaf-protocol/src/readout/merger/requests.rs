@@ -188,7 +188,7 @@ impl<P: Payload> Merger<P> {
     fn settle_ended(&mut self, key: SlotKey) {
         for index in 0..self.inputs.len() {
             if self.inputs.has_ended(index) {
-                self.settle(key, index, MissingReason::SourceEnded);
+                self.settle(key, index, self.reason_of_end(index, key.event));
             }
         }
     }
@@ -226,6 +226,9 @@ impl<P: Payload> Merger<P> {
                 let reason = match self.inputs.program(index) {
                     Program::Gone => MissingReason::SourceGone,
                     Program::Back if !self.joined_late => MissingReason::SourceGone,
+                    Program::Here if !self.joined_late && self.inputs.has_skipped(index, event) => {
+                        MissingReason::SourceSkipped
+                    }
                     Program::Here if is_optional => MissingReason::SourceSilent,
                     Program::Back | Program::Here => reason,
                 };

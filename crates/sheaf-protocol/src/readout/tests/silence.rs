@@ -87,7 +87,52 @@ fn a_source_whose_data_wait_is_waited_for_until_it_has_passed_the_event() {
     unit.handle_fragment(now, fragment(10, 1, 10)).unwrap();
     now += TIMEOUT;
     unit.handle_timeout(now);
-    assert_eq!(answers(&mut unit, now)[0].1.missing[0].source, SourceId(1));
+    let missing = answers(&mut unit, now)[0].1.missing[0];
+    assert_eq!((missing.source, missing.reason), (SourceId(1), MissingReason::SourceSkipped));
+}
+
+const EVENTS: u64 = 8;
+
+/// Returns the reasons for which sources are missing in each event. Source 0 gives events 2, 5 and 6, and source 1 gives none. The first
+/// events are requested before the ends of the sources, the others after them.
+fn missing_at_the_end(first: Command, asked_before: u64) -> BTreeMap<EventId, Vec<MissingReason>> {
+    let mut unit = unstarted(|_| {});
+    command(&mut unit, first);
+    [2, 5, 6].into_iter().for_each(|event| give(&mut unit, event, 0, 1));
+    (1..=asked_before).for_each(|event| ask(&mut unit, 0, event, 1, 1));
+    [0, 1].into_iter().for_each(|source| unit.handle_source_end(Timestamp(0), SourceId(source)));
+    (asked_before + 1..=EVENTS).for_each(|event| ask(&mut unit, 0, event, 1, 1));
+    let mut found = BTreeMap::new();
+    for (_, answer) in answers(&mut unit, Timestamp(0)) {
+        let mut missing = answer.missing.iter().map(|missing| missing.reason);
+        for entry in &answer.entries {
+            for event in entry.events() {
+                found.insert(event, missing.by_ref().take(usize::from(entry.missing)).collect());
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn a_hole_in_a_stream_is_told_from_its_end_and_from_an_empty_stream() {
+    use MissingReason::{ReadoutRestarted, SourceAbsent, SourceEnded, SourceSkipped};
+    for asked_before in 0..=EVENTS {
+        // A unit that joins late does not know what its sources delivered before.
+        for (first, hole, empty) in
+            [(Command::Start, SourceSkipped, SourceAbsent), (Command::Join, ReadoutRestarted, SourceEnded)]
+        {
+            let expected = (1..=EVENTS).map(|event| {
+                let reasons = match event {
+                    2 | 5 | 6 => vec![empty],
+                    1 | 3 | 4 => vec![hole, empty],
+                    _ => vec![SourceEnded, empty],
+                };
+                (EventId(event), reasons)
+            });
+            assert_eq!(missing_at_the_end(first, asked_before), expected.collect::<BTreeMap<_, _>>());
+        }
+    }
 }
 
 #[test]
