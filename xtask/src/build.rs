@@ -11,9 +11,12 @@ use std::path::PathBuf;
 use std::process::Stdio;
 
 /// A profile of the workspace's `Cargo.toml`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Profile {
+    /// Built quickly.
+    #[default]
     Release,
+    /// Every optimisation, as in figures and packages.
     Dist,
 }
 
@@ -37,18 +40,28 @@ pub(crate) fn swarm() -> Result<PathBuf> {
     build(Profile::Release, &programs(Profile::Release), "sheaf-swarm")
 }
 
+/// Builds the program whose instructions are counted, an example of `sheaf-node`, and returns its path.
+pub(crate) fn canonical(profile: Profile) -> Result<PathBuf> {
+    match profile {
+        Profile::Release => build(profile, &programs(profile), "examples/canonical"),
+        Profile::Dist => {
+            build(profile, &["--package", "sheaf-node", "--example", "canonical"], "examples/canonical")
+        }
+    }
+}
+
 /// Packages to build together. Cargo rebuilds a crate for each set of features that is requested: if programs were built one by
 /// one, many shared crates would be built twice.
 fn programs(profile: Profile) -> Vec<&'static str> {
     match profile {
-        Profile::Release => vec!["--package", "sheaf", "--package", "sheaf-swarm"],
+        Profile::Release => {
+            let mut programs: Vec<_> =
+                ["sheaf", "sheaf-swarm", "sheaf-node"].iter().flat_map(|name| ["--package", name]).collect();
+            programs.extend(["--lib", "--bins", "--example", "canonical"]);
+            programs
+        }
         Profile::Dist => vec!["--package", "sheaf"],
     }
-}
-
-/// Builds an example of `package` and returns its path.
-pub(crate) fn example(profile: Profile, package: &str, name: &str) -> Result<PathBuf> {
-    build(profile, &["--package", package, "--example", name], &format!("examples/{name}"))
 }
 
 fn build(profile: Profile, what: &[&str], file: &str) -> Result<PathBuf> {

@@ -1,5 +1,8 @@
 //! Counts the instructions executed per fragment, from its source to the end of its event. Unlike a time, the count does not
 //! depend on the load of the machine, so CI detects a change that makes fragments more expensive.
+//!
+//! CI counts in the profile `release`, whose crates it has built already. The count of the profile `dist`, of which all figures are, is
+//! compared every night.
 
 use crate::build::{self, Profile};
 use crate::workspace;
@@ -11,11 +14,8 @@ use std::process::{Command, Stdio};
 /// File with the committed counts, from the root of the repository.
 const COMMITTED: &str = "benches/instructions.json";
 
-/// Example of the package `sheaf-node` that is run.
-const WORKLOAD: &str = "canonical";
-
 /// Numbers of events of two runs. Their difference excludes start and end of a run.
-const EVENTS: [u64; 2] = [20_000, 40_000];
+const EVENTS: [u64; 2] = [5_000, 10_000];
 
 /// Number of fragments of an event of the workload.
 const FRAGMENTS_AN_EVENT: u64 = 2;
@@ -31,9 +31,19 @@ const CASES: &[(&str, [&str; 3])] = &[
 
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct InstructionsArguments {
+    /// Profile of the program. Each has its own committed counts.
+    #[arg(long, value_enum, default_value_t)]
+    profile: Profile,
     /// Write the new counts to the committed file, after an improvement or a deliberate increase.
     #[arg(long)]
     update: bool,
+}
+
+impl InstructionsArguments {
+    /// Compares the counts of the profile of figures.
+    pub(crate) fn for_a_night() -> Self {
+        Self { profile: Profile::Dist, update: false }
+    }
 }
 
 /// `cargo xtask instructions`.
@@ -46,14 +56,15 @@ pub(crate) fn command(arguments: &InstructionsArguments) -> Result<()> {
         println!("skipped: the committed counts are for x86_64");
         return Ok(());
     }
-    let workload = build::example(Profile::Dist, "sheaf-node", WORKLOAD)?;
+    let workload = build::canonical(arguments.profile)?;
     let path = workspace::root().join(COMMITTED);
-    let committed = if arguments.update { serde_json::Map::new() } else { read(&path)? };
+    let mut all = read(&path)?;
+    let committed = all.get(arguments.profile.name()).cloned().unwrap_or_default();
     let mut counted = serde_json::Map::new();
     let mut worse = String::new();
     for (name, words) in CASES {
         let count = count(&workload, words)?;
-        let before = committed.get(*name).and_then(serde_json::Value::as_u64);
+        let before = committed[*name].as_u64();
         println!("{name}: {count} instructions per fragment{}", compared(count, before));
         if before.is_some_and(|before| ratio(count, before) > 1.0 + TOLERANCE) {
             writeln!(worse, "\n  {name}{}", compared(count, before))?;
@@ -61,12 +72,14 @@ pub(crate) fn command(arguments: &InstructionsArguments) -> Result<()> {
         counted.insert((*name).to_owned(), count.into());
     }
     if arguments.update {
-        let text = serde_json::to_string_pretty(&counted)? + "\n";
+        all.insert(arguments.profile.name().to_owned(), counted.into());
+        let text = serde_json::to_string_pretty(&all)? + "\n";
         return std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()));
     }
     ensure!(
         worse.is_empty(),
-        "fragments have become more expensive:{worse}\nif that is intended, run `cargo xtask instructions --update` and commit {COMMITTED}"
+        "fragments have become more expensive:{worse}\nif that is intended, run `cargo xtask instructions --profile {} --update` and commit {COMMITTED}",
+        arguments.profile.name()
     );
     Ok(())
 }
@@ -132,8 +145,14 @@ mod tests {
     #[test]
     fn every_case_has_a_committed_count() {
         let committed = read(&workspace::root().join(COMMITTED)).expect("the file is there");
-        for (name, _) in CASES {
-            assert!(committed.contains_key(*name), "`{name}` has none; cargo xtask instructions --update");
+        for profile in [Profile::Release, Profile::Dist].map(Profile::name) {
+            for (name, _) in CASES {
+                let count = committed[profile][*name].as_u64();
+                assert!(
+                    count.is_some(),
+                    "`{name}` has none; cargo xtask instructions --profile {profile} --update"
+                );
+            }
         }
     }
 }

@@ -173,7 +173,9 @@ pub(crate) fn swarm(arguments: &SwarmArguments) -> Result<()> {
 }
 
 fn simulate(runs: u64, start: u64) -> Result<()> {
-    swarm_command(range(runs, start).iter().map(String::as_str))
+    let range = range(runs, start);
+    let reach = (runs >= SIMULATED_RUNS).then_some("--reach-everything");
+    swarm_command(range.iter().map(String::as_str).chain(reach))
 }
 
 fn simulate_drivers(runs: u64, start: u64) -> Result<()> {
@@ -295,6 +297,9 @@ pub(crate) fn nightly(arguments: &NightlyArguments) -> Result<()> {
     steps.step("simulation", || simulate(arguments.runs, arguments.start))?;
     steps.step("simulation of the drivers", || simulate_drivers(NIGHTLY_DRIVER_RUNS, arguments.start))?;
     steps.step("tests with larger amounts", || testing::run(&mut nightly_tests()))?;
+    steps.step("instructions of the profile dist", || {
+        instructions::command(&InstructionsArguments::for_a_night())
+    })?;
     steps.step("planted bugs", || mutants::command(&MutantsArguments::for_a_night()))?;
     let torture = TortureArguments::for_a_night(arguments.torture_minutes, arguments.start);
     steps.step("torture", || torture::command(&torture))?;

@@ -35,6 +35,7 @@
 
 pub mod check;
 pub mod cluster;
+pub mod coverage;
 pub mod dice;
 pub mod disk;
 pub mod drivers;

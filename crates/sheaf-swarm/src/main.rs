@@ -5,6 +5,7 @@ mod worlds;
 
 use clap::Parser;
 use serde_json::json;
+use sheaf_swarm::coverage::Coverage;
 use sheaf_swarm::drivers::Family;
 use sheaf_swarm::{Failure, Options, Report, run, run_with_log};
 use std::fmt::Write as _;
@@ -44,6 +45,9 @@ struct Arguments {
     /// Number of threads. Default: one per core.
     #[arg(long)]
     threads: Option<usize>,
+    /// Fail if the runs together do not reach every drop reason, reason of a missing source and counter that a simulation can reach.
+    #[arg(long, conflicts_with_all = ["seed", "drivers"])]
+    reach_everything: bool,
     /// Print one JSON object on standard output, and nothing else.
     #[arg(long)]
     json: bool,
@@ -206,6 +210,7 @@ struct Totals {
     nearest: (u64, u64),
     /// Combined hash of all runs, equal if all runs are equal.
     hash: u64,
+    coverage: Coverage,
     failures: Vec<Failure>,
 }
 
@@ -214,6 +219,7 @@ impl Totals {
         self.runs += 1;
         match result {
             Ok(report) => {
+                self.coverage.add(&report);
                 self.events += report.ledger.received;
                 self.stored += report.ledger.stored;
                 self.incomplete += report.incomplete;
@@ -253,7 +259,11 @@ fn run_many(arguments: &Arguments) -> bool {
     });
     let mut totals = totals.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     totals.failures.sort_by_key(|failure| failure.options.seed);
-    let good = totals.failures.is_empty() && totals.runs == arguments.runs;
+    let unreached = if arguments.reach_everything { totals.coverage.unreached() } else { Vec::new() };
+    if !unreached.is_empty() {
+        print_aside(&format!("no run reached {}\n", unreached.join(", ")));
+    }
+    let good = totals.failures.is_empty() && totals.runs == arguments.runs && unreached.is_empty();
     report_many(arguments, &totals, began.elapsed(), good);
     good
 }

@@ -40,7 +40,7 @@ type Counts = BTreeMap<String, u64>;
 
 /// Returns the block of the table.
 pub(super) fn block(conditions: &str) -> Result<String> {
-    let workload = build::example(Profile::Dist, "sheaf-node", "canonical")?;
+    let workload = build::canonical(Profile::Dist)?;
     let mut text = format!(
         "```sh\ncargo xtask performance {NAME}    # canonical memory|shm|tcp EVENTS {FRAGMENT_BYTES} descriptor|write-read\n```\n\n\
          Counted on {conditions}, with {}; a fragment more of 2 kB.\n\n\

@@ -473,6 +473,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(sheaf_wire::property_cases!(64))]
+
         /// Consecutive ids, and such as want the same place of the window; far more than the window has at first.
         #[test]
         fn agrees_with_a_plain_map(

@@ -29,7 +29,7 @@ fn preprocessing() -> PreprocessingOptions {
 #[test]
 fn a_consumer_changes_nothing() {
     let mut tried = 0;
-    for seed in 0..60 {
+    for seed in 0..24 {
         let with = Options::random(seed);
         if with.consumers.is_none() {
             continue;
@@ -42,7 +42,7 @@ fn a_consumer_changes_nothing() {
         );
         tried += 1;
     }
-    assert!(tried >= 10, "{tried} runs have consumers");
+    assert!(tried >= 4, "{tried} runs have consumers");
 }
 
 #[test]

@@ -69,12 +69,12 @@ fn stored_objects(server: &Server) -> usize {
 fn every_event_of_a_run_is_in_the_object_store_when_the_run_ends() {
     for (how, nodes) in [("", ""), ("--processes", ""), ("", "nodes = 1\n"), ("--processes", "nodes = 2\n")] {
         let (scratch, server) = (ScratchDirectory::new(), Server::start());
-        let config = config(&scratch, &server, "events = 5000");
+        let config = config(&scratch, &server, "events = 1500");
         let text = std::fs::read_to_string(&config).unwrap();
         std::fs::write(&config, text.replace("[output]\n", &format!("[output]\n{nodes}"))).unwrap();
         let summary = scratch.sheaf(&format!("run {} --json {how}", config.display())).exits(0).json();
         assert_books_match_files(&scratch, &summary);
-        assert_eq!(number(&summary, "ledger.stored"), 5000);
+        assert_eq!(number(&summary, "ledger.stored"), 1500);
         assert!(number(&summary, "counters.output_uploaded_files") > 0);
         assert_store_has_the_run(&scratch, &server, &summary);
     }

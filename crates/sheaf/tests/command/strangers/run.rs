@@ -181,7 +181,7 @@ impl Run {
             _ => "kind = \"tcp\"",
         };
         let mut text = format!(
-            "[run]\nnumber = 7\nduration_s = 0\n[trigger]\nmode = \"fixed\"\nrate_hz = 500\n\
+            "[run]\nnumber = 7\nduration_s = 0\n[trigger]\nmode = \"fixed\"\nrate_hz = 100\n\
              [manager]\nstart_timeout_ms = {start_timeout_ms}\n[filter]\nworkers = 1\n"
         );
         if self.door != Door::Ethernet {
