@@ -1,5 +1,5 @@
 /*
- * Sheaf for programs in C, and the interface of libraries with filters, preprocessors, sources or triggers.
+ * Sheaf for programs in C, and the interface of libraries with filters, preprocessors, decoders, sources or triggers.
  *
  * Generated from the sources of sheaf-filter and sheaf-capi; do not edit. How to write a filter: docs/howto/filter-in-c.md;
  * a preprocessor: docs/howto/preprocessor.md.
@@ -59,6 +59,11 @@
  * All sources have ended: the library is not polled again.
  */
 #define SHEAF_POLL_END 2
+
+/**
+ * Channel of a hit that is no hit: it tells that the source's time has come to its `time`.
+ */
+#define SHEAF_TIME_MARKER UINT32_MAX
 
 /**
  * Reads the events of an event file or of a run directory.
@@ -547,6 +552,84 @@ typedef struct SheafPreprocessorTable {
    */
   void (*destroy)(void *preprocessor);
 } SheafPreprocessorTable;
+
+/**
+ * A hit that a decoder has found, 16 bytes.
+ */
+typedef struct SheafHit {
+  /**
+   * Reading of the source's clock in ticks of `source.timed.tick`. With `source.timed.times = "fragment"`: ticks since the time of
+   * the fragment.
+   */
+  uint64_t time;
+  /**
+   * Channel; `SHEAF_TIME_MARKER`: no hit, but the source's time has come to `time`.
+   */
+  uint32_t channel;
+  /**
+   * Measured value.
+   */
+  uint16_t value;
+  /**
+   * Second measured value.
+   */
+  uint16_t extra;
+} SheafHit;
+
+/**
+ * Result of a decoder for a fragment.
+ */
+typedef struct SheafDecoded {
+  /**
+   * Buffer for the hits, in any order of time. It belongs to the caller; its initial contents are undefined.
+   */
+  struct SheafHit *hits;
+  /**
+   * Number of hits that it has room for: `source.decoder.max_hits`.
+   */
+  size_t room;
+  /**
+   * Number of hits in it: 0 to `room`. 0 when the decoder is called.
+   */
+  size_t count;
+  /**
+   * Number of records that are neither hits nor time markers. 0 when the decoder is called.
+   */
+  uint64_t skipped;
+  /**
+   * Reason of a failure, or null. It belongs to the decoder and must stay unchanged until that is called again.
+   */
+  const char *failure;
+} SheafDecoded;
+
+/**
+ * Function table of a library with a decoder: like that of a filter, for fragments that hold hits in place of events.
+ */
+typedef struct SheafDecoderTable {
+  /**
+   * Interface version of the library: `SHEAF_FILTER_ABI` of its header.
+   */
+  uint32_t abi;
+  /**
+   * Size of this struct in the library.
+   */
+  uint32_t table_bytes;
+  /**
+   * Creates a decoder for a source of a run. On failure, returns null and writes the reason to the setup's `message`; the run
+   * does not start. The setup has no tags.
+   */
+  void *(*create)(const struct SheafFilterSetup *setup);
+  /**
+   * Decodes a fragment, or a packet: its time and event are then 0. Returns 0 with the result filled in. Any other value is a
+   * failure, with the reason in `failure`; the fragment is counted as unreadable. Fragments of a source come in the order in
+   * which it sent them.
+   */
+  int32_t (*decode)(void *decoder, const struct SheafRawFragment *fragment, struct SheafDecoded *decoded);
+  /**
+   * Destroys a decoder, which is not called again; may be null.
+   */
+  void (*destroy)(void *decoder);
+} SheafDecoderTable;
 
 /**
  * Setup of a library of sources, passed when it is opened. The structure and all that it points to are valid during the call.
@@ -1316,6 +1399,12 @@ SHEAF_EXPORT const SheafStepTable *sheaf_step_filter(void);
 extern "C"
 #endif
 SHEAF_EXPORT const SheafPreprocessorTable *sheaf_preprocessor(void);
+
+/** As sheaf_filter, for a decoder, which finds the hits in fragments; `source.decoder.symbol` selects one. */
+#ifdef __cplusplus
+extern "C"
+#endif
+SHEAF_EXPORT const SheafDecoderTable *sheaf_decoder(void);
 
 /** As sheaf_filter, for sources, which a readout unit polls; `source.library.symbol` selects one. */
 #ifdef __cplusplus

@@ -39,6 +39,8 @@ pub(crate) fn check(config: &Config, origins: &Origins<'_>, purpose: Purpose<'_>
         checker.hits();
         checker.source_ids();
         checker.time_base();
+        checker.hit_decoder();
+        checker.groups();
         checker.shared_socket();
         checker.described();
         checker.programs();
@@ -104,6 +106,9 @@ impl Checker<'_> {
         }
         for (name, clock) in &self.config.clocks {
             self.section_ranges(clock, &format!("clocks.{name}"));
+        }
+        for (name, group) in &self.config.groups {
+            self.section_ranges(group, &format!("groups.{name}"));
         }
         for (name, tag) in &self.config.tags {
             self.section_ranges(tag, &format!("tags.{name}"));

@@ -9,7 +9,7 @@ use crate::lab_tables::{LabTables, Sweep};
 use crate::origins::Origins;
 use crate::settings::{MAX_NODES, Node};
 use crate::suggest::{nearest, other_unit};
-use crate::tables::{CHECK_FIELDS, CLOCKS, NAMED, NODE, Named, PATHS, PROGRAMS, STREAMS, TAGS};
+use crate::tables::{CHECK_FIELDS, CLOCKS, GROUPS, NAMED, NODE, Named, PATHS, PROGRAMS, STREAMS, TAGS};
 use crate::text::{Text, shorten};
 use crate::{Config, codec::Refusal};
 use std::ops::Range;
@@ -271,6 +271,10 @@ impl Reader<'_> {
                 CLOCKS => {
                     let clock = self.named_table(&path, table);
                     self.config.clocks.insert(name.to_owned(), clock);
+                }
+                GROUPS => {
+                    let group = self.named_table(&path, table);
+                    self.config.groups.insert(name.to_owned(), group);
                 }
                 CHECK_FIELDS => {
                     let field = self.named_table(&path, table);

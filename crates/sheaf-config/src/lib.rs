@@ -75,14 +75,14 @@ pub use nodes::NodeConfig;
 pub use programs::ProgramStart;
 pub use reference::{lab_reference_page, reference_page};
 pub use settings::{
-    Access, Affinity, Builder, Building, CardClock, Check, CheckField, Congestion, Consumers, Content,
-    Counted, Described, Emulated, EthernetBackend, Feed, Filter, FilterKind, FrontEnd, Hits, Incomplete,
-    IncompletePolicy, Lab, LabHead, LabPlacement, LibfabricProvider, Manager, Measure, MemoryPolicy, Node,
-    ObjectCheck, ObjectStore, Output, OutputCompression, OutputFormat, OutputKind, Pacing, PacketProtocol,
-    Preprocessing, Program, Protocol, Readout, Replay, Restart, Run, Shaping, ShapingPolicy, ShiftAction,
-    SizeModel, Source, SourceCommand, SourceKind, SourceLibrary, StepFilterKind, Stream, Sync, Tag, Timed,
-    Tls, Transport, TransportKind, Trigger, TriggerClass, TriggerCommand, TriggerLibrary, TriggerMode,
-    TriggerNetwork, TriggerProtocol,
+    Access, Affinity, BuildBy, Builder, Building, CardClock, Check, CheckField, Congestion, Consumers,
+    Content, Counted, Described, Emulated, EthernetBackend, Feed, Filter, FilterKind, FrontEnd, HitDecoder,
+    HitTimes, Hits, Incomplete, IncompletePolicy, Lab, LabHead, LabPlacement, LibfabricProvider, Manager,
+    Measure, MemoryPolicy, Node, ObjectCheck, ObjectStore, Output, OutputCompression, OutputFormat,
+    OutputKind, Pacing, PacketProtocol, Preprocessing, Program, Protocol, Readout, Replay, Restart, Run,
+    Shaping, ShapingPolicy, ShiftAction, SizeModel, Source, SourceCommand, SourceGroup, SourceKind,
+    SourceLibrary, StepFilterKind, Stream, Sync, Tag, Timed, Tls, Transport, TransportKind, Trigger,
+    TriggerClass, TriggerCommand, TriggerLibrary, TriggerMode, TriggerNetwork, TriggerProtocol,
 };
 
 use document::Document;
@@ -141,6 +141,8 @@ pub struct Config {
     pub triggers: BTreeMap<String, TriggerClass>,
     /// The clocks of self-triggered cards, by name.
     pub clocks: BTreeMap<String, CardClock>,
+    /// Groups of sources for coincidences, by name.
+    pub groups: BTreeMap<String, SourceGroup>,
     /// Settings of tags, by their names.
     pub tags: BTreeMap<String, Tag>,
     /// Programs that feed sources and that Sheaf starts, by name.
@@ -312,6 +314,7 @@ impl Config {
             .chain(named(tables::STREAMS, &self.streams))
             .chain(named(tables::TRIGGERS, &self.triggers))
             .chain(named(tables::CLOCKS, &self.clocks))
+            .chain(named(tables::GROUPS, &self.groups))
             .chain(named(tables::TAGS, &self.tags))
             .chain(named(tables::PROGRAMS, &self.programs))
             .chain(named(tables::CHECK_FIELDS, &self.check_fields))
@@ -378,6 +381,9 @@ impl Config {
         let kind = self.source.kind;
         if kind.has_own_ids() && !origins.is_in_file("trigger.mode") {
             self.trigger.mode = TriggerMode::Seen;
+        }
+        if kind.is_timed() && !origins.is_in_file("source.build_by") {
+            self.source.build_by = BuildBy::Time;
         }
         if kind.has_own_ids() && !origins.is_in_file("run.duration_s") {
             self.run.duration = None;

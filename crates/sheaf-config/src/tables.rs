@@ -2,7 +2,7 @@
 
 use crate::Config;
 use crate::knob::{Knob, Section};
-use crate::settings::{CardClock, CheckField, Program, Stream, Tag, TriggerClass};
+use crate::settings::{CardClock, CheckField, Program, SourceGroup, Stream, Tag, TriggerClass};
 
 /// Lists the tables once: the name in the file, and the field.
 macro_rules! tables {
@@ -45,6 +45,7 @@ tables! {
     "source.library" => source.library;
     "source.stream" => source.stream;
     "source.hits" => source.hits;
+    "source.decoder" => source.decoder;
     "readout" => readout;
     "preprocessing" => preprocessing;
     "builder" => builder;
@@ -75,6 +76,9 @@ pub(crate) const TRIGGERS: &str = "triggers";
 /// The name of the table of tables that has the clocks of self-triggered cards by name.
 pub(crate) const CLOCKS: &str = "clocks";
 
+/// Name of the table of tables with groups of sources, by name.
+pub(crate) const GROUPS: &str = "groups";
+
 /// Name of the table of tables with the settings of tags, by name.
 pub(crate) const TAGS: &str = "tags";
 
@@ -89,6 +93,7 @@ pub(crate) const NAMED: &[Named] = &[
     Named { path: STREAMS, one: "stream", header: "streams.NAME" },
     Named { path: TRIGGERS, one: "type of trigger", header: "triggers.NAME" },
     Named { path: CLOCKS, one: "clock", header: "clocks.NAME" },
+    Named { path: GROUPS, one: "group of sources", header: "groups.NAME" },
     Named { path: TAGS, one: "tag", header: "tags.NAME" },
     Named { path: PROGRAMS, one: "program", header: "programs.NAME" },
     Named { path: CHECK_FIELDS, one: "check value", header: "check_fields.NAME" },
@@ -113,6 +118,7 @@ impl Named {
         match self.path {
             STREAMS => Box::new(Stream::default()),
             CLOCKS => Box::new(CardClock::default()),
+            GROUPS => Box::new(SourceGroup::default()),
             TAGS => Box::new(Tag::default()),
             PROGRAMS => Box::new(Program::default()),
             CHECK_FIELDS => Box::new(CheckField::default()),

@@ -7,8 +7,10 @@
 //!
 //! All texts are UTF-8 and end with a NUL. All sizes are in bytes, all times in nanoseconds.
 
+mod decoder_table;
 mod trigger_table;
 
+pub use decoder_table::{DECODER_SYMBOL, DecodeFragment, Decoded, DecoderTable, Hit, TIME_MARKER};
 pub use trigger_table::{
     PollTriggers, PolledTrigger, TRIGGER_SYMBOL, TriggerBatch, TriggerSetup, TriggerTable,
 };

@@ -9,10 +9,12 @@
 //! | [`step`] | [`LibraryStep`]: a library's filter for the first steps of events |
 //! | [`preprocess`] | [`Preprocessor`], and [`LibraryPreprocessor`]: processing of fragments before they leave a
 //! readout unit |
+//! | [`decoder`] | [`LibraryDecoder`]: finding of hits in fragments |
 //! | [`source`] | [`LibrarySource`]: sources that are polled for fragments |
 //! | [`loading`] | opening of these libraries, and its errors |
 //! | [`plugin`] | such libraries in Rust: a type and [`export_filter!`](crate::export_filter),
 //! [`export_step_filter!`](crate::export_step_filter), [`export_preprocessor!`](crate::export_preprocessor),
+//! [`export_decoder!`](crate::export_decoder),
 //! [`export_source!`](crate::export_source), [`export_trigger!`](crate::export_trigger) |
 //! | [`trigger`] | [`LibraryTrigger`]: triggers that are polled |
 //! | `device` | loading and polling of both |
@@ -26,6 +28,7 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod abi;
+pub mod decoder;
 mod device;
 pub mod filter;
 pub mod library;
@@ -40,12 +43,13 @@ pub mod text;
 pub mod trigger;
 pub mod view;
 
+pub use decoder::{DecodedHits, HitRoom, LibraryDecoder};
 pub use filter::{AcceptAll, Filter, FilterFailure, Prescale};
 pub use library::LibraryFilter;
 pub use loading::{OpenError, Setup};
 pub use plugin::{
-    InProcess, Plugin, PluginSetup, PollRoom, PreprocessPlugin, SourcePlugin, SourcePluginSetup, StepPlugin,
-    TriggerInfo, TriggerPlugin, TriggerPluginSetup, TriggerRoom,
+    DecoderPlugin, InProcess, Plugin, PluginSetup, PollRoom, PreprocessPlugin, SourcePlugin,
+    SourcePluginSetup, StepPlugin, TriggerInfo, TriggerPlugin, TriggerPluginSetup, TriggerRoom,
 };
 pub use preprocess::{LibraryPreprocessor, Preprocessor, Processed, RawFragment};
 pub use sheaf_wire::{
@@ -61,6 +65,11 @@ pub use view::{EventView, FragmentView};
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/howto/preprocessor.md")]
 pub struct PreprocessorPage;
+
+/// The example of the page about decoders is compiled as the page has it.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/howto/decoder.md")]
+pub struct DecoderPage;
 
 /// The first example of the page about filters in Rust is compiled as the page has it.
 #[cfg(doctest)]

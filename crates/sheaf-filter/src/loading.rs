@@ -9,8 +9,8 @@
 #![allow(unsafe_code)]
 
 use crate::abi::{
-    self, FILTER_ABI, FilterSetup, FilterTable, GiveTable, PreprocessorTable, SourceTable, StepTable,
-    TriggerTable,
+    self, DecoderTable, FILTER_ABI, FilterSetup, FilterTable, GiveTable, PreprocessorTable, SourceTable,
+    StepTable, TriggerTable,
 };
 use crate::text;
 use libloading::Library;
@@ -44,6 +44,8 @@ pub enum Kind {
     StepFilter,
     /// Preprocessor, which processes fragments in a readout unit.
     Preprocessor,
+    /// Decoder, which finds hits in fragments.
+    Decoder,
     /// Sources, which a readout unit polls.
     Source,
     /// Triggers, which a process of the run polls.
@@ -57,6 +59,7 @@ impl Kind {
             Self::Filter => "filter",
             Self::StepFilter => "building",
             Self::Preprocessor => "preprocessing",
+            Self::Decoder => "source.decoder",
             Self::Source => "source.library",
             Self::Trigger => "trigger.library",
         }
@@ -68,6 +71,7 @@ impl Kind {
             Self::Filter => "SheafFilterTable",
             Self::StepFilter => "SheafStepTable",
             Self::Preprocessor => "SheafPreprocessorTable",
+            Self::Decoder => "SheafDecoderTable",
             Self::Source => "SheafSourceTable",
             Self::Trigger => "SheafTriggerTable",
         }
@@ -80,6 +84,7 @@ impl fmt::Display for Kind {
             Self::Filter => "filter",
             Self::StepFilter => "step filter",
             Self::Preprocessor => "preprocessor",
+            Self::Decoder => "decoder",
             Self::Source => "source",
             Self::Trigger => "trigger",
         })
@@ -224,7 +229,7 @@ macro_rules! tables {
     )*};
 }
 
-tables! { FilterTable: Filter, StepTable: StepFilter, PreprocessorTable: Preprocessor }
+tables! { FilterTable: Filter, StepTable: StepFilter, PreprocessorTable: Preprocessor, DecoderTable: Decoder }
 
 // SAFETY: it is `repr(C)`, and its first fields are `abi` and `table_bytes`.
 unsafe impl Table for SourceTable {

@@ -21,17 +21,19 @@
 //! ```
 //!
 //! Compiled as a `cdylib`, this is a library for `filter.kind = "library"`. A panic in it is a failure of the event
-//! that it judged, not of the process. Step filters ([`StepPlugin`]), preprocessors ([`PreprocessPlugin`]),
+//! that it judged, not of the process. Step filters ([`StepPlugin`]), preprocessors ([`PreprocessPlugin`]), decoders ([`DecoderPlugin`]),
 //! sources ([`SourcePlugin`]) and triggers ([`TriggerPlugin`]) are written alike.
 
 #![allow(unsafe_code)]
 
+mod decoder;
 mod polled;
 mod preprocess;
 mod source;
 mod step;
 mod trigger;
 
+pub use decoder::{DecoderPlugin, decoder_table};
 pub use preprocess::{PreprocessPlugin, preprocessor_table};
 pub use source::{PollRoom, SourcePlugin, SourcePluginSetup, source_table};
 pub use step::{StepPlugin, step_table};

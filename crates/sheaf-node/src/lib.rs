@@ -27,6 +27,8 @@
 //! | [`busy`] | a slow filter, for measurements |
 //! | [`farm`] | a builder unit's farm: events to workers, and verdicts back |
 //! | [`processor`] | a process that joins a farm |
+//! | [`decoder_process`] | decoders of hits in a process |
+//! | [`hit_decoder`] | decoders of hits from libraries |
 //! | [`judging`] | the loop of every worker, and its account of time |
 //! | [`step`] | decisions on the first step of an event, with building in steps |
 //! | [`trigger`] | triggers at a rate |
@@ -47,12 +49,14 @@ pub mod clock;
 pub mod coincidence;
 pub mod content;
 pub mod converting;
+pub mod decoder_process;
 pub mod evolution;
 #[cfg(test)]
 mod examples;
 pub mod farm;
 pub mod filter;
 mod forwarding;
+pub mod hit_decoder;
 pub mod judging;
 pub mod manager;
 pub mod number_check;

@@ -11,7 +11,9 @@ use sheaf_filter::LibrarySource;
 use sheaf_shm::Arena;
 use sheaf_source::described::{Description, Limits, ListenError, PacketPath, StreamSource};
 use sheaf_source::emulator::EmulatorError;
-use sheaf_source::timed::{CaptureSource, Decoder, FeedConfig, TimedSourceError, UdpSource};
+use sheaf_source::timed::{
+    CaptureSource, Decoder, DecoderMaker, FeedConfig, SliceSource, TimedSourceError, UdpSource,
+};
 use sheaf_source::{EmulatedSource, EmulatorConfig, Source};
 use sheaf_wire::SourceId;
 use std::net::SocketAddr;
@@ -78,6 +80,25 @@ impl FragmentMemory {
         })
     }
 
+    /// Returns the time slices of the fragments of `source`, from the first to the last of `slices` if these are known.
+    ///
+    /// # Errors
+    /// A [`TimedSourceError`].
+    pub fn sliced(
+        &self,
+        (source, slices): (Box<dyn Source>, Option<(u64, u64)>),
+        decoder: Box<dyn Decoder>,
+        config: &FeedConfig,
+        size: PoolSize,
+    ) -> Result<Box<dyn Source>, TimedSourceError> {
+        Ok(match self {
+            Self::Heap => Box::new(SliceSource::new(source, decoder, config, slices, size.pool(Heap))?),
+            Self::Arena(arena) => {
+                Box::new(SliceSource::new(source, decoder, config, slices, size.pool(arena.lender()))?)
+            }
+        })
+    }
+
     /// Returns the sources of cards whose packets arrive at an address, each with a pool of `size`.
     ///
     /// # Errors
@@ -85,7 +106,7 @@ impl FragmentMemory {
     pub fn received(
         &self,
         address: SocketAddr,
-        decoder: &dyn Fn() -> Box<dyn Decoder>,
+        decoder: DecoderMaker<'_>,
         cards: &[FeedConfig],
         size: PoolSize,
     ) -> Result<Vec<Box<dyn Source>>, TimedSourceError> {
@@ -155,7 +176,7 @@ impl FragmentMemory {
 
 fn received<M: Memory + 'static>(
     address: SocketAddr,
-    decoder: &dyn Fn() -> Box<dyn Decoder>,
+    decoder: DecoderMaker<'_>,
     cards: &[FeedConfig],
     pool: impl Fn() -> Pool<M>,
 ) -> Result<Vec<Box<dyn Source>>, TimedSourceError> {

@@ -196,6 +196,8 @@ pub struct SourceStats {
     pub read_errors: u64,
     /// Replayed or captured: the last damage or error, with file and offset.
     pub last_error: Option<String>,
+    /// Fragments that a process could not decode, and that were left out.
+    pub undecoded: u64,
     /// Self-triggered sources: accounts of packets and hits.
     pub timed: Option<timed::FeedBooks>,
     /// Described packets: accounts of packets and fragments.

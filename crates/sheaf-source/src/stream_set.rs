@@ -80,10 +80,18 @@ pub enum OpenDirectoryError {
     },
     /// A stream has only times, not the event ids of its fragments.
     #[error(
-        "{path} has times but no event ids, and building by time is not supported yet; \
-         give its fragments event ids when importing them"
+        "{path} has times but no event ids; if its fragments hold hits, build them by time (`source.build_by = \"time\"`), \
+         otherwise give them event ids when importing them"
     )]
     NoEventIds {
+        /// The stream.
+        path: PathBuf,
+    },
+    /// A stream has only event ids, not the times of its fragments.
+    #[error(
+        "{path} has no times, and hits count from the time of their fragment (`source.timed.times = \"fragment\"`)"
+    )]
+    NoTimes {
         /// The stream.
         path: PathBuf,
     },
@@ -98,6 +106,8 @@ pub struct StreamInfo {
     pub source: SourceId,
     /// Whether its fragments have times.
     pub has_times: bool,
+    /// Whether its fragments have event ids.
+    pub has_events: bool,
     /// Its good records, and the damaged ones.
     pub counts: StreamCounts,
     /// End of the stream; `None` only if reading stopped before.
@@ -117,7 +127,7 @@ pub struct StreamSet {
 /// Opens all fragment streams in `directory`.
 ///
 /// # Errors
-/// If there is none, one cannot be read or has no event ids, or they do not belong together.
+/// If there is none, one cannot be read, or they do not belong together.
 pub fn open_directory(directory: &Path) -> Result<StreamSet, OpenDirectoryError> {
     let mut files = Vec::new();
     for path in stream_files(directory)? {
@@ -160,9 +170,6 @@ fn check_headers(files: &[StreamFile], directory: &Path) -> Result<RunNumber, Op
         return Err(OpenDirectoryError::NoStreams { path: directory.to_owned() });
     };
     for StreamFile { path, header } in files {
-        if !header.has_events {
-            return Err(OpenDirectoryError::NoEventIds { path: path.clone() });
-        }
         if header.run != first.header.run {
             return Err(OpenDirectoryError::DifferentRuns {
                 path: path.clone(),
@@ -201,7 +208,7 @@ fn check_time_bases(files: &[StreamFile]) -> Result<Option<TimeBase>, OpenDirect
 
 /// Reads a stream to its end and enters its events into the timeline.
 fn scan(mut reader: StreamReader<File>, timeline: &mut Timeline) -> Result<StreamInfo, StreamReadError> {
-    let has_times = reader.header().has_times;
+    let StreamHeader { has_times, has_events, .. } = *reader.header();
     let mut ids = Vec::new();
     for record in &mut reader {
         match record {
@@ -220,6 +227,7 @@ fn scan(mut reader: StreamReader<File>, timeline: &mut Timeline) -> Result<Strea
         path: reader.path().to_owned(),
         source: reader.header().source,
         has_times,
+        has_events,
         counts: reader.counts(),
         ending: reader.ending(),
     })
@@ -260,6 +268,34 @@ impl StreamSet {
     #[must_use]
     pub fn event_ids(&self) -> Option<RangeInclusive<EventId>> {
         self.timeline.event_ids()
+    }
+
+    /// Returns the earliest time of all sources. `None` where no fragment has a time.
+    #[must_use]
+    pub fn earliest(&self) -> Option<Timestamp> {
+        self.timeline.times.map(|(first, _)| first)
+    }
+
+    /// Checks that the fragments of every stream have event ids, so that events can be built by number.
+    ///
+    /// # Errors
+    /// [`OpenDirectoryError::NoEventIds`].
+    pub fn require_event_ids(&self) -> Result<(), OpenDirectoryError> {
+        match self.streams.iter().find(|stream| !stream.has_events) {
+            Some(stream) => Err(OpenDirectoryError::NoEventIds { path: stream.path.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks that the fragments of every stream have times.
+    ///
+    /// # Errors
+    /// [`OpenDirectoryError::NoTimes`].
+    pub fn require_times(&self) -> Result<(), OpenDirectoryError> {
+        match self.streams.iter().find(|stream| !stream.has_times) {
+            Some(stream) => Err(OpenDirectoryError::NoTimes { path: stream.path.clone() }),
+            None => Ok(()),
+        }
     }
 
     /// Returns the number of different event ids.

@@ -1,6 +1,6 @@
 //! Clock of a source: maps a counter of any width and tick length to the common timeline.
 
-use crate::{Moment, TickScale};
+use crate::{Moment, Picos, TickScale};
 use sheaf_wire::{ClockDrift, ExactNanos};
 
 /// Clock of a source.
@@ -109,9 +109,16 @@ impl Clock {
         self.latest = Some(self.latest.map_or(ticks, |latest| latest.max(ticks)));
         Ok(Moment(moment))
     }
+
+    /// Returns the moment of `ticks` ticks after `origin`, a time since the timeline's zero without the offset. `None`: it is outside
+    /// the timeline. The clock is not read, and remains unchanged.
+    #[must_use]
+    pub fn after(&self, origin: Picos, ticks: u64) -> Option<Moment> {
+        self.scale.since(origin.0, u128::from(ticks)).map(Moment)
+    }
 }
 
-/// Returns the number that is `reading` modulo `range` and nearest to `latest`; the later one if two are equally near.
+/// Returns the number that is `reading` modulo `range`, a power of two, and nearest to `latest`; the later one if two are equally near.
 fn nearest(latest: u128, reading: u128, range: u128) -> u128 {
     // The range is a power of two: a mask takes the place of a division, which costs more than all the rest of a reading.
     let ahead = reading.wrapping_sub(latest) & (range - 1);

@@ -23,6 +23,49 @@ pub struct CoincidenceConfig {
     pub max_items: usize,
 }
 
+/// The first cluster of some items.
+struct FirstCluster {
+    /// Number of its items, at least 1.
+    items: usize,
+    /// Whether the next item would belong to it, but it is full.
+    is_cut: bool,
+}
+
+impl CoincidenceConfig {
+    /// Returns whether an item at `at` belongs to the cluster of these items.
+    fn belongs<T>(&self, cluster: &[(usize, Moment, T)], at: Moment) -> bool {
+        match (self.rule, cluster) {
+            (Rule::Gap(gap), [.., (_, last, _)]) => at.since(*last) <= gap,
+            (Rule::Window(window), [(_, first, _), ..]) => at.since(*first) <= window,
+            (_, []) => false,
+        }
+    }
+
+    /// Returns the cluster that begins with the first of these items, which are not empty and in order.
+    fn cluster<T>(&self, items: &[(usize, Moment, T)]) -> FirstCluster {
+        let mut count = 1;
+        while let Some((_, at, _)) = items.get(count).filter(|(_, at, _)| self.belongs(&items[..count], *at))
+        {
+            if count >= self.max_items.max(1) {
+                return FirstCluster { items: count, is_cut: self.belongs(&items[..count], *at) };
+            }
+            count += 1;
+        }
+        FirstCluster { items: count, is_cut: false }
+    }
+
+    /// Returns the number of different sources of a cluster. `None`: there are too few.
+    fn enough_sources<T>(&self, cluster: &[(usize, Moment, T)]) -> Option<usize> {
+        if cluster.len() < self.min_sources {
+            return None;
+        }
+        let mut seen: Vec<usize> = cluster.iter().map(|(source, _, _)| *source).collect();
+        seen.sort_unstable();
+        seen.dedup();
+        (seen.len() >= self.min_sources).then_some(seen.len())
+    }
+}
+
 /// Items that belong together, in order of time. Items of the same moment are in order of their sources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cluster<T> {
@@ -83,11 +126,7 @@ impl<T> Collector<T> {
 
     /// Returns whether an item at `at` would belong to the open cluster.
     fn belongs(&self, at: Moment) -> bool {
-        match (self.config.rule, self.open.first(), self.open.last()) {
-            (Rule::Gap(gap), _, Some((_, last, _))) => at.since(*last) <= gap,
-            (Rule::Window(window), Some((_, first, _)), _) => at.since(*first) <= window,
-            _ => false,
-        }
+        self.config.belongs(&self.open, at)
     }
 
     /// Takes the next item. Returns the cluster that it ends, if any.
@@ -102,13 +141,10 @@ impl<T> Collector<T> {
 
     /// Counts an ended cluster. Returns it if it has enough sources.
     fn book(&mut self, items: Vec<(usize, Moment, T)>) -> Option<Cluster<T>> {
-        let mut seen: Vec<usize> = items.iter().map(|(source, _, _)| *source).collect();
-        seen.sort_unstable();
-        seen.dedup();
         self.stats.clusters += 1;
-        let is_enough = seen.len() >= self.config.min_sources;
-        self.stats.coincidences += u64::from(is_enough);
-        is_enough.then_some(Cluster { items, sources: seen.len() })
+        let sources = self.config.enough_sources(&items)?;
+        self.stats.coincidences += 1;
+        Some(Cluster { items, sources })
     }
 }
 
@@ -219,34 +255,29 @@ pub fn of_slice<T: Clone>(
     (begin, end): (Moment, Moment),
     seen_to: Moment,
 ) -> (Vec<Cluster<T>>, CoincidenceStats) {
-    let mut collector = Collector::new(config);
-    let (mut found, mut truncated) = (Vec::new(), 0);
     let from = match config.rule {
         Rule::Gap(_) => 0,
         Rule::Window(_) => items.partition_point(|(_, at, _)| *at < begin),
     };
-    let is_here =
-        |cluster: &[(usize, Moment, T)]| cluster.first().is_some_and(|(_, at, _)| (begin..end).contains(at));
-    for (source, at, item) in &items[from..] {
-        let belongs = collector.belongs(*at);
-        if *at >= end && !belongs {
-            break;
+    let (mut found, mut stats) = (Vec::new(), CoincidenceStats::default());
+    let mut first = from;
+    while let Some((_, at, _)) = items.get(first).filter(|(_, at, _)| *at < end) {
+        let cluster = config.cluster(&items[first..]);
+        // A cluster in the overlap is in another slice, and counted there.
+        if *at >= begin {
+            let of_cluster = &items[first..first + cluster.items];
+            stats.clusters += 1;
+            stats.cut += u64::from(cluster.is_cut);
+            let is_open = first + cluster.items == items.len();
+            stats.truncated += u64::from(is_open && config.belongs(of_cluster, seen_to));
+            if let Some(sources) = config.enough_sources(of_cluster) {
+                stats.coincidences += 1;
+                found.push(Cluster { items: of_cluster.to_vec(), sources });
+            }
         }
-        let before = collector.stats.cut;
-        let ended = collector.push(*source, *at, item.clone());
-        if !ended.as_deref().is_some_and(is_here) {
-            // A cluster that is cut in the overlap is also cut in another slice, and counted there.
-            collector.stats.cut = before;
-            continue;
-        }
-        found.extend(ended.and_then(|items| collector.book(items)));
+        first += cluster.items;
     }
-    if is_here(&collector.open) {
-        truncated += u64::from(collector.belongs(seen_to));
-        let items = std::mem::take(&mut collector.open);
-        found.extend(collector.book(items));
-    }
-    (found, CoincidenceStats { truncated, ..collector.stats })
+    (found, stats)
 }
 
 #[cfg(test)]

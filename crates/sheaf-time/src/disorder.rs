@@ -6,14 +6,20 @@
 
 use crate::{Moment, Picos};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// Maximum number of sorted items that an item is compared with. Items that belong before more of them are kept in a heap.
+const NEAR: usize = 48;
 
 /// Sorts items that arrive at most `tolerance` too late.
 #[derive(Clone, Debug)]
 pub struct Disorder<T> {
     tolerance: Picos,
     capacity: usize,
-    held: BinaryHeap<Reverse<Held<T>>>,
+    /// Most items: in order.
+    sorted: VecDeque<Held<T>>,
+    /// Items that came long after later ones.
+    behind: BinaryHeap<Reverse<Held<T>>>,
     next: u64,
     /// Latest moment seen, and the moment before which all items have been returned.
     latest: Moment,
@@ -71,7 +77,8 @@ impl<T> Disorder<T> {
         Self {
             tolerance,
             capacity: capacity.max(1),
-            held: BinaryHeap::new(),
+            sorted: VecDeque::new(),
+            behind: BinaryHeap::new(),
             next: 0,
             latest: Moment::ZERO,
             out: Moment::ZERO,
@@ -93,9 +100,29 @@ impl<T> Disorder<T> {
             return Err(item);
         }
         self.advance(at);
-        self.held.push(Reverse(Held { at, number: self.next, item }));
+        self.hold(Held { at, number: self.next, item });
         self.next += 1;
         Ok(())
+    }
+
+    /// Inserts an item among the last sorted ones, or leaves it to the heap.
+    fn hold(&mut self, held: Held<T>) {
+        let count = self.sorted.len();
+        let later = self.sorted.iter().rev().take(NEAR + 1).take_while(|other| other.at > held.at).count();
+        match later {
+            0 => self.sorted.push_back(held),
+            1..=NEAR => self.sorted.insert(count - later, held),
+            _ => self.behind.push(Reverse(held)),
+        }
+    }
+
+    /// Returns the earliest item, and whether it is in the heap.
+    fn earliest(&self) -> Option<(Moment, bool)> {
+        match (self.sorted.front(), self.behind.peek()) {
+            (Some(sorted), Some(Reverse(behind))) if behind.key() < sorted.key() => Some((behind.at, true)),
+            (Some(sorted), _) => Some((sorted.at, false)),
+            (None, behind) => behind.map(|Reverse(behind)| (behind.at, true)),
+        }
     }
 
     /// Advances the source's time to `at`, as reported by a time marker. Items older than the tolerance can then be popped, even if
@@ -109,6 +136,12 @@ impl<T> Disorder<T> {
         self.latest = Moment::MAX;
     }
 
+    /// Returns the latest moment that was seen.
+    #[must_use]
+    pub fn latest(&self) -> Moment {
+        self.latest
+    }
+
     /// Returns the watermark: further items are not before it, except for late ones, which are refused.
     #[must_use]
     pub fn watermark(&self) -> Moment {
@@ -117,20 +150,26 @@ impl<T> Disorder<T> {
 
     /// Returns the next item in order, if the tolerance is over or the capacity is exceeded.
     pub fn pop(&mut self) -> Option<(Moment, T)> {
-        let is_due = self.held.peek()?.0.at <= self.watermark();
-        if !is_due && self.held.len() <= self.capacity {
+        let (at, is_behind) = self.earliest()?;
+        let is_due = at <= self.watermark();
+        if !is_due && self.held() <= self.capacity {
             return None;
         }
         self.stats.forced += u64::from(!is_due);
-        let Reverse(held) = self.held.pop()?;
-        self.out = self.out.max(held.at);
-        Some((held.at, held.item))
+        let held =
+            if is_behind { self.behind.pop().map(|Reverse(held)| held) } else { self.sorted.pop_front() }?;
+        self.out = self.out.max(at);
+        Some((at, held.item))
+    }
+
+    fn held(&self) -> usize {
+        self.sorted.len() + self.behind.len()
     }
 
     /// Returns the number of items that have not been returned.
     #[must_use]
     pub fn waiting(&self) -> u64 {
-        self.held.len() as u64
+        self.held() as u64
     }
 
     /// Returns the counts so far.

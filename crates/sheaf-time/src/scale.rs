@@ -50,6 +50,27 @@ impl TickScale {
     /// Returns the time of a count of ticks. `None`: it is negative, or does not fit into 64 bits.
     #[must_use]
     pub fn at(&self, ticks: u128) -> Option<u64> {
+        self.since(0, ticks)
+    }
+
+    /// Returns the time of a count of ticks that begins at the time `origin`. `None`: it is negative, or does not fit into 64 bits.
+    #[must_use]
+    #[inline]
+    pub fn since(&self, origin: u64, ticks: u128) -> Option<u64> {
+        self.of_few(origin, ticks).or_else(|| self.of_many(origin, ticks))
+    }
+
+    /// As [`Self::since`], where 64 bits are enough for each step: mostly. `None`: they are not.
+    #[inline]
+    fn of_few(&self, origin: u64, ticks: u128) -> Option<u64> {
+        if self.denominator != 1 {
+            return None;
+        }
+        let whole = u64::try_from(ticks).ok()?.checked_mul(u64::try_from(self.slope).ok()?)?;
+        whole.checked_add(origin)?.checked_add_signed(i64::try_from(self.offset).ok()?)
+    }
+
+    fn of_many(&self, origin: u64, ticks: u128) -> Option<u64> {
         let whole = ticks.checked_mul(self.slope)?;
         let more = if self.denominator == 1 {
             0
@@ -67,6 +88,7 @@ impl TickScale {
             often.checked_mul(self.slope_rest)?.checked_add(of_rest)?
         };
         let time = i128::try_from(whole.checked_add(more)?).ok()?.checked_add(self.offset)?;
+        let time = time.checked_add(i128::from(origin))?;
         u64::try_from(time).ok()
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::{Moment, Picos};
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// Division of the timeline into slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +79,13 @@ impl SliceConfig {
         (first, self.number(at + self.before))
     }
 
+    /// Returns the moments of items that are in slice `number` and in no other. `None`: there are none.
+    fn alone(&self, number: u64) -> Option<Range<Moment>> {
+        let begin = if number == 0 { Moment::ZERO } else { self.begin(number) + self.after };
+        let range = begin..self.begin(number.checked_add(1)?) - self.before;
+        (!range.is_empty()).then_some(range)
+    }
+
     /// Returns the end of slice `number` including its overlap.
     fn end(&self, number: u64) -> Moment {
         self.begin(number.saturating_add(1)) + self.after
@@ -132,10 +140,21 @@ pub struct Slicer<T> {
     /// Slices from `next` on that have items or are before a slice with items.
     open: VecDeque<Slice<T>>,
     next: Option<u64>,
+    /// The slice into which the latest item went, and the moments of items that are in it alone.
+    latest: Option<(u64, Range<Moment>)>,
     /// Watermark: later items are at this moment or after it.
     reached: Moment,
     empty_in_a_row: u64,
     stats: SlicerStats,
+}
+
+/// Inserts an item in order of time, after those of the same time.
+fn insert<T>(items: &mut Vec<(Moment, T)>, at: Moment, item: T) {
+    if items.last().is_none_or(|(last, _)| *last <= at) {
+        return items.push((at, item));
+    }
+    let place = items.partition_point(|(before, _)| *before <= at);
+    items.insert(place, (at, item));
 }
 
 impl<T: Clone> Slicer<T> {
@@ -149,6 +168,7 @@ impl<T: Clone> Slicer<T> {
             config,
             open: VecDeque::new(),
             next: None,
+            latest: None,
             reached: Moment::ZERO,
             empty_in_a_row: 0,
             stats: SlicerStats::default(),
@@ -163,6 +183,12 @@ impl<T: Clone> Slicer<T> {
 
     /// Takes an item. One that is earlier than the watermark takes its place in the slices that have not been returned.
     pub fn push(&mut self, at: Moment, item: T) {
+        if let Some(slice) = self.latest_slice(at) {
+            insert(&mut slice.items, at, item);
+            slice.first_seen += 1;
+            self.reached = self.reached.max(at);
+            return;
+        }
         let (first, last) = self.config.slices_of(at);
         let next = *self.next.get_or_insert(first);
         let most = self.config.max_items;
@@ -170,8 +196,7 @@ impl<T: Clone> Slicer<T> {
         for number in first.max(next)..=last {
             let slice = self.open_slice(number);
             if slice.items.len() < most {
-                let place = slice.items.partition_point(|(before, _)| *before <= at);
-                slice.items.insert(place, (at, item.clone()));
+                insert(&mut slice.items, at, item.clone());
                 slice.first_seen += u64::from(!is_in_one);
                 is_in_one = true;
             } else {
@@ -187,6 +212,17 @@ impl<T: Clone> Slicer<T> {
             false => self.stats.left_out += 1,
         }
         self.reached = self.reached.max(at);
+        // Where it is in one slice alone, so are most that follow.
+        let alone = (first == last && next <= last).then(|| self.config.alone(last)).flatten();
+        self.latest = alone.map(|range| (last, range));
+    }
+
+    /// Returns the slice into which the previous item went, if an item at `at` is in it alone, and there is room for it.
+    #[inline]
+    fn latest_slice(&mut self, at: Moment) -> Option<&mut Slice<T>> {
+        let (number, range) = self.latest.as_ref()?;
+        let slice = self.open.back_mut().filter(|slice| slice.number == *number && range.contains(&at))?;
+        (slice.items.len() < self.config.max_items).then_some(slice)
     }
 
     /// Returns the open slice with this number. The overlaps limit the number of open slices.
@@ -234,6 +270,12 @@ impl<T: Clone> Slicer<T> {
         self.stats.slices += 1;
         self.next = Some(next.saturating_add(1));
         Some(Slice::empty(next))
+    }
+
+    /// Returns the slice that follows those that were returned. `None`: it is not known where slices begin.
+    #[must_use]
+    pub fn next(&self) -> Option<u64> {
+        self.next
     }
 
     fn is_whole(&self, number: u64) -> bool {

@@ -15,6 +15,7 @@
 //! | [`event_file`] | the event file: built events on disk |
 //! | [`run_record`] | information that belongs to a run and to no event |
 //! | [`verdict`] | verdict of a filter on an event: accepted or not, tags, a payload |
+//! | [`window`] | windows in time, where a filter found something in a time slice |
 //! | [`key_proof`] | proofs of the key of a run, as consumers and trigger supervisors exchange them |
 //! | [`spool_file`] | a segment of a hit spool on disk |
 //! | [`spool_link`] | messages between a hit spool and programs that ask it for windows |
@@ -75,6 +76,7 @@ pub mod trigger;
 pub mod trigger_link;
 pub mod units;
 pub mod verdict;
+pub mod window;
 
 pub use exact::{ClockDrift, ExactNanos};
 pub use fragment::{Event, Fragment, MissingSource, Payload, Span, SuperFragment};

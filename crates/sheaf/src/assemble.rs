@@ -85,6 +85,25 @@ impl Plan {
         memory: &FragmentMemory,
         waker: Waker,
     ) -> anyhow::Result<Vec<Box<dyn Source>>> {
+        match &self.timed {
+            Some(timed) if timed.are_packets() => timed.open(&self.loading().source, &node.sources, memory),
+            Some(timed) => {
+                // Fragments are copied when they are cut: other processes need not read them.
+                let sources = self.fragments_of_kind(me, node, &FragmentMemory::Heap, waker)?;
+                timed.slice(&self.loading().source, sources, memory)
+            }
+            None => self.fragments_of_kind(me, node, memory, waker),
+        }
+    }
+
+    /// The sources of a node whose fragments have event ids, or are built by time like others.
+    fn fragments_of_kind(
+        &self,
+        me: &Identity,
+        node: &NodeConfig,
+        memory: &FragmentMemory,
+        waker: Waker,
+    ) -> anyhow::Result<Vec<Box<dyn Source>>> {
         if let Some(fed) = self.fed_sources(me, node, memory, waker)? {
             return Ok(fed);
         }
@@ -93,9 +112,6 @@ impl Plan {
         }
         if self.config.source.kind == SourceKind::Stream {
             return described::open(&self.config.source, self.max_fed_fragment(), &node.sources, memory);
-        }
-        if let Some(timed) = &self.timed {
-            return timed.open(&self.config.source, &node.sources, memory);
         }
         let source = |id: &SourceId| match &self.streams {
             Some(streams) => self.replayed(*id, streams),
@@ -126,7 +142,7 @@ impl Plan {
     /// Bytes of a node's arena that its sources take.
     pub(crate) fn source_bytes(&self, node: &NodeConfig) -> ByteCount {
         let source = &self.config.source;
-        if self.streams.is_some() {
+        if self.streams.is_some() && self.timed.is_none() {
             return ByteCount::ZERO;
         }
         let maximum = match &self.timed {

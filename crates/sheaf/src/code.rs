@@ -6,7 +6,7 @@
 //! paths of its own.
 
 use anyhow::Context;
-use sheaf_config::{Config, FilterKind, SourceKind, StepFilterKind, TriggerMode};
+use sheaf_config::{Config, FilterKind, FrontEnd, SourceKind, StepFilterKind, TriggerMode};
 use sheaf_store::regular;
 use sheaf_store::run::CodeRecord;
 use sheaf_wire::checksum::crc32c;
@@ -24,11 +24,13 @@ enum Table {
     Building,
     Preprocessing,
     Source,
+    Decoder,
     Trigger,
 }
 
 impl Table {
-    const ALL: [Self; 5] = [Self::Filter, Self::Building, Self::Preprocessing, Self::Source, Self::Trigger];
+    const ALL: [Self; 6] =
+        [Self::Filter, Self::Building, Self::Preprocessing, Self::Source, Self::Decoder, Self::Trigger];
 
     fn name(self) -> &'static str {
         match self {
@@ -36,6 +38,7 @@ impl Table {
             Self::Building => "building",
             Self::Preprocessing => "preprocessing",
             Self::Source => "source.library",
+            Self::Decoder => "source.decoder",
             Self::Trigger => "trigger.library",
         }
     }
@@ -57,12 +60,24 @@ impl Table {
             }
             Self::Preprocessing => preprocessing.path.as_deref(),
             Self::Source => source.library.path.as_deref().filter(|_| source.kind == SourceKind::Library),
+            Self::Decoder => {
+                let path = source.decoder.path.as_deref().filter(|_| source.is_timed());
+                match source.timed.front_end {
+                    FrontEnd::Library => path,
+                    FrontEnd::Python => path.filter(|path| is_script(path)),
+                    FrontEnd::Vmm3a | FrontEnd::Described | FrontEnd::Hits => None,
+                }
+            }
             Self::Trigger => trigger.library.path.as_deref().filter(|_| trigger.mode == TriggerMode::Library),
         }
     }
 
     fn is_library(self, config: &Config) -> bool {
-        let is_python = self == Self::Filter && config.filter.kind == FilterKind::Python;
+        let is_python = match self {
+            Self::Filter => config.filter.kind == FilterKind::Python,
+            Self::Decoder => config.source.timed.front_end == FrontEnd::Python,
+            _ => false,
+        };
         self.file(config).is_some() && !is_python
     }
 
@@ -73,6 +88,7 @@ impl Table {
             Self::Building => &mut building.path,
             Self::Preprocessing => &mut preprocessing.path,
             Self::Source => &mut source.library.path,
+            Self::Decoder => &mut source.decoder.path,
             Self::Trigger => &mut trigger.library.path,
         } = Some(path);
     }
@@ -167,6 +183,11 @@ fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 /// Returns whether `config` loads libraries.
 pub(crate) fn loads_libraries(config: &Config) -> bool {
     Table::ALL.into_iter().any(|table| table.is_library(config))
+}
+
+/// Returns whether its decoder of hits is a library.
+pub(crate) fn loads_decoder(config: &Config) -> bool {
+    Table::Decoder.is_library(config)
 }
 
 /// Returns whether its filter is a library.

@@ -1,13 +1,13 @@
 //! The filter that a configuration asks for.
 
-use crate::timed;
+use crate::{python, timed};
 use anyhow::{Context, bail};
 use sheaf_config::{Config, FilterKind};
 use sheaf_filter::{AcceptAll, Filter, LibraryFilter, Prescale, Setup};
 use sheaf_node::busy::Busy;
 use sheaf_node::coincidence::CoincidenceFilter;
 use sheaf_wire::RunNumber;
-use std::process::Command;
+use std::path::Path;
 
 /// Makes the filter of a run. Each builder or processor has a filter of its own, with its own state. A library is
 /// loaded here.
@@ -18,7 +18,8 @@ pub(crate) fn open(config: &Config, run: RunNumber) -> anyhow::Result<Box<dyn Fi
         FilterKind::Prescale => Box::new(Prescale { factor: filter.prescale }),
         FilterKind::Coincidence => {
             let slices = timed::slices(&config.source.timed);
-            Box::new(CoincidenceFilter::new(timed::coincidence(filter), slices))
+            let (conditions, margins) = (timed::conditions(config), timed::margins(filter));
+            Box::new(CoincidenceFilter::new(timed::coincidence(filter), slices, conditions, margins))
         }
         FilterKind::Library => {
             let path = filter.path.as_deref().context("`filter.path` is not set")?;
@@ -43,16 +44,7 @@ pub(crate) fn of_builder(config: &Config, run: RunNumber) -> anyhow::Result<Box<
     }
 }
 
-/// Keeps Python from writing compiled files next to the script, which may be the run's copy.
-pub(crate) fn leaving_no_trace(python: &mut Command) -> &mut Command {
-    python.env("PYTHONDONTWRITEBYTECODE", "1")
-}
-
 /// Returns the name of a filter as `sheaf.processor` expects it: `file.py:name`, or `file.py`.
 pub(crate) fn python_name(filter: &sheaf_config::Filter) -> String {
-    let path = filter.path.as_deref().unwrap_or(std::path::Path::new("")).display();
-    match &filter.function {
-        Some(function) => format!("{path}:{function}"),
-        None => path.to_string(),
-    }
+    python::function_name(filter.path.as_deref().unwrap_or(Path::new("")), filter.function.as_deref())
 }

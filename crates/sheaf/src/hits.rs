@@ -16,6 +16,33 @@ pub(crate) fn decoder(source: &conf::Source) -> anyhow::Result<HitRecords> {
     HitRecords::new(Arc::new(layout(source)?)).context("[source.hits] describes no packet")
 }
 
+/// Returns a decoder of the heads of packets whose hits a library finds. `None`: nothing of them is described, and all are of one card.
+///
+/// # Errors
+/// If a field of the header is invalid.
+pub(crate) fn heads(source: &conf::Source) -> anyhow::Result<HitRecords> {
+    let hits = &source.hits;
+    // A record of one byte, which is not read.
+    let any = conf::Field {
+        bits: 8,
+        is_little_endian: false,
+        is_in_packet: false,
+        offset: 0,
+        mask: None,
+        shift: 0,
+    };
+    let only_head = conf::Hits {
+        magic: hits.magic.clone(),
+        card: hits.card,
+        packet_number: hits.packet_number,
+        header: hits.header,
+        record: Some(1),
+        time: Some(any),
+        ..conf::Hits::default()
+    };
+    decoder(&conf::Source { hits: only_head, ..source.clone() })
+}
+
 fn layout(source: &conf::Source) -> anyhow::Result<HitDescription> {
     let hits = &source.hits;
     let of_record = [hits.time, hits.fine, hits.channel, hits.value, hits.extra, hits.kind];

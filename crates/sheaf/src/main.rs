@@ -19,6 +19,8 @@
 //! | `one_file` | an event file with a name of the user's choice |
 //! | `listening` | the sources of a configuration without a run |
 //! | `code` | the run's own copies of the libraries and scripts that it loads |
+//! | `decoders` | decoders of hits of a configuration |
+//! | `python` | how functions in Python are started |
 //! | `rehearsal` | loads these once before the run |
 //! | `filters` | the filter of a configuration |
 //! | `output` | makes the files of accepted events from the configuration |
@@ -70,6 +72,7 @@ mod cli;
 mod code;
 mod console;
 mod consumers;
+mod decoders;
 mod describe;
 mod described;
 mod doctor;
@@ -102,6 +105,7 @@ mod print;
 mod processes;
 mod processor;
 mod programs;
+mod python;
 mod record;
 mod recorded_slices;
 mod recording;

@@ -69,10 +69,19 @@ impl Plan {
             (SourceKind::Replay, Some(directory)) => Some(open_directory(directory)?),
             _ => None,
         };
-        if let Some(streams) = &streams {
-            recorded_slices::take(streams, &mut config)?;
+        match &streams {
+            Some(streams) if !config.source.is_timed() => {
+                streams.require_event_ids()?;
+                recorded_slices::take(streams, &mut config)?;
+            }
+            _ => {}
         }
-        let timed = TimedSources::new(&config)?;
+        let of_fragments = time_base(&config.source, streams.as_ref())?;
+        let timed = TimedSources::new(&config, streams.as_ref(), of_fragments)?;
+        let time_base = match &timed {
+            Some(timed) => timed.time_base(&config, of_fragments),
+            None => of_fragments,
+        };
         crate::described::check(&config)?;
         let nodes = match &streams {
             Some(streams) => {
@@ -84,7 +93,6 @@ impl Plan {
                 None => config.nodes()?,
             },
         };
-        let time_base = time_base(&config.source, streams.as_ref())?;
         Self { config, nodes, code: Code::default(), key: None, streams, time_base, timed }.check_steps()
     }
 

@@ -130,7 +130,7 @@ pub(crate) fn launcher(filter: &sheaf_config::Filter) -> Launch {
     let (python, name) = (filter.python.clone(), filters::python_name(filter));
     Box::new(move |door, _number| {
         let mut command = Command::new(&python);
-        filters::leaving_no_trace(&mut command);
+        crate::python::leaving_no_trace(&mut command);
         start(command.args(["-m", "sheaf.processor", "--join"]).arg(door).arg(&name))
     })
 }

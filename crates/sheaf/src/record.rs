@@ -58,11 +58,13 @@ pub(crate) fn command(arguments: &RecordArguments) -> anyhow::Result<Verdict> {
     let watch = space::Watch::begin(Some(directory), keep, &stop)?;
     let run = RunNumber(config.run.number.0.max(1));
     let Source { time_unit, epoch, .. } = config.source;
-    let is_stated = arguments.times == Times::Source && (time_unit.is_some() || epoch.is_some());
+    // The fragments of time slices have nanoseconds since time 0 of the run.
+    let has_its_times = arguments.times == Times::Source && !config.source.is_timed();
+    let is_stated = has_its_times && (time_unit.is_some() || epoch.is_some());
     let unit = time_unit.unwrap_or(TimeUnit::NANOSECOND);
     let time_base = is_stated.then_some(TimeBase { unit, epoch });
     let mut metadata = serde_json::json!({ "software": crate::SOFTWARE });
-    if config.source.kind.is_timed() {
+    if config.source.is_timed() {
         metadata[KEY] = serde_json::json!(RecordedSlices::of(&config.source.timed));
     }
     let mut recording = Recording {

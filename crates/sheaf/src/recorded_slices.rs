@@ -37,6 +37,26 @@ impl RecordedSlices {
     }
 }
 
+/// Checks that recorded slices can be cut again: with overlaps, they have some hits twice.
+///
+/// # Errors
+/// If a stream states that its slices overlap.
+pub(crate) fn require_without_overlap(streams: &StreamSet) -> anyhow::Result<()> {
+    for stream in streams.streams() {
+        let Some(RecordedSlices { before_ns, after_ns, .. }) = RecordedSlices::read(&stream.path)? else {
+            continue;
+        };
+        if before_ns > 0 || after_ns > 0 {
+            bail!(
+                "{} has time slices that overlap by {before_ns} ns before and {after_ns} ns after, so that some hits are there twice; \
+                 record slices without overlap, or replay them as they are (`source.build_by = \"number\"`)",
+                stream.path.display()
+            );
+        }
+    }
+    Ok(())
+}
+
 /// Sets the slices of a replay with the filter `coincidence` to those that its streams state, if they do.
 ///
 /// # Errors

@@ -1,6 +1,8 @@
 //! Rehearsal of a run: its filter, step filter and preprocessor are loaded before it begins.
 
-use crate::{Verdict, active, code, describe, filters, library, poll_trigger, print, steps};
+use crate::{
+    Verdict, active, code, decoders, describe, filters, library, poll_trigger, print, python, steps,
+};
 use anyhow::{Context, bail};
 use sheaf_config::{Config, FilterKind};
 use sheaf_wire::RunNumber;
@@ -94,6 +96,7 @@ fn load(config: &Config, run: RunNumber) -> anyhow::Result<()> {
     drop(active::preprocessor(config, run)?);
     library::check(config)?;
     poll_trigger::check(config)?;
+    decoders::check(config, run)?;
     Ok(())
 }
 
@@ -128,7 +131,7 @@ pub(crate) fn rehearse_python(config: &Config) -> anyhow::Result<()> {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
-    let started = filters::leaving_no_trace(&mut command).spawn();
+    let started = python::leaving_no_trace(&mut command).spawn();
     let mut child = started.with_context(|| {
         format!("cannot start {shown}; `filter.python` must be a Python interpreter with the package `sheaf`")
     })?;

@@ -200,6 +200,7 @@ fn hits(f: &mut fmt::Formatter<'_>, hits: &HitLedger) -> fmt::Result {
         (hits.packets_lost, "packets lost", "they did not arrive, by the gaps in their numbers"),
         (hits.packets_dropped, "packets dropped", "too many waited for the readout unit"),
         (hits.packets_unreadable, "unreadable", "packets of another format"),
+        (hits.packets_undecoded, "undecoded", "packets whose hits the decoder could not read"),
     ] {
         if value > 0 {
             line(f, name, count(value), remark)?;

@@ -1,17 +1,22 @@
 //! Sources of time slices, made from the configuration.
 
 use crate::blocks::blocks;
-use crate::hits;
+use crate::decoders::{self, Decoders};
+use crate::{recorded_slices, recording};
 use anyhow::{Context, bail};
 use sheaf_config as conf;
-use sheaf_config::{Config, FrontEnd, SourceKind};
+use sheaf_config::{BuildBy, Config, FrontEnd, HitTimes, SourceKind};
+use sheaf_node::coincidence::{ClusterConditions, Margins};
 use sheaf_node::sources::{FragmentMemory, PoolSize};
-use sheaf_source::Source;
+use sheaf_source::timed::slice_source::scan_streams;
 use sheaf_source::timed::sources::scan_capture;
-use sheaf_source::timed::{Decoder, FeedConfig, HitRecords, Vmm3a};
+use sheaf_source::timed::{self, FeedConfig};
+use sheaf_source::{Source, StreamSet};
 use sheaf_time::{CoincidenceConfig, Picos, Rule, SliceConfig};
 use sheaf_wire::hit::HIT_BYTES;
-use sheaf_wire::{ByteCount, ClockDrift, ExactNanos, SourceId};
+use sheaf_wire::{
+    ByteCount, ClockDrift, ExactNanos, RunNumber, SourceId, TimeBase, TimeUnit, Timestamp, UtcTime,
+};
 use std::net::ToSocketAddrs;
 use std::path::PathBuf;
 
@@ -20,33 +25,24 @@ pub(crate) struct TimedSources {
     cards: Vec<SourceId>,
     /// The clocks of cards that have one of their own.
     clocks: Vec<conf::CardClock>,
-    decoders: Decoders,
     /// Cards that have a clock and sent nothing in the capture, with the name of the clock.
     unseen: Vec<(String, SourceId)>,
+    /// Fragment time that is time 0 of the run, and its unit.
+    zero: Zero,
+    run: RunNumber,
     from: From,
 }
 
-/// Kind of the packets of all cards.
-enum Decoders {
-    Vmm3a,
-    Described(HitRecords),
+/// A time of fragments.
+#[derive(Clone, Copy)]
+struct Zero {
+    time: Timestamp,
+    unit: TimeUnit,
 }
 
-impl Decoders {
-    fn new(source: &conf::Source) -> anyhow::Result<Self> {
-        Ok(match source.timed.front_end {
-            FrontEnd::Vmm3a => Self::Vmm3a,
-            FrontEnd::Described => Self::Described(hits::decoder(source)?),
-        })
-    }
-
-    /// Returns a decoder that has seen no packet.
-    fn make(&self) -> Box<dyn Decoder> {
-        match self {
-            Self::Vmm3a => Box::new(Vmm3a::new()),
-            Self::Described(decoder) => Box::new(decoder.clone()),
-        }
-    }
+impl Zero {
+    /// Time 0 of packets.
+    const OF_PACKETS: Self = Self { time: Timestamp::ZERO, unit: TimeUnit::NANOSECOND };
 }
 
 enum From {
@@ -54,12 +50,23 @@ enum From {
     Capture(PathBuf, (u64, u64)),
     /// An address.
     Packets(String),
+    /// Fragment streams, and the first and last slice of all sources in them.
+    Streams((u64, u64)),
+    /// Fragments of programs or a library.
+    Fragments,
 }
 
 impl TimedSources {
-    /// Reads of a capture which cards are in it, and from when to when they see anything. `None` where the sources are
-    /// others.
-    pub(crate) fn new(config: &Config) -> anyhow::Result<Option<Self>> {
+    /// Reads of a capture which cards are in it, and from when to when they see anything; of a recording, the latter. `None` where
+    /// events are built by number.
+    pub(crate) fn new(
+        config: &Config,
+        streams: Option<&StreamSet>,
+        time_base: Option<TimeBase>,
+    ) -> anyhow::Result<Option<Self>> {
+        if config.source.build_by == BuildBy::Time && !config.source.kind.is_timed() {
+            return Self::of_fragments(config, streams, time_base).map(Some);
+        }
         let timed = &config.source.timed;
         let clocks: Vec<conf::CardClock> = config.clocks.values().cloned().collect();
         let listed: Vec<SourceId> =
@@ -68,30 +75,109 @@ impl TimedSources {
         match (config.source.kind, &timed.file, &timed.listen) {
             (SourceKind::Capture, Some(file), _) => {
                 check_clocks(config, &timed.cards)?;
-                let decoders = Decoders::new(&config.source)?;
-                let of_card = |card| feed(timed, &clocks, card);
+                let decoders = Decoders::new(&config.source, config.run.number)?;
+                let of_card = |card| feed(timed, &clocks, card, Zero::OF_PACKETS);
                 let extent = scan_capture(file, &|| decoders.make(), &listed, &of_card)?;
                 Ok(Some(Self {
                     unseen: clocks_without_card(config, &extent.cards),
                     cards: extent.cards,
                     clocks,
-                    decoders,
+                    run: config.run.number,
+                    zero: Zero::OF_PACKETS,
                     from: From::Capture(file.clone(), extent.slices),
                 }))
             }
             (SourceKind::Packets, _, Some(listen)) => {
                 check_clocks(config, &listed)?;
-                let decoders = Decoders::new(&config.source)?;
                 Ok(Some(Self {
                     cards: listed,
                     clocks,
-                    decoders,
+                    run: config.run.number,
+                    zero: Zero::OF_PACKETS,
                     unseen: Vec::new(),
                     from: From::Packets(listen.clone()),
                 }))
             }
             _ => Ok(None),
         }
+    }
+
+    /// Time slices of the fragments of other sources.
+    fn of_fragments(
+        config: &Config,
+        streams: Option<&StreamSet>,
+        time_base: Option<TimeBase>,
+    ) -> anyhow::Result<Self> {
+        let timed = &config.source.timed;
+        let clocks: Vec<conf::CardClock> = config.clocks.values().cloned().collect();
+        let run = config.run.number;
+        let Some(streams) = streams else {
+            let cards: Vec<SourceId> = config.nodes()?.into_iter().flat_map(|node| node.sources).collect();
+            check_clocks(config, &cards)?;
+            let unit = time_base.map_or(TimeUnit::NANOSECOND, |base| base.unit);
+            let zero = Zero { time: timed.zero.unwrap_or(Timestamp::ZERO), unit };
+            return Ok(Self { cards, clocks, unseen: Vec::new(), zero, run, from: From::Fragments });
+        };
+        if timed.times == HitTimes::Fragment {
+            streams.require_times()?;
+        }
+        if timed.front_end == FrontEnd::Hits {
+            recorded_slices::require_without_overlap(streams)?;
+        }
+        let unit = time_base.map_or(TimeUnit::NANOSECOND, |base| base.unit);
+        let earliest = streams.earliest().map(|earliest| whole_second(earliest, unit));
+        let zero = Zero { time: timed.zero.or(earliest).unwrap_or(Timestamp::ZERO), unit };
+        let cards = recording::sources(streams, config)?;
+        check_clocks(config, &cards)?;
+        let of_source = |source| feed(timed, &clocks, source, zero);
+        let decoders = match decoders::python(&config.source)? {
+            Some(process) => Decoders::Asked(process, config.source.decoder.counter_bits),
+            None => Decoders::new(&config.source, run)?,
+        };
+        let slices = scan_streams(streams, &|| decoders.make(), &of_source)?;
+        Ok(Self { cards, clocks, unseen: Vec::new(), zero, run, from: From::Streams(slices) })
+    }
+
+    /// Returns the time slices of the fragments of `sources`. Captures and packets are slices already.
+    pub(crate) fn slice(
+        &self,
+        source: &conf::Source,
+        sources: Vec<Box<dyn Source>>,
+        memory: &FragmentMemory,
+    ) -> anyhow::Result<Vec<Box<dyn Source>>> {
+        let slices = match &self.from {
+            From::Capture(..) | From::Packets(_) => return Ok(sources),
+            From::Streams(slices) => Some(*slices),
+            From::Fragments => None,
+        };
+        let size = pool_size(source);
+        let decoders = Decoders::new(source, self.run)?;
+        let process = decoders::python(source)?;
+        let slice = |mut inner: Box<dyn Source>| {
+            if let Some(process) = &process {
+                inner = process.decode(inner);
+            }
+            let config = feed(&source.timed, &self.clocks, inner.id(), self.zero);
+            Ok(memory.sliced((inner, slices), decoders.make()?, &config, size)?)
+        };
+        sources.into_iter().map(slice).collect()
+    }
+
+    /// Returns unit and epoch of the times of slices, given those of fragments.
+    pub(crate) fn time_base(&self, config: &Config, fragments: Option<TimeBase>) -> Option<TimeBase> {
+        if self.are_packets() {
+            return fragments;
+        }
+        // A counter has no epoch. The fragments of slices have nanoseconds since time 0 of the run.
+        let epoch = fragments?.epoch.filter(|_| config.source.timed.times == HitTimes::Fragment)?;
+        let zero_ns = i64::try_from(self.zero.unit.nanos(self.zero.time.0)).ok()?;
+        let epoch = UtcTime::from_nanos(epoch.nanos().checked_add(zero_ns)?);
+        Some(TimeBase { unit: TimeUnit::NANOSECOND, epoch: Some(epoch) })
+    }
+
+    /// Returns whether the sources are those of a capture or of packets, and not the fragments of others.
+    pub(crate) fn are_packets(&self) -> bool {
+        matches!(self.from, From::Capture(..) | From::Packets(_))
     }
 
     pub(crate) fn cards(&self) -> &[SourceId] {
@@ -107,7 +193,7 @@ impl TimedSources {
         }
     }
 
-    /// The sources of one readout unit.
+    /// The sources of one readout unit, whose cards are in a capture or send packets.
     pub(crate) fn open(
         &self,
         source: &conf::Source,
@@ -115,14 +201,13 @@ impl TimedSources {
         memory: &FragmentMemory,
     ) -> anyhow::Result<Vec<Box<dyn Source>>> {
         let timed = &source.timed;
-        let largest = largest(timed);
-        let block_bytes = usize::try_from(source.block.max(largest).0).unwrap_or(usize::MAX);
-        let size = PoolSize { block_bytes, blocks: blocks(source, largest) };
+        let size = pool_size(source);
+        let decoders = Decoders::new(source, self.run)?;
         match &self.from {
             From::Capture(file, slices) => {
                 let open = |card: &SourceId| -> anyhow::Result<Box<dyn Source>> {
-                    let config = feed(timed, &self.clocks, *card);
-                    Ok(memory.captured((file, *slices), self.decoders.make(), &config, size)?)
+                    let config = feed(timed, &self.clocks, *card, self.zero);
+                    Ok(memory.captured((file, *slices), decoders.make()?, &config, size)?)
                 };
                 cards.iter().map(open).collect()
             }
@@ -131,10 +216,31 @@ impl TimedSources {
                     listen.to_socket_addrs().with_context(|| format!("cannot resolve {listen}"))?;
                 let address = addresses.next().with_context(|| format!("cannot resolve {listen}"))?;
                 let cards: Vec<FeedConfig> =
-                    cards.iter().map(|card| feed(timed, &self.clocks, *card)).collect();
-                Ok(memory.received(address, &|| self.decoders.make(), &cards, size)?)
+                    cards.iter().map(|card| feed(timed, &self.clocks, *card, self.zero)).collect();
+                Ok(memory.received(address, &|| decoders.make(), &cards, size)?)
             }
+            From::Streams(_) | From::Fragments => bail!("the sources have no packets"),
         }
+    }
+}
+
+/// Returns the size of the pool of a source: blocks hold full slices.
+fn pool_size(source: &conf::Source) -> PoolSize {
+    let largest = largest(&source.timed);
+    let block_bytes = usize::try_from(source.block.max(largest).0).unwrap_or(usize::MAX);
+    PoolSize { block_bytes, blocks: blocks(source, largest) }
+}
+
+/// Returns the last whole second that is not after `time`; `time` itself if a second is not a whole number of units.
+fn whole_second(time: Timestamp, unit: TimeUnit) -> Timestamp {
+    const SECOND_NS: u64 = 1_000_000_000;
+    let (nanos, units) = unit.fraction();
+    match SECOND_NS * u64::from(units) {
+        scaled if scaled.is_multiple_of(u64::from(nanos)) => {
+            let second = scaled / u64::from(nanos);
+            Timestamp(time.0 / second * second)
+        }
+        _ => time,
     }
 }
 
@@ -181,17 +287,44 @@ pub(crate) fn coincidence(filter: &conf::Filter) -> CoincidenceConfig {
     }
 }
 
+/// Returns the conditions of a coincidence beyond the number of its sources.
+pub(crate) fn conditions(config: &Config) -> ClusterConditions {
+    let conf::Filter { min_hits, min_sum, min_groups, min_sources_in_group, .. } = config.filter;
+    ClusterConditions {
+        min_hits: min_hits as usize,
+        min_sum,
+        groups: config.groups.values().map(|group| group.sources.iter().copied().collect()).collect(),
+        min_groups: min_groups as usize,
+        min_sources_in_group: min_sources_in_group as usize,
+    }
+}
+
+/// Returns the time around a coincidence that belongs to its window.
+pub(crate) fn margins(filter: &conf::Filter) -> Margins {
+    Margins {
+        before: Picos::from_nanos(filter.margin_before.0),
+        after: Picos::from_nanos(filter.margin_after.0),
+    }
+}
+
 /// Returns how the packets of a card are read: as `[source.timed]` sets for all, except for the card's own clock
-/// settings.
-fn feed(timed: &conf::Timed, clocks: &[conf::CardClock], card: SourceId) -> FeedConfig {
+/// settings. `zero` is the fragment time that is time 0 of the run.
+fn feed(timed: &conf::Timed, clocks: &[conf::CardClock], card: SourceId, zero: Zero) -> FeedConfig {
     let own = clocks.iter().find(|clock| clock.cards.contains(&card));
     let tolerance = own.and_then(|clock| clock.tolerance).unwrap_or(timed.tolerance);
     FeedConfig {
         card,
-        tick: own.and_then(|clock| clock.tick).unwrap_or(timed.tick),
+        tick: match timed.front_end {
+            FrontEnd::Hits => ExactNanos::from_picos(1),
+            _ => own.and_then(|clock| clock.tick).unwrap_or(timed.tick),
+        },
         drift: own.map_or(ClockDrift::ZERO, |clock| clock.drift),
         offset: own.map_or(ExactNanos::ZERO, |clock| clock.offset),
         bits: own.and_then(|clock| clock.bits),
+        times: match timed.times {
+            HitTimes::Counter => timed::HitTimes::Counter,
+            HitTimes::Fragment => timed::HitTimes::Fragment { zero: zero.time, unit: zero.unit },
+        },
         tolerance: Picos::from_nanos(tolerance.0),
         held_hits: own.and_then(|clock| clock.held_hits).unwrap_or(timed.held_hits) as usize,
         slices: slices(timed),

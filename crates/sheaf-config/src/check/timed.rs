@@ -3,7 +3,7 @@
 use super::Checker;
 use crate::Config;
 use crate::error::ErrorKind;
-use crate::settings::{FrontEnd, SourceKind};
+use crate::settings::{BuildBy, FilterKind, FrontEnd, HitTimes, SourceKind};
 use sheaf_wire::TimeUnit;
 use std::collections::BTreeSet;
 
@@ -14,7 +14,8 @@ impl Checker<'_> {
     /// Settings of time slices.
     pub(super) fn timed(&mut self) {
         let Config { source, .. } = self.config;
-        if !source.kind.is_timed() {
+        self.build_by();
+        if !source.is_timed() {
             return;
         }
         let missing =
@@ -44,6 +45,12 @@ impl Checker<'_> {
                     right,
                 );
             }
+        }
+        if source.timed.times == HitTimes::Fragment && source.kind.is_timed() {
+            let keys = ["source.timed.times", "source.build_by"];
+            let found = "times of hits count from their fragment, but the hits come in packets".into();
+            let right = "remove `times`; times in the header of a packet are `base` in [source.hits]";
+            self.fail(ErrorKind::Conflict, &keys, found, right);
         }
         let most = MOST_SLICE_LENGTHS;
         if source.timed.before.0 + source.timed.after.0 > source.timed.slice.0.saturating_mul(most) {
@@ -110,10 +117,101 @@ impl Checker<'_> {
         }
     }
 
+    /// Whether fragments are built by number or by time.
+    fn build_by(&mut self) {
+        let Config { source, .. } = self.config;
+        let (kind, by_time) = (source.kind, source.build_by == BuildBy::Time);
+        let key = "source.build_by";
+        if kind.is_timed() && !by_time {
+            let found = format!("`{key}` is \"number\", but packets of hits have no event numbers");
+            self.fail(ErrorKind::Conflict, &[key, "source.kind"], found, "remove it");
+        }
+        if !by_time || kind.is_timed() {
+            return;
+        }
+        if matches!(kind, SourceKind::Emulated | SourceKind::Stream) {
+            let found = format!("`{key}` is \"time\", but `source.kind` is \"{kind}\"");
+            let right = "packets that hold hits have the kind `packets`; replayed, fed and polled fragments can be built by time";
+            self.fail(ErrorKind::Conflict, &[key, "source.kind"], found, right);
+            return;
+        }
+        if !self.origins.is_in_file("source.timed.front_end") {
+            let found = format!("`{key}` is \"time\", but `source.timed.front_end` is not set");
+            let right = "write how fragments hold their hits, such as `front_end = \"described\"`, and describe them in [source.hits]";
+            self.fail(ErrorKind::Missing, &[key, "source.timed.front_end"], found, right);
+        }
+        if kind == SourceKind::Replay && source.replay.loop_count != Some(1) {
+            let keys = [key, "source.replay.loop_count"];
+            let found = "a replay that is built by time plays its streams once".into();
+            self.fail(ErrorKind::Conflict, &keys, found, "remove `loop_count`");
+        }
+        if source.timed.front_end == FrontEnd::Hits && source.timed.times == HitTimes::Fragment {
+            let keys = ["source.timed.times", "source.timed.front_end"];
+            let found = "hits of Sheaf have times since time 0 of the run, not since their fragment".into();
+            self.fail(ErrorKind::Conflict, &keys, found, "remove `times`");
+        }
+    }
+
+    /// Groups of sources.
+    pub(super) fn groups(&mut self) {
+        let Config { filter, groups, .. } = self.config;
+        let count = u32::try_from(groups.len()).unwrap_or(u32::MAX);
+        let most = groups.values().map(|group| group.sources.len()).max().unwrap_or(0);
+        let most = u32::try_from(most).unwrap_or(u32::MAX);
+        for (key, least, there, what) in [
+            ("filter.min_groups", filter.min_groups, count, "groups"),
+            (
+                "filter.min_sources_in_group",
+                filter.min_sources_in_group,
+                most,
+                "sources in the largest group",
+            ),
+        ] {
+            if filter.kind == FilterKind::Coincidence && least > there {
+                let found = format!("`{key}` is {least}, but there are {there} {what}");
+                let right = "write the groups, such as `[groups.line-1]` with `sources = [\"1-18\"]`";
+                self.fail(ErrorKind::Conflict, &[key], found, right);
+            }
+        }
+    }
+
+    /// Decoders in libraries.
+    pub(super) fn hit_decoder(&mut self) {
+        let Config { source, node, .. } = self.config;
+        let (front_end, in_packets) = (source.timed.front_end, source.kind.is_timed());
+        let right = match front_end {
+            FrontEnd::Library => "write the path of the library, such as `path = \"libdecoder.so\"`",
+            FrontEnd::Python => "write the path of the file, such as `path = \"decoder.py\"`",
+            _ => return,
+        };
+        if !source.is_timed() {
+            return;
+        }
+        if front_end == FrontEnd::Python && in_packets {
+            let found = format!(
+                "a function in Python cannot decode the packets of `source.kind = \"{}\"`",
+                source.kind
+            );
+            let right = "describe the packets (`front_end = \"described\"`), write the decoder in C or Rust, or receive them in a program \
+                         that feeds the run (`source.kind = \"feed\"`)";
+            self.fail(ErrorKind::Conflict, &["source.timed.front_end", "source.kind"], found, right);
+        }
+        let path = ("source.decoder.path", source.decoder.path.is_none(), right);
+        self.need(
+            ("source.timed.front_end", if front_end == FrontEnd::Python { "python" } else { "library" }),
+            [path],
+        );
+        if in_packets && source.hits.card.is_none() && (source.timed.cards.len() > 1 || !node.is_empty()) {
+            let found = "there are several cards, but `source.hits.card` is not set".into();
+            let right = "write where the number of the card is in a packet, such as `card = \"u8 at 4\"`";
+            self.fail(ErrorKind::Missing, &["source.timed.cards", "source.hits.card"], found, right);
+        }
+    }
+
     /// Packets of hits that are described.
     pub(super) fn hits(&mut self) {
         let Config { source, node, .. } = self.config;
-        if !source.kind.is_timed() || source.timed.front_end != FrontEnd::Described {
+        if !source.is_timed() || source.timed.front_end != FrontEnd::Described {
             return;
         }
         let hits = &source.hits;
@@ -139,7 +237,8 @@ impl Checker<'_> {
                 self.fail(ErrorKind::Missing, &[key, "source.hits.kind"], found, right);
             }
         }
-        if hits.card.is_none() && (source.timed.cards.len() > 1 || !node.is_empty()) {
+        let in_packets = source.kind.is_timed();
+        if in_packets && hits.card.is_none() && (source.timed.cards.len() > 1 || !node.is_empty()) {
             let found = "there are several cards, but `source.hits.card` is not set".into();
             let right = "write where the number of the card is, such as `card = \"u8 at 4\"`";
             self.fail(ErrorKind::Missing, &["source.timed.cards", "source.hits.card"], found, right);

@@ -1,7 +1,7 @@
 //! Integers, sizes and numbers.
 
 use super::{Codec, Refusal};
-use sheaf_wire::{ByteCount, ByteRate, EventId, RunNumber, SourceId, TriggerType};
+use sheaf_wire::{ByteCount, ByteRate, EventId, RunNumber, SourceId, Timestamp, TriggerType};
 use std::marker::PhantomData;
 use toml::de::{DeInteger, DeValue};
 
@@ -44,7 +44,7 @@ macro_rules! named_numbers {
         }
     )*};
 }
-named_numbers!(ByteCount, EventId, RunNumber, SourceId, TriggerType);
+named_numbers!(ByteCount, EventId, RunNumber, SourceId, Timestamp, TriggerType);
 
 /// An integer of at least `minimum` and at most `maximum`, either included.
 pub(crate) fn whole<T: Number>(minimum: u64, maximum: u64) -> Whole<T> {

@@ -1,7 +1,10 @@
 //! Packets of hits of front ends that no program was written for.
 
-use crate::codec::{Field, Mark, field, id_list, mark_list, maybe, whole};
+use super::HOUR;
+use crate::codec::{Field, Mark, field, id_list, mark_list, maybe, parameters, path, seconds, symbol, whole};
 use crate::knob::section;
+use sheaf_wire::Nanos;
+use std::path::PathBuf;
 
 /// Largest header or record: a UDP datagram.
 const MAX_PACKET: u64 = 65_535;
@@ -42,5 +45,30 @@ section! {
         /// Kinds that are time markers, with `kind`: the clock of the card has come to their time. Records of all other kinds are
         /// counted and skipped.
         marker_kinds: Vec<u32> = Vec::new(), "marker_kinds", id_list(u64::from(u32::MAX));
+    }
+}
+
+section! {
+    /// Decoder of your own, which finds the hits in a fragment or a packet: a function in C, C++ or Rust with
+    /// `source.timed.front_end = "library"`, or in Python with `"python"`. Each source has a decoder. Of packets, `[source.hits]` describes
+    /// the header: `card`, `packet_number` and `magic`.
+    HitDecoder "source.decoder" {
+        /// The shared library, or the Python file or module; required for such front ends.
+        path: Option<PathBuf> = None, "path", maybe(path());
+        /// Function of the library that returns the table of its functions.
+        symbol: String = "sheaf_decoder".into(), "symbol", symbol();
+        /// Name of the decoder in the Python file. Default: the only one that is marked with `sheaf.decoder`.
+        function: Option<String> = None, "function", maybe(symbol());
+        /// Python interpreter, with the package `sheaf` and NumPy. Each readout unit starts a process of it.
+        python: PathBuf = PathBuf::from("python3"), "python", path();
+        /// Text that is passed to the decoder. Sheaf does not interpret it.
+        parameters: String = String::new(), "parameters", parameters();
+        /// Maximum number of hits of a fragment that a library finds. If it finds more, the fragment counts as undecoded.
+        max_hits: u32 = 65_536, "max_hits", whole(1, 1 << 26);
+        /// Width of the times that the decoder gives, in bits. Wider ones are off the timeline. `bits` of a clock in `[clocks]` precedes it.
+        counter_bits: u32 = 64, "counter_bits", whole(1, 64);
+        /// Time that a Python process may take for a request of up to 64 fragments. If it takes longer, it is started again, and the
+        /// fragments count as undecoded.
+        time_limit: Nanos = Nanos::from_secs(600), "time_limit_s", seconds(Nanos::from_millis(1), HOUR);
     }
 }

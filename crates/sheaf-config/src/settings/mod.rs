@@ -23,7 +23,7 @@ pub use building::{Building, StepFilterKind, TriggerClass};
 pub use consumers::Consumers;
 pub use described::{Counted, Described, PacketProtocol};
 pub use flow::{Builder, Incomplete, IncompletePolicy, Manager, Readout};
-pub use hits::Hits;
+pub use hits::{HitDecoder, Hits};
 pub use lab::{Lab, LabHead, LabPlacement, Measure};
 pub use network::{Congestion, EthernetBackend, LibfabricProvider, Protocol, Tls, Transport, TransportKind};
 pub use node::Node;
@@ -38,7 +38,8 @@ pub use run::{
 };
 pub use shaping::{Shaping, ShapingPolicy};
 pub use source::{
-    CardClock, Content, Emulated, Feed, FrontEnd, Pacing, Replay, SizeModel, Source, SourceKind, Timed,
+    BuildBy, CardClock, Content, Emulated, Feed, FrontEnd, HitTimes, Pacing, Replay, SizeModel, Source,
+    SourceGroup, SourceKind, Timed,
 };
 
 /// The longest accepted time of a timeout.

@@ -254,6 +254,19 @@ section! {
         window_ps: Option<u64> = None, "window_ps", zero_is_none(whole(1, 1_000_000_000_000));
         /// With the kind `coincidence`: minimum number of sources in a cluster.
         min_sources: u32 = 2, "min_sources", whole(1, 65_536);
+        /// With the kind `coincidence`: minimum number of hits in a cluster.
+        min_hits: u32 = 1, "min_hits", whole(1, u64::from(u32::MAX));
+        /// With the kind `coincidence`: minimum sum of the values of the hits in a cluster.
+        min_sum: u64 = 0, "min_sum", whole(0, MAX_INTEGER);
+        /// With the kind `coincidence`: minimum number of groups in `[groups]` with a hit in a cluster.
+        min_groups: u32 = 0, "min_groups", whole(0, 65_536);
+        /// With the kind `coincidence`: minimum number of sources of one group in a cluster. With a group for each source and its
+        /// neighbours, this asks for neighbouring sources. 0: not asked for.
+        min_sources_in_group: u32 = 0, "min_sources_in_group", whole(0, 65_536);
+        /// With the kind `coincidence`: time before the first hit of a cluster that belongs to its window.
+        margin_before: Nanos = Nanos::ZERO, "margin_before_us", microseconds(Nanos::ZERO, HOUR);
+        /// With the kind `coincidence`: time after the last hit of a cluster that belongs to its window.
+        margin_after: Nanos = Nanos::ZERO, "margin_after_us", microseconds(Nanos::ZERO, HOUR);
         /// With the kind `library`: path of the shared library, which is loaded when the run starts. With the kind
         /// `python`: path of the Python file, or name of an installed module.
         path: Option<PathBuf> = None, "path", maybe(path());

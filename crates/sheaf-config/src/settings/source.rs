@@ -1,7 +1,7 @@
 //! Where fragments come from.
 
 use super::described::Described;
-use super::hits::Hits;
+use super::hits::{HitDecoder, Hits};
 use super::programs::{SourceCommand, SourceLibrary};
 use super::{GIB, HOUR, KIB, MAX_INTEGER, MAX_SOURCES, MIB, TIB};
 use crate::choice::choice;
@@ -10,7 +10,7 @@ use crate::codec::{
     signed, switch, time_unit, utc_time, whole, zero_is_none,
 };
 use crate::knob::section;
-use sheaf_wire::{ByteCount, ClockDrift, EventId, ExactNanos, Nanos, SourceId, TimeUnit, UtcTime};
+use sheaf_wire::{ByteCount, ClockDrift, EventId, ExactNanos, Nanos, SourceId, TimeUnit, Timestamp, UtcTime};
 use std::path::PathBuf;
 
 choice! {
@@ -60,10 +60,20 @@ impl SourceKind {
         matches!(self, Self::Packets | Self::Stream)
     }
 
-    /// Whether events are time slices, of front ends that have no event number.
+    /// Whether front ends send packets of hits.
     #[must_use]
     pub fn is_timed(self) -> bool {
         matches!(self, Self::Capture | Self::Packets)
+    }
+}
+
+choice! {
+    /// Common property of the fragments of an event.
+    BuildBy {
+        /// the event number that comes with each fragment
+        Number = "number",
+        /// the time: fragments hold hits, which are cut into time slices, see `[source.timed]`
+        Time = "time",
     }
 }
 
@@ -72,6 +82,9 @@ section! {
     Source "source" {
         /// Kind of sources.
         kind: SourceKind = SourceKind::Emulated, "kind", pick();
+        /// Common property of the fragments of an event, for the kinds `replay`, `feed`, `command` and `library`. Captures and packets
+        /// of hits are always built by time.
+        build_by: BuildBy = BuildBy::Number, "build_by", pick();
         /// Number of sources that are emulated, fed by programs or described, with the ids 0, 1, ... 0: one per readout unit,
         /// or those that the `[[node]]` tables list. A replay has the sources of its directory.
         count: Option<u32> = None, "count", zero_is_none(whole(1, MAX_SOURCES));
@@ -110,10 +123,18 @@ section! {
         stream: Described;
         /// Described packets of hits.
         hits: Hits;
+        /// Decoder of your own.
+        decoder: HitDecoder;
     }
 }
 
 impl Source {
+    /// Whether events are time slices.
+    #[must_use]
+    pub fn is_timed(&self) -> bool {
+        self.kind.is_timed() || self.build_by == BuildBy::Time
+    }
+
     /// Whether processes give the fragments: programs, or one that polls a library.
     #[must_use]
     pub fn is_fed(&self) -> bool {
@@ -270,11 +291,28 @@ choice! {
         Vmm3a = "vmm3a",
         /// front ends of your own, described in `[source.hits]`
         Described = "described",
+        /// a shared library of your own, see `[source.decoder]`
+        Library = "library",
+        /// a function in Python, see `[source.decoder]`; only with `source.build_by = "time"`
+        Python = "python",
+        /// hits of Sheaf, as they are in time slices: programs that decode their data themselves, or recorded slices
+        Hits = "hits",
+    }
+}
+
+choice! {
+    /// Origin of the times of hits.
+    HitTimes {
+        /// the clock of the front end, which counts on from packet to packet
+        Counter = "counter",
+        /// the time of the fragment that holds the hits
+        Fragment = "fragment",
     }
 }
 
 section! {
-    /// Self-triggered front ends: packets of hits with times, which are cut into time slices. A slice is an event.
+    /// Self-triggered front ends: packets of hits with times, which are cut into time slices. A slice is an event. Also the fragments of
+    /// other sources with `source.build_by = "time"`.
     Timed "source.timed" {
         /// Capture file (pcap or pcapng), required for the kind `capture`. Relative paths start at the working
         /// directory of the process.
@@ -282,8 +320,13 @@ section! {
         /// UDP address that receives packets, required for the kind `packets`. One readout unit reads all cards that
         /// send to it.
         listen: Option<String> = None, "listen", maybe(address());
-        /// Kind of front end that sends the packets.
+        /// Kind of front end that sends the packets. Required with `source.build_by = "time"`.
         front_end: FrontEnd = FrontEnd::Vmm3a, "front_end", pick();
+        /// Origin of the times of hits, with `source.build_by = "time"`.
+        times: HitTimes = HitTimes::Counter, "times", pick();
+        /// Fragment time that is time 0 of the run, in `source.time_unit`, with `times = "fragment"`. Default: for a replay the second of its
+        /// earliest fragment, otherwise 0. All hits must be within 213 days after it.
+        zero: Option<Timestamp> = None, "zero", maybe(whole(0, MAX_INTEGER));
         /// Cards to read; each is a source. With the kind `capture`, an empty list means all cards in the file.
         cards: Vec<SourceId> = Vec::new(), "cards", id_list(u64::from(u32::MAX));
         /// Period of the clock of the front ends, exactly, or its rate.
@@ -329,5 +372,14 @@ section! {
         tolerance: Option<Nanos> = None, "tolerance_us", maybe(microseconds(Nanos::ZERO, HOUR));
         /// As `source.timed.held_hits`, for these cards.
         held_hits: Option<u32> = None, "held_hits", maybe(whole(1, 1 << 28));
+    }
+}
+
+section! {
+    /// Sources that belong together, for the filter `coincidence`: a line of modules, a plane, or a module and its neighbours. Groups may
+    /// overlap. The name of the table is only for readers.
+    SourceGroup "groups.NAME" {
+        /// Sources of the group. Numbers, or ranges such as `"10-19"`.
+        sources: Vec<SourceId> = Vec::new(), "sources", id_list(u64::from(u32::MAX));
     }
 }

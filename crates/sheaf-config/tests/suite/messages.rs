@@ -5,6 +5,7 @@ mod described;
 mod events;
 mod nodes;
 mod streams;
+mod timed;
 
 use sheaf_config::{Config, ConfigErrors, ErrorKind, Origin, TransportKind};
 use std::path::Path;

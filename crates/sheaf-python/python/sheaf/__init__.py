@@ -14,12 +14,14 @@ NumPy accesses a fragment's memory without a copy; the array keeps the memory al
 array([257, 257, 257, 257], dtype=uint16)
 
 `sheaf.columns` and `sheaf.to_awkward` read whole files as columns, for vectorised work. `sheaf.tap` gives events of a run in
-progress, `sheaf.Source` feeds the sources of a run with fragments. A filter is a function or a class decorated with `sheaf.filter`; `python -m sheaf.processor` runs it.
+progress, `sheaf.Source` feeds the sources of a run with fragments. A filter is a function or a class decorated with `sheaf.filter`; `python -m sheaf.processor` runs it. A decoder, which finds the hits in the fragments of self-triggered front ends, is
+one decorated with `sheaf.decoder`.
 """
 
 from __future__ import annotations
 
 from ._columns import EventColumns, columns, to_awkward
+from ._decoders import HIT, TIME_MARKER, WINDOW, RawFragment, decoder, hits, load_decoder
 from ._filters import FilterLike, accept, filter, judge, load_filter, reject
 from ._sheaf import (
     DamagedError,
@@ -46,6 +48,9 @@ from ._times import TimeBase
 tap = Tap
 
 __all__ = [
+    "HIT",
+    "TIME_MARKER",
+    "WINDOW",
     "DamagedError",
     "Event",
     "EventColumns",
@@ -56,6 +61,7 @@ __all__ = [
     "NobodyThereError",
     "Payload",
     "Processor",
+    "RawFragment",
     "RunEndedError",
     "RunRecord",
     "SheafError",
@@ -67,8 +73,11 @@ __all__ = [
     "__version__",
     "accept",
     "columns",
+    "decoder",
     "filter",
+    "hits",
     "judge",
+    "load_decoder",
     "load_filter",
     "open",
     "reject",

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import inspect
-import sys
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any, TypeVar
 
+from ._loading import load, marked, wrong_target
 from ._sheaf import Event, SheafError, Verdict
 
 #: A callable that judges an event: it returns `True`, `False`, or a verdict of `accept` or `reject`.
 FilterLike = Callable[[Event], "bool | Verdict"]
 
-_MARK = "__sheaf_filter__"
 _Target = TypeVar("_Target", bound="Callable[..., Any]")
 
 
@@ -65,9 +61,8 @@ def filter(target: _Target) -> _Target:
         if not callable(getattr(target, "judge", None)):
             raise TypeError(f"the filter class {target.__name__} has no method judge(self, event)")
     elif not callable(target):
-        raise TypeError(f"a filter must be a function or a class, not a {type(target).__name__}")
-    setattr(target, _MARK, True)
-    return target
+        raise TypeError(wrong_target("filter", target))
+    return marked("filter", target)
 
 
 def load_filter(name: str, parameters: str = "") -> FilterLike:
@@ -75,18 +70,7 @@ def load_filter(name: str, parameters: str = "") -> FilterLike:
 
     Without `:name`, the module must contain exactly one filter marked with `sheaf.filter`.
     """
-    module_name, _, attribute = name.partition(":")
-    module = _load_module(module_name)
-    if attribute:
-        if not hasattr(module, attribute):
-            raise SheafError(f"{module_name} has no filter {attribute}; it has: {_marked_text(module)}")
-        target = getattr(module, attribute)
-    else:
-        marked = _marked(module)
-        if len(marked) != 1:
-            raise SheafError(f"name a filter of {module_name}: {module_name}:NAME; it has: {_marked_text(module)}")
-        (target,) = marked.values()
-    return _ready(target, parameters)
+    return _ready(load("filter", name), parameters)
 
 
 def _ready(target: Any, parameters: str) -> FilterLike:
@@ -96,7 +80,38 @@ def _ready(target: Any, parameters: str) -> FilterLike:
         judge: FilterLike = (made(parameters) if takes_text else made()).judge
         return judge
     if not callable(target):
-        raise SheafError(f"a filter must be a function or a class, not a {type(target).__name__}")
+        raise SheafError(wrong_target("filter", target))
+    ready: FilterLike = target
+    return ready
+
+
+def judge(self, event):
+    ...         return event.id % self.factor == 0
+    """
+    if inspect.isclass(target):
+        if not callable(getattr(target, "judge", None)):
+            raise TypeError(f"the filter class {target.__name__} has no method judge(self, event)")
+    elif not callable(target):
+        raise SheafError(wrong_target("filter", target))
+    return marked("filter", target)
+
+
+def load_filter(name: str, parameters: str = "") -> FilterLike:
+    """Loads the filter `module:name` or `path/to/file.py:name`.
+
+    Without `:name`, the module must contain exactly one filter marked with `sheaf.filter`.
+    """
+    return _ready(load("filter", name), parameters)
+
+
+def _ready(target: Any, parameters: str) -> FilterLike:
+    if inspect.isclass(target):
+        made: Any = filter(target)
+        takes_text = bool(inspect.signature(made).parameters)
+        judge: FilterLike = (made(parameters) if takes_text else made()).judge
+        return judge
+    if not callable(target):
+        raise SheafError(wrong_target("filter", target))
     ready: FilterLike = target
     return ready
 

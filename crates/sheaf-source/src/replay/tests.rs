@@ -365,13 +365,19 @@ fn streams_that_do_not_belong_together_are_refused_by_name() {
 }
 
 #[test]
-fn building_by_time_is_refused_as_not_supported_yet() {
+fn streams_without_event_ids_can_only_be_built_by_time() {
     let directory = tempfile::tempdir().unwrap();
     let by_time = StreamHeader { has_events: false, ..header(1) };
     write_stream(directory.path(), "a.sfrag", by_time, &[0]);
-    let error = open_directory(directory.path()).unwrap_err();
+    let set = open_directory(directory.path()).unwrap();
+    let error = set.require_event_ids().unwrap_err();
     assert!(matches!(&error, OpenDirectoryError::NoEventIds { .. }));
-    assert!(error.to_string().contains("building by time is not supported yet"), "{error}");
+    assert!(error.to_string().contains("`source.build_by = \"time\"`"), "{error}");
+    set.require_times().unwrap();
+    assert!(set.earliest().is_some());
+    write_stream(directory.path(), "b.sfrag", StreamHeader { has_times: false, ..header(2) }, &[0]);
+    let error = open_directory(directory.path()).unwrap().require_times().unwrap_err();
+    assert!(error.to_string().contains("b.sfrag"), "{error}");
 }
 
 #[test]

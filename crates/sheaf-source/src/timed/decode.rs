@@ -1,6 +1,6 @@
 //! Content of a packet of a self-triggered front end.
 
-use sheaf_wire::SourceId;
+use sheaf_wire::{EventId, SourceId, Timestamp};
 use std::fmt::Debug;
 
 /// Reads the packets of one kind of front end. It keeps the state that packets need from earlier ones, such as time
@@ -13,11 +13,32 @@ pub trait Decoder: Debug + Send {
     fn head(&self, packet: &[u8]) -> Result<PacketHead, PacketError>;
 
     /// Reads a packet that [`Self::head`] has accepted, and passes its content to `take`, in order.
-    fn read(&mut self, packet: &[u8], take: &mut dyn FnMut(Reading));
+    ///
+    /// # Errors
+    /// Why it cannot be read. Nothing of it was passed to `take`.
+    fn read(&mut self, packet: &Packet<'_>, take: &mut dyn FnMut(Reading)) -> Result<(), DecodeFailure>;
 
     /// Bits of the counter in [`Reading`]s, and in [`PacketHead::number`].
     fn counter_bits(&self) -> CounterBits;
 }
+
+/// A packet, or a fragment that holds hits.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet<'a> {
+    /// The sender.
+    pub source: SourceId,
+    /// Event id of the fragment; 0 for a packet.
+    pub event: EventId,
+    /// Time of the fragment; 0 for a packet.
+    pub time: Timestamp,
+    /// The packet, or the payload of the fragment.
+    pub bytes: &'a [u8],
+}
+
+/// Reason why a decoder cannot read a packet.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct DecodeFailure(pub String);
 
 /// Widths of a front end's counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

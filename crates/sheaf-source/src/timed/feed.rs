@@ -1,11 +1,34 @@
 //! Packets of one card in, its time slices out.
 
-use super::decode::{Decoder, PacketHead, Reading};
+use super::decode::{DecodeFailure, Decoder, Packet, PacketHead, Reading};
 use sheaf_time::clock::ClockError;
 use sheaf_time::disorder::DisorderStats;
 use sheaf_time::slices::{SliceError, SlicerStats};
-use sheaf_time::{Clock, ClockConfig, Disorder, Moment, Picos, Slice, SliceConfig, Slicer};
-use sheaf_wire::{ClockDrift, ExactNanos, Hit, SourceId};
+use sheaf_time::{Clock, ClockConfig, Disorder, Moment, Picos, Slice, SliceConfig, Slicer, TickScale};
+use sheaf_wire::{ClockDrift, EventId, ExactNanos, Hit, SourceId, TimeUnit, Timestamp};
+
+/// Origin of the times of a source's hits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HitTimes {
+    /// The source's clock, which counts on from packet to packet.
+    #[default]
+    Counter,
+    /// The time of the fragment that holds the hits.
+    Fragment {
+        /// The fragment time that is time 0 of the run.
+        zero: Timestamp,
+        /// Unit of the times of fragments.
+        unit: TimeUnit,
+    },
+}
+
+impl HitTimes {
+    fn fragments(self) -> Result<Option<(Timestamp, TickScale)>, FeedError> {
+        let Self::Fragment { zero, unit } = self else { return Ok(None) };
+        let scale = TickScale::new(unit.duration(), ExactNanos::ZERO, ExactNanos::from_picos(1));
+        Ok(Some((zero, scale.ok_or(FeedError::Unit(unit))?)))
+    }
+}
 
 /// Processing of a card's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +43,8 @@ pub struct FeedConfig {
     pub offset: ExactNanos,
     /// Number of bits of its counter; that of the front end's packets if `None`.
     pub bits: Option<u32>,
+    /// Origin of the times of hits.
+    pub times: HitTimes,
     /// Maximum delay of a hit.
     pub tolerance: Picos,
     /// Number of hits held to put them in order; beyond it, the oldest are passed on early.
@@ -37,10 +62,13 @@ pub enum FeedError {
     /// The slices.
     #[error(transparent)]
     Slices(#[from] SliceError),
+    /// The unit of the times of fragments.
+    #[error("times of fragments in units of {} cannot be converted to picoseconds", .0.duration())]
+    Unit(TimeUnit),
 }
 
 /// Fates of packets and hits. Every packet is in one of `packets`, `packets_repeated`, `packets_unreadable`,
-/// `packets_of_others`. Every hit of a packet that was read is in one of `hits`, `hits_untimed`, `hits_off_timeline`; and every one of
+/// `packets_undecoded`, `packets_of_others`. Every hit of a packet that was read is in one of `hits`, `hits_untimed`, `hits_off_timeline`; and every one of
 /// `hits` is in one of `hits_in_slices`, `hits_waiting`, `slices.late` and `slices.left_out` ([`Self::is_balanced`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FeedBooks {
@@ -56,6 +84,8 @@ pub struct FeedBooks {
     pub packets_unordered: u64,
     /// Packets that are not of this kind of front end, or too short.
     pub packets_unreadable: u64,
+    /// Packets of the card, or fragments of the source, whose hits the decoder could not read.
+    pub packets_undecoded: u64,
     /// Packets of other cards.
     pub packets_of_others: u64,
     /// Packets with bytes at their end that are no whole record; the others were read.
@@ -105,6 +135,7 @@ impl FeedBooks {
             ("packets_repeated", self.packets_repeated),
             ("packets_unordered", self.packets_unordered),
             ("packets_unreadable", self.packets_unreadable),
+            ("packets_undecoded", self.packets_undecoded),
             ("packets_of_others", self.packets_of_others),
             ("packets_torn", self.packets_torn),
             ("packets_dropped", self.packets_dropped),
@@ -135,10 +166,16 @@ pub struct SliceFeed {
     card: SourceId,
     decoder: Box<dyn Decoder>,
     clock: Clock,
+    /// Time 0 of the run, and the unit of times, if hits count from the time of their fragment.
+    fragments: Option<(Timestamp, TickScale)>,
     order: Disorder<Hit>,
     slicer: Slicer<Hit>,
     /// The highest packet number, and the latest.
     numbers: Option<(u64, u64)>,
+    slices: SliceConfig,
+    /// The time that the source had reached when it ended.
+    ended: Option<Moment>,
+    last_failure: Option<DecodeFailure>,
     books: FeedBooks,
 }
 
@@ -154,10 +191,14 @@ impl SliceFeed {
         Ok(Self {
             card: config.card,
             clock: Clock::new(clock)?,
+            fragments: config.times.fragments()?,
             order: Disorder::new(config.tolerance, config.held_hits),
             slicer: Slicer::new(config.slices)?,
             decoder,
             numbers: None,
+            slices: config.slices,
+            ended: None,
+            last_failure: None,
             books: FeedBooks::default(),
         })
     }
@@ -180,18 +221,55 @@ impl SliceFeed {
             Ok(_) => return self.books.packets_of_others += 1,
             Err(_) => return self.books.packets_unreadable += 1,
         };
+        let packet = Packet { source: self.card, event: EventId(0), time: Timestamp::ZERO, bytes: packet };
+        self.read(head, None, &packet);
+    }
+
+    /// Takes a fragment of the source. Only a decoder may use its event id: a fragment is a packet here.
+    pub fn fragment(&mut self, event: EventId, time: Timestamp, payload: &[u8]) {
+        let packet = Packet { source: self.card, event, time, bytes: payload };
+        match self.decoder.head(payload) {
+            Ok(head) => self.read(head, Some(time), &packet),
+            Err(error) => self.note_failure(DecodeFailure(error.to_string())),
+        }
+    }
+
+    /// Reads a packet, or the payload of a fragment with a time.
+    fn read(&mut self, head: PacketHead, time: Option<Timestamp>, packet: &Packet<'_>) {
         if !self.note_number(head) {
             return self.books.packets_repeated += 1;
         }
-        self.books.packets += 1;
-        let Self { decoder, clock, order, slicer, books, .. } = self;
-        decoder.read(packet, &mut |reading| {
+        let origin = self.fragments.as_ref().zip(time).map(|((zero, scale), time)| {
+            let since_zero = time.0.checked_sub(zero.0)?;
+            scale.at(u128::from(since_zero)).map(Picos)
+        });
+        let Self { decoder, clock, order, slicer, books, slices, .. } = self;
+        let mut moment = |time| match origin {
+            None => clock.read(time).ok(),
+            Some(since_zero) => clock.after(since_zero?, time),
+        };
+        // The source has come to the time of its fragment, even if that holds no hits. It is there from the first such time on, and
+        // fragments as late as the tolerance may follow.
+        if let Some(begin) = origin.and_then(|_| moment(0)) {
+            order.advance(begin);
+            slicer.begin_with(slices.number(order.watermark()));
+        }
+        let read = decoder.read(packet, &mut |reading| {
             // A hit that is later than the tolerance has its place while its slice waits. The slicer counts the others.
-            if let Err((at, hit)) = take(clock, order, books, reading) {
+            if let Err((at, hit)) = take(&mut moment, order, books, reading) {
                 slicer.push(at, hit);
             }
         });
+        match read {
+            Ok(()) => self.books.packets += 1,
+            Err(failure) => self.note_failure(failure),
+        }
         self.cut();
+    }
+
+    fn note_failure(&mut self, failure: DecodeFailure) {
+        self.books.packets_undecoded += 1;
+        self.last_failure = Some(failure);
     }
 
     /// Follows the card's packet numbers. `false`: this one has just come, or is the highest, which has come before.
@@ -234,9 +312,29 @@ impl SliceFeed {
 
     /// Nothing more comes: all that is held goes out.
     pub fn finish(&mut self) {
+        self.ended.get_or_insert(self.order.latest());
         self.order.finish();
         self.cut();
         self.slicer.finish();
+    }
+
+    /// Returns the last slice whose end the source had reached when it [finished](Self::finish). `None`: it has not finished, or
+    /// reached no end.
+    #[must_use]
+    pub fn last_whole(&self) -> Option<u64> {
+        self.slices.number(self.ended?).checked_sub(1)
+    }
+
+    /// Returns the reason why the last of the packets that the decoder failed to read could not be read.
+    #[must_use]
+    pub fn last_failure(&self) -> Option<&DecodeFailure> {
+        self.last_failure.as_ref()
+    }
+
+    /// Returns the slice that follows those that were polled. `None`: the source has not begun.
+    #[must_use]
+    pub fn next_slice(&self) -> Option<u64> {
+        self.slicer.next()
     }
 
     fn cut(&mut self) {
@@ -270,23 +368,23 @@ impl SliceFeed {
 
 /// Takes a reading. Returns a hit that is too late to be sorted.
 fn take(
-    clock: &mut Clock,
+    moment: &mut impl FnMut(u64) -> Option<Moment>,
     order: &mut Disorder<Hit>,
     books: &mut FeedBooks,
     reading: Reading,
 ) -> Result<(), (Moment, Hit)> {
     match reading {
-        Reading::Hit { time, channel, value, extra } => match clock.read(time) {
-            Ok(at) => {
+        Reading::Hit { time, channel, value, extra } => match moment(time) {
+            Some(at) => {
                 books.hits += 1;
                 let hit = Hit { time_ps: at.0, channel, value, extra };
                 return order.push(at, hit).map_err(|hit| (at, hit));
             }
-            Err(_) => books.hits_off_timeline += 1,
+            None => books.hits_off_timeline += 1,
         },
-        Reading::Marker { time } => match clock.read(time) {
-            Ok(at) => order.advance(at),
-            Err(_) => books.markers_off_timeline += 1,
+        Reading::Marker { time } => match moment(time) {
+            Some(at) => order.advance(at),
+            None => books.markers_off_timeline += 1,
         },
         Reading::Untimed => books.hits_untimed += 1,
         Reading::Other => books.records_skipped += 1,

@@ -6,9 +6,10 @@
 #[doc(hidden)]
 pub mod fuzz;
 
-use super::decode::{CounterBits, Decoder, PacketError, PacketHead, Reading};
-use crate::described::field::{Field, FieldError, Mark};
+use super::decode::{CounterBits, DecodeFailure, Decoder, Packet, PacketError, PacketHead, Reading};
+use crate::described::field::{ByteOrder, Field, FieldError, Mark, Origin, Width};
 use sheaf_wire::SourceId;
+use sheaf_wire::hit::HIT_BYTES;
 use std::sync::Arc;
 
 /// Largest number of records that a packet may have: those of a UDP datagram.
@@ -196,6 +197,36 @@ pub struct HitRecords {
 }
 
 impl HitRecords {
+    /// Returns a decoder of hits of Sheaf, as time slices hold them: 16 bytes each, with times in picoseconds.
+    #[must_use]
+    pub fn of_sheaf() -> Self {
+        const fn field(offset: usize, bits: u32) -> Field {
+            let Some(width) = Width::of_bits(bits) else { unreachable!() };
+            let order = ByteOrder::Little;
+            Field {
+                origin: Origin::Packet,
+                offset,
+                width,
+                order,
+                mask: u64::MAX >> (u64::BITS - bits),
+                shift: 0,
+            }
+        }
+        let layout = HitDescription {
+            magic: Vec::new(),
+            card: CardNumber::Always(SourceId(0)),
+            packet_number: None,
+            header_bytes: 0,
+            record_bytes: HIT_BYTES,
+            kinds: None,
+            time: TimeFields { base: None, coarse: field(0, 64), fine: None },
+            channel: Some(field(8, 32)),
+            value: Some(field(12, 16)),
+            extra: Some(field(14, 16)),
+        };
+        Self { layout: Arc::new(layout) }
+    }
+
     /// Returns a decoder of packets of this layout.
     ///
     /// # Errors
@@ -266,14 +297,18 @@ impl Decoder for HitRecords {
         Ok(PacketHead { card, number })
     }
 
-    fn read(&mut self, packet: &[u8], take: &mut dyn FnMut(Reading)) {
-        let base = self.layout.time.base(packet);
-        let mut records =
-            packet.get(self.layout.header_bytes..).unwrap_or_default().chunks_exact(self.layout.record_bytes);
+    fn read(&mut self, packet: &Packet<'_>, take: &mut dyn FnMut(Reading)) -> Result<(), DecodeFailure> {
+        let base = self.layout.time.base(packet.bytes);
+        let mut records = packet
+            .bytes
+            .get(self.layout.header_bytes..)
+            .unwrap_or_default()
+            .chunks_exact(self.layout.record_bytes);
         records.by_ref().filter_map(|record| self.record(base, record)).for_each(&mut *take);
         if !records.remainder().is_empty() {
             take(Reading::Remainder);
         }
+        Ok(())
     }
 
     fn counter_bits(&self) -> CounterBits {

@@ -1,12 +1,13 @@
 //! Sources whose events are time slices.
 
 use super::capture::{Capture, CaptureError};
-use super::decode::{Decoder, PacketHead};
+use super::decode::{DecodeFailure, Decoder, PacketHead};
 use super::feed::{FeedBooks, FeedConfig, FeedError, SliceFeed, Strays};
 use crate::block_writer::BlockWriter;
 use crate::{Source, SourcePoll, SourceStats};
 use bytes::Bytes;
 use sheaf_buffer::{Block, Memory, Pool};
+use sheaf_store::fragment_stream::{StreamOpenError, StreamReadError};
 use sheaf_time::{Slice, SliceConfig};
 use sheaf_wire::hit::HIT_BYTES;
 use sheaf_wire::{ByteCount, EventId, Fragment, Hit, Nanos, NumberMark, SourceId, Timestamp};
@@ -38,6 +39,15 @@ pub enum TimedSourceError {
     /// Of the file.
     #[error(transparent)]
     Capture(#[from] CaptureError),
+    /// The decoder.
+    #[error(transparent)]
+    Decoder(#[from] DecodeFailure),
+    /// Opening a fragment stream.
+    #[error(transparent)]
+    Open(#[from] StreamOpenError),
+    /// Reading a fragment stream.
+    #[error(transparent)]
+    Stream(#[from] StreamReadError),
     /// A slice may be larger than a block.
     #[error("a slice of {items} hits has {} bytes, a block of the source {block_bytes}; allow fewer hits or make blocks larger", .items * HIT_BYTES)]
     Block {
@@ -73,6 +83,9 @@ pub enum TimedSourceError {
     },
 }
 
+/// Makes a decoder that has seen no packet, or says why it cannot.
+pub type DecoderMaker<'a> = &'a dyn Fn() -> Result<Box<dyn Decoder>, DecodeFailure>;
+
 fn list(cards: &[SourceId]) -> String {
     if cards.is_empty() {
         return "none: are they of another kind of front end?".to_owned();
@@ -82,7 +95,7 @@ fn list(cards: &[SourceId]) -> String {
 
 /// Writes slices into blocks, as fragments.
 #[derive(Debug)]
-struct SliceWriter<M: Memory> {
+pub(super) struct SliceWriter<M: Memory> {
     card: SourceId,
     slices: SliceConfig,
     writer: BlockWriter<M>,
@@ -95,7 +108,7 @@ struct SliceWriter<M: Memory> {
 }
 
 impl<M: Memory> SliceWriter<M> {
-    fn new(config: &FeedConfig, pool: Pool<M>) -> Result<Self, TimedSourceError> {
+    pub(super) fn new(config: &FeedConfig, pool: Pool<M>) -> Result<Self, TimedSourceError> {
         let (items, block_bytes) = (config.slices.max_items, pool.block_bytes());
         if items.saturating_mul(HIT_BYTES) > block_bytes {
             return Err(TimedSourceError::Block { items, block_bytes });
@@ -111,7 +124,12 @@ impl<M: Memory> SliceWriter<M> {
         })
     }
 
-    fn write(&mut self, slice: Slice<Hit>) -> SourcePoll {
+    /// Returns the slice that found no memory, if there is one.
+    pub(super) fn take_waiting(&mut self) -> Option<Slice<Hit>> {
+        self.waiting.take()
+    }
+
+    pub(super) fn write(&mut self, slice: Slice<Hit>) -> SourcePoll {
         let bytes = slice.items.len() * HIT_BYTES;
         let Some(block) = self.writer.room_for(bytes) else {
             self.stats.out_of_memory += u64::from(!std::mem::replace(&mut self.out_of_memory, true));
@@ -138,7 +156,7 @@ impl<M: Memory> SliceWriter<M> {
         })
     }
 
-    fn stats(&self, books: FeedBooks) -> SourceStats {
+    pub(super) fn stats(&self, books: FeedBooks) -> SourceStats {
         let waiting = self.waiting.as_ref().map_or(0, |slice| slice.first_seen);
         let (hits_in_slices, hits_waiting) = (self.hits, books.hits_waiting + waiting);
         SourceStats { timed: Some(FeedBooks { hits_in_slices, hits_waiting, ..books }), ..self.stats.clone() }
@@ -184,11 +202,11 @@ pub struct CaptureExtent {
 /// If the file cannot be read, or lacks a card, or has none.
 pub fn scan_capture(
     path: &Path,
-    decoder: &dyn Fn() -> Box<dyn Decoder>,
+    decoder: DecoderMaker<'_>,
     cards: &[SourceId],
     config: &dyn Fn(SourceId) -> FeedConfig,
 ) -> Result<CaptureExtent, TimedSourceError> {
-    let heads = decoder();
+    let heads = decoder()?;
     let mut feeds: BTreeMap<SourceId, SliceFeed> = BTreeMap::new();
     let mut others = BTreeSet::new();
     let mut range: Option<(u64, u64)> = None;
@@ -214,7 +232,7 @@ pub fn scan_capture(
         }
         let feed = match feeds.entry(card) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(SliceFeed::new(decoder(), config(card))?),
+            Entry::Vacant(new) => new.insert(SliceFeed::new(decoder()?, config(card))?),
         };
         feed.packet(packet);
         note(feed);
@@ -376,7 +394,7 @@ impl<M: Memory> UdpSource<M> {
     /// A [`TimedSourceError`].
     pub fn listen(
         address: SocketAddr,
-        decoder: &dyn Fn() -> Box<dyn Decoder>,
+        decoder: DecoderMaker<'_>,
         cards: Vec<(FeedConfig, Pool<M>)>,
     ) -> Result<(Vec<Self>, SocketAddr), TimedSourceError> {
         let error = |source| TimedSourceError::Listen { address, source };
@@ -385,7 +403,7 @@ impl<M: Memory> UdpSource<M> {
         let bound = socket.local_addr().map_err(error)?;
         let inbox = Arc::new(Mutex::new(Inbox {
             socket,
-            heads: decoder(),
+            heads: decoder()?,
             waiting: cards.iter().map(|(config, _)| (config.card, Waiting::default())).collect(),
             buffer: vec![0; LARGEST_PACKET_BYTES],
             strays: Strays::default(),
@@ -393,7 +411,7 @@ impl<M: Memory> UdpSource<M> {
         let source = |(config, pool): (FeedConfig, Pool<M>)| {
             Ok(Self {
                 inbox: Arc::clone(&inbox),
-                feed: SliceFeed::new(decoder(), config)?,
+                feed: SliceFeed::new(decoder()?, config)?,
                 writer: SliceWriter::new(&config, pool)?,
                 stopped: false,
             })

@@ -20,7 +20,7 @@
 //! A hit's time in bunch clocks is the latest marker of its chip, plus 4,096 times the offset (31 stands for -1), plus the
 //! BCID. The layout is as the RD51 reader `vmm-sdat` (ESS, BSD-2-Clause) reads it; this is written from the description.
 
-use super::decode::{CounterBits, Decoder, PacketError, PacketHead, Reading};
+use super::decode::{CounterBits, DecodeFailure, Decoder, Packet, PacketError, PacketHead, Reading};
 use sheaf_wire::SourceId;
 
 const HEAD_BYTES: usize = 16;
@@ -89,14 +89,15 @@ impl Decoder for Vmm3a {
         Ok(PacketHead { card: SourceId(u32::from(card >> 4)), number })
     }
 
-    fn read(&mut self, packet: &[u8], take: &mut dyn FnMut(Reading)) {
-        let (records, rest) = packet.get(HEAD_BYTES..).unwrap_or_default().as_chunks::<RECORD_BYTES>();
+    fn read(&mut self, packet: &Packet<'_>, take: &mut dyn FnMut(Reading)) -> Result<(), DecodeFailure> {
+        let (records, rest) = packet.bytes.get(HEAD_BYTES..).unwrap_or_default().as_chunks::<RECORD_BYTES>();
         for &[a, b, c, d, e, f] in records {
             take(self.record(u32::from_be_bytes([a, b, c, d]), u16::from_be_bytes([e, f])));
         }
         if !rest.is_empty() {
             take(Reading::Remainder);
         }
+        Ok(())
     }
 
     fn counter_bits(&self) -> CounterBits {

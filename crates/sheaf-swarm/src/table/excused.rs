@@ -67,10 +67,13 @@ pub const EXCUSED: &[Excuse] = excused! {
     MEMORY => ["source.memory_bytes", "source.block_bytes"];
     HITS => ["source.timed.max_lost_fraction"];
     TIMED => [
-        "source.ids", "source.time_unit", "source.epoch", "source.timed.file", "source.timed.listen", "source.timed.front_end", "source.timed.cards", "source.timed.tick",
-        "clocks.cards", "clocks.tick", "clocks.drift", "clocks.offset", "clocks.bits", "source.hits.*",
+        "source.ids", "source.time_unit", "source.epoch",
+        "source.timed.file", "source.timed.listen", "source.timed.front_end", "source.timed.times", "source.timed.zero",
+        "source.build_by", "source.timed.cards", "source.timed.tick", "clocks.cards", "clocks.tick", "clocks.drift",
+        "clocks.offset", "clocks.bits", "source.hits.*", "source.decoder.*",
     ];
-    CLUSTERS => ["filter.gap_ps", "filter.window_ps", "filter.min_sources"];
+    CLUSTERS => ["filter.gap_ps", "filter.window_ps", "filter.min_sources", "filter.min_hits", "filter.min_sum", "filter.min_groups",
+        "filter.min_sources_in_group", "filter.margin_before_us", "filter.margin_after_us", "groups.sources"];
     LIBRARIES => [
         "building.path", "building.symbol", "building.parameters", "builder.read_payload", "filter.path",
         "filter.symbol", "filter.function", "filter.python", "filter.parameters", "filter.door", "filter.guest_names", "filter.listen",

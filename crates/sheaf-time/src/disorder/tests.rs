@@ -63,7 +63,7 @@ proptest! {
                 before = at;
                 out += 1;
             }
-            prop_assert!(disorder.held.len() <= capacity);
+            prop_assert!(disorder.held() <= capacity);
             prop_assert!(disorder.watermark() >= before);
         }
         disorder.finish();

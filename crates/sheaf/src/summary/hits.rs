@@ -32,6 +32,8 @@ pub(crate) struct HitLedger {
     pub(crate) packets_dropped: u64,
     /// Packets of another format.
     pub(crate) packets_unreadable: u64,
+    /// Packets, or fragments, whose hits the decoder could not read.
+    pub(crate) packets_undecoded: u64,
     /// Sources whose books do not balance.
     pub(crate) unbalanced_sources: u64,
 }
@@ -51,6 +53,7 @@ impl HitLedger {
             packets_lost: books.packets_lost,
             packets_dropped: books.packets_dropped,
             packets_unreadable: books.packets_unreadable,
+            packets_undecoded: books.packets_undecoded,
             unbalanced_sources: u64::from(!books.is_balanced()),
         }
     }
@@ -69,6 +72,7 @@ impl HitLedger {
             packets_lost,
             packets_dropped,
             packets_unreadable,
+            packets_undecoded,
             unbalanced_sources,
         } = other;
         self.received += received;
@@ -83,6 +87,7 @@ impl HitLedger {
         self.packets_lost += packets_lost;
         self.packets_dropped += packets_dropped;
         self.packets_unreadable += packets_unreadable;
+        self.packets_undecoded += packets_undecoded;
         self.unbalanced_sources += unbalanced_sources;
     }
 
@@ -137,6 +142,13 @@ impl HitLedger {
             let (cause, remedy) =
                 ("too many waited for the readout unit", "give it a processor of its own, or use several");
             losses.push(Loss::of("packets", "dropped", self.packets_dropped, (cause, remedy)));
+        }
+        if self.packets_undecoded > 0 {
+            let (cause, remedy) = (
+                "the decoder could not read their hits",
+                "the log has the last reason; check `source.timed.front_end` and `[source.hits]` or `[source.decoder]`",
+            );
+            losses.push(Loss::of("packets", "undecoded", self.packets_undecoded, (cause, remedy)));
         }
         losses
     }

@@ -58,6 +58,7 @@ mod run_records;
 mod runs;
 mod shaping;
 mod signals;
+mod sliced;
 mod slow_filters;
 mod source_ids;
 mod spool;

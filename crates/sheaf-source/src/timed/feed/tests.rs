@@ -8,6 +8,7 @@ const CONFIG: FeedConfig = FeedConfig {
     drift: ClockDrift::ZERO,
     offset: ExactNanos::ZERO,
     bits: None,
+    times: HitTimes::Counter,
     tolerance: Picos(100_000),
     held_hits: 1000,
     slices: SliceConfig {

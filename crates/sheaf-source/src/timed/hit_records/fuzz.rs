@@ -27,6 +27,7 @@ pub fn fuzz_hits(bytes: &[u8]) -> u64 {
         drift: ClockDrift::ZERO,
         offset: ExactNanos::from_picos(i64::from(next()) - 128),
         bits: None,
+        times: crate::timed::HitTimes::Counter,
         tolerance: Picos(u64::from(next())),
         held_hits: 4,
         slices: SLICES,

@@ -1,6 +1,7 @@
 use super::*;
 use crate::described::field::{ByteOrder, FieldError, Width};
 use proptest::prelude::*;
+use sheaf_wire::{EventId, Timestamp};
 
 fn big(offset: usize, bits: u32) -> Field {
     Field::new(offset, Width::of_bits(bits).unwrap(), ByteOrder::Big)
@@ -29,7 +30,8 @@ fn packet(records: &[[u8; 8]]) -> Vec<u8> {
 fn readings(layout: HitDescription, packet: &[u8]) -> Vec<Reading> {
     let mut decoder = HitRecords::new(Arc::new(layout)).unwrap();
     let mut readings = Vec::new();
-    decoder.read(packet, &mut |reading| readings.push(reading));
+    let packet = Packet { source: SourceId(0), event: EventId(0), time: Timestamp::ZERO, bytes: packet };
+    decoder.read(&packet, &mut |reading| readings.push(reading)).unwrap();
     readings
 }
 

@@ -14,6 +14,7 @@ fn config(card: u32) -> FeedConfig {
         drift: ClockDrift::ZERO,
         offset: ExactNanos::ZERO,
         bits: None,
+        times: crate::timed::HitTimes::Counter,
         tolerance: Picos::ZERO,
         held_hits: 1000,
         slices: SliceConfig {
@@ -26,8 +27,8 @@ fn config(card: u32) -> FeedConfig {
     }
 }
 
-fn decoder() -> Box<dyn Decoder> {
-    Box::new(Vmm3a::new())
+fn decoder() -> Result<Box<dyn Decoder>, DecodeFailure> {
+    Ok(Box::new(Vmm3a::new()))
 }
 
 /// A packet with a time marker, and a hit at the same time.

@@ -1,5 +1,6 @@
 use super::*;
 use proptest::prelude::*;
+use sheaf_wire::{EventId, Timestamp};
 
 fn packet(card: u8, number: u32, records: &[(u32, u16)]) -> Vec<u8> {
     let mut packet = number.to_be_bytes().to_vec();
@@ -14,7 +15,8 @@ fn packet(card: u8, number: u32, records: &[(u32, u16)]) -> Vec<u8> {
 
 fn readings(decoder: &mut Vmm3a, packet: &[u8]) -> Vec<Reading> {
     let mut readings = Vec::new();
-    decoder.read(packet, &mut |reading| readings.push(reading));
+    let packet = Packet { source: SourceId(0), event: EventId(0), time: Timestamp::ZERO, bytes: packet };
+    decoder.read(&packet, &mut |reading| readings.push(reading)).unwrap();
     readings
 }
 

@@ -34,7 +34,8 @@ fn write_capture(folder: &Path, packets: &[Packet]) -> PathBuf {
 /// Returns all slices that the source of a card delivers. A slice that comes twice is an error.
 fn delivered(path: &Path, card: SourceId, extent: &CaptureExtent) -> Result<BySlice, TestCaseError> {
     let pool = Pool::new(4096, 256);
-    let mut source = CaptureSource::open(path, decoder(), &roomy(card), extent.slices, pool).unwrap();
+    let mut source =
+        CaptureSource::open(path, decoder().unwrap(), &roomy(card), extent.slices, pool).unwrap();
     let mut slices = BySlice::new();
     loop {
         match source.poll(Timestamp::ZERO) {
@@ -90,7 +91,8 @@ fn play(path: &Path, tolerance: Picos) -> (Vec<u64>, FeedBooks) {
     let with = |card| FeedConfig { tolerance, ..roomy(card) };
     let extent = scan_capture(path, &decoder, &[], &with).unwrap();
     let pool = Pool::new(4096, 256);
-    let mut source = CaptureSource::open(path, decoder(), &with(SourceId(1)), extent.slices, pool).unwrap();
+    let mut source =
+        CaptureSource::open(path, decoder().unwrap(), &with(SourceId(1)), extent.slices, pool).unwrap();
     let mut times = Vec::new();
     loop {
         match source.poll(Timestamp::ZERO) {
@@ -112,7 +114,8 @@ fn a_capture_that_ends_within_a_packet_delivers_what_is_whole() {
     let extent = scan_capture(&path, &decoder, &[], &roomy).unwrap();
     assert_eq!(extent.slices, (5, 5));
     let pool = Pool::new(4096, 256);
-    let mut source = CaptureSource::open(&path, decoder(), &roomy(SourceId(1)), extent.slices, pool).unwrap();
+    let mut source =
+        CaptureSource::open(&path, decoder().unwrap(), &roomy(SourceId(1)), extent.slices, pool).unwrap();
     let SourcePoll::Fragment(fragment) = source.poll(Timestamp::ZERO) else { panic!("no slice") };
     let times: Vec<_> = sheaf_wire::hit::hits(&fragment.payload).unwrap().map(|hit| hit.time_ps).collect();
     assert_eq!(times, [5_000_000, 5_100_000]);

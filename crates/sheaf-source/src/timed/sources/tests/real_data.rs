@@ -46,6 +46,7 @@ fn feed(set: &Set, card: u32) -> FeedConfig {
         // The clocks run for hours before a capture begins.
         offset: ExactNanos::ZERO,
         bits: None,
+        times: crate::timed::HitTimes::Counter,
         tolerance: set.tick.times(300_000),
         held_hits: 200_000,
         slices: SliceConfig {
@@ -65,7 +66,8 @@ fn sources(data: &Path, set: &Set) -> Vec<CaptureSource<sheaf_buffer::Heap>> {
     assert_eq!(extent.cards, cards);
     let open = |card: &SourceId| {
         let config = feed(set, card.0);
-        CaptureSource::open(&path, decoder(), &config, extent.slices, Pool::new(1 << 20, 64)).unwrap()
+        CaptureSource::open(&path, decoder().unwrap(), &config, extent.slices, Pool::new(1 << 20, 64))
+            .unwrap()
     };
     cards.iter().map(open).collect()
 }
