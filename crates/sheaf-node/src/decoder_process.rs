@@ -127,6 +127,7 @@ impl Worker {
         };
         let mut running =
             Running { child, requests, answers: BufReader::new(answers), since: Instant::now() };
+        running.wait(self.time_limit)?;
         running.read_number().map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => io::Error::other("the process ended while it loaded the decoder"),
             _ => error,
