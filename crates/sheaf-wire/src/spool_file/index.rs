@@ -99,7 +99,7 @@ pub struct SegmentFooter {
 }
 
 impl SegmentFooter {
-    /// Reads the last [`FOOTER_BYTES`] of a file.
+    /// Reads the last [`FOOTER_BYTES`](super::FOOTER_BYTES) of a file.
     ///
     /// # Errors
     /// A [`FileFormatError`] if they are not a footer: the segment was not closed, or is damaged.
