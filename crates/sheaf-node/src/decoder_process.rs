@@ -31,6 +31,9 @@ const REQUESTS: usize = 1_024;
 /// Time after a poll without answer until the source is polled again.
 const LOOK_AGAIN: Nanos = Nanos(100_000);
 
+/// Time that a process may take to load its decoder, with all that this imports, perhaps from a cold disk.
+const LOADING_LIMIT: Duration = Duration::from_secs(300);
+
 /// A process that dies at its start is started again after these pauses.
 const RESTARTS: RestartPolicy = RestartPolicy {
     pause: (Nanos::from_millis(50), Nanos::from_secs(1)),
@@ -127,7 +130,7 @@ impl Worker {
         };
         let mut running =
             Running { child, requests, answers: BufReader::new(answers), since: Instant::now() };
-        running.wait(self.time_limit)?;
+        running.wait(LOADING_LIMIT)?;
         running.read_number().map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => io::Error::other("the process ended while it loaded the decoder"),
             _ => error,
