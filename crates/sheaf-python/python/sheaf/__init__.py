@@ -14,8 +14,9 @@ NumPy accesses a fragment's memory without a copy; the array keeps the memory al
 array([257, 257, 257, 257], dtype=uint16)
 
 `sheaf.columns` and `sheaf.to_awkward` read whole files as columns, for vectorised work. `sheaf.tap` gives events of a run in
-progress, `sheaf.Source` feeds the sources of a run with fragments. A filter is a function or a class decorated with `sheaf.filter`; `python -m sheaf.processor` runs it. A decoder, which finds the hits in the fragments of self-triggered front ends, is
-one decorated with `sheaf.decoder`.
+progress, `sheaf.Source` feeds the sources of a run with fragments. A filter is a function or a class decorated with
+`sheaf.filter`; `python -m sheaf.processor` runs it. A decoder, which finds the hits in fragments of self-triggered front ends, is one
+decorated with `sheaf.decoder`.
 """
 
 from __future__ import annotations

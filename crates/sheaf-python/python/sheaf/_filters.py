@@ -85,58 +85,6 @@ def _ready(target: Any, parameters: str) -> FilterLike:
     return ready
 
 
-def judge(self, event):
-    ...         return event.id % self.factor == 0
-    """
-    if inspect.isclass(target):
-        if not callable(getattr(target, "judge", None)):
-            raise TypeError(f"the filter class {target.__name__} has no method judge(self, event)")
-    elif not callable(target):
-        raise SheafError(wrong_target("filter", target))
-    return marked("filter", target)
-
-
-def load_filter(name: str, parameters: str = "") -> FilterLike:
-    """Loads the filter `module:name` or `path/to/file.py:name`.
-
-    Without `:name`, the module must contain exactly one filter marked with `sheaf.filter`.
-    """
-    return _ready(load("filter", name), parameters)
-
-
-def _ready(target: Any, parameters: str) -> FilterLike:
-    if inspect.isclass(target):
-        made: Any = filter(target)
-        takes_text = bool(inspect.signature(made).parameters)
-        judge: FilterLike = (made(parameters) if takes_text else made()).judge
-        return judge
-    if not callable(target):
-        raise SheafError(wrong_target("filter", target))
-    ready: FilterLike = target
-    return ready
-
-
-def _load_module(name: str) -> Any:
-    if not name.endswith(".py"):
-        return importlib.import_module(name)
-    path = Path(name).resolve()
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None or not path.exists():
-        raise SheafError(f"there is no file {path}")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-def _marked(module: Any) -> dict[str, Any]:
-    return {name: value for name, value in vars(module).items() if getattr(value, _MARK, False)}
-
-
-def _marked_text(module: Any) -> str:
-    return ", ".join(_marked(module)) or "none that is marked with @sheaf.filter"
-
-
 def judge(filter: FilterLike, event: Event) -> Verdict:
     """Returns the answer of a filter as a verdict. Useful for trying filters on files.
 
