@@ -97,11 +97,10 @@ def test_a_run_decodes_fragments_with_a_function_in_python(
     tmp_path: Path,
     file: Path,
 ) -> None:
-    assert file.exists()
     run = start(
         '[source]\nkind = "feed"\nbuild_by = "time"\ncount = 2\n[readout]\ncount = 1\n[builder]\ncount = 1\n'
         '[source.timed]\nfront_end = "python"\ntimes = "fragment"\ntick = "1 ns"\nslice_us = 10\ntolerance_us = 0\n'
-        f'[source.decoder]\npath = "frames.py"\npython = "{sys.executable}"\nparameters = "5"\n'
+        f'[source.decoder]\npath = "{file}"\npython = "{sys.executable}"\nparameters = "5"\n'
     )
     with sheaf.Source(tmp_path / "run.toml", sources=[0, 1], wait=PATIENCE) as board:
         assert board.wait_for_start()
@@ -119,7 +118,7 @@ def test_a_run_decodes_fragments_with_a_function_in_python(
         (event.id, fragment.source): [hit[:3] for hit in fragment.array(sheaf.HIT).tolist()]
         for event in sheaf.open(run.directory)
         for fragment in event
-        if fragment.nbytes > 0
+        if len(fragment.data) > 0
     }
     assert found == {
         (number, source): [(number * 10_000_000 + (number % 1_000 + 5) * 1_000, source, 7)]

@@ -60,7 +60,7 @@ class _Decoders:
         if decode is None:
             decode = self._of_sources[fragment.source] = self._make()
         found = decode(fragment)
-        dtype = getattr(found, "dtype", None)
+        dtype: Any = getattr(found, "dtype", None)
         if getattr(dtype, "itemsize", None) != _HIT_BYTES or dtype.names is None:
             raise TypeError(f"the decoder returned {_shown(found)}; it must return an array of sheaf.hits(...)")
         data: bytes = found.tobytes()
