@@ -6,7 +6,7 @@
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
-use sheaf_source::described::field::{ByteOrder, Field, Origin, Width};
+use sheaf_source::described::field::{ByteOrder, Field, Width};
 use sheaf_source::random::{Draws, Purpose};
 use sheaf_source::timed::{
     CardNumber, FeedConfig, HitDescription, HitRecords, HitTimes, SliceFeed, TimeFields,
@@ -142,14 +142,8 @@ fn judge(number: u64, hits: &mut Hits, coincidences: bool) -> u64 {
 }
 
 fn decoder() -> HitRecords {
-    let field = |offset, bits: u32| Field {
-        origin: Origin::Packet,
-        offset,
-        width: Width::of_bits(bits).expect("whole bytes"),
-        order: ByteOrder::Little,
-        mask: u64::MAX >> (u64::BITS - bits),
-        shift: 0,
-    };
+    let field =
+        |offset, bits| Field::new(offset, Width::of_bits(bits).expect("whole bytes"), ByteOrder::Little);
     let layout = HitDescription {
         magic: Vec::new(),
         card: CardNumber::Always(SourceId(0)),

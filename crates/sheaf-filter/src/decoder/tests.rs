@@ -12,7 +12,7 @@ struct Bytes {
 impl DecoderPlugin for Bytes {
     fn create(setup: &PluginSetup<'_>) -> Result<Self, FilterFailure> {
         match setup.parameters {
-            "no" => Err(FilterFailure("it is told not to".into())),
+            "no" => Err(FilterFailure("`no` is not a valid parameter".into())),
             _ => Ok(Self { seen: 0 }),
         }
     }
@@ -69,7 +69,10 @@ fn failures_panics_and_too_many_hits_concern_one_fragment() {
     );
     assert_eq!(decoder.decode(&fragment(&[4])).unwrap().hits.len(), 1);
     let refused = open("no", 2).unwrap_err().to_string();
-    assert_eq!(refused, "the decoder of this program rejects its configuration: it is told not to");
+    assert_eq!(
+        refused,
+        "the decoder of this program rejects its configuration: `no` is not a valid parameter"
+    );
 }
 
 /// Says that it has found more hits than there is room for.

@@ -7,7 +7,7 @@
 pub mod fuzz;
 
 use super::decode::{CounterBits, DecodeFailure, Decoder, Packet, PacketError, PacketHead, Reading};
-use crate::described::field::{ByteOrder, Field, FieldError, Mark, Origin, Width};
+use crate::described::field::{ByteOrder, Field, FieldError, Mark, Width};
 use sheaf_wire::SourceId;
 use sheaf_wire::hit::HIT_BYTES;
 use std::sync::Arc;
@@ -202,15 +202,7 @@ impl HitRecords {
     pub fn of_sheaf() -> Self {
         const fn field(offset: usize, bits: u32) -> Field {
             let Some(width) = Width::of_bits(bits) else { unreachable!() };
-            let order = ByteOrder::Little;
-            Field {
-                origin: Origin::Packet,
-                offset,
-                width,
-                order,
-                mask: u64::MAX >> (u64::BITS - bits),
-                shift: 0,
-            }
+            Field::new(offset, width, ByteOrder::Little)
         }
         let layout = HitDescription {
             magic: Vec::new(),

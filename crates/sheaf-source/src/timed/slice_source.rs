@@ -16,8 +16,8 @@ const FRAGMENTS_A_POLL: usize = 64;
 
 /// A source whose fragments hold hits: its events are time slices of them.
 ///
-/// Fragments are decoded when they are taken from the source, and hits wait here until their slice is complete. A program that feeds the
-/// source is told that a fragment is accepted as soon as its hits are in the books.
+/// Fragments are decoded when they are taken from the source, and hits wait here until their slice is complete. A fragment is acknowledged
+/// to the program that feeds the source as soon as its hits are in the books.
 pub struct SliceSource<M: Memory> {
     inner: Box<dyn Source>,
     batch: Batch,

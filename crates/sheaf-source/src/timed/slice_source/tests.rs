@@ -1,5 +1,5 @@
 use super::*;
-use crate::described::field::{ByteOrder, Field, Origin, Width};
+use crate::described::field::{ByteOrder, Field, Width};
 use crate::timed::{CardNumber, HitDescription, HitRecords, HitTimes, TimeFields};
 use proptest::prelude::*;
 use sheaf_buffer::Heap;
@@ -49,14 +49,7 @@ impl Source for Given {
 
 /// Decodes records of a time of 32 bits and a channel of 8.
 fn decoder() -> Box<dyn Decoder> {
-    let field = |offset, bits| Field {
-        origin: Origin::Packet,
-        offset,
-        width: Width::of_bits(bits).unwrap(),
-        order: ByteOrder::Little,
-        mask: u64::MAX >> (64 - bits),
-        shift: 0,
-    };
+    let field = |offset, bits| Field::new(offset, Width::of_bits(bits).unwrap(), ByteOrder::Little);
     let layout = HitDescription {
         magic: Vec::new(),
         card: CardNumber::Always(SourceId(0)),
