@@ -176,7 +176,7 @@ impl Checker<'_> {
             );
         }
         let kind = self.config.source.kind;
-        let ids_are_in_the_data = kind.has_own_ids();
+        let ids_are_in_the_data = self.config.source.has_own_ids();
         let has_supervisor = mode.has_supervisor() && kind.is_fed();
         if ids_are_in_the_data && !has_supervisor && !matches!(mode, TriggerMode::Source | TriggerMode::Seen)
         {
@@ -191,7 +191,7 @@ impl Checker<'_> {
 
     fn fragment_sizes(&mut self) {
         let emulated = &self.config.source.emulated;
-        if self.config.source.kind != SourceKind::Emulated {
+        if !self.config.source.emulates_events() {
             return;
         }
         let mean = "source.emulated.mean_bytes";

@@ -76,13 +76,14 @@ pub use programs::ProgramStart;
 pub use reference::{lab_reference_page, reference_page};
 pub use settings::{
     Access, Affinity, BuildBy, Builder, Building, CardClock, Check, CheckField, Congestion, Consumers,
-    Content, Counted, Described, Emulated, EthernetBackend, Feed, Filter, FilterKind, FrontEnd, HitDecoder,
-    HitTimes, Hits, Incomplete, IncompletePolicy, Lab, LabHead, LabPlacement, LibfabricProvider, Manager,
-    Measure, MemoryPolicy, Node, ObjectCheck, ObjectStore, Output, OutputCompression, OutputFormat,
-    OutputKind, Pacing, PacketProtocol, Preprocessing, Program, Protocol, Readout, Replay, Restart, Run,
-    Shaping, ShapingPolicy, ShiftAction, SizeModel, Source, SourceCommand, SourceGroup, SourceKind,
-    SourceLibrary, StepFilterKind, Stream, Sync, Tag, Timed, Tls, Transport, TransportKind, Trigger,
-    TriggerClass, TriggerCommand, TriggerLibrary, TriggerMode, TriggerNetwork, TriggerProtocol,
+    Content, Counted, Described, Emulated, EthernetBackend, Feed, Filter, FilterKind, FramePacing,
+    FreeRunning, FrontEnd, HitDecoder, HitTimes, Hits, Incomplete, IncompletePolicy, Lab, LabHead,
+    LabPlacement, LibfabricProvider, Manager, Measure, MemoryPolicy, Node, ObjectCheck, ObjectStore, Output,
+    OutputCompression, OutputFormat, OutputKind, Pacing, PacketProtocol, Preprocessing, Program, Protocol,
+    Readout, Replay, Restart, Run, Shaping, ShapingPolicy, ShiftAction, SizeModel, Source, SourceCommand,
+    SourceGroup, SourceKind, SourceLibrary, StepFilterKind, Stream, Sync, Tag, Timed, Tls, Transport,
+    TransportKind, Trigger, TriggerClass, TriggerCommand, TriggerLibrary, TriggerMode, TriggerNetwork,
+    TriggerProtocol,
 };
 
 use document::Document;
@@ -379,13 +380,13 @@ impl Config {
             self.output.nodes = u16::try_from(outputs).unwrap_or(u16::MAX);
         }
         let kind = self.source.kind;
-        if kind.has_own_ids() && !origins.is_in_file("trigger.mode") {
+        if self.source.has_own_ids() && !origins.is_in_file("trigger.mode") {
             self.trigger.mode = TriggerMode::Seen;
         }
         if kind.is_timed() && !origins.is_in_file("source.build_by") {
             self.source.build_by = BuildBy::Time;
         }
-        if kind.has_own_ids() && !origins.is_in_file("run.duration_s") {
+        if self.source.has_own_ids() && !origins.is_in_file("run.duration_s") {
             self.run.duration = None;
         }
         if self.trigger.mode.has_supervisor() && !origins.is_in_file("run.duration_s") {

@@ -38,6 +38,7 @@ tables! {
     "trigger.library" => trigger.library;
     "source" => source;
     "source.emulated" => source.emulated;
+    "source.free_running" => source.free_running;
     "source.replay" => source.replay;
     "source.timed" => source.timed;
     "source.feed" => source.feed;

@@ -8,15 +8,22 @@
 
 use bytes::BytesMut;
 use sheaf_source::content::{self, Content};
+use sheaf_source::described::field::{ByteOrder, Field, Width};
 use sheaf_source::emulator::{EmulatedSource, EmulatedTime, EmulatorConfig};
+use sheaf_source::free_running::{
+    Detector, DetectorConfig, FlashConfig, FramePace, FrameSource, FrameSourceConfig,
+};
 use sheaf_source::pacing::Pace;
 use sheaf_source::random::{Draws, Purpose};
 use sheaf_source::script::Defects;
 use sheaf_source::size_model::{SizeConfig, SizeModel, SizeShape};
+use sheaf_source::timed::{CardNumber, FeedConfig, HitDescription, HitTimes, RecordKinds, TimeFields};
 use sheaf_source::{Source, SourcePoll};
-use sheaf_wire::{ByteCount, EventId, SourceId, Timestamp};
+use sheaf_time::{Picos, SliceConfig};
+use sheaf_wire::{ByteCount, ClockDrift, EventId, ExactNanos, SourceId, Timestamp};
 use std::collections::VecDeque;
 use std::hint::black_box;
+use std::sync::Arc;
 use std::time::Instant;
 
 const RUNS: usize = 5;
@@ -32,6 +39,7 @@ fn main() {
     sizes();
     contents();
     sources();
+    frames();
 }
 
 /// The cost of drawing a size.
@@ -114,6 +122,82 @@ fn sources() {
             }
         }
     }
+}
+
+/// Frames of hits: 12 bytes with a kind, a channel, a value and a counter of 40 bits, of a clock that drifts.
+fn frames() {
+    println!("\n{:<34} {:>10}", "frames of hits", "M hits/s");
+    let noise = DetectorConfig {
+        seed: 1,
+        sources: (0..16).map(SourceId).collect(),
+        channels: 64,
+        max_value: 1_000,
+        noise_hz: 1e6,
+        flash: FlashConfig { rate_hz: 1_000.0, sources: 8, hits: 4, jitter: Picos(10_000) },
+        frame: Picos(1_000_000_000),
+        disorder: Picos::ZERO,
+    };
+    let flashes = FlashConfig { rate_hz: 100_000.0, ..noise.flash.clone() };
+    for (name, detector) in [
+        ("noise", noise.clone()),
+        (
+            "noise and as many hits of flashes",
+            DetectorConfig { noise_hz: 2e5, flash: flashes, ..noise.clone() },
+        ),
+        ("noise, out of order by 10 us", DetectorConfig { disorder: Picos(10_000_000), ..noise.clone() }),
+        ("noise in frames of 10 us", DetectorConfig { frame: Picos(10_000_000), ..noise }),
+    ] {
+        let detector = Arc::new(Detector::new(detector).expect("the detector is right"));
+        let frames = 2_000_000_000_000 / detector.config().frame.0;
+        let mut hits = 0;
+        let seconds = median_seconds(|| hits = write_frames(&detector, frames));
+        println!("{name:<34} {:>10.1}", hits as f64 / seconds / 1e6);
+    }
+}
+
+/// Returns the number of hits in the frames of a source.
+fn write_frames(detector: &Arc<Detector>, frames: u64) -> usize {
+    const HEADER_BYTES: usize = 4;
+    const RECORD_BYTES: usize = 12;
+    let field =
+        |offset, bits| Field::new(offset, Width::of_bits(bits).expect("whole bytes"), ByteOrder::Little);
+    let layout = HitDescription {
+        magic: Vec::new(),
+        card: CardNumber::Always(SourceId(0)),
+        packet_number: Some(field(0, 32)),
+        header_bytes: HEADER_BYTES,
+        record_bytes: RECORD_BYTES,
+        kinds: Some(RecordKinds { field: field(0, 8), hits: vec![1], markers: vec![2] }),
+        time: TimeFields { base: None, coarse: field(4, 40), fine: None },
+        channel: Some(field(1, 8)),
+        value: Some(field(2, 16)),
+        extra: None,
+    };
+    let feed = FeedConfig {
+        card: SourceId(3),
+        tick: "12.5 ns".parse().expect("it is a time"),
+        drift: ClockDrift::from_ppm(7),
+        offset: ExactNanos::from_nanos(-1_234_567),
+        bits: None,
+        times: HitTimes::Counter,
+        tolerance: Picos::ZERO,
+        held_hits: 0,
+        slices: SliceConfig {
+            length: Picos(1),
+            before: Picos::ZERO,
+            after: Picos::ZERO,
+            max_items: 0,
+            max_empty: 0,
+        },
+    };
+    let config = FrameSourceConfig { frames: Some(frames), disorder_frames: 0, pace: FramePace::FullSpeed };
+    let source = FrameSource::new(Arc::clone(detector), Arc::new(layout), &feed, config);
+    let mut source = source.expect("the layout is right");
+    let mut hits = 0;
+    while let SourcePoll::Fragment(frame) = source.poll(Timestamp::ZERO) {
+        hits += (frame.payload.len() - HEADER_BYTES) / RECORD_BYTES - 1;
+    }
+    hits
 }
 
 fn take(source: &mut EmulatedSource, living: &mut VecDeque<bytes::Bytes>) {

@@ -12,6 +12,7 @@
 //! | [`stream_set`] | a directory of fragment streams, as one recording |
 //! | [`replay`] | a source that plays one of them |
 //! | [`timed`] | self-triggered front ends, captured or live: packets of hits become time slices |
+//! | [`free_running`] | emulated front ends that send frames of hits, and the truth about them |
 //! | [`described`] | packets of any front end that has event numbers, by a description of their fields |
 //! | [`outbox`] | fragments of one source between their arrival and the readout unit |
 //! | [`poll_books`] | accounts of a library that is polled for fragments |
@@ -32,6 +33,8 @@ pub mod content;
 pub mod described;
 pub mod emulator;
 mod exp2;
+pub mod free_running;
+mod ln;
 mod normal;
 pub mod outbox;
 pub mod pacing;

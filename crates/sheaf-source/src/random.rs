@@ -4,7 +4,8 @@
 //! history; and enabling one kind of draw changes no other. The mixing function and its increment are those of
 //! `SplitMix64` (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
 
-use sheaf_wire::mix::{GOLDEN_GAMMA, mix64};
+use crate::ln::ln;
+use sheaf_wire::mix::{GOLDEN_GAMMA, mix64, splitmix64};
 use sheaf_wire::{EventId, SourceId};
 
 /// Purpose of a random number. Draws for different purposes are independent. The codes determine the meaning of a seed:
@@ -22,6 +23,16 @@ pub enum Purpose {
     Late = 4,
     /// Whether the fragment is too large.
     Oversize = 5,
+    /// Hits of noise in a frame.
+    Noise = 6,
+    /// Flashes in a frame. They are of no source.
+    Flash = 7,
+    /// Hits of a flash in a source.
+    FlashHits = 8,
+    /// The clock of a source.
+    Clock = 9,
+    /// The order of frames.
+    FrameOrder = 10,
 }
 
 /// The draws of one source for one purpose.
@@ -51,6 +62,43 @@ impl Draws {
     #[must_use]
     pub const fn uniform(&self, event: EventId) -> f64 {
         to_uniform(self.bits(event))
+    }
+
+    /// The draws at `event`, where it takes any number of them.
+    #[must_use]
+    pub const fn sequence(&self, event: EventId) -> DrawSequence {
+        DrawSequence { state: self.bits(event) }
+    }
+}
+
+/// Draws in order: the numbers of `SplitMix64` from one state on.
+#[derive(Clone, Debug)]
+pub struct DrawSequence {
+    state: u64,
+}
+
+impl DrawSequence {
+    /// Returns the next 64 random bits.
+    #[inline]
+    pub const fn bits(&mut self) -> u64 {
+        let bits = splitmix64(self.state);
+        self.state = self.state.wrapping_add(GOLDEN_GAMMA);
+        bits
+    }
+
+    /// Returns the next draw as a number below `bound`; 0 if that is 0.
+    #[inline]
+    pub fn below(&mut self, bound: u64) -> u64 {
+        ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
+    }
+
+    /// Returns the next draw as the time from one event of a Poisson process to the next, rounded down. Times beyond 63 bits are
+    /// reduced to the greatest.
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "a cast from a double saturates")]
+    pub fn exponential(&mut self, mean: f64) -> u64 {
+        // The cast to a signed number needs fewer instructions. The logarithm is not above 0.
+        ((-mean * ln(to_uniform(self.bits()))) as i64).cast_unsigned()
     }
 }
 
@@ -153,6 +201,22 @@ mod tests {
         }
         let neighbour = correlation(&|event| base.uniform(EventId(event + 1)));
         assert!(neighbour.abs() < 0.035, "{neighbour}");
+    }
+
+    #[test]
+    fn sequences_have_the_mean_that_was_asked_for_and_stay_below_their_bound() {
+        const DRAWS: u64 = 100_000;
+        let mut sequence = Draws::new(3, SourceId(1), Purpose::Noise).sequence(EventId(5));
+        let mean = |sum: u64| sum as f64 / DRAWS as f64;
+        let exponential = mean((0..DRAWS).map(|_| sequence.exponential(1e6)).sum());
+        // The standard deviation of the mean is 1e6 / sqrt(100,000) = 3,162, and that of the uniform numbers a 1.7th of it.
+        assert!((exponential - 1e6).abs() < 16_000.0, "{exponential}");
+        let draws: Vec<u64> = (0..DRAWS).map(|_| sequence.below(1_000_000)).collect();
+        assert!(draws.iter().all(|draw| *draw < 1_000_000));
+        let uniform = mean(draws.iter().sum());
+        assert!((uniform - 5e5).abs() < 5_000.0, "{uniform}");
+        assert_eq!((sequence.below(0), sequence.below(1)), (0, 0));
+        assert_eq!(sequence.exponential(f64::INFINITY), u64::MAX >> 1);
     }
 
     #[test]

@@ -30,7 +30,7 @@ impl Plan {
     pub(crate) fn judgement(&self, me: &Identity, directory: Option<&Path>) -> anyhow::Result<Judgement> {
         let Config { builder, source, trigger, .. } = &self.config;
         // The payloads of triggers are no pattern; their checksum tells the same.
-        let pattern = source.kind == SourceKind::Emulated
+        let pattern = source.emulates_events()
             && source.emulated.content == conf::Content::Pattern
             && trigger.network.payload_source.is_none();
         let check = match (builder.check_content, pattern) {
@@ -113,9 +113,10 @@ impl Plan {
         if self.config.source.kind == SourceKind::Stream {
             return described::open(&self.config.source, self.max_fed_fragment(), &node.sources, memory);
         }
-        let source = |id: &SourceId| match &self.streams {
-            Some(streams) => self.replayed(*id, streams),
-            None => self.emulated(*id, memory),
+        let source = |id: &SourceId| match (&self.streams, &self.timed) {
+            (Some(streams), _) => self.replayed(*id, streams),
+            (None, Some(timed)) => timed.emulated_source(&self.config.source.timed, *id),
+            (None, None) => self.emulated(*id, memory),
         };
         node.sources.iter().map(source).collect()
     }

@@ -2,7 +2,8 @@
 
 use crate::check_source::CheckArguments;
 use crate::print::print;
-use crate::{Verdict, check_source, described};
+use crate::truth::TruthArguments;
+use crate::{Verdict, check_source, described, truth};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use sheaf_config as conf;
@@ -46,6 +47,8 @@ pub(crate) enum SourceCommand {
     Describe(DescribeArguments),
     /// Show rate, sizes, gaps, disorder, times and first bytes of the sources of a configuration, without a run.
     Check(CheckArguments),
+    /// Write the flashes of emulated front ends and their hits, at their true times, as comma-separated values.
+    Truth(TruthArguments),
 }
 
 #[derive(Debug, Args)]
@@ -71,6 +74,7 @@ pub(crate) fn command(arguments: &SourceArguments) -> anyhow::Result<Verdict> {
     match &arguments.command {
         SourceCommand::Describe(arguments) => describe(arguments),
         SourceCommand::Check(arguments) => check_source::command(arguments),
+        SourceCommand::Truth(arguments) => truth::command(arguments),
     }
 }
 

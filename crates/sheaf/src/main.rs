@@ -9,8 +9,10 @@
 //! | `blocks` | the memory of emulated sources |
 //! | `farms` | the filter farm of a configuration |
 //! | `fed`, `described`, `timed` | makes live sources from the configuration |
+//! | `free_running` | makes emulated front ends without event numbers from it |
 //! | `describe` | `sheaf source`, and of it `sheaf source describe` |
 //! | `check_source` | `sheaf source check` |
+//! | `truth` | `sheaf source truth` |
 //! | `record` | `sheaf record` |
 //! | `spool` | `sheaf spool` |
 //! | `extract` | `sheaf extract`: windows of a hit spool |
@@ -83,6 +85,7 @@ mod farms;
 mod fed;
 mod files;
 mod filters;
+mod free_running;
 mod hdf5;
 mod hits;
 mod lab;
@@ -128,6 +131,7 @@ mod tap;
 mod tap_stream;
 mod timed;
 mod trigger_connection;
+mod truth;
 mod values;
 mod verify_spool;
 

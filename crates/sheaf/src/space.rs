@@ -1,7 +1,7 @@
 //! Free space on the disk of a run: checked before it begins, and watched until it ends.
 
 use anyhow::{Context, bail};
-use sheaf_config::{Config, OutputKind, SourceKind, TriggerMode};
+use sheaf_config::{Config, OutputKind, TriggerMode};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,7 +67,7 @@ fn existing(path: &Path) -> Option<PathBuf> {
     reason = "an estimate"
 )]
 fn estimate(config: &Config) -> Option<u64> {
-    if config.source.kind != SourceKind::Emulated {
+    if !config.source.emulates_events() {
         return None;
     }
     let timed = matches!(config.trigger.mode, TriggerMode::Fixed | TriggerMode::Poisson);

@@ -2,6 +2,7 @@
 
 use crate::blocks::blocks;
 use crate::decoders::{self, Decoders};
+use crate::free_running::FreeRunning;
 use crate::{recorded_slices, recording};
 use anyhow::{Context, bail};
 use sheaf_config as conf;
@@ -31,6 +32,8 @@ pub(crate) struct TimedSources {
     zero: Zero,
     run: RunNumber,
     from: From,
+    /// The emulated detector, if the fragments are its frames.
+    emulated: Option<FreeRunning>,
 }
 
 /// A time of fragments.
@@ -50,7 +53,7 @@ enum From {
     Capture(PathBuf, (u64, u64)),
     /// An address.
     Packets(String),
-    /// Fragment streams, and the first and last slice of all sources in them.
+    /// Fragment streams or emulated frames, and the first and last slice of all sources in them.
     Streams((u64, u64)),
     /// Fragments of programs or a library.
     Fragments,
@@ -85,6 +88,7 @@ impl TimedSources {
                     run: config.run.number,
                     zero: Zero::OF_PACKETS,
                     from: From::Capture(file.clone(), extent.slices),
+                    emulated: None,
                 }))
             }
             (SourceKind::Packets, _, Some(listen)) => {
@@ -96,6 +100,7 @@ impl TimedSources {
                     zero: Zero::OF_PACKETS,
                     unseen: Vec::new(),
                     from: From::Packets(listen.clone()),
+                    emulated: None,
                 }))
             }
             _ => Ok(None),
@@ -116,7 +121,9 @@ impl TimedSources {
             check_clocks(config, &cards)?;
             let unit = time_base.map_or(TimeUnit::NANOSECOND, |base| base.unit);
             let zero = Zero { time: timed.zero.unwrap_or(Timestamp::ZERO), unit };
-            return Ok(Self { cards, clocks, unseen: Vec::new(), zero, run, from: From::Fragments });
+            let timed =
+                Self { cards, clocks, unseen: Vec::new(), zero, run, from: From::Fragments, emulated: None };
+            return if config.source.emulates_hits() { timed.of_emulated(config) } else { Ok(timed) };
         };
         if timed.times == HitTimes::Fragment {
             streams.require_times()?;
@@ -135,7 +142,43 @@ impl TimedSources {
             None => Decoders::new(&config.source, run)?,
         };
         let slices = scan_streams(streams, &|| decoders.make(), &of_source)?;
-        Ok(Self { cards, clocks, unseen: Vec::new(), zero, run, from: From::Streams(slices) })
+        let from = From::Streams(slices);
+        Ok(Self { cards, clocks, unseen: Vec::new(), zero, run, from, emulated: None })
+    }
+
+    /// Emulates the detector of these sources, with clocks that the run knows.
+    fn of_emulated(self, config: &Config) -> anyhow::Result<Self> {
+        let emulated = FreeRunning::new(config, self.cards.clone())?;
+        let timed = &config.source.timed;
+        let from = From::Streams(emulated.slices(&slices(timed)));
+        let sliced = Self { clocks: emulated.clocks(config), from, emulated: Some(emulated), ..self };
+        for card in &sliced.cards {
+            sliced.emulated_source(timed, *card)?;
+        }
+        Ok(sliced)
+    }
+
+    /// Returns the emulated frames of a source.
+    ///
+    /// # Errors
+    /// Why they cannot be emulated.
+    pub(crate) fn emulated_source(
+        &self,
+        timed: &conf::Timed,
+        card: SourceId,
+    ) -> anyhow::Result<Box<dyn Source>> {
+        let emulated = self.emulated.as_ref().context("the sources are not emulated")?;
+        Ok(Box::new(emulated.source(&self.feed(timed, card))?))
+    }
+
+    /// Returns the emulated detector, if there is one.
+    pub(crate) fn emulated(&self) -> Option<&FreeRunning> {
+        self.emulated.as_ref()
+    }
+
+    /// Returns how the packets or fragments of a card are read.
+    pub(crate) fn feed(&self, timed: &conf::Timed, card: SourceId) -> FeedConfig {
+        feed(timed, &self.clocks, card, self.zero)
     }
 
     /// Returns the time slices of the fragments of `sources`. Captures and packets are slices already.
@@ -157,7 +200,7 @@ impl TimedSources {
             if let Some(process) = &process {
                 inner = process.decode(inner);
             }
-            let config = feed(&source.timed, &self.clocks, inner.id(), self.zero);
+            let config = self.feed(&source.timed, inner.id());
             Ok(memory.sliced((inner, slices), decoders.make()?, &config, size)?)
         };
         sources.into_iter().map(slice).collect()
@@ -206,7 +249,7 @@ impl TimedSources {
         match &self.from {
             From::Capture(file, slices) => {
                 let open = |card: &SourceId| -> anyhow::Result<Box<dyn Source>> {
-                    let config = feed(timed, &self.clocks, *card, self.zero);
+                    let config = self.feed(timed, *card);
                     Ok(memory.captured((file, *slices), decoders.make()?, &config, size)?)
                 };
                 cards.iter().map(open).collect()
@@ -215,8 +258,7 @@ impl TimedSources {
                 let mut addresses =
                     listen.to_socket_addrs().with_context(|| format!("cannot resolve {listen}"))?;
                 let address = addresses.next().with_context(|| format!("cannot resolve {listen}"))?;
-                let cards: Vec<FeedConfig> =
-                    cards.iter().map(|card| feed(timed, &self.clocks, *card, self.zero)).collect();
+                let cards: Vec<FeedConfig> = cards.iter().map(|card| self.feed(timed, *card)).collect();
                 Ok(memory.received(address, &|| decoders.make(), &cards, size)?)
             }
             From::Streams(_) | From::Fragments => bail!("the sources have no packets"),

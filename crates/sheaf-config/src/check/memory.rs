@@ -3,7 +3,7 @@
 use super::Checker;
 use crate::Config;
 use crate::error::ErrorKind;
-use crate::settings::{SourceKind, TransportKind};
+use crate::settings::TransportKind;
 use sheaf_wire::ByteCount;
 use sheaf_wire::verdict::MAX_VERDICT_PAYLOAD_BYTES;
 
@@ -80,7 +80,7 @@ impl Checker<'_> {
             let what = format!("{what}, with its head");
             self.holds("transport.max_frame_bytes", transport.max_frame, with_head(largest.0), &what, key);
         }
-        if source.kind == SourceKind::Emulated {
+        if source.emulates_events() {
             self.emulated_memory(readout.buffer);
         }
     }

@@ -3,7 +3,7 @@
 use super::Checker;
 use crate::Config;
 use crate::error::ErrorKind;
-use crate::settings::{BuildBy, FilterKind, FrontEnd, HitTimes, SourceKind};
+use crate::settings::{BuildBy, FilterKind, FreeRunning, FrontEnd, HitTimes, SourceKind};
 use sheaf_wire::TimeUnit;
 use std::collections::BTreeSet;
 
@@ -126,12 +126,22 @@ impl Checker<'_> {
             let found = format!("`{key}` is \"number\", but packets of hits have no event numbers");
             self.fail(ErrorKind::Conflict, &[key, "source.kind"], found, "remove it");
         }
+        if let Some(frames) = self.origins.first_of("source.free_running").map(str::to_owned)
+            && !source.emulates_hits()
+            && source.free_running != FreeRunning::default()
+        {
+            let found = format!(
+                "`{frames}` is set, but the sources are not emulated front ends without event numbers"
+            );
+            let right = "write `kind = \"emulated\"` and `build_by = \"time\"` in [source], or remove [source.free_running]";
+            self.fail(ErrorKind::Conflict, &[&frames, key, "source.kind"], found, right);
+        }
         if !by_time || kind.is_timed() {
             return;
         }
-        if matches!(kind, SourceKind::Emulated | SourceKind::Stream) {
+        if kind == SourceKind::Stream {
             let found = format!("`{key}` is \"time\", but `source.kind` is \"{kind}\"");
-            let right = "packets that hold hits have the kind `packets`; replayed, fed and polled fragments can be built by time";
+            let right = "packets that hold hits have the kind `packets`; replayed, fed, polled and emulated fragments can be built by time";
             self.fail(ErrorKind::Conflict, &[key, "source.kind"], found, right);
             return;
         }
@@ -139,6 +149,14 @@ impl Checker<'_> {
             let found = format!("`{key}` is \"time\", but `source.timed.front_end` is not set");
             let right = "write how fragments hold their hits, such as `front_end = \"described\"`, and describe them in [source.hits]";
             self.fail(ErrorKind::Missing, &[key, "source.timed.front_end"], found, right);
+        }
+        if kind == SourceKind::Emulated
+            && !matches!(source.timed.front_end, FrontEnd::Described | FrontEnd::Hits)
+            && self.origins.is_in_file("source.timed.front_end")
+        {
+            let found = format!("front ends of the kind \"{}\" are not emulated", source.timed.front_end);
+            let right = "describe the frames (`front_end = \"described\"` and [source.hits]), or take hits of Sheaf (`\"hits\"`)";
+            self.fail(ErrorKind::Conflict, &["source.timed.front_end", "source.kind"], found, right);
         }
         if kind == SourceKind::Replay && source.replay.loop_count != Some(1) {
             let keys = [key, "source.replay.loop_count"];

@@ -1,6 +1,7 @@
 //! Where fragments come from.
 
 use super::described::Described;
+use super::free_running::FreeRunning;
 use super::hits::{HitDecoder, Hits};
 use super::programs::{SourceCommand, SourceLibrary};
 use super::{GIB, HOUR, KIB, MAX_INTEGER, MAX_SOURCES, MIB, TIB};
@@ -16,7 +17,7 @@ use std::path::PathBuf;
 choice! {
     /// Kind of sources.
     SourceKind {
-        /// emulated fragments, see `[source.emulated]`
+        /// emulated fragments, see `[source.emulated]`; with `build_by = "time"`, emulated frames of hits, see `[source.free_running]`
         Emulated = "emulated",
         /// recorded fragment streams, see `[source.replay]`
         Replay = "replay",
@@ -36,9 +37,9 @@ choice! {
 }
 
 impl SourceKind {
-    /// Whether event ids come with the data, so that triggers follow them.
+    /// Whether event ids come with the data of this kind, however events are built.
     #[must_use]
-    pub fn has_own_ids(self) -> bool {
+    fn has_own_ids(self) -> bool {
         self != Self::Emulated
     }
 
@@ -82,8 +83,8 @@ section! {
     Source "source" {
         /// Kind of sources.
         kind: SourceKind = SourceKind::Emulated, "kind", pick();
-        /// Common property of the fragments of an event, for the kinds `replay`, `feed`, `command` and `library`. Captures and packets
-        /// of hits are always built by time.
+        /// Common property of the fragments of an event, for the kinds `emulated`, `replay`, `feed`, `command` and `library`. Captures and
+        /// packets of hits are always built by time.
         build_by: BuildBy = BuildBy::Number, "build_by", pick();
         /// Number of sources that are emulated, fed by programs or described, with the ids 0, 1, ... 0: one per readout unit,
         /// or those that the `[[node]]` tables list. A replay has the sources of its directory.
@@ -109,6 +110,8 @@ section! {
     nested {
         /// Emulated fragments.
         emulated: Emulated;
+        /// Emulated front ends without event numbers.
+        free_running: FreeRunning;
         /// Recorded fragments.
         replay: Replay;
         /// Self-triggered front ends.
@@ -133,6 +136,24 @@ impl Source {
     #[must_use]
     pub fn is_timed(&self) -> bool {
         self.kind.is_timed() || self.build_by == BuildBy::Time
+    }
+
+    /// Whether fragments with event numbers are emulated.
+    #[must_use]
+    pub fn emulates_events(&self) -> bool {
+        self.kind == SourceKind::Emulated && !self.is_timed()
+    }
+
+    /// Whether front ends that send hits are emulated.
+    #[must_use]
+    pub fn emulates_hits(&self) -> bool {
+        self.kind == SourceKind::Emulated && self.is_timed()
+    }
+
+    /// Whether event ids come with the data, so that triggers follow them.
+    #[must_use]
+    pub fn has_own_ids(&self) -> bool {
+        self.kind.has_own_ids() || self.emulates_hits()
     }
 
     /// Whether processes give the fragments: programs, or one that polls a library.

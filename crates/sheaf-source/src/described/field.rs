@@ -141,6 +141,31 @@ impl Field {
         (number & self.mask).checked_shr(self.shift)
     }
 
+    /// Adds the number to the bits of `bytes`, which begin at the field's origin: the opposite of [`Self::read`] where the bits of
+    /// the field are 0. `None`: the bytes end before it.
+    #[inline]
+    pub fn write(&self, number: u64, bytes: &mut [u8]) -> Option<()> {
+        let bytes = bytes.get_mut(self.range())?;
+        let number = number.checked_shl(self.shift).unwrap_or(0) & self.mask;
+        // The frequent widths, without a loop.
+        if let Ok(four) = <&mut [u8; 4]>::try_from(&mut *bytes) {
+            let number = number as u32;
+            let number = if self.order == ByteOrder::Big { number.swap_bytes() } else { number };
+            *four = (u32::from_le_bytes(*four) | number).to_le_bytes();
+        } else if let Ok(eight) = <&mut [u8; 8]>::try_from(&mut *bytes) {
+            let number = if self.order == ByteOrder::Big { number.swap_bytes() } else { number };
+            *eight = (u64::from_le_bytes(*eight) | number).to_le_bytes();
+        } else {
+            let add = |(byte, more): (&mut u8, u8)| *byte |= more;
+            let number = number.to_le_bytes().into_iter();
+            match self.order {
+                ByteOrder::Big => bytes.iter_mut().rev().zip(number).for_each(add),
+                ByteOrder::Little => bytes.iter_mut().zip(number).for_each(add),
+            }
+        }
+        Some(())
+    }
+
     fn of_any_width(&self, bytes: &[u8]) -> u64 {
         let add = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
         match self.order {

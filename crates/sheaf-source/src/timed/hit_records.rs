@@ -125,6 +125,27 @@ pub enum HitDescriptionError {
 }
 
 impl HitDescription {
+    /// Returns the layout of hits of Sheaf: no header, and 16 bytes a hit.
+    #[must_use]
+    pub fn of_sheaf() -> Self {
+        const fn field(offset: usize, bits: u32) -> Field {
+            let Some(width) = Width::of_bits(bits) else { unreachable!() };
+            Field::new(offset, width, ByteOrder::Little)
+        }
+        Self {
+            magic: Vec::new(),
+            card: CardNumber::Always(SourceId(0)),
+            packet_number: None,
+            header_bytes: 0,
+            record_bytes: HIT_BYTES,
+            kinds: None,
+            time: TimeFields { base: None, coarse: field(0, 64), fine: None },
+            channel: Some(field(8, 32)),
+            value: Some(field(12, 16)),
+            extra: Some(field(14, 16)),
+        }
+    }
+
     /// Checks that every field is in its header or record, and not larger than its place in a hit.
     ///
     /// # Errors
@@ -134,20 +155,8 @@ impl HitDescription {
             return Err(HitDescriptionError::RecordBytes(self.record_bytes));
         }
         let (header, record) = (("the header", self.header_bytes), ("a record", self.record_bytes));
-        let kind = self.kinds.as_ref().map(|kinds| kinds.field);
-        let fields = [
-            ("card", self.card.field(), header, u32::BITS),
-            ("packet_number", self.packet_number, header, u64::BITS),
-            ("base", self.time.base, header, u64::BITS),
-            ("kind", kind, record, u64::BITS),
-            ("time", Some(self.time.coarse), record, u64::BITS - self.time.fine_bits()),
-            ("fine", self.time.fine, record, u64::BITS - 1),
-            ("channel", self.channel, record, u32::BITS),
-            ("value", self.value, record, u16::BITS),
-            ("extra", self.extra, record, u16::BITS),
-        ];
-        for (name, field, (place, bytes), most) in fields {
-            let Some(field) = field else { continue };
+        for NamedField { name, field, is_in_header, most } in self.fields() {
+            let (place, bytes) = if is_in_header { header } else { record };
             let end = field.range().end;
             if end > bytes {
                 return Err(HitDescriptionError::Beyond { field: name, end, place, bytes });
@@ -163,15 +172,51 @@ impl HitDescription {
             None => Ok(()),
         }
     }
+
+    /// Returns the width of the counter.
+    #[must_use]
+    pub fn counter_bits(&self) -> u32 {
+        self.time.bits()
+    }
+
+    /// Returns all fields, those of the header first.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = NamedField> {
+        let kind = self.kinds.as_ref().map(|kinds| kinds.field);
+        let fields = [
+            ("card", self.card.field(), true, u32::BITS),
+            ("packet_number", self.packet_number, true, u64::BITS),
+            ("base", self.time.base, true, u64::BITS),
+            ("kind", kind, false, u64::BITS),
+            ("time", Some(self.time.coarse), false, u64::BITS - self.time.fine_bits()),
+            ("fine", self.time.fine, false, u64::BITS - 1),
+            ("channel", self.channel, false, u32::BITS),
+            ("value", self.value, false, u16::BITS),
+            ("extra", self.extra, false, u16::BITS),
+        ];
+        fields.into_iter().filter_map(|(name, field, is_in_header, most)| {
+            field.map(|field| NamedField { name, field, is_in_header, most })
+        })
+    }
+}
+
+/// A field of a layout.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NamedField {
+    /// Its key in a configuration.
+    pub(crate) name: &'static str,
+    pub(crate) field: Field,
+    pub(crate) is_in_header: bool,
+    /// Largest number of bits.
+    most: u32,
 }
 
 impl TimeFields {
-    fn fine_bits(&self) -> u32 {
+    pub(crate) fn fine_bits(&self) -> u32 {
         self.fine.map_or(0, |fine| fine.bits())
     }
 
     /// Returns the width of the counter.
-    fn bits(&self) -> u32 {
+    pub(crate) fn bits(&self) -> u32 {
         self.base.map_or(self.coarse.bits() + self.fine_bits(), |base| base.bits())
     }
 
@@ -200,23 +245,13 @@ impl HitRecords {
     /// Returns a decoder of hits of Sheaf, as time slices hold them: 16 bytes each, with times in picoseconds.
     #[must_use]
     pub fn of_sheaf() -> Self {
-        const fn field(offset: usize, bits: u32) -> Field {
-            let Some(width) = Width::of_bits(bits) else { unreachable!() };
-            Field::new(offset, width, ByteOrder::Little)
-        }
-        let layout = HitDescription {
-            magic: Vec::new(),
-            card: CardNumber::Always(SourceId(0)),
-            packet_number: None,
-            header_bytes: 0,
-            record_bytes: HIT_BYTES,
-            kinds: None,
-            time: TimeFields { base: None, coarse: field(0, 64), fine: None },
-            channel: Some(field(8, 32)),
-            value: Some(field(12, 16)),
-            extra: Some(field(14, 16)),
-        };
-        Self { layout: Arc::new(layout) }
+        Self { layout: Arc::new(HitDescription::of_sheaf()) }
+    }
+
+    /// Returns the layout of the packets.
+    #[must_use]
+    pub fn layout(&self) -> &Arc<HitDescription> {
+        &self.layout
     }
 
     /// Returns a decoder of packets of this layout.

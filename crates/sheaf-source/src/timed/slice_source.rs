@@ -203,8 +203,12 @@ impl<M: Memory> Source for SliceSource<M> {
         stats.last_error = stats.last_error.or(failure);
         // Fragments that were lost before they came here are in the books of the others.
         let undecoded = std::mem::take(&mut stats.undecoded);
-        let timed =
-            timed.map(|books| FeedBooks { packets_undecoded: books.packets_undecoded + undecoded, ..books });
+        let packets_dropped = stats.timed.map_or(0, |books| books.packets_dropped);
+        let timed = timed.map(|books| FeedBooks {
+            packets_undecoded: books.packets_undecoded + undecoded,
+            packets_dropped: books.packets_dropped + packets_dropped,
+            ..books
+        });
         SourceStats { fragments, bytes, out_of_memory, timed, ..stats }
     }
 }

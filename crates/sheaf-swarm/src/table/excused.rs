@@ -71,6 +71,7 @@ pub const EXCUSED: &[Excuse] = excused! {
         "source.timed.file", "source.timed.listen", "source.timed.front_end", "source.timed.times", "source.timed.zero",
         "source.build_by", "source.timed.cards", "source.timed.tick", "clocks.cards", "clocks.tick", "clocks.drift",
         "clocks.offset", "clocks.bits", "source.hits.*", "source.decoder.*",
+        "source.free_running.*",
     ];
     CLUSTERS => ["filter.gap_ps", "filter.window_ps", "filter.min_sources", "filter.min_hits", "filter.min_sum", "filter.min_groups",
         "filter.min_sources_in_group", "filter.margin_before_us", "filter.margin_after_us", "groups.sources"];

@@ -27,6 +27,10 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Config> {
         let (file, kind) = (path.display(), config.source.kind);
         bail!("{file}: `source.kind` is \"{kind}\", but this measurement sets the sizes of emulated sources");
     }
+    if config.source.emulates_hits() {
+        let file = path.display();
+        bail!("{file}: `source.build_by` is \"time\", but this measurement is of events with numbers");
+    }
     Ok(config)
 }
 

@@ -21,15 +21,15 @@ error: `source.build_by` is \"time\", but `source.timed.front_end` is not set
 #[test]
 fn what_cannot_be_built_by_time_says_what_can() {
     says(
-        parse("[source]\nkind = \"emulated\"\nbuild_by = \"time\"\n"),
+        parse("[source]\nkind = \"stream\"\nbuild_by = \"time\"\n[source.stream]\nlisten = \"localhost:1\"\nevent = \"u32 at 0\"\n"),
         &[ErrorKind::Conflict],
         "
-error: `source.build_by` is \"time\", but `source.kind` is \"emulated\"
+error: `source.build_by` is \"time\", but `source.kind` is \"stream\"
   --> run.toml:3:12
    |
  3 | build_by = \"time\"
    |            ^^^^^^
-   = help: packets that hold hits have the kind `packets`; replayed, fed and polled fragments can be built by time",
+   = help: packets that hold hits have the kind `packets`; replayed, fed, polled and emulated fragments can be built by time",
     );
     says(
         parse(
@@ -78,4 +78,32 @@ error: times of hits count from their fragment, but the hits come in packets
     );
     let replay = "[source]\nkind = \"replay\"\nbuild_by = \"time\"\n[source.replay]\ndirectory = \"a\"\n";
     parse(&format!("{replay}[source.timed]\nfront_end = \"vmm3a\"\n")).expect("packets of cards in a stream");
+}
+
+#[test]
+fn emulated_front_ends_have_hits_that_are_described() {
+    let time = "[source]\nkind = \"emulated\"\nbuild_by = \"time\"\n";
+    parse(&format!("{time}[source.timed]\nfront_end = \"hits\"\n")).expect("hits of Sheaf");
+    says(
+        parse(&format!("{time}[source.timed]\nfront_end = \"vmm3a\"\n")),
+        &[ErrorKind::Conflict],
+        "
+error: front ends of the kind \"vmm3a\" are not emulated
+  --> run.toml:5:13
+   |
+ 5 | front_end = \"vmm3a\"
+   |             ^^^^^^^
+   = help: describe the frames (`front_end = \"described\"` and [source.hits]), or take hits of Sheaf (`\"hits\"`)",
+    );
+    says(
+        parse("[source]\nkind = \"emulated\"\n[source.free_running]\nflash_hz = 5\n"),
+        &[ErrorKind::Conflict],
+        "
+error: `source.free_running.flash_hz` is set, but the sources are not emulated front ends without event numbers
+  --> run.toml:4:12
+   |
+ 4 | flash_hz = 5
+   |            ^
+   = help: write `kind = \"emulated\"` and `build_by = \"time\"` in [source], or remove [source.free_running]",
+    );
 }
