@@ -11,7 +11,7 @@ use crate::{Verdict, print, signals};
 use anyhow::{Context, bail};
 use clap::Args;
 use serde::Serialize;
-use sheaf_config::{Config, SourceKind};
+use sheaf_config::{Config, FramePacing, SourceKind};
 use sheaf_key::RunKey;
 use sheaf_node::Clock;
 use sheaf_spool::catalog::SOURCES_KEY;
@@ -38,7 +38,7 @@ const LEAST_KEEP: ByteCount = ByteCount::mib(8);
 
 #[derive(Debug, Args)]
 pub(crate) struct SpoolArguments {
-    /// Configuration file whose sources are kept: `source.kind` is `capture` or `packets`.
+    /// Configuration file whose sources are kept: `source.kind` is `capture` or `packets`, or they are emulated front ends that send hits.
     config: PathBuf,
     /// Directory of the files. It is made if it does not exist; what an earlier recording left there counts towards the size.
     #[arg(long, value_name = "DIR", default_value = "spool")]
@@ -89,10 +89,10 @@ struct SpoolSummary {
 /// Runs `sheaf spool`.
 pub(crate) fn command(arguments: &SpoolArguments) -> anyhow::Result<Verdict> {
     let mut config = Config::load(&arguments.config)?;
-    if !config.source.kind.is_timed() {
+    if !config.source.kind.is_timed() && !config.source.emulates_hits() {
         bail!(
             "`source.kind = \"{}\"` in {} has fragments of events, and a hit spool keeps hits with times: `capture` and \
-             `packets` have these; `sheaf record` writes the fragments of any source",
+             `packets` have these, and emulated sources with `build_by = \"time\"`; `sheaf record` writes the fragments of any source",
             config.source.kind,
             arguments.config.display()
         );
@@ -157,7 +157,7 @@ fn options(arguments: &SpoolArguments, config: &Config) -> anyhow::Result<SpoolO
         );
     }
     let mut metadata = serde_json::json!({ "software": crate::SOFTWARE });
-    let sources = sources(config);
+    let sources = sources(config)?;
     metadata[SOURCES_KEY] = sources.iter().map(|source| source.0).collect::<Vec<_>>().into();
     metadata[KEY] = serde_json::json!(RecordedSlices::of(&config.source.timed));
     if let Some(zero) = arguments.time_zero {
@@ -178,18 +178,23 @@ fn options(arguments: &SpoolArguments, config: &Config) -> anyhow::Result<SpoolO
         }
         options.segment = segment;
     }
-    options.when_full = match config.source.kind {
-        SourceKind::Capture => WhenFull::Wait,
-        _ => WhenFull::Drop,
+    let source = &config.source;
+    let waits = match source.kind {
+        SourceKind::Emulated => source.free_running.pacing == FramePacing::Full,
+        kind => kind == SourceKind::Capture,
     };
+    options.when_full = if waits { WhenFull::Wait } else { WhenFull::Drop };
     Ok(options)
 }
 
 /// Returns the sources that the configuration lists. Those of a capture are known when they come.
-fn sources(config: &Config) -> Vec<SourceId> {
+fn sources(config: &Config) -> anyhow::Result<Vec<SourceId>> {
+    if config.source.emulates_hits() {
+        return Ok(config.nodes()?.into_iter().flat_map(|node| node.sources).collect());
+    }
     let of_nodes: Vec<_> =
         config.node.iter().filter_map(|node| node.sources.as_ref()).flatten().copied().collect();
-    if of_nodes.is_empty() { config.source.timed.cards.clone() } else { of_nodes }
+    Ok(if of_nodes.is_empty() { config.source.timed.cards.clone() } else { of_nodes })
 }
 
 fn door_options(arguments: &SpoolArguments, config: &Config) -> anyhow::Result<DoorOptions> {

@@ -144,6 +144,8 @@ enum Layout {
 }
 
 proptest! {
+    #![proptest_config(sheaf_wire::property_cases!(128))]
+
     /// Whatever drift, offset, roll-over and disorder: each hit of the truth comes out of its time slice, at most a tick before its true
     /// time.
     #[test]

@@ -5,6 +5,7 @@ use crate::output::{directory, number};
 use serde_json::{Value, json};
 use sheaf_source::free_running::detector::{FrameHit, SourceView};
 use sheaf_source::free_running::{ClockLimits, Detector, DetectorConfig, FlashConfig};
+use sheaf_store::event_file::EventFileReader;
 use sheaf_store::run::RunReader;
 use sheaf_time::Picos;
 use sheaf_wire::{ClockDrift, SourceId};
@@ -293,6 +294,30 @@ fn a_live_detector_is_not_held_back_and_its_losses_are_told() {
     let summary = place.sheaf("run run.toml --json").exits(3).json();
     assert!(number(&summary, "hits.packets_dropped") > 0, "{summary:#}");
     assert_eq!(summary["ledger"]["balanced"], json!(true));
+}
+
+#[test]
+fn a_hit_spool_keeps_the_hits_of_an_emulated_detector_and_gives_windows_of_them() {
+    let place = ScratchDirectory::new();
+    place.file("run.toml", RUN);
+    let summary = place.sheaf("spool run.toml --json").exits(0).json();
+    let hits = reference(&detector());
+    let all = hits.values().map(|hits| hits.len() as u64).sum::<u64>();
+    assert_eq!((&summary["spool"]["spooled"], &summary["balanced"]), (&json!(all), &json!(true)));
+    let (from, until) = (123_456_789_012, 234_567_890_123);
+    place.sheaf(&format!("extract --from {from}ps --to {until}ps")).exits(0);
+    let window = EventFileReader::open(&place.join("windows.sheaf")).unwrap().next().unwrap().unwrap();
+    for fragment in &window.event.fragments {
+        let mut found: Vec<SeenHit> = sheaf_wire::hit::hits(&fragment.payload)
+            .unwrap()
+            .map(|hit| (hit.time_ps, hit.channel, hit.value, hit.extra))
+            .collect();
+        found.sort_unstable();
+        let inside = |hit: &&SeenHit| (from..until).contains(&hit.0);
+        let expected: Vec<_> = hits[&fragment.source.0].iter().filter(inside).copied().collect();
+        assert!(found == expected && !found.is_empty(), "source {}", fragment.source);
+    }
+    assert_eq!(window.event.fragments.len(), SOURCES.len());
 }
 
 #[test]
