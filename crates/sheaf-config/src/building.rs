@@ -84,7 +84,8 @@ impl Checker<'_> {
                 "events that are announced by the data have one type, `trigger.type`; remove the tables",
             );
         }
-        if mode.has_supervisor() {
+        let by_window = self.config.source.is_windowed();
+        if mode.has_supervisor() && !by_window {
             self.fail(
                 ErrorKind::Conflict,
                 &[TRIGGERS, "trigger.mode"],
@@ -111,6 +112,12 @@ impl Checker<'_> {
         }
         let mut seen = BTreeMap::new();
         for (name, class) in classes {
+            if !by_window && (class.before.is_some() || class.after.is_some()) {
+                let key = format!("{TRIGGERS}.{name}.before_us");
+                let found =
+                    format!("[{TRIGGERS}.{name}] has a window, but `source.build_by` is not \"window\"");
+                self.fail(ErrorKind::Conflict, &[&key, "source.build_by"], found, "remove it");
+            }
             let key = format!("{TRIGGERS}.{name}.type");
             let kind = class.trigger_type;
             if let Some(other) = seen.insert(kind, name) {

@@ -6,6 +6,7 @@
 mod memory;
 mod supervisor;
 mod timed;
+mod windows;
 
 use crate::error::{ConfigError, ErrorKind};
 use crate::knob::Section;
@@ -36,6 +37,7 @@ pub(crate) fn check(config: &Config, origins: &Origins<'_>, purpose: Purpose<'_>
         checker.source_kind();
         checker.replay();
         checker.timed();
+        checker.windows();
         checker.hits();
         checker.source_ids();
         checker.time_base();

@@ -83,13 +83,13 @@ pub use settings::{
     Readout, Replay, Restart, Run, Shaping, ShapingPolicy, ShiftAction, SizeModel, Source, SourceCommand,
     SourceGroup, SourceKind, SourceLibrary, StepFilterKind, Stream, Sync, Tag, Timed, Tls, Transport,
     TransportKind, Trigger, TriggerClass, TriggerCommand, TriggerLibrary, TriggerMode, TriggerNetwork,
-    TriggerProtocol,
+    TriggerProtocol, Windows,
 };
 
 use document::Document;
 use knob::{Knob, Section};
 use origins::Origins;
-use sheaf_wire::{ByteCount, Role};
+use sheaf_wire::{ByteCount, Nanos, Role};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
@@ -108,6 +108,8 @@ pub struct Config {
     pub source: Source,
     /// Readout units.
     pub readout: Readout,
+    /// Windows of hits around the times of triggers.
+    pub windows: Windows,
     /// Processing of fragments in readout units before they leave.
     pub preprocessing: Preprocessing,
     /// Builder units.
@@ -380,11 +382,22 @@ impl Config {
             self.output.nodes = u16::try_from(outputs).unwrap_or(u16::MAX);
         }
         let kind = self.source.kind;
-        if self.source.has_own_ids() && !origins.is_in_file("trigger.mode") {
-            self.trigger.mode = TriggerMode::Seen;
-        }
         if kind.is_timed() && !origins.is_in_file("source.build_by") {
             self.source.build_by = BuildBy::Time;
+        }
+        if self.source.is_windowed() {
+            // Windows are cut out of slices: an overlap would only be left out again.
+            for (key, overlap) in [
+                ("source.timed.before_us", &mut self.source.timed.before),
+                ("source.timed.after_us", &mut self.source.timed.after),
+            ] {
+                if !origins.is_in_file(key) {
+                    *overlap = Nanos::ZERO;
+                }
+            }
+        }
+        if self.source.has_own_ids() && !origins.is_in_file("trigger.mode") {
+            self.trigger.mode = TriggerMode::Seen;
         }
         if self.source.has_own_ids() && !origins.is_in_file("run.duration_s") {
             self.run.duration = None;

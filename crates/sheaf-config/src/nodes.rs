@@ -413,7 +413,8 @@ impl Checker<'_> {
     /// A source for each readout unit.
     fn enough_to_share(&mut self, sources: usize) {
         let readouts = usize::from(self.config.readout.count);
-        let may_be_fewer = self.config.source.has_own_ids() && self.config.node.is_empty();
+        let source = &self.config.source;
+        let may_be_fewer = (source.has_own_ids() || source.is_windowed()) && self.config.node.is_empty();
         let needed = if may_be_fewer { 1 } else { readouts };
         if sources < needed {
             let found = format!("there are fewer sources, {sources}, than readout units, {readouts}");

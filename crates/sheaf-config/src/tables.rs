@@ -48,6 +48,7 @@ tables! {
     "source.hits" => source.hits;
     "source.decoder" => source.decoder;
     "readout" => readout;
+    "windows" => windows;
     "preprocessing" => preprocessing;
     "builder" => builder;
     "incomplete" => incomplete;

@@ -28,6 +28,8 @@ const TRIGGERS_PER_ROUND: usize = 65_536;
 pub struct Course {
     /// Triggers at a rate, or `None` where they come from elsewhere.
     pub triggers: Option<(TriggerRate, TriggerType)>,
+    /// Whether the times of these triggers count from the start of the run.
+    pub from_start: bool,
     /// Time during which triggers are taken, from the start of the run; no limit if `None`.
     pub duration: Option<Nanos>,
     /// Part of that time before rates and latencies count.
@@ -118,6 +120,9 @@ impl ManagerNode {
                     self.report.started(now, absent);
                     let clock = |(rate, _): &(TriggerRate, TriggerType)| TriggerClock::new(*rate, now);
                     self.triggers = self.course.triggers.as_ref().map(clock);
+                    if self.course.from_start {
+                        self.role.count_times_from(now);
+                    }
                 }
                 ManagerEvent::StartDeclined { readout } => {
                     self.failed = Some(NodeError::StartDeclined(readout));

@@ -7,7 +7,7 @@ use crate::stall::StallFree;
 use crate::vigil::{LINGER, Vigil};
 use crate::worker::{Agent, NodeError, Progress};
 use sheaf_protocol::liveness::Patience;
-use sheaf_protocol::readout::{ReadoutEvent, ReadoutUnit};
+use sheaf_protocol::readout::{ReadoutEvent, ReadoutUnit, WindowOrder};
 use sheaf_shaping::ShaperConfig;
 use sheaf_source::{Batch, BatchEnd, Source, SourceEvent, SourceStats};
 use sheaf_transport::Endpoint;
@@ -76,8 +76,12 @@ impl ReadoutNode {
     ) -> Self {
         let node = role.identity().node;
         let mut role = role;
-        for source in sources.iter().filter(|source| source.keeps_data()) {
-            role.wait_for_source(source.id());
+        for source in &sources {
+            if source.answers_windows() {
+                role.answer_on_request(source.id());
+            } else if source.keeps_data() {
+                role.wait_for_source(source.id());
+            }
         }
         Self {
             role,
@@ -194,6 +198,23 @@ impl ReadoutNode {
         }
     }
 
+    /// Passes the requests for windows of hits to their sources.
+    fn pass_window_orders(&mut self) {
+        while let Some(order) = self.role.poll_window() {
+            match order {
+                WindowOrder::Give { event, sources, windows } => {
+                    for input in self.inputs.iter_mut().filter(|input| sources.contains(&input.source.id())) {
+                        input.source.handle_windows(event, &windows);
+                        input.wake();
+                    }
+                }
+                WindowOrder::Forget(event) => {
+                    self.inputs.iter_mut().for_each(|input| input.source.forget_windows(event));
+                }
+            }
+        }
+    }
+
     /// Takes events of sources that depend on programs of the user.
     fn take_source_events(&mut self, now: Timestamp) {
         for input in &mut self.inputs {
@@ -202,6 +223,7 @@ impl ReadoutNode {
                 match event {
                     SourceEvent::Gone => self.role.handle_source_gone(now, source, true),
                     SourceEvent::Back => self.role.handle_source_gone(now, source, false),
+                    SourceEvent::Missing { event, reason } => self.role.handle_missing(source, event, reason),
                     SourceEvent::Record(record) => self.role.handle_record(record),
                     SourceEvent::Declined { name, reason } => {
                         let node = self.role.identity().node;
@@ -301,6 +323,13 @@ impl Input {
         }
     }
 
+    /// Polls the source in this round, even if it has said that it has nothing before a later time.
+    fn wake(&mut self) {
+        if matches!(self.then, BatchEnd::NotBefore(_)) {
+            self.then = BatchEnd::More;
+        }
+    }
+
     /// The fragments that the role has not had.
     fn rest(&self) -> &[Fragment<Span>] {
         &self.batch.fragments[self.had..]
@@ -349,6 +378,7 @@ impl Agent for ReadoutNode {
             self.role.handle_link(now, peer, link);
         }
         self.take_events(now);
+        self.pass_window_orders();
         self.take_source_events(now);
         let (some, until) = self.take_fragments(now);
         busy |= some;

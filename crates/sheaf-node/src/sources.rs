@@ -14,8 +14,9 @@ use sheaf_source::emulator::EmulatorError;
 use sheaf_source::timed::{
     CaptureSource, Decoder, DecoderMaker, FeedConfig, SliceSource, TimedSourceError, UdpSource,
 };
+use sheaf_source::windows::{HitArchive, WindowSource};
 use sheaf_source::{EmulatedSource, EmulatorConfig, Source};
-use sheaf_wire::SourceId;
+use sheaf_wire::{ByteCount, Nanos, SourceId};
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -97,6 +98,23 @@ impl FragmentMemory {
                 Box::new(SliceSource::new(source, decoder, config, slices, size.pool(arena.lender()))?)
             }
         })
+    }
+
+    /// Returns windows of the hits of `source`, whose fragments are time slices of this length without overlap. Hits are kept in this
+    /// amount of memory and then in `archive`.
+    #[must_use]
+    pub fn windowed(
+        &self,
+        (source, slice): (Box<dyn Source>, Nanos),
+        (memory, archive): (ByteCount, Option<Box<dyn HitArchive>>),
+        size: PoolSize,
+    ) -> Box<dyn Source> {
+        match self {
+            Self::Heap => Box::new(WindowSource::new(source, slice, memory, archive, size.pool(Heap))),
+            Self::Arena(arena) => {
+                Box::new(WindowSource::new(source, slice, memory, archive, size.pool(arena.lender())))
+            }
+        }
     }
 
     /// Returns the sources of cards whose packets arrive at an address, each with a pool of `size`.

@@ -37,10 +37,12 @@ mod scope;
 mod silence;
 mod steps;
 mod waits;
+mod windows;
 
 pub use config::{Asking, BuilderConfig, IncompletePolicy};
 pub use driver::{BuilderEvent, Built, Decision};
 pub use scope::{More, PartDecision, ReadoutSources, Scope};
+pub use windows::{TriggerWindows, WindowExtent};
 
 use crate::channel::{Channel, Received};
 use crate::ledger::{Counter, NodeBooks};
@@ -357,14 +359,19 @@ impl<P: Payload> BuilderUnit<P> {
         if self.fenced {
             return None;
         }
-        if let Some(Question { readout, ask, is_repeat, ranges }) = self.asks.next(now, &mut self.assemblies)
+        while let Some(Question { readout, ask, is_repeat, ranges }) =
+            self.asks.next(now, &mut self.assemblies)
         {
+            let body = match &self.config.windows {
+                Some(windows) => windows.request(ask, &ranges, &self.assemblies),
+                None => Some(ask.into_body(ranges)),
+            };
+            let Some(body) = body else { continue };
             if is_repeat {
                 // Recorded when it is sent: a request that still waits for credit cannot be answered.
                 self.readouts[usize::from(readout)].note_asked_again(now);
             }
-            let message = self.me.plain(ask.into_body(ranges));
-            return Some(Transmit { to: NodeId::readout(readout), message });
+            return Some(Transmit { to: NodeId::readout(readout), message: self.me.plain(body) });
         }
         self.fill_channel(now);
         let message = self.channel.poll_transmit(now, &self.me)?;

@@ -241,6 +241,11 @@ impl<P: Clone> EventManager<P> {
         Ok(event)
     }
 
+    /// Counts the times of triggers from `start` on, for [`Self::handle_trigger`]. Otherwise they count from the zero of the clock.
+    pub fn count_times_from(&mut self, start: Timestamp) {
+        self.flow.count_times_from(start);
+    }
+
     /// Takes the trigger of event `event` from a trigger supervisor ([`Triggers::External`]). `time` is on the supervisor's
     /// clock. The driver raises busy before the queue is full; a trigger that arrives nevertheless is accepted.
     ///

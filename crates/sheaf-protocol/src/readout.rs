@@ -36,8 +36,10 @@ mod reports;
 mod room;
 mod shape_clock;
 mod slots;
+mod windows;
 
 pub use config::{Announce, ReadoutConfig, SourceConfig};
+pub use windows::WindowOrder;
 
 use crate::channel::{Channel, Received};
 use crate::ledger::{Counter, NodeBooks};
@@ -52,7 +54,9 @@ use reports::Reports;
 use shape_clock::ShapeClock;
 use sheaf_wire::message::{Body, Command, Destination, Message, Recorded};
 use sheaf_wire::run_record::RunRecord;
-use sheaf_wire::{ByteCount, Fragment, Nanos, NodeId, Payload, Role, SourceId, Timestamp};
+use sheaf_wire::{
+    ByteCount, EventId, Fragment, MissingReason, Nanos, NodeId, Payload, Role, SourceId, Timestamp,
+};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -215,6 +219,9 @@ impl<P: Payload> ReadoutUnit<P> {
             (Role::Builder, Body::PartRequest(request)) => {
                 self.merger.handle_part_request(now, header.sender.index, &request);
             }
+            (Role::Builder, Body::WindowRequest(request)) => {
+                self.merger.handle_window_request(now, header.sender.index, &request);
+            }
             (Role::Manager, body) => {
                 match self.channel.handle(now, &self.me, &header, body) {
                     Received::Stale => self.merger.books_mut().count(Counter::StaleMessages),
@@ -233,6 +240,22 @@ impl<P: Payload> ReadoutUnit<P> {
     /// in an event only if it has ended or delivered a later one.
     pub fn wait_for_source(&mut self, source: SourceId) {
         self.merger.keep_data(source);
+    }
+
+    /// Records that a source gives its hits on request: it has no fragment unless a builder requests a window of time, and
+    /// [`Self::poll_window`] has the requests.
+    pub fn answer_on_request(&mut self, source: SourceId) {
+        self.merger.answer_on_request(source);
+    }
+
+    /// Returns the next order for sources that give their hits on request.
+    pub fn poll_window(&mut self) -> Option<WindowOrder> {
+        self.merger.poll_window()
+    }
+
+    /// Records that a source has no fragment of an event that was requested of it, for this reason.
+    pub fn handle_missing(&mut self, source: SourceId, event: EventId, reason: MissingReason) {
+        self.merger.handle_missing(source, event, reason);
     }
 
     /// Takes note that the program that feeds a source has gone or is not there yet, or that it is back. While it is gone, its events

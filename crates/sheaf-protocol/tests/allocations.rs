@@ -269,6 +269,7 @@ fn builder_config() -> BuilderConfig {
         request_retry: Nanos::from_secs(10),
         asking: Asking::AtOnce,
         scope: Scope::default(),
+        windows: None,
         batch_events: 64,
         batch_time: Nanos::from_millis(1),
         heartbeat: Nanos::from_millis(100),

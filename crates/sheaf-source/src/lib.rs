@@ -13,6 +13,7 @@
 //! | [`replay`] | a source that plays one of them |
 //! | [`timed`] | self-triggered front ends, captured or live: packets of hits become time slices |
 //! | [`free_running`] | emulated front ends that send frames of hits, and the truth about them |
+//! | [`windows`] | hits that are kept until triggers request windows of them |
 //! | [`described`] | packets of any front end that has event numbers, by a description of their fields |
 //! | [`outbox`] | fragments of one source between their arrival and the readout unit |
 //! | [`poll_books`] | accounts of a library that is polled for fragments |
@@ -45,6 +46,7 @@ pub mod script;
 pub mod size_model;
 pub mod stream_set;
 pub mod timed;
+pub mod windows;
 
 pub use batch::{Batch, BatchEnd};
 pub use emulator::{EmulatedSource, EmulatorConfig};
@@ -54,7 +56,8 @@ pub use stream_set::{StreamSet, open_directory};
 use bytes::Bytes;
 use sheaf_wire::message::Recorded;
 use sheaf_wire::run_record::RunRecord;
-use sheaf_wire::{ByteCount, Fragment, Nanos, SourceId, Timestamp};
+use sheaf_wire::spool_file::HitInterval;
+use sheaf_wire::{ByteCount, EventId, Fragment, MissingReason, Nanos, SourceId, Timestamp};
 use std::sync::Arc;
 
 /// A front end, as its readout unit sees it.
@@ -89,6 +92,17 @@ pub trait Source: Send {
     fn is_fed(&mut self) -> bool {
         true
     }
+
+    /// Returns whether the source gives its hits on request only: [`Self::handle_windows`] has the requests.
+    fn answers_windows(&self) -> bool {
+        false
+    }
+
+    /// Requests the hits of all these windows of time, which become the fragment of an event, or [`SourceEvent::Missing`].
+    fn handle_windows(&mut self, _event: EventId, _windows: &[HitInterval]) {}
+
+    /// Announces that the windows of an event are no longer wanted.
+    fn forget_windows(&mut self, _event: EventId) {}
 
     /// Announces the start of the run: fragments are polled from now on.
     fn start(&mut self) {}
@@ -146,6 +160,13 @@ pub enum SourceEvent {
     Back,
     /// The program sends a run record. [`Source::handle_recorded`] has the answer.
     Record(Arc<RunRecord>),
+    /// The source has no fragment of an event whose windows were requested.
+    Missing {
+        /// The event.
+        event: EventId,
+        /// The reason.
+        reason: MissingReason,
+    },
     /// The program declines the start of the run.
     Declined {
         /// Name of the program.
@@ -203,6 +224,8 @@ pub struct SourceStats {
     pub undecoded: u64,
     /// Self-triggered sources: accounts of packets and hits.
     pub timed: Option<timed::FeedBooks>,
+    /// Sources that give windows of their hits: accounts of requests and hits.
+    pub windows: Option<windows::WindowBooks>,
     /// Described packets: accounts of packets and fragments.
     pub stream: Option<described::StreamBooks>,
     /// Fed sources: connections of programs to their readout unit that were refused or closed, by reason; noted at its first source.

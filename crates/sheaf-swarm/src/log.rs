@@ -283,6 +283,10 @@ impl Note {
                 let first = request.ranges.first().map(|entry| entry.first);
                 (request.ranges.len(), first, u64::from(request.part))
             }
+            Body::WindowRequest(request) => {
+                let first = request.events.first().map(|entry| entry.event);
+                (request.events.len(), first, u64::from(request.part))
+            }
             Body::Delivery(delivery) => (
                 delivery.entries.len(),
                 delivery.entries.first().map(|entry| entry.event),
@@ -496,6 +500,7 @@ impl fmt::Display for Note {
             Kind::Fence => write!(f, "fence session {detail}")?,
             Kind::Dispatch => write!(f, "dispatch {entries} ranges to builder {detail}")?,
             Kind::PartRequest => write!(f, "ask {entries} ranges for part {detail}")?,
+            Kind::WindowRequest => write!(f, "ask {entries} windows for part {detail}")?,
             Kind::Delivery => write!(f, "deliver {entries} events, {detail} fragments")?,
             Kind::Receipt => write!(f, "receipt of {detail} events")?,
             Kind::Disagreements => write!(f, "{entries} disagreements, the first of source {detail},")?,

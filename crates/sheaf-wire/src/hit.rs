@@ -2,6 +2,7 @@
 //! `docs/reference/time-slice.md` describes the same for other readers.
 
 use crate::message::layout::layout;
+use crate::spool_file::HitInterval;
 use std::mem::size_of;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -76,6 +77,16 @@ impl From<&HitBytes> for Hit {
 pub fn hits(payload: &[u8]) -> Result<impl ExactSizeIterator<Item = Hit> + '_, NotHits> {
     let bytes = <[HitBytes]>::ref_from_bytes(payload).map_err(|_| NotHits { bytes: payload.len() })?;
     Ok(bytes.iter().map(Hit::from))
+}
+
+/// Returns those of the hits of a payload that are in an interval, without a copy. They must be in order of time. Bytes that are no hits
+/// contain none.
+#[must_use]
+pub fn hits_in(payload: &[u8], interval: HitInterval) -> &[u8] {
+    let hits = <[HitBytes]>::ref_from_bytes(payload).unwrap_or_default();
+    let from = hits.partition_point(|hit| hit.time_ps.get() < interval.from_ps);
+    let until = from + hits[from..].partition_point(|hit| hit.time_ps.get() < interval.until_ps);
+    hits[from..until].as_bytes()
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ pub use numbering::{Disagreement, Renumber, Renumbered};
 pub use record::Recorded;
 
 use crate::run_record::RunRecord;
+use crate::spool_file::HitInterval;
 use crate::{
     ByteCount, DropReason, EventId, Fragment, MissingSource, NodeId, Outcome, RunNumber, SessionId, SourceId,
     SuperFragment, Timestamp, TriggerType,
@@ -103,6 +104,8 @@ pub enum Body<P> {
     Record(Arc<RunRecord>),
     /// Event manager to readout unit: answer to a run record.
     Recorded(Recorded),
+    /// Builder to readout unit: requests the hits of windows of time, as fragments of these events.
+    WindowRequest(WindowRequest),
 }
 
 /// An event id that a source has delivered for the first time.
@@ -274,6 +277,28 @@ impl EventRange {
         }
         false
     }
+}
+
+/// Some sources of a readout unit in some events, each of which is a window of time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WindowRequest {
+    /// Which part, as in [`PartRequest`]; 0 for whole events.
+    pub part: u16,
+    /// The sources whose hits are wanted, each once; none for whole events, which have all sources.
+    pub sources: Vec<SourceId>,
+    /// The events.
+    pub events: Vec<EventWindow>,
+}
+
+/// An event and its window of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventWindow {
+    /// The event.
+    pub event: EventId,
+    /// The attempt of the assignment, as in [`EventRange`].
+    pub attempt: u16,
+    /// The window. [`HitInterval::NONE`] if it is not on the timeline.
+    pub window: HitInterval,
 }
 
 /// A range of events that a builder has, for readout units that send without being asked.

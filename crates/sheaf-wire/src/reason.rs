@@ -135,6 +135,10 @@ codes! {
         SourceSkipped = 9, "source_skipped";
         /// The source had ended without any fragment.
         SourceAbsent = 10, "source_absent";
+        /// The hits of the window were no longer kept when it was requested.
+        WindowExpired = 11, "window_expired";
+        /// The window is not on the timeline of the hits: it is before time 0 of the run, or too far behind it.
+        WindowOffTimeline = 12, "window_off_timeline";
     }
 }
 

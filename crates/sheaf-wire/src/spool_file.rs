@@ -193,6 +193,9 @@ pub struct HitInterval {
 }
 
 impl HitInterval {
+    /// The empty interval at the end of the timeline, which stands for none on it.
+    pub const NONE: Self = Self { from_ps: u64::MAX, until_ps: u64::MAX };
+
     /// Returns whether a moment is in the interval.
     #[must_use]
     pub const fn contains(self, time_ps: u64) -> bool {

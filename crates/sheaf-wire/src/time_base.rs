@@ -71,6 +71,12 @@ impl TimeUnit {
         let nanos = u128::from(units) * u128::from(self.numerator) / u128::from(self.denominator);
         u64::try_from(nanos).unwrap_or(u64::MAX)
     }
+
+    /// Returns a number of units as whole picoseconds, rounded down. The number must be less than 2^80 from zero.
+    #[must_use]
+    pub fn picos(self, units: i128) -> i128 {
+        (units * i128::from(self.numerator) * 1_000).div_euclid(i128::from(self.denominator))
+    }
 }
 
 impl fmt::Display for TimeUnit {

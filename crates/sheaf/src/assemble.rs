@@ -5,6 +5,7 @@ use crate::described;
 use crate::filters;
 use crate::plan::Plan;
 use crate::timed;
+use crate::windows;
 use anyhow::Context;
 use sheaf_config as conf;
 use sheaf_config::{Config, NodeConfig, SourceKind};
@@ -79,6 +80,22 @@ impl Plan {
 
     /// The sources of a node that are of the configured kind.
     fn sources_of_kind(
+        &self,
+        me: &Identity,
+        node: &NodeConfig,
+        memory: &FragmentMemory,
+        waker: Waker,
+    ) -> anyhow::Result<Vec<Box<dyn Source>>> {
+        if !self.config.source.is_windowed() {
+            return self.slices_of_kind(me, node, memory, waker);
+        }
+        // Hits are copied when windows are cut.
+        let slices = self.slices_of_kind(me, node, &FragmentMemory::Heap, waker)?;
+        windows::cut(&self.config, &node.name, slices, memory)
+    }
+
+    /// The sources of a node, or time slices of them where events are built by time.
+    fn slices_of_kind(
         &self,
         me: &Identity,
         node: &NodeConfig,

@@ -2,6 +2,7 @@
 
 mod account;
 mod latency;
+mod listed;
 mod rules;
 
 use crate::trigger_connection::{Connection, ConnectionOptions};
@@ -11,6 +12,7 @@ use account::Account;
 use anyhow::{Context, bail};
 use clap::Args;
 use latency::BusyLatencies;
+use listed::ListedTriggers;
 use rules::{Bucket, DeadTimeRules, Spill};
 use sheaf_config::{Config, TriggerProtocol};
 use sheaf_key::RunKey;
@@ -58,6 +60,10 @@ pub(crate) struct EmulateTriggerArguments {
     /// Seed of the random times.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
+    /// Triggers at the times in a text file, one a line, each with its type if it is not `--type`. They are sent without a pause, except
+    /// while the run is busy, and the program ends after the last.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["rate", "poisson", "spill", "dead_us", "bucket", "skip_every"])]
+    times: Option<PathBuf>,
     /// Spills of an accelerator: triggers only during the first time of each cycle of both.
     #[arg(long, value_name = "ON_MS,OFF_MS")]
     spill: Option<Spill>,
@@ -179,6 +185,7 @@ struct Emulator<'a> {
     supervisor: Supervisor,
     rules: DeadTimeRules,
     triggers: Option<TriggerClock>,
+    listed: Option<ListedTriggers>,
     started_at: Timestamp,
     account: Option<ReceivedTriggers>,
     /// When the accounts were exchanged.
@@ -192,6 +199,8 @@ struct Emulator<'a> {
 impl<'a> Emulator<'a> {
     fn new(arguments: &'a EmulateTriggerArguments) -> anyhow::Result<Self> {
         let clock = Clock::new();
+        let listed = |path: &PathBuf| ListedTriggers::load(path, TriggerType(arguments.kind));
+        let listed = arguments.times.as_ref().map(listed).transpose()?;
         let connection = Connection::open(arguments.connection()?, clock.now())?;
         Ok(Self {
             arguments,
@@ -204,6 +213,7 @@ impl<'a> Emulator<'a> {
                 arguments.bucket,
             ),
             triggers: None,
+            listed,
             started_at: Timestamp::ZERO,
             account: None,
             account_at: None,
@@ -235,6 +245,8 @@ impl<'a> Emulator<'a> {
             let next =
                 self.triggers.as_ref().filter(|_| self.supervisor.is_running()).map(TriggerClock::next);
             let limit = next.map_or(LONGEST_WAIT, |next| next.since(self.clock.now()).min(LONGEST_WAIT));
+            // Listed triggers that are left are sent as soon as the connection takes them.
+            let limit = if self.listed.is_some() { limit.min(LOOK_AGAIN) } else { limit };
             self.connection.wait(now, limit, None);
         }
         Ok(())
@@ -283,8 +295,33 @@ impl<'a> Emulator<'a> {
         Ok(())
     }
 
+    /// Sends listed triggers while the run is not busy.
+    fn trigger_listed(&mut self) {
+        let Some(listed) = &mut self.listed else { return };
+        for _ in 0..TRIGGERS_PER_ROUND {
+            let limit = self.arguments.triggers;
+            let next = listed.peek().filter(|_| limit.is_none_or(|limit| self.supervisor.sent() < limit));
+            if next.is_none() && self.triggers.is_some() {
+                self.supervisor.handle_end();
+            }
+            let can_send = self.supervisor.is_running() && self.connection.has_room();
+            let Some((time, kind)) = next.filter(|_| can_send && self.supervisor.busy().is_none()) else {
+                return;
+            };
+            let bytes = self.arguments.payload;
+            if self.supervisor.handle_trigger(time, kind, 0, |id| payload(id, bytes)).is_err() {
+                return;
+            }
+            listed.advance();
+        }
+    }
+
     /// Makes the triggers that are due.
     fn trigger(&mut self, now: Timestamp) {
+        if self.listed.is_some() {
+            self.trigger_listed();
+            return;
+        }
         let Some(clock) = &mut self.triggers else { return };
         for _ in 0..TRIGGERS_PER_ROUND {
             let limit = self.arguments.triggers;
@@ -321,6 +358,9 @@ impl<'a> Emulator<'a> {
         }
     }
 }
+
+/// Time after which listed triggers for which there was no room are tried again.
+const LOOK_AGAIN: Nanos = Nanos::from_millis(1);
 
 /// The longest sleep, which bounds the delay of Ctrl-C.
 const LONGEST_WAIT: Nanos = Nanos::from_millis(50);

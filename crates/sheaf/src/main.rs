@@ -134,6 +134,7 @@ mod trigger_connection;
 mod truth;
 mod values;
 mod verify_spool;
+mod windows;
 
 use clap::error::ErrorKind;
 use cli::{Cli, Command};

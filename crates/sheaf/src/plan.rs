@@ -2,6 +2,7 @@
 
 use crate::code::Code;
 use crate::timed::TimedSources;
+use crate::windows::trigger_windows;
 use crate::{recorded_slices, recording};
 use anyhow::{Context, bail};
 use sheaf_config::{
@@ -321,7 +322,9 @@ impl Plan {
             _ => None,
         };
         let triggers = rate.map(|rate| (rate, trigger.trigger_type));
-        Course { triggers, duration: run.duration, warm_up: run.warm_up, stop }
+        // Hits count from the start of the run, and so do triggers that ask for windows of them.
+        let from_start = self.config.source.is_windowed();
+        Course { triggers, from_start, duration: run.duration, warm_up: run.warm_up, stop }
     }
 
     pub(crate) fn readout(&self, node: &NodeConfig) -> ReadoutConfig {
@@ -370,6 +373,7 @@ impl Plan {
             request_retry: builder.request_retry,
             asking: self.gathering().asking(),
             scope: self.scope(),
+            windows: self.timed.as_ref().and_then(|timed| trigger_windows(&self.config, timed.zero())),
             batch_events: builder.report_events as usize,
             batch_time: builder.report_delay,
             heartbeat: protocol.heartbeat,

@@ -62,6 +62,10 @@ impl Plan {
     /// The types of emulated triggers.
     pub(crate) fn trigger_mix(&self) -> TriggerMix {
         let Config { trigger, triggers, .. } = &self.config;
+        if trigger.mode.has_supervisor() {
+            // It gives each trigger its type.
+            return TriggerMix::default();
+        }
         TriggerMix::new(trigger.seed, triggers.values().map(|class| (class.trigger_type, class.weight)))
     }
 

@@ -10,7 +10,7 @@ mod workers;
 
 pub(crate) use extras::{Extras, FARM_ACCOUNTS_LOST, Lost, OUTPUT_ACCOUNTS_LOST, PROGRAMS_REFUSED};
 use extras::{join_hits, join_missing, slower};
-pub(crate) use hits::HitLedger;
+pub(crate) use hits::{HitLedger, WindowLedger};
 pub(crate) use kept::explain;
 use programs::ProgramSummary;
 pub(crate) use trigger_link::TriggerLinkSummary;

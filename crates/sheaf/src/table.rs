@@ -6,7 +6,7 @@ use crate::console::{count, count_f64};
 use crate::summary::explain;
 use crate::summary::{
     FARM_ACCOUNTS_LOST, HitLedger, LedgerSummary, OUTPUT_ACCOUNTS_LOST, PROGRAMS_REFUSED, Summary,
-    TriggerLinkSummary, Trouble,
+    TriggerLinkSummary, Trouble, WindowLedger,
 };
 use sheaf_protocol::ledger::Counter;
 use sheaf_protocol::manager::DeadTimeCause;
@@ -175,7 +175,10 @@ fn ledger(f: &mut fmt::Formatter<'_>, ledger: &LedgerSummary) -> fmt::Result {
 /// Writes the fates of the hits of self-triggered front ends, and of their packets.
 fn hits(f: &mut fmt::Formatter<'_>, hits: &HitLedger) -> fmt::Result {
     line(f, "hits", count(hits.received), &format!("in {} packets", count(hits.packets)))?;
-    line(f, "  in slices", count(hits.in_slices), "in the fragments above")?;
+    match &hits.windows {
+        None => line(f, "  in slices", count(hits.in_slices), "in the fragments above")?,
+        Some(_) => line(f, "  kept", count(hits.in_slices), "for windows")?,
+    }
     for (value, name, remark) in [
         (hits.late, "late", "they came after their slice was complete"),
         (hits.left_out, "left out", "their slice was full"),
@@ -191,6 +194,9 @@ fn hits(f: &mut fmt::Formatter<'_>, hits: &HitLedger) -> fmt::Result {
         None => writeln!(f, "balanced: each hit is in exactly one line")?,
         Some(problem) => writeln!(f, "NOT BALANCED: {problem}")?,
     }
+    if let Some(windows) = &hits.windows {
+        self::windows(f, windows)?;
+    }
     for (value, name, remark) in [
         (
             hits.places_lacking,
@@ -201,6 +207,23 @@ fn hits(f: &mut fmt::Formatter<'_>, hits: &HitLedger) -> fmt::Result {
         (hits.packets_dropped, "packets dropped", "too many waited for the readout unit"),
         (hits.packets_unreadable, "unreadable", "packets of another format"),
         (hits.packets_undecoded, "undecoded", "packets whose hits the decoder could not read"),
+    ] {
+        if value > 0 {
+            line(f, name, count(value), remark)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes which of the hits went into windows, and which were kept no longer.
+#[expect(clippy::cast_precision_loss, reason = "a fraction is shown with three digits")]
+fn windows(f: &mut fmt::Formatter<'_>, windows: &WindowLedger) -> fmt::Result {
+    let share = 100.0 * windows.hits_given as f64 / windows.hits_kept.max(1) as f64;
+    let given = format!("{share:.2} % of those kept, in {} fragments", count(windows.given));
+    line(f, "hits in windows", count(windows.hits_given), &given)?;
+    for (value, name, remark) in [
+        (windows.hits_archived, "hits spooled", "there was no more memory for them"),
+        (windows.hits_deleted, "hits deleted", "to make room for later ones"),
     ] {
         if value > 0 {
             line(f, name, count(value), remark)?;

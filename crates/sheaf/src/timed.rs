@@ -46,6 +46,12 @@ struct Zero {
 impl Zero {
     /// Time 0 of packets.
     const OF_PACKETS: Self = Self { time: Timestamp::ZERO, unit: TimeUnit::NANOSECOND };
+
+    /// Time 0 of packets by the clock of triggers.
+    fn of_triggers(timed: &conf::Timed, time_base: Option<TimeBase>) -> Self {
+        let unit = time_base.map_or(TimeUnit::NANOSECOND, |base| base.unit);
+        Self { time: timed.zero.unwrap_or(Timestamp::ZERO), unit }
+    }
 }
 
 enum From {
@@ -67,7 +73,7 @@ impl TimedSources {
         streams: Option<&StreamSet>,
         time_base: Option<TimeBase>,
     ) -> anyhow::Result<Option<Self>> {
-        if config.source.build_by == BuildBy::Time && !config.source.kind.is_timed() {
+        if config.source.build_by != BuildBy::Number && !config.source.kind.is_timed() {
             return Self::of_fragments(config, streams, time_base).map(Some);
         }
         let timed = &config.source.timed;
@@ -86,7 +92,7 @@ impl TimedSources {
                     cards: extent.cards,
                     clocks,
                     run: config.run.number,
-                    zero: Zero::OF_PACKETS,
+                    zero: Zero::of_triggers(timed, time_base),
                     from: From::Capture(file.clone(), extent.slices),
                     emulated: None,
                 }))
@@ -97,7 +103,7 @@ impl TimedSources {
                     cards: listed,
                     clocks,
                     run: config.run.number,
-                    zero: Zero::OF_PACKETS,
+                    zero: Zero::of_triggers(timed, time_base),
                     unseen: Vec::new(),
                     from: From::Packets(listen.clone()),
                     emulated: None,
@@ -208,7 +214,7 @@ impl TimedSources {
 
     /// Returns unit and epoch of the times of slices, given those of fragments.
     pub(crate) fn time_base(&self, config: &Config, fragments: Option<TimeBase>) -> Option<TimeBase> {
-        if self.are_packets() {
+        if self.are_packets() || config.source.is_windowed() {
             return fragments;
         }
         // A counter has no epoch. The fragments of slices have nanoseconds since time 0 of the run.
@@ -216,6 +222,11 @@ impl TimedSources {
         let zero_ns = i64::try_from(self.zero.unit.nanos(self.zero.time.0)).ok()?;
         let epoch = UtcTime::from_nanos(epoch.nanos().checked_add(zero_ns)?);
         Some(TimeBase { unit: TimeUnit::NANOSECOND, epoch: Some(epoch) })
+    }
+
+    /// Returns the time that is time 0 of the run, and its unit.
+    pub(crate) fn zero(&self) -> (Timestamp, TimeUnit) {
+        (self.zero.time, self.zero.unit)
     }
 
     /// Returns whether the sources are those of a capture or of packets, and not the fragments of others.
@@ -267,7 +278,7 @@ impl TimedSources {
 }
 
 /// Returns the size of the pool of a source: blocks hold full slices.
-fn pool_size(source: &conf::Source) -> PoolSize {
+pub(crate) fn pool_size(source: &conf::Source) -> PoolSize {
     let largest = largest(&source.timed);
     let block_bytes = usize::try_from(source.block.max(largest).0).unwrap_or(usize::MAX);
     PoolSize { block_bytes, blocks: blocks(source, largest) }

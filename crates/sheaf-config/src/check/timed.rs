@@ -99,7 +99,7 @@ impl Checker<'_> {
         let kind = source.kind;
         let is_set =
             [("source.time_unit", source.time_unit.is_some()), ("source.epoch", source.epoch.is_some())];
-        let has_other_times = kind == SourceKind::Emulated || kind.is_timed();
+        let has_other_times = kind == SourceKind::Emulated || (kind.is_timed() && !source.is_windowed());
         for (key, _) in is_set.into_iter().filter(|(_, is_set)| *is_set && has_other_times) {
             let found = format!(
                 "`{key}` is set, but `source.kind` is \"{kind}\", whose times have their own meaning"
@@ -120,7 +120,7 @@ impl Checker<'_> {
     /// Whether fragments are built by number or by time.
     fn build_by(&mut self) {
         let Config { source, .. } = self.config;
-        let (kind, by_time) = (source.kind, source.build_by == BuildBy::Time);
+        let (kind, by_time) = (source.kind, source.build_by != BuildBy::Number);
         let key = "source.build_by";
         if kind.is_timed() && !by_time {
             let found = format!("`{key}` is \"number\", but packets of hits have no event numbers");
@@ -140,13 +140,14 @@ impl Checker<'_> {
             return;
         }
         if kind == SourceKind::Stream {
-            let found = format!("`{key}` is \"time\", but `source.kind` is \"{kind}\"");
+            let found = format!("`{key}` is \"{}\", but `source.kind` is \"{kind}\"", source.build_by);
             let right = "packets that hold hits have the kind `packets`; replayed, fed, polled and emulated fragments can be built by time";
             self.fail(ErrorKind::Conflict, &[key, "source.kind"], found, right);
             return;
         }
         if !self.origins.is_in_file("source.timed.front_end") {
-            let found = format!("`{key}` is \"time\", but `source.timed.front_end` is not set");
+            let found =
+                format!("`{key}` is \"{}\", but `source.timed.front_end` is not set", source.build_by);
             let right = "write how fragments hold their hits, such as `front_end = \"described\"`, and describe them in [source.hits]";
             self.fail(ErrorKind::Missing, &[key, "source.timed.front_end"], found, right);
         }

@@ -1,10 +1,10 @@
 //! Composition of events and the order of requests: steps, and types of triggers.
 
-use super::{GIB, MAX_NODES};
+use super::{GIB, HOUR, MAX_NODES};
 use crate::choice::choice;
-use crate::codec::{bytes, id_list, maybe, parameters, path, pick, symbol, whole};
+use crate::codec::{bytes, id_list, maybe, microseconds, parameters, path, pick, symbol, whole};
 use crate::knob::section;
-use sheaf_wire::{ByteCount, SourceId, TriggerType};
+use sheaf_wire::{ByteCount, Nanos, SourceId, TriggerType};
 use std::path::PathBuf;
 
 choice! {
@@ -55,5 +55,9 @@ section! {
         /// The readout units that answer, by their place among the readout units, from 0. Numbers, or ranges such as
         /// `"4-7"`. None stands for all.
         readouts: Vec<u16> = Vec::new(), "readouts", id_list(MAX_NODES - 1);
+        /// With `source.build_by = "window"`: time before the trigger that belongs to its window. Default: that of `[windows]`.
+        before: Option<Nanos> = None, "before_us", maybe(microseconds(Nanos::ZERO, HOUR));
+        /// With `source.build_by = "window"`: time from the trigger on that belongs to its window. Default: that of `[windows]`.
+        after: Option<Nanos> = None, "after_us", maybe(microseconds(Nanos::ZERO, HOUR));
     }
 }

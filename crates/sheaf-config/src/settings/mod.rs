@@ -18,6 +18,7 @@ mod programs;
 mod run;
 mod shaping;
 mod source;
+mod windows;
 
 pub use affinity::{Affinity, MemoryPolicy};
 pub use building::{Building, StepFilterKind, TriggerClass};
@@ -43,6 +44,7 @@ pub use source::{
     BuildBy, CardClock, Content, Emulated, Feed, FrontEnd, HitTimes, Pacing, Replay, SizeModel, Source,
     SourceGroup, SourceKind, Timed,
 };
+pub use windows::Windows;
 
 /// The longest accepted time of a timeout.
 pub(crate) const HOUR: sheaf_wire::Nanos = sheaf_wire::Nanos::from_secs(3_600);

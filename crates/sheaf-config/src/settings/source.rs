@@ -75,6 +75,9 @@ choice! {
         Number = "number",
         /// the time: fragments hold hits, which are cut into time slices, see `[source.timed]`
         Time = "time",
+        /// a window of time around the time of a trigger: fragments hold hits, which are kept until they are requested, see
+        /// `[windows]`
+        Window = "window",
     }
 }
 
@@ -84,7 +87,7 @@ section! {
         /// Kind of sources.
         kind: SourceKind = SourceKind::Emulated, "kind", pick();
         /// Common property of the fragments of an event, for the kinds `emulated`, `replay`, `feed`, `command` and `library`. Captures and
-        /// packets of hits are always built by time.
+        /// packets of hits are always built by time, or by window.
         build_by: BuildBy = BuildBy::Number, "build_by", pick();
         /// Number of sources that are emulated, fed by programs or described, with the ids 0, 1, ... 0: one per readout unit,
         /// or those that the `[[node]]` tables list. A replay has the sources of its directory.
@@ -132,10 +135,16 @@ section! {
 }
 
 impl Source {
-    /// Whether events are time slices.
+    /// Whether hits are cut into time slices. These are events, unless triggers ask for windows of them.
     #[must_use]
     pub fn is_timed(&self) -> bool {
-        self.kind.is_timed() || self.build_by == BuildBy::Time
+        self.kind.is_timed() || self.build_by != BuildBy::Number
+    }
+
+    /// Whether events are windows of hits around the times of triggers.
+    #[must_use]
+    pub fn is_windowed(&self) -> bool {
+        self.build_by == BuildBy::Window
     }
 
     /// Whether fragments with event numbers are emulated.
@@ -153,7 +162,7 @@ impl Source {
     /// Whether event ids come with the data, so that triggers follow them.
     #[must_use]
     pub fn has_own_ids(&self) -> bool {
-        self.kind.has_own_ids() || self.emulates_hits()
+        !self.is_windowed() && (self.kind.has_own_ids() || self.emulates_hits())
     }
 
     /// Whether processes give the fragments: programs, or one that polls a library.

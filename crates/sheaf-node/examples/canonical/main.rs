@@ -172,7 +172,13 @@ fn manager(
         channel: CHANNEL,
         shifts: None,
     };
-    let course = Course { triggers: None, duration: None, warm_up: Nanos::ZERO, stop: Arc::default() };
+    let course = Course {
+        triggers: None,
+        from_start: false,
+        duration: None,
+        warm_up: Nanos::ZERO,
+        stop: Arc::default(),
+    };
     let role = EventManager::new(identity(NodeId::MANAGER), config, now);
     let done = move |found| *report.lock().expect("nobody panicked") = Some(found);
     Box::new(ManagerNode::new(role, endpoint, course, Arc::default(), done))
@@ -251,6 +257,7 @@ fn builder(
         request_retry: Nanos::from_secs(10),
         asking: Asking::AtOnce,
         scope: Scope::default(),
+        windows: None,
         batch_events: 64,
         batch_time: Nanos::from_millis(1),
         heartbeat: Nanos::from_millis(100),

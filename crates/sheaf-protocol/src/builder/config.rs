@@ -1,6 +1,6 @@
 //! Configuration of a builder unit.
 
-use super::{ReadoutSources, Scope};
+use super::{ReadoutSources, Scope, TriggerWindows};
 use crate::channel::ChannelTimes;
 use crate::liveness::Patience;
 use sheaf_wire::{ByteCount, Nanos, SourceId};
@@ -66,6 +66,8 @@ pub struct BuilderConfig {
     pub asking: Asking,
     /// Parts of events, and the order of their requests. With [`Asking::Unasked`], events have one part.
     pub scope: Scope,
+    /// Windows of time for which triggers stand, if readout units give hits on request. Without effect with [`Asking::Unasked`].
+    pub windows: Option<TriggerWindows>,
     /// Number of finished events that are returned together. Fewer are returned after `batch_time`, or when no event is
     /// under construction.
     pub batch_events: usize,

@@ -340,6 +340,7 @@ fn config() -> BuilderConfig {
         request_retry: TIMEOUT,
         asking: Asking::AtOnce,
         scope: Scope::default(),
+        windows: None,
         batch_events: 3,
         batch_time: TIMEOUT,
         heartbeat: Nanos::from_secs(10),

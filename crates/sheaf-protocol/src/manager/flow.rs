@@ -60,6 +60,8 @@ pub(super) struct EventFlow {
     backlog: Backlog,
     precedence: Precedence,
     next_event: EventId,
+    /// From when the times of triggers without an id of their own count.
+    zero: Timestamp,
     /// Highest event of an external trigger.
     last_given: Option<EventId>,
     /// Time of the last external trigger.
@@ -77,6 +79,7 @@ impl EventFlow {
             backlog: Backlog::default(),
             precedence: Precedence::default(),
             next_event: config.first_event,
+            zero: Timestamp::ZERO,
             last_given: None,
             last_given_at: Timestamp::ZERO,
             ended: EventSet::new(ENDED_RANGES),
@@ -132,9 +135,14 @@ impl EventFlow {
     pub(super) fn accept_next(&mut self, time: Timestamp, kind: TriggerType) -> EventId {
         let event = self.next_event;
         self.next_event = EventId(event.0 + 1);
-        self.accept(event, time, time, kind);
+        self.accept(event, Timestamp(time.0.saturating_sub(self.zero.0)), time, kind);
         self.backlog.push(event);
         event
+    }
+
+    /// Counts the times of triggers without an id of their own from `zero` on.
+    pub(super) fn count_times_from(&mut self, zero: Timestamp) {
+        self.zero = zero;
     }
 
     /// Returns the number of events for which the queue has room.

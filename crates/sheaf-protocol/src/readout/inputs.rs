@@ -51,6 +51,8 @@ struct Input {
     last: Option<EventId>,
     /// Whether its data wait until they are taken: such a source is never silent, only behind.
     keeps_data: bool,
+    /// Whether it gives windows of its hits on request, in any order. It is never silent, nor behind.
+    on_request: bool,
     /// The program that feeds it.
     program: Program,
     /// Time of its last fragment, in the node's own time.
@@ -144,7 +146,7 @@ impl Inputs {
         input.note_given(own);
         input.delay.note_fragment(own, event);
         input.last = Some(event);
-        input.reached.note(event)
+        input.reached.note(event) && !input.on_request
     }
 
     fn note_given<P>(&mut self, index: usize, own: Timestamp, fragments: &[Fragment<P>]) {
@@ -218,7 +220,7 @@ impl Inputs {
     /// source.
     pub(super) fn room_of(&self, index: usize, released: Option<EventId>) -> Room {
         let input = &self.inputs[index];
-        match input.optional || input.ended {
+        match input.optional || input.ended || input.on_request {
             true => Room::UNLIMITED,
             false => {
                 let next = input
@@ -260,13 +262,16 @@ impl Inputs {
     /// Returns whether a source that is not silent, since its data wait, has no fragment for an event: it delivered a later one.
     pub(super) fn has_skipped(&self, index: usize, event: EventId) -> bool {
         let input = &self.inputs[index];
-        input.is_awaited() && (input.reached.is_beyond(event) || input.is_held_back_after(event))
+        !input.on_request
+            && input.is_awaited()
+            && (input.reached.is_beyond(event) || input.is_held_back_after(event))
     }
 
     /// Returns the reason for which a source that has ended is missing in an event.
     pub(super) fn reason_of_end(&self, index: usize, event: EventId) -> MissingReason {
         let reached = &self.inputs[index].reached;
         match reached.highest() {
+            _ if self.inputs[index].on_request => MissingReason::SourceEnded,
             None => MissingReason::SourceAbsent,
             Some(_) if reached.is_beyond(event) => MissingReason::SourceSkipped,
             Some(_) => MissingReason::SourceEnded,
@@ -278,6 +283,23 @@ impl Inputs {
         if let Some(index) = self.index_of(source) {
             self.inputs[index].keeps_data = true;
         }
+    }
+
+    /// Records that a source gives its hits on request.
+    pub(super) fn answer_on_request(&mut self, source: SourceId) {
+        if let Some(index) = self.index_of(source) {
+            let input = &mut self.inputs[index];
+            (input.keeps_data, input.on_request) = (true, true);
+        }
+    }
+
+    /// Returns whether a source gives its hits on request.
+    pub(super) fn answers_on_request(&self, index: usize) -> bool {
+        self.inputs[index].on_request
+    }
+
+    pub(super) fn id_of(&self, index: usize) -> SourceId {
+        self.inputs[index].id
     }
 
     /// Takes note that the program that feeds a source has gone, or is back.
@@ -311,6 +333,9 @@ impl Inputs {
     /// `longest_merge`. Otherwise the event would wait for a fragment that was lost, and the room for the end of the event.
     pub(super) fn is_on_its_way(&self, index: usize, own: Timestamp, event: EventId) -> bool {
         let input = &self.inputs[index];
+        if input.on_request {
+            return !input.ended;
+        }
         let is_awaited = input.is_awaited()
             && !(input.is_held_back_after(event) && own.since(input.gave_at) >= self.longest_merge);
         let limit = input.delay.limit(self.merge_timeout, self.longest_merge);
@@ -454,6 +479,7 @@ impl Input {
             reached: Reached::default(),
             last: None,
             keeps_data: false,
+            on_request: false,
             program: Program::Here,
             gave_at: now,
             delay: Delay::default(),

@@ -20,6 +20,7 @@ use super::renumbering::Delivered;
 use super::reports::Reports;
 use super::room::{Room, RoomReports};
 use super::slots::{Answer, Cell, EventSlots, Filled, SlotKey};
+use super::windows::{WindowOrder, Windows};
 use crate::event_range::EventIdRange;
 use crate::ledger::{Counter, NodeBooks};
 use crate::machine::{Deadline, EventDeadlines, Why};
@@ -42,6 +43,7 @@ pub(super) struct Merger<P> {
     rooms: RoomReports,
     /// Deadlines of the waits for silent sources, by the requested part of the event.
     merge_deadlines: EventDeadlines<u16>,
+    windows: Windows,
     books: Books,
     /// Payloads released here that another component counts.
     discarded: Vec<P>,
@@ -65,6 +67,7 @@ impl<P: Payload> Merger<P> {
             own_time: OwnTime::default(),
             rooms: RoomReports::new(),
             merge_deadlines: EventDeadlines::new(),
+            windows: Windows::default(),
             books: Books::default(),
             discarded: Vec::new(),
             has_begun: false,
@@ -142,6 +145,23 @@ impl<P: Payload> Merger<P> {
         self.inputs.keep_data(source);
     }
 
+    /// Records that a source gives its hits on request.
+    pub(super) fn answer_on_request(&mut self, source: SourceId) {
+        self.inputs.answer_on_request(source);
+    }
+
+    /// Returns the next order for sources that give their hits on request.
+    pub(super) fn poll_window(&mut self) -> Option<WindowOrder> {
+        self.windows.poll()
+    }
+
+    /// Settles a source as missing in an event, if it is awaited there.
+    pub(super) fn handle_missing(&mut self, source: SourceId, event: EventId, reason: MissingReason) {
+        if let (Some(index), Some(key)) = (self.inputs.index_of(source), self.slots.find(event)) {
+            self.settle(key, index, reason);
+        }
+    }
+
     /// Notes that the program that feeds a source has gone, or is back.
     pub(super) fn note_gone(&mut self, now: Timestamp, source: SourceId, gone: bool) {
         self.inputs.note_gone(self.own_time.at(now), source, gone);
@@ -206,6 +226,11 @@ impl<P: Payload> Merger<P> {
         }
         let key = match known {
             Some(key) => key,
+            // The request was given up meanwhile: nothing of the event is lost.
+            None if self.released.contains(event) && self.inputs.answers_on_request(index) => {
+                self.drop_fragment(fragment, DropReason::NotRequested);
+                return Ok(());
+            }
             None if self.released.contains(event) => {
                 self.drop_released(fragment);
                 return Ok(());

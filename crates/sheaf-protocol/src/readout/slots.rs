@@ -270,6 +270,14 @@ impl<P: Payload> EventSlots<P> {
         &self.cells[first..first + self.sources.len()]
     }
 
+    /// Returns whether one of these sources has neither a fragment in an event nor been given up there.
+    pub(super) fn awaits_any(&self, event: EventId, sources: &[usize]) -> bool {
+        self.find(event).is_some_and(|key| {
+            let cells = self.cells(key);
+            sources.iter().any(|source| matches!(cells[*source], Cell::Waiting))
+        })
+    }
+
     /// Begins a part of an event, in which the cells of `inputs` (ascending) are requested. Requests of earlier parts remain, or are
     /// removed if the event begins `afresh`.
     pub(super) fn want(&mut self, key: SlotKey, part: u16, afresh: bool, inputs: &[usize]) {

@@ -7,6 +7,7 @@ mod records;
 mod room;
 mod silence;
 mod together;
+mod windows;
 
 use super::*;
 use crate::channel::ChannelTimes;

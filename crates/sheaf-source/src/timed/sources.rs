@@ -320,6 +320,10 @@ impl<M: Memory> Source for CaptureSource<M> {
         self.writer.write(slice)
     }
 
+    fn keeps_data(&self) -> bool {
+        true
+    }
+
     fn stop(&mut self) {
         self.stopped = true;
     }

@@ -222,6 +222,8 @@ impl Blame<'_> {
                 self.defects.oversize.iter().any(is_of)
             }
             MissingReason::SourceEnded | MissingReason::SourceAbsent => self.explains_end(event, source, at),
+            // No source of the simulation gives windows.
+            MissingReason::WindowExpired | MissingReason::WindowOffTimeline => false,
             // The source has ended, or its data wait and its program has passed the event.
             MissingReason::SourceSkipped => {
                 self.explains_end(event, source, at) || self.explains_silence(event, source, at)

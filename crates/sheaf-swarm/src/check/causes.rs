@@ -135,6 +135,8 @@ impl<'a> Causes<'a> {
             MissingReason::SourceEnded | MissingReason::SourceAbsent => self.sources_end(),
             MissingReason::SourceSkipped => self.sources_end() || self.has_missing_sources(),
             MissingReason::FragmentRefused => defects.oversize > 0,
+            // No source of the simulation gives windows.
+            MissingReason::WindowExpired | MissingReason::WindowOffTimeline => false,
             MissingReason::ReadoutSilent => self.disturbed || self.slow_sources,
             MissingReason::ReadoutRestarted => {
                 let faults = self.evidence.watch.faults;

@@ -6,7 +6,7 @@ use crate::payload::SimPayload;
 use crate::source::Planned;
 use crate::violation::{Violation, violation};
 use sheaf_protocol::ledger::Counter;
-use sheaf_wire::message::{Body, EventRange, Message, SuperFragments};
+use sheaf_wire::message::{Body, EventRange, EventWindow, Message, SuperFragments};
 use sheaf_wire::{DropReason, EventId, MissingReason, MissingSource, NodeId, SourceId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -73,6 +73,10 @@ impl ReadoutLife {
             Body::FragmentRequest(ranges) => ranges.iter().for_each(|range| self.see_asked(now, range)),
             Body::PartRequest(request) => {
                 request.ranges.iter().for_each(|range| self.see_asked(now, range));
+            }
+            Body::WindowRequest(request) => {
+                let one = |wanted: &EventWindow| EventRange::one(wanted.event, wanted.attempt);
+                request.events.iter().for_each(|wanted| self.see_asked(now, &one(wanted)));
             }
             Body::Dispatch(destinations) => {
                 destinations.iter().for_each(|to| self.see_asked(now, &to.events));

@@ -152,6 +152,7 @@ impl Assembly {
                 .trigger_period
                 .filter(|_| options.supervisor.is_none())
                 .map(|period| (rate(period), TriggerType(0))),
+            from_start: false,
             duration: None,
             warm_up: Nanos::ZERO,
             stop: self.stop.clone(),
@@ -219,6 +220,7 @@ impl Assembly {
             request_retry: Nanos::from_millis(500),
             asking: options.gathering.asking(),
             scope: Scope { first_step: options.first_step().collect(), ..Scope::default() },
+            windows: None,
             batch_events: 32,
             batch_time: BATCH,
             heartbeat: HEARTBEAT,

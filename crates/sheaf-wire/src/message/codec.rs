@@ -9,9 +9,9 @@ mod status;
 use super::layout::{
     CommandBytes, FenceBytes, FragmentBytes, HeaderBytes, Kind, MAGIC, MAX_HEAD_BYTES, PartRequestBytes,
     ReadoutStatusBytes, RecordedBytes, RenumberBytes, RenumberedBytes, RequestBytes, ShapeBytes,
-    SuperFragmentsBytes, VERSION,
+    SuperFragmentsBytes, VERSION, WindowRequestBytes,
 };
-use super::{Body, Header, Message, PartRequest, Request, SuperFragments, Work};
+use super::{Body, Header, Message, PartRequest, Request, SuperFragments, WindowRequest, Work};
 use crate::checksum::{crc32c, crc32c_append};
 use crate::{ByteCount, NodeId, Payload, RunNumber, SessionId};
 use fragments::{emit_super_fragments_head, parse_super_fragments};
@@ -196,6 +196,16 @@ impl<P: Payload> Message<P> {
                 emit_all(head, &request.sources);
                 emit_all(head, &request.ranges);
             }
+            Body::WindowRequest(request) => {
+                let fixed = WindowRequestBytes {
+                    part: U16::new(request.part),
+                    reserved: U16::ZERO,
+                    sources: count(request.sources.len()),
+                };
+                head.extend_from_slice(fixed.as_bytes());
+                emit_all(head, &request.sources);
+                emit_all(head, &request.events);
+            }
             Body::Delivery(delivery) => {
                 delivery::emit_head(head, &delivery);
                 for fragment in delivery.fragments {
@@ -250,6 +260,7 @@ impl<P: Payload> Message<P> {
             Kind::Dispatch => Body::Dispatch(parse_all(body_bytes)?),
             Kind::Shape => Body::Shape(parse_one(body_bytes)?),
             Kind::PartRequest => Body::PartRequest(parse_part_request(body_bytes)?),
+            Kind::WindowRequest => Body::WindowRequest(parse_window_request(body_bytes)?),
             Kind::Delivery => Body::Delivery(delivery::parse(body_bytes, declared_payload, payload)?),
             Kind::Receipt => Body::Receipt(delivery::parse_receipt(body_bytes)?),
             Kind::Disagreements => Body::Disagreements(parse_all(body_bytes)?),
@@ -297,6 +308,9 @@ impl<P> Body<P> {
             Self::PartRequest(PartRequest { sources, ranges, .. }) => {
                 size_of::<PartRequestBytes>() + bytes_of(sources) + bytes_of(ranges)
             }
+            Self::WindowRequest(WindowRequest { sources, events, .. }) => {
+                size_of::<WindowRequestBytes>() + bytes_of(sources) + bytes_of(events)
+            }
             Self::Delivery(delivery) => delivery::head_bytes(delivery),
             Self::Receipt(receipt) => delivery::receipt_bytes(receipt),
             Self::Disagreements(entries) => bytes_of(entries),
@@ -325,6 +339,7 @@ impl<P> Body<P> {
             Self::Dispatch(_) => Kind::Dispatch,
             Self::Shape(_) => Kind::Shape,
             Self::PartRequest(_) => Kind::PartRequest,
+            Self::WindowRequest(_) => Kind::WindowRequest,
             Self::Delivery(_) => Kind::Delivery,
             Self::Receipt(_) => Kind::Receipt,
             Self::Disagreements(_) => Kind::Disagreements,
@@ -493,6 +508,16 @@ fn parse_part_request(bytes: &[u8]) -> Result<PartRequest, DecodeError> {
     }
     let (sources, rest) = parse_list(rest, fixed.sources.get())?;
     Ok(PartRequest { part, sources, ranges: parse_all(rest)? })
+}
+
+fn parse_window_request(bytes: &[u8]) -> Result<WindowRequest, DecodeError> {
+    let (fixed, rest) = split::<WindowRequestBytes>(bytes)?;
+    let (part, wanted) = (fixed.part.get(), fixed.sources.get());
+    if part == 0 && wanted > 0 {
+        return Err(DecodeError::BadValue { field: "sources of whole events", value: u64::from(wanted) });
+    }
+    let (sources, rest) = parse_list(rest, wanted)?;
+    Ok(WindowRequest { part, sources, events: parse_all(rest)? })
 }
 
 fn flag(is_set: bool, bit: u32) -> u32 {

@@ -59,6 +59,8 @@ pub enum Kind {
     Record = 20,
     /// EVM to RU, in the channel: [`RecordedBytes`].
     Recorded = 21,
+    /// BU to RU, repeatable: [`WindowRequestBytes`], m x [`SourceBytes`], n x [`EventWindowBytes`].
+    WindowRequest = 22,
 }
 
 impl Kind {
@@ -87,6 +89,7 @@ impl Kind {
             19 => Self::Renumbered,
             20 => Self::Record,
             21 => Self::Recorded,
+            22 => Self::WindowRequest,
             _ => return None,
         })
     }
@@ -269,6 +272,34 @@ layout! {
         reserved: U16,
         /// Offset 4: how many [`SourceBytes`].
         sources: U32,
+    }
+}
+
+layout! {
+    /// Requested windows, 8 bytes; the sources and the events with their windows follow.
+    WindowRequestBytes[8] {
+        /// Offset 0: which part of the events, from 1; 0 for whole events.
+        part: U16,
+        /// Offset 2: zero.
+        reserved: U16,
+        /// Offset 4: how many [`SourceBytes`]; 0 for whole events.
+        sources: U32,
+    }
+}
+
+layout! {
+    /// A requested event with its window, 32 bytes.
+    EventWindowBytes[32] {
+        /// Offset 0: event id.
+        event: U64,
+        /// Offset 8: first moment, in picoseconds since time 0 of the run.
+        from_ps: U64,
+        /// Offset 16: end, exclusive; not before the first moment. Both are 2^64 - 1 if the window is not on the timeline.
+        until_ps: U64,
+        /// Offset 24: attempt.
+        attempt: U16,
+        /// Offset 26: zero.
+        reserved: [u8; 6],
     }
 }
 

@@ -189,6 +189,24 @@ fn body() -> impl Strategy<Value = Body<Bytes>> {
             Body::PartRequest(PartRequest { part, sources, ranges })
         },
     );
+    let interval = any::<[u64; 2]>().prop_map(|mut ends| {
+        ends.sort_unstable();
+        HitInterval { from_ps: ends[0], until_ps: ends[1] }
+    });
+    let window = (any::<u64>(), any::<u16>(), interval).prop_map(|(event, attempt, window)| EventWindow {
+        event: EventId(event),
+        attempt,
+        window,
+    });
+    let window_request =
+        (any::<u16>(), prop::collection::vec(any::<u32>(), 0..5), prop::collection::vec(window, 0..5))
+            .prop_map(|(part, mut sources, events)| {
+                if part == 0 {
+                    sources.clear();
+                }
+                let sources = sources.into_iter().map(SourceId).collect();
+                Body::WindowRequest(WindowRequest { part, sources, events })
+            });
     let status = (any::<[u32; 4]>(), any::<[u64; 2]>(), any::<[bool; 2]>()).prop_map(
         |(counts, [buffered, until], flags)| {
             Body::ReadoutStatus(ReadoutStatus {
@@ -258,6 +276,7 @@ fn body() -> impl Strategy<Value = Body<Bytes>> {
         release,
         ranges().prop_map(Body::FragmentRequest),
         part_request,
+        window_request,
         super_fragments().prop_map(Body::SuperFragments),
         status,
         prop::sample::select(&[Command::Start, Command::Close, Command::Join, Command::GiveWay][..])

@@ -82,7 +82,12 @@ impl Extras {
                 for (name, value) in source.timed.iter().flat_map(|books| books.fields()) {
                     extras.add(&format!("source_{name}"), value);
                 }
-                join_hits(&mut extras.hits, source.timed.as_ref().map(HitLedger::of).as_ref());
+                for (name, value) in source.windows.iter().flat_map(|books| books.fields()) {
+                    extras.add(&format!("source_{name}"), value);
+                }
+                let hits =
+                    source.timed.as_ref().map(|books| HitLedger::of(books).with(source.windows.as_ref()));
+                join_hits(&mut extras.hits, hits.as_ref());
             }
         }
         for report in builders {

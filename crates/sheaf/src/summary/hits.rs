@@ -3,6 +3,7 @@
 use super::kept::Loss;
 use serde::{Deserialize, Serialize};
 use sheaf_source::timed::FeedBooks;
+use sheaf_source::windows::WindowBooks;
 
 /// Hits and packets of self-triggered front ends: `received` is the sum of the six numbers that follow.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +37,40 @@ pub(crate) struct HitLedger {
     pub(crate) packets_undecoded: u64,
     /// Sources whose books do not balance.
     pub(crate) unbalanced_sources: u64,
+    /// Windows of these hits, where triggers request them.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) windows: Option<WindowLedger>,
+}
+
+/// Windows of hits, which readout units give on request.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct WindowLedger {
+    /// Fragments given, with the hits of one window of a source each.
+    pub(crate) given: u64,
+    /// Hits in these. A hit in two of them counts twice.
+    pub(crate) hits_given: u64,
+    /// Hits that were kept, so that windows could be requested.
+    pub(crate) hits_kept: u64,
+    /// Hits that went from memory to the hit spool.
+    pub(crate) hits_archived: u64,
+    /// Hits that were deleted to make room in memory.
+    pub(crate) hits_deleted: u64,
+}
+
+impl WindowLedger {
+    fn of(books: &WindowBooks) -> Self {
+        let WindowBooks { given, hits_given, hits_kept, hits_archived, hits_deleted, .. } = *books;
+        Self { given, hits_given, hits_kept, hits_archived, hits_deleted }
+    }
+
+    fn join(&mut self, other: &Self) {
+        let Self { given, hits_given, hits_kept, hits_archived, hits_deleted } = other;
+        self.given += given;
+        self.hits_given += hits_given;
+        self.hits_kept += hits_kept;
+        self.hits_archived += hits_archived;
+        self.hits_deleted += hits_deleted;
+    }
 }
 
 impl HitLedger {
@@ -55,7 +90,13 @@ impl HitLedger {
             packets_unreadable: books.packets_unreadable,
             packets_undecoded: books.packets_undecoded,
             unbalanced_sources: u64::from(!books.is_balanced()),
+            windows: None,
         }
+    }
+
+    /// Adds the books of windows of these hits.
+    pub(crate) fn with(self, windows: Option<&WindowBooks>) -> Self {
+        Self { windows: windows.map(WindowLedger::of), ..self }
     }
 
     pub(crate) fn join(&mut self, other: &Self) {
@@ -74,6 +115,7 @@ impl HitLedger {
             packets_unreadable,
             packets_undecoded,
             unbalanced_sources,
+            windows,
         } = other;
         self.received += received;
         self.in_slices += in_slices;
@@ -89,12 +131,21 @@ impl HitLedger {
         self.packets_unreadable += packets_unreadable;
         self.packets_undecoded += packets_undecoded;
         self.unbalanced_sources += unbalanced_sources;
+        if let Some(windows) = windows {
+            self.windows.get_or_insert_default().join(windows);
+        }
     }
 
     /// Returns the relation that does not add up, if there is one.
     pub(crate) fn problem(&self) -> Option<String> {
         let accounted =
             self.in_slices + self.late + self.left_out + self.untimed + self.off_timeline + self.unfinished;
+        if let Some(windows) = self.windows.as_ref().filter(|windows| windows.hits_kept != self.in_slices) {
+            return Some(format!(
+                "{} hits in slices, {} kept for windows",
+                self.in_slices, windows.hits_kept
+            ));
+        }
         if self.unbalanced_sources == 0 && accounted == self.received {
             return None;
         }

@@ -329,6 +329,12 @@ fn remedy_of_missing(summary: &Summary) -> String {
         Some(MissingReason::SourceAbsent) => {
             "see why these sources delivered nothing; name those that events may lack in `source.optional`".into()
         }
+        Some(MissingReason::WindowExpired) => {
+            "raise `windows.memory_bytes`, or keep hits on disk with `windows.spool`, so that late triggers find their hits".into()
+        }
+        Some(MissingReason::WindowOffTimeline) => {
+            "compare the times of triggers with those of hits; `source.timed.zero` is the trigger time that is time 0 of the hits".into()
+        }
         Some(MissingReason::SourceGone) => {
             "see why the programs that feed these sources ended, and restart them during the run".into()
         }

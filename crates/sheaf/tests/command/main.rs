@@ -76,3 +76,4 @@ mod trigger_datagrams;
 mod trigger_library;
 mod trigger_payloads;
 mod triggers;
+mod windowed;

@@ -3,10 +3,10 @@
 use super::Descriptor;
 use sheaf_wire::message::layout::{
     AbsentReadoutBytes, AnnouncementBytes, AssignmentBytes, CommandBytes, CountBytes, DeliveredBytes,
-    DeliveryBytes, DestinationBytes, DisagreementBytes, EventRangeBytes, FenceBytes, FinishedBytes,
-    FragmentBytes, HeaderBytes, KeptBytes, MissingBytes, PartRequestBytes, ReadoutStatusBytes, ReceiptBytes,
-    ReceivedBytes, RecordBytes, RecordedBytes, ReleaseBytes, RenumberBytes, RenumberedBytes, RequestBytes,
-    ShapeBytes, SourceBytes, SuperFragmentBytes, SuperFragmentsBytes,
+    DeliveryBytes, DestinationBytes, DisagreementBytes, EventRangeBytes, EventWindowBytes, FenceBytes,
+    FinishedBytes, FragmentBytes, HeaderBytes, KeptBytes, MissingBytes, PartRequestBytes, ReadoutStatusBytes,
+    ReceiptBytes, ReceivedBytes, RecordBytes, RecordedBytes, ReleaseBytes, RenumberBytes, RenumberedBytes,
+    RequestBytes, ShapeBytes, SourceBytes, SuperFragmentBytes, SuperFragmentsBytes, WindowRequestBytes,
 };
 use sheaf_wire::message::{Body, Delivery, SuperFragments};
 
@@ -54,6 +54,11 @@ fn body_bytes(body: &Body<Descriptor>) -> usize {
             size_of::<PartRequestBytes>()
                 + list::<SourceBytes>(request.sources.len())
                 + list::<EventRangeBytes>(request.ranges.len())
+        }
+        Body::WindowRequest(request) => {
+            size_of::<WindowRequestBytes>()
+                + list::<SourceBytes>(request.sources.len())
+                + list::<EventWindowBytes>(request.events.len())
         }
         Body::Delivery(Delivery { entries, fragments, missing }) => {
             size_of::<DeliveryBytes>()

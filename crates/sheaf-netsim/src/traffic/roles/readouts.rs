@@ -106,6 +106,9 @@ fn end_of_request(message: &Message<Descriptor>) -> Option<EventId> {
     let end = match &message.body {
         Body::FragmentRequest(ranges) => ranges.iter().map(end).max(),
         Body::PartRequest(request) => request.ranges.iter().map(end).max(),
+        Body::WindowRequest(request) => {
+            request.events.iter().map(|wanted| wanted.event.0.saturating_add(1)).max()
+        }
         Body::Dispatch(destinations) => destinations.iter().map(|to| end(&to.events)).max(),
         _ => None,
     };

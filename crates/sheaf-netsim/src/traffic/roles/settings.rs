@@ -213,6 +213,7 @@ impl Settings {
             request_retry: self.retry,
             asking: self.gathering.asking(),
             scope: Scope::default(),
+            windows: None,
             batch_events: self.batch_events as usize,
             batch_time: self.batch_time,
             heartbeat: self.times(4),

@@ -149,6 +149,7 @@ impl World {
         };
         let course = Course {
             triggers: setup.rate.map(|rate| (rate, TriggerType(0))),
+            from_start: false,
             duration: setup.duration,
             warm_up: Nanos::ZERO,
             stop: self.stop.clone(),
@@ -209,6 +210,7 @@ impl World {
             request_retry: Nanos::from_millis(60),
             asking: Asking::AtOnce,
             scope: Scope::default(),
+            windows: None,
             batch_events: 4,
             batch_time: Nanos::from_millis(1),
             heartbeat: Nanos::from_millis(20),

@@ -26,6 +26,7 @@ impl<P: Payload> Merger<P> {
         if std::mem::replace(&mut self.closed, true) {
             return false;
         }
+        self.windows.close();
         for key in self.slots.all_keys() {
             self.end_event(key.event, Ending::dropped(DropReason::NeverTriggered));
         }
@@ -38,6 +39,8 @@ impl<P: Payload> Merger<P> {
         let events = EventIdRange::new(first, u64::from(count));
         let ending = Ending { outcome, reason, parts };
         let is_built = matches!(outcome, Outcome::Stored | Outcome::Rejected);
+        let Self { windows, slots, .. } = self;
+        windows.end(events, |event, inputs| slots.awaits_any(event, inputs));
         if self.slots.is_short(count) {
             let mut alike = Alike::default();
             let mut rest = events;

@@ -9,8 +9,8 @@ use crate::event_range::EventIdRange;
 use crate::ledger::Counter;
 use crate::readout::inputs::Program;
 use crate::readout::slots::{Asked, Cell, Filled, SlotKey, SlotState, Taken};
-use sheaf_wire::message::{EventRange, PartRequest};
-use sheaf_wire::{EventId, MissingReason, Payload, Timestamp};
+use sheaf_wire::message::{EventRange, EventWindow, PartRequest, WindowRequest};
+use sheaf_wire::{EventId, MissingReason, Payload, SourceId, Timestamp};
 
 impl<P: Payload> Merger<P> {
     /// Handles a builder's request for some sources of events. Sources that this unit does not read are counted and ignored.
@@ -20,14 +20,63 @@ impl<P: Payload> Merger<P> {
         builder: u16,
         request: &PartRequest,
     ) {
+        let inputs = self.find_inputs(&request.sources);
+        self.handle_requests(now, builder, &request.ranges, Wanted::Part(request.part, &inputs));
+    }
+
+    /// Handles a builder's request for windows of time: like any other request, after which sources that give their hits on request
+    /// are asked for them.
+    pub(in crate::readout) fn handle_window_request(
+        &mut self,
+        now: Timestamp,
+        builder: u16,
+        request: &WindowRequest,
+    ) {
+        let inputs = self.find_inputs(&request.sources);
+        let wanted = if request.part == 0 { Wanted::All } else { Wanted::Part(request.part, &inputs) };
+        let groups = request.events.chunk_by(|one, next| one.event == next.event);
+        for (count, windows) in groups.enumerate() {
+            if count >= self.config.request_events {
+                self.books.count(Counter::UnexpectedMessages);
+                return;
+            }
+            let range = EventRange::one(windows[0].event, windows[0].attempt);
+            self.handle_range(now, builder, &range, 1, wanted);
+            let asked = Asked { builder, attempt: range.attempt, part: wanted.part() };
+            self.ask_for_windows(asked, windows, wanted);
+        }
+    }
+
+    /// Asks sources of an event for their hits, if these were not asked before and the request is the latest one for the event.
+    fn ask_for_windows(&mut self, asked: Asked, windows: &[EventWindow], wanted: Wanted<'_>) {
+        let event = windows[0].event;
+        let Some(key) = self.slots.find(event).filter(|key| self.slots.found(*key).asked == Some(asked))
+        else {
+            return;
+        };
+        let mut sources = Vec::new();
+        for (index, cell) in self.slots.cells(key).iter().enumerate() {
+            if matches!(cell, Cell::Waiting)
+                && wanted.has(index)
+                && self.inputs.answers_on_request(index)
+                && !self.windows.ask(event, index)
+            {
+                sources.push(self.inputs.id_of(index));
+            }
+        }
+        self.windows.give(event, sources, windows.iter().map(|window| window.window).collect());
+    }
+
+    /// Returns the indices of sources in ascending order. Sources that this unit does not read are counted and left out.
+    fn find_inputs(&mut self, sources: &[SourceId]) -> Vec<usize> {
         let mut inputs: Vec<usize> =
-            request.sources.iter().filter_map(|source| self.inputs.index_of(*source)).collect();
+            sources.iter().filter_map(|source| self.inputs.index_of(*source)).collect();
         inputs.sort_unstable();
         inputs.dedup();
-        if inputs.len() != request.sources.len() {
+        if inputs.len() != sources.len() {
             self.books.count(Counter::UnexpectedMessages);
         }
-        self.handle_requests(now, builder, &request.ranges, Wanted::Part(request.part, &inputs));
+        inputs
     }
 
     /// Handles a builder's request for ranges of events, up to the maximum number of events of a request. The rest is counted and
@@ -261,6 +310,14 @@ impl Wanted<'_> {
         match self {
             Self::All => 0,
             Self::Part(part, _) => part,
+        }
+    }
+
+    /// Returns whether a source is requested.
+    fn has(self, index: usize) -> bool {
+        match self {
+            Self::All => true,
+            Self::Part(_, inputs) => inputs.binary_search(&index).is_ok(),
         }
     }
 

@@ -2,12 +2,13 @@
 
 use super::{DecodeError, Entry};
 use crate::message::layout::{
-    AbsentReadoutBytes, AnnouncementBytes, AssignmentBytes, DestinationBytes, EventRangeBytes, FinishedBytes,
-    MissingBytes, ReleaseBytes, ShapeBytes, SourceBytes, SuperFragmentBytes,
+    AbsentReadoutBytes, AnnouncementBytes, AssignmentBytes, DestinationBytes, EventRangeBytes,
+    EventWindowBytes, FinishedBytes, MissingBytes, ReleaseBytes, ShapeBytes, SourceBytes, SuperFragmentBytes,
 };
 use crate::message::{
-    AbsentReadout, Announcement, Assignment, Destination, EventRange, Finished, Release, Shape,
+    AbsentReadout, Announcement, Assignment, Destination, EventRange, EventWindow, Finished, Release, Shape,
 };
+use crate::spool_file::HitInterval;
 use crate::{
     ByteCount, DropReason, EventId, MissingReason, MissingSource, Outcome, SourceId, SuperFragment,
     Timestamp, TriggerType,
@@ -173,6 +174,26 @@ impl Entry for EventRange {
             count: parse_count(bytes.count.get())?,
             attempt: bytes.attempt.get(),
         })
+    }
+}
+
+impl Entry for EventWindow {
+    type Bytes = EventWindowBytes;
+    fn emit(&self) -> EventWindowBytes {
+        EventWindowBytes {
+            event: U64::new(self.event.0),
+            from_ps: U64::new(self.window.from_ps),
+            until_ps: U64::new(self.window.until_ps),
+            attempt: U16::new(self.attempt),
+            reserved: [0; 6],
+        }
+    }
+    fn parse(bytes: &EventWindowBytes) -> Result<Self, DecodeError> {
+        let window = HitInterval { from_ps: bytes.from_ps.get(), until_ps: bytes.until_ps.get() };
+        if window.from_ps > window.until_ps {
+            return Err(DecodeError::BadValue { field: "end of a window", value: window.until_ps });
+        }
+        Ok(Self { event: EventId(bytes.event.get()), attempt: bytes.attempt.get(), window })
     }
 }
 
