@@ -27,6 +27,14 @@ impl Checker<'_> {
                 "write the sources that it judges, such as `first_step = [0]`; [filter] judges complete events",
             );
         }
+        if building.filter == StepFilterKind::Coincidence && !self.config.source.is_timed() {
+            self.fail(
+                ErrorKind::Conflict,
+                &["building.filter", "source.build_by"],
+                "`building.filter` is \"coincidence\", but fragments are built by number".into(),
+                "write `build_by = \"time\"` in [source], so that fragments are time slices",
+            );
+        }
         if building.filter == StepFilterKind::Library && building.path.is_none() {
             self.fail(
                 ErrorKind::Missing,

@@ -89,7 +89,7 @@ pub use settings::{
 use document::Document;
 use knob::{Knob, Section};
 use origins::Origins;
-use sheaf_wire::{ByteCount, Nanos, Role};
+use sheaf_wire::{ByteCount, Nanos, Role, SourceId};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
@@ -408,6 +408,15 @@ impl Config {
         if kind.shares_socket() && readouts == 0 && !origins.is_in_file("readout.count") {
             self.readout.count = 1;
         }
+    }
+
+    /// Returns whether a source keeps its hits, and gives windows of them on request: all sources of a run that is built by window, and those
+    /// behind a first step that finds windows.
+    #[must_use]
+    pub fn gives_windows(&self, source: SourceId) -> bool {
+        let Building { first_step, filter, .. } = &self.building;
+        let are_found = *filter == StepFilterKind::Coincidence && !first_step.is_empty();
+        self.source.is_windowed() || (are_found && !first_step.contains(&source))
     }
 
     /// Records in `origins` the knobs of `changed` that differ from this configuration.

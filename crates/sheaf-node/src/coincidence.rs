@@ -42,6 +42,8 @@ pub struct CoincidenceFilter {
     slices: SliceConfig,
     conditions: ClusterConditions,
     margins: Margins,
+    /// Sources whose hits count; all if there are none.
+    sources: BTreeSet<SourceId>,
     /// The groups of each source, by their place in the conditions.
     groups: BTreeMap<SourceId, Vec<usize>>,
     /// The hits of the slice, with the places of their fragments in the event.
@@ -74,6 +76,7 @@ impl CoincidenceFilter {
             slices,
             conditions,
             margins,
+            sources: BTreeSet::new(),
             groups,
             hits: Vec::new(),
             found: CoincidenceStats::default(),
@@ -82,6 +85,42 @@ impl CoincidenceFilter {
             windows_left_out: 0,
             not_hits: 0,
         }
+    }
+
+    /// Counts hits of these sources only. Other fragments are not read.
+    #[must_use]
+    pub fn of(self, sources: impl IntoIterator<Item = SourceId>) -> Self {
+        Self { sources: sources.into_iter().collect(), ..self }
+    }
+
+    /// Finds the coincidences that begin in a slice. Returns their windows in order of time, none of which overlap.
+    ///
+    /// # Errors
+    /// If the slice was cut in another way.
+    pub fn find(&mut self, event: &Event<Bytes>) -> Result<Vec<Window>, FilterFailure> {
+        self.hits.clear();
+        let counts = |source: SourceId| self.sources.is_empty() || self.sources.contains(&source);
+        for (place, fragment) in event.fragments.iter().enumerate().filter(|(_, it)| counts(it.source)) {
+            match hits(&fragment.payload) {
+                Ok(hits) => self.hits.extend(hits.map(|hit| (place, Moment(hit.time_ps), hit))),
+                Err(_) => self.not_hits += 1,
+            }
+        }
+        // The hits of a source are in order: a stable sort merges the sources.
+        self.hits.sort_by_key(|(place, at, _)| (*at, *place));
+        let range = (self.slices.begin(event.id.0), self.slices.begin(event.id.0.saturating_add(1)));
+        let seen_to = range.1 + self.slices.after;
+        let is_outside =
+            |(_, at, _): &&(usize, Moment, Hit)| *at + self.slices.before < range.0 || *at >= seen_to;
+        if let Some((_, at, _)) = [self.hits.first(), self.hits.last()].into_iter().flatten().find(is_outside)
+        {
+            return Err(other_slices(event.id, *at, range.0, seen_to));
+        }
+        let (mut clusters, stats) = of_slice(self.config, &self.hits, range, seen_to);
+        self.found += stats;
+        clusters.retain(|cluster| self.meets(cluster, event));
+        self.accepted += clusters.len() as u64;
+        Ok(self.windows(&clusters))
     }
 
     /// Returns whether a cluster of an event meets the conditions.
@@ -151,31 +190,10 @@ fn other_slices(event: EventId, at: Moment, begin: Moment, end: Moment) -> Filte
 
 impl Filter for CoincidenceFilter {
     fn judge(&mut self, event: &Event<Bytes>) -> Result<Verdict, FilterFailure> {
-        self.hits.clear();
-        for (place, fragment) in event.fragments.iter().enumerate() {
-            match hits(&fragment.payload) {
-                Ok(hits) => self.hits.extend(hits.map(|hit| (place, Moment(hit.time_ps), hit))),
-                Err(_) => self.not_hits += 1,
-            }
-        }
-        // The hits of a source are in order: a stable sort merges the sources.
-        self.hits.sort_by_key(|(place, at, _)| (*at, *place));
-        let range = (self.slices.begin(event.id.0), self.slices.begin(event.id.0.saturating_add(1)));
-        let seen_to = range.1 + self.slices.after;
-        let is_outside =
-            |(_, at, _): &&(usize, Moment, Hit)| *at + self.slices.before < range.0 || *at >= seen_to;
-        if let Some((_, at, _)) = [self.hits.first(), self.hits.last()].into_iter().flatten().find(is_outside)
-        {
-            return Err(other_slices(event.id, *at, range.0, seen_to));
-        }
-        let (mut clusters, stats) = of_slice(self.config, &self.hits, range, seen_to);
-        self.found += stats;
-        clusters.retain(|cluster| self.meets(cluster, event));
-        self.accepted += clusters.len() as u64;
-        if clusters.is_empty() {
+        let windows = self.find(event)?;
+        if windows.is_empty() {
             return Ok(Verdict::reject());
         }
-        let windows = self.windows(&clusters);
         let stored = windows.len().min(MAX_VERDICT_PAYLOAD_BYTES / WINDOW_BYTES);
         self.windows += windows.len() as u64;
         self.windows_left_out += (windows.len() - stored) as u64;
@@ -198,9 +216,9 @@ impl Filter for CoincidenceFilter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::examples::slice as event;
     use sheaf_time::Rule;
     use sheaf_wire::window::windows;
-    use sheaf_wire::{Fragment, NumberMark, Timestamp, TriggerType};
 
     const SLICES: SliceConfig = SliceConfig {
         length: Picos(1000),
@@ -209,31 +227,6 @@ mod tests {
         max_items: 100,
         max_empty: 10,
     };
-
-    fn event(id: u64, payloads: &[&[u64]]) -> Event<Bytes> {
-        let payload = |times: &&[u64]| {
-            let hit = |time_ps: &u64| Hit { time_ps: *time_ps, channel: 0, value: 0, extra: 0 }.to_bytes();
-            Bytes::from(times.iter().flat_map(hit).collect::<Vec<u8>>())
-        };
-        let fragment = |(source, times)| Fragment {
-            event: EventId(id),
-            source: SourceId(source),
-            time: Timestamp(id),
-            checksum: None,
-            processed: false,
-            mark: NumberMark::NONE,
-            payload: payload(times),
-        };
-        Event {
-            id: EventId(id),
-            time: Timestamp(id),
-            trigger_type: TriggerType(0),
-            attempt: 1,
-            incomplete: false,
-            fragments: (0..).zip(payloads).map(fragment).collect(),
-            missing: Vec::new(),
-        }
-    }
 
     #[test]
     fn a_slice_is_wanted_if_a_coincidence_begins_in_it() {

@@ -1,7 +1,7 @@
 //! An event for tests that do not examine its content.
 
 use bytes::Bytes;
-use sheaf_wire::{Event, EventId, Timestamp, TriggerType};
+use sheaf_wire::{Event, EventId, Fragment, Hit, NumberMark, SourceId, Timestamp, TriggerType};
 
 /// An event without a fragment.
 pub(crate) fn event(id: u64) -> Event<Bytes> {
@@ -12,6 +12,32 @@ pub(crate) fn event(id: u64) -> Event<Bytes> {
         attempt: 1,
         incomplete: false,
         fragments: Vec::new(),
+        missing: Vec::new(),
+    }
+}
+
+/// Returns a time slice of sources 0, 1, ... with hits at these times, in ps.
+pub(crate) fn slice(id: u64, payloads: &[&[u64]]) -> Event<Bytes> {
+    let payload = |times: &&[u64]| {
+        let hit = |time_ps: &u64| Hit { time_ps: *time_ps, channel: 0, value: 0, extra: 0 }.to_bytes();
+        Bytes::from(times.iter().flat_map(hit).collect::<Vec<u8>>())
+    };
+    let fragment = |(source, times)| Fragment {
+        event: EventId(id),
+        source: SourceId(source),
+        time: Timestamp(id),
+        checksum: None,
+        processed: false,
+        mark: NumberMark::NONE,
+        payload: payload(times),
+    };
+    Event {
+        id: EventId(id),
+        time: Timestamp(id),
+        trigger_type: TriggerType(0),
+        attempt: 1,
+        incomplete: false,
+        fragments: (0..).zip(payloads).map(fragment).collect(),
         missing: Vec::new(),
     }
 }

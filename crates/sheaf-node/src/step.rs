@@ -1,6 +1,9 @@
 //! Decisions on the first step of an event, before the rest of it is requested.
 
 pub(crate) mod beside;
+mod coincidence;
+
+pub use coincidence::CoincidenceStep;
 
 use crate::filter::{Filter, FilterFailure};
 use beside::StepsBeside;

@@ -362,9 +362,11 @@ impl<P: Payload> BuilderUnit<P> {
         while let Some(Question { readout, ask, is_repeat, ranges }) =
             self.asks.next(now, &mut self.assemblies)
         {
-            let body = match &self.config.windows {
-                Some(windows) => windows.request(ask, &ranges, &self.assemblies),
-                None => Some(ask.into_body(ranges)),
+            let windows = self.config.windows.as_ref();
+            let body = if windows.is_none() && ask.part < 2 {
+                Some(ask.into_body(ranges))
+            } else {
+                windows::request(windows, ask, ranges, &self.assemblies)
             };
             let Some(body) = body else { continue };
             if is_repeat {

@@ -86,11 +86,10 @@ impl Plan {
         memory: &FragmentMemory,
         waker: Waker,
     ) -> anyhow::Result<Vec<Box<dyn Source>>> {
-        if !self.config.source.is_windowed() {
-            return self.slices_of_kind(me, node, memory, waker);
-        }
         // Hits are copied when windows are cut.
-        let slices = self.slices_of_kind(me, node, &FragmentMemory::Heap, waker)?;
+        let all_windows = self.config.source.is_windowed();
+        let memory_of_slices = if all_windows { &FragmentMemory::Heap } else { memory };
+        let slices = self.slices_of_kind(me, node, memory_of_slices, waker)?;
         windows::cut(&self.config, &node.name, slices, memory)
     }
 
@@ -103,11 +102,13 @@ impl Plan {
         waker: Waker,
     ) -> anyhow::Result<Vec<Box<dyn Source>>> {
         match &self.timed {
-            Some(timed) if timed.are_packets() => timed.open(&self.loading().source, &node.sources, memory),
+            Some(timed) if timed.are_packets() => {
+                timed.open((&self.config, &self.loading().source), &node.sources, memory)
+            }
             Some(timed) => {
                 // Fragments are copied when they are cut: other processes need not read them.
                 let sources = self.fragments_of_kind(me, node, &FragmentMemory::Heap, waker)?;
-                timed.slice(&self.loading().source, sources, memory)
+                timed.slice((&self.config, &self.loading().source), sources, memory)
             }
             None => self.fragments_of_kind(me, node, memory, waker),
         }
@@ -132,7 +133,7 @@ impl Plan {
         }
         let source = |id: &SourceId| match (&self.streams, &self.timed) {
             (Some(streams), _) => self.replayed(*id, streams),
-            (None, Some(timed)) => timed.emulated_source(&self.config.source.timed, *id),
+            (None, Some(timed)) => timed.emulated_source(&self.config, *id),
             (None, None) => self.emulated(*id, memory),
         };
         node.sources.iter().map(source).collect()
@@ -176,7 +177,12 @@ impl Plan {
             block.saturating_mul(blocks(source, maximum) as u64)
         };
         let payloads = self.lone_payload_source(node).map(|_| self.config.trigger.network.payload_maximum);
-        let others = (node.sources.len() - payloads.iter().len()) as u64;
+        // Slices that windows are cut out of take as much, if they are in the same memory.
+        let of_slices = match source.is_windowed() {
+            true => 0,
+            false => node.sources.iter().filter(|source| self.config.gives_windows(**source)).count(),
+        };
+        let others = (node.sources.len() - payloads.iter().len() + of_slices) as u64;
         let of_payloads = payloads.map_or(0, of_source);
         ByteCount(of_source(maximum).saturating_mul(others).saturating_add(of_payloads))
     }

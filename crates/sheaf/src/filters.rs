@@ -2,7 +2,7 @@
 
 use crate::{python, timed};
 use anyhow::{Context, bail};
-use sheaf_config::{Config, FilterKind};
+use sheaf_config::{Config, FilterKind, StepFilterKind};
 use sheaf_filter::{AcceptAll, Filter, LibraryFilter, Prescale, Setup};
 use sheaf_node::busy::Busy;
 use sheaf_node::coincidence::CoincidenceFilter;
@@ -16,11 +16,13 @@ pub(crate) fn open(config: &Config, run: RunNumber) -> anyhow::Result<Box<dyn Fi
     Ok(match filter.kind {
         FilterKind::AcceptAll => Box::new(AcceptAll),
         FilterKind::Prescale => Box::new(Prescale { factor: filter.prescale }),
-        FilterKind::Coincidence => {
-            let slices = timed::slices(&config.source.timed);
-            let (conditions, margins) = (timed::conditions(config), timed::margins(filter));
-            Box::new(CoincidenceFilter::new(timed::coincidence(filter), slices, conditions, margins))
-        }
+        FilterKind::Coincidence => match config.building.filter {
+            // Windows were found in the first step. Hits in them are of no other slice.
+            StepFilterKind::Coincidence => {
+                Box::new(coincidence(config).of(config.building.first_step.iter().copied()))
+            }
+            _ => Box::new(coincidence(config)),
+        },
         FilterKind::Library => {
             let path = filter.path.as_deref().context("`filter.path` is not set")?;
             let setup = Setup { run, tags: filter.tags.clone(), parameters: filter.parameters.clone() };
@@ -33,6 +35,13 @@ pub(crate) fn open(config: &Config, run: RunNumber) -> anyhow::Result<Box<dyn Fi
             python_name(filter)
         ),
     })
+}
+
+/// Makes the filter that finds coincidences.
+pub(crate) fn coincidence(config: &Config) -> CoincidenceFilter {
+    let slices = timed::slices(&config.source.timed);
+    let (conditions, margins) = (timed::conditions(config), timed::margins(&config.filter));
+    CoincidenceFilter::new(timed::coincidence(&config.filter), slices, conditions, margins)
 }
 
 /// Makes the filter of a builder unit. It is also made if workers run the filter instead, so that its errors are found

@@ -1,11 +1,12 @@
 //! Building in steps and types of triggers: from the configuration to the options of builder units.
 
 use crate::plan::Plan;
+use crate::{filters, timed};
 use anyhow::Context;
 use sheaf_config::{Config, StepFilterKind};
 use sheaf_filter::{LibraryStep, Setup};
 use sheaf_node::filter::Prescale;
-use sheaf_node::step::{Accepted, Activity, AskForAll, FromLibrary, StepFilter};
+use sheaf_node::step::{Accepted, Activity, AskForAll, CoincidenceStep, FromLibrary, StepFilter};
 use sheaf_protocol::builder::Scope;
 use sheaf_wire::{RunNumber, TriggerMix};
 
@@ -31,6 +32,10 @@ pub(crate) fn step_filter(
         StepFilterKind::All => Box::new(AskForAll),
         StepFilterKind::Prescale => Box::new(Accepted(Prescale { factor: building.prescale })),
         StepFilterKind::Activity => Box::new(Activity { minimum: building.minimum.0, ..Activity::default() }),
+        StepFilterKind::Coincidence => {
+            let filter = filters::coincidence(config).of(building.first_step.iter().copied());
+            Box::new(CoincidenceStep::new(filter, timed::slices(&config.source.timed)))
+        }
         StepFilterKind::Library => {
             let path = building.path.as_deref().context("`building.path` is not set")?;
             let (tags, parameters) = (filter.tags.clone(), building.parameters.clone());
@@ -39,7 +44,10 @@ pub(crate) fn step_filter(
         }
     };
     let place = match building.filter {
-        StepFilterKind::All | StepFilterKind::Prescale | StepFilterKind::Activity => StepPlace::Own,
+        StepFilterKind::All
+        | StepFilterKind::Prescale
+        | StepFilterKind::Activity
+        | StepFilterKind::Coincidence => StepPlace::Own,
         StepFilterKind::Library => StepPlace::Beside,
     };
     Ok(Some((filter, place)))

@@ -175,9 +175,13 @@ fn ledger(f: &mut fmt::Formatter<'_>, ledger: &LedgerSummary) -> fmt::Result {
 /// Writes the fates of the hits of self-triggered front ends, and of their packets.
 fn hits(f: &mut fmt::Formatter<'_>, hits: &HitLedger) -> fmt::Result {
     line(f, "hits", count(hits.received), &format!("in {} packets", count(hits.packets)))?;
-    match &hits.windows {
-        None => line(f, "  in slices", count(hits.in_slices), "in the fragments above")?,
-        Some(_) => line(f, "  kept", count(hits.in_slices), "for windows")?,
+    let kept = hits.windows.as_ref().map_or(0, |windows| windows.hits_kept);
+    let in_fragments = hits.in_slices.saturating_sub(kept);
+    if hits.windows.is_none() || in_fragments > 0 {
+        line(f, "  in slices", count(in_fragments), "in the fragments above")?;
+    }
+    if hits.windows.is_some() {
+        line(f, "  kept", count(kept), "for windows")?;
     }
     for (value, name, remark) in [
         (hits.late, "late", "they came after their slice was complete"),

@@ -159,7 +159,7 @@ impl TimedSources {
         let from = From::Streams(emulated.slices(&slices(timed)));
         let sliced = Self { clocks: emulated.clocks(config), from, emulated: Some(emulated), ..self };
         for card in &sliced.cards {
-            sliced.emulated_source(timed, *card)?;
+            sliced.emulated_source(config, *card)?;
         }
         Ok(sliced)
     }
@@ -170,11 +170,11 @@ impl TimedSources {
     /// Why they cannot be emulated.
     pub(crate) fn emulated_source(
         &self,
-        timed: &conf::Timed,
+        config: &Config,
         card: SourceId,
     ) -> anyhow::Result<Box<dyn Source>> {
         let emulated = self.emulated.as_ref().context("the sources are not emulated")?;
-        Ok(Box::new(emulated.source(&self.feed(timed, card))?))
+        Ok(Box::new(emulated.source(&self.feed(config, card))?))
     }
 
     /// Returns the emulated detector, if there is one.
@@ -182,15 +182,10 @@ impl TimedSources {
         self.emulated.as_ref()
     }
 
-    /// Returns how the packets or fragments of a card are read.
-    pub(crate) fn feed(&self, timed: &conf::Timed, card: SourceId) -> FeedConfig {
-        feed(timed, &self.clocks, card, self.zero)
-    }
-
     /// Returns the time slices of the fragments of `sources`. Captures and packets are slices already.
     pub(crate) fn slice(
         &self,
-        source: &conf::Source,
+        (config, source): (&Config, &conf::Source),
         sources: Vec<Box<dyn Source>>,
         memory: &FragmentMemory,
     ) -> anyhow::Result<Vec<Box<dyn Source>>> {
@@ -206,10 +201,22 @@ impl TimedSources {
             if let Some(process) = &process {
                 inner = process.decode(inner);
             }
-            let config = self.feed(&source.timed, inner.id());
+            let config = self.feed(config, inner.id());
             Ok(memory.sliced((inner, slices), decoders.make()?, &config, size)?)
         };
         sources.into_iter().map(slice).collect()
+    }
+
+    /// Returns how the packets or fragments of a source are read and cut. Windows are cut out of slices, so that these need no overlap.
+    pub(crate) fn feed(&self, config: &Config, source: SourceId) -> FeedConfig {
+        let feed = feed(&config.source.timed, &self.clocks, source, self.zero);
+        match config.gives_windows(source) {
+            true => FeedConfig {
+                slices: SliceConfig { before: Picos(0), after: Picos(0), ..feed.slices },
+                ..feed
+            },
+            false => feed,
+        }
     }
 
     /// Returns unit and epoch of the times of slices, given those of fragments.
@@ -250,17 +257,16 @@ impl TimedSources {
     /// The sources of one readout unit, whose cards are in a capture or send packets.
     pub(crate) fn open(
         &self,
-        source: &conf::Source,
+        (config, source): (&Config, &conf::Source),
         cards: &[SourceId],
         memory: &FragmentMemory,
     ) -> anyhow::Result<Vec<Box<dyn Source>>> {
-        let timed = &source.timed;
         let size = pool_size(source);
         let decoders = Decoders::new(source, self.run)?;
         match &self.from {
             From::Capture(file, slices) => {
                 let open = |card: &SourceId| -> anyhow::Result<Box<dyn Source>> {
-                    let config = self.feed(timed, *card);
+                    let config = self.feed(config, *card);
                     Ok(memory.captured((file, *slices), decoders.make()?, &config, size)?)
                 };
                 cards.iter().map(open).collect()
@@ -269,7 +275,7 @@ impl TimedSources {
                 let mut addresses =
                     listen.to_socket_addrs().with_context(|| format!("cannot resolve {listen}"))?;
                 let address = addresses.next().with_context(|| format!("cannot resolve {listen}"))?;
-                let cards: Vec<FeedConfig> = cards.iter().map(|card| self.feed(timed, *card)).collect();
+                let cards: Vec<FeedConfig> = cards.iter().map(|card| self.feed(config, *card)).collect();
                 Ok(memory.received(address, &|| decoders.make(), &cards, size)?)
             }
             From::Streams(_) | From::Fragments => bail!("the sources have no packets"),

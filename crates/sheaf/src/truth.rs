@@ -70,7 +70,7 @@ fn write(plan: &Plan, out: &mut dyn Write) -> anyhow::Result<()> {
     };
     let mut first_seen = BTreeMap::new();
     for source in timed.cards() {
-        let feed = timed.feed(&plan.config.source.timed, *source);
+        let feed = timed.feed(&plan.config, *source);
         first_seen.insert(*source, crate::free_running::first_seen(&feed)?.0);
     }
     let sees =

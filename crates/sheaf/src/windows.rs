@@ -41,7 +41,8 @@ pub(crate) fn trigger_windows(
     Some(TriggerWindows { zero, unit, extent: extent(None), by_type })
 }
 
-/// Returns windows of the hits of `sources`, whose fragments are time slices. `name` is that of their readout unit.
+/// Returns windows of the hits of those of `sources` that give them, whose fragments are time slices, beside the other sources. `name` is
+/// that of their readout unit.
 pub(crate) fn cut(
     config: &Config,
     name: &str,
@@ -50,13 +51,21 @@ pub(crate) fn cut(
 ) -> anyhow::Result<Vec<Box<dyn Source>>> {
     let (source, windows) = (&config.source, &config.windows);
     let size = timed::pool_size(source);
-    let ids: Vec<SourceId> = sources.iter().map(|source| source.id()).collect();
+    let gives = |source: &dyn Source| config.gives_windows(source.id());
+    let ids: Vec<SourceId> =
+        sources.iter().filter(|source| gives(&***source)).map(|source| source.id()).collect();
+    if ids.is_empty() {
+        return Ok(sources);
+    }
     let waits = sources.iter().all(|source| source.keeps_data());
     let spool = match &windows.spool {
         Some(directory) => Some(SpooledHits::open(config, &directory.join(name), ids, waits)?),
         None => None,
     };
     let cut = |inner: Box<dyn Source>| {
+        if !gives(&*inner) {
+            return inner;
+        }
         let archive = spool.clone().map(|spool| Box::new(spool) as Box<dyn HitArchive>);
         memory.windowed((inner, source.timed.slice), (windows.memory, archive), size)
     };

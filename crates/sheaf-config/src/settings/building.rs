@@ -17,6 +17,9 @@ choice! {
         /// events whose first step has less than `minimum_bytes` of payload are rejected, the rest of others is
         /// requested
         Activity = "activity",
+        /// time slices without a coincidence, as `[filter]` defines it, are rejected; of others, the hits of the remaining sources are
+        /// requested in the windows of the coincidences, see `[windows]`
+        Coincidence = "coincidence",
         /// a step filter in the shared library `path` decides: reject, accept, or request further sources
         Library = "library",
     }

@@ -9,6 +9,7 @@ use super::scope::{Ask, Selection};
 use crate::event_range::EventIdRange;
 use crate::event_window::EventWindow;
 use sheaf_wire::message::Assignment;
+use sheaf_wire::spool_file::HitInterval;
 use sheaf_wire::{
     ByteCount, Event, EventId, Fragment, MissingSource, Payload, SourceId, SuperFragment, Timestamp,
     TriggerType,
@@ -91,6 +92,8 @@ pub(super) struct Assembly<P> {
     pub(super) selection: Option<Arc<Selection>>,
     /// Readout units that did not answer, and the number of parts that they had answered before.
     pub(super) absent: Vec<(u16, u16)>,
+    /// Windows of time that were found in earlier parts, and whose hits are requested in this one.
+    pub(super) windows: Vec<HitInterval>,
 }
 
 impl<P: Payload> Assembly<P> {
@@ -147,6 +150,7 @@ impl<P: Payload> Assembly<P> {
     pub(super) fn clear(&mut self) {
         self.clear_event();
         self.absent.clear();
+        self.windows.clear();
         self.selection = None;
     }
 
@@ -475,6 +479,7 @@ impl<P: Payload> Assemblies<P> {
             is_last: false,
             at_driver: false,
             absent: Vec::new(),
+            windows: Vec::new(),
             stage: Stage::Free,
             fragment_count: 0,
             missing_count: 0,

@@ -53,7 +53,10 @@ impl Parts {
                 |source: &SourceId| MissingSource { source: *source, reason: MissingReason::ReadoutSilent };
             assembly.missing.extend(selection.of(usize::from(readout)).iter().map(missing));
         }
-        assembly.is_last = *more == More::All;
+        assembly.is_last = !matches!(more, More::Sources(_));
+        if let More::Windows(windows) = more {
+            assembly.windows.clone_from(windows);
+        }
         assembly.selection = Some(selection);
         true
     }
@@ -88,11 +91,11 @@ impl Parts {
         let plan = self.plans.of(assembly.trigger_type);
         let rest = plan.steps.as_ref().map(|(_, rest)| rest);
         let selection = match (more, rest) {
-            (More::All, Some(rest)) if assembly.part == 1 => rest.clone(),
+            (More::All | More::Windows(_), Some(rest)) if assembly.part == 1 => rest.clone(),
             _ => {
                 let named: BTreeSet<SourceId> = assembly.named_sources().collect();
                 let listed = match more {
-                    More::All => None,
+                    More::All | More::Windows(_) => None,
                     More::Sources(sources) => Some(sources.iter().copied().collect::<BTreeSet<_>>()),
                 };
                 Arc::new(Selection::new(readouts, |readout, source| {

@@ -2,6 +2,7 @@
 //! some sources first and others after a decision on those.
 
 use sheaf_wire::message::{Body, EventRange, PartRequest};
+use sheaf_wire::spool_file::HitInterval;
 use sheaf_wire::{SourceId, TriggerType};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -42,6 +43,9 @@ pub enum More {
     All,
     /// Those of these sources that answer the trigger and have not been requested. Another decision on the part follows.
     Sources(Vec<SourceId>),
+    /// The hits of all remaining sources in these windows of time, at least one. These sources give hits on request. The next decision is
+    /// on the whole event.
+    Windows(Vec<HitInterval>),
 }
 
 /// Decision of the driver on a part of an event.

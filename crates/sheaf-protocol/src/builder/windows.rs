@@ -42,27 +42,33 @@ impl TriggerWindows {
             _ => HitInterval::NONE,
         }
     }
+}
 
-    /// Makes a request for events. `None` if they have all ended meanwhile.
-    pub(super) fn request<P: Payload>(
-        &self,
-        ask: Ask,
-        ranges: &[EventRange],
-        assemblies: &Assemblies<P>,
-    ) -> Option<Body<P>> {
-        let window = |(event, attempt): (EventId, u16)| {
-            let key = assemblies.find(event)?;
+/// Makes a request for events, in which those that stand for windows of time have these. `None` if they have all ended meanwhile.
+pub(super) fn request<P: Payload>(
+    of_triggers: Option<&TriggerWindows>,
+    ask: Ask,
+    ranges: Vec<EventRange>,
+    assemblies: &Assemblies<P>,
+) -> Option<Body<P>> {
+    let mut events = Vec::new();
+    let mut are_windows = of_triggers.is_some();
+    for range in &ranges {
+        for event in (0..u64::from(range.count)).map(|next| EventId(range.first.0 + next)) {
+            let Some(key) = assemblies.find(event) else { continue };
             let assembly = &assemblies[key];
-            let window = self.window(assembly.time, assembly.trigger_type);
-            Some(EventWindow { event, attempt, window })
-        };
-        let events = ranges.iter().flat_map(|range| {
-            (0..u64::from(range.count)).map(|next| (EventId(range.first.0 + next), range.attempt))
-        });
-        let events: Vec<EventWindow> = events.filter_map(window).collect();
-        let sources = ask.sources.map(|sources| sources.to_vec()).unwrap_or_default();
-        (!events.is_empty()).then_some(Body::WindowRequest(WindowRequest { part: ask.part, sources, events }))
+            let of_trigger = of_triggers.map(|windows| windows.window(assembly.time, assembly.trigger_type));
+            are_windows |= !assembly.windows.is_empty();
+            let windows = assembly.windows.iter().copied().chain(of_trigger);
+            let attempt = range.attempt;
+            events.extend(windows.map(|window| EventWindow { event, attempt, window }));
+        }
     }
+    if !are_windows {
+        return Some(ask.into_body(ranges));
+    }
+    let sources = ask.sources.map(|sources| sources.to_vec()).unwrap_or_default();
+    (!events.is_empty()).then_some(Body::WindowRequest(WindowRequest { part: ask.part, sources, events }))
 }
 
 #[cfg(test)]

@@ -290,6 +290,9 @@ impl Inputs {
         if let Some(index) = self.index_of(source) {
             let input = &mut self.inputs[index];
             (input.keeps_data, input.on_request) = (true, true);
+            // Where sources make the events, this one answers for those of others, to the end of the run.
+            input.makes_events &= !input.announced;
+            input.announced = false;
         }
     }
 

@@ -35,7 +35,7 @@ pub struct WindowBooks {
     pub expired: u64,
     /// Requests for windows that are not on the timeline.
     pub off_timeline: u64,
-    /// Requests for windows after the end of the source.
+    /// Requests for windows that begin after the end of the source.
     pub after_end: u64,
     /// Requests for more hits than a fragment may have.
     pub too_large: u64,
@@ -148,7 +148,8 @@ impl<M: Memory> WindowSource<M> {
             return Answer::Missing(MissingReason::WindowOffTimeline);
         }
         let windows = join(windows);
-        if windows.last().is_some_and(|last| last.until_ps > self.store.until_ps()) {
+        // After the end of a recording there is nothing, but a window that reaches over it has what is before.
+        if windows.iter().any(|window| window.from_ps >= self.store.until_ps()) {
             self.books.after_end += 1;
             return Answer::Missing(MissingReason::SourceEnded);
         }

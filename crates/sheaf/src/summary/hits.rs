@@ -10,7 +10,7 @@ use sheaf_source::windows::WindowBooks;
 pub(crate) struct HitLedger {
     /// Hits in packets that were read.
     pub(crate) received: u64,
-    /// Hits in at least one time slice, which is a fragment of the ledger.
+    /// Hits in at least one time slice, which is a fragment of the ledger, or is kept for windows.
     pub(crate) in_slices: u64,
     /// Hits that came after their slice was complete.
     pub(crate) late: u64,
@@ -94,9 +94,11 @@ impl HitLedger {
         }
     }
 
-    /// Adds the books of windows of these hits.
+    /// Adds the books of windows of these hits, which are those of one source.
     pub(crate) fn with(self, windows: Option<&WindowBooks>) -> Self {
-        Self { windows: windows.map(WindowLedger::of), ..self }
+        let is_unbalanced = windows.is_some_and(|windows| windows.hits_kept != self.in_slices);
+        let unbalanced_sources = self.unbalanced_sources.max(u64::from(is_unbalanced));
+        Self { windows: windows.map(WindowLedger::of), unbalanced_sources, ..self }
     }
 
     pub(crate) fn join(&mut self, other: &Self) {
@@ -140,12 +142,6 @@ impl HitLedger {
     pub(crate) fn problem(&self) -> Option<String> {
         let accounted =
             self.in_slices + self.late + self.left_out + self.untimed + self.off_timeline + self.unfinished;
-        if let Some(windows) = self.windows.as_ref().filter(|windows| windows.hits_kept != self.in_slices) {
-            return Some(format!(
-                "{} hits in slices, {} kept for windows",
-                self.in_slices, windows.hits_kept
-            ));
-        }
         if self.unbalanced_sources == 0 && accounted == self.received {
             return None;
         }

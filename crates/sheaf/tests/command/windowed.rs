@@ -228,3 +228,60 @@ fn settings_that_contradict_windows_are_refused() {
         place.sheaf("run run.toml").exits(1).says(&[part]);
     }
 }
+
+const SLICE_PS: u64 = 200_000_000;
+const GAP_PS: u64 = 2_000_000;
+const MARGINS_PS: (u64, u64) = (5_000_000, 300_000_000);
+
+/// Returns the windows of coincidences of sources 0 and 1 by the slice in which they begin.
+fn coincidences(hits: &Hits) -> BTreeMap<u64, Vec<(u64, u64)>> {
+    let of = |source: u32| hits[&source].iter().map(move |time| (*time, source));
+    let mut all: Vec<(u64, u32)> = of(0).chain(of(1)).collect();
+    all.sort_unstable();
+    let mut windows = BTreeMap::<u64, Vec<_>>::new();
+    for cluster in all.chunk_by(|one, next| next.0 - one.0 <= GAP_PS) {
+        let (first, last) = (cluster[0].0, cluster[cluster.len() - 1].0);
+        if [0, 1].iter().all(|source| cluster.iter().any(|hit| hit.1 == *source)) {
+            let window = (first - MARGINS_PS.0, last + MARGINS_PS.1 + 1);
+            windows.entry(first / SLICE_PS).or_default().push(window);
+        }
+    }
+    windows
+}
+
+/// Two sources are built as time slices. Of the others, only hits around coincidences of these leave the readout units.
+#[test]
+fn coincidences_of_some_sources_get_the_hits_of_the_others_in_their_windows() {
+    let place = ScratchDirectory::new();
+    let hits = record(&place.join("recording"));
+    let text = "[source]\nkind = \"replay\"\nbuild_by = \"time\"\n[source.replay]\ndirectory = \"recording\"\n\
+         [source.timed]\nfront_end = \"described\"\ntimes = \"fragment\"\ntick = \"1 ns\"\nslice_us = 200\ntolerance_us = 2000\n\
+         before_us = 10\nafter_us = 100\n[source.hits]\nrecord_bytes = 4\ntime = \"u32le at 0\"\n\
+         [building]\nfirst_step = [0, 1]\nfilter = \"coincidence\"\n\
+         [filter]\nkind = \"coincidence\"\ngap_ps = 2_000_000\nmin_sources = 2\nmargin_before_us = 5\nmargin_after_us = 300\n\
+         [readout]\ncount = 2\n[builder]\ncount = 2\n";
+    place.file("run.toml", text);
+    let windows = coincidences(&hits);
+    for flags in ["", "--processes"] {
+        let summary = place.sheaf(&format!("run run.toml --json {flags}")).exits(0).json();
+        let mut found = BTreeMap::new();
+        for event in RunReader::open(&directory(&place, &summary)).unwrap() {
+            let event = event.unwrap().event;
+            let windows = &windows[&event.id.0];
+            let mut given = 0;
+            for fragment in event.fragments.iter().filter(|fragment| fragment.source.0 >= 2) {
+                let times = sheaf_wire::hit::hits(&fragment.payload).unwrap().map(|hit| hit.time_ps);
+                let is_in = |time: &u64| windows.iter().any(|(from, until)| (from..until).contains(&time));
+                let expected = hits[&fragment.source.0].iter().copied().filter(is_in);
+                assert!(times.eq(expected), "slice {} source {}", event.id, fragment.source);
+                given += 1;
+            }
+            assert_eq!(given, 2, "slice {}", event.id);
+            found.insert(event.id.0, ());
+        }
+        assert!(found.keys().eq(windows.keys()), "each slice with a coincidence, and no other");
+        assert_eq!(field(&summary, "ledger.balanced"), true, "{summary:#}");
+        assert_eq!(number(&summary, "events_incomplete"), 0, "{summary:#}");
+        assert!(number(&summary, "hits.windows.hits_given") > 0, "{summary:#}");
+    }
+}
