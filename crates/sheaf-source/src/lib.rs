@@ -54,9 +54,9 @@ pub use replay::{AbsentSource, ReplayConfig, ReplaySource};
 pub use stream_set::{StreamSet, open_directory};
 
 use bytes::Bytes;
+use sheaf_wire::HitInterval;
 use sheaf_wire::message::Recorded;
 use sheaf_wire::run_record::RunRecord;
-use sheaf_wire::spool_file::HitInterval;
 use sheaf_wire::{ByteCount, EventId, Fragment, MissingReason, Nanos, SourceId, Timestamp};
 use std::sync::Arc;
 

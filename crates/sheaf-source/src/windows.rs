@@ -14,7 +14,7 @@ pub mod store;
 pub use source::{WindowBooks, WindowSource};
 pub use store::HitStore;
 
-use sheaf_wire::spool_file::HitInterval;
+use sheaf_wire::HitInterval;
 use sheaf_wire::{SourceId, Timestamp};
 
 /// Keeps hits that no longer fit in memory.

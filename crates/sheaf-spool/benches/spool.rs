@@ -9,7 +9,7 @@
 #![allow(clippy::unwrap_used, reason = "a benchmark may stop where it cannot go on")]
 
 use sheaf_spool::{Address, Client, Door, DoorOptions, Spool, SpoolOptions};
-use sheaf_wire::spool_file::HitInterval;
+use sheaf_wire::HitInterval;
 use sheaf_wire::spool_link::WindowRequest;
 use sheaf_wire::{ByteCount, Hit, RunNumber, SourceId, Timestamp};
 use std::fs::File;

@@ -3,9 +3,10 @@
 use crate::catalog::{Catalog, HeldPart, HeldSession, file_name, parse_file_name};
 use crate::segment::{SegmentDamage, SegmentError, block_bytes, read_at, read_segment};
 use sheaf_store::regular;
+use sheaf_wire::HitInterval;
 use sheaf_wire::checksum::crc32c;
 use sheaf_wire::hit::{HIT_BYTES, HitBytes};
-use sheaf_wire::spool_file::{BLOCK_HEADER_BYTES, BlockHeader, BlockSource, HitInterval, IndexBlock};
+use sheaf_wire::spool_file::{BLOCK_HEADER_BYTES, BlockHeader, BlockSource, IndexBlock};
 use sheaf_wire::spool_link::{GapReason, WindowDone, WindowPart, WindowRequest, has_source};
 use sheaf_wire::{SessionId, SourceId};
 use std::collections::BTreeMap;

@@ -1,7 +1,8 @@
 //! Contents of all segments of a spool.
 
 use crate::gathering::SpoolBlock;
-use sheaf_wire::spool_file::{HitInterval, IndexBlock, IndexSource, SegmentHeader};
+use sheaf_wire::HitInterval;
+use sheaf_wire::spool_file::{IndexBlock, IndexSource, SegmentHeader};
 use sheaf_wire::{RunNumber, SessionId, SourceId};
 use std::collections::BTreeMap;
 

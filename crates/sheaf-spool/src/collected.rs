@@ -1,8 +1,8 @@
 //! The parts of an answer as one window.
 
 use crate::archive::WindowAnswer;
+use sheaf_wire::HitInterval;
 use sheaf_wire::SourceId;
-use sheaf_wire::spool_file::HitInterval;
 use sheaf_wire::spool_link::GapReason;
 use std::collections::BTreeMap;
 

@@ -142,7 +142,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use sheaf_key::{CallerProof, DoorPurposes, RunKey};
-    use sheaf_wire::spool_file::HitInterval;
+    use sheaf_wire::HitInterval;
 
     fn request(number: u32) -> WindowRequest {
         let window = HitInterval { from_ps: 1, until_ps: 5 };

@@ -1,9 +1,10 @@
 //! Slices of many sources to blocks of consecutive times.
 
 use crate::books::SpoolBooks;
+use sheaf_wire::HitInterval;
 use sheaf_wire::file::FileFormatError;
 use sheaf_wire::hit::{HIT_BYTES, HitBytes, NotHits};
-use sheaf_wire::spool_file::{BlockHeader, HitInterval, emit_block};
+use sheaf_wire::spool_file::{BlockHeader, emit_block};
 use sheaf_wire::{SourceId, Timestamp};
 use std::collections::BTreeMap;
 use zerocopy::{FromBytes, IntoBytes};

@@ -1,8 +1,8 @@
 //! A fragment that is one source's part of a time slice: hits, one after another, in order of time.
 //! `docs/reference/time-slice.md` describes the same for other readers.
 
+use crate::HitInterval;
 use crate::message::layout::layout;
-use crate::spool_file::HitInterval;
 use std::mem::size_of;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`ids`] | run, event, source, node and session numbers |
 //! | [`units`] | instants, durations and sizes, each a type of its own |
+//! | [`interval`] | intervals of the timeline that hits share |
 //! | [`exact`] | durations of any rational number of nanoseconds, and drifts of clocks |
 //! | [`reason`] | reasons for dropped fragments and events, and for missing sources: the names in every ledger |
 //! | [`fragment`] | a fragment, a super-fragment and an event, generic over the payload handle |
@@ -55,6 +56,7 @@ pub mod fragment;
 pub mod fuzz;
 pub mod hit;
 pub mod ids;
+pub mod interval;
 pub mod key_proof;
 pub mod machine;
 pub mod message;
@@ -82,6 +84,7 @@ pub use exact::{ClockDrift, ExactNanos};
 pub use fragment::{Event, Fragment, MissingSource, Payload, Span, SuperFragment};
 pub use hit::Hit;
 pub use ids::{EventId, NodeId, Role, RunNumber, SessionId, SourceId, TriggerType};
+pub use interval::HitInterval;
 pub use number_mark::NumberMark;
 pub use reason::{Account, DropReason, MissingReason, Outcome};
 pub use time_base::{TimeBase, TimeUnit, UtcTime};

@@ -24,8 +24,8 @@ pub use delivery::{Delivered, Delivery, Kept, Receipt, ReceiptEntry};
 pub use numbering::{Disagreement, Renumber, Renumbered};
 pub use record::Recorded;
 
+use crate::HitInterval;
 use crate::run_record::RunRecord;
-use crate::spool_file::HitInterval;
 use crate::{
     ByteCount, DropReason, EventId, Fragment, MissingSource, NodeId, Outcome, RunNumber, SessionId, SourceId,
     SuperFragment, Timestamp, TriggerType,

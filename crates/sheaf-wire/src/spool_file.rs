@@ -14,6 +14,7 @@ use crate::checksum::{crc32c, crc32c_append};
 use crate::file::{FileFormatError, MAX_METADATA_BYTES};
 use crate::file::{check, check_size, file_header_checksum, metadata_text, view};
 use crate::hit::HIT_BYTES;
+use crate::interval::HitInterval;
 use crate::message::layout::layout;
 use crate::{RunNumber, SessionId, SourceId, Timestamp};
 use std::mem::{offset_of, size_of};
@@ -183,46 +184,13 @@ layout! {
     }
 }
 
-/// An interval of the timeline, in picoseconds since the run's time 0: from a moment on, and before another one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct HitInterval {
-    /// First moment.
-    pub from_ps: u64,
-    /// End, exclusive; not before `from_ps`.
-    pub until_ps: u64,
-}
-
-impl HitInterval {
-    /// The empty interval at the end of the timeline, which stands for none on it.
-    pub const NONE: Self = Self { from_ps: u64::MAX, until_ps: u64::MAX };
-
-    /// Returns whether a moment is in the interval.
-    #[must_use]
-    pub const fn contains(self, time_ps: u64) -> bool {
-        self.from_ps <= time_ps && time_ps < self.until_ps
+/// Reads an interval whose end is not before its begin.
+fn parse_interval(what: &'static str, from_ps: U64, until_ps: U64) -> Result<HitInterval, FileFormatError> {
+    let interval = HitInterval { from_ps: from_ps.get(), until_ps: until_ps.get() };
+    if interval.from_ps > interval.until_ps {
+        return Err(FileFormatError::BadValue { what, field: "until_ps", value: interval.until_ps });
     }
-
-    /// Returns the common part of two intervals, if there is one.
-    #[must_use]
-    pub fn common(self, other: Self) -> Option<Self> {
-        let common =
-            Self { from_ps: self.from_ps.max(other.from_ps), until_ps: self.until_ps.min(other.until_ps) };
-        (common.from_ps < common.until_ps).then_some(common)
-    }
-
-    /// Returns the smallest interval that contains both.
-    #[must_use]
-    pub fn hull(self, other: Self) -> Self {
-        Self { from_ps: self.from_ps.min(other.from_ps), until_ps: self.until_ps.max(other.until_ps) }
-    }
-
-    fn parse(what: &'static str, from_ps: U64, until_ps: U64) -> Result<Self, FileFormatError> {
-        let interval = Self { from_ps: from_ps.get(), until_ps: until_ps.get() };
-        if interval.from_ps > interval.until_ps {
-            return Err(FileFormatError::BadValue { what, field: "until_ps", value: interval.until_ps });
-        }
-        Ok(interval)
-    }
+    Ok(interval)
 }
 
 /// The header of a segment.
@@ -357,7 +325,7 @@ impl BlockHeader {
             sources: block.sources.get(),
             hits: block.hits.get(),
             sources_checksum: block.sources_checksum.get(),
-            interval: HitInterval::parse("block header", block.from_ps, block.until_ps)?,
+            interval: parse_interval("block header", block.from_ps, block.until_ps)?,
             written: Timestamp(block.written.get()),
         })
     }
@@ -389,7 +357,7 @@ impl BlockHeader {
         let mut sources = Vec::with_capacity(entries.len());
         let mut hits = 0_u64;
         for entry in entries {
-            let interval = HitInterval::parse(what, entry.from_ps, entry.until_ps)?;
+            let interval = parse_interval(what, entry.from_ps, entry.until_ps)?;
             hits += u64::from(entry.hits.get());
             if interval.hull(self.interval) != self.interval {
                 return Err(FileFormatError::BadValue { what, field: "from_ps", value: interval.from_ps });

@@ -5,12 +5,12 @@
 
 pub mod fuzz;
 
+use crate::HitInterval;
 use crate::checksum::{crc32c, crc32c_append};
 use crate::codes::codes;
 use crate::hit::HIT_BYTES;
 use crate::key_proof::{AnswerBytes, ChallengeBytes, ProofBytes};
 use crate::message::layout::layout;
-use crate::spool_file::HitInterval;
 use crate::{SessionId, SourceId};
 use std::mem::size_of;
 use std::ops::RangeInclusive;

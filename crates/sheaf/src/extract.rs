@@ -18,8 +18,8 @@ use sheaf_spool::collected::WindowGap;
 use sheaf_spool::door::{SOCKET_NAME, welcome};
 use sheaf_spool::{Archive, CollectedWindow, segment};
 use sheaf_store::event_file::{EventFileWriter, WriterOptions};
+use sheaf_wire::HitInterval;
 use sheaf_wire::hit::HIT_BYTES;
-use sheaf_wire::spool_file::HitInterval;
 use sheaf_wire::spool_link::{GapReason, SourceRanges, WindowRequest};
 use sheaf_wire::stream_file::MAX_PAYLOAD_BYTES;
 use sheaf_wire::{

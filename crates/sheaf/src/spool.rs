@@ -18,7 +18,7 @@ use sheaf_spool::catalog::SOURCES_KEY;
 use sheaf_spool::door::{DoorCounts, SOCKET_NAME};
 use sheaf_spool::spool::SpoolRecovery;
 use sheaf_spool::{Door, DoorOptions, Spool, SpoolBooks, SpoolOptions, WhenFull};
-use sheaf_wire::spool_file::HitInterval;
+use sheaf_wire::HitInterval;
 use sheaf_wire::{ByteCount, Nanos, RunNumber, SourceId, Timestamp, UtcTime};
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -168,11 +168,7 @@ impl TimedSources {
     ///
     /// # Errors
     /// Why they cannot be emulated.
-    pub(crate) fn emulated_source(
-        &self,
-        config: &Config,
-        card: SourceId,
-    ) -> anyhow::Result<Box<dyn Source>> {
+    pub(crate) fn emulated_source(&self, config: &Config, card: SourceId) -> anyhow::Result<Box<dyn Source>> {
         let emulated = self.emulated.as_ref().context("the sources are not emulated")?;
         Ok(Box::new(emulated.source(&self.feed(config, card))?))
     }

@@ -13,7 +13,7 @@ use sheaf_source::windows::{HitArchive, NotHeld};
 use sheaf_spool::archive::WindowAnswer;
 use sheaf_spool::catalog::SOURCES_KEY;
 use sheaf_spool::{Spool, SpoolOptions, WhenFull};
-use sheaf_wire::spool_file::HitInterval;
+use sheaf_wire::HitInterval;
 use sheaf_wire::spool_link::{GapReason, WindowRequest};
 use sheaf_wire::{Nanos, RunNumber, SourceId, TimeUnit, Timestamp};
 use std::path::Path;

@@ -436,7 +436,9 @@ fn building() -> impl Strategy<Value = Change> {
             }
             for ((name, (weight, is_partial)), kind) in types.iter().zip(1..) {
                 let readouts = if *is_partial { vec![0] } else { Vec::new() };
-                let class = TriggerClass { trigger_type: TriggerType(kind), weight: *weight, readouts };
+                let trigger_type = TriggerType(kind);
+                let class =
+                    TriggerClass { trigger_type, weight: *weight, readouts, ..TriggerClass::default() };
                 config.triggers.insert(name.clone(), class);
             }
         })

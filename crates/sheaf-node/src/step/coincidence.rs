@@ -7,7 +7,7 @@ use bytes::Bytes;
 use sheaf_protocol::builder::More;
 use sheaf_time::SliceConfig;
 use sheaf_wire::Event;
-use sheaf_wire::spool_file::HitInterval;
+use sheaf_wire::HitInterval;
 use sheaf_wire::window::Window;
 
 /// Maximum number of windows that are requested for a slice. It bounds requests of many events.

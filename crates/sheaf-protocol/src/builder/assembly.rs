@@ -8,8 +8,8 @@ use super::answered::Answered;
 use super::scope::{Ask, Selection};
 use crate::event_range::EventIdRange;
 use crate::event_window::EventWindow;
+use sheaf_wire::HitInterval;
 use sheaf_wire::message::Assignment;
-use sheaf_wire::spool_file::HitInterval;
 use sheaf_wire::{
     ByteCount, Event, EventId, Fragment, MissingSource, Payload, SourceId, SuperFragment, Timestamp,
     TriggerType,

@@ -1,8 +1,8 @@
 //! Composition of events and the order of requests: all sources at once, only the readout units of the trigger's type, or
 //! some sources first and others after a decision on those.
 
+use sheaf_wire::HitInterval;
 use sheaf_wire::message::{Body, EventRange, PartRequest};
-use sheaf_wire::spool_file::HitInterval;
 use sheaf_wire::{SourceId, TriggerType};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -2,8 +2,8 @@
 
 use super::assembly::Assemblies;
 use super::scope::Ask;
+use sheaf_wire::HitInterval;
 use sheaf_wire::message::{Body, EventRange, EventWindow, WindowRequest};
-use sheaf_wire::spool_file::HitInterval;
 use sheaf_wire::{EventId, Payload, TimeUnit, Timestamp, TriggerType};
 use std::collections::BTreeMap;
 

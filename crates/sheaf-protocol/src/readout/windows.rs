@@ -4,7 +4,7 @@
 //! source, and the source gives the hits as the fragment of the event. If the event ends before, the source is told to forget it.
 
 use crate::event_range::EventIdRange;
-use sheaf_wire::spool_file::HitInterval;
+use sheaf_wire::HitInterval;
 use sheaf_wire::{EventId, SourceId};
 use std::collections::{BTreeMap, VecDeque};
 

@@ -6,9 +6,9 @@ use crate::block_writer::BlockWriter;
 use crate::{Source, SourceEvent, SourcePoll, SourceStats};
 use bytes::Bytes;
 use sheaf_buffer::{Block, Memory, Pool};
+use sheaf_wire::HitInterval;
 use sheaf_wire::hit::HIT_BYTES;
 use sheaf_wire::message::Recorded;
-use sheaf_wire::spool_file::HitInterval;
 use sheaf_wire::{ByteCount, EventId, Fragment, MissingReason, Nanos, NumberMark, SourceId, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,7 +1,7 @@
 //! The latest hits of a source in memory.
 
+use sheaf_wire::HitInterval;
 use sheaf_wire::hit::{HIT_BYTES, hits_in};
-use sheaf_wire::spool_file::HitInterval;
 use std::collections::VecDeque;
 
 /// Bytes of a chunk in a large store.

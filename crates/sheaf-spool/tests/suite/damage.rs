@@ -4,7 +4,7 @@ use crate::recording::{SLICE_PS, ask, filter, found, options, record, recordings
 use proptest::prelude::*;
 use sheaf_spool::segment::{SegmentDamage, read_segment, verify_segment};
 use sheaf_spool::{Archive, Spool};
-use sheaf_wire::spool_file::HitInterval;
+use sheaf_wire::HitInterval;
 use sheaf_wire::spool_link::GapReason;
 use std::path::{Path, PathBuf};
 

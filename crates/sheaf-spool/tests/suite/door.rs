@@ -3,7 +3,7 @@
 use crate::recording::{SLICE_PS, TestSlice, filter, found, options};
 use sheaf_key::RunKey;
 use sheaf_spool::{Address, Client, ClientError, Door, DoorOptions, Spool};
-use sheaf_wire::spool_file::HitInterval;
+use sheaf_wire::HitInterval;
 use sheaf_wire::spool_link::{EndReason, GapReason, WindowRequest};
 use sheaf_wire::{Hit, SourceId, Timestamp};
 use std::io::Write;

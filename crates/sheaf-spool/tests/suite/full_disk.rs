@@ -4,7 +4,7 @@ use crate::recording::{SLICE_PS, TestSlice, ask, filter, found, options};
 use sheaf_spool::disk::{SpoolDirectory, SpoolDisk};
 use sheaf_spool::{Archive, Spool};
 use sheaf_store::event_file::{DirectoryFile, PartFile};
-use sheaf_wire::spool_file::HitInterval;
+use sheaf_wire::HitInterval;
 use sheaf_wire::spool_link::GapReason;
 use sheaf_wire::{Hit, SourceId};
 use std::collections::BTreeMap;

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use sheaf_spool::{Archive, CollectedWindow, Spool, SpoolOptions};
+use sheaf_wire::HitInterval;
 use sheaf_wire::hit::hits;
-use sheaf_wire::spool_file::HitInterval;
 use sheaf_wire::spool_link::WindowRequest;
 use sheaf_wire::{ByteCount, Hit, RunNumber, SourceId, Timestamp};
 use std::collections::BTreeMap;

@@ -3,8 +3,8 @@
 use crate::recording::{SLICE_PS, TestSlice, ask, filter, found, options, record, recordings};
 use proptest::prelude::*;
 use sheaf_spool::Archive;
+use sheaf_wire::HitInterval;
 use sheaf_wire::SourceId;
-use sheaf_wire::spool_file::HitInterval;
 use sheaf_wire::spool_link::GapReason;
 
 /// Returns the interval of a source's slices.

@@ -9,7 +9,7 @@ mod status;
 use super::layout::{
     CommandBytes, FenceBytes, FragmentBytes, HeaderBytes, Kind, MAGIC, MAX_HEAD_BYTES, PartRequestBytes,
     ReadoutStatusBytes, RecordedBytes, RenumberBytes, RenumberedBytes, RequestBytes, ShapeBytes,
-    SuperFragmentsBytes, VERSION, WindowRequestBytes,
+    SuperFragmentsBytes, VERSION,
 };
 use super::{Body, Header, Message, PartRequest, Request, SuperFragments, WindowRequest, Work};
 use crate::checksum::{crc32c, crc32c_append};
@@ -197,7 +197,7 @@ impl<P: Payload> Message<P> {
                 emit_all(head, &request.ranges);
             }
             Body::WindowRequest(request) => {
-                let fixed = WindowRequestBytes {
+                let fixed = PartRequestBytes {
                     part: U16::new(request.part),
                     reserved: U16::ZERO,
                     sources: count(request.sources.len()),
@@ -309,7 +309,7 @@ impl<P> Body<P> {
                 size_of::<PartRequestBytes>() + bytes_of(sources) + bytes_of(ranges)
             }
             Self::WindowRequest(WindowRequest { sources, events, .. }) => {
-                size_of::<WindowRequestBytes>() + bytes_of(sources) + bytes_of(events)
+                size_of::<PartRequestBytes>() + bytes_of(sources) + bytes_of(events)
             }
             Self::Delivery(delivery) => delivery::head_bytes(delivery),
             Self::Receipt(receipt) => delivery::receipt_bytes(receipt),
@@ -511,7 +511,7 @@ fn parse_part_request(bytes: &[u8]) -> Result<PartRequest, DecodeError> {
 }
 
 fn parse_window_request(bytes: &[u8]) -> Result<WindowRequest, DecodeError> {
-    let (fixed, rest) = split::<WindowRequestBytes>(bytes)?;
+    let (fixed, rest) = split::<PartRequestBytes>(bytes)?;
     let (part, wanted) = (fixed.part.get(), fixed.sources.get());
     if part == 0 && wanted > 0 {
         return Err(DecodeError::BadValue { field: "sources of whole events", value: u64::from(wanted) });

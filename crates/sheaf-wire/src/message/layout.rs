@@ -59,7 +59,7 @@ pub enum Kind {
     Record = 20,
     /// EVM to RU, in the channel: [`RecordedBytes`].
     Recorded = 21,
-    /// BU to RU, repeatable: [`WindowRequestBytes`], m x [`SourceBytes`], n x [`EventWindowBytes`].
+    /// BU to RU, repeatable: [`PartRequestBytes`], m x [`SourceBytes`], n x [`EventWindowBytes`].
     WindowRequest = 22,
 }
 
@@ -264,25 +264,13 @@ layout! {
 }
 
 layout! {
-    /// Requested events, 8 bytes; the sources and the ranges of events follow.
+    /// Requested events, 8 bytes; the sources, and the ranges of events or the events with their windows, follow.
     PartRequestBytes[8] {
-        /// Offset 0: which part of the events, from 1.
+        /// Offset 0: which part of the events, from 1. In requests for windows 0 for whole events, whose sources are not listed.
         part: U16,
         /// Offset 2: zero.
         reserved: U16,
         /// Offset 4: how many [`SourceBytes`].
-        sources: U32,
-    }
-}
-
-layout! {
-    /// Requested windows, 8 bytes; the sources and the events with their windows follow.
-    WindowRequestBytes[8] {
-        /// Offset 0: which part of the events, from 1; 0 for whole events.
-        part: U16,
-        /// Offset 2: zero.
-        reserved: U16,
-        /// Offset 4: how many [`SourceBytes`]; 0 for whole events.
         sources: U32,
     }
 }

@@ -3,6 +3,7 @@
 use super::{
     FOOTER_MAGIC, FooterBytes, HitInterval, INDEX_ENTRY_BYTES, INDEX_HEADER_BYTES, INDEX_MARKER,
     IndexBlockBytes, IndexBytes, IndexSourceBytes, MAX_BLOCK_HITS, MAX_BLOCK_SOURCES, MAX_INDEX_ENTRIES,
+    parse_interval,
 };
 use crate::SourceId;
 use crate::checksum::crc32c;
@@ -154,7 +155,7 @@ impl SegmentFooter {
             check_size("hits of a block", entry.hits.get().into(), MAX_BLOCK_HITS.into())?;
             Ok(IndexBlock {
                 offset: entry.offset.get(),
-                interval: HitInterval::parse(what, entry.from_ps, entry.until_ps)?,
+                interval: parse_interval(what, entry.from_ps, entry.until_ps)?,
                 hits: entry.hits.get(),
                 sources: entry.sources.get(),
             })
@@ -164,7 +165,7 @@ impl SegmentFooter {
                 source: SourceId(entry.source.get()),
                 blocks: entry.blocks.get(),
                 hits: entry.hits.get(),
-                interval: HitInterval::parse(what, entry.from_ps, entry.until_ps)?,
+                interval: parse_interval(what, entry.from_ps, entry.until_ps)?,
             })
         };
         let blocks = blocks.iter().map(block).collect::<Result<_, FileFormatError>>()?;

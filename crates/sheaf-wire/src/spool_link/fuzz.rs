@@ -4,8 +4,8 @@ use super::{
     EndReason, FRAME_BYTES, Frame, FrameHead, GapReason, SpoolLinkError, WindowDone, WindowPart,
     WindowRequest, head_checksum,
 };
+use crate::HitInterval;
 use crate::checksum::crc32c_append;
-use crate::spool_file::HitInterval;
 use crate::{SessionId, SourceId};
 
 /// Parses `bytes` as a frame, whose checksum is corrected first if the last byte is odd. A parsed frame must be the same after

@@ -35,7 +35,6 @@ fn the_field_tables_have_the_fields_of_the_layouts() {
         ("Release", shape!(layout::ReleaseBytes: first, count, outcome, reason, parts)),
         ("Event range", shape!(layout::EventRangeBytes: first, count, attempt, reserved)),
         ("Part request", shape!(layout::PartRequestBytes: part, reserved, sources)),
-        ("Window request", shape!(layout::WindowRequestBytes: part, reserved, sources)),
         ("Event window", shape!(layout::EventWindowBytes: event, from_ps, until_ps, attempt, reserved)),
         ("Source", shape!(layout::SourceBytes: source)),
         ("List sizes", shape!(layout::SuperFragmentsBytes: entries, fragments, missing, reserved)),

@@ -6,7 +6,7 @@ use sheaf_wire::message::layout::{
     DeliveryBytes, DestinationBytes, DisagreementBytes, EventRangeBytes, EventWindowBytes, FenceBytes,
     FinishedBytes, FragmentBytes, HeaderBytes, KeptBytes, MissingBytes, PartRequestBytes, ReadoutStatusBytes,
     ReceiptBytes, ReceivedBytes, RecordBytes, RecordedBytes, ReleaseBytes, RenumberBytes, RenumberedBytes,
-    RequestBytes, ShapeBytes, SourceBytes, SuperFragmentBytes, SuperFragmentsBytes, WindowRequestBytes,
+    RequestBytes, ShapeBytes, SourceBytes, SuperFragmentBytes, SuperFragmentsBytes,
 };
 use sheaf_wire::message::{Body, Delivery, SuperFragments};
 
@@ -56,7 +56,7 @@ fn body_bytes(body: &Body<Descriptor>) -> usize {
                 + list::<EventRangeBytes>(request.ranges.len())
         }
         Body::WindowRequest(request) => {
-            size_of::<WindowRequestBytes>()
+            size_of::<PartRequestBytes>()
                 + list::<SourceBytes>(request.sources.len())
                 + list::<EventWindowBytes>(request.events.len())
         }

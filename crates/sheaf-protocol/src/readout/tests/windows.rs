@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::readout::WindowOrder;
+use sheaf_wire::HitInterval;
 use sheaf_wire::message::{EventWindow, WindowRequest};
-use sheaf_wire::spool_file::HitInterval;
 
 fn windowed(change: impl FnOnce(&mut ReadoutConfig)) -> ReadoutUnit<Size> {
     let mut unit = unit(change);

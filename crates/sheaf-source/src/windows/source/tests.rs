@@ -52,10 +52,13 @@ impl Source for Slices {
     }
 }
 
+/// An interval with its hits.
+type Block = (HitInterval, Vec<u8>);
+
 /// An archive that gives an interval when it is asked for the second time.
 #[derive(Clone, Default)]
 struct Archive {
-    hits: Arc<Mutex<Vec<(HitInterval, Vec<u8>)>>>,
+    hits: Arc<Mutex<Vec<Block>>>,
     asked: BTreeSet<HitInterval>,
 }
 

@@ -1,6 +1,7 @@
 //! The entries of message heads.
 
 use super::{DecodeError, Entry};
+use crate::HitInterval;
 use crate::message::layout::{
     AbsentReadoutBytes, AnnouncementBytes, AssignmentBytes, DestinationBytes, EventRangeBytes,
     EventWindowBytes, FinishedBytes, MissingBytes, ReleaseBytes, ShapeBytes, SourceBytes, SuperFragmentBytes,
@@ -8,7 +9,6 @@ use crate::message::layout::{
 use crate::message::{
     AbsentReadout, Announcement, Assignment, Destination, EventRange, EventWindow, Finished, Release, Shape,
 };
-use crate::spool_file::HitInterval;
 use crate::{
     ByteCount, DropReason, EventId, MissingReason, MissingSource, Outcome, SourceId, SuperFragment,
     Timestamp, TriggerType,
