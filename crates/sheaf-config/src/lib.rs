@@ -419,6 +419,16 @@ impl Config {
         self.source.is_windowed() || (are_found && !first_step.contains(&source))
     }
 
+    /// Builds all sources by time, in one step, if some of them give windows of their hits.
+    pub fn give_up_windows(&mut self) {
+        if self.source.is_windowed() {
+            self.source.build_by = BuildBy::Time;
+        }
+        if self.building.filter == StepFilterKind::Coincidence {
+            (self.building.filter, self.building.first_step) = (StepFilterKind::All, Vec::new());
+        }
+    }
+
     /// Records in `origins` the knobs of `changed` that differ from this configuration.
     fn find_changes(&self, changed: &Self, origins: &mut Origins<'_>) {
         for (old, new) in self.sections().zip(changed.sections()) {

@@ -224,6 +224,9 @@ impl ReadoutNode {
                     SourceEvent::Gone => self.role.handle_source_gone(now, source, true),
                     SourceEvent::Back => self.role.handle_source_gone(now, source, false),
                     SourceEvent::Missing { event, reason } => self.role.handle_missing(source, event, reason),
+                    SourceEvent::Warning(text) => {
+                        log::warn!("{}: source {source}: {text}", self.role.identity().node);
+                    }
                     SourceEvent::Record(record) => self.role.handle_record(record),
                     SourceEvent::Declined { name, reason } => {
                         let node = self.role.identity().node;

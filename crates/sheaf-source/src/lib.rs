@@ -167,6 +167,8 @@ pub enum SourceEvent {
         /// The reason.
         reason: MissingReason,
     },
+    /// Something that the operator should know, as a text.
+    Warning(String),
     /// The program declines the start of the run.
     Declined {
         /// Name of the program.

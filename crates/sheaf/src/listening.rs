@@ -71,6 +71,8 @@ pub(crate) fn listen(
     if config.run.number == RunNumber(0) {
         config.run.number = RunNumber(1);
     }
+    // Nobody requests windows here: all hits are wanted.
+    config.give_up_windows();
     let plan = Plan::new(config)?;
     plan.report_defects(|_| true);
     programs::check(&plan)?;

@@ -18,6 +18,9 @@ const SLICES_A_POLL: usize = 64;
 /// Time after which hits that an archive is about to write are looked for again.
 const LOOK_AGAIN: Nanos = Nanos::from_millis(10);
 
+/// Time after which a request that waits for hits is reported.
+const LONG_WAIT: Nanos = Nanos::from_secs(10);
+
 /// Accounts of windows. `kept` hits are in memory at the end, were `archived`, or `deleted`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WindowBooks {
@@ -77,7 +80,10 @@ pub struct WindowSource<M: Memory> {
     largest_bytes: usize,
     /// A slice of recorded data for which there is no room.
     held_back: Option<Fragment<Bytes>>,
-    missing: VecDeque<SourceEvent>,
+    /// Events for the readout unit.
+    events: VecDeque<SourceEvent>,
+    /// The first request, since when it is that, and whether it was reported.
+    waits: Option<(EventId, Timestamp, bool)>,
     books: WindowBooks,
     stats: SourceStats,
     out_of_memory: bool,
@@ -113,7 +119,8 @@ impl<M: Memory> WindowSource<M> {
             writer: BlockWriter::new(pool),
             largest_bytes,
             held_back: None,
-            missing: VecDeque::new(),
+            events: VecDeque::new(),
+            waits: None,
             books: WindowBooks::default(),
             stats: SourceStats::default(),
             out_of_memory: false,
@@ -127,17 +134,37 @@ impl<M: Memory> WindowSource<M> {
         loop {
             let (&(until_ps, event), _) = self.requests.first_key_value()?;
             if until_ps > self.store.until_ps() && !self.has_ended && until_ps != u64::MAX {
+                self.note_wait(event, until_ps, now);
                 return None;
             }
             let windows = self.requests.remove(&(until_ps, event))?;
             match self.gather(event, &windows, now) {
                 Answer::Given(fragment) => return Some(SourcePoll::Fragment(fragment)),
-                Answer::Missing(reason) => self.missing.push_back(SourceEvent::Missing { event, reason }),
+                Answer::Missing(reason) => self.events.push_back(SourceEvent::Missing { event, reason }),
                 Answer::Later(poll) => {
                     self.requests.insert((until_ps, event), windows);
                     return Some(poll);
                 }
             }
+        }
+    }
+
+    /// Reports a request that waits for a long time: triggers and hits may have different clocks.
+    fn note_wait(&mut self, event: EventId, until_ps: u64, now: Timestamp) {
+        let (since, is_reported) = match self.waits {
+            Some((first, since, is_reported)) if first == event => (since, is_reported),
+            _ => (now, false),
+        };
+        let is_due = now.since(since) >= LONG_WAIT && !is_reported;
+        self.waits = Some((event, since, is_reported || is_due));
+        if is_due {
+            let micros = |time_ps: u64| time_ps / 1_000_000;
+            self.events.push_back(SourceEvent::Warning(format!(
+                "event {event} waits for hits up to {} us after time 0 of the run, and there are hits up to {} us; if it waits on, triggers and \
+                 hits have different clocks (`source.timed.zero`), or the source is silent",
+                micros(until_ps),
+                micros(self.store.until_ps()),
+            )));
         }
     }
 
@@ -312,7 +339,7 @@ impl<M: Memory> Source for WindowSource<M> {
     }
 
     fn poll_event(&mut self) -> Option<SourceEvent> {
-        self.missing.pop_front().or_else(|| self.inner.poll_event())
+        self.events.pop_front().or_else(|| self.inner.poll_event())
     }
 
     fn handle_recorded(&mut self, answer: Recorded) {
@@ -324,7 +351,7 @@ impl<M: Memory> Source for WindowSource<M> {
     }
 
     fn prepare_to_sleep(&mut self) -> bool {
-        self.inner.prepare_to_sleep() && self.missing.is_empty()
+        self.inner.prepare_to_sleep() && self.events.is_empty()
     }
 
     fn stop(&mut self) {

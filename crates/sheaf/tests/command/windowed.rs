@@ -164,6 +164,24 @@ fn each_trigger_gets_the_hits_of_its_window() {
     }
 }
 
+/// A recording has all hits of the sources of a run, whichever of them triggers would ask for.
+#[test]
+fn a_recording_of_a_run_by_window_has_time_slices_of_all_hits() {
+    let place = ScratchDirectory::new();
+    let hits = record(&place.join("recording"));
+    place.file("times.txt", "");
+    configure(&place, "");
+    place.sheaf("record run.toml --output slices").exits(0);
+    place.file(
+        "slices.toml",
+        "[source]\nkind = \"replay\"\nbuild_by = \"time\"\n[source.replay]\ndirectory = \"slices\"\n\
+         [source.timed]\nfront_end = \"hits\"\nslice_us = 200\n",
+    );
+    let summary = place.sheaf("run slices.toml --json").exits(0).json();
+    let all: u64 = hits.values().map(|hits| hits.len() as u64).sum();
+    assert_eq!(number(&summary, "hits.in_slices"), all, "{summary:#}");
+}
+
 /// The memory of a source takes a part of its hits. The others are read from the spool, or are gone.
 #[test]
 fn hits_that_do_not_fit_in_memory_are_in_the_spool_or_their_loss_is_said() {

@@ -209,6 +209,41 @@ fn a_request_that_is_forgotten_or_is_not_on_the_timeline_has_no_fragment() {
 }
 
 #[test]
+fn a_request_that_waits_for_long_is_reported_once() {
+    let mut source = windowed(Box::new(Quiet), None);
+    source.handle_windows(EventId(4), &[window(0, 5_000_000)]);
+    let mut warnings = Vec::new();
+    for second in 0..100 {
+        assert_eq!(source.poll(Timestamp(second * 1_000_000_000)), SourcePoll::Idle);
+        warnings.extend(std::iter::from_fn(|| source.poll_event()));
+    }
+    let [SourceEvent::Warning(text)] = &warnings[..] else { panic!("{warnings:?}") };
+    assert!(
+        text.contains("event 4 waits for hits up to 5 us") && text.contains("source.timed.zero"),
+        "{text}"
+    );
+}
+
+/// A source that has nothing.
+struct Quiet;
+
+impl Source for Quiet {
+    fn id(&self) -> SourceId {
+        SOURCE
+    }
+
+    fn poll(&mut self, _now: Timestamp) -> SourcePoll {
+        SourcePoll::Idle
+    }
+
+    fn stop(&mut self) {}
+
+    fn stats(&self) -> SourceStats {
+        SourceStats::default()
+    }
+}
+
+#[test]
 fn an_answer_that_is_too_large_for_a_fragment_is_refused() {
     let many: Vec<u64> = (0..70_000).collect();
     let mut source = windowed(Slices::new([many], true), None);
