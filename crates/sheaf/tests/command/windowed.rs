@@ -1,7 +1,9 @@
 //! Windows of hits around the times of triggers, compared with a plain search in all hits.
 
+use crate::active::root;
 use crate::child::ScratchDirectory;
 use crate::output::{directory, field, number};
+use crate::real_data::data;
 use serde_json::Value;
 use sheaf_store::fragment_stream::StreamWriter;
 use sheaf_store::run::RunReader;
@@ -245,6 +247,86 @@ fn settings_that_contradict_windows_are_refused() {
         place.file("run.toml", &text);
         place.sheaf("run run.toml").exits(1).says(&[part]);
     }
+}
+
+/// Numbers of hits of both cards in three windows, counted in the table of hits that was made without Sheaf.
+#[test]
+fn windows_of_a_real_capture_have_the_hits_of_its_table() {
+    let Some(data) = data("vmm3a_srs") else { return };
+    let place = ScratchDirectory::new();
+    let sheaf = env!("CARGO_BIN_EXE_sheaf");
+    let capture = data.join("example.pcapng");
+    place.file("times.txt", "2861632500000\n2861633000000 7\n2861635250000\n");
+    place.file(
+        "run.toml",
+        &format!(
+            "[source]\nkind = \"capture\"\nbuild_by = \"window\"\n[source.timed]\nfile = \"{}\"\nfront_end = \"vmm3a\"\n\
+             tick = \"22.5 ns\"\nslice_us = 100\n[trigger]\nmode = \"command\"\n\
+             [trigger.command]\ncommand = [\"{sheaf}\", \"emulate-trigger\", \"--times\", \"times.txt\"]\n\
+             [windows]\nbefore_us = 10\nafter_us = 40\n[triggers.laser]\ntype = 7\nbefore_us = 1\nafter_us = 500\n",
+            capture.display()
+        ),
+    );
+    let summary = place.sheaf("run run.toml --json").exits(0).json();
+    let mut hits = Vec::new();
+    for event in RunReader::open(&directory(&place, &summary)).unwrap() {
+        let event = event.unwrap().event;
+        hits.push(event.fragments.iter().map(|fragment| fragment.payload.len() / 16).collect::<Vec<_>>());
+    }
+    assert_eq!(hits, [[548, 540], [3_353, 3_220], [430, 411]]);
+}
+
+/// Each flash of an emulated detector is a trigger. Its event has all of its hits, and no other flash.
+#[test]
+fn windows_around_flashes_have_their_hits() {
+    let place = ScratchDirectory::new();
+    let example = std::fs::read_to_string(root().join("examples/free-running.toml")).unwrap();
+    let example = example.replace("duration_s = 2.0", "duration_s = 0.5");
+    place.file("time.toml", &example);
+    place.sheaf("source truth time.toml --output truth.csv").exits(0);
+    let truth = std::fs::read_to_string(place.join("truth.csv")).unwrap();
+    // Of each flash its time, and its hits as source and time.
+    let mut flashes: BTreeMap<u64, (u64, Vec<(u32, u64)>)> = BTreeMap::new();
+    for line in truth.lines().skip(1) {
+        let cells: Vec<u64> = line.split(',').map(|cell| cell.parse().unwrap()).collect();
+        let (_, hits) = flashes.entry(cells[0]).or_insert_with(|| (cells[1], Vec::new()));
+        hits.push((cells[2] as u32, cells[5]));
+    }
+    flashes.values_mut().for_each(|(_, hits)| hits.sort_unstable());
+    let times: String = flashes.values().map(|(flash_ps, _)| format!("{}\n", flash_ps / 1_000)).collect();
+    place.file("times.txt", &times);
+    let sheaf = env!("CARGO_BIN_EXE_sheaf");
+    let (sources, _) = example.split_once("[filter]").unwrap();
+    let windowed = sources
+        .replace("build_by = \"time\"", "build_by = \"window\"")
+        .replace("before_us = 1\nafter_us = 2\n", "");
+    place.file(
+        "window.toml",
+        &format!(
+            "{windowed}[trigger]\nmode = \"command\"\n\
+             [trigger.command]\ncommand = [\"{sheaf}\", \"emulate-trigger\", \"--times\", \"times.txt\"]\n"
+        ),
+    );
+    let summary = place.sheaf("run window.toml --json").exits(0).json();
+    let mut events = 0;
+    for event in RunReader::open(&directory(&place, &summary)).unwrap() {
+        let event = event.unwrap().event;
+        let (_, expected) = &flashes[&event.id.0];
+        let mut found = Vec::new();
+        for fragment in &event.fragments {
+            // `extra` is 1 for hits of flashes.
+            let hits = sheaf_wire::hit::hits(&fragment.payload).unwrap().filter(|hit| hit.extra == 1);
+            found.extend(hits.map(|hit| (fragment.source.0, hit.time_ps)));
+        }
+        assert_eq!(found.len(), expected.len(), "flash {}", event.id);
+        for ((source, time_ps), (true_source, true_ps)) in found.iter().zip(expected) {
+            let tick_ps = 10_000;
+            assert_eq!(source, true_source);
+            assert!(time_ps.abs_diff(*true_ps) <= tick_ps + 1, "flash {}: {time_ps} and {true_ps}", event.id);
+        }
+        events += 1;
+    }
+    assert_eq!(events, flashes.len());
 }
 
 const SLICE_PS: u64 = 200_000_000;
