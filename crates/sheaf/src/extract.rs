@@ -3,7 +3,7 @@
 use crate::check_source::seconds;
 use crate::console::{count, plural};
 use crate::one_file::OneFile;
-use crate::run_time::{RunTime, TimeArgument};
+use crate::run_time::{InvalidTime, RunTime, TimeArgument};
 use crate::spool::TIME_ZERO_KEY;
 use crate::values;
 use crate::{Verdict, print};
@@ -18,10 +18,12 @@ use sheaf_spool::collected::WindowGap;
 use sheaf_spool::door::{SOCKET_NAME, welcome};
 use sheaf_spool::{Archive, CollectedWindow, segment};
 use sheaf_store::event_file::{EventFileWriter, WriterOptions};
+use sheaf_store::run::RunReader;
 use sheaf_wire::HitInterval;
 use sheaf_wire::hit::HIT_BYTES;
 use sheaf_wire::spool_link::{GapReason, SourceRanges, WindowRequest};
 use sheaf_wire::stream_file::MAX_PAYLOAD_BYTES;
+use sheaf_wire::window::windows;
 use sheaf_wire::{
     ByteCount, Event, EventId, Fragment, MissingReason, MissingSource, NodeId, NumberMark, RunNumber,
     SessionId, SourceId, TimeBase, TimeUnit, Timestamp, TriggerType, UtcTime,
@@ -52,7 +54,14 @@ pub(crate) struct ExtractArguments {
     /// End of the window; a hit at this time is not in it.
     #[arg(long, value_name = "TIME")]
     to: Vec<TimeArgument>,
-    /// Sources, such as 1-4,7 [default: all].
+    /// Windows that a filter found: those in the events of an event file or a run directory, which `filter.kind = "coincidence"`
+    /// stores. The run and the spool must have the same time 0.
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["from", "to"])]
+    windows: Option<PathBuf>,
+    /// Time by which these windows begin earlier and end later, such as 1ms.
+    #[arg(long, value_name = "TIME", requires = "windows", default_value = "0", value_parser = duration)]
+    margin: RunTime,
+    /// Sources, such as 1-4,7 or !17 [default: all].
     #[arg(long, value_name = "SOURCES", value_parser = values::sources)]
     sources: Option<SourceRanges>,
     /// Recording, as shown without windows [default: the latest].
@@ -74,6 +83,14 @@ pub(crate) struct ExtractArguments {
 
 fn parse_session(text: &str) -> Result<SessionId, std::num::ParseIntError> {
     u64::from_str_radix(text, 16).map(SessionId)
+}
+
+/// Reads a duration such as 1ms.
+fn duration(text: &str) -> Result<RunTime, InvalidTime> {
+    match text.parse()? {
+        TimeArgument::Run(time) => Ok(time),
+        TimeArgument::Utc(_) => Err(InvalidTime),
+    }
 }
 
 /// A spool that is asked.
@@ -159,13 +176,18 @@ pub(crate) fn command(arguments: &ExtractArguments) -> anyhow::Result<Verdict> {
     }
     let mut target = Target::open(arguments)?;
     let description = target.description()?;
-    if arguments.from.is_empty() {
+    if arguments.from.is_empty() && arguments.windows.is_none() {
         show(arguments, &description)?;
         return Ok(Verdict::Good);
     }
     let session = Session::find(&description, arguments.session)?;
-    let windows = arguments.from.iter().zip(&arguments.to);
-    let windows = windows.map(|(from, to)| session.window(*from, *to)).collect::<anyhow::Result<Vec<_>>>()?;
+    let windows = match &arguments.windows {
+        Some(path) => stored_windows(path, arguments.margin)?,
+        None => {
+            let windows = arguments.from.iter().zip(&arguments.to);
+            windows.map(|(from, to)| session.window(*from, *to)).collect::<anyhow::Result<Vec<_>>>()?
+        }
+    };
     let sources = arguments.sources.clone().unwrap_or_default();
     let mut out = Out::create(&arguments.output, &session)?;
     let mut reports = Vec::new();
@@ -191,6 +213,24 @@ pub(crate) fn command(arguments: &ExtractArguments) -> anyhow::Result<Verdict> {
     }
     let is_whole = reports.iter().all(|report| report.not_held.is_empty());
     Ok(if is_whole { Verdict::Good } else { Verdict::NotGood })
+}
+
+/// Returns the windows in the payloads of stored events, with a margin on both sides.
+fn stored_windows(path: &Path, margin: RunTime) -> anyhow::Result<Vec<HitInterval>> {
+    let mut found = Vec::new();
+    for stored in RunReader::open(path).with_context(|| format!("cannot read {}", path.display()))? {
+        let stored = stored.with_context(|| format!("cannot read {}", path.display()))?;
+        let windows = windows(&stored.verdict.payload)
+            .with_context(|| format!("event {} of {}", stored.event.id, path.display()))?;
+        found.extend(windows.map(|window| HitInterval {
+            from_ps: window.begin_ps.saturating_sub(margin.0),
+            until_ps: window.end_ps.saturating_add(margin.0),
+        }));
+    }
+    if found.is_empty() {
+        bail!("no event in {} has a window; `filter.kind = \"coincidence\"` stores them", path.display());
+    }
+    Ok(found)
 }
 
 /// Shows what a spool holds.

@@ -62,22 +62,37 @@ struct Live {
 /// # Errors
 /// If a source cannot be opened, a program declines the start, or an error of `take`.
 pub(crate) fn listen(
-    mut config: Config,
+    config: Config,
     directory: Option<&Path>,
     (stop, time): (&AtomicBool, Option<Duration>),
     take: &mut dyn FnMut(Arrived<'_>) -> anyhow::Result<Then>,
     tend: &mut dyn FnMut(Timestamp),
 ) -> anyhow::Result<Listened> {
+    listen_to(&plan(config)?, directory, (stop, time), take, tend)
+}
+
+/// Resolves the sources of a configuration for [`listen_to`].
+pub(crate) fn plan(mut config: Config) -> anyhow::Result<Plan> {
     if config.run.number == RunNumber(0) {
         config.run.number = RunNumber(1);
     }
     // Nobody requests windows here: all hits are wanted.
     config.give_up_windows();
-    let plan = Plan::new(config)?;
+    Plan::new(config)
+}
+
+/// As [`listen`], for a configuration whose sources are known.
+pub(crate) fn listen_to(
+    plan: &Plan,
+    directory: Option<&Path>,
+    (stop, time): (&AtomicBool, Option<Duration>),
+    take: &mut dyn FnMut(Arrived<'_>) -> anyhow::Result<Then>,
+    tend: &mut dyn FnMut(Timestamp),
+) -> anyhow::Result<Listened> {
     plan.report_defects(|_| true);
-    programs::check(&plan)?;
+    programs::check(plan)?;
     let (clock, ending) = (Clock::new(), EndingPrograms::default());
-    let mut sources = open(&plan, directory, clock, &ending)?;
+    let mut sources = open(plan, directory, clock, &ending)?;
     let is_stopped = || stop.load(Ordering::Relaxed);
     wait_until_ready(&mut sources, &is_stopped)?;
     let start = Instant::now();

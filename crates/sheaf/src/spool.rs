@@ -2,7 +2,8 @@
 
 use crate::check_source::seconds;
 use crate::console::{count, plural};
-use crate::listening::{Arrived, Listened, Then, listen};
+use crate::listening::{self, Arrived, Listened, Then, listen_to};
+use crate::plan::Plan;
 use crate::recorded_slices::{KEY, RecordedSlices};
 use crate::run_time::RunTime;
 use crate::summary::HitLedger;
@@ -38,7 +39,7 @@ const LEAST_KEEP: ByteCount = ByteCount::mib(8);
 
 #[derive(Debug, Args)]
 pub(crate) struct SpoolArguments {
-    /// Configuration file whose sources are kept: `source.kind` is `capture` or `packets`, or they are emulated front ends that send hits.
+    /// Configuration file of the sources whose hits are kept.
     config: PathBuf,
     /// Directory of the files. It is made if it does not exist; what an earlier recording left there counts towards the size.
     #[arg(long, value_name = "DIR", default_value = "spool")]
@@ -89,22 +90,23 @@ struct SpoolSummary {
 /// Runs `sheaf spool`.
 pub(crate) fn command(arguments: &SpoolArguments) -> anyhow::Result<Verdict> {
     let mut config = Config::load(&arguments.config)?;
-    if !config.source.kind.is_timed() && !config.source.emulates_hits() {
+    if !config.source.is_timed() {
         bail!(
-            "`source.kind = \"{}\"` in {} has fragments of events, and a hit spool keeps hits with times: `capture` and \
-             `packets` have these, and emulated sources with `build_by = \"time\"`; `sheaf record` writes the fragments of any source",
-            config.source.kind,
+            "the sources in {} are built by event number, and a hit spool keeps hits with times: write `build_by = \"time\"` in [source] if \
+             their fragments hold hits; `sheaf record` writes the fragments of any source",
             arguments.config.display()
         );
     }
     // A window has no borders of slices: overlaps would only be left out again.
     (config.source.timed.before, config.source.timed.after) = (Nanos::ZERO, Nanos::ZERO);
+    let plan = listening::plan(config)?;
+    let config = &plan.config;
     let allowed_fraction = config.source.timed.max_lost_fraction;
-    let (options, slice) = (options(arguments, &config)?, config.source.timed.slice);
+    let (options, slice) = (options(arguments, &plan)?, config.source.timed.slice);
     let stop = signals::stop_flag()?;
     let (spool, recovery) = Spool::open(options)?;
     report(&recovery);
-    let door = Door::open(door_options(arguments, &config)?, spool.archive().clone())?;
+    let door = Door::open(door_options(arguments, config)?, spool.archive().clone())?;
     if let Some(address) = door.address() {
         log::info!("requests are answered at {address}");
     }
@@ -112,7 +114,8 @@ pub(crate) fn command(arguments: &SpoolArguments) -> anyhow::Result<Verdict> {
     let recording = RefCell::new(Recording { spool, slice, shown: Instant::now() });
     let mut take = |arrived: Arrived<'_>| recording.borrow_mut().take(&arrived);
     let mut tend = |now| recording.borrow_mut().tend(now);
-    let listened = listen(config, None, (&stop, arguments.seconds), &mut take, &mut tend);
+    let listened =
+        listen_to(&plan, Some(&arguments.directory), (&stop, arguments.seconds), &mut take, &mut tend);
     // What was received before an error is kept, too.
     let mut spool = recording.into_inner().spool;
     let books = spool.finish(Clock::new().now());
@@ -148,7 +151,8 @@ pub(crate) fn command(arguments: &SpoolArguments) -> anyhow::Result<Verdict> {
     Ok(if is_good { Verdict::Good } else { Verdict::NotGood })
 }
 
-fn options(arguments: &SpoolArguments, config: &Config) -> anyhow::Result<SpoolOptions> {
+fn options(arguments: &SpoolArguments, plan: &Plan) -> anyhow::Result<SpoolOptions> {
+    let config = &plan.config;
     if arguments.keep < LEAST_KEEP {
         bail!(
             "`--keep` is {} bytes; a hit spool has at least {}",
@@ -157,10 +161,12 @@ fn options(arguments: &SpoolArguments, config: &Config) -> anyhow::Result<SpoolO
         );
     }
     let mut metadata = serde_json::json!({ "software": crate::SOFTWARE });
-    let sources = sources(config)?;
+    let sources: Vec<SourceId> = plan.nodes.iter().flat_map(|node| node.sources.iter().copied()).collect();
     metadata[SOURCES_KEY] = sources.iter().map(|source| source.0).collect::<Vec<_>>().into();
     metadata[KEY] = serde_json::json!(RecordedSlices::of(&config.source.timed));
-    if let Some(zero) = arguments.time_zero {
+    // Hits whose fragments have times count from an epoch that is known. Counters have none.
+    let known = plan.time_base.and_then(|base| base.epoch);
+    if let Some(zero) = arguments.time_zero.or(known) {
         metadata[TIME_ZERO_KEY] = zero.nanos().into();
     }
     let run = RunNumber(config.run.number.0.max(1));
@@ -181,20 +187,10 @@ fn options(arguments: &SpoolArguments, config: &Config) -> anyhow::Result<SpoolO
     let source = &config.source;
     let waits = match source.kind {
         SourceKind::Emulated => source.free_running.pacing == FramePacing::Full,
-        kind => kind == SourceKind::Capture,
+        kind => matches!(kind, SourceKind::Capture | SourceKind::Replay),
     };
     options.when_full = if waits { WhenFull::Wait } else { WhenFull::Drop };
     Ok(options)
-}
-
-/// Returns the sources that the configuration lists. Those of a capture are known when they come.
-fn sources(config: &Config) -> anyhow::Result<Vec<SourceId>> {
-    if config.source.emulates_hits() {
-        return Ok(config.nodes()?.into_iter().flat_map(|node| node.sources).collect());
-    }
-    let of_nodes: Vec<_> =
-        config.node.iter().filter_map(|node| node.sources.as_ref()).flatten().copied().collect();
-    Ok(if of_nodes.is_empty() { config.source.timed.cards.clone() } else { of_nodes })
 }
 
 fn door_options(arguments: &SpoolArguments, config: &Config) -> anyhow::Result<DoorOptions> {

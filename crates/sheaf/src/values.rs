@@ -62,14 +62,36 @@ pub(crate) fn bytes(text: &str) -> Result<ByteCount, ValueError> {
     size.map(ByteCount).ok_or(ValueError::Bytes)
 }
 
-/// Reads sources as numbers and ranges, such as `1-4,7`.
+/// Reads sources as numbers and ranges, such as `1-4,7`, and those that are left out, such as `!17`, of all others if there are none.
 pub(crate) fn sources(text: &str) -> Result<SourceRanges, ValueError> {
-    let range = |word: &str| {
+    let range = |word: &str| -> Option<RangeInclusive<u32>> {
         let (first, last) = word.split_once('-').unwrap_or((word, word));
         let range = first.trim().parse().ok()?..=last.trim().parse().ok()?;
         (range.start() <= range.end()).then_some(range)
     };
-    text.split(',').map(range).collect::<Option<_>>().ok_or(ValueError::Sources)
+    let (mut wanted, mut left_out) = (Vec::new(), Vec::new());
+    for word in text.split(',').map(str::trim) {
+        match word.strip_prefix('!') {
+            Some(word) => left_out.push(range(word).ok_or(ValueError::Sources)?),
+            None => wanted.push(range(word).ok_or(ValueError::Sources)?),
+        }
+    }
+    if wanted.is_empty() {
+        wanted.push(0..=u32::MAX);
+    }
+    let ranges = left_out.iter().fold(wanted, without);
+    // No ranges would stand for all sources.
+    if ranges.is_empty() { Err(ValueError::Sources) } else { Ok(ranges) }
+}
+
+/// Returns ranges without the numbers of another one.
+fn without(ranges: SourceRanges, other: &RangeInclusive<u32>) -> SourceRanges {
+    let parts = |range: RangeInclusive<u32>| {
+        let before = other.start().checked_sub(1).map(|end| *range.start()..=end.min(*range.end()));
+        let after = other.end().checked_add(1).map(|start| start.max(*range.start())..=*range.end());
+        [before, after].into_iter().flatten().filter(|part| part.start() <= part.end())
+    };
+    ranges.into_iter().flat_map(parts).collect()
 }
 
 /// Checks that a text has a host and a port. The host is resolved later.
@@ -108,7 +130,10 @@ mod tests {
     #[test]
     fn sources_are_numbers_and_ranges() {
         assert_eq!(sources("1-4, 7"), Ok(vec![1..=4, 7..=7]));
-        for text in ["", "4-1", "a", "1,,2", "1-2-3", "-1", "4294967296"] {
+        assert_eq!(sources("1-9,!3-4, !9,20"), Ok(vec![1..=2, 5..=8, 20..=20]));
+        assert_eq!(sources("!0,!17"), Ok(vec![1..=16, 18..=u32::MAX]));
+        assert_eq!(sources("!4294967295"), Ok(vec![0..=u32::MAX - 1]));
+        for text in ["3,!1-5", "!", "!!3", "", "4-1", "a", "1,,2", "1-2-3", "-1", "4294967296"] {
             assert_eq!(sources(text), Err(ValueError::Sources), "{text}");
         }
     }

@@ -84,7 +84,7 @@ fn a_report_says_what_a_spool_does_not_have() {
 fn mistakes_are_refused_with_a_remedy() {
     let place = ScratchDirectory::new();
     place.file("emulated.toml", "[run]\nevents = 1\n");
-    place.sheaf("spool emulated.toml").exits(1).says(&["`capture` and `packets`", "sheaf record"]);
+    place.sheaf("spool emulated.toml").exits(1).says(&["build_by = \"time\"", "sheaf record"]);
     write_capture(&place, "capture.pcap", &[5_000]);
     configure(&place, "");
     place.sheaf("spool run.toml --keep 1MiB").exits(1).says(&["at least 8,388,608"]);
@@ -255,4 +255,45 @@ fn windows_of_real_captures_have_the_hits_of_their_tables() {
             }
         }
     }
+}
+
+/// Coincidences of two sources of a recording, and the hits of all sources in their windows.
+#[test]
+fn windows_that_a_run_has_stored_are_extracted_of_a_spooled_replay() {
+    let place = ScratchDirectory::new();
+    let hits = crate::windowed::record(&place.join("recording"));
+    let settings = "[source]\nkind = \"replay\"\nbuild_by = \"time\"\n[source.replay]\ndirectory = \"recording\"\n\
+         [source.timed]\nfront_end = \"described\"\ntimes = \"fragment\"\ntick = \"1 ns\"\nslice_us = 200\ntolerance_us = 2000\n\
+         before_us = 10\nafter_us = 100\n[source.hits]\nrecord_bytes = 4\ntime = \"u32le at 0\"\n\
+         [filter]\nkind = \"coincidence\"\ngap_ps = 2_000_000\nmin_sources = 3\n";
+    place.file("run.toml", settings);
+    place.sheaf("spool run.toml").exits(0);
+    let summary = place.sheaf("run run.toml --json").exits(0).json();
+    let run = run_directory(&summary);
+    let found =
+        place.sheaf(&format!("extract --windows {run} --margin 3us --output found.sheaf --json")).exits(0);
+    let found: Value = serde_json::from_str(&found.stdout).unwrap();
+    let found = found.as_array().unwrap();
+    assert!(found.len() > 10, "{}", found.len());
+    for window in found {
+        let (from, until) = (window["from_ps"].as_u64().unwrap(), window["until_ps"].as_u64().unwrap());
+        let expected = hits.values().flatten().filter(|time| (from..until).contains(time)).count();
+        assert_eq!(window["hits"], expected, "{window}");
+        assert!(window["sources"].as_u64() >= Some(3), "{window}");
+    }
+    // Events of a run that looks for nothing have no windows.
+    place.file(
+        "plain.toml",
+        &settings.replace(
+            "kind = \"coincidence\"\ngap_ps = 2_000_000\nmin_sources = 3\n",
+            "kind = \"accept-all\"\n",
+        ),
+    );
+    let summary = place.sheaf("run plain.toml --json").exits(0).json();
+    let refused = place.sheaf(&format!("extract --windows {} --output none.sheaf", run_directory(&summary)));
+    refused.exits(1).says(&["no event", "coincidence"]);
+}
+
+fn run_directory(summary: &Value) -> String {
+    summary["output"].as_str().unwrap().to_owned()
 }

@@ -33,10 +33,10 @@ impl Draw {
 }
 
 /// Times of the hits of each source, in ps since time 0.
-type Hits = BTreeMap<u32, Vec<u64>>;
+pub(crate) type Hits = BTreeMap<u32, Vec<u64>>;
 
 /// Writes a fragment stream for each source, with frames of hits at random times.
-fn record(directory: &Path) -> Hits {
+pub(crate) fn record(directory: &Path) -> Hits {
     std::fs::create_dir_all(directory).unwrap();
     (0..SOURCES)
         .map(|source| {
