@@ -1,5 +1,7 @@
 //! A readout unit on a thread: sources in, super-fragments out.
 
+mod standstill;
+
 use crate::outbox::{Outbox, OutboxStats};
 use crate::parcels::Parcels;
 use crate::preprocessing::{Preprocessing, PreprocessingCounts, PreprocessingError, PreprocessingSetup};
@@ -12,6 +14,7 @@ use sheaf_shaping::ShaperConfig;
 use sheaf_source::{Batch, BatchEnd, Source, SourceEvent, SourceStats};
 use sheaf_transport::Endpoint;
 use sheaf_wire::{Fragment, Nanos, NodeId, SourceId, Span, Timestamp};
+use standstill::Standstill;
 
 /// Maximum number of fragments taken from one source in a round: enough to share the cost of the round, few enough that
 /// they are still in the cache when they are sent.
@@ -32,6 +35,7 @@ pub struct ReadoutNode {
     inputs: Vec<Input>,
     preprocessing: Option<Preprocessing>,
     vigil: Vigil,
+    standstill: Standstill,
     time: StallFree,
     running: bool,
     closed_at: Option<Timestamp>,
@@ -90,6 +94,7 @@ impl ReadoutNode {
             inputs: sources.into_iter().map(Input::new).collect(),
             preprocessing: None,
             vigil: Vigil::new(node, patience, now),
+            standstill: Standstill::default(),
             time: StallFree::default(),
             running: false,
             closed_at: None,
@@ -263,7 +268,8 @@ impl ReadoutNode {
         let mut until = Timestamp::MAX;
         if self.running {
             for input in &mut self.inputs {
-                let (some, again) = input.take(&mut self.role, &mut self.parcels, now);
+                let (taken, some, again) = input.take(&mut self.role, &mut self.parcels, now);
+                self.standstill.note_taken(taken);
                 busy |= some;
                 until = until.min(again);
             }
@@ -288,15 +294,15 @@ impl Input {
         Self { source, batch: Batch::default(), had: 0, then: BatchEnd::More, ended: false }
     }
 
-    /// Passes the source's fragments to the role. Returns whether there were any, and when to check again.
+    /// Passes the source's fragments to the role. Returns their number, whether there may be more at once, and when to check again.
     fn take(
         &mut self,
         role: &mut ReadoutUnit<Span>,
         parcels: &mut Parcels,
         now: Timestamp,
-    ) -> (bool, Timestamp) {
+    ) -> (usize, bool, Timestamp) {
         if self.ended {
-            return (false, Timestamp::MAX);
+            return (0, false, Timestamp::MAX);
         }
         let mut taken = 0;
         while taken < FRAGMENTS_PER_ROUND {
@@ -310,18 +316,18 @@ impl Input {
             self.had += given;
             taken += given;
             if self.had < self.batch.fragments.len() {
-                return (taken > 0, now + RETRY_SOURCES);
+                return (taken, taken > 0, now + RETRY_SOURCES);
             }
         }
         match self.then {
-            BatchEnd::More => (true, now),
-            BatchEnd::NotBefore(at) => (taken > 0, at),
-            BatchEnd::Idle => (taken > 0, Timestamp::MAX),
-            BatchEnd::OutOfMemory => (taken > 0, now + RETRY_SOURCES),
+            BatchEnd::More => (taken, true, now),
+            BatchEnd::NotBefore(at) => (taken, taken > 0, at),
+            BatchEnd::Idle => (taken, taken > 0, Timestamp::MAX),
+            BatchEnd::OutOfMemory => (taken, taken > 0, now + RETRY_SOURCES),
             BatchEnd::Ended => {
                 self.ended = true;
                 role.handle_source_end(now, self.source.id());
-                (true, Timestamp::MAX)
+                (taken, true, Timestamp::MAX)
             }
         }
     }
@@ -398,6 +404,9 @@ impl Agent for ReadoutNode {
         }
         if busy {
             return Progress::Busy;
+        }
+        if let Some(report) = self.standstill.report(now, &self.role) {
+            log::warn!("{report}");
         }
         if !self.prepare_sources_to_sleep() {
             return Progress::Busy;

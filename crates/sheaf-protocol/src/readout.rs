@@ -81,6 +81,21 @@ pub enum ReadoutEvent {
     },
 }
 
+/// A source for whose next fragment there is no room, and what its unit waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blockage {
+    /// The source.
+    pub source: SourceId,
+    /// Event of the fragment without room.
+    pub event: EventId,
+    /// Number of fragments held of the source.
+    pub held_fragments: usize,
+    /// Their payload.
+    pub held: ByteCount,
+    /// The oldest requested event that is not complete, and the sources that it waits for.
+    pub awaited: Option<(EventId, Vec<SourceId>)>,
+}
+
 /// See the [module](self) and the contract in the [crate documentation](crate).
 #[derive(Debug)]
 pub struct ReadoutUnit<P> {
@@ -135,6 +150,12 @@ impl<P: Payload> ReadoutUnit<P> {
     #[must_use]
     pub fn held(&self) -> (ByteCount, usize) {
         self.merger.held()
+    }
+
+    /// Returns the first source for whose next fragment there is no room. This is the usual back-pressure, unless it lasts.
+    #[must_use]
+    pub fn blockage(&self) -> Option<Blockage> {
+        self.merger.blockage()
     }
 
     /// Returns the current books. Held fragments count as in flight.

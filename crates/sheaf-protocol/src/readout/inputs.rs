@@ -1,5 +1,6 @@
 //! Sources of a readout unit: the amount held of each, and its progress.
 
+use super::Blockage;
 use super::config::{Announce, ReadoutConfig, SourceConfig};
 use super::delay::Delay;
 use super::reached::Reached;
@@ -294,6 +295,15 @@ impl Inputs {
             input.makes_events &= !input.announced;
             input.announced = false;
         }
+    }
+
+    /// Returns the first source for whose next fragment there is no room.
+    pub(super) fn blockage(&self) -> Option<Blockage> {
+        self.inputs.iter().filter(|input| !input.ended).find_map(|input| {
+            let (held_fragments, held) = (input.held_events, input.held);
+            let event = input.held_back?;
+            Some(Blockage { source: input.id, event, held_fragments, held, awaited: None })
+        })
     }
 
     /// Returns whether a source gives its hits on request.

@@ -9,7 +9,6 @@ mod requests;
 
 pub(super) use requests::Wanted;
 
-use super::ReadoutConfig;
 use super::books::{Books, Ending};
 use super::inputs::{DriverState, Inputs};
 use super::orphans::Orphans;
@@ -21,6 +20,7 @@ use super::reports::Reports;
 use super::room::{Room, RoomReports};
 use super::slots::{Answer, Cell, EventSlots, Filled, SlotKey};
 use super::windows::{WindowOrder, Windows};
+use super::{Blockage, ReadoutConfig};
 use crate::event_range::EventIdRange;
 use crate::ledger::{Counter, NodeBooks};
 use crate::machine::{Deadline, EventDeadlines, Why};
@@ -84,6 +84,24 @@ impl<P: Payload> Merger<P> {
     /// Returns the payload bytes and the number of events currently held.
     pub(super) fn held(&self) -> (ByteCount, usize) {
         (self.inputs.held(), self.slots.len())
+    }
+
+    /// Returns the first source for whose next fragment there is no room.
+    pub(super) fn blockage(&self) -> Option<Blockage> {
+        let awaited = || {
+            let first = self
+                .slots
+                .asked_keys()
+                .into_iter()
+                .filter(|key| self.slots.is_merging(key.event, self.slots.found(*key).part()));
+            let key = first.min_by_key(|key| key.event)?;
+            let waits = |(index, cell): (usize, &Cell<P>)| {
+                let is_awaited = matches!(cell, Cell::Waiting) && self.slots.is_wanted(key, index);
+                is_awaited.then(|| self.inputs.id_of(index))
+            };
+            Some((key.event, self.slots.cells(key).iter().enumerate().filter_map(waits).collect()))
+        };
+        self.inputs.blockage().map(|blockage| Blockage { awaited: awaited(), ..blockage })
     }
 
     /// Returns the current books. Held fragments count as in flight.

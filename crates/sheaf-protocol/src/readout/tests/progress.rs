@@ -1,6 +1,7 @@
 //! Units that go on although a builder unit's line or a source's share is full.
 
 use super::*;
+use crate::readout::Blockage;
 
 /// Returns the answers that the unit makes while only some builder units have room.
 fn answers_if(unit: &mut ReadoutUnit<Size>, has_room: impl Fn(u16) -> bool) -> Vec<(NodeId, EventId)> {
@@ -80,4 +81,29 @@ fn data_that_wait_for_room_behind_a_lost_fragment_are_not_waited_for_without_lim
     now += Nanos(2 * TIMEOUT.0);
     unit.handle_timeout(now);
     assert_eq!(answers(&mut unit, now)[0].1.missing[0].source, SourceId(1));
+}
+
+#[test]
+fn a_blockage_names_the_source_without_room_and_what_is_awaited() {
+    let mut unit = unit(|config| config.buffer_events = 2);
+    assert_eq!(unit.blockage(), None);
+    for event in [1, 2] {
+        give(&mut unit, event, 0, 10);
+    }
+    unit.handle_fragment(Timestamp(0), fragment(3, 0, 10)).expect_err("two at most");
+    let of_source = Blockage {
+        source: SourceId(0),
+        event: EventId(3),
+        held_fragments: 2,
+        held: ByteCount(20),
+        awaited: None,
+    };
+    assert_eq!(unit.blockage(), Some(of_source.clone()));
+    ask(&mut unit, 0, 1, 2, 1);
+    let awaited = Some((EventId(1), vec![SourceId(1)]));
+    assert_eq!(unit.blockage(), Some(Blockage { awaited, ..of_source }));
+    give(&mut unit, 1, 1, 10);
+    release(&mut unit, 1, 1, Outcome::Stored, None);
+    give(&mut unit, 3, 0, 10);
+    assert_eq!(unit.blockage(), None);
 }
