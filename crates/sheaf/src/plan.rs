@@ -344,7 +344,10 @@ impl Plan {
             longest_merge: self.patience().silence,
             wait_for_required: incomplete.policy == IncompletePolicy::Wait,
             // Emulated sources run ahead of the triggers that they wait for.
-            orphan_timeout: readout.orphan_timeout.filter(|_| self.follows_data() || self.has_supervisor()),
+            orphan_timeout: readout
+                .orphan_timeout
+                .filter(|_| self.follows_data() || self.has_supervisor())
+                .map(|timeout| self.patiently(timeout)),
             room_from: self.has_supervisor().then_some(trigger.first_event),
             size_window: ReadoutConfig::SIZE_WINDOW,
             message_bytes: protocol.message,

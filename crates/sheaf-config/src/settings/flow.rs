@@ -29,8 +29,10 @@ section! {
         /// `wait` this applies to optional sources only.
         merge_timeout: Nanos = Nanos::from_millis(500), "merge_timeout_ms", milliseconds(SHORTEST, HOUR);
         /// Time after which fragments of an event that no builder unit requests are dropped, with the trigger modes
-        /// `source` and `seen`. They are counted as `unknown_event`. 0: never.
-        orphan_timeout: Option<Nanos> = Some(Nanos::from_secs(30)), "orphan_timeout_ms",
+        /// `source` and `seen`. They are counted as `unknown_event`. A builder unit that is stopped or starved may request its events after
+        /// up to `manager.silence_timeout_ms`, or another one does for it: with less than twice that time, triggered events may lose
+        /// their fragments. 0: never.
+        orphan_timeout: Option<Nanos> = Some(Nanos::from_secs(150)), "orphan_timeout_ms",
             zero_is_none(milliseconds(SHORTEST, HOUR));
     }
 }
@@ -111,7 +113,7 @@ section! {
         /// given up as well. A run that has had no builder unit, or no readout unit, for this time ends.
         silence_timeout: Nanos = Nanos::from_secs(60), "silence_timeout_ms", milliseconds(SHORTEST, HOUR);
         /// Factor for every limit after which a node, a source or an event is given up: `peer_timeout_ms`,
-        /// `silence_timeout_ms`, `stop_timeout_ms`, `readout.merge_timeout_ms` and `builder.event_timeout_ms`.
+        /// `silence_timeout_ms`, `stop_timeout_ms`, `readout.merge_timeout_ms`, `readout.orphan_timeout_ms` and `builder.event_timeout_ms`.
         patience: u32 = 1, "patience", whole(1, 1_000);
         /// Time after which a batch of ended events is reported to the readout units.
         release_delay: Nanos = Nanos::from_millis(1), "release_delay_us", microseconds(Nanos::ZERO, HOUR);

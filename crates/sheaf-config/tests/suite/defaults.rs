@@ -119,3 +119,12 @@ fn a_fragment_of_any_size_that_passes_the_checks_is_taken() {
     // All sizes up to 15/16 of the default frame of 16 MiB, the last of them to a few bytes, for the head.
     assert!((55..65).contains(&passed), "{passed}");
 }
+
+/// A builder unit that is silent requests its events late, or is given up and another one does. Neither may find that their fragments were
+/// dropped as those of no event.
+#[test]
+fn fragments_are_kept_until_a_silent_builder_unit_is_given_up_and_its_events_are_requested_again() {
+    let config = Config::default();
+    let orphan = config.readout.orphan_timeout.expect("a limit");
+    assert!(orphan.0 > 2 * config.manager.silence_timeout.0, "{orphan:?}");
+}

@@ -316,7 +316,15 @@ fn remedy_of_missing(summary: &Summary) -> String {
     let most = sums.iter().max_by_key(|(_, number)| **number).map(|(reason, _)| *reason);
     let most = MissingReason::ALL.iter().find(|reason| Some(reason.name()) == most);
     let late = summary.ledger.fragments.dropped.contains_key(DropReason::Late.name());
+    let orphans = summary.ledger.fragments.dropped.contains_key(DropReason::UnknownEvent.name());
     match most {
+        Some(MissingReason::SourceSilent | MissingReason::SourceSkipped | MissingReason::SourceEnded)
+            if orphans =>
+        {
+            "fragments were dropped before their event was requested: raise `readout.orphan_timeout_ms` above twice \
+             `manager.silence_timeout_ms`, and see which builder unit stood still"
+                .into()
+        }
         Some(MissingReason::SourceSilent) if late => {
             "the fragments came late: raise `readout.merge_timeout_ms`, or find the source that lags".into()
         }

@@ -355,3 +355,28 @@ fn coincidences_of_neighbours_store_their_windows() {
         refused.stderr
     );
 }
+
+/// Recorded data have no deadline: with timeouts that any machine exceeds, nothing of a replay is late.
+#[test]
+fn a_replay_that_is_slower_than_all_timeouts_loses_no_hit() {
+    let place = ScratchDirectory::new();
+    let mut hits = Hits::new();
+    for source in 0..24 {
+        let frames = frames(source, &mut hits);
+        write_stream(&place.join("frames"), source, &frames, 1_566_480_018_000_000_000);
+    }
+    let settings = SETTINGS.replace("tick =", "times = \"fragment\"\ntick =");
+    place.file(
+        "run.toml",
+        &format!(
+            "[source]\nkind = \"replay\"\nbuild_by = \"time\"\n[source.replay]\ndirectory = \"frames\"\n{settings}\
+             [readout]\ncount = 6\nmerge_timeout_ms = 0.1\n[builder]\ncount = 2\nslots = 32\n\
+             event_timeout_ms = 100\nrequest_retry_ms = 1\n[filter]\nkind = \"busy\"\nbusy_us = 2000\n"
+        ),
+    );
+    for flags in ["", "--processes"] {
+        let summary = place.sheaf(&format!("run run.toml {flags} --json")).exits(0).json();
+        check(&place, &summary, &hits);
+        assert_eq!(summary["ledger"]["fragments"]["dropped"], json!({}), "{summary:#}");
+    }
+}
