@@ -8,6 +8,7 @@
 //! | is the first of its source for an event that is not released | held |
 //! | finds its source's share of the buffer full | refused without loss: the driver offers it again (back-pressure) |
 //! | ... and is for an event that a builder has requested | held, up to twice the share; without limit for the first such event |
+//! | ... and is of a source that gives on request | held, without limit: builders request no more than they have slots for |
 //! | has an id lower than the one before it | held; counted as `out_of_order` |
 //! | repeats an id that is held | dropped, `duplicate` |
 //! | is for an event that was released, or answered without it | dropped, `late` |

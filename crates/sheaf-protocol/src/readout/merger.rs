@@ -351,9 +351,15 @@ impl<P: Payload> Merger<P> {
     ///
     /// The first requested event has room beyond all bounds. Otherwise two sources that are out of order, of two units, could fill
     /// their shares with fragments of events that each lack a fragment of the other one, and wait for each other.
+    ///
+    /// A source that gives on request has nothing but what builders wait for, in any order. So its fragments are never refused: their
+    /// number is limited by the slots of the builder units, and their bytes by the source's own memory.
     fn makes_way(&mut self, now: Timestamp, index: usize, bytes: usize, known: Option<SlotKey>) -> bool {
         if !known.is_some_and(|key| self.slots.found(key).is_asked()) {
             return false;
+        }
+        if self.inputs.answers_on_request(index) {
+            return true;
         }
         // The fragments that fill the source's share are older, and the builders have moved on.
         self.orphans.pass_over_all(self.own_time.at(now), &self.slots);

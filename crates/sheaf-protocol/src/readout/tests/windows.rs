@@ -105,3 +105,16 @@ fn the_end_of_a_source_settles_its_windows() {
     let answered = answers(&mut unit, Timestamp(0));
     assert_eq!(answered[0].1.missing[0].reason, MissingReason::SourceEnded);
 }
+
+/// Two units whose sources give in different orders would otherwise fill their buffers with different events, none of which gets complete.
+#[test]
+fn hits_that_were_requested_have_room_in_any_order() {
+    let mut unit = windowed(|config| config.buffer_events = 2);
+    let events: Vec<u64> = (1..=20).rev().collect();
+    let wanted: Vec<(u64, u16)> = events.iter().map(|event| (*event, 1)).collect();
+    ask(&mut unit, 0, &wanted);
+    for event in events {
+        give(&mut unit, event, 1, 10);
+    }
+    assert_eq!(unit.held(), (ByteCount(200), 20));
+}
