@@ -9,6 +9,7 @@
 //! | the books of readout units, event manager and disks agree on fragments | [`books`] |
 //! | programs that feed sources lose and double no fragment that they keep | [`feeds`] |
 //! | readout units count their inputs and outputs correctly | [`readouts`] |
+//! | sources are asked once for each event and by its windows, and give their hits or a reason, or are told to forget it | [`windows`] |
 //! | run records are kept once answered, and each closed session that writes has all of them once | [`records`] |
 //! | live time and dead time add up to the time of the run | [`live_time`] |
 //! | marks, shifts and repairs are those of the sources whose event numbers are off | [`numbers`] |
@@ -29,6 +30,7 @@ pub mod readouts;
 pub mod records;
 mod supervision;
 pub mod watch;
+pub mod windows;
 
 use crate::disk::Disks;
 use crate::network::{Network, NetworkCounts};
@@ -100,8 +102,11 @@ impl Failure {
     #[must_use]
     pub fn replay(&self) -> Option<String> {
         let seed = self.options.seed;
-        let command = || format!("cargo run --release -p sheaf-swarm -- --seed {seed} --log");
-        (self.options == Options::random(seed)).then(command)
+        let command = |more: &str| format!("cargo run --release -p sheaf-swarm -- --seed {seed}{more} --log");
+        if self.options == Options::random(seed) {
+            return Some(command(""));
+        }
+        (self.options == Options::random_with_windows(seed)).then(|| command(" --windows"))
     }
 }
 

@@ -19,6 +19,7 @@ mod shelf;
 mod supervision;
 mod turns;
 mod uploads;
+mod windows;
 
 use crate::check::{self, Failure, Report, Watch};
 use crate::disk::Disks;
@@ -57,6 +58,8 @@ pub enum Sabotage {
     SwapEvents,
     /// A builder reports one fragment more than an event has.
     LieAboutFragments,
+    /// A request for windows asks for another one.
+    MoveWindow,
     /// No builder receives the message that its session has ended.
     NeverFence,
 }
@@ -332,6 +335,9 @@ impl Cluster {
             Happening::Uploaded(node, session, number) => self.happen_uploaded(node, session, number),
             Happening::Looked(builder, session, number) => self.happen_looked(builder, session, number),
             Happening::Program(index, turn) => self.happen_program(index, turn),
+            Happening::Windows(readout, session, source, event) => {
+                self.happen_windows(readout, session, source, event);
+            }
             Happening::Source(source) => self.happen_source(source),
             Happening::Trigger => self.happen_trigger(),
             Happening::TriggerLine => self.happen_trigger_line(),
@@ -489,7 +495,9 @@ impl Cluster {
             Happening::Source(source) if self.is_fed(*source) => None,
             Happening::Program(index, turn) => Self::program_waits_for(turn, self.readout_of_program(*index)),
             Happening::Source(source) => Some(NodeId::readout(index_u16(self.sources[*source].readout))),
-            Happening::Processed(index, ..) => Some(NodeId::readout(index_u16(*index))),
+            Happening::Processed(index, ..) | Happening::Windows(index, ..) => {
+                Some(NodeId::readout(index_u16(*index)))
+            }
             // Consumers are separate processes.
             Happening::Looked(..) => None,
             Happening::Written(index, _) | Happening::Decided(index, _) | Happening::Judged(index, ..) => {

@@ -125,6 +125,15 @@ pub enum Line {
     Stop,
     /// The network works without faults from now on.
     Healed,
+    /// Sources of a readout unit are asked for windows of their hits, or told to forget an event.
+    Windows {
+        /// The readout unit.
+        node: NodeId,
+        /// The event.
+        event: EventId,
+        /// Number of sources; 0 to forget it.
+        sources: u64,
+    },
 }
 
 /// Outcome of a fragment at its readout unit.
@@ -136,6 +145,8 @@ pub enum FragmentFate {
     HeldBack,
     /// Lost, because the readout unit was down.
     Lost,
+    /// Not had: the source no longer has the requested hits, or never had any.
+    NotHad,
 }
 
 /// Change of the connection of a program.
@@ -438,8 +449,13 @@ impl fmt::Display for Line {
                     FragmentFate::Taken => "",
                     FragmentFate::HeldBack => " HELD BACK",
                     FragmentFate::Lost => " LOST",
+                    FragmentFate::NotHad => " NOT HAD",
                 };
                 write!(f, "{node} + source {source} event {event}{fate}")
+            }
+            Self::Windows { node, event, sources: 0 } => write!(f, "{node} ? event {event} forgotten"),
+            Self::Windows { node, event, sources } => {
+                write!(f, "{node} ? windows of event {event} of {sources} sources")
             }
             Self::Feed { node, program, what } => match what {
                 FeedTurn::Connected => write!(f, "{node} = program {program} CONNECTED"),

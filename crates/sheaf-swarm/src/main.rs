@@ -48,6 +48,9 @@ struct Arguments {
     /// Fail if the runs together do not reach every drop reason, reason of a missing source and counter that a simulation can reach.
     #[arg(long, conflicts_with_all = ["seed", "drivers"])]
     reach_everything: bool,
+    /// Draw only runs in which sources give windows of their hits on request.
+    #[arg(long, conflicts_with_all = ["drivers", "table"])]
+    windows: bool,
     /// Print one JSON object on standard output, and nothing else.
     #[arg(long)]
     json: bool,
@@ -75,6 +78,13 @@ impl From<Families> for Family {
             Families::Slowness => Self::Slowness,
             Families::Faults => Self::Faults,
         }
+    }
+}
+
+impl Arguments {
+    /// Returns the options of the run with this seed.
+    fn draw(&self, seed: u64) -> Options {
+        if self.windows { Options::random_with_windows(seed) } else { Options::random(seed) }
     }
 }
 
@@ -111,7 +121,7 @@ fn print_aside(text: &str) {
 }
 
 fn run_one(arguments: &Arguments, seed: u64) -> bool {
-    let options = Options::random(seed);
+    let options = arguments.draw(seed);
     if arguments.shrink {
         print(&small::roles(&options, arguments.log));
         return run(&options).is_ok();
@@ -215,7 +225,8 @@ struct Totals {
 }
 
 impl Totals {
-    fn add(&mut self, seed: u64, result: Result<Report, Box<Failure>>) {
+    fn add(&mut self, options: &Options, result: Result<Report, Box<Failure>>) {
+        let seed = options.seed;
         self.runs += 1;
         match result {
             Ok(report) => {
@@ -228,7 +239,7 @@ impl Totals {
                 self.given_up += report.faults.given_up;
                 self.steps += report.steps;
                 self.longest = self.longest.max((report.steps, seed));
-                let bound = Options::random(seed).steps_until(report.end);
+                let bound = options.steps_until(report.end);
                 self.nearest = self.nearest.max((1_000 * report.steps / bound, seed));
                 self.hash = self.hash.wrapping_add(sheaf_swarm::dice::mix(seed ^ report.hash));
             }
@@ -248,7 +259,7 @@ fn run_many(arguments: &Arguments) -> bool {
     let began = Instant::now();
     std::thread::scope(|scope| {
         let workers: Vec<_> =
-            (0..threads).map(|_| scope.spawn(|| work(&next, end, arguments.failures, &totals))).collect();
+            (0..threads).map(|_| scope.spawn(|| work(&next, end, arguments, &totals))).collect();
         let progress = scope.spawn(|| show_progress(arguments.runs, &totals, &is_done));
         for worker in workers {
             // A panic in a run is a bug like any other. The panic hook prints it with its seed.
@@ -268,32 +279,33 @@ fn run_many(arguments: &Arguments) -> bool {
     good
 }
 
-fn work(next: &AtomicU64, end: u64, failures: usize, totals: &Mutex<Totals>) {
+fn work(next: &AtomicU64, end: u64, arguments: &Arguments, totals: &Mutex<Totals>) {
     loop {
         let seed = next.fetch_add(1, Ordering::Relaxed);
         if seed >= end {
             return;
         }
-        let result = std::panic::catch_unwind(|| run(&Options::random(seed)));
+        let options = arguments.draw(seed);
+        let result = std::panic::catch_unwind(|| run(&options));
         let Ok(mut totals) = totals.lock() else {
             return;
         };
         match result {
-            Ok(result) => totals.add(seed, result),
-            Err(panic) => totals.add(seed, Err(panic_failure(seed, panic.as_ref()))),
+            Ok(result) => totals.add(&options, result),
+            Err(panic) => totals.add(&options, Err(panic_failure(&options, panic.as_ref()))),
         }
-        if totals.failures.len() >= failures {
+        if totals.failures.len() >= arguments.failures {
             next.store(end, Ordering::Relaxed);
         }
     }
 }
 
 /// Converts a panic to a failure.
-fn panic_failure(seed: u64, panic: &(dyn std::any::Any + Send)) -> Box<Failure> {
+fn panic_failure(options: &Options, panic: &(dyn std::any::Any + Send)) -> Box<Failure> {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
     Box::new(Failure {
-        options: Options::random(seed),
+        options: options.clone(),
         violations: vec![format!("a machine panicked: {text}").into()],
         at: sheaf_wire::Timestamp::ZERO,
         hash: 0,

@@ -11,6 +11,7 @@ mod network;
 mod numbers;
 mod rules;
 mod steps;
+mod windows;
 
 use crate::dice::Ratio;
 pub use around::{
@@ -30,6 +31,8 @@ use sheaf_shaping::{BarrelConfig, Policy, ShaperConfig, SlotSchedule};
 use sheaf_store::streams::StreamRule;
 use sheaf_wire::{ByteCount, ByteRate, Nanos, NodeId, SourceId, Timestamp};
 pub use steps::StepOptions;
+pub(crate) use windows::PLAIN_TYPE;
+pub use windows::WindowOptions;
 
 /// A whole run. [`Options::default`] is a small system without any fault.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,6 +81,8 @@ pub struct Options {
     pub feed: Option<FeedOptions>,
     /// Time slices as events, if enabled. Triggers are then announced, with consecutive ids.
     pub slices: Option<SliceOptions>,
+    /// Sources that give windows of their hits on request, if there are any.
+    pub windows: Option<WindowOptions>,
     /// Check values of the sources, if they have any.
     pub numbers: Option<NumberOptions>,
     /// Faults of nodes and links, with their times.
@@ -203,6 +208,27 @@ pub struct SourceOptions {
     pub early_end: Option<(u16, u64)>,
     /// Whether fragments sent while the readout unit is down are lost; otherwise they wait.
     pub lossy_while_down: bool,
+}
+
+impl SourceOptions {
+    /// Returns the shares of fragments with a defect.
+    pub(crate) fn defects(&self) -> [Ratio; 8] {
+        self.clone().defects_mut().map(|ratio| *ratio)
+    }
+
+    /// Returns the shares of fragments with a defect, for changes.
+    pub(crate) fn defects_mut(&mut self) -> [&mut Ratio; 8] {
+        [
+            &mut self.silent,
+            &mut self.optional_silent,
+            &mut self.duplicate,
+            &mut self.out_of_order,
+            &mut self.oversize,
+            &mut self.unknown_event,
+            &mut self.unknown_source,
+            &mut self.pause,
+        ]
+    }
 }
 
 /// Bounds of queues and buffers.
@@ -379,6 +405,7 @@ impl Default for Options {
             consumers: None,
             feed: None,
             slices: None,
+            windows: None,
             numbers: None,
             faults: Vec::new(),
             stops: Vec::new(),
@@ -530,14 +557,6 @@ impl Options {
     pub fn is_fault_free(&self) -> bool {
         let (sources, network) = (&self.sources, &self.network);
         let ratios = [
-            sources.silent,
-            sources.optional_silent,
-            sources.duplicate,
-            sources.out_of_order,
-            sources.oversize,
-            sources.unknown_event,
-            sources.unknown_source,
-            sources.pause,
             network.loss,
             network.duplicate,
             network.reorder,
@@ -545,11 +564,12 @@ impl Options {
             self.storage.fail,
             self.storage.mismatch,
         ];
-        let quiet = ratios.into_iter().all(|ratio| !ratio.is_possible());
+        let quiet = ratios.into_iter().chain(sources.defects()).all(|ratio| !ratio.is_possible());
         quiet
             && self.farm.is_none_or(|farm| !farm.is_faulty() && farm.is_patient())
             && self.preprocessing.is_none_or(|setup| !setup.may_hang())
             && self.slices.is_none_or(|slices| slices.is_gapless())
+            && self.windows.is_none_or(|windows| windows.has_all())
             && self.numbers.as_ref().is_none_or(|numbers| numbers.faults.is_empty())
             && self.faults.is_empty()
             && self.stops.is_empty()

@@ -135,6 +135,9 @@ fn plan_script(
 ) -> VecDeque<Planned> {
     let sources = &options.sources;
     let id = SourceId(u32::from(number));
+    if options.is_on_request(id) {
+        return VecDeque::new();
+    }
     let mut dice = Dice::new(options.seed, 1_000 + u64::from(number));
     // Each fragment with its position among the events of its source.
     let mut placed: Vec<(u64, Planned)> = Vec::new();

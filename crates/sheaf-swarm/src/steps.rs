@@ -45,7 +45,7 @@ impl Options {
         }
     }
 
-    fn is_first(&self, number: u16) -> bool {
+    pub(crate) fn is_first(&self, number: u16) -> bool {
         let place = |number: u16| (mix(self.seed ^ 0x57e9 ^ u64::from(number)), number);
         let before = (0..self.source_count()).filter(|other| place(*other) < place(number));
         before.count() < usize::from(self.steps.first)
@@ -99,6 +99,9 @@ impl Options {
         match self.choice(event) {
             Choice::Reject => PartDecision::Rejected,
             Choice::Enough => PartDecision::Enough,
+            Choice::All if self.windows.is_some() => {
+                PartDecision::More(More::Windows(self.step_windows(event)))
+            }
             Choice::All => PartDecision::More(More::All),
             Choice::Region { then_all } => {
                 let first =

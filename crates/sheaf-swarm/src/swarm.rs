@@ -4,6 +4,7 @@
 mod around;
 mod late;
 mod numbers;
+mod windows;
 
 use crate::dice::{Dice, Ratio};
 use crate::options::{Fault, FaultKind, Options, TriggerOptions};
@@ -30,16 +31,26 @@ impl Options {
     /// Returns the options of the random run with this seed.
     #[must_use]
     pub fn random(seed: u64) -> Self {
+        Self::drawn(seed, false)
+    }
+
+    /// Returns the options of the random run with this seed, in which some or all sources give windows of their hits on request.
+    #[must_use]
+    pub fn random_with_windows(seed: u64) -> Self {
+        Self::drawn(seed, true)
+    }
+
+    fn drawn(seed: u64, with_windows: bool) -> Self {
         let mut dice = Dice::new(seed, 3);
         let is_calm = dice.below(10) == 0;
         let mut swarm = Swarm { dice, is_calm, options: Self { seed, ..Self::default() } };
-        swarm.draw();
+        swarm.draw(with_windows);
         swarm.options
     }
 }
 
 impl Swarm {
-    fn draw(&mut self) {
+    fn draw(&mut self, with_windows: bool) {
         self.system();
         self.triggers();
         self.bounds();
@@ -60,6 +71,7 @@ impl Swarm {
         self.link_reports();
         self.around();
         self.numbers();
+        self.windows(with_windows);
         self.supervisor();
         self.events_that_wait_for_later_ones();
         self.deaths_of_the_supervisor();
@@ -354,7 +366,8 @@ impl Swarm {
         let all = each * (self.options.events + 20) * u64::from(self.options.bounds.max_attempts);
         let attempts = u64::from(self.options.bounds.max_attempts) + 1;
         let processing = self.options.processing_together().0 * attempts;
-        self.options.converge_within = Nanos(all + processing) + Nanos::from_secs(30);
+        let windows = self.options.window_time().0 * self.options.events * attempts;
+        self.options.converge_within = Nanos(all + processing + windows) + Nanos::from_secs(30);
     }
 
     /// Sets timeouts that do not expire without faults. With `just` they are barely long enough: readout units wait for a

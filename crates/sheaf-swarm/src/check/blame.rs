@@ -189,6 +189,15 @@ impl Blame<'_> {
             || self.expires(readout)
     }
 
+    /// Returns whether a source that gives on request may be missing in an event.
+    fn explains_refusal(&self, event: EventId, source: SourceId, at: Timestamp) -> bool {
+        let has_refused = |reason| self.evidence.watch.windows.has_refused((source, event), reason, at);
+        has_refused(MissingReason::WindowExpired)
+            || has_refused(MissingReason::WindowOffTimeline)
+            || self.readout(self.readout_of(source), at)
+            || self.frozen(at)
+    }
+
     /// Returns whether a source may have ended without a fragment for an event.
     fn explains_end(&self, event: EventId, source: SourceId, at: Timestamp) -> bool {
         let (options, readout) = (self.evidence.options, self.readout_of(source));
@@ -214,6 +223,10 @@ impl Blame<'_> {
         let MissingRecord { at, builder, event, source, reason } = *missing;
         let readout = self.readout_of(source);
         let options = self.evidence.options;
+        // A source that gives on request is never silent or behind, and has no end: it says why it has nothing.
+        if options.is_on_request(source) && reason != MissingReason::ReadoutSilent {
+            return self.evidence.watch.windows.has_refused((source, event), reason, at);
+        }
         match reason {
             MissingReason::SourceSilent => self.explains_silence(event, source, at),
             MissingReason::FragmentRefused => {
@@ -222,7 +235,7 @@ impl Blame<'_> {
                 self.defects.oversize.iter().any(is_of)
             }
             MissingReason::SourceEnded | MissingReason::SourceAbsent => self.explains_end(event, source, at),
-            // No source of the simulation gives windows.
+            // Sources that give on request are examined above.
             MissingReason::WindowExpired | MissingReason::WindowOffTimeline => false,
             // The source has ended, or its data wait and its program has passed the event.
             MissingReason::SourceSkipped => {
@@ -263,6 +276,9 @@ impl Blame<'_> {
                 let mut sources = sources.map(|number| SourceId(u32::from(number)));
                 options.policy == IncompletePolicy::Drop
                     && sources.any(|source| {
+                        if options.is_on_request(source) {
+                            return self.explains_refusal(event, source, at);
+                        }
                         let readout = self.readout_of(source);
                         self.explains_silence(event, source, at)
                             || self.defects.oversize.contains(&(source, event))

@@ -5,7 +5,7 @@ use crate::options::{Options, TriggerOptions};
 use crate::violation::{Violation, violation};
 use sheaf_protocol::builder::IncompletePolicy;
 use sheaf_protocol::ledger::Counter;
-use sheaf_wire::{DropReason, MissingReason, Nanos};
+use sheaf_wire::{DropReason, MissingReason, Nanos, Timestamp};
 
 /// Facts of the run that can be a cause.
 struct Causes<'a> {
@@ -83,6 +83,9 @@ impl<'a> Causes<'a> {
 
     fn explain_fragment(&self, reason: DropReason) -> bool {
         let (options, defects) = (self.evidence.options, self.evidence.defects);
+        if options.has_trigger_windows() {
+            return self.explain_window(reason);
+        }
         match reason {
             // A fragment that is overtaken by its source's repair may come to an event that has one.
             DropReason::Duplicate => defects.duplicates > 0 || options.repairs() && defects.out_of_order > 0,
@@ -98,7 +101,8 @@ impl<'a> Causes<'a> {
                     self.stray_events || self.disturbed || reference_only
                 }
             },
-            // Also fragments whose request a readout unit has lost in a crash.
+            // Also fragments whose request a readout unit has lost in a crash, and hits whose request was withdrawn while they were held
+            // back.
             DropReason::NotRequested => {
                 options.is_selective() || self.evidence.watch.faults.readout_crashes > 0
             }
@@ -108,6 +112,18 @@ impl<'a> Causes<'a> {
                 watch.missing.contains_key(&MissingReason::ReadoutSilent) || watch.silent_in_parts
             }
             // Nothing here computes checksums, and the others are reasons of events.
+            _ => false,
+        }
+    }
+
+    /// Sources give nothing but what is requested, and nothing after its event has ended, except hits that were held back.
+    fn explain_window(&self, reason: DropReason) -> bool {
+        match reason {
+            DropReason::NotRequested => self.evidence.watch.windows.too_late > 0,
+            // A unit that was started again hears after its first requests which events have ended.
+            DropReason::Late => self.evidence.watch.faults.readout_crashes > 0,
+            DropReason::EventDropped => self.evidence.manager.ledger().dropped_total() > 0,
+            DropReason::NotBuilt => self.evidence.watch.missing.contains_key(&MissingReason::ReadoutSilent),
             _ => false,
         }
     }
@@ -135,8 +151,8 @@ impl<'a> Causes<'a> {
             MissingReason::SourceEnded | MissingReason::SourceAbsent => self.sources_end(),
             MissingReason::SourceSkipped => self.sources_end() || self.has_missing_sources(),
             MissingReason::FragmentRefused => defects.oversize > 0,
-            // No source of the simulation gives windows.
-            MissingReason::WindowExpired | MissingReason::WindowOffTimeline => false,
+            MissingReason::WindowExpired => options.windows.is_some_and(|it| it.expired.is_possible()),
+            MissingReason::WindowOffTimeline => options.windows.is_some_and(|it| it.zero > Timestamp::ZERO),
             MissingReason::ReadoutSilent => self.disturbed || self.slow_sources,
             MissingReason::ReadoutRestarted => {
                 let faults = self.evidence.watch.faults;
@@ -160,7 +176,10 @@ impl<'a> Causes<'a> {
     fn has_missing_sources(&self) -> bool {
         let defects = self.evidence.defects;
         // An id that one source alone has made is an event where ids are announced.
-        defects.silent + defects.unknown_events + defects.oversize + defects.ended > 0 || self.slow_sources
+        let refused = self.evidence.options.windows.is_some_and(|windows| !windows.has_all());
+        defects.silent + defects.unknown_events + defects.oversize + defects.ended > 0
+            || refused
+            || self.slow_sources
     }
 }
 
@@ -253,7 +272,8 @@ impl Options {
         let apart = slots + self.bounds.queue_events as u64 + 8 * self.events.isqrt() + 8;
         let way = (self.network.delay_min.0 + 20 * self.network.jitter_mean.0) * self.network.spread;
         let nodes = 20 * self.timer_slack.0 + 8 * self.times.batch.0;
-        Nanos(2 * (period * apart + self.feeding().0 * apart + 8 * way + nodes))
+        let windows = self.window_time().0;
+        Nanos(2 * (period * apart + self.feeding().0 * apart + 8 * way + nodes + windows))
     }
 
     /// Whether the memory of a builder is less than one event can need. What is only more than it has room for just now is not

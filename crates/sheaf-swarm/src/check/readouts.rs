@@ -50,6 +50,10 @@ impl ReadoutLife {
         if source.0 >= u32::from(options.source_count()) {
             return;
         }
+        // Windows are complete in any order, and given once.
+        if options.is_on_request(source) {
+            return;
+        }
         let highest = self.highest.entry(source).or_insert(event);
         self.out_of_order += u64::from(event < *highest);
         *highest = event.max(*highest);
@@ -119,7 +123,7 @@ impl ReadoutLife {
         missing: &MissingSource,
     ) -> Result<(), Violation> {
         let MissingSource { source, reason } = *missing;
-        if reason != MissingReason::SourceSilent {
+        if reason != MissingReason::SourceSilent || options.is_on_request(source) {
             return Ok(());
         }
         let is_optional = u16::try_from(source.0).is_ok_and(|number| options.is_optional(number));

@@ -8,6 +8,7 @@ use crate::check::numbers::{NumberRecord, check_marks};
 use crate::check::outputs::{check_event, check_part};
 use crate::check::readouts::{ReadoutLife, ReadoutRecords};
 use crate::check::records::RecordLog;
+use crate::check::windows::WindowRecord;
 use crate::options::{Options, TriggerOptions};
 use crate::payload::SimPayload;
 use crate::source::Planned;
@@ -17,6 +18,7 @@ use sheaf_protocol::builder::BuilderUnit;
 use sheaf_protocol::ledger::Ledger;
 use sheaf_protocol::manager::{DeadTimeCause, Ended, ManagerEvent};
 use sheaf_protocol::readout::ReadoutUnit;
+use sheaf_wire::message::SuperFragments;
 use sheaf_wire::run_record::RunRecord;
 use sheaf_wire::{
     ByteCount, Event, EventId, MissingReason, MissingSource, Nanos, NodeId, Outcome, SessionId, Timestamp,
@@ -107,6 +109,8 @@ pub struct Watch {
     pub readout_lives: ReadoutRecords,
     /// Fragments of the sources that programs feed.
     pub feeds: FeedRecord,
+    /// Windows of hits that were requested.
+    pub windows: WindowRecord,
     /// Run records of programs.
     pub records: RecordLog,
     /// Check values that disagree, and shifts.
@@ -180,6 +184,23 @@ impl Watch {
         {
             self.announced.insert(planned.event);
         }
+    }
+
+    /// Records super-fragments that a readout unit sends.
+    ///
+    /// # Errors
+    /// Returns the violated rule.
+    pub(crate) fn see_super_fragments(
+        &mut self,
+        options: &Options,
+        readout: NodeId,
+        answer: &SuperFragments<SimPayload>,
+    ) -> Result<(), Violation> {
+        self.readout_life(readout).see_answer(options, answer)?;
+        if options.windows.is_some() {
+            self.windows.check_answer(options, readout, answer)?;
+        }
+        Ok(())
     }
 
     pub(crate) fn see_built(
@@ -334,7 +355,8 @@ impl Watch {
         let sources = u64::from(options.system.sources_per_readout);
         let bounds = &options.bounds;
         let share = (2 * bounds.buffer.0 / sources).max(bounds.max_fragment.0);
-        let bytes_max = sources * share;
+        // What was requested of a source that gives on request is never refused.
+        let bytes_max = sources * share + bounds.max_fragment.0 * self.windows.asked_of(node);
         if bytes.0 > bytes_max {
             self.fail(format!("{node} holds {events} events of {bytes}; its bound is {bytes_max} B"));
         }

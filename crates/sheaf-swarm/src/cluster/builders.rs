@@ -138,7 +138,7 @@ fn config(options: &Options) -> BuilderConfig {
         request_retry: options.times.retry,
         asking: options.gathering.asking(),
         scope: options.scope(),
-        windows: None,
+        windows: options.trigger_windows(),
         batch_events: options.bounds.report_events,
         batch_time: options.times.batch,
         heartbeat: options.times.heartbeat,

@@ -135,6 +135,7 @@ impl Cluster {
         }
         if to.role == Role::Readout {
             self.watch.readout_life(to).see_message(now, &message);
+            self.see_windows_requested(to, &message.body);
             self.readouts[usize::from(to.index)].see_acknowledged(&message.header);
         }
         if to == NodeId::MANAGER {

@@ -3,7 +3,7 @@
 use super::post::{Happening, Host};
 use super::{Cluster, RUN};
 use crate::log::{Line, Turn};
-use crate::options::{Options, TriggerOptions};
+use crate::options::{Options, PLAIN_TYPE, TriggerOptions};
 use crate::payload::SimPayload;
 use crate::source::FIRST_EVENT;
 use sheaf_protocol::Identity;
@@ -178,7 +178,7 @@ impl Cluster {
             return self.happen_supervised_trigger(*period, *poisson);
         }
         let now = self.post.now;
-        let event = match self.manager.machine.handle_trigger(now, now, TriggerType(1)) {
+        let event = match self.manager.machine.handle_trigger(now, now, PLAIN_TYPE) {
             Ok(event) => Some(event),
             // The run accepts no more triggers. Before its start, the trigger process continues.
             Err(Veto::NotRunning) if self.manager.has_started || self.manager.machine.is_finished() => {
@@ -195,7 +195,8 @@ impl Cluster {
         };
         self.watch.offered += u64::from(self.manager.has_started);
         self.post.note(Line::Trigger { event });
-        if event.is_some() {
+        if let Some(event) = event {
+            self.watch.windows.see_trigger(event, now);
             self.manager.accepted.push(now);
             self.watch.see_queue(&self.options, self.manager.machine.ledger().in_flight);
             self.schedule_sources();

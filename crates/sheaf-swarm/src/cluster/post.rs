@@ -19,7 +19,7 @@ use sheaf_protocol::farm::{Seat, Ticket, Word};
 use sheaf_protocol::liveness::LinkStatus;
 use sheaf_protocol::{Deadline, Identity, Transmit};
 use sheaf_wire::message::{Body, Message};
-use sheaf_wire::{EventId, Nanos, NodeId, SessionId, SuperFragment, Timestamp};
+use sheaf_wire::{EventId, Nanos, NodeId, SessionId, SourceId, SuperFragment, Timestamp};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
@@ -47,6 +47,8 @@ pub(super) enum Happening {
     Looked(usize, SessionId, u32),
     /// Something happens to a program that feeds sources, or to its connection.
     Program(usize, ProgramTurn),
+    /// A source of a readout unit has looked for its hits of an event.
+    Windows(usize, SessionId, SourceId, EventId),
     /// A source's next fragment is ready.
     Source(usize),
     Trigger,
@@ -310,6 +312,9 @@ impl Post {
             (Some(Sabotage::SwapEvents), Body::SuperFragments(parts)) if parts.entries.len() >= 2 => {
                 let (first, second) = (parts.entries[0].event, parts.entries[1].event);
                 (parts.entries[0].event, parts.entries[1].event) = (second, first);
+            }
+            (Some(Sabotage::MoveWindow), Body::WindowRequest(request)) => {
+                request.events[0].window.until_ps += 1;
             }
             (Some(Sabotage::LieAboutFragments), Body::Request(request)) if !request.finished.is_empty() => {
                 request.finished[0].fragments += 1;

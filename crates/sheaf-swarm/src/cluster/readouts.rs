@@ -3,6 +3,7 @@
 use super::feeds::FeedSide;
 use super::post::{Happening, Host, Post, payload_bytes};
 use super::preprocessing::Preprocessing;
+use super::windows::WindowSide;
 use super::{Cluster, index_u16};
 use crate::check::readouts::ReadoutLife;
 use crate::log::{FragmentFate, Line, Turn};
@@ -32,6 +33,8 @@ pub(super) struct ReadoutNode {
     lanes: Option<Lanes<Transmit<SimPayload>>>,
     /// Programs that feed its sources, if there are any.
     pub(super) feed: Option<FeedSide>,
+    /// Sources that give their hits on request, if there are any.
+    pub(super) windows: WindowSide,
     /// Workers of an active readout unit.
     pub(super) preprocessing: Option<Preprocessing>,
     /// Payload bytes that this session has sent to builders.
@@ -59,6 +62,7 @@ impl ReadoutNode {
             is_closed: false,
             lanes: None,
             feed: None,
+            windows: WindowSide::default(),
             preprocessing: None,
             sent: 0,
         }
@@ -76,6 +80,7 @@ impl ReadoutNode {
             self.sent = self.composed();
         }
         (self.lanes, self.preprocessing, self.feed) = (None, None, None);
+        self.windows = WindowSide::default();
         self.unit.take_if(|unit| !unit.is_finished()).is_some()
     }
 
@@ -181,6 +186,12 @@ impl Cluster {
         node.lanes = self.options.shaper().map(|config| Lanes::new(config, builders, place));
         node.preprocessing = self.options.preprocessing.map(Preprocessing::new);
         node.sent = 0;
+        for source in self.options.sources_on_request(me.node.index) {
+            if let Some(unit) = &mut node.unit {
+                unit.answer_on_request(source);
+            }
+        }
+        self.watch.windows.begin(me.node);
         let life = ReadoutLife::new(self.manager.has_started());
         self.watch.readout_lives.insert(me.node, life);
         self.begin_feed(index, me);
@@ -196,7 +207,7 @@ impl Cluster {
                 watch.fail(format!("{} answers {events} events at once, {most} at most", node.host.node));
             }
             if let Body::SuperFragments(answer) = &transmit.message.body
-                && let Err(what) = watch.readout_life(node.host.node).see_answer(options, answer)
+                && let Err(what) = watch.see_super_fragments(options, node.host.node, answer)
             {
                 watch.fail(format!("{}: {what}", node.host.node));
             }
@@ -231,6 +242,7 @@ impl Cluster {
     /// Drains the unit, as its contract requires.
     pub(super) fn settle_readout(&mut self, index: usize) {
         self.transmit_readout(index);
+        self.pass_window_orders(index);
         let Self { post, readouts, watch, .. } = self;
         let node = &mut readouts[index];
         let id = node.host.node;
@@ -291,6 +303,9 @@ impl Cluster {
         if has_begun {
             self.begin_sources(index);
         }
+        if has_closed {
+            self.close_windows(id);
+        }
         if has_closed || has_answers {
             self.work_feed(index);
             self.settle_readout(index);
@@ -333,7 +348,7 @@ impl Cluster {
     pub(super) fn schedule_source(&mut self, index: usize) {
         let source = &self.sources[index];
         let readout = source.readout;
-        if source.is_scheduled || source.held_back.is_some() {
+        if source.is_scheduled || source.held_back.is_some() || self.options.is_on_request(source.id) {
             return;
         }
         let may_send =
@@ -457,6 +472,7 @@ impl Cluster {
     /// Offers refused fragments again. Called whenever there may be room.
     pub(super) fn offer_held_back(&mut self, index: usize) {
         self.work_feed(index);
+        self.offer_windows(index);
         if !self.readouts[index].takes_fragments() {
             return;
         }

@@ -8,7 +8,7 @@ mod link;
 
 use super::post::{Happening, Post};
 use super::{Cluster, RUN};
-use crate::options::{Options, SupervisorOptions, TriggerOptions};
+use crate::options::{Options, PLAIN_TYPE, SupervisorOptions, TriggerOptions};
 use crate::payload::SimPayload;
 use crate::source::FIRST_EVENT;
 use crate::supervisor_link::{new_receiver, new_supervisor, trigger_reserve};
@@ -18,7 +18,7 @@ use sheaf_protocol::trigger_link::{
     Gate, LinkReport, Receiver, ReceiverConfig, ReceiverEvent, Supervisor, SupervisorEvent,
 };
 use sheaf_wire::trigger_link::{Phase, Refusal, Totals};
-use sheaf_wire::{Nanos, Timestamp, TriggerType};
+use sheaf_wire::{EventId, Nanos, Timestamp};
 
 /// Time after which a supervisor starts again that was refused because its earlier life is still connected.
 const ANOTHER_TRY: Nanos = Nanos::from_millis(500);
@@ -116,7 +116,7 @@ impl Supervision {
     fn trigger(&mut self, now: Timestamp, limit: u64) {
         let Some(supervisor) = &mut self.supervisor else { return };
         if self.sent_before + supervisor.sent() < limit {
-            let _ = supervisor.handle_trigger(now, TriggerType(1), 0, |_| Vec::new());
+            let _ = supervisor.handle_trigger(now, PLAIN_TYPE, 0, |_| Vec::new());
         }
         if self.sent_before + supervisor.sent() >= limit {
             supervisor.handle_end();
@@ -164,19 +164,20 @@ impl Supervision {
         }
     }
 
-    /// Gives the triggers that have arrived to the event manager, and states its phase and room. Returns the number of new events.
+    /// Gives the triggers that have arrived to the event manager, and states its phase and room. Returns the new events, with the times of
+    /// their triggers.
     fn exchange(
         &mut self,
         now: Timestamp,
         has_started: bool,
         machine: &mut EventManager<SimPayload>,
-    ) -> usize {
-        let mut events = 0;
+    ) -> Vec<(EventId, Timestamp)> {
+        let mut events = Vec::new();
         self.link.hand_over(now, &mut self.receiver);
         while let Some(trigger) = self.receiver.poll_trigger() {
             let taken = machine.handle_external_trigger(now, trigger.id, trigger.time, trigger.kind);
             self.receiver.handle_taken(taken.is_ok());
-            events += usize::from(taken.is_ok());
+            events.extend(taken.is_ok().then_some((trigger.id, trigger.time)));
         }
         let phase = match (has_started, machine.is_running()) {
             (_, true) => Phase::Running,
@@ -261,14 +262,15 @@ impl Cluster {
 
     /// The event manager takes the triggers that have arrived.
     pub(super) fn exchange_triggers(&mut self) {
-        let Self { post, manager, supervision: Some(supervision), .. } = self else { return };
+        let Self { post, manager, supervision: Some(supervision), watch, .. } = self else { return };
         let has_started = manager.has_started();
         manager.machine.handle_turns(&mut supervision.receiver);
         let events = supervision.exchange(post.now, has_started, &mut manager.machine);
         supervision.transmit(post);
         supervision.conclude(post.now, &mut manager.machine);
-        if events > 0 {
-            manager.accepted.extend(std::iter::repeat_n(post.now, events));
+        if !events.is_empty() {
+            manager.accepted.extend(std::iter::repeat_n(post.now, events.len()));
+            events.iter().for_each(|(event, time)| watch.windows.see_trigger(*event, *time));
             self.schedule_sources();
         }
         self.watch_triggers();

@@ -57,6 +57,10 @@ impl Options {
                 }),
                 "a supervisor makes the triggers, and the queue has more places than may be in flight",
             ),
+            (
+                self.windows_may_be(),
+                "sources that give on request are asked for windows, of triggers with times or of a first step, and have no defects",
+            ),
             (self.are_slices_possible(), "time slices have consecutive ids, which sources announce"),
         ];
         rules.into_iter().find(|(kept, _)| !kept).map_or(Ok(()), |(_, rule)| Err(rule))

@@ -1,6 +1,7 @@
 //! Simpler runs of the roles.
 
 use super::{Simplify, shorter};
+use crate::dice::Ratio;
 use crate::options::{FaultKind, FeedOptions, Options, TriggerOptions};
 use sheaf_wire::{NodeId, Role};
 
@@ -28,6 +29,22 @@ impl Simplify for Options {
         |options, _| options.feed = options.feed.map(|feed| FeedOptions { loses_end: false, ..feed }),
         |options, _| options.feed = options.feed.map(|feed| FeedOptions { records: None, ..feed }),
         |options, _| options.slices = None,
+        |options, _| options.windows = None,
+        |options, _| {
+            if let Some(windows) = &mut options.windows {
+                (windows.late, windows.expired, windows.zero) = Default::default();
+            }
+        },
+        |options, _| {
+            if let Some(windows) = &mut options.windows {
+                windows.late = Ratio::NEVER;
+            }
+        },
+        |options, _| {
+            if let Some(windows) = &mut options.windows {
+                windows.expired = Ratio::NEVER;
+            }
+        },
         |options, _| options.numbers = None,
         |options, _| {
             if let Some(numbers) = &mut options.numbers {

@@ -106,7 +106,8 @@ impl Swarm {
     pub(super) fn events_that_wait_for_later_ones(&mut self) {
         let mut dice = Dice::new(self.options.seed, 25);
         let Some(supervisor) = self.options.supervisor else { return };
-        if self.is_calm || self.options.numbers.is_some() || dice.below(3) > 0 {
+        let is_apt = self.options.numbers.is_none() && self.options.windows.is_none();
+        if self.is_calm || !is_apt || dice.below(3) > 0 {
             return;
         }
         if !self.options.awaits_without_limit() {

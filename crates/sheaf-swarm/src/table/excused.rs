@@ -22,8 +22,7 @@ const STORE: &str = "sheaf-s3 sends requests for objects; the time at which an o
 const TIMED: &str =
     "sheaf-source makes items with times from packets; the division of items into slices is drawn";
 const HITS: &str = "a summary judges the counts of the slicer, which are compared with the items of the run";
-const WINDOWS: &str =
-    "sheaf-source keeps hits and cuts windows; for a role, a source gives fragments on request";
+const KEPT: &str = "sheaf-source keeps hits and cuts windows; for a role, a source gives fragments on request, or says that it no longer has the hits";
 const STREAMS: &str = "sheaf-source makes fragments from packets of front ends; a role receives fragments";
 const PROGRAMS: &str = "processes of the operating system; for a role their sources are fed ones, which connect and end as drawn";
 const SUPERVISOR: &str = "where and how a supervisor connects; in a simulated run its latency is drawn, and the rate follows from the triggers";
@@ -50,7 +49,7 @@ pub const EXCUSED: &[Excuse] = excused! {
     TAGS => ["tags.prescale"];
     LINKS => ["source.feed.guest_names", "source.feed.listen", "trigger.network.guest_names"];
     STREAMS => ["source.stream.*"];
-    WINDOWS => ["windows.*", "triggers.before_us", "triggers.after_us"];
+    KEPT => ["windows.spool", "windows.spool_bytes"];
     PROGRAMS => ["source.command.*", "programs.*"];
     SUPERVISOR => [
         "trigger.command.*", "trigger.library.*", "trigger.network.listen", "trigger.network.max_rate_hz", "trigger.network.silence_ms",
@@ -72,7 +71,7 @@ pub const EXCUSED: &[Excuse] = excused! {
     TIMED => [
         "source.ids", "source.time_unit", "source.epoch",
         "source.timed.file", "source.timed.listen", "source.timed.front_end", "source.timed.times", "source.timed.zero",
-        "source.build_by", "source.timed.cards", "source.timed.tick", "clocks.cards", "clocks.tick", "clocks.drift",
+        "source.timed.cards", "source.timed.tick", "clocks.cards", "clocks.tick", "clocks.drift",
         "clocks.offset", "clocks.bits", "source.hits.*", "source.decoder.*",
         "source.free_running.*",
     ];

@@ -172,6 +172,20 @@ pub const ROWS: &[Row<Options>] = rows! {
     "time slices, items held" ["source.timed.held_hits", "clocks.held_hits"] |o| text(o.slices.map(|it| it.held));
     "time slices, items" ["source.timed.max_hits"] |o| text(o.slices.map(|it| it.max_items));
     "time slices, empty ones" ["source.timed.max_empty"] |o| text(o.slices.map(|it| it.max_empty));
+    "windows on request" ["source.build_by"] |o| match o.windows {
+        Some(_) if o.has_trigger_windows() => "of triggers".into(),
+        Some(_) => "of a first step".into(),
+        None => "none".into(),
+    };
+    "windows on request, extent" ["windows.before_us", "windows.after_us"] |o| text(o.trigger_windows().map(|it| it.extent));
+    "windows on request, extent of a type" ["triggers.before_us", "triggers.after_us"] |o| {
+        text(o.trigger_windows().and_then(|it| it.by_type.into_values().next()))
+    };
+    "windows on request, time of an answer" [] |o| text(o.windows.map(|it| it.delay));
+    "windows on request, late answers" [] |o| text(o.windows.map(|it| ratio(it.late)));
+    "windows on request, time of a late answer" [] |o| text(o.windows.map(|it| it.late_time));
+    "windows on request, hits no longer kept" ["windows.memory_bytes"] |o| text(o.windows.map(|it| ratio(it.expired)));
+    "windows on request, triggers before time 0" [] |o| text(o.windows.map(|it| it.zero));
     "streams" ["streams.tags", "filter.tags"] |o| {
         text(o.streams.iter().map(|rule| (rule.name.as_str(), rule.tags)).collect::<Vec<_>>())
     };

@@ -10,3 +10,4 @@ mod scenarios;
 mod shrink;
 mod steps;
 mod table;
+mod windows;
