@@ -69,6 +69,9 @@ impl WindowBooks {
 ///
 /// A request waits until the slices have passed the end of its last window. Recorded data are read ahead as far as they fit in memory,
 /// and further as requests need them: they have no deadline. Live data replace the oldest ones.
+///
+/// A request never waits for memory of its fragment: if the pool is in use, the fragment has memory of its own. Builder units limit the number
+/// of requests by their credit.
 pub struct WindowSource<M: Memory> {
     inner: Box<dyn Source>,
     slice_ps: u64,
@@ -194,14 +197,22 @@ impl<M: Memory> WindowSource<M> {
             self.books.too_large += 1;
             return Answer::Missing(MissingReason::FragmentRefused);
         }
-        let Some(block) = self.writer.room_for(bytes) else {
-            self.stats.out_of_memory += u64::from(!std::mem::replace(&mut self.out_of_memory, true));
-            return Answer::Later(SourcePoll::OutOfMemory);
+        let payload = match self.writer.room_for(bytes) {
+            Some(block) => {
+                block.append(&old);
+                recent().for_each(|hits| block.append(hits));
+                self.out_of_memory = false;
+                self.writer.cut()
+            }
+            // If each of two units waited for memory with the hits of other events, both would wait for ever.
+            None => {
+                self.stats.out_of_memory += u64::from(!std::mem::replace(&mut self.out_of_memory, true));
+                let mut hits = Vec::with_capacity(bytes);
+                hits.extend_from_slice(&old);
+                recent().for_each(|part| hits.extend_from_slice(part));
+                hits.into()
+            }
         };
-        block.append(&old);
-        recent().for_each(|hits| block.append(hits));
-        let payload = self.writer.cut();
-        self.out_of_memory = false;
         self.note_given(bytes);
         let from_ps = windows.first().map_or(0, |window| window.from_ps);
         Answer::Given(Fragment {

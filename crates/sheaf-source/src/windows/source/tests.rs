@@ -244,6 +244,25 @@ impl Source for Quiet {
 }
 
 #[test]
+fn a_request_is_answered_although_the_pool_is_in_use() {
+    let slices = (0..10_u64).map(|slice| (0..200).map(|hit| slice * SLICE_PS + hit).collect::<Vec<_>>());
+    let pool = Pool::new(4_096, 2);
+    let mut source =
+        WindowSource::new(Slices::new(slices.clone(), true), SLICE, ByteCount::kib(64), None, pool);
+    let mut held = Vec::new();
+    for event in 0..10 {
+        source.handle_windows(EventId(event), &[window(event * SLICE_PS, (event + 1) * SLICE_PS)]);
+        let SourcePoll::Fragment(fragment) = source.poll(Timestamp(0)) else {
+            panic!("event {event} has no hits")
+        };
+        held.push(fragment.payload);
+    }
+    let expected: Vec<Vec<u8>> = slices.map(|times| bytes(&times)).collect();
+    assert_eq!(held, expected);
+    assert_eq!(source.stats().out_of_memory, 1, "counted once as long as it lasts");
+}
+
+#[test]
 fn an_answer_that_is_too_large_for_a_fragment_is_refused() {
     let many: Vec<u64> = (0..70_000).collect();
     let mut source = windowed(Slices::new([many], true), None);
