@@ -4,12 +4,12 @@ use super::Dice;
 use bytes::Bytes;
 use sheaf_wire::message::{
     AbsentReadout, Announcement, Assignment, Body, Command, Count, Delivered, Delivery, Destination,
-    EventRange, Finished, Header, Message, PARTS_NOT_ASKED, ReadoutStatus, Receipt, ReceiptEntry, Release,
-    Request, Shape, SuperFragments, Work,
+    EventRange, EventWindow, Finished, Header, Message, PARTS_NOT_ASKED, ReadoutStatus, Receipt,
+    ReceiptEntry, Release, Request, Shape, SuperFragments, WindowRequest, Work,
 };
 use sheaf_wire::{
-    ByteCount, DropReason, EventId, Fragment, MissingReason, MissingSource, NodeId, NumberMark, Outcome,
-    RunNumber, SessionId, SourceId, SuperFragment, Tags, Timestamp, TriggerType,
+    ByteCount, DropReason, EventId, Fragment, HitInterval, MissingReason, MissingSource, NodeId, NumberMark,
+    Outcome, RunNumber, SessionId, SourceId, SuperFragment, Tags, Timestamp, TriggerType,
 };
 
 pub(crate) fn seeds(dice: &mut Dice) -> Vec<(String, Vec<u8>)> {
@@ -88,7 +88,18 @@ fn bodies(dice: &mut Dice) -> Vec<(&'static str, Body<Bytes>)> {
         ("delivery-none", Body::Delivery(Delivery::default())),
         ("receipt", Body::Receipt(receipt())),
         ("shape", Body::Shape(Shape { turning: true, epoch: Timestamp(1 << 40), clock: Timestamp(3 << 39) })),
+        ("window-request", Body::WindowRequest(window_request(0, &[]))),
+        ("window-request-part", Body::WindowRequest(window_request(2, &[3, 70_000]))),
     ]
+}
+
+fn window_request(part: u16, sources: &[u32]) -> WindowRequest {
+    let window = |from_ps: u64| HitInterval { from_ps, until_ps: from_ps + 2_500_000 };
+    let event =
+        |(event, window): (u64, HitInterval)| EventWindow { event: EventId(event), attempt: 1, window };
+    let events = [(7, window(0)), (7, window(1 << 50)), (8, HitInterval::NONE)].map(event);
+    let sources = sources.iter().copied().map(SourceId).collect();
+    WindowRequest { part, sources, events: events.into() }
 }
 
 fn request() -> Request {
