@@ -10,7 +10,6 @@ use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sheaf_source::timed::{CounterBits, DecodeFailure, Decoder, Packet, PacketError, PacketHead, Reading};
 use sheaf_source::{Batch, BatchEnd, Source, SourceEvent, SourcePoll, SourceStats};
-use sheaf_wire::message::Recorded;
 use sheaf_wire::{EventId, Fragment, Nanos, NumberMark, SourceId, Timestamp};
 use std::collections::VecDeque;
 use std::io::{self, BufReader, Read, Write};
@@ -335,32 +334,10 @@ impl Source for DecodedSource {
         }
     }
 
-    fn keeps_data(&self) -> bool {
-        self.inner.keeps_data()
-    }
-
-    fn is_ready(&mut self) -> bool {
-        self.inner.is_ready()
-    }
-
-    fn is_fed(&mut self) -> bool {
-        self.inner.is_fed()
-    }
-
-    fn start(&mut self) {
-        self.inner.start();
-    }
+    sheaf_source::forward_to_source!(inner);
 
     fn poll_event(&mut self) -> Option<SourceEvent> {
         self.inner.poll_event()
-    }
-
-    fn handle_recorded(&mut self, answer: Recorded) {
-        self.inner.handle_recorded(answer);
-    }
-
-    fn is_recording(&mut self) -> bool {
-        self.inner.is_recording()
     }
 
     fn prepare_to_sleep(&mut self) -> bool {

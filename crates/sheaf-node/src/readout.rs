@@ -213,8 +213,8 @@ impl ReadoutNode {
                         input.wake();
                     }
                 }
-                WindowOrder::Forget(event) => {
-                    self.inputs.iter_mut().for_each(|input| input.source.forget_windows(event));
+                WindowOrder::Cancel(event) => {
+                    self.inputs.iter_mut().for_each(|input| input.source.cancel_windows(event));
                 }
             }
         }

@@ -101,8 +101,8 @@ pub trait Source: Send {
     /// Requests the hits of all these windows of time, which become the fragment of an event, or [`SourceEvent::Missing`].
     fn handle_windows(&mut self, _event: EventId, _windows: &[HitInterval]) {}
 
-    /// Announces that the windows of an event are no longer wanted.
-    fn forget_windows(&mut self, _event: EventId) {}
+    /// Cancels the request for windows of an event.
+    fn cancel_windows(&mut self, _event: EventId) {}
 
     /// Announces the start of the run: fragments are polled from now on.
     fn start(&mut self) {}
@@ -135,6 +135,36 @@ pub trait Source: Send {
 
     /// Returns the source's counters.
     fn stats(&self) -> SourceStats;
+}
+
+/// Implements the methods of [`Source`] that a source which wraps another one, in the field of this name, passes on unchanged.
+#[macro_export]
+macro_rules! forward_to_source {
+    ($inner:ident) => {
+        fn keeps_data(&self) -> bool {
+            self.$inner.keeps_data()
+        }
+
+        fn is_ready(&mut self) -> bool {
+            self.$inner.is_ready()
+        }
+
+        fn is_fed(&mut self) -> bool {
+            self.$inner.is_fed()
+        }
+
+        fn start(&mut self) {
+            self.$inner.start();
+        }
+
+        fn handle_recorded(&mut self, answer: sheaf_wire::message::Recorded) {
+            self.$inner.handle_recorded(answer);
+        }
+
+        fn is_recording(&mut self) -> bool {
+            self.$inner.is_recording()
+        }
+    };
 }
 
 /// Polls a source that returns batches for one fragment.

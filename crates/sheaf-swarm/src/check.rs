@@ -9,7 +9,7 @@
 //! | the books of readout units, event manager and disks agree on fragments | [`books`] |
 //! | programs that feed sources lose and double no fragment that they keep | [`feeds`] |
 //! | readout units count their inputs and outputs correctly | [`readouts`] |
-//! | sources are asked once for each event and by its windows, and give their hits or a reason, or are told to forget it | [`windows`] |
+//! | each source receives one request for an event, with the event's windows, and answers with hits or a reason unless the request is cancelled | [`windows`] |
 //! | run records are kept once answered, and each closed session that writes has all of them once | [`records`] |
 //! | live time and dead time add up to the time of the run | [`live_time`] |
 //! | marks, shifts and repairs are those of the sources whose event numbers are off | [`numbers`] |

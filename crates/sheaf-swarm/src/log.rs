@@ -125,13 +125,13 @@ pub enum Line {
     Stop,
     /// The network works without faults from now on.
     Healed,
-    /// Sources of a readout unit are asked for windows of their hits, or told to forget an event.
+    /// Sources of a readout unit are asked for windows of their hits, or the request for an event is cancelled.
     Windows {
         /// The readout unit.
         node: NodeId,
         /// The event.
         event: EventId,
-        /// Number of sources; 0 to forget it.
+        /// Number of sources; 0 if the request is cancelled.
         sources: u64,
     },
 }
@@ -453,7 +453,7 @@ impl fmt::Display for Line {
                 };
                 write!(f, "{node} + source {source} event {event}{fate}")
             }
-            Self::Windows { node, event, sources: 0 } => write!(f, "{node} ? event {event} forgotten"),
+            Self::Windows { node, event, sources: 0 } => write!(f, "{node} ? event {event} cancelled"),
             Self::Windows { node, event, sources } => {
                 write!(f, "{node} ? windows of event {event} of {sources} sources")
             }

@@ -4,7 +4,7 @@ use crate::check_source::seconds;
 use crate::console::{count, plural};
 use crate::one_file::OneFile;
 use crate::run_time::{InvalidTime, RunTime, TimeArgument};
-use crate::spool::TIME_ZERO_KEY;
+use crate::spool_options::TIME_ZERO_KEY;
 use crate::values;
 use crate::{Verdict, print};
 use anyhow::{Context, bail};

@@ -123,6 +123,7 @@ mod signals;
 mod sim;
 mod space;
 mod spool;
+mod spool_options;
 mod steps;
 mod summary;
 mod supervisor;

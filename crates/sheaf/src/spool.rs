@@ -4,8 +4,8 @@ use crate::check_source::seconds;
 use crate::console::{count, plural};
 use crate::listening::{self, Arrived, Listened, Then, listen_to};
 use crate::plan::Plan;
-use crate::recorded_slices::{KEY, RecordedSlices};
 use crate::run_time::RunTime;
+use crate::spool_options::spool_options;
 use crate::summary::HitLedger;
 use crate::values;
 use crate::{Verdict, print, signals};
@@ -15,21 +15,17 @@ use serde::Serialize;
 use sheaf_config::{Config, FramePacing, SourceKind};
 use sheaf_key::RunKey;
 use sheaf_node::Clock;
-use sheaf_spool::catalog::SOURCES_KEY;
 use sheaf_spool::door::{DoorCounts, SOCKET_NAME};
 use sheaf_spool::spool::SpoolRecovery;
-use sheaf_spool::{Door, DoorOptions, Spool, SpoolBooks, SpoolOptions, WhenFull};
+use sheaf_spool::{Door, DoorOptions, Spool, SpoolBooks, SpoolOptions};
 use sheaf_wire::HitInterval;
-use sheaf_wire::{ByteCount, Nanos, RunNumber, SourceId, Timestamp, UtcTime};
+use sheaf_wire::{ByteCount, Nanos, Timestamp, UtcTime};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::ToSocketAddrs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-
-/// Key of the UTC of time 0 in the metadata of a spool, ns since 1970.
-pub(crate) const TIME_ZERO_KEY: &str = "time_zero_ns";
 
 /// Time between two progress lines.
 const PROGRESS: Duration = Duration::from_secs(10);
@@ -160,19 +156,16 @@ fn options(arguments: &SpoolArguments, plan: &Plan) -> anyhow::Result<SpoolOptio
             count(LEAST_KEEP.0)
         );
     }
-    let mut metadata = serde_json::json!({ "software": crate::SOFTWARE });
-    let sources: Vec<SourceId> = plan.nodes.iter().flat_map(|node| node.sources.iter().copied()).collect();
-    metadata[SOURCES_KEY] = sources.iter().map(|source| source.0).collect::<Vec<_>>().into();
-    metadata[KEY] = serde_json::json!(RecordedSlices::of(&config.source.timed));
+    let source = &config.source;
+    let waits = match source.kind {
+        SourceKind::Emulated => source.free_running.pacing == FramePacing::Full,
+        kind => matches!(kind, SourceKind::Capture | SourceKind::Replay),
+    };
+    let sources = plan.nodes.iter().flat_map(|node| node.sources.iter().copied()).collect();
     // Hits whose fragments have times count from an epoch that is known. Counters have none.
     let known = plan.time_base.and_then(|base| base.epoch);
-    if let Some(zero) = arguments.time_zero.or(known) {
-        metadata[TIME_ZERO_KEY] = zero.nanos().into();
-    }
-    let run = RunNumber(config.run.number.0.max(1));
-    let mut options = SpoolOptions::new(&arguments.directory, run, Clock::new().now(), arguments.keep);
-    (options.metadata, options.sources) = (metadata.to_string(), sources);
-    options.keep_free = config.output.keep_free;
+    let place = (&*arguments.directory, arguments.keep);
+    let mut options = spool_options(config, place, (sources, waits), arguments.time_zero.or(known));
     if let Some(segment) = arguments.segment {
         let most = ByteCount(arguments.keep.0 / 2);
         if segment > most {
@@ -184,12 +177,6 @@ fn options(arguments: &SpoolArguments, plan: &Plan) -> anyhow::Result<SpoolOptio
         }
         options.segment = segment;
     }
-    let source = &config.source;
-    let waits = match source.kind {
-        SourceKind::Emulated => source.free_running.pacing == FramePacing::Full,
-        kind => matches!(kind, SourceKind::Capture | SourceKind::Replay),
-    };
-    options.when_full = if waits { WhenFull::Wait } else { WhenFull::Drop };
     Ok(options)
 }
 

@@ -1,6 +1,6 @@
 //! Windows of hits around the times of triggers, made from the configuration.
 
-use crate::recorded_slices::{KEY, RecordedSlices};
+use crate::spool_options::spool_options;
 use crate::timed;
 use anyhow::Context;
 use sheaf_config as conf;
@@ -10,12 +10,10 @@ use sheaf_node::sources::FragmentMemory;
 use sheaf_protocol::builder::{TriggerWindows, WindowExtent};
 use sheaf_source::Source;
 use sheaf_source::windows::{HitArchive, NotHeld};
+use sheaf_spool::Spool;
 use sheaf_spool::archive::WindowAnswer;
-use sheaf_spool::catalog::SOURCES_KEY;
-use sheaf_spool::{Spool, SpoolOptions, WhenFull};
-use sheaf_wire::HitInterval;
 use sheaf_wire::spool_link::{GapReason, WindowRequest};
-use sheaf_wire::{Nanos, RunNumber, SourceId, TimeUnit, Timestamp};
+use sheaf_wire::{HitInterval, Nanos, SourceId, TimeUnit, Timestamp};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -92,14 +90,8 @@ impl Drop for SpoolOfUnit {
 
 impl SpooledHits {
     fn open(config: &Config, directory: &Path, sources: Vec<SourceId>, waits: bool) -> anyhow::Result<Self> {
-        let run = RunNumber(config.run.number.0.max(1));
-        let mut options = SpoolOptions::new(directory, run, Clock::new().now(), config.windows.spool_bytes);
-        let mut metadata = serde_json::json!({ "software": crate::SOFTWARE });
-        metadata[SOURCES_KEY] = sources.iter().map(|source| source.0).collect::<Vec<_>>().into();
-        metadata[KEY] = serde_json::json!(RecordedSlices::of(&config.source.timed));
-        (options.metadata, options.sources) = (metadata.to_string(), sources);
-        options.keep_free = config.output.keep_free;
-        options.when_full = if waits { WhenFull::Wait } else { WhenFull::Drop };
+        let place = (directory, config.windows.spool_bytes);
+        let options = spool_options(config, place, (sources, waits), None);
         let (spool, _) = Spool::open(options).context("cannot keep hits in `windows.spool`")?;
         Ok(Self(Arc::new(Mutex::new(SpoolOfUnit(spool)))))
     }

@@ -1,7 +1,7 @@
 //! Windows of time that builders have requested of sources that give their hits on request.
 //!
 //! Such a source keeps hits until somebody requests a window of them. The unit passes each request to its driver, once for each event and
-//! source, and the source gives the hits as the fragment of the event. If the event ends before, the source is told to forget it.
+//! source, and the source gives the hits as the fragment of the event. If the event ends first, the request is cancelled.
 
 use crate::event_range::EventIdRange;
 use sheaf_wire::HitInterval;
@@ -20,8 +20,8 @@ pub enum WindowOrder {
         /// The windows, at least one. [`HitInterval::NONE`] is not on the timeline.
         windows: Vec<HitInterval>,
     },
-    /// The event has ended: its windows are no longer wanted.
-    Forget(EventId),
+    /// Cancel the request: the event has ended.
+    Cancel(EventId),
 }
 
 /// See the [module](self).
@@ -60,7 +60,7 @@ impl Windows {
             && let Some(sources) = self.asked.remove(&event)
         {
             if awaits(event, &sources) {
-                self.orders.push_back(WindowOrder::Forget(event));
+                self.orders.push_back(WindowOrder::Cancel(event));
             }
         }
     }

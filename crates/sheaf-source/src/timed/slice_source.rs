@@ -8,7 +8,6 @@ use bytes::Bytes;
 use sheaf_buffer::{Memory, Pool};
 use sheaf_store::fragment_stream::{StreamReadError, StreamReader};
 use sheaf_time::Slice;
-use sheaf_wire::message::Recorded;
 use sheaf_wire::{Hit, SourceId, Timestamp};
 
 /// Fragments that one poll takes at most, so that a source does not hold the thread of its readout unit.
@@ -158,32 +157,10 @@ impl<M: Memory> Source for SliceSource<M> {
         }
     }
 
-    fn keeps_data(&self) -> bool {
-        self.inner.keeps_data()
-    }
-
-    fn is_ready(&mut self) -> bool {
-        self.inner.is_ready()
-    }
-
-    fn is_fed(&mut self) -> bool {
-        self.inner.is_fed()
-    }
-
-    fn start(&mut self) {
-        self.inner.start();
-    }
+    crate::forward_to_source!(inner);
 
     fn poll_event(&mut self) -> Option<SourceEvent> {
         self.inner.poll_event()
-    }
-
-    fn handle_recorded(&mut self, answer: Recorded) {
-        self.inner.handle_recorded(answer);
-    }
-
-    fn is_recording(&mut self) -> bool {
-        self.inner.is_recording()
     }
 
     fn prepare_to_sleep(&mut self) -> bool {

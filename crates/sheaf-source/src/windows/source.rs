@@ -8,7 +8,6 @@ use bytes::Bytes;
 use sheaf_buffer::{Block, Memory, Pool};
 use sheaf_wire::HitInterval;
 use sheaf_wire::hit::HIT_BYTES;
-use sheaf_wire::message::Recorded;
 use sheaf_wire::{ByteCount, EventId, Fragment, MissingReason, Nanos, NumberMark, SourceId, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -42,8 +41,8 @@ pub struct WindowBooks {
     pub after_end: u64,
     /// Requests for more hits than a fragment may have.
     pub too_large: u64,
-    /// Requests that were given up before the hits were complete.
-    pub forgotten: u64,
+    /// Requests that were cancelled before the hits were complete.
+    pub cancelled: u64,
 }
 
 impl WindowBooks {
@@ -55,7 +54,7 @@ impl WindowBooks {
             ("windows_off_timeline", self.off_timeline),
             ("windows_after_end", self.after_end),
             ("windows_too_large", self.too_large),
-            ("windows_forgotten", self.forgotten),
+            ("windows_cancelled", self.cancelled),
             ("hits_given", self.hits_given),
             ("hits_kept", self.hits_kept),
             ("hits_archived", self.hits_archived),
@@ -327,38 +326,16 @@ impl<M: Memory> Source for WindowSource<M> {
         self.requests.insert((until_ps, event), windows.to_vec());
     }
 
-    fn forget_windows(&mut self, event: EventId) {
+    fn cancel_windows(&mut self, event: EventId) {
         let known = self.requests.len();
         self.requests.retain(|(_, other), _| *other != event);
-        self.books.forgotten += (known - self.requests.len()) as u64;
+        self.books.cancelled += (known - self.requests.len()) as u64;
     }
 
-    fn keeps_data(&self) -> bool {
-        self.inner.keeps_data()
-    }
-
-    fn is_ready(&mut self) -> bool {
-        self.inner.is_ready()
-    }
-
-    fn is_fed(&mut self) -> bool {
-        self.inner.is_fed()
-    }
-
-    fn start(&mut self) {
-        self.inner.start();
-    }
+    crate::forward_to_source!(inner);
 
     fn poll_event(&mut self) -> Option<SourceEvent> {
         self.events.pop_front().or_else(|| self.inner.poll_event())
-    }
-
-    fn handle_recorded(&mut self, answer: Recorded) {
-        self.inner.handle_recorded(answer);
-    }
-
-    fn is_recording(&mut self) -> bool {
-        self.inner.is_recording()
     }
 
     fn prepare_to_sleep(&mut self) -> bool {

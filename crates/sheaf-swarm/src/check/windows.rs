@@ -122,21 +122,23 @@ impl WindowRecord {
     ///
     /// # Errors
     /// Returns the violated rule.
-    pub(crate) fn see_forget(
+    pub(crate) fn see_cancelled(
         &mut self,
         readout: NodeId,
         event: EventId,
         has_ended: bool,
     ) -> Result<(), Violation> {
         if !has_ended {
-            return Err(violation!("sources are told to forget event {event}, which has not ended"));
+            return Err(violation!(
+                "the request for windows of event {event} is cancelled, and the event has not ended"
+            ));
         }
         let life = self.lives.entry(readout).or_default();
         let before = life.open.len();
         life.open.retain(|(other, _)| *other != event);
         if life.open.len() == before {
             return Err(violation!(
-                "sources are told to forget event {event}, of which they have nothing to give"
+                "the request for windows of event {event} is cancelled, and no source had one"
             ));
         }
         self.withdrawn += (before - life.open.len()) as u64;

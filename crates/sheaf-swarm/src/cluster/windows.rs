@@ -44,7 +44,7 @@ impl WindowSide {
         }
     }
 
-    fn forget(&mut self, event: EventId) {
+    fn cancel(&mut self, event: EventId) {
         self.waiting.retain(|(_, other)| *other != event);
         self.due.values_mut().for_each(|events| events.retain(|other| *other != event));
     }
@@ -72,8 +72,8 @@ impl Cluster {
                 WindowOrder::Give { event, sources, windows } => {
                     watch.windows.see_give(options, id, *event, sources, windows)
                 }
-                WindowOrder::Forget(event) => {
-                    watch.windows.see_forget(id, *event, watch.ended.contains_key(event))
+                WindowOrder::Cancel(event) => {
+                    watch.windows.see_cancelled(id, *event, watch.ended.contains_key(event))
                 }
             };
             if let Err(what) = seen {
@@ -89,9 +89,9 @@ impl Cluster {
                         post.plan(at, Happening::Windows(index, session, source, event));
                     }
                 }
-                WindowOrder::Forget(event) => {
+                WindowOrder::Cancel(event) => {
                     post.note(Line::Windows { node: id, event, sources: 0 });
-                    node.windows.forget(event);
+                    node.windows.cancel(event);
                 }
             }
         }

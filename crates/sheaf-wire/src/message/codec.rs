@@ -13,7 +13,7 @@ use super::layout::{
 };
 use super::{Body, Header, Message, PartRequest, Request, SuperFragments, WindowRequest, Work};
 use crate::checksum::{crc32c, crc32c_append};
-use crate::{ByteCount, NodeId, Payload, RunNumber, SessionId};
+use crate::{ByteCount, NodeId, Payload, RunNumber, SessionId, SourceId};
 use fragments::{emit_super_fragments_head, parse_super_fragments};
 pub(crate) use fragments::{fragment_to_bytes, missing_to_bytes, parse_fragment, parse_mark, parse_missing};
 pub(crate) use record::{emit_record, parse_record, record_bytes};
@@ -187,23 +187,11 @@ impl<P: Payload> Message<P> {
             Body::Dispatch(entries) => emit_all(head, &entries),
             Body::Shape(shape) => head.extend_from_slice(shape.emit().as_bytes()),
             Body::PartRequest(request) => {
-                let fixed = PartRequestBytes {
-                    part: U16::new(request.part),
-                    reserved: U16::ZERO,
-                    sources: count(request.sources.len()),
-                };
-                head.extend_from_slice(fixed.as_bytes());
-                emit_all(head, &request.sources);
+                emit_wanted(head, request.part, &request.sources);
                 emit_all(head, &request.ranges);
             }
             Body::WindowRequest(request) => {
-                let fixed = PartRequestBytes {
-                    part: U16::new(request.part),
-                    reserved: U16::ZERO,
-                    sources: count(request.sources.len()),
-                };
-                head.extend_from_slice(fixed.as_bytes());
-                emit_all(head, &request.sources);
+                emit_wanted(head, request.part, &request.sources);
                 emit_all(head, &request.events);
             }
             Body::Delivery(delivery) => {
@@ -498,6 +486,13 @@ fn parse_request(bytes: &[u8]) -> Result<Request, DecodeError> {
     };
     let output_behind = flags & REQUEST_BEHIND != 0;
     Ok(Request { slots, bytes, finished, absent, kept, output_behind, work })
+}
+
+/// Writes the part and the sources of a request.
+fn emit_wanted(head: &mut Vec<u8>, part: u16, sources: &[SourceId]) {
+    let fixed = PartRequestBytes { part: U16::new(part), reserved: U16::ZERO, sources: count(sources.len()) };
+    head.extend_from_slice(fixed.as_bytes());
+    emit_all(head, sources);
 }
 
 fn parse_part_request(bytes: &[u8]) -> Result<PartRequest, DecodeError> {

@@ -83,13 +83,13 @@ fn a_source_that_gives_on_request_is_awaited_however_long_it_takes() {
 }
 
 #[test]
-fn an_event_that_ends_before_is_forgotten_and_what_comes_then_is_not_a_loss() {
+fn an_event_that_ends_before_is_cancelled_and_what_comes_then_is_not_a_loss() {
     let mut unit = windowed(|_| {});
     ask(&mut unit, 0, &[(1, 1), (2, 1), (3, 1)]);
     give(&mut unit, 1, 1, 10);
     assert_eq!(orders(&mut unit).len(), 3);
     release(&mut unit, 1, 2, Outcome::Dropped, Some(DropReason::Stopped));
-    assert_eq!(orders(&mut unit), [WindowOrder::Forget(EventId(2))], "event 1 has its fragment");
+    assert_eq!(orders(&mut unit), [WindowOrder::Cancel(EventId(2))], "event 1 has its fragment");
     give(&mut unit, 2, 1, 10);
     let dropped = ledger(&unit).dropped;
     assert_eq!(dropped.get(&DropReason::NotRequested), Some(&1), "{dropped:?}");

@@ -196,16 +196,16 @@ fn recorded_hits_wait_for_requests_and_live_ones_do_not() {
 }
 
 #[test]
-fn a_request_that_is_forgotten_or_is_not_on_the_timeline_has_no_fragment() {
+fn a_request_that_is_cancelled_or_is_not_on_the_timeline_has_no_fragment() {
     let mut source = windowed(Slices::new([vec![1], vec![SLICE_PS]], true), None);
     source.handle_windows(EventId(1), &[window(0, 2)]);
     source.handle_windows(EventId(2), &[window(0, 2)]);
     source.handle_windows(EventId(3), &[window(0, 2), HitInterval::NONE]);
-    source.forget_windows(EventId(1));
+    source.cancel_windows(EventId(1));
     let found = answers(&mut source);
     assert_eq!(found, [(2, Ok(bytes(&[1]))), (3, Err(MissingReason::WindowOffTimeline))].into());
     let books = source.stats().windows.unwrap();
-    assert_eq!((books.given, books.forgotten, books.off_timeline), (1, 1, 1));
+    assert_eq!((books.given, books.cancelled, books.off_timeline), (1, 1, 1));
 }
 
 #[test]
