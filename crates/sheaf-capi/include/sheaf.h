@@ -21,9 +21,10 @@
 #define SHEAF_TAG_QUARANTINED (UINT64_C(1) << 63)
 
 /**
- * The version of the interface between Sheaf and filters. It changes when an older filter would misread something.
+ * The version of the interface between Sheaf and filters. It changes when an older filter would misread something, or when a newer one
+ * could write beyond a struct of an older Sheaf.
  */
-#define SHEAF_FILTER_ABI 2
+#define SHEAF_FILTER_ABI 3
 
 /**
  * The event is rejected; readout units drop its remaining fragments.
@@ -41,9 +42,20 @@
 #define SHEAF_STEP_ENOUGH 2
 
 /**
- * The sources in the verdict's list are requested; then the step filter is called again.
+ * The sources in the verdict's list are requested; then the step filter is called again. Invalid with `building.windows`.
  */
 #define SHEAF_STEP_SOURCES 3
+
+/**
+ * The hits of all remaining sources in the windows of the verdict's list are requested; then the filter judges the event. Valid only with
+ * `building.windows`.
+ */
+#define SHEAF_STEP_WINDOWS 4
+
+/**
+ * Maximum number of windows in a verdict of a step filter.
+ */
+#define SHEAF_STEP_MAX_WINDOWS 64
 
 /**
  * There is nothing more now: the library is polled again after `wait_ns`.
@@ -406,11 +418,26 @@ typedef struct SheafTapSelection {
 } SheafTapSelection;
 
 /**
+ * Window of time, in picoseconds since time 0 of the run, like the times of hits.
+ */
+typedef struct SheafWindow {
+  /**
+   * First moment.
+   */
+  uint64_t from_ps;
+  /**
+   * End, exclusive: greater than `from_ps`.
+   */
+  uint64_t until_ps;
+} SheafWindow;
+
+/**
  * Verdict of a step filter on a part of an event. All fields are 0 or null when the step filter is called.
  */
 typedef struct SheafStepVerdict {
   /**
-   * One of SHEAF_STEP_REJECT, SHEAF_STEP_ALL, SHEAF_STEP_ENOUGH and SHEAF_STEP_SOURCES. Other values are invalid.
+   * One of SHEAF_STEP_REJECT, SHEAF_STEP_ALL, SHEAF_STEP_ENOUGH, SHEAF_STEP_SOURCES and SHEAF_STEP_WINDOWS. Other values are
+   * invalid.
    */
   uint32_t decision;
   /**
@@ -430,6 +457,15 @@ typedef struct SheafStepVerdict {
    * Reason of a failure, or null. It belongs to the step filter, like the list.
    */
   const char *failure;
+  /**
+   * With SHEAF_STEP_WINDOWS: windows, in any order. They may overlap, begin before the slice and end after it. A hit in several of
+   * them is sent once. The list belongs to the step filter, like that of sources.
+   */
+  const struct SheafWindow *windows;
+  /**
+   * Number of listed windows: 1 to SHEAF_STEP_MAX_WINDOWS.
+   */
+  size_t window_count;
 } SheafStepVerdict;
 
 /**

@@ -35,6 +35,21 @@ impl Checker<'_> {
                 "write `build_by = \"time\"` in [source], so that fragments are time slices",
             );
         }
+        if building.windows && building.filter != StepFilterKind::Library {
+            self.fail(
+                ErrorKind::Conflict,
+                &["building.windows", "building.filter"],
+                format!("`building.windows` is true, but `building.filter` is \"{}\"", building.filter),
+                "remove `windows`: the filter \"coincidence\" always requests windows, and only a library may do it, too",
+            );
+        } else if building.windows && !self.config.source.is_timed() {
+            self.fail(
+                ErrorKind::Conflict,
+                &["building.windows", "source.build_by"],
+                "`building.windows` is true, but fragments are built by number".into(),
+                "write `build_by = \"time\"` in [source], so that the step filter gets time slices",
+            );
+        }
         if building.filter == StepFilterKind::Library && building.path.is_none() {
             self.fail(
                 ErrorKind::Missing,

@@ -414,9 +414,8 @@ impl Config {
     /// behind a first step that finds windows.
     #[must_use]
     pub fn gives_windows(&self, source: SourceId) -> bool {
-        let Building { first_step, filter, .. } = &self.building;
-        let are_found = *filter == StepFilterKind::Coincidence && !first_step.is_empty();
-        self.source.is_windowed() || (are_found && !first_step.contains(&source))
+        let is_found = self.building.finds_windows() && !self.building.first_step.contains(&source);
+        self.source.is_windowed() || is_found
     }
 
     /// Builds all sources by time, in one step, if some of them give windows of their hits.
@@ -424,8 +423,8 @@ impl Config {
         if self.source.is_windowed() {
             self.source.build_by = BuildBy::Time;
         }
-        if self.building.filter == StepFilterKind::Coincidence {
-            (self.building.filter, self.building.first_step) = (StepFilterKind::All, Vec::new());
+        if self.building.finds_windows() {
+            self.building = Building::default();
         }
     }
 

@@ -19,8 +19,9 @@ use bytes::Bytes;
 use std::ffi::{c_char, c_void};
 use std::ptr;
 
-/// The version of the interface between Sheaf and filters. It changes when an older filter would misread something.
-pub const FILTER_ABI: u32 = 2;
+/// The version of the interface between Sheaf and filters. It changes when an older filter would misread something, or when a newer one
+/// could write beyond a struct of an older Sheaf.
+pub const FILTER_ABI: u32 = 3;
 
 /// The name of the function that gives a library's table, where the configuration names no other.
 pub const FILTER_SYMBOL: &str = "sheaf_filter";
@@ -214,14 +215,31 @@ pub const STEP_REJECT: u32 = 0;
 pub const STEP_ALL: u32 = 1;
 /// No more sources are needed: the filter judges the event.
 pub const STEP_ENOUGH: u32 = 2;
-/// The sources in the verdict's list are requested; then the step filter is called again.
+/// The sources in the verdict's list are requested; then the step filter is called again. Invalid with `building.windows`.
 pub const STEP_SOURCES: u32 = 3;
+/// The hits of all remaining sources in the windows of the verdict's list are requested; then the filter judges the event. Valid only with
+/// `building.windows`.
+pub const STEP_WINDOWS: u32 = 4;
+
+/// Maximum number of windows in a verdict of a step filter.
+pub const STEP_MAX_WINDOWS: usize = 64;
+
+/// Window of time, in picoseconds since time 0 of the run, like the times of hits.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Window {
+    /// First moment.
+    pub from_ps: u64,
+    /// End, exclusive: greater than `from_ps`.
+    pub until_ps: u64,
+}
 
 /// Verdict of a step filter on a part of an event. All fields are 0 or null when the step filter is called.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct StepVerdict {
-    /// One of SHEAF_STEP_REJECT, SHEAF_STEP_ALL, SHEAF_STEP_ENOUGH and SHEAF_STEP_SOURCES. Other values are invalid.
+    /// One of SHEAF_STEP_REJECT, SHEAF_STEP_ALL, SHEAF_STEP_ENOUGH, SHEAF_STEP_SOURCES and SHEAF_STEP_WINDOWS. Other values are
+    /// invalid.
     pub decision: u32,
     /// Leave it 0.
     pub reserved: u32,
@@ -232,12 +250,25 @@ pub struct StepVerdict {
     pub source_count: usize,
     /// Reason of a failure, or null. It belongs to the step filter, like the list.
     pub failure: *const c_char,
+    /// With SHEAF_STEP_WINDOWS: windows, in any order. They may overlap, begin before the slice and end after it. A hit in several of
+    /// them is sent once. The list belongs to the step filter, like that of sources.
+    pub windows: *const Window,
+    /// Number of listed windows: 1 to SHEAF_STEP_MAX_WINDOWS.
+    pub window_count: usize,
 }
 
 /// Returns the initial value, which a step filter finds when it is called: no result yet.
 impl Default for StepVerdict {
     fn default() -> Self {
-        Self { decision: 0, reserved: 0, sources: ptr::null(), source_count: 0, failure: ptr::null() }
+        Self {
+            decision: 0,
+            reserved: 0,
+            sources: ptr::null(),
+            source_count: 0,
+            failure: ptr::null(),
+            windows: ptr::null(),
+            window_count: 0,
+        }
     }
 }
 

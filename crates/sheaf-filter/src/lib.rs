@@ -53,8 +53,8 @@ pub use plugin::{
 };
 pub use preprocess::{LibraryPreprocessor, Preprocessor, Processed, RawFragment};
 pub use sheaf_wire::{
-    ByteCount, Event, EventId, MissingReason, Nanos, RunNumber, SourceId, Tags, Timestamp, TriggerType,
-    Verdict,
+    ByteCount, Event, EventId, HitInterval, MissingReason, Nanos, RunNumber, SourceId, Tags, Timestamp,
+    TriggerType, Verdict,
 };
 pub use source::{LibrarySource, PollEnd, PollError, PollSetup, PolledFragment};
 pub use step::{LibraryStep, Step};

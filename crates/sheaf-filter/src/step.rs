@@ -2,13 +2,16 @@
 
 #![allow(unsafe_code)]
 
-use crate::abi::{self, STEP_ALL, STEP_ENOUGH, STEP_REJECT, STEP_SOURCES, StepTable, StepVerdict};
+use crate::abi::{
+    self, STEP_ALL, STEP_ENOUGH, STEP_MAX_WINDOWS, STEP_REJECT, STEP_SOURCES, STEP_WINDOWS, StepTable,
+    StepVerdict,
+};
 use crate::filter::FilterFailure;
 use crate::loading::{self, Kind, Loaded, MESSAGE_BYTES, OpenError, Setup, Whose};
 use crate::text;
 use crate::view::Scratch;
 use bytes::Bytes;
-use sheaf_wire::{Event, SourceId};
+use sheaf_wire::{Event, HitInterval, SourceId};
 use std::path::Path;
 use std::slice;
 
@@ -26,6 +29,9 @@ pub enum Step {
     Enough,
     /// These sources are asked for, in ascending order; then the step filter sees the event again.
     Sources(Vec<SourceId>),
+    /// The hits of all remaining sources in these windows are requested, 1 to [`STEP_MAX_WINDOWS`]; then the filter judges the event.
+    /// Valid only with `building.windows`.
+    Windows(Vec<HitInterval>),
 }
 
 /// A step filter from a shared library.
@@ -93,30 +99,59 @@ impl LibraryStep {
 
 /// Checks the verdict of a library.
 fn decision(said: &StepVerdict, part: &Event<Bytes>) -> Result<Step, FilterFailure> {
-    let nonsense = |what: String| Err(FilterFailure(format!("the step filter's verdict is invalid: {what}")));
-    match said.decision {
+    let step = match said.decision {
         STEP_REJECT => Ok(Step::Reject),
         STEP_ALL => Ok(Step::All),
         STEP_ENOUGH => Ok(Step::Enough),
-        STEP_SOURCES if said.source_count > MAX_LISTED => {
-            let count = said.source_count;
-            nonsense(format!("it lists {count} sources, but at most {MAX_LISTED} are allowed"))
-        }
-        STEP_SOURCES if said.sources.is_null() && said.source_count > 0 => {
-            nonsense(format!("its list of {} sources is null", said.source_count))
-        }
         STEP_SOURCES => {
-            let listed: &[u32] = if said.source_count == 0 {
-                &[]
-            } else {
-                // SAFETY: the interface guarantees this number of sources until the next call of the step filter. The number was
-                // checked.
-                unsafe { slice::from_raw_parts(said.sources, said.source_count) }
-            };
-            Ok(wanted(listed, part))
+            // SAFETY: the interface guarantees this number of sources until the next call of the step filter.
+            let listed = unsafe { list(said.sources, said.source_count, MAX_LISTED, "sources") };
+            listed.map(|listed| wanted(listed, part))
         }
-        other => nonsense(format!("`decision` is {other}, and {STEP_SOURCES} is the greatest")),
+        STEP_WINDOWS => {
+            // SAFETY: as for sources.
+            let listed = unsafe { list(said.windows, said.window_count, STEP_MAX_WINDOWS, "windows") };
+            listed.and_then(windows).map(Step::Windows)
+        }
+        other => Err(format!("`decision` is {other}, and {STEP_WINDOWS} is the greatest")),
+    };
+    step.map_err(|what| FilterFailure(format!("the step filter's verdict is invalid: {what}")))
+}
+
+/// Reads a list of a verdict, which has at most `most` elements.
+///
+/// # Safety
+/// If `first` is not null, it points to `count` elements that do not change during the lifetime `'a`.
+unsafe fn list<'a, T>(first: *const T, count: usize, most: usize, name: &str) -> Result<&'a [T], String> {
+    if count > most {
+        return Err(format!("it lists {count} {name}, but at most {most} are allowed"));
     }
+    if count == 0 {
+        return Ok(&[]);
+    }
+    if first.is_null() {
+        return Err(format!("its list of {count} {name} is null"));
+    }
+    if !first.is_aligned() {
+        return Err(format!("its list of {count} {name} is not aligned"));
+    }
+    // SAFETY: neither null nor misaligned; the number of elements is the caller's promise.
+    Ok(unsafe { slice::from_raw_parts(first, count) })
+}
+
+/// Checks the windows of a verdict.
+fn windows(listed: &[abi::Window]) -> Result<Vec<HitInterval>, String> {
+    if listed.is_empty() {
+        return Err("it lists no window; reject the event, or state that it has enough".to_owned());
+    }
+    let empty = listed.iter().enumerate().find(|(_, window)| window.from_ps >= window.until_ps);
+    if let Some((place, abi::Window { from_ps, until_ps })) = empty {
+        return Err(format!(
+            "window {place} is from {from_ps} to {until_ps} ps, but a window must end after it begins"
+        ));
+    }
+    let interval = |window: &abi::Window| HitInterval { from_ps: window.from_ps, until_ps: window.until_ps };
+    Ok(listed.iter().map(interval).collect())
 }
 
 /// Of the sources listed, those that nothing is known of.

@@ -5,14 +5,14 @@ mod turn;
 
 use crate::content::ContentCheck;
 use crate::farm::{Farm, FarmReport};
-use crate::filter::{Filter, FilterFailure};
+use crate::filter::Filter;
 use crate::forwarding::Forwarding;
 use crate::number_check::NumberCheck;
 use crate::outbox::{Outbox, OutboxStats};
 use crate::sink::EventSink;
 use crate::stall::StallFree;
 use crate::step::beside::StepsBeside;
-use crate::step::{StepFilter, StepVerdict, Steps};
+use crate::step::{self, StepFailure, StepFilter, StepVerdict, Steps};
 use crate::storing::{Settled, Storing};
 use crate::vigil::{LINGER, Vigil};
 use crate::worker::{Agent, NodeError, Progress};
@@ -340,7 +340,7 @@ impl BuilderNode {
             return;
         }
         let answer = match &mut self.steps {
-            Some(Steps::Here(filter)) => filter.judge(&part),
+            Some(Steps::Here(filter)) => step::judge(&mut **filter, &part),
             Some(Steps::Beside(steps)) => {
                 steps.give(part);
                 return;
@@ -363,20 +363,15 @@ impl BuilderNode {
     }
 
     /// Applies the verdict of a step filter on a part.
-    fn follow_step(
-        &mut self,
-        now: Timestamp,
-        part: Event<Bytes>,
-        answer: Result<StepVerdict, FilterFailure>,
-    ) {
+    fn follow_step(&mut self, now: Timestamp, part: Event<Bytes>, answer: Result<StepVerdict, StepFailure>) {
         let decision = match answer {
             Ok(StepVerdict::Reject) => PartDecision::Rejected,
             Ok(StepVerdict::Enough) => PartDecision::Enough,
             Ok(StepVerdict::More(more)) => PartDecision::More(more),
-            Err(failure) => {
-                let what = format_args!("first step: {failure}; all its fragments are requested");
+            Err(StepFailure { failure, rest }) => {
+                let what = format_args!("first step: {failure}; the rest of the event is requested");
                 self.step_failures.note(self.role.identity().node, part.id, what);
-                PartDecision::More(More::All)
+                PartDecision::More(rest)
             }
         };
         self.role.handle_part_decision(now, part, decision);

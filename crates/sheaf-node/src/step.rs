@@ -2,15 +2,17 @@
 
 pub(crate) mod beside;
 mod coincidence;
+mod library;
 
 pub use coincidence::CoincidenceStep;
+pub use library::FromLibrary;
 
 use crate::filter::{Filter, FilterFailure};
 use beside::StepsBeside;
 use bytes::Bytes;
-use sheaf_filter::{LibraryStep, Step};
 use sheaf_protocol::builder::More;
-use sheaf_wire::{Event, SourceId};
+use sheaf_time::SliceConfig;
+use sheaf_wire::{Event, EventId, HitInterval, SourceId};
 
 /// Verdict of a step filter on a part of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,10 +37,33 @@ pub trait StepFilter: Send {
     /// lost, and the filter decides.
     fn judge(&mut self, part: &Event<Bytes>) -> Result<StepVerdict, FilterFailure>;
 
+    /// Returns the request for the rest of an event for which [`Self::judge`] failed.
+    fn request_rest(&mut self, _part: &Event<Bytes>) -> More {
+        More::All
+    }
+
     /// Returns its counters by name.
     fn counters(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
+}
+
+/// Failure of a step filter, and the request for the rest of the event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StepFailure {
+    pub(crate) failure: FilterFailure,
+    pub(crate) rest: More,
+}
+
+/// Has a part judged.
+pub(crate) fn judge(filter: &mut dyn StepFilter, part: &Event<Bytes>) -> Result<StepVerdict, StepFailure> {
+    filter.judge(part).map_err(|failure| StepFailure { failure, rest: filter.request_rest(part) })
+}
+
+/// Returns the time of a slice, without its overlaps.
+fn whole_slice(slices: &SliceConfig, slice: EventId) -> HitInterval {
+    let begin = |slice: u64| slices.begin(slice).0;
+    HitInterval { from_ps: begin(slice.0), until_ps: begin(slice.0.saturating_add(1)) }
 }
 
 /// A step filter of a builder unit.
@@ -78,21 +103,6 @@ impl<F: Filter> StepFilter for Accepted<F> {
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
         self.0.counters()
-    }
-}
-
-/// A step filter from a shared library.
-#[derive(Debug)]
-pub struct FromLibrary(pub LibraryStep);
-
-impl StepFilter for FromLibrary {
-    fn judge(&mut self, part: &Event<Bytes>) -> Result<StepVerdict, FilterFailure> {
-        Ok(match self.0.judge(part)? {
-            Step::Reject => StepVerdict::Reject,
-            Step::All => StepVerdict::More(More::All),
-            Step::Enough => StepVerdict::Enough,
-            Step::Sources(sources) => StepVerdict::More(More::Sources(sources)),
-        })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{python, timed};
 use anyhow::{Context, bail};
-use sheaf_config::{Config, FilterKind, StepFilterKind};
+use sheaf_config::{Config, FilterKind};
 use sheaf_filter::{AcceptAll, Filter, LibraryFilter, Prescale, Setup};
 use sheaf_node::busy::Busy;
 use sheaf_node::coincidence::CoincidenceFilter;
@@ -16,13 +16,11 @@ pub(crate) fn open(config: &Config, run: RunNumber) -> anyhow::Result<Box<dyn Fi
     Ok(match filter.kind {
         FilterKind::AcceptAll => Box::new(AcceptAll),
         FilterKind::Prescale => Box::new(Prescale { factor: filter.prescale }),
-        FilterKind::Coincidence => match config.building.filter {
-            // Windows were found in the first step. Hits in them are of no other slice.
-            StepFilterKind::Coincidence => {
-                Box::new(coincidence(config).of(config.building.first_step.iter().copied()))
-            }
-            _ => Box::new(coincidence(config)),
-        },
+        // Hits in windows that the first step has found may be of other slices.
+        FilterKind::Coincidence if config.building.finds_windows() => {
+            Box::new(coincidence(config).of(config.building.first_step.iter().copied()))
+        }
+        FilterKind::Coincidence => Box::new(coincidence(config)),
         FilterKind::Library => {
             let path = filter.path.as_deref().context("`filter.path` is not set")?;
             let setup = Setup { run, tags: filter.tags.clone(), parameters: filter.parameters.clone() };

@@ -40,7 +40,11 @@ pub(crate) fn step_filter(
             let path = building.path.as_deref().context("`building.path` is not set")?;
             let (tags, parameters) = (filter.tags.clone(), building.parameters.clone());
             let setup = Setup { run, tags, parameters };
-            Box::new(FromLibrary(LibraryStep::open(path, &building.symbol, &setup)?))
+            let library = FromLibrary::new(LibraryStep::open(path, &building.symbol, &setup)?);
+            Box::new(match building.finds_windows() {
+                true => library.with_windows(timed::slices(&config.source.timed)),
+                false => library,
+            })
         }
     };
     let place = match building.filter {

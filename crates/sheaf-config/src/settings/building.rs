@@ -2,7 +2,7 @@
 
 use super::{GIB, HOUR, MAX_NODES};
 use crate::choice::choice;
-use crate::codec::{bytes, id_list, maybe, microseconds, parameters, path, pick, symbol, whole};
+use crate::codec::{bytes, id_list, maybe, microseconds, parameters, path, pick, switch, symbol, whole};
 use crate::knob::section;
 use sheaf_wire::{ByteCount, Nanos, SourceId, TriggerType};
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ choice! {
         /// time slices without a coincidence, as `[filter]` defines it, are rejected; of others, the hits of the remaining sources are
         /// requested in the windows of the coincidences, see `[windows]`
         Coincidence = "coincidence",
-        /// a step filter in the shared library `path` decides: reject, accept, or request further sources
+        /// a step filter in the shared library `path` decides: reject, accept, or request further sources or windows of their hits
         Library = "library",
     }
 }
@@ -37,12 +37,28 @@ section! {
         prescale: u32 = 1, "prescale", whole(1, u64::from(u32::MAX));
         /// With the filter `activity`: minimum payload of the first step of an event that is kept.
         minimum: ByteCount = ByteCount::ZERO, "minimum_bytes", bytes(0, GIB);
+        /// With the filter `library`: whether it requests windows of time. The sources that are not in the first step then keep their hits
+        /// and give those in the windows, see `[windows]`. Requires `source.build_by` "time".
+        windows: bool = false, "windows", switch();
         /// With the filter `library`: path of the shared library, which is loaded when the run starts.
         path: Option<PathBuf> = None, "path", maybe(path());
         /// With the filter `library`: function of the library that returns the step filter.
         symbol: String = "sheaf_step_filter".into(), "symbol", symbol();
         /// With the filter `library`: text that is passed to the step filter. Sheaf does not interpret it.
         parameters: String = String::new(), "parameters", parameters();
+    }
+}
+
+impl Building {
+    /// Returns whether the first step finds windows of time, in which the hits of the other sources are requested.
+    #[must_use]
+    pub fn finds_windows(&self) -> bool {
+        let does_filter = match self.filter {
+            StepFilterKind::Coincidence => true,
+            StepFilterKind::Library => self.windows,
+            StepFilterKind::All | StepFilterKind::Prescale | StepFilterKind::Activity => false,
+        };
+        does_filter && !self.first_step.is_empty()
     }
 }
 

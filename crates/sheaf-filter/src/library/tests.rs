@@ -109,12 +109,12 @@ fn what_cannot_be_opened_is_told_with_what_would_be_right() {
         (
             path.clone(),
             "future_table",
-            "has version 99 of the interface, and this is version 2; compile it again",
+            "has version 99 of the interface, and this is version 3; compile it again",
         ),
         (
             path.clone(),
             "old_table",
-            "has version 1 of the interface, and this is version 2; compile it again",
+            "has version 2 of the interface, and this is version 3; compile it again",
         ),
         (path.clone(), "short_table", "less than the size of a SheafFilterTable"),
         (path.clone(), "empty_table", "`create` is null"),

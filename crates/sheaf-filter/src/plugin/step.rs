@@ -2,11 +2,12 @@
 
 use super::{PluginSetup, c_failure, create_with, destroy, guarded};
 use crate::abi::{
-    self, FILTER_ABI, FilterSetup, STEP_ALL, STEP_ENOUGH, STEP_REJECT, STEP_SOURCES, StepTable,
+    self, FILTER_ABI, FilterSetup, STEP_ALL, STEP_ENOUGH, STEP_REJECT, STEP_SOURCES, STEP_WINDOWS, StepTable,
 };
 use crate::filter::FilterFailure;
 use crate::step::Step;
 use crate::view::EventView;
+use sheaf_wire::HitInterval;
 use std::ffi::{CString, c_void};
 use std::mem;
 
@@ -68,6 +69,7 @@ pub fn step_table<P: StepPlugin>() -> *const StepTable {
 struct Exported<P> {
     plugin: P,
     sources: Vec<u32>,
+    windows: Vec<abi::Window>,
     failure: CString,
 }
 
@@ -79,6 +81,30 @@ impl<P: StepPlugin> Exported<P> {
         judge: Some(judge::<P>),
         destroy: Some(destroy::<Self>),
     };
+
+    /// Fills in a verdict. Its lists are in this struct.
+    fn say(&mut self, step: Step, said: &mut abi::StepVerdict) {
+        said.decision = match step {
+            Step::Reject => STEP_REJECT,
+            Step::All => STEP_ALL,
+            Step::Enough => STEP_ENOUGH,
+            Step::Sources(sources) => {
+                self.sources.clear();
+                self.sources.extend(sources.iter().map(|source| source.0));
+                said.sources = self.sources.as_ptr();
+                said.source_count = self.sources.len();
+                STEP_SOURCES
+            }
+            Step::Windows(windows) => {
+                let window = |it: &HitInterval| abi::Window { from_ps: it.from_ps, until_ps: it.until_ps };
+                self.windows.clear();
+                self.windows.extend(windows.iter().map(window));
+                said.windows = self.windows.as_ptr();
+                said.window_count = self.windows.len();
+                STEP_WINDOWS
+            }
+        };
+    }
 }
 
 /// # Safety
@@ -86,7 +112,7 @@ impl<P: StepPlugin> Exported<P> {
 unsafe extern "C" fn create<P: StepPlugin>(setup: *const FilterSetup) -> *mut c_void {
     let make = |setup: &PluginSetup<'_>| {
         let plugin = P::create(setup)?;
-        Ok(Exported { plugin, sources: Vec::new(), failure: CString::default() })
+        Ok(Exported { plugin, sources: Vec::new(), windows: Vec::new(), failure: CString::default() })
     };
     // SAFETY: the caller gives a setup that is valid during the call.
     unsafe { create_with(setup, make) }
@@ -104,18 +130,7 @@ unsafe extern "C" fn judge<P: StepPlugin>(
         unsafe { (&mut *step_filter.cast::<Exported<P>>(), EventView::new(&*part), &mut *verdict) };
     match guarded(|| exported.plugin.judge(&part)) {
         Ok(step) => {
-            said.decision = match step {
-                Step::Reject => STEP_REJECT,
-                Step::All => STEP_ALL,
-                Step::Enough => STEP_ENOUGH,
-                Step::Sources(sources) => {
-                    exported.sources.clear();
-                    exported.sources.extend(sources.iter().map(|source| source.0));
-                    said.sources = exported.sources.as_ptr();
-                    said.source_count = exported.sources.len();
-                    STEP_SOURCES
-                }
-            };
+            exported.say(step, said);
             0
         }
         Err(failure) => {

@@ -103,7 +103,7 @@ fn a_filter_that_is_not_made_says_why_within_its_room() {
     let cases = [
         (FILTER_ABI, c"refuse", "run 7 is not for me"),
         (FILTER_ABI, c"panic", "it panicked: not today"),
-        (FILTER_ABI + 1, c"", "it has version 2 of the interface, not 3"),
+        (FILTER_ABI + 1, c"", "it has version 3 of the interface, not 4"),
     ];
     for (abi, parameters, text) in cases {
         let (made, said) = create_as(abi, parameters, 64);

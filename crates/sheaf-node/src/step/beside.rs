@@ -3,8 +3,7 @@
 //! Parts wait for it in the order in which they were built. There are at most as many as the builder unit has slots: an
 //! event has one part at a time with its step filter.
 
-use super::{StepFilter, StepVerdict};
-use crate::filter::FilterFailure;
+use super::{StepFailure, StepFilter, StepVerdict, judge};
 use bytes::Bytes;
 use sheaf_wire::Event;
 use std::io;
@@ -14,7 +13,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// A part with the verdict of its step filter.
-pub(crate) type JudgedPart = (Event<Bytes>, Result<StepVerdict, FilterFailure>);
+pub(crate) type JudgedPart = (Event<Bytes>, Result<StepVerdict, StepFailure>);
 
 /// Counts of a step filter, by name.
 type Counters = Vec<(&'static str, u64)>;
@@ -40,7 +39,7 @@ impl StepsBeside {
         let (outgoing, judged) = channel();
         let body = move || {
             for part in incoming {
-                let answer = filter.judge(&part);
+                let answer = judge(&mut *filter, &part);
                 if outgoing.send((part, answer)).is_err() {
                     // The builder unit has ended.
                     break;
@@ -101,7 +100,7 @@ impl StepsBeside {
 mod tests {
     use super::*;
     use crate::examples::event;
-    use crate::filter::Prescale;
+    use crate::filter::{FilterFailure, Prescale};
     use crate::step::Accepted;
     use std::sync::{Arc, Condvar, Mutex};
     use std::task::Wake;

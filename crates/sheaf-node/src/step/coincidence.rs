@@ -1,17 +1,15 @@
 //! Coincidences as the first step: the hits of all other sources are requested in their windows.
 
-use super::{StepFilter, StepVerdict};
+use super::{StepFilter, StepVerdict, whole_slice};
 use crate::coincidence::CoincidenceFilter;
 use crate::filter::FilterFailure;
 use bytes::Bytes;
+use sheaf_filter::abi::STEP_MAX_WINDOWS;
 use sheaf_protocol::builder::More;
 use sheaf_time::SliceConfig;
 use sheaf_wire::Event;
 use sheaf_wire::HitInterval;
 use sheaf_wire::window::Window;
-
-/// Maximum number of windows that are requested for a slice. It bounds requests of many events.
-const MOST_WINDOWS: usize = 64;
 
 /// Finds coincidences in time slices of the sources of the first step, and requests the hits of the other sources in their windows. Slices
 /// without a coincidence are rejected.
@@ -44,16 +42,14 @@ impl StepFilter for CoincidenceStep {
             }
             Err(_) => {
                 self.failed += 1;
-                let begin = |slice: u64| self.slices.begin(slice).0;
-                let (from_ps, until_ps) = (begin(part.id.0), begin(part.id.0.saturating_add(1)));
-                vec![HitInterval { from_ps, until_ps }]
+                vec![whole_slice(&self.slices, part.id)]
             }
         };
         if windows.is_empty() {
             return Ok(StepVerdict::Reject);
         }
-        if windows.len() > MOST_WINDOWS {
-            let last = windows.split_off(MOST_WINDOWS - 1);
+        if windows.len() > STEP_MAX_WINDOWS {
+            let last = windows.split_off(STEP_MAX_WINDOWS - 1);
             self.joined += last.len() as u64;
             windows.extend(last.into_iter().reduce(HitInterval::hull));
         }
@@ -122,7 +118,7 @@ mod tests {
         let mut step = step();
         let times: Vec<u64> = (0..100).map(|at| 50_000 + at * 100).collect();
         let windows = requested(&mut step, &slice(5, &[&times, &times])).unwrap();
-        assert_eq!(windows.len(), MOST_WINDOWS);
+        assert_eq!(windows.len(), STEP_MAX_WINDOWS);
         assert!(times.iter().all(|time| windows.iter().any(|(from, until)| (*from..*until).contains(time))));
         assert_eq!(windows.last(), Some(&(56_290, 59_921)));
         assert!(step.counters().contains(&("windows_joined", 37)));

@@ -78,7 +78,7 @@ pub const EXCUSED: &[Excuse] = excused! {
     CLUSTERS => ["filter.gap_ps", "filter.window_ps", "filter.min_sources", "filter.min_hits", "filter.min_sum", "filter.min_groups",
         "filter.min_sources_in_group", "filter.margin_before_us", "filter.margin_after_us", "groups.sources"];
     LIBRARIES => [
-        "building.path", "building.symbol", "building.parameters", "builder.read_payload", "filter.path",
+        "building.path", "building.symbol", "building.parameters", "building.windows", "builder.read_payload", "filter.path",
         "filter.symbol", "filter.function", "filter.python", "filter.parameters", "filter.door", "filter.guest_names", "filter.listen",
         "source.library.*", "preprocessing.path", "preprocessing.symbol", "preprocessing.parameters",
     ];

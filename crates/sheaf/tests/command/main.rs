@@ -65,6 +65,7 @@ mod source_ids;
 mod spool;
 mod srs_live;
 mod started;
+mod step_windows;
 mod steps;
 mod strangers;
 mod streams;

@@ -329,7 +329,7 @@ fn windows_around_flashes_have_their_hits() {
     assert_eq!(events, flashes.len());
 }
 
-const SLICE_PS: u64 = 200_000_000;
+pub(crate) const SLICE_PS: u64 = 200_000_000;
 const GAP_PS: u64 = 2_000_000;
 const MARGINS_PS: (u64, u64) = (5_000_000, 300_000_000);
 

@@ -1,6 +1,7 @@
 //! Processing of events: steps, preprocessing, clocks, tags.
 
 use super::*;
+use sheaf_wire::SourceId;
 
 #[test]
 fn steps_and_types_of_triggers_that_cannot_be() {
@@ -39,6 +40,30 @@ weight = 0
         errors.errors()[0].found,
         "`building.filter` is \"activity\", but `building.first_step` has no sources"
     );
+}
+
+#[test]
+fn windows_of_a_step_filter_need_a_library_and_time_slices() {
+    let found = |text: &str| -> Vec<String> {
+        parse(text).unwrap_err().errors().iter().map(|error| error.found.clone()).collect()
+    };
+    let library =
+        "[building]\nfirst_step = [1]\nfilter = \"library\"\npath = \"libmine.so\"\nwindows = true\n";
+    assert_eq!(found(library), ["`building.windows` is true, but fragments are built by number"]);
+    let by_time = "[source]\nkind = \"emulated\"\nbuild_by = \"time\"\n[source.timed]\nfront_end = \"described\"\ntick = \"1 ns\"\n\
+                   [source.hits]\nrecord_bytes = 8\ntime = \"u32 at 0\"\n";
+    let coincidence = library.replace("\"library\"", "\"coincidence\"");
+    assert_eq!(
+        found(&format!("{by_time}{coincidence}")),
+        ["`building.windows` is true, but `building.filter` is \"coincidence\""]
+    );
+    let config = parse(&format!("{by_time}{library}")).unwrap();
+    assert!(config.gives_windows(SourceId(0)) && !config.gives_windows(SourceId(1)));
+    let mut spooled = config.clone();
+    spooled.give_up_windows();
+    assert!(!spooled.gives_windows(SourceId(0)));
+    let config = parse(&format!("{by_time}{}", library.replace("windows = true\n", ""))).unwrap();
+    assert!(!config.gives_windows(SourceId(0)), "whole slices of listed sources are requested");
 }
 
 #[test]
