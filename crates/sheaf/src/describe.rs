@@ -1,9 +1,10 @@
 //! `sheaf source describe`: a capture as the description of a configuration reads it.
 
 use crate::check_source::CheckArguments;
+use crate::frames::FramesArguments;
 use crate::print::print;
 use crate::truth::TruthArguments;
-use crate::{Verdict, check_source, described, truth};
+use crate::{Verdict, check_source, described, frames, truth};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use sheaf_config as conf;
@@ -49,6 +50,8 @@ pub(crate) enum SourceCommand {
     Check(CheckArguments),
     /// Write the flashes of emulated front ends and their hits, at their true times, as comma-separated values.
     Truth(TruthArguments),
+    /// Write the frames of emulated front ends to fragment streams, before they are cut into slices.
+    Frames(FramesArguments),
 }
 
 #[derive(Debug, Args)]
@@ -75,6 +78,7 @@ pub(crate) fn command(arguments: &SourceArguments) -> anyhow::Result<Verdict> {
         SourceCommand::Describe(arguments) => describe(arguments),
         SourceCommand::Check(arguments) => check_source::command(arguments),
         SourceCommand::Truth(arguments) => truth::command(arguments),
+        SourceCommand::Frames(arguments) => frames::command(arguments),
     }
 }
 

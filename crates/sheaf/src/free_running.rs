@@ -111,6 +111,11 @@ impl FreeRunning {
         &self.detector
     }
 
+    /// Returns the width of the counters whose clocks state none.
+    pub(crate) fn counter_bits(&self) -> u32 {
+        self.layout.counter_bits()
+    }
+
     /// Returns the number of frames, if the configuration sets the emulated time.
     pub(crate) fn frames(&self) -> Option<u64> {
         self.frames.frames

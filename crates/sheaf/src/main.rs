@@ -13,6 +13,7 @@
 //! | `describe` | `sheaf source`, and of it `sheaf source describe` |
 //! | `check_source` | `sheaf source check` |
 //! | `truth` | `sheaf source truth` |
+//! | `frames` | `sheaf source frames` |
 //! | `record` | `sheaf record` |
 //! | `spool` | `sheaf spool` |
 //! | `extract` | `sheaf extract`: windows of a hit spool |
@@ -85,6 +86,7 @@ mod farms;
 mod fed;
 mod files;
 mod filters;
+mod frames;
 mod free_running;
 mod hdf5;
 mod hits;

@@ -101,8 +101,8 @@ pub(crate) fn command(arguments: &RecordArguments) -> anyhow::Result<Verdict> {
     Ok(Verdict::Good)
 }
 
-/// Makes the directory, if it is not there.
-fn prepare(directory: &Path) -> anyhow::Result<()> {
+/// Makes the directory, if it is not there. It must have no fragment streams.
+pub(crate) fn prepare(directory: &Path) -> anyhow::Result<()> {
     let shown = directory.display();
     std::fs::create_dir_all(directory).with_context(|| format!("cannot make the directory {shown}"))?;
     let entries =

@@ -12,7 +12,8 @@ use sheaf_wire::{Hit, Nanos, RunNumber, SourceId};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write, stdout};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 #[derive(Debug, Args)]
 pub(crate) struct TruthArguments {
@@ -23,7 +24,7 @@ pub(crate) struct TruthArguments {
     output: Option<PathBuf>,
     /// Emulated time, in place of `source.free_running.duration_s`.
     #[arg(long, value_name = "SECONDS", value_parser = crate::check_source::seconds)]
-    seconds: Option<std::time::Duration>,
+    seconds: Option<Duration>,
 }
 
 /// The first line of the table.
@@ -31,21 +32,7 @@ const COLUMNS: &str = "flash,flash_ps,source,channel,value,hit_ps";
 
 /// Runs `sheaf source truth`.
 pub(crate) fn command(arguments: &TruthArguments) -> anyhow::Result<Verdict> {
-    let mut config = Config::load(&arguments.config)?;
-    if !config.source.emulates_hits() {
-        bail!(
-            "{} has no emulated front ends whose truth is known: they have `kind = \"emulated\"` and `build_by = \"time\"`",
-            arguments.config.display()
-        );
-    }
-    if config.run.number == RunNumber(0) {
-        config.run.number = RunNumber(1);
-    }
-    if let Some(seconds) = arguments.seconds {
-        let nanos = u64::try_from(seconds.as_nanos()).unwrap_or(u64::MAX);
-        config.source.free_running.duration = Some(Nanos(nanos));
-    }
-    let plan = Plan::new(config)?;
+    let plan = Plan::new(emulated(&arguments.config, arguments.seconds)?)?;
     match &arguments.output {
         Some(path) => {
             let cannot = || format!("cannot write {}", path.display());
@@ -62,12 +49,35 @@ pub(crate) fn command(arguments: &TruthArguments) -> anyhow::Result<Verdict> {
     Ok(Verdict::Good)
 }
 
+/// Reads a configuration with emulated front ends, whose time has an end.
+///
+/// # Errors
+/// If it has none, or no end.
+pub(crate) fn emulated(path: &Path, seconds: Option<Duration>) -> anyhow::Result<Config> {
+    let mut config = Config::load(path)?;
+    if !config.source.emulates_hits() {
+        bail!(
+            "{} has no emulated front ends whose truth is known: they have `kind = \"emulated\"` and `build_by = \"time\"`",
+            path.display()
+        );
+    }
+    if config.run.number == RunNumber(0) {
+        config.run.number = RunNumber(1);
+    }
+    if let Some(seconds) = seconds {
+        let nanos = u64::try_from(seconds.as_nanos()).unwrap_or(u64::MAX);
+        config.source.free_running.duration = Some(Nanos(nanos));
+    }
+    if config.source.free_running.duration.is_none() {
+        bail!("the emulated time has no end; add --seconds or set `source.free_running.duration_s`");
+    }
+    Ok(config)
+}
+
 fn write(plan: &Plan, out: &mut dyn Write) -> anyhow::Result<()> {
     let timed = plan.timed.as_ref().context("the run has no sources of hits")?;
     let emulated = timed.emulated().context("the run has no emulated front ends")?;
-    let Some(frames) = emulated.frames() else {
-        bail!("the emulated time has no end; add --seconds or set `source.free_running.duration_s`");
-    };
+    let frames = emulated.frames().context("the emulated time has no end")?;
     let mut first_seen = BTreeMap::new();
     for source in timed.cards() {
         let feed = timed.feed(&plan.config, *source);

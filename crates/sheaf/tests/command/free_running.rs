@@ -277,6 +277,36 @@ fn the_truth_is_a_table_of_flashes_and_their_hits() {
     place.sheaf("source truth numbers.toml").exits(1).says(&["numbers.toml has no emulated front ends"]);
 }
 
+/// The clocks that are drawn are in the metadata of the streams.
+#[test]
+fn frames_in_files_give_the_events_of_the_emulated_run_when_they_are_replayed() {
+    let place = ScratchDirectory::new();
+    place.file("run.toml", &format!("{RUN}{FILTER}"));
+    let expected = stored(&place, &place.sheaf("run run.toml --json").exits(0).json());
+    place.sheaf("source frames run.toml --output frames").exits(0);
+    let described = &RUN[RUN.find("[source.timed]").unwrap()..RUN.find("[clocks.fixed]").unwrap()];
+    let mut replay = format!(
+        "[run]\noverwrite = true\n[source]\nkind = \"replay\"\nbuild_by = \"time\"\n\
+         [source.replay]\ndirectory = \"frames\"\n{described}{FILTER}"
+    );
+    for source in SOURCES {
+        let stream = place.sheaf(&format!("inspect frames/source-{source}.sfrag --json")).exits(0).json();
+        let clock = &stream["files"][0]["metadata"]["clock"];
+        replay += &format!("[clocks.of-{source}]\ncards = [{source}]\n");
+        for key in ["tick", "drift", "offset", "bits"] {
+            replay += &format!("{key} = {}\n", clock[key]);
+        }
+    }
+    place.file("replay.toml", &replay);
+    let found = stored(&place, &place.sheaf("run replay.toml --json").exits(0).json());
+    assert!(!expected.is_empty() && found == expected);
+    let again = place.sheaf("source frames run.toml --output frames").exits(1);
+    again.says(&["frames has fragment streams", "choose another directory"]);
+    let endless = RUN.replace("duration_s = 0.5\n", "duration_s = 0\n");
+    place.file("run.toml", &endless);
+    place.sheaf("source frames run.toml --output more").exits(1).says(&["the emulated time has no end"]);
+}
+
 #[test]
 fn a_live_detector_is_not_held_back_and_its_losses_are_told() {
     let place = ScratchDirectory::new();
