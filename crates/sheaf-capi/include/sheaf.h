@@ -78,6 +78,21 @@
 #define SHEAF_TIME_MARKER UINT32_MAX
 
 /**
+ * Channel of a hit that is no hit: a pulse of the reference came when the source's clock read its `time`.
+ */
+#define SHEAF_TIME_PULSE (UINT32_MAX - 1)
+
+/**
+ * Channel of a hit that is no hit: the source's counter restarts at 0 after it read `time`. Hits before it precede it in the list.
+ */
+#define SHEAF_TIME_RESET (UINT32_MAX - 2)
+
+/**
+ * Channel of a hit that is no hit: a pulse of the reference that restarts the counter, which read `time` before.
+ */
+#define SHEAF_TIME_PULSE_RESET (UINT32_MAX - 3)
+
+/**
  * Reads the events of an event file or of a run directory.
  */
 typedef struct SheafReader SheafReader;
@@ -599,7 +614,8 @@ typedef struct SheafHit {
    */
   uint64_t time;
   /**
-   * Channel; `SHEAF_TIME_MARKER`: no hit, but the source's time has come to `time`.
+   * Channel. No hit, but a reading of the clock: `SHEAF_TIME_MARKER`, `SHEAF_TIME_PULSE`, `SHEAF_TIME_RESET`,
+   * `SHEAF_TIME_PULSE_RESET`.
    */
   uint32_t channel;
   /**
@@ -629,7 +645,7 @@ typedef struct SheafDecoded {
    */
   size_t count;
   /**
-   * Number of records that are neither hits nor time markers. 0 when the decoder is called.
+   * Number of records that are neither hits nor readings of the clock. 0 when the decoder is called.
    */
   uint64_t skipped;
   /**

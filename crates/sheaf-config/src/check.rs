@@ -4,6 +4,7 @@
 //! depend on a value that is not in the file.
 
 mod memory;
+mod pulses;
 mod supervisor;
 mod timed;
 mod windows;
@@ -39,6 +40,7 @@ pub(crate) fn check(config: &Config, origins: &Origins<'_>, purpose: Purpose<'_>
         checker.timed();
         checker.windows();
         checker.hits();
+        checker.pulses();
         checker.source_ids();
         checker.time_base();
         checker.hit_decoder();

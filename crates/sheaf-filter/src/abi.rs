@@ -10,7 +10,10 @@
 mod decoder_table;
 mod trigger_table;
 
-pub use decoder_table::{DECODER_SYMBOL, DecodeFragment, Decoded, DecoderTable, Hit, TIME_MARKER};
+pub use decoder_table::{
+    DECODER_SYMBOL, DecodeFragment, Decoded, DecoderTable, Hit, TIME_MARKER, TIME_PULSE, TIME_PULSE_RESET,
+    TIME_RESET,
+};
 pub use trigger_table::{
     PollTriggers, PolledTrigger, TRIGGER_SYMBOL, TriggerBatch, TriggerSetup, TriggerTable,
 };

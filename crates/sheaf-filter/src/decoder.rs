@@ -13,7 +13,7 @@ use std::{ptr, slice};
 /// Hits of a fragment, as a decoder has found them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DecodedHits<'a> {
-    /// The hits and time markers ([`abi::TIME_MARKER`]), in any order of time.
+    /// The hits and readings of the clock ([`abi::TIME_MARKER`] and the like), in any order of time.
     pub hits: &'a [abi::Hit],
     /// Number of records that are neither hits nor time markers.
     pub skipped: u64,
@@ -133,13 +133,27 @@ impl<'a> HitRoom<'a> {
         self.hit(abi::Hit { time, channel: abi::TIME_MARKER, value: 0, extra: 0 });
     }
 
-    /// Counts a record that is neither a hit nor a marker.
+    /// Tells that a pulse of the reference came when the source's clock read `time`. If the pulse `resets` the counter, this is its last
+    /// reading before.
+    #[inline]
+    pub fn pulse(&mut self, time: u64, resets: bool) {
+        let channel = if resets { abi::TIME_PULSE_RESET } else { abi::TIME_PULSE };
+        self.hit(abi::Hit { time, channel, value: 0, extra: 0 });
+    }
+
+    /// Tells that the source's counter restarts at 0 after it read `time`. Hits that were read before must have been given.
+    #[inline]
+    pub fn reset(&mut self, time: u64) {
+        self.hit(abi::Hit { time, channel: abi::TIME_RESET, value: 0, extra: 0 });
+    }
+
+    /// Counts a record that is neither a hit nor a reading of the clock.
     #[inline]
     pub fn skip(&mut self) {
         self.skipped += 1;
     }
 
-    /// Returns the number of hits and markers, and of records that are neither.
+    /// Returns the number of hits and readings of the clock, and of records that are neither.
     pub(crate) fn counts(&self) -> (usize, u64) {
         (self.count, self.skipped)
     }

@@ -1,6 +1,6 @@
 //! Decoders of hits from libraries, and of hits that a process has found.
 
-use sheaf_filter::abi::TIME_MARKER;
+use sheaf_filter::abi::{self, TIME_MARKER, TIME_PULSE, TIME_PULSE_RESET, TIME_RESET};
 use sheaf_filter::{LibraryDecoder, OpenError, RawFragment, Setup};
 use sheaf_source::timed::{
     CounterBits, DecodeFailure, Decoder, HitRecords, Packet, PacketError, PacketHead, Reading,
@@ -8,14 +8,24 @@ use sheaf_source::timed::{
 use sheaf_wire::{Hit, SourceId};
 use std::path::Path;
 
-/// Passes hits of 16 bytes, as functions in Python give them, to `take`. Their channel may be [`TIME_MARKER`].
+/// Passes hits of 16 bytes, as functions in Python give them, to `take`. Their channel may be [`TIME_MARKER`] and the like.
 pub fn read_hits(bytes: &[u8], take: &mut dyn FnMut(Reading)) {
     let Ok(hits) = sheaf_wire::hit::hits(bytes) else { return take(Reading::Remainder) };
     for Hit { time_ps: time, channel, value, extra } in hits {
-        take(match channel {
-            TIME_MARKER => Reading::Marker { time },
-            channel => Reading::Hit { time, channel, value, extra },
-        });
+        take(reading(abi::Hit { time, channel, value, extra }));
+    }
+}
+
+/// Returns the reading that a hit of a decoder stands for.
+#[inline]
+fn reading(hit: abi::Hit) -> Reading {
+    let abi::Hit { time, channel, value, extra } = hit;
+    match channel {
+        TIME_MARKER => Reading::Marker { time },
+        TIME_PULSE => Reading::Pulse { time, resets: false },
+        TIME_PULSE_RESET => Reading::Pulse { time, resets: true },
+        TIME_RESET => Reading::Reset { time },
+        channel => Reading::Hit { time, channel, value, extra },
     }
 }
 
@@ -79,12 +89,7 @@ impl Decoder for HitDecoder {
         let Packet { source, event, time, bytes: payload } = *packet;
         let decoded = self.library.decode(&RawFragment { event, source, time, payload });
         let decoded = decoded.map_err(|failure| DecodeFailure(failure.0))?;
-        for hit in decoded.hits {
-            take(match hit.channel {
-                TIME_MARKER => Reading::Marker { time: hit.time },
-                channel => Reading::Hit { time: hit.time, channel, value: hit.value, extra: hit.extra },
-            });
-        }
+        decoded.hits.iter().for_each(|hit| take(reading(*hit)));
         (0..decoded.skipped).for_each(|_| take(Reading::Other));
         Ok(())
     }
@@ -92,5 +97,29 @@ impl Decoder for HitDecoder {
     fn counter_bits(&self) -> CounterBits {
         let packet = self.heads.as_ref().map_or(0, |heads| heads.counter_bits().packet);
         CounterBits { time: self.counter_bits, packet }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn channels_of_readings_of_the_clock_are_no_hits() {
+        let channels = [7, TIME_MARKER, TIME_PULSE, TIME_PULSE_RESET, TIME_RESET];
+        let mut bytes = Vec::new();
+        for (time_ps, channel) in (10..).zip(channels) {
+            bytes.extend(Hit { time_ps, channel, value: 3, extra: 4 }.to_bytes());
+        }
+        let mut found = Vec::new();
+        read_hits(&bytes, &mut |reading| found.push(reading));
+        let expected = [
+            Reading::Hit { time: 10, channel: 7, value: 3, extra: 4 },
+            Reading::Marker { time: 11 },
+            Reading::Pulse { time: 12, resets: false },
+            Reading::Pulse { time: 13, resets: true },
+            Reading::Reset { time: 14 },
+        ];
+        assert_eq!(found, expected);
     }
 }

@@ -66,6 +66,9 @@ def test_the_hits_of_a_fragment_have_sixteen_bytes() -> None:
     marker = sheaf.hits([9], channel=sheaf.TIME_MARKER)
     assert marker["channel"].tolist() == [0xFFFF_FFFF]
     assert sheaf.hits([]).size == 0
+    # The numbers of the C header.
+    readings = [sheaf.TIME_PULSE, sheaf.TIME_RESET, sheaf.TIME_PULSE_RESET]
+    assert readings == [sheaf.TIME_MARKER - at for at in (1, 2, 3)]
 
 
 def ask(file: Path, name: str, payloads: list[bytes]) -> list[tuple[int, bytes]]:

@@ -166,6 +166,7 @@ fn config(source: u32) -> FeedConfig {
         drift: ClockDrift::ZERO,
         offset: ExactNanos::ZERO,
         bits: None,
+        pulses: None,
         times: HitTimes::Counter,
         tolerance: Picos(10_000_000),
         held_hits: 1 << 20,

@@ -5,6 +5,7 @@
 //! | [`detector`] | [`Detector`]: flashes and hits at their true times, the truth |
 //! | [`clock`] | [`EmulatedClock`]: true times to readings; clocks that are drawn |
 //! | [`frame_writer`] | [`FrameWriter`]: hits to the bytes of a described frame, which [`HitRecords`](crate::timed::HitRecords) reads |
+//! | `pulses` | the pulses that the sources read |
 //! | [`source`] | [`FrameSource`]: a source whose fragments are frames |
 //!
 //! Time is divided into frames of one length. The hits of a source in a frame are a pure function of seed, source and number of the
@@ -14,6 +15,7 @@
 pub mod clock;
 pub mod detector;
 pub mod frame_writer;
+mod pulses;
 pub mod source;
 #[cfg(test)]
 mod tests;
@@ -117,6 +119,9 @@ pub enum FreeRunningError {
         /// Offset.
         offset: ExactNanos,
     },
+    /// Pulses cannot be emulated.
+    #[error("the front ends cannot send pulses: {0}")]
+    Pulses(&'static str),
     /// The counter rolls over too soon.
     #[error(
         "the counter of source {source_id}, of {bits} bits, starts again every {lap}, and half of that must be longer than {needed}, by which \

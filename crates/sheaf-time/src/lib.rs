@@ -3,7 +3,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`moment`] | [`Moment`] and [`Picos`]: the common timeline of all sources, in picoseconds |
-//! | [`clock`] | [`Clock`]: maps a source's counter, of any width and tick, to that timeline |
+//! | [`clock`] | [`Clock`]: maps a source's counter, of any width and tick, to that timeline; follows pulses of a reference |
 //! | [`scale`] | [`TickScale`]: converts counts of ticks of any rational length to times, exactly |
 //! | [`disorder`] | [`Disorder`]: sorts the items of one source, whose disorder is bounded |
 //! | [`slices`] | [`Slicer`]: divides sorted items into time slices of fixed length, with overlap before and after |
@@ -28,7 +28,7 @@ pub mod moment;
 pub mod scale;
 pub mod slices;
 
-pub use clock::{Clock, ClockConfig};
+pub use clock::{Clock, ClockConfig, PulseConfig};
 pub use coincidence::{Cluster, Coincidence, CoincidenceConfig, Rule};
 pub use disorder::Disorder;
 pub use moment::{Moment, Picos};

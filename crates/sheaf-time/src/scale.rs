@@ -71,6 +71,12 @@ impl TickScale {
     }
 
     fn of_many(&self, origin: u64, ticks: u128) -> Option<u64> {
+        u64::try_from(self.signed(ticks)?.checked_add(i128::from(origin))?).ok()
+    }
+
+    /// Returns the time of a count of ticks, which may be negative. `None`: it does not fit.
+    #[must_use]
+    pub fn signed(&self, ticks: u128) -> Option<i128> {
         let whole = ticks.checked_mul(self.slope)?;
         let more = if self.denominator == 1 {
             0
@@ -87,9 +93,7 @@ impl TickScale {
             let of_rest = (rest * self.slope_rest + self.offset_rest) / self.denominator;
             often.checked_mul(self.slope_rest)?.checked_add(of_rest)?
         };
-        let time = i128::try_from(whole.checked_add(more)?).ok()?.checked_add(self.offset)?;
-        let time = time.checked_add(i128::from(origin))?;
-        u64::try_from(time).ok()
+        i128::try_from(whole.checked_add(more)?).ok()?.checked_add(self.offset)
     }
 }
 
@@ -119,7 +123,11 @@ mod tests {
             // Over the common denominator of all three.
             let numerator = (BigInt::from(ticks) * tick.0 * offset.1 + BigInt::from(offset.0) * tick.1) * unit.1;
             let denominator = BigInt::from(tick.1) * offset.1 * unit.0;
-            let expected = (numerator >= BigInt::ZERO).then(|| numerator / denominator);
+            let signed = num_traits::Euclid::div_euclid(&numerator, &denominator);
+            if let Some(time) = scale.signed(ticks) {
+                prop_assert_eq!(&signed, &BigInt::from(time));
+            }
+            let expected = (signed >= BigInt::ZERO).then_some(signed);
             prop_assert_eq!(scale.at(ticks), expected.and_then(|time| u64::try_from(time).ok()));
         }
     }

@@ -133,7 +133,7 @@ impl Plan {
         }
         let source = |id: &SourceId| match (&self.streams, &self.timed) {
             (Some(streams), _) => self.replayed(*id, streams),
-            (None, Some(timed)) => timed.emulated_source(&self.config, *id),
+            (None, Some(timed)) => Ok(Box::new(timed.emulated_source(&self.config, *id)?) as Box<dyn Source>),
             (None, None) => self.emulated(*id, memory),
         };
         node.sources.iter().map(source).collect()

@@ -6,12 +6,11 @@ use sheaf_config as conf;
 use sheaf_config::{Config, FrontEnd};
 use sheaf_source::free_running::frame_writer::largest_numbers;
 use sheaf_source::free_running::{
-    ClockLimits, Detector, DetectorConfig, EmulatedClock, FlashConfig, FramePace, FrameSource,
-    FrameSourceConfig,
+    ClockLimits, Detector, DetectorConfig, FlashConfig, FramePace, FrameSource, FrameSourceConfig,
 };
 use sheaf_source::timed::{FeedConfig, HitDescription};
-use sheaf_time::{Moment, Picos, SliceConfig};
-use sheaf_wire::{Nanos, SourceId};
+use sheaf_time::{Picos, SliceConfig};
+use sheaf_wire::{ClockDrift, Nanos, SourceId};
 use std::sync::Arc;
 
 /// The emulated detector of a run.
@@ -89,6 +88,17 @@ impl FreeRunning {
         clocks
     }
 
+    /// Returns the clocks as the run knows them: if pulses tell the drifts of those that are drawn, it does not know these.
+    pub(crate) fn known_clocks(&self, config: &Config) -> Vec<conf::CardClock> {
+        let is_configured = |clock: &conf::CardClock| config.clocks.values().any(|known| known == clock);
+        let follows_pulses = config.source.timed.pulse_period.is_some();
+        let known = |clock: conf::CardClock| match follows_pulses && !is_configured(&clock) {
+            true => conf::CardClock { drift: ClockDrift::ZERO, ..clock },
+            false => clock,
+        };
+        self.clocks(config).into_iter().map(known).collect()
+    }
+
     /// Returns the first and the last slice in which any source may see something.
     pub(crate) fn slices(&self, slices: &SliceConfig) -> (u64, u64) {
         let Some(frames) = self.frames.frames else { return (0, u64::MAX) };
@@ -120,14 +130,6 @@ impl FreeRunning {
     pub(crate) fn frames(&self) -> Option<u64> {
         self.frames.frames
     }
-}
-
-/// Returns the first moment at which a source sees something.
-///
-/// # Errors
-/// Why its clock cannot be emulated.
-pub(crate) fn first_seen(feed: &FeedConfig) -> anyhow::Result<Moment> {
-    Ok(EmulatedClock::new(feed).context(CANNOT)?.reset())
 }
 
 /// Beginning of the errors of the emulation.

@@ -67,6 +67,8 @@ fn layout(source: &conf::Source) -> anyhow::Result<HitDescription> {
             field,
             hits: kinds(&hits.hit_kinds),
             markers: kinds(&hits.marker_kinds),
+            pulses: kinds(&hits.pulse_kinds),
+            resets: kinds(&hits.reset_kinds),
         }),
         time: TimeFields {
             base: maybe(hits.base),

@@ -296,7 +296,7 @@ impl SpoolSummary {
         for (name, value, remark) in [
             ("late", hits.late, "they came after their slice was complete"),
             ("left out", hits.left_out, "their slice was full"),
-            ("untimed", hits.untimed, "they came before the first time marker of their chip"),
+            ("untimed", hits.untimed, "they came before the first time marker or pulse"),
             (
                 "off timeline",
                 hits.off_timeline,

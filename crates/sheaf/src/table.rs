@@ -186,7 +186,7 @@ fn hits(f: &mut fmt::Formatter<'_>, hits: &HitLedger) -> fmt::Result {
     for (value, name, remark) in [
         (hits.late, "late", "they came after their slice was complete"),
         (hits.left_out, "left out", "their slice was full"),
-        (hits.untimed, "untimed", "they came before the first time marker of their chip"),
+        (hits.untimed, "untimed", "they came before the first time marker or pulse"),
         (hits.off_timeline, "off timeline", "their time is before time 0 of the run, or too far behind it"),
         (hits.unfinished, "unfinished", "their slice was not complete at the end of the run"),
     ] {
@@ -211,6 +211,11 @@ fn hits(f: &mut fmt::Formatter<'_>, hits: &HitLedger) -> fmt::Result {
         (hits.packets_dropped, "packets dropped", "too many waited for the readout unit"),
         (hits.packets_unreadable, "unreadable", "packets of another format"),
         (hits.packets_undecoded, "undecoded", "packets whose hits the decoder could not read"),
+        (
+            hits.pulses_refused,
+            "pulses refused",
+            "clocks do not follow them; check `tick` and `source.timed.pulse_period`",
+        ),
     ] {
         if value > 0 {
             line(f, name, count(value), remark)?;

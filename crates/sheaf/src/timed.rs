@@ -9,10 +9,12 @@ use sheaf_config as conf;
 use sheaf_config::{BuildBy, Config, FrontEnd, HitTimes, SourceKind};
 use sheaf_node::coincidence::{ClusterConditions, Margins};
 use sheaf_node::sources::{FragmentMemory, PoolSize};
+use sheaf_source::free_running::FrameSource;
 use sheaf_source::timed::slice_source::scan_streams;
 use sheaf_source::timed::sources::scan_capture;
 use sheaf_source::timed::{self, FeedConfig};
 use sheaf_source::{Source, StreamSet};
+use sheaf_time::clock::PulseConfig;
 use sheaf_time::{CoincidenceConfig, Picos, Rule, SliceConfig};
 use sheaf_wire::hit::HIT_BYTES;
 use sheaf_wire::{
@@ -152,12 +154,12 @@ impl TimedSources {
         Ok(Self { cards, clocks, unseen: Vec::new(), zero, run, from, emulated: None })
     }
 
-    /// Emulates the detector of these sources, with clocks that the run knows.
+    /// Emulates the detector of these sources. The run knows their clocks, but for the drifts that pulses are to tell.
     fn of_emulated(self, config: &Config) -> anyhow::Result<Self> {
         let emulated = FreeRunning::new(config, self.cards.clone())?;
         let timed = &config.source.timed;
         let from = From::Streams(emulated.slices(&slices(timed)));
-        let sliced = Self { clocks: emulated.clocks(config), from, emulated: Some(emulated), ..self };
+        let sliced = Self { clocks: emulated.known_clocks(config), from, emulated: Some(emulated), ..self };
         for card in &sliced.cards {
             sliced.emulated_source(config, *card)?;
         }
@@ -168,9 +170,9 @@ impl TimedSources {
     ///
     /// # Errors
     /// Why they cannot be emulated.
-    pub(crate) fn emulated_source(&self, config: &Config, card: SourceId) -> anyhow::Result<Box<dyn Source>> {
+    pub(crate) fn emulated_source(&self, config: &Config, card: SourceId) -> anyhow::Result<FrameSource> {
         let emulated = self.emulated.as_ref().context("the sources are not emulated")?;
-        Ok(Box::new(emulated.source(&self.feed(config, card))?))
+        emulated.source(&feed(&config.source.timed, &emulated.clocks(config), card, self.zero))
     }
 
     /// Returns the emulated detector, if there is one.
@@ -376,6 +378,11 @@ fn feed(timed: &conf::Timed, clocks: &[conf::CardClock], card: SourceId, zero: Z
         drift: own.map_or(ClockDrift::ZERO, |clock| clock.drift),
         offset: own.map_or(ExactNanos::ZERO, |clock| clock.offset),
         bits: own.and_then(|clock| clock.bits),
+        pulses: timed.pulse_period.map(|period| PulseConfig {
+            period,
+            delay: own.map_or(ExactNanos::ZERO, |clock| clock.pulse_delay),
+            tolerance: timed.pulse_tolerance,
+        }),
         times: match timed.times {
             HitTimes::Counter => timed::HitTimes::Counter,
             HitTimes::Fragment => timed::HitTimes::Fragment { zero: zero.time, unit: zero.unit },

@@ -80,8 +80,7 @@ fn write(plan: &Plan, out: &mut dyn Write) -> anyhow::Result<()> {
     let frames = emulated.frames().context("the emulated time has no end")?;
     let mut first_seen = BTreeMap::new();
     for source in timed.cards() {
-        let feed = timed.feed(&plan.config, *source);
-        first_seen.insert(*source, crate::free_running::first_seen(&feed)?.0);
+        first_seen.insert(*source, timed.emulated_source(&plan.config, *source)?.first_seen().0);
     }
     let sees =
         |source: SourceId, hit: &Hit| first_seen.get(&source).is_some_and(|first| hit.time_ps >= *first);

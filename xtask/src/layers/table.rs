@@ -213,7 +213,7 @@ pub(super) const LAYERS: &[Layer] = &[
         package: "sheaf-source",
         floor: Floor::Ports,
         may_know: &["sheaf-buffer", "sheaf-store", "sheaf-time", "sheaf-wire"],
-        may_use: &["bytes", "etherparse", "libm", "pcap-parser", "socket2", "thiserror"],
+        may_use: &["bytes", "etherparse", "libm", "num-rational", "pcap-parser", "socket2", "thiserror"],
         reason: "a source makes or replays fragments, whatever their destination",
     },
     Layer {

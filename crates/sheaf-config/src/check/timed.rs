@@ -247,8 +247,12 @@ impl Checker<'_> {
             ),
         ];
         self.need(("source.timed.front_end", "described"), needed);
-        let kinds =
-            [("source.hits.hit_kinds", &hits.hit_kinds), ("source.hits.marker_kinds", &hits.marker_kinds)];
+        let kinds = [
+            ("source.hits.hit_kinds", &hits.hit_kinds),
+            ("source.hits.marker_kinds", &hits.marker_kinds),
+            ("source.hits.pulse_kinds", &hits.pulse_kinds),
+            ("source.hits.reset_kinds", &hits.reset_kinds),
+        ];
         for (key, kinds) in kinds {
             if !kinds.is_empty() && hits.kind.is_none() {
                 let found = format!("`{key}` is set, but `source.hits.kind` is not");

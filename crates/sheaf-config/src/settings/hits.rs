@@ -40,11 +40,17 @@ section! {
         extra: Option<Field> = None, "extra", maybe(field());
         /// Record: kind of the record. Default: all are hits.
         kind: Option<Field> = None, "kind", maybe(field());
-        /// Kinds that are hits, with `kind`. Default: all that are not markers.
+        /// Kinds that are hits, with `kind`. Default: all that are in no other list.
         hit_kinds: Vec<u32> = Vec::new(), "hit_kinds", id_list(u64::from(u32::MAX));
         /// Kinds that are time markers, with `kind`: the clock of the card has come to their time. Records of all other kinds are
         /// counted and skipped.
         marker_kinds: Vec<u32> = Vec::new(), "marker_kinds", id_list(u64::from(u32::MAX));
+        /// Kinds that are pulses of a reference, with `kind`, such as those of a GPS receiver each second: their time is the reading of the
+        /// clock at the pulse. The clock follows them, with `source.timed.pulse_period`.
+        pulse_kinds: Vec<u32> = Vec::new(), "pulse_kinds", id_list(u64::from(u32::MAX));
+        /// Kinds that are resets, with `kind`: the counter starts again at 0, and their time is its last reading before. A kind that is also in
+        /// `pulse_kinds` is a pulse that resets the counter.
+        reset_kinds: Vec<u32> = Vec::new(), "reset_kinds", id_list(u64::from(u32::MAX));
     }
 }
 

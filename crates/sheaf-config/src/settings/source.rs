@@ -361,6 +361,12 @@ section! {
         cards: Vec<SourceId> = Vec::new(), "cards", id_list(u64::from(u32::MAX));
         /// Period of the clock of the front ends, exactly, or its rate.
         tick: ExactNanos = ExactNanos::from_nanos(25), "tick", period();
+        /// Time between pulses of a reference, which come to the clocks of all front ends at its multiples. Clocks follow the pulses: drifts need
+        /// not be known, and offsets only within half of it. Hits before the first pulse have no time. Default: no pulses.
+        pulse_period: Option<ExactNanos> = None, "pulse_period", maybe(period());
+        /// Largest deviation of the rate of a clock from `tick` and `drift`, or from that between the last two pulses. Pulses that come too early
+        /// or too late for it are not followed, and counted.
+        pulse_tolerance: ClockDrift = ClockDrift::from_ppm(100), "pulse_tolerance", drift();
         /// Length of a time slice.
         slice: Nanos = Nanos::from_millis(1), "slice_us", microseconds(Nanos(1_000), HOUR);
         /// Time before a slice that it also contains; at least the gap, for clusters by gap.
@@ -395,6 +401,8 @@ section! {
         drift: ClockDrift = ClockDrift::ZERO, "drift", drift();
         /// Time at which the counter of the clock is 0 for the first time. Hits before time 0 of the run are skipped and counted.
         offset: ExactNanos = ExactNanos::ZERO, "offset", exact_time(200);
+        /// Time that the pulses of `source.timed.pulse_period` take to the clock.
+        pulse_delay: ExactNanos = ExactNanos::ZERO, "pulse_delay", exact_time(1);
         /// Width of the counter in bits, after which it starts again at 0. Default: the width in the packets of the
         /// front end.
         bits: Option<u32> = None, "bits", maybe(whole(1, 64));

@@ -9,6 +9,15 @@ pub const DECODER_SYMBOL: &str = "sheaf_decoder";
 /// Channel of a hit that is no hit: it tells that the source's time has come to its `time`.
 pub const TIME_MARKER: u32 = u32::MAX;
 
+/// Channel of a hit that is no hit: a pulse of the reference came when the source's clock read its `time`.
+pub const TIME_PULSE: u32 = u32::MAX - 1;
+
+/// Channel of a hit that is no hit: the source's counter restarts at 0 after it read `time`. Hits before it precede it in the list.
+pub const TIME_RESET: u32 = u32::MAX - 2;
+
+/// Channel of a hit that is no hit: a pulse of the reference that restarts the counter, which read `time` before.
+pub const TIME_PULSE_RESET: u32 = u32::MAX - 3;
+
 /// A hit that a decoder has found, 16 bytes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,7 +25,8 @@ pub struct Hit {
     /// Reading of the source's clock in ticks of `source.timed.tick`. With `source.timed.times = "fragment"`: ticks since the time of
     /// the fragment.
     pub time: u64,
-    /// Channel; `SHEAF_TIME_MARKER`: no hit, but the source's time has come to `time`.
+    /// Channel. No hit, but a reading of the clock: `SHEAF_TIME_MARKER`, `SHEAF_TIME_PULSE`, `SHEAF_TIME_RESET`,
+    /// `SHEAF_TIME_PULSE_RESET`.
     pub channel: u32,
     /// Measured value.
     pub value: u16,
@@ -34,7 +44,7 @@ pub struct Decoded {
     pub room: usize,
     /// Number of hits in it: 0 to `room`. 0 when the decoder is called.
     pub count: usize,
-    /// Number of records that are neither hits nor time markers. 0 when the decoder is called.
+    /// Number of records that are neither hits nor readings of the clock. 0 when the decoder is called.
     pub skipped: u64,
     /// Reason of a failure, or null. It belongs to the decoder and must stay unchanged until that is called again.
     pub failure: *const c_char,

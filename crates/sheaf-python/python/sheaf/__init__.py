@@ -22,7 +22,18 @@ decorated with `sheaf.decoder`.
 from __future__ import annotations
 
 from ._columns import EventColumns, columns, to_awkward
-from ._decoders import HIT, TIME_MARKER, WINDOW, RawFragment, decoder, hits, load_decoder
+from ._decoders import (
+    HIT,
+    TIME_MARKER,
+    TIME_PULSE,
+    TIME_PULSE_RESET,
+    TIME_RESET,
+    WINDOW,
+    RawFragment,
+    decoder,
+    hits,
+    load_decoder,
+)
 from ._filters import FilterLike, accept, filter, judge, load_filter, reject
 from ._sheaf import (
     DamagedError,
@@ -51,6 +62,9 @@ tap = Tap
 __all__ = [
     "HIT",
     "TIME_MARKER",
+    "TIME_PULSE",
+    "TIME_PULSE_RESET",
+    "TIME_RESET",
     "WINDOW",
     "DamagedError",
     "Event",

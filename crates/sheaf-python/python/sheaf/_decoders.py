@@ -21,6 +21,15 @@ WINDOW = [("begin_ps", "<u8"), ("end_ps", "<u8"), ("first_ps", "<u8"), ("hits", 
 #: Channel of a hit that is no hit: it tells that the source's time has come to its `time`.
 TIME_MARKER = 0xFFFF_FFFF
 
+#: Channel of a hit that is no hit: a pulse of the reference came when the source's clock read its `time`.
+TIME_PULSE = 0xFFFF_FFFE
+
+#: Channel of a hit that is no hit: the source's counter restarts at 0 after it read `time`. Hits before it precede it in the array.
+TIME_RESET = 0xFFFF_FFFD
+
+#: Channel of a hit that is no hit: a pulse of the reference that restarts the counter, which read `time` before.
+TIME_PULSE_RESET = 0xFFFF_FFFC
+
 _Target = TypeVar("_Target", bound="Callable[..., Any]")
 
 

@@ -17,6 +17,8 @@ pub struct FrameWriter {
     /// Kinds of hits and of time markers.
     hit_kind: u64,
     marker_kind: Option<u64>,
+    /// Kind of pulses, and whether these reset the counter.
+    pulse_kind: Option<(u64, bool)>,
     /// Ticks from which the times of the records count: those of `base`.
     base: u64,
     /// The fields of a record, if it is short: writing them one by one takes twice as long.
@@ -131,15 +133,21 @@ impl FrameWriter {
         }
         let kinds = layout.kinds.as_ref();
         let marker_kind = kinds.and_then(|kinds| kinds.markers.first().copied());
-        // Of several kinds, the first; if all but the markers are hits, the first that is no marker.
+        let pulse = kinds.and_then(|kinds| Some((*kinds.pulses.first()?, kinds)));
+        let pulse_kind = pulse.map(|(kind, kinds)| (kind, kinds.resets.contains(&kind)));
+        // Of several kinds, the first; if all others are hits, the first that is in no list.
         let hit_kind = kinds.map_or(0, |kinds| {
-            let other = (0..=kinds.field.largest()).find(|kind| !kinds.markers.contains(kind));
+            let is_other = |kind: &u64| {
+                [&kinds.markers, &kinds.pulses, &kinds.resets].iter().all(|kinds| !kinds.contains(kind))
+            };
+            let other = (0..=kinds.field.largest()).find(is_other);
             kinds.hits.first().copied().or(other).unwrap_or(0)
         });
         Ok(Self {
             mask: u64::MAX >> (u64::BITS - bits.clamp(1, 64)),
             hit_kind,
             marker_kind,
+            pulse_kind,
             base: 0,
             packed: PackedRecord::new(&layout),
             layout,
@@ -150,6 +158,12 @@ impl FrameWriter {
     #[must_use]
     pub fn has_markers(&self) -> bool {
         self.marker_kind.is_some()
+    }
+
+    /// Returns whether pulses reset the counter. `None`: frames have no pulses.
+    #[must_use]
+    pub fn pulse_resets(&self) -> Option<bool> {
+        self.pulse_kind.map(|(_, resets)| resets)
     }
 
     /// Returns the bytes that a frame with so many hits needs while it is written.
@@ -176,6 +190,13 @@ impl FrameWriter {
         }
         self.base = if layout.time.base.is_some() { ticks } else { 0 };
         if let Some(kind) = self.marker_kind {
+            self.record(kind, ticks, RecordNumbers::default(), frame);
+        }
+    }
+
+    /// Writes a pulse, if frames have pulses.
+    pub fn pulse(&self, ticks: u64, frame: &mut BytesMut) {
+        if let Some((kind, _)) = self.pulse_kind {
             self.record(kind, ticks, RecordNumbers::default(), frame);
         }
     }

@@ -1,15 +1,17 @@
 //! A source whose fragments are frames of hits.
 
 use super::FreeRunningError;
-use super::clock::EmulatedClock;
+use super::clock::{EmulatedClock, FrameClock};
 use super::detector::{Detector, FrameHit, SourceView};
 use super::frame_writer::{FrameWriter, RecordNumbers, largest_numbers};
+use super::pulses::EmulatedPulses;
 use crate::random::{Draws, Purpose};
 use crate::timed::{FeedBooks, FeedConfig, HitDescription, HitTimes};
 use crate::{Source, SourcePoll, SourceStats};
 use bytes::BytesMut;
 use sheaf_time::{Moment, Picos};
 use sheaf_wire::{ByteCount, EventId, ExactNanos, Fragment, Nanos, NumberMark, SourceId, Timestamp};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Mean number of hits in the time within which a counter must be read, if only hits tell that it has started again. The probability
@@ -83,6 +85,7 @@ pub struct FrameSource {
     detector: Arc<Detector>,
     view: SourceView,
     clock: EmulatedClock,
+    pulses: Option<EmulatedPulses>,
     writer: FrameWriter,
     /// The fragment time that is time 0 of the run, if hits count from the time of their fragment.
     zero: Option<Timestamp>,
@@ -135,6 +138,7 @@ impl FrameSource {
             id,
             view,
             clock,
+            pulses: EmulatedPulses::new(feed.pulses, writer.pulse_resets(), config.disorder_frames)?,
             writer,
             zero,
             pace: config.pace,
@@ -184,6 +188,13 @@ impl FrameSource {
         Ok(())
     }
 
+    /// Returns the first moment at which the source sees something that has a time.
+    #[must_use]
+    pub fn first_seen(&self) -> Moment {
+        let first = self.clock.reset();
+        self.pulses.map_or(first, |pulses| pulses.first(first))
+    }
+
     /// Returns the time at which the next frame is given, counted from the start; loses frames that are due for too long.
     fn due(&mut self, now: Timestamp, buffer_frames: u64) -> Timestamp {
         let start = *self.start.get_or_insert(now);
@@ -212,15 +223,22 @@ impl FrameSource {
             return None;
         }
         self.view.frame(&self.detector, number, &mut self.hits);
-        let most = self.hits.len();
-        self.buffer.reserve(self.writer.room(most));
-        self.writer.begin(self.id, number, clock.ticks(clock.reset), &mut self.buffer);
-        let hits = self.hits.iter().filter(|hit| hit.after_begin >= clock.reset);
-        let hits = hits.map(|hit| {
-            let FrameHit { after_begin, channel, value, extra, .. } = *hit;
-            (clock.ticks(after_begin), RecordNumbers { channel, value, extra })
-        });
-        self.writer.hits(hits, most, &mut self.buffer);
+        self.buffer.reserve(self.writer.room(self.hits.len()));
+        let pulses = self.pulses;
+        let mut counted_from = pulses.as_ref().map_or(0, |pulses| pulses.last_reset(&self.clock, begin));
+        let first = clock.ticks(clock.reset).wrapping_sub(counted_from);
+        self.writer.begin(self.id, number, first, &mut self.buffer);
+        let mut from = clock.reset;
+        for pulse in pulses.iter().flat_map(|pulses| pulses.during(begin, clock.reset, frame)) {
+            self.write_hits(&clock, counted_from, from..pulse);
+            let ticks = clock.ticks(pulse);
+            self.writer.pulse(ticks.wrapping_sub(counted_from), &mut self.buffer);
+            if self.writer.pulse_resets() == Some(true) {
+                counted_from = ticks;
+            }
+            from = pulse;
+        }
+        self.write_hits(&clock, counted_from, from..Picos(u64::MAX));
         let payload = self.buffer.split().freeze();
         Some(Fragment {
             event: EventId(number),
@@ -231,6 +249,19 @@ impl FrameSource {
             mark: NumberMark::NONE,
             payload,
         })
+    }
+}
+
+impl FrameSource {
+    /// Writes the hits of the frame in this time. The counter was 0 after `counted_from` ticks.
+    #[inline]
+    fn write_hits(&mut self, clock: &FrameClock, counted_from: u64, during: Range<Picos>) {
+        let hits = self.hits.iter().filter(|hit| during.contains(&hit.after_begin));
+        let hits = hits.map(|hit| {
+            let FrameHit { after_begin, channel, value, extra, .. } = *hit;
+            (clock.ticks(after_begin).wrapping_sub(counted_from), RecordNumbers { channel, value, extra })
+        });
+        self.writer.hits(hits, self.hits.len(), &mut self.buffer);
     }
 }
 

@@ -1,3 +1,5 @@
+mod pulses;
+
 use super::frame_writer::{RecordNumbers, largest_numbers};
 use super::*;
 use crate::described::Mark;
@@ -21,6 +23,7 @@ pub(super) fn feed(card: SourceId) -> FeedConfig {
         drift: ClockDrift::ZERO,
         offset: ExactNanos::ZERO,
         bits: None,
+        pulses: None,
         times: HitTimes::Counter,
         tolerance: Picos::from_nanos(100_000_000),
         held_hits: 1 << 20,
@@ -50,6 +53,8 @@ fn rich() -> HitDescription {
             field: Field { shift: 12, ..field(0, 16, ByteOrder::Big) },
             hits: vec![5, 2],
             markers: vec![3],
+            pulses: Vec::new(),
+            resets: Vec::new(),
         }),
         time: TimeFields {
             base: None,

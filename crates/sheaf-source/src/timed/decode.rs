@@ -96,7 +96,19 @@ pub enum Reading {
         /// The reading of the card's clock.
         time: u64,
     },
-    /// A record that is neither a hit nor a marker.
+    /// A pulse of the reference came to the card's clock.
+    Pulse {
+        /// The reading of the card's clock at the pulse.
+        time: u64,
+        /// Whether the pulse restarts the counter at 0.
+        resets: bool,
+    },
+    /// The counter restarts at 0.
+    Reset {
+        /// The last reading before that.
+        time: u64,
+    },
+    /// A record of another kind.
     Other,
     /// Bytes at the end that are no whole record.
     Remainder,

@@ -1,7 +1,10 @@
 //! Packets of one card in, its time slices out.
 
-use super::decode::{DecodeFailure, Decoder, Packet, PacketHead, Reading};
-use sheaf_time::clock::ClockError;
+mod readings;
+
+use super::decode::{DecodeFailure, Decoder, Packet, PacketHead};
+use readings::{Times, take};
+use sheaf_time::clock::{ClockError, PulseConfig};
 use sheaf_time::disorder::DisorderStats;
 use sheaf_time::slices::{SliceError, SlicerStats};
 use sheaf_time::{Clock, ClockConfig, Disorder, Moment, Picos, Slice, SliceConfig, Slicer, TickScale};
@@ -43,6 +46,8 @@ pub struct FeedConfig {
     pub offset: ExactNanos,
     /// Number of bits of its counter; that of the front end's packets if `None`.
     pub bits: Option<u32>,
+    /// Pulses of a reference that its clock follows.
+    pub pulses: Option<PulseConfig>,
     /// Origin of the times of hits.
     pub times: HitTimes,
     /// Maximum delay of a hit.
@@ -92,11 +97,17 @@ pub struct FeedBooks {
     pub packets_torn: u64,
     /// Live sources: packets dropped because too many waited to be read.
     pub packets_dropped: u64,
-    /// Records that are neither hits nor time markers.
+    /// Records that are neither hits nor readings of the clock.
     pub records_skipped: u64,
+    /// Pulses of the reference that the clock followed.
+    pub pulses: u64,
+    /// Pulses that came at another time than expected.
+    pub pulses_refused: u64,
+    /// Resets of the counter.
+    pub resets: u64,
     /// Hits with a time.
     pub hits: u64,
-    /// Hits before the first time marker.
+    /// Hits before the first time marker or pulse.
     pub hits_untimed: u64,
     /// Hits whose time is before the timeline, or too far on it: check tick and offset.
     pub hits_off_timeline: u64,
@@ -140,6 +151,9 @@ impl FeedBooks {
             ("packets_torn", self.packets_torn),
             ("packets_dropped", self.packets_dropped),
             ("records_skipped", self.records_skipped),
+            ("pulses", self.pulses),
+            ("pulses_refused", self.pulses_refused),
+            ("resets", self.resets),
             ("hits", self.hits),
             ("hits_untimed", self.hits_untimed),
             ("hits_off_timeline", self.hits_off_timeline),
@@ -190,7 +204,10 @@ impl SliceFeed {
         let clock = ClockConfig { tick, drift, bits, offset };
         Ok(Self {
             card: config.card,
-            clock: Clock::new(clock)?,
+            clock: match config.pulses {
+                Some(pulses) => Clock::following(clock, pulses)?,
+                None => Clock::new(clock)?,
+            },
             fragments: config.times.fragments()?,
             order: Disorder::new(config.tolerance, config.held_hits),
             slicer: Slicer::new(config.slices)?,
@@ -244,19 +261,16 @@ impl SliceFeed {
             scale.at(u128::from(since_zero)).map(Picos)
         });
         let Self { decoder, clock, order, slicer, books, slices, .. } = self;
-        let mut moment = |time| match origin {
-            None => clock.read(time).ok(),
-            Some(since_zero) => clock.after(since_zero?, time),
-        };
+        let mut times = Times { clock, origin };
         // The source has come to the time of its fragment, even if that holds no hits. It is there from the first such time on, and
         // fragments as late as the tolerance may follow.
-        if let Some(begin) = origin.and_then(|_| moment(0)) {
+        if let Some(begin) = times.origin.and_then(|_| times.moment(0).ok()) {
             order.advance(begin);
             slicer.begin_with(slices.number(order.watermark()));
         }
         let read = decoder.read(packet, &mut |reading| {
             // A hit that is later than the tolerance has its place while its slice waits. The slicer counts the others.
-            if let Err((at, hit)) = take(&mut moment, order, books, reading) {
+            if let Err((at, hit)) = take(&mut times, order, books, reading) {
                 slicer.push(at, hit);
             }
         });
@@ -364,33 +378,6 @@ impl SliceFeed {
             ..self.books
         }
     }
-}
-
-/// Takes a reading. Returns a hit that is too late to be sorted.
-fn take(
-    moment: &mut impl FnMut(u64) -> Option<Moment>,
-    order: &mut Disorder<Hit>,
-    books: &mut FeedBooks,
-    reading: Reading,
-) -> Result<(), (Moment, Hit)> {
-    match reading {
-        Reading::Hit { time, channel, value, extra } => match moment(time) {
-            Some(at) => {
-                books.hits += 1;
-                let hit = Hit { time_ps: at.0, channel, value, extra };
-                return order.push(at, hit).map_err(|hit| (at, hit));
-            }
-            None => books.hits_off_timeline += 1,
-        },
-        Reading::Marker { time } => match moment(time) {
-            Some(at) => order.advance(at),
-            None => books.markers_off_timeline += 1,
-        },
-        Reading::Untimed => books.hits_untimed += 1,
-        Reading::Other => books.records_skipped += 1,
-        Reading::Remainder => books.packets_torn += 1,
-    }
-    Ok(())
 }
 
 #[cfg(test)]

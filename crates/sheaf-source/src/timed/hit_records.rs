@@ -1,7 +1,7 @@
 //! Packets of fixed records, described by their fields.
 //!
-//! A packet is a header and records of one size. A record is a hit, or a marker: a reading of the card's clock without a hit. Records of
-//! other kinds are counted and skipped.
+//! A packet is a header and records of one size. A record is a hit or a reading of the card's clock without a hit: a marker, a pulse of a
+//! reference, or a reset of the counter. Records of other kinds are counted and skipped.
 
 #[doc(hidden)]
 pub mod fuzz;
@@ -66,10 +66,14 @@ impl CardNumber {
 pub struct RecordKinds {
     /// Number of the kind.
     pub field: Field,
-    /// Kinds of hits. Empty: all that are not markers.
+    /// Kinds of hits. Empty: all that are in no other list.
     pub hits: Vec<u64>,
     /// Kinds of time markers.
     pub markers: Vec<u64>,
+    /// Kinds of pulses of the reference.
+    pub pulses: Vec<u64>,
+    /// Kinds of resets of the counter. One that is also a kind of pulses is a pulse that resets the counter.
+    pub resets: Vec<u64>,
 }
 
 /// Reading of the clock, in ticks: `base + (coarse << bits of fine | fine)`, of which as many bits count as the counter has.
@@ -274,6 +278,8 @@ impl HitRecords {
         Some(match kind {
             Kind::Other => Reading::Other,
             Kind::Marker => Reading::Marker { time: layout.time.read(base, record)? },
+            Kind::Pulse { resets } => Reading::Pulse { time: layout.time.read(base, record)?, resets },
+            Kind::Reset => Reading::Reset { time: layout.time.read(base, record)? },
             // The layout was checked: the numbers fit.
             Kind::Hit => Reading::Hit {
                 time: layout.time.read(base, record)?,
@@ -288,6 +294,8 @@ impl HitRecords {
 enum Kind {
     Hit,
     Marker,
+    Pulse { resets: bool },
+    Reset,
     Other,
 }
 
@@ -296,6 +304,10 @@ impl RecordKinds {
         let kind = self.field.read(record)?;
         Some(if self.markers.contains(&kind) {
             Kind::Marker
+        } else if self.pulses.contains(&kind) {
+            Kind::Pulse { resets: self.resets.contains(&kind) }
+        } else if self.resets.contains(&kind) {
+            Kind::Reset
         } else if self.hits.is_empty() || self.hits.contains(&kind) {
             Kind::Hit
         } else {

@@ -72,7 +72,7 @@ pub const EXCUSED: &[Excuse] = excused! {
         "source.ids", "source.time_unit", "source.epoch",
         "source.timed.file", "source.timed.listen", "source.timed.front_end", "source.timed.times", "source.timed.zero",
         "source.timed.cards", "source.timed.tick", "clocks.cards", "clocks.tick", "clocks.drift",
-        "clocks.offset", "clocks.bits", "source.hits.*", "source.decoder.*",
+        "clocks.offset", "clocks.bits", "source.timed.pulse_period", "source.timed.pulse_tolerance", "clocks.pulse_delay", "source.hits.*", "source.decoder.*",
         "source.free_running.*",
     ];
     CLUSTERS => ["filter.gap_ps", "filter.window_ps", "filter.min_sources", "filter.min_hits", "filter.min_sum", "filter.min_groups",

@@ -149,3 +149,113 @@ proptest! {
         }
     }
 }
+
+/// Pulses each second, without delay.
+const PULSES: PulseConfig = PulseConfig {
+    period: ExactNanos::from_nanos(1_000_000_000),
+    delay: ExactNanos::ZERO,
+    tolerance: ClockDrift::ZERO,
+};
+
+fn following(config: ClockConfig, delay: &str, tolerance_ppm: i32) -> Clock {
+    let delay = delay.parse().unwrap();
+    Clock::following(config, PulseConfig { delay, tolerance: ClockDrift::from_ppm(tolerance_ppm), ..PULSES })
+        .unwrap()
+}
+
+/// A counter of 10 MHz.
+fn ten_megahertz(bits: u32) -> ClockConfig {
+    ClockConfig { tick: nanos("10 MHz"), drift: ClockDrift::ZERO, bits, offset: ExactNanos::ZERO }
+}
+
+const SECOND_PS: u64 = 1_000_000_000_000;
+
+#[test]
+fn pulses_set_time_and_rate_of_a_clock() {
+    let mut clock = following(ten_megahertz(64), "350 ns", 100);
+    assert_eq!(clock.read(5), Err(ClockError::NoPulse(5)));
+    // It is the pulse of second 2, although the configured offset makes it 2.3 s. The counter is fast by 20 ppm.
+    assert_eq!(clock.pulse(23_000_000), Ok(Moment(2 * SECOND_PS + 350_000)));
+    assert_eq!(clock.read(23_000_010), Ok(Moment(2 * SECOND_PS + 350_000 + 1_000_000)));
+    assert_eq!(clock.pulse(33_000_200), Ok(Moment(3 * SECOND_PS + 350_000)));
+    assert_eq!(
+        clock.read(38_000_300),
+        Ok(Moment(3 * SECOND_PS + SECOND_PS / 2 + 350_000)),
+        "the measured rate"
+    );
+    assert_eq!(clock.read(28_000_100), Ok(Moment(2 * SECOND_PS + SECOND_PS / 2 + 350_000)), "a late reading");
+    assert_eq!(clock.pulse(63_000_800), Ok(Moment(6 * SECOND_PS + 350_000)), "pulses may be missing");
+}
+
+#[test]
+fn pulses_at_another_time_are_refused() {
+    let mut clock = following(ten_megahertz(64), "0 s", 100);
+    assert_eq!(clock.pulse(0), Ok(Moment::ZERO));
+    let unexpected = PulseError::Unexpected { read: Moment(SECOND_PS + 200_000_000), due: Moment(SECOND_PS) };
+    assert_eq!(clock.pulse(10_002_000), Err(unexpected), "200 ppm");
+    assert_eq!(clock.pulse(0), Err(PulseError::NotLater(Moment::ZERO)));
+    assert_eq!(clock.pulse(10_001_002), Ok(Moment(SECOND_PS)), "100 ppm and the ticks of two readings");
+    assert_eq!(clock.pulse(10_001_002), Err(PulseError::NotLater(Moment(SECOND_PS))));
+    let mut early =
+        following(ClockConfig { offset: "-1 us".parse().unwrap(), ..ten_megahertz(64) }, "0 s", 100);
+    assert_eq!(early.pulse(5), Ok(Moment::ZERO), "500 ns before time 0, by its offset");
+    assert_eq!(early.read(6), Ok(Moment(100_000)));
+    assert_eq!(super::Clock::new(ten_megahertz(64)).unwrap().pulse(0), Err(PulseError::NoPeriod));
+    let standing = PulseConfig { period: ExactNanos::ZERO, ..PULSES };
+    let refused = Clock::following(ten_megahertz(64), standing).unwrap_err();
+    assert_eq!(refused, ClockError::NoPeriod(ExactNanos::ZERO));
+}
+
+#[test]
+fn a_reset_continues_from_the_last_reading() {
+    let mut clock = clock(16, 1_000, 0);
+    assert_eq!(clock.read(40_000), Ok(Moment(40_000_000)));
+    clock.reset(40_010).unwrap();
+    assert_eq!(clock.read(5), Ok(Moment(40_015_000)));
+    assert_eq!(clock.read(30_000), Ok(Moment(70_010_000)));
+    assert_eq!(clock.read(60_000), Ok(Moment(100_010_000)));
+    assert_eq!(clock.read(3), Ok(Moment((40_010 + 65_536 + 3) * 1_000)), "it rolls over as well");
+    assert_eq!(clock.reset(1 << 16), Err(ClockError::TooLarge { reading: 1 << 16, bits: 16 }));
+}
+
+proptest! {
+    /// A counter of any width whose rate wanders, which is reset now and then, in which pulses are missing: its readings are at most a few
+    /// ticks, and the wandering of a period, from the truth.
+    #[test]
+    fn a_clock_that_follows_pulses_stays_with_the_truth(
+        bits in 26..=64_u32,
+        first_ppm in -80..80_i64,
+        steps in prop::collection::vec((-1..=1_i64, 1..4_u32, any::<bool>(), prop::collection::vec(0..1_000_u64, 0..5)), 1..30),
+    ) {
+        let mut clock = following(ten_megahertz(bits), "0 s", 200);
+        // The counter had a reading at time 0; counts are in millionths of a tick.
+        let (mut ppm, mut counted, mut reset, mut second) = (first_ppm, 0_i128, 0_i128, 0_u64);
+        let tick = 1_000_000_i128;
+        let reading = |counted: i128, reset: i128| ((counted / tick - reset) as u128 % (1_u128 << bits)) as u64;
+        prop_assert_eq!(clock.pulse(0), Ok(Moment::ZERO));
+        let mut is_first = true;
+        for (wander, periods, resets, hits) in steps {
+            for period in 0..periods {
+                let rate = 10_000_000 * (1_000_000 + i128::from(ppm));
+                for per_mille in &hits {
+                    let at = counted + rate * i128::from(*per_mille) / 1_000;
+                    let truth = second * SECOND_PS + per_mille * SECOND_PS / 1_000;
+                    let read = clock.read(reading(at, reset)).unwrap();
+                    // Before the second pulse, the rate is not known.
+                    let allowed_ppm = if is_first { 100 } else { 2 * u64::from(period + 1) };
+                    let allowed = allowed_ppm * 1_000_000 * u64::from(period + 1) + 400_000;
+                    prop_assert!(read.0.abs_diff(truth) <= allowed, "{} ps off", read.0.abs_diff(truth));
+                }
+                counted += rate;
+                second += 1;
+            }
+            prop_assert_eq!(clock.pulse(reading(counted, reset)), Ok(Moment(second * SECOND_PS)));
+            if resets {
+                clock.reset(reading(counted, reset)).unwrap();
+                reset = counted / tick;
+            }
+            ppm += wander;
+            is_first = false;
+        }
+    }
+}

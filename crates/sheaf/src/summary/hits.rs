@@ -16,7 +16,7 @@ pub(crate) struct HitLedger {
     pub(crate) late: u64,
     /// Hits of slices that were full.
     pub(crate) left_out: u64,
-    /// Hits before the first time marker.
+    /// Hits before the first time marker or pulse.
     pub(crate) untimed: u64,
     /// Hits before time 0 of the run, or too far behind it.
     pub(crate) off_timeline: u64,
@@ -35,6 +35,9 @@ pub(crate) struct HitLedger {
     pub(crate) packets_unreadable: u64,
     /// Packets, or fragments, whose hits the decoder could not read.
     pub(crate) packets_undecoded: u64,
+    /// Pulses of a reference that clocks did not follow, because they came at another time than expected.
+    #[serde(default)]
+    pub(crate) pulses_refused: u64,
     /// Sources whose books do not balance.
     pub(crate) unbalanced_sources: u64,
     /// Windows of these hits, where triggers request them.
@@ -89,6 +92,7 @@ impl HitLedger {
             packets_dropped: books.packets_dropped,
             packets_unreadable: books.packets_unreadable,
             packets_undecoded: books.packets_undecoded,
+            pulses_refused: books.pulses_refused,
             unbalanced_sources: u64::from(!books.is_balanced()),
             windows: None,
         }
@@ -116,6 +120,7 @@ impl HitLedger {
             packets_dropped,
             packets_unreadable,
             packets_undecoded,
+            pulses_refused,
             unbalanced_sources,
             windows,
         } = other;
@@ -132,6 +137,7 @@ impl HitLedger {
         self.packets_dropped += packets_dropped;
         self.packets_unreadable += packets_unreadable;
         self.packets_undecoded += packets_undecoded;
+        self.pulses_refused += pulses_refused;
         self.unbalanced_sources += unbalanced_sources;
         if let Some(windows) = windows {
             self.windows.get_or_insert_default().join(windows);
@@ -149,7 +155,7 @@ impl HitLedger {
         Some(format!("{received} hits received, {accounted} accounted for; {sources} sources do not balance"))
     }
 
-    /// Returns the number of hits that a setting lost. Those before the first time marker, and those of the slices in which
+    /// Returns the number of hits that a setting lost. Those before the first time marker or pulse, and those of the slices in which
     /// the run ended, have no place in a slice.
     pub(super) fn lost(&self) -> u64 {
         self.late + self.left_out + self.off_timeline

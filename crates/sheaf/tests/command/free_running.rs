@@ -4,7 +4,7 @@ use crate::child::ScratchDirectory;
 use crate::output::{directory, number};
 use serde_json::{Value, json};
 use sheaf_source::free_running::detector::{FrameHit, SourceView};
-use sheaf_source::free_running::{ClockLimits, Detector, DetectorConfig, FlashConfig};
+use sheaf_source::free_running::{ClockLimits, Detector, DetectorConfig, Flash, FlashConfig};
 use sheaf_store::event_file::EventFileReader;
 use sheaf_store::run::RunReader;
 use sheaf_time::Picos;
@@ -247,6 +247,44 @@ fn every_hit_of_an_emulated_detector_is_in_its_slice_and_every_flash_is_found_on
         }
     }
     assert!(flashes > 150, "{flashes}");
+}
+
+/// The run knows no drifts: the clocks follow pulses, which reset the counters in the second run.
+#[test]
+fn clocks_that_follow_pulses_find_every_flash_without_knowing_their_drifts() {
+    const PERIOD_PS: u64 = 50_000_000_000;
+    let place = ScratchDirectory::new();
+    let detector = detector();
+    let pulses = RUN.replace("tick = \"12.5 ns\"", "tick = \"12.5 ns\"\npulse_period = \"50 ms\"");
+    let pulses = pulses.replace("marker_kinds = [4]", "marker_kinds = [4]\npulse_kinds = [5]");
+    let pulses = pulses.replace("offset = \"2.5 ms\"", "offset = \"2.5 ms\"\npulse_delay = \"-70 ns\"");
+    let resets = pulses.replace("pulse_kinds = [5]", "pulse_kinds = [5]\nreset_kinds = [5]");
+    let resets = resets.replace("disorder_frames = 2", "disorder_frames = 0");
+    for (config, resets) in [(pulses, false), (resets, true)] {
+        place.file("run.toml", &format!("{config}{FILTER}"));
+        let summary = place.sheaf("run run.toml --json").exits(0).json();
+        assert_eq!(summary["ledger"]["balanced"], json!(true));
+        // Counters of zero are left out.
+        let counter = |name: &str| summary["counters"][format!("source_{name}")].as_u64().unwrap_or(0);
+        let all = 6 * FRAMES * 1_000_000_000 / PERIOD_PS;
+        assert!((all - 6..=all).contains(&counter("pulses")), "{summary:#}");
+        assert_eq!(counter("pulses_refused"), 0);
+        assert_eq!(counter("resets"), if resets { counter("pulses") } else { 0 });
+        assert!(number(&summary, "hits.untimed") > 0, "counters begin before the first pulse");
+        let found = windows(&place, &summary);
+        let mut flashes = 0;
+        // After the second pulse, the rates are known.
+        let known = |flash: &Flash| flash.time.0 > 2 * PERIOD_PS;
+        for flash in (0..FRAMES).flat_map(|frame| detector.flashes(frame)).filter(known) {
+            let holds = |window: &&(u64, u64, u32, u32)| {
+                window.0 < flash.time.0 + 200_000 && flash.time.0 < window.1 + 200_000
+            };
+            let found: Vec<_> = found.iter().filter(holds).collect();
+            assert!(matches!(found[..], [(.., 8.., 4..)]), "{flash:?}: {found:?}");
+            flashes += 1;
+        }
+        assert!(flashes > 100, "{flashes}");
+    }
 }
 
 #[test]

@@ -197,3 +197,59 @@ fn source_ids_are_for_sources_that_the_configuration_numbers() {
         assert!(errors.contains(key), "{errors}");
     }
 }
+
+#[test]
+fn pulses_that_no_clock_can_follow() {
+    let timed = "[source]\nkind = \"packets\"\n[source.timed]\nlisten = \"0.0.0.0:6006\"\ncards = [1]\nfront_end = \"described\"\n";
+    let hits = "[source.hits]\nrecord_bytes = 9\ntime = \"u64 at 0\"\nkind = \"u8 at 8\"\n";
+    says(
+        parse(&format!(
+            "{timed}{hits}pulse_kinds = [5]\n[clocks.far]\ncards = [1]\npulse_delay = \"1 us\"\n"
+        )),
+        &[ErrorKind::Missing; 2],
+        "
+error: `source.hits.pulse_kinds` is set, but `source.timed.pulse_period` is not
+  --> run.toml:11:15
+   |
+11 | pulse_kinds = [5]
+   |               ^^^
+   = help: write the time between pulses, such as `pulse_period = \"1 s\"`
+
+error: `clocks.far.pulse_delay` is set, but `source.timed.pulse_period` is not
+  --> run.toml:14:15
+   |
+14 | pulse_delay = \"1 us\"
+   |               ^^^^^^
+   = help: write the time between pulses, or remove the delay",
+    );
+    says(
+        parse(&format!("{timed}pulse_period = \"1 s\"\npulse_tolerance = \"0 ppm\"\n{hits}")),
+        &[ErrorKind::Missing, ErrorKind::BadValue],
+        "
+error: `source.timed.pulse_period` is set, but `source.hits.pulse_kinds` is not
+  --> run.toml:7:16
+   |
+ 7 | pulse_period = \"1 s\"
+   |                ^^^^^
+   = help: write which kinds of records are pulses, such as `pulse_kinds = [5]`
+
+error: `source.timed.pulse_tolerance` is 0 ppm
+  --> run.toml:8:19
+   |
+ 8 | pulse_tolerance = \"0 ppm\"
+   |                   ^^^^^^^
+   = help: write a deviation above 0, such as `\"100 ppm\"`",
+    );
+    let vmm3a = timed.replace("described", "vmm3a");
+    says(
+        parse(&format!("{vmm3a}pulse_period = \"1 s\"\n")),
+        &[ErrorKind::Conflict],
+        "
+error: `source.timed.pulse_period` is set, but front ends of the kind \"vmm3a\" send no pulses
+  --> run.toml:7:16
+   |
+ 7 | pulse_period = \"1 s\"
+   |                ^^^^^
+   = help: remove it",
+    );
+}

@@ -1,6 +1,9 @@
 use super::*;
-use crate::timed::Vmm3a;
+use crate::described::field::{ByteOrder, Field, Width};
 use crate::timed::testing::vmm3a_packet as packet;
+use crate::timed::{CardNumber, HitDescription, HitRecords, RecordKinds, TimeFields, Vmm3a};
+
+use std::sync::Arc;
 
 const CONFIG: FeedConfig = FeedConfig {
     card: SourceId(2),
@@ -8,6 +11,7 @@ const CONFIG: FeedConfig = FeedConfig {
     drift: ClockDrift::ZERO,
     offset: ExactNanos::ZERO,
     bits: None,
+    pulses: None,
     times: HitTimes::Counter,
     tolerance: Picos(100_000),
     held_hits: 1000,
@@ -111,4 +115,61 @@ fn the_highest_packet_that_comes_again_after_an_unordered_one_is_repeated() {
         (books.packets, books.packets_repeated, books.packets_unordered, books.packets_lost),
         (3, 1, 1, 0)
     );
+}
+
+/// A layout of hits, time markers, pulses and resets, as kinds 1 to 4 with a time each.
+fn with_pulses(records: &[(u8, u32)]) -> Vec<u8> {
+    records.iter().flat_map(|(kind, time)| std::iter::once(*kind).chain(time.to_be_bytes())).collect()
+}
+
+fn pulsed_feed(times: HitTimes) -> SliceFeed {
+    let field = |offset, bits| Field::new(offset, Width::of_bits(bits).unwrap(), ByteOrder::Big);
+    let layout = HitDescription {
+        record_bytes: 5,
+        kinds: Some(RecordKinds {
+            field: field(0, 8),
+            hits: vec![1],
+            markers: vec![2],
+            pulses: vec![3, 5],
+            resets: vec![4, 5],
+        }),
+        time: TimeFields { base: None, coarse: field(1, 32), fine: None },
+        card: CardNumber::Always(SourceId(2)),
+        channel: None,
+        value: None,
+        extra: None,
+        ..HitDescription::of_sheaf()
+    };
+    let pulses = PulseConfig {
+        period: ExactNanos::from_nanos(100_000),
+        delay: ExactNanos::ZERO,
+        tolerance: ClockDrift::from_ppm(1_000),
+    };
+    let config = FeedConfig { pulses: Some(pulses), times, ..CONFIG };
+    SliceFeed::new(Box::new(HitRecords::new(Arc::new(layout)).unwrap()), config).unwrap()
+}
+
+#[test]
+fn a_clock_follows_pulses_and_hits_before_the_first_one_are_untimed() {
+    let mut feed = pulsed_feed(HitTimes::Counter);
+    // The second pulse is 10 ns late, the third one is noise, and the last one resets the counter.
+    feed.packet(&with_pulses(&[(1, 7), (2, 9), (3, 3_000), (1, 3_500), (3, 103_010)]));
+    feed.packet(&with_pulses(&[(1, 153_015), (3, 170_000), (5, 203_020), (1, 500), (4, 10_000), (1, 1)]));
+    feed.finish();
+    let found: Vec<u64> = slices(&mut feed).into_iter().flat_map(|(_, hits)| hits).collect();
+    // 10,001 ticks of a clock that counts 100,010 in 100 us.
+    let after_reset = 200_000_000 + 10_001 * 100_000_000 / 100_010;
+    assert_eq!(found, [500_000, 150_000_000, 200_000_000 + 500 * 100_000_000 / 100_010, after_reset]);
+    let books = feed.books();
+    assert_eq!((books.hits, books.hits_untimed, books.markers_off_timeline), (4, 1, 0));
+    assert_eq!((books.pulses, books.pulses_refused, books.resets), (3, 1, 2));
+}
+
+#[test]
+fn pulses_do_not_change_times_that_count_from_a_fragment() {
+    let mut feed = pulsed_feed(HitTimes::Fragment { zero: Timestamp(0), unit: TimeUnit::NANOSECOND });
+    feed.fragment(EventId(0), Timestamp(5_000), &with_pulses(&[(1, 7), (3, 3_000), (4, 10), (1, 9)]));
+    feed.finish();
+    let found: Vec<u64> = slices(&mut feed).into_iter().flat_map(|(_, hits)| hits).collect();
+    assert_eq!((found, feed.books().records_skipped), (vec![5_007_000, 5_009_000], 2));
 }

@@ -4,6 +4,7 @@ use super::{CardNumber, HitDescription, HitRecords, RecordKinds, TimeFields};
 use crate::described::field::Mark;
 use crate::described::fuzz::field;
 use crate::timed::{FeedConfig, SliceFeed};
+use sheaf_time::clock::PulseConfig;
 use sheaf_time::{Picos, SliceConfig};
 use sheaf_wire::{ClockDrift, ExactNanos, SourceId};
 use std::sync::Arc;
@@ -27,6 +28,14 @@ pub fn fuzz_hits(bytes: &[u8]) -> u64 {
         drift: ClockDrift::ZERO,
         offset: ExactNanos::from_picos(i64::from(next()) - 128),
         bits: None,
+        pulses: match next() {
+            0 => None,
+            period => Some(PulseConfig {
+                period: ExactNanos::from_picos(10 * i64::from(period)),
+                delay: ExactNanos::ZERO,
+                tolerance: ClockDrift::from_ppm(500_000),
+            }),
+        },
         times: crate::timed::HitTimes::Counter,
         tolerance: Picos(u64::from(next())),
         held_hits: 4,
@@ -78,6 +87,8 @@ fn layout(next: &mut dyn FnMut() -> u8) -> HitDescription {
             field,
             hits: vec![u64::from(next())],
             markers: vec![u64::from(next())],
+            pulses: vec![u64::from(next()), 0xff],
+            resets: vec![u64::from(next()), 0xff],
         }),
         time: TimeFields { base, coarse: field(next), fine },
         channel,
@@ -91,9 +102,9 @@ fn layout(next: &mut dyn FnMut() -> u8) -> HitDescription {
 pub fn seeds() -> Vec<(String, Vec<u8>)> {
     // Fields of 16 and 8 bits, big endian.
     let (u16_at, u8_at) = (0b0010, 0b0000);
-    let seed = |name: &str, layout: &[u8], packets: &[&[u8]]| {
-        // A tick of 10 ps, an offset of 0, a tolerance of 200 ps.
-        let config = [9, 128, 200];
+    let seed = |name: &str, layout: &[u8], pulse_period: u8, packets: &[&[u8]]| {
+        // A tick of 10 ps, an offset of 0, pulses after so many ticks, a tolerance of 200 ps.
+        let config = [9, 128, pulse_period, 200];
         let packets = packets.iter().flat_map(|packet| {
             let length = u8::try_from(packet.len()).expect("a short packet");
             std::iter::once(length).chain(packet.iter().copied())
@@ -105,12 +116,14 @@ pub fn seeds() -> Vec<(String, Vec<u8>)> {
             "plain",
             // No header, records of three bytes: time and channel.
             &[0b0010_0000, u8_at, 2, 0, 0, 3, u16_at, 0],
+            0,
             &[&[0, 10, 1, 0, 20, 2, 0, 15, 3], &[0, 200, 1, 0, 90, 4, 9]],
         ),
         seed(
             "numbered",
             // Card, packet number and base in a header of four bytes that begins with 0xa5.
             &[0b0000_0111, u8_at, 1, u8_at, 2, u8_at, 3, 0xa5, 4, 2, u16_at, 0],
+            0,
             &[
                 &[0xa5, 1, 7, 100, 0, 1, 0, 9],
                 &[0xa5, 1, 9, 130, 0, 2],
@@ -121,8 +134,19 @@ pub fn seeds() -> Vec<(String, Vec<u8>)> {
         seed(
             "kinds",
             // A fine time, kinds 1 for hits and 2 for markers, a value.
-            &[0b0101_1000, u8_at, 2, u8_at, 3, u8_at, 4, 0, 0, 5, 1, 2, u16_at, 0],
-            &[&[0, 1, 7, 1, 50, 0, 1, 9, 1, 51, 0, 2, 0, 2, 0, 0, 3, 0, 3, 0], &[0, 4, 0, 1, 52]],
+            &[0b0101_1000, u8_at, 2, u8_at, 3, u8_at, 4, 0, 0, 5, 1, 2, 3, 4, u16_at, 0],
+            0,
+            &[&[0, 1, 7, 1, 50, 0, 1, 9, 1, 51, 0, 2, 0, 2, 0, 0, 3, 0, 5, 0], &[0, 4, 0, 1, 52]],
+        ),
+        seed(
+            "pulses",
+            // Records of three bytes: time, and kinds 1 for hits, 3 for pulses, 4 for resets, and 255 for both. Pulses every 100 ticks.
+            &[0b0001_0000, u8_at, 2, 0, 0, 3, 1, 2, 3, 4, u16_at, 0],
+            100,
+            &[
+                &[0, 7, 1, 0, 20, 3, 0, 30, 1, 0, 121, 3, 0, 130, 1, 0, 150, 3, 0, 125, 1],
+                &[0, 140, 4, 0, 10, 1, 0, 80, 0xff, 0, 5, 1, 0, 99, 0xff, 0, 50, 1],
+            ],
         ),
     ]
 }

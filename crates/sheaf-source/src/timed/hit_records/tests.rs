@@ -69,7 +69,13 @@ fn kinds_tell_hits_from_markers_and_from_all_else() {
     let field = Field { mask: 0xf000, shift: 12, ..big(6, 16) };
     let records = [[0, 0, 0, 1, 0, 0, 0x10, 0], [0, 0, 0, 2, 0, 0, 0x20, 0], [0, 0, 0, 3, 0, 0, 0x30, 4]];
     let with = |hits: &[u64]| HitDescription {
-        kinds: Some(RecordKinds { field, hits: hits.to_vec(), markers: vec![2] }),
+        kinds: Some(RecordKinds {
+            field,
+            hits: hits.to_vec(),
+            markers: vec![2],
+            pulses: Vec::new(),
+            resets: Vec::new(),
+        }),
         ..layout()
     };
     let hit = |time, value| Reading::Hit { time, channel: 0, value, extra: 0 };
@@ -135,7 +141,7 @@ proptest! {
     #[test]
     fn every_record_of_any_packet_is_one_reading(packet in prop::collection::vec(any::<u8>(), 0..200), kind in any::<bool>()) {
         let field = big(7, 8);
-        let kinds = kind.then(|| RecordKinds { field, hits: vec![1, 2], markers: vec![3] });
+        let kinds = kind.then(|| RecordKinds { field, hits: vec![1, 2], markers: vec![3], pulses: vec![4, 5], resets: vec![5, 6] });
         let found = readings(HitDescription { kinds, ..layout() }, &packet);
         let records = packet.len().saturating_sub(8);
         prop_assert_eq!(found.len(), records / 8 + usize::from(records % 8 > 0));

@@ -72,6 +72,7 @@ fn config(times: HitTimes, tolerance: Picos) -> FeedConfig {
         drift: ClockDrift::ZERO,
         offset: ExactNanos::ZERO,
         bits: None,
+        pulses: None,
         times,
         tolerance,
         held_hits: 100_000,

@@ -14,6 +14,7 @@ fn config(card: u32) -> FeedConfig {
         drift: ClockDrift::ZERO,
         offset: ExactNanos::ZERO,
         bits: None,
+        pulses: None,
         times: crate::timed::HitTimes::Counter,
         tolerance: Picos::ZERO,
         held_hits: 1000,

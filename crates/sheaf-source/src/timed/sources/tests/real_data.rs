@@ -46,6 +46,7 @@ fn feed(set: &Set, card: u32) -> FeedConfig {
         // The clocks run for hours before a capture begins.
         offset: ExactNanos::ZERO,
         bits: None,
+        pulses: None,
         times: crate::timed::HitTimes::Counter,
         tolerance: set.tick.times(300_000),
         held_hits: 200_000,
