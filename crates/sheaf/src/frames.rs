@@ -8,7 +8,7 @@ use crate::{Verdict, print, record, space, truth};
 use anyhow::{Context, bail};
 use clap::Args;
 use sheaf_config::{FramePacing, HitTimes};
-use sheaf_source::SourcePoll;
+use sheaf_source::{Source, SourcePoll};
 use sheaf_store::fragment_stream::{StreamHeader, StreamWriter, file_name};
 use sheaf_wire::{SourceId, Timestamp};
 use std::path::PathBuf;
