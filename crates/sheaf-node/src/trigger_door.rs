@@ -33,7 +33,7 @@ use sheaf_protocol::manager::EventManager;
 use sheaf_protocol::trigger_link::datagram::{DatagramDoor, DoorKey};
 use sheaf_protocol::trigger_link::{Buffer, LinkReport, Receiver, Room};
 use sheaf_wire::trigger_link::{BusyCause, BusyReason, Phase, Trigger};
-use sheaf_wire::{NodeId, Timestamp};
+use sheaf_wire::{NodeId, TimeBase, Timestamp};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -55,6 +55,8 @@ pub struct TriggerDoor {
     thread: Option<JoinHandle<()>>,
     address: SocketAddr,
     payloads: Option<Payloads>,
+    /// Unit and epoch of the times of triggers.
+    time_base: TimeBase,
 }
 
 #[derive(Debug)]
@@ -77,7 +79,7 @@ impl TriggerDoor {
     /// # Errors
     /// The address cannot be used.
     pub fn open(options: TriggerDoorOptions, waker: Waker, clock: Clock) -> io::Result<Self> {
-        let TriggerDoorOptions { listen, transport, access, run, receiver } = options;
+        let TriggerDoorOptions { listen, transport, access, run, receiver, time_base } = options;
         let idle = BusyReason { cause: BusyCause::EventManager, culprit: Some(NodeId::MANAGER) };
         let receiver = Receiver::new(receiver, run, idle);
         let share = |datagrams| {
@@ -103,7 +105,7 @@ impl TriggerDoor {
                 (shared, address, thread.spawn(move || server.run())?)
             }
         };
-        Ok(Self { shared, thread: Some(thread), address, payloads: None })
+        Ok(Self { shared, thread: Some(thread), address, payloads: None, time_base })
     }
 
     /// Gives the payload of each trigger that becomes an event to a readout unit, as a fragment. A trigger without a payload
@@ -132,7 +134,8 @@ impl TriggerInput for TriggerDoor {
         most: usize,
     ) -> LinkState {
         let (links, payloads) = (self.shared.lock(), self.payloads.as_ref());
-        trigger_input::exchange(&mut OpenDoor { links, payloads }, now, phase, role, most)
+        let time_base = self.time_base;
+        trigger_input::exchange(&mut OpenDoor { links, payloads, time_base }, now, phase, role, most)
     }
 
     fn poll_timeout(&self) -> Option<Timestamp> {
@@ -152,6 +155,7 @@ impl TriggerInput for TriggerDoor {
 struct OpenDoor<'door> {
     links: MutexGuard<'door, Links>,
     payloads: Option<&'door Payloads>,
+    time_base: TimeBase,
 }
 
 impl TriggerLink for OpenDoor<'_> {
@@ -177,6 +181,10 @@ impl TriggerLink for OpenDoor<'_> {
         if let Some(payloads) = self.payloads {
             payloads.end();
         }
+    }
+
+    fn time_base(&self) -> TimeBase {
+        self.time_base
     }
 
     fn room(&self) -> Option<Room> {

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use sheaf_protocol::manager::EventManager;
 use sheaf_protocol::trigger_link::{LinkReport, Receiver, ReceiverEvent, Room};
-use sheaf_wire::Timestamp;
 use sheaf_wire::trigger_link::{Phase, Trigger};
+use sheaf_wire::{TimeBase, Timestamp};
 
 /// The state of the link after a round of the event manager.
 #[derive(Clone, Debug, Default)]
@@ -59,6 +59,9 @@ pub trait TriggerLink {
     /// Takes note that no more triggers become events.
     fn end(&mut self);
 
+    /// Returns unit and epoch of the times of triggers.
+    fn time_base(&self) -> TimeBase;
+
     /// Returns the room in a buffer of its own.
     fn room(&self) -> Option<Room>;
 }
@@ -77,7 +80,10 @@ pub fn exchange(
     while taken < most
         && let Some(trigger) = link.receiver().poll_trigger()
     {
-        let time = if trigger.time == Timestamp::ZERO { now } else { trigger.time };
+        let time = match trigger.time {
+            Timestamp::ZERO => link.time_base().at_system_time(now),
+            time => time,
+        };
         let is_event = role.handle_external_trigger(now, trigger.id, time, trigger.kind).is_ok();
         link.receiver().handle_taken(is_event);
         if is_event {

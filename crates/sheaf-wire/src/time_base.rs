@@ -3,6 +3,7 @@
 use crate::exact::ExactNanos;
 use crate::file::FileFormatError;
 use crate::message::layout::layout;
+use crate::units::Timestamp;
 use num_rational::Ratio;
 use std::fmt;
 use std::str::FromStr;
@@ -97,6 +98,16 @@ pub struct TimeBase {
 impl TimeBase {
     /// Nanoseconds since an unknown time: the meaning of times if a file does not state another one.
     pub const NANOSECONDS: Self = Self { unit: TimeUnit::NANOSECOND, epoch: None };
+
+    /// Returns a time of the system, in nanoseconds since 1970, as a time of this base, rounded down: units since the epoch, or since
+    /// 1970 if the epoch is unknown. 0 before the epoch, and 2^64 - 1 if there are more units.
+    #[must_use]
+    pub fn at_system_time(self, now: Timestamp) -> Timestamp {
+        let epoch = self.epoch.map_or(0, |epoch| i128::from(epoch.nanos));
+        let since = u128::try_from(i128::from(now.0) - epoch).unwrap_or(0);
+        let units = since * u128::from(self.unit.denominator) / u128::from(self.unit.numerator);
+        Timestamp(u64::try_from(units).unwrap_or(u64::MAX))
+    }
 
     /// Returns the bytes of a file header.
     #[must_use]

@@ -13,7 +13,7 @@ use sheaf_node::programs::{ProgramSetup, ProgramView, Programs};
 use sheaf_node::trigger_door::{TriggerAccess, TriggerDoor, TriggerDoorOptions, TriggerTransport};
 use sheaf_protocol::Identity;
 use sheaf_protocol::trigger_link::ReceiverConfig;
-use sheaf_wire::ByteCount;
+use sheaf_wire::{ByteCount, TimeBase};
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -139,7 +139,8 @@ impl Plan {
             max_payload: u32::try_from(self.max_trigger_payload().0).unwrap_or(u32::MAX),
             is_lossy: network.protocol == TriggerProtocol::Udp,
         };
-        TriggerDoorOptions { listen: listen.to_owned(), transport, access, run: me.run, receiver }
+        let time_base = self.time_base.unwrap_or(TimeBase::NANOSECONDS);
+        TriggerDoorOptions { listen: listen.to_owned(), transport, access, run: me.run, receiver, time_base }
     }
 
     /// Returns the largest payload of a trigger; 0 if triggers have none.

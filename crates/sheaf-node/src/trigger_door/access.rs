@@ -5,7 +5,7 @@ use sheaf_protocol::trigger_link::ReceiverConfig;
 use sheaf_protocol::trigger_link::datagram::DoorKey;
 use sheaf_tcp::Tls;
 use sheaf_wire::trigger_link::NONCE_BYTES;
-use sheaf_wire::{Nanos, RunNumber};
+use sheaf_wire::{Nanos, RunNumber, TimeBase};
 
 /// Protocol below the messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +43,8 @@ pub struct TriggerDoorOptions {
     pub run: RunNumber,
     /// Bounds and first id.
     pub receiver: ReceiverConfig,
+    /// Unit and epoch of the times of triggers. A trigger without a time gets that of the system in this unit.
+    pub time_base: TimeBase,
 }
 
 /// The key of a run at a door for datagrams. Its nonce is used up by the caller that answers it correctly, so that the answer proves

@@ -11,7 +11,7 @@ use sheaf_node::trigger_input::{self, LinkState, TriggerInput, TriggerLink};
 use sheaf_protocol::manager::EventManager;
 use sheaf_protocol::trigger_link::{LinkReport, Receiver, ReceiverConfig, Room, Supervisor, SupervisorEvent};
 use sheaf_wire::trigger_link::{Phase, Trigger};
-use sheaf_wire::{EventId, Nanos, RunNumber, Timestamp, TriggerType};
+use sheaf_wire::{EventId, Nanos, RunNumber, TimeBase, Timestamp, TriggerType};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 impl DriverOptions {
@@ -227,6 +227,10 @@ impl TriggerLink for Supervision {
     fn take(&mut self, _trigger: Trigger, _time: Timestamp) {}
 
     fn end(&mut self) {}
+
+    fn time_base(&self) -> TimeBase {
+        TimeBase::NANOSECONDS
+    }
 
     fn room(&self) -> Option<Room> {
         None

@@ -111,3 +111,18 @@ proptest! {
         let _ = text.parse::<UtcTime>();
     }
 }
+
+#[test]
+fn times_of_the_system_count_units_since_the_epoch() {
+    let now = Timestamp(1_767_225_600 * 1_000_000_000 + 150);
+    let at = |unit_text: &str, epoch: Option<&str>| {
+        let epoch = epoch.map(|text| text.parse().unwrap());
+        TimeBase { unit: unit(unit_text), epoch }.at_system_time(now).0
+    };
+    assert_eq!(at("1 ns", None), now.0);
+    assert_eq!(at("100 ns", None), now.0 / 100);
+    assert_eq!(at("25/16 ns", Some("2026-01-01T00:00:00Z")), 96);
+    assert_eq!(at("1 ns", Some("2026-01-01T00:00:01Z")), 0, "before the epoch");
+    assert_eq!(at("1 ps", None), u64::MAX, "more than 64 bits");
+    assert_eq!(at("1 ps", Some("2026-01-01T00:00:00Z")), 150_000);
+}

@@ -8,6 +8,7 @@ use sheaf_store::run::RunReader;
 use sheaf_wire::stream_file::StreamHeader;
 use sheaf_wire::{TimeBase, TimeUnit};
 use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 const REPLAY: &str =
     "[run]\noverwrite = true\n[source]\nkind = \"replay\"\nreplay = { directory = \"streams\" }\n";
@@ -71,4 +72,38 @@ fn the_time_base_of_streams_is_that_of_the_event_files() {
     state(&place, Some(TimeBase { epoch: None, ..base }));
     place.file("run.toml", &format!("{REPLAY}epoch = \"{epoch}\"\n"));
     assert_eq!(replayed(&place).1, Some(base));
+}
+
+#[test]
+fn triggers_without_a_time_get_that_of_the_system_in_the_unit_of_the_run() {
+    let place = ScratchDirectory::new();
+    let sheaf = env!("CARGO_BIN_EXE_sheaf");
+    place.file("times.txt", "0\n0\n0\n");
+    // Events of windows have the times of their triggers.
+    crate::windowed::record(&place.join("streams"));
+    let base = TimeBase {
+        unit: TimeUnit::from_fraction(100, 1).unwrap(),
+        epoch: "2000-01-01T00:00:00Z".parse().ok(),
+    };
+    state(&place, Some(base));
+    let text = format!(
+        "{REPLAY}build_by = \"window\"\n\
+         [source.timed]\nfront_end = \"described\"\ntimes = \"fragment\"\ntick = \"1 ns\"\n\
+         [source.hits]\nrecord_bytes = 4\ntime = \"u32le at 0\"\n[trigger]\nmode = \"command\"\n\
+         [trigger.command]\ncommand = [\"{sheaf}\", \"emulate-trigger\", \"--times\", \"times.txt\"]\n"
+    );
+    place.file("run.toml", &text);
+    let system_ns =
+        || u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos()).unwrap();
+    let before = system_ns();
+    // The recording is of another time, so that its hits are not in the windows.
+    let summary = place.sheaf("run run.toml --json").exits(3).json();
+    let after = system_ns();
+    let reader = RunReader::open(&directory(&place, &summary)).unwrap();
+    let epoch_ns = 946_684_800_000_000_000;
+    let times: Vec<u64> = reader.map(|stored| epoch_ns + 100 * stored.unwrap().event.time.0).collect();
+    assert_eq!(times.len(), 3);
+    // The clock of a run begins with that of the system, and then goes on steadily.
+    let most = 60_000_000_000;
+    assert!(times.iter().all(|time| (before - most..after + most).contains(time)), "{times:?}");
 }
