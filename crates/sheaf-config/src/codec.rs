@@ -15,8 +15,8 @@ mod word;
 pub(crate) use exact::{drift, exact_time, period, time_unit, utc_time};
 pub use field::{Field, Mark};
 pub(crate) use field::{field, mark_list};
-pub(crate) use list::id_list;
-pub(crate) use number::{bit_rate, bytes, real, show_bytes, signed, whole};
+pub(crate) use list::{id_list, id_range, source_id, source_list};
+pub(crate) use number::{bit_rate, bytes, integer, real, show_bytes, signed, whole};
 pub(crate) use optional::{maybe, zero_is_none};
 pub(crate) use text::{
     address, address_list, command_line, interface_list, name, name_list, object_prefix, parameters, path,
@@ -46,6 +46,10 @@ pub(crate) trait Codec {
     fn limits(&self) -> String;
     /// Describes the accepted values; the words finish the sentence "this should be ...".
     fn expected(&self) -> String;
+    /// Whether the value is a source or a list of sources, so that names may stand for them.
+    fn names_sources(&self) -> bool {
+        false
+    }
     /// The value in a file.
     fn read(&self, value: &DeValue<'_>) -> Result<Self::Value, Refusal>;
     /// Whether a value is within the limits, for values that no file was read for.

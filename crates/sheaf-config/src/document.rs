@@ -3,15 +3,23 @@
 //! The TOML parser recovers from errors, so that one mistake does not hide the others. Entries before the first syntax
 //! error are trusted.
 
+mod sources;
+
 use crate::error::{ConfigError, ErrorKind};
+use crate::files::Files;
 use crate::knob::{Knob, Section};
 use crate::lab_tables::{LabTables, Sweep};
 use crate::origins::Origins;
 use crate::settings::{MAX_NODES, Node};
 use crate::suggest::{nearest, other_unit};
-use crate::tables::{CHECK_FIELDS, CLOCKS, GROUPS, NAMED, NODE, Named, PATHS, PROGRAMS, STREAMS, TAGS};
+use crate::tables::{
+    CHECK_FIELDS, CLOCKS, GROUPS, NAMED, NODE, Named, PATHS, PROGRAMS, SOURCE_NAMES, STREAMS, TAGS,
+};
 use crate::text::{Text, shorten};
 use crate::{Config, codec::Refusal};
+use sheaf_wire::SourceId;
+use sources::Refused;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -33,22 +41,25 @@ pub(crate) struct Document<'a> {
 /// time, and a file of 1 MiB can have half a million of them, all in one line.
 const MAX_ERRORS: usize = 200;
 
-/// Reads the text of a configuration.
-pub(crate) fn read<'a>(text: &'a str, file: &str) -> Document<'a> {
-    read_with(text, file, None)
+/// Reads the text of a configuration, and the files with lists and names of sources, if there may be any.
+pub(crate) fn read<'a>(text: &'a str, file: &str, files: Files) -> Document<'a> {
+    read_with(text, file, files, None)
 }
 
 /// Reads the text of a scenario of the lab: the tables of `lab` beside those of a configuration, and lists in place of
 /// values, of which each is given the one that `lab` has chosen.
 pub(crate) fn read_lab<'a>(text: &'a str, file: &str, lab: LabTables) -> Document<'a> {
-    read_with(text, file, Some(lab))
+    read_with(text, file, Files::Refuse, Some(lab))
 }
 
-fn read_with<'a>(text: &'a str, file: &str, lab: Option<LabTables>) -> Document<'a> {
+fn read_with<'a>(text: &'a str, file: &str, files: Files, lab: Option<LabTables>) -> Document<'a> {
     let (root, syntax_errors) = DeTable::parse_recoverable(text);
     let mut reader = Reader {
         config: Config::default(),
         lab,
+        files,
+        has_wrong_names: false,
+        groups_of_map: BTreeMap::new(),
         origins: Origins::of(Text::new(file, text)),
         errors: Vec::new(),
         more: 0,
@@ -67,7 +78,9 @@ fn read_with<'a>(text: &'a str, file: &str, lab: Option<LabTables>) -> Document<
         };
         reader.push(ErrorKind::Syntax, "", &span, found, right.into());
     }
+    reader.name_sources(root.get_ref());
     reader.table("", root.get_ref());
+    reader.settle_map();
     Document {
         config: reader.config,
         origins: reader.origins,
@@ -87,6 +100,12 @@ struct Reader<'a> {
     config: Config,
     /// The tables of a scenario of the lab, where this is one.
     lab: Option<LabTables>,
+    /// Whether other files are read.
+    files: Files,
+    /// Whether names of sources were wrong. Then nothing is said of names that are not known.
+    has_wrong_names: bool,
+    /// Groups of the source map, until the others are known.
+    groups_of_map: BTreeMap<String, Vec<SourceId>>,
     origins: Origins<'a>,
     errors: Vec<ConfigError>,
     /// Errors beyond [`MAX_ERRORS`].
@@ -143,6 +162,8 @@ impl Reader<'_> {
                 self.value(&full, value);
             } else if self.section(&full).is_some_and(|section| !section.path().is_empty()) {
                 self.sub_table(&full, (key, value));
+            } else if full == SOURCE_NAMES {
+                // Its names were read before the values that use them.
             } else if full == NODE {
                 self.nodes((key, value));
             } else if let Some(named) = Named::find(&full) {
@@ -169,16 +190,18 @@ impl Reader<'_> {
     /// Reads the value of the knob with this full key.
     fn value(&mut self, key: &str, value: &Spanned<DeValue<'_>>) {
         let (path, name) = key.rsplit_once('.').unwrap_or(("", key));
-        let Some(section) = self.section_mut(path) else {
-            return;
-        };
-        let knobs = section.knobs();
-        match (section.read(name, value.get_ref()), value.get_ref().as_array()) {
+        let Some(knobs) = self.section(path).map(Section::knobs) else { return };
+        let Some(knob) = knobs.iter().find(|knob| knob.key == name) else { return };
+        let read = self.resolved((key, knob), value).and_then(|value| {
+            Ok(self.section_mut(path).map_or(Ok(()), |section| section.read(name, &value))?)
+        });
+        match (read, value.get_ref().as_array()) {
             (Ok(()), _) => self.origins.set_in_file(key.to_owned(), value.span()),
-            (Err(Refusal::Type), Some(list)) if self.lab.is_some() => {
+            (Err(Refused::Codec(Refusal::Type)), Some(list)) if self.lab.is_some() => {
                 self.sweep(key, knobs, value, &list.iter().collect::<Vec<_>>());
             }
-            (Err(refusal), _) => self.refused(refusal, key, knobs, value),
+            (Err(Refused::Codec(refusal)), _) => self.refused(refusal, key, knobs, value),
+            (Err(Refused::Reported), _) => {}
         }
     }
 
@@ -304,14 +327,16 @@ impl Reader<'_> {
                 continue;
             }
             let knob = key.get_ref().as_ref();
-            if !section.knobs().iter().any(|known| known.key == knob) {
+            let Some(known) = section.knobs().iter().find(|known| known.key == knob) else {
                 self.unknown(path, (key, value));
                 continue;
-            }
+            };
             let full = format!("{path}.{knob}");
-            match section.read(knob, value.get_ref()) {
+            let read = self.resolved((&full, known), value).and_then(|value| Ok(section.read(knob, &value)?));
+            match read {
                 Ok(()) => self.origins.set_in_file(full, value.span()),
-                Err(refusal) => self.refused(refusal, &full, section.knobs(), value),
+                Err(Refused::Codec(refusal)) => self.refused(refusal, &full, section.knobs(), value),
+                Err(Refused::Reported) => {}
             }
         }
         section
@@ -358,16 +383,19 @@ impl Reader<'_> {
                 continue;
             }
             let name = key.get_ref().as_ref();
-            if !node.knobs().iter().any(|knob| knob.key == name) {
+            let Some(knob) = node.knobs().iter().find(|knob| knob.key == name) else {
                 self.unknown(NODE, (key, value));
                 continue;
-            }
+            };
             let full = format!("{path}.{name}");
-            match node.read(name, value.get_ref()) {
+            let read = self.resolved((&full, knob), value).and_then(|value| Ok(node.read(name, &value)?));
+            match read {
                 Ok(()) => self.origins.set_in_file(full, value.span()),
-                Err(refusal) => {
+                Err(refused) => {
                     self.origins.set_broken(NODE.to_owned());
-                    self.refused(refusal, &full, node.knobs(), value);
+                    if let Refused::Codec(refusal) = refused {
+                        self.refused(refusal, &full, node.knobs(), value);
+                    }
                 }
             }
         }

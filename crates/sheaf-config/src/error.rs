@@ -29,6 +29,8 @@ pub enum ErrorKind {
     TooSmall,
     /// Sources that are nowhere, or in two places, or do not exist.
     Sources,
+    /// Something in the source map.
+    SourceMap,
     /// Nodes that do not make a system.
     Nodes,
 }

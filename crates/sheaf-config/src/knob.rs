@@ -20,6 +20,8 @@ pub(crate) struct Knob {
     pub(crate) expected: fn() -> String,
     /// The limits alone, for the reference page.
     pub(crate) limits: fn() -> String,
+    /// Whether the value is a source or a list of sources, so that names may stand for them.
+    pub(crate) names_sources: fn() -> bool,
 }
 
 impl Knob {
@@ -99,6 +101,7 @@ macro_rules! section {
                     type_name: || $crate::codec::of::<$type, _>($codec).type_name(),
                     expected: || $crate::codec::of::<$type, _>($codec).expected(),
                     limits: || $crate::codec::of::<$type, _>($codec).limits(),
+                    names_sources: || $crate::codec::of::<$type, _>($codec).names_sources(),
                 },)*]
             }
 

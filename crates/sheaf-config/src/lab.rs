@@ -4,6 +4,7 @@
 use crate::check::{Checker, check};
 use crate::document::{Document, read_lab};
 use crate::error::{ConfigError, ConfigErrors, ErrorKind, Origin};
+use crate::files::Files;
 use crate::lab_tables::{LabTables, Sweep};
 use crate::origins::Origins;
 use crate::settings::{Lab, Measure, OutputKind, SourceKind, TransportKind};
@@ -86,9 +87,8 @@ impl LabFile {
             }
             Ok(text) => Self::parse(text, file, stem, change),
             // The reader of configurations has the message for it.
-            Err(_) => {
-                Config::from_bytes(bytes, file, |_| {}, Purpose::Run).map(|_| unreachable!("not UTF-8"))
-            }
+            Err(_) => Config::from_bytes(bytes, (file, Files::Refuse), |_| {}, Purpose::Run)
+                .map(|_| unreachable!("not UTF-8")),
         }
     }
 

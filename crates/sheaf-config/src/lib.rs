@@ -9,6 +9,7 @@
 //! | `knob` | the macros that make struct, default, parser, range check and reference page of one definition |
 //! | `codec` | formats of values in the file: integers, times, sizes, words, lists |
 //! | `tables` | the list of tables |
+//! | `source_map`, `source_lists`, `files` | names of sources, and lists of sources, in other files |
 //! | `text`, `document` | from text to values, with lines and columns |
 //! | `origins` | origin of each value: file, flag, default |
 //! | `building` | valid building steps and trigger types |
@@ -46,6 +47,7 @@ mod codec;
 mod document;
 mod error;
 mod feeding;
+mod files;
 mod knob;
 mod lab;
 mod lab_tables;
@@ -55,6 +57,8 @@ mod origins;
 mod programs;
 mod reference;
 mod settings;
+mod source_lists;
+mod source_map;
 mod streams;
 mod suggest;
 mod tables;
@@ -85,14 +89,14 @@ pub use settings::{
     TransportKind, Trigger, TriggerClass, TriggerCommand, TriggerLibrary, TriggerMode, TriggerNetwork,
     TriggerProtocol, Windows,
 };
+pub use source_lists::{SourceListError, expand_source_list, source_range};
 
 use document::Document;
+use files::Files;
 use knob::{Knob, Section};
 use origins::Origins;
-use sheaf_wire::{ByteCount, Nanos, Role, SourceId};
+use sheaf_wire::{ByteCount, Nanos, Role, SourceId, SourceNames};
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use text::Text;
 use thiserror::Error;
@@ -146,6 +150,8 @@ pub struct Config {
     pub clocks: BTreeMap<String, CardClock>,
     /// Groups of sources for coincidences, by name.
     pub groups: BTreeMap<String, SourceGroup>,
+    /// Names of sources, from `[source.names]` and the source map.
+    pub names: SourceNames,
     /// Settings of tags, by their names.
     pub tags: BTreeMap<String, Tag>,
     /// Programs that feed sources and that Sheaf starts, by name.
@@ -165,11 +171,14 @@ pub(crate) enum Purpose<'a> {
     Node(&'a str),
 }
 
+/// Keys of names of sources.
+const NAMING: [&str; 2] = [source_map::KEY, tables::SOURCE_NAMES];
+
 /// Begin of the path of a node, before its index.
 const NODE_PATH: &str = "node[";
 
-/// No configuration is larger: 1 MiB.
-const MAX_FILE_BYTES: u64 = 1 << 20;
+/// No configuration is larger: 16 MiB, which hold lists and names of 65,536 sources. Nor are files with these.
+const MAX_FILE_BYTES: u64 = 16 << 20;
 
 impl Config {
     /// Reads and validates a file.
@@ -187,7 +196,7 @@ impl Config {
     /// All that is wrong with the result.
     pub fn load_with(path: &Path, change: impl FnOnce(&mut Self)) -> Result<Self, ConfigErrors> {
         let bytes = read_file(path)?;
-        Self::from_bytes(&bytes, &path.display().to_string(), change, Purpose::Run)
+        Self::from_bytes(&bytes, (&path.display().to_string(), Files::Read), change, Purpose::Run)
     }
 
     /// Reads and validates a file for the node `name`, which is started alone: on top of what [`Config::load`] asks for,
@@ -209,10 +218,11 @@ impl Config {
         change: impl FnOnce(&mut Self),
     ) -> Result<Self, ConfigErrors> {
         let bytes = read_file(path)?;
-        Self::from_bytes(&bytes, &path.display().to_string(), change, Purpose::Node(name))
+        Self::from_bytes(&bytes, (&path.display().to_string(), Files::Read), change, Purpose::Node(name))
     }
 
-    /// Reads and validates the text of a file. `file` is its name in messages.
+    /// Reads and validates the text of a file. `file` is its name in messages. Other files are not read: a text with a source map or a
+    /// list of sources in a file is refused.
     ///
     /// # Errors
     /// All that is wrong with it, in the order of the text.
@@ -225,7 +235,7 @@ impl Config {
     /// # Errors
     /// All that is wrong with the result.
     pub fn parse_with(text: &str, file: &str, change: impl FnOnce(&mut Self)) -> Result<Self, ConfigErrors> {
-        Self::from_text(text, file, change, Purpose::Run)
+        Self::from_text(text, (file, Files::Refuse), change, Purpose::Run)
     }
 
     /// As [`Config::load_for_node`], from a text.
@@ -233,7 +243,7 @@ impl Config {
     /// # Errors
     /// All that is wrong with it, in the order of the text.
     pub fn parse_for_node(text: &str, file: &str, name: &str) -> Result<Self, ConfigErrors> {
-        Self::from_text(text, file, |_| {}, Purpose::Node(name))
+        Self::from_text(text, (file, Files::Refuse), |_| {}, Purpose::Node(name))
     }
 
     /// Checks a configuration that a program has made or changed.
@@ -287,6 +297,12 @@ impl Config {
                 }
             }
         }
+        if !self.names.is_empty() {
+            text.push_str(&format!("\n[{}]\n", tables::SOURCE_NAMES));
+            for (source, name) in self.names.iter() {
+                text.push_str(&format!("{source} = {}\n", codec::quote(name)));
+            }
+        }
         text
     }
 
@@ -327,12 +343,12 @@ impl Config {
 
     fn from_bytes(
         bytes: &[u8],
-        file: &str,
+        (file, files): (&str, Files),
         change: impl FnOnce(&mut Self),
         purpose: Purpose<'_>,
     ) -> Result<Self, ConfigErrors> {
         let error = match std::str::from_utf8(bytes) {
-            Ok(text) => return Self::from_text(text, file, change, purpose),
+            Ok(text) => return Self::from_text(text, (file, files), change, purpose),
             Err(error) => error,
         };
         let start = error.valid_up_to();
@@ -350,12 +366,12 @@ impl Config {
 
     fn from_text(
         text: &str,
-        file: &str,
+        (file, files): (&str, Files),
         change: impl FnOnce(&mut Self),
         purpose: Purpose<'_>,
     ) -> Result<Self, ConfigErrors> {
         let Document { mut config, mut origins, mut errors, more, is_toml, lab: _ } =
-            document::read(text, file);
+            document::read(text, file, files);
         config.follow(&origins);
         let before = config.clone();
         change(&mut config);
@@ -363,6 +379,10 @@ impl Config {
         // A text that is not TOML is read only in part; checks of the whole would report wrong errors.
         if is_toml {
             errors.extend(check::check(&config, &origins, purpose));
+        }
+        // A problem with a name says it itself.
+        for error in errors.iter_mut().filter(|error| !NAMING.contains(&error.key.as_str())) {
+            error.found = config.names.annotate(&error.found).into_owned();
         }
         ConfigErrors::or_more(errors, more, config)
     }
@@ -446,36 +466,26 @@ fn quoted_key(name: &str) -> String {
 
 /// The bytes of a file of reasonable size.
 fn read_file(path: &Path) -> Result<Vec<u8>, ConfigErrors> {
-    let mut bytes = Vec::new();
-    // Opening a named pipe would wait until its other end is opened.
-    let is_file = std::fs::metadata(path).and_then(|metadata| match metadata.is_file() {
-        true => Ok(()),
-        false if metadata.is_dir() => Err(std::io::Error::other("it is a directory, not a regular file")),
-        false => Err(std::io::Error::other("it is not a regular file")),
-    });
-    let result = is_file
-        .and_then(|()| File::open(path))
-        .and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes));
-    let (kind, found, right) = match result {
+    let (kind, found, right) = match files::regular(path) {
         Err(error) => {
             let right = "give the path of a configuration file (TOML); `docs/reference/configuration.md` lists all keys";
             (ErrorKind::Unreadable, format!("the configuration cannot be read: {error}"), right)
         }
-        Ok(_) if bytes.len() as u64 > MAX_FILE_BYTES => {
+        Ok(bytes) if bytes.len() as u64 > MAX_FILE_BYTES => {
             let found = format!("the file has more than {MAX_FILE_BYTES} bytes");
             (ErrorKind::TooLarge, found, "no configuration is this large; is this the right file?")
         }
-        Ok(_) => return Ok(bytes),
+        Ok(bytes) => return Ok(bytes),
     };
     let origin = Origin::File(path.display().to_string().into());
     let error = ConfigError { kind, key: String::new(), found, right: right.into(), origin };
-    ConfigErrors::or(vec![error], bytes)
+    ConfigErrors::or(vec![error], Vec::new())
 }
 
 /// Reads any bytes as a configuration; for fuzzing. Panics if reading or writing breaks a promise.
 #[doc(hidden)]
 pub fn fuzz_config(bytes: &[u8]) {
-    match Config::from_bytes(bytes, "fuzz.toml", |_| {}, Purpose::Run) {
+    match Config::from_bytes(bytes, ("fuzz.toml", Files::Refuse), |_| {}, Purpose::Run) {
         Ok(config) => {
             let again = Config::parse(&config.to_toml(), "written.toml");
             assert_eq!(again.as_ref(), Ok(&config), "what is written reads as the same");

@@ -69,6 +69,9 @@ tables! {
 /// The name of the array of tables that lists the nodes.
 pub(crate) const NODE: &str = "node";
 
+/// The name of the table with names of sources by id.
+pub(crate) const SOURCE_NAMES: &str = "source.names";
+
 /// The name of the table of tables that has the streams of accepted events by name.
 pub(crate) const STREAMS: &str = "streams";
 

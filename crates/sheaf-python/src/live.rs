@@ -1,12 +1,14 @@
 //! Events of a run in progress.
 
 use crate::event::{Event, TagNames};
+use crate::read::source_names;
 use crate::sheaf_error;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use sheaf_store::run::{Manifest, newest_of};
 use sheaf_tap::taps::{Next, TapOptions, Taps, TapsError};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -111,6 +113,12 @@ impl Tap {
     #[getter]
     fn sources(&self) -> Vec<u32> {
         self.sources.clone()
+    }
+
+    /// Names of sources by their ids, as far as the run has them.
+    #[getter]
+    fn source_names(&self) -> BTreeMap<u32, String> {
+        source_names(&self.metadata)
     }
 
     /// Metadata of the run, as in its event files.

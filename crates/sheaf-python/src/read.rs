@@ -4,13 +4,14 @@ use crate::event::{Event, Fragment, TagNames};
 use crate::{DamagedError, sheaf_error};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use sheaf_store::event_file::{self, EventReadError, RecordKind};
+use sheaf_store::event_file::{self, EventReadError, Metadata, RecordKind};
 use sheaf_store::fragment_stream::{StreamReadError, StreamReader};
 use sheaf_store::kind::Kind;
 use sheaf_store::run::{RunReadError, RunReader, newest_of};
 use sheaf_wire::shift_record::ShiftRecord;
 use sheaf_wire::{TimeBase, UtcTime};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -36,6 +37,12 @@ impl About {
         let tags = Arc::new(tag_names(&metadata));
         Self { run, metadata, tags }
     }
+}
+
+/// Returns the names of sources in metadata.
+pub(crate) fn source_names(metadata: &str) -> BTreeMap<u32, String> {
+    let names = Metadata::parse(metadata).source_names;
+    names.iter().map(|(source, name)| (source.0, name.to_owned())).collect()
 }
 
 /// Returns the list `tags` of a JSON object; empty if it has none.
@@ -122,6 +129,12 @@ impl EventReader {
     #[getter]
     fn tags(&self) -> Vec<String> {
         self.about.tags.to_vec()
+    }
+
+    /// Names of sources by their ids, as far as the run has them.
+    #[getter]
+    fn source_names(&self) -> BTreeMap<u32, String> {
+        source_names(&self.about.metadata)
     }
 
     /// Returns the run records, each once, by time: those of a kind ("begin", "end", "slow_control" or "shift"), of a source, and not

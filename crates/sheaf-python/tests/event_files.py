@@ -72,7 +72,7 @@ def _event(event: WrittenEvent, sequence: int) -> bytes:
 
 def write_event_file(path: Path, events: list[WrittenEvent], tags: list[str], run: int = 7) -> Path:
     """Writes an event file that was not closed: without index and footer, which readers do not need."""
-    metadata = json.dumps({"software": "a test", "tags": tags}).encode()
+    metadata = json.dumps({"software": "a test", "tags": tags, "source_names": {"1": "right"}}).encode()
     head = struct.pack("<8sHHIIIQQI16x", b"SHEAFEV\0", 3, 0, run, BUILDER, 0, 9, 1, len(metadata))
     checksum = crc32c(head + bytes(4) + metadata)
     content = head + struct.pack("<I", checksum) + metadata

@@ -17,6 +17,7 @@ def test_an_event_has_what_was_written(example: Path) -> None:
     reader = sheaf.open(example)
     assert isinstance(reader, sheaf.EventReader)
     assert (reader.run, reader.tags, reader.metadata["software"]) == (7, ["muon", "electron"], "a test")
+    assert reader.source_names == {1: "right"}
     events = list(reader)
     assert [event.id for event in events] == [0, 1, 2]
     first = events[0]

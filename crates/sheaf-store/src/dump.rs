@@ -9,12 +9,15 @@ use crate::run::RunReader;
 use bytes::Bytes;
 use serde::Serialize;
 use sheaf_wire::shift_record::ShiftRecord;
-use sheaf_wire::{Fragment, TimeBase, TimeUnit};
+use sheaf_wire::{Fragment, SourceNames, TimeBase, TimeUnit};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// The first line.
 pub const CSV_HEADER: &str = "event,source,time_ns,bytes,crc32";
+
+/// The first line of [`dump_with_names`].
+pub const CSV_HEADER_WITH_NAMES: &str = "event,source,time_ns,bytes,crc32,source_name";
 
 /// The first line of [`dump_verdicts`].
 pub const VERDICTS_HEADER: &str =
@@ -68,17 +71,32 @@ pub enum DumpError {
 /// A [`DumpError`] if a file cannot be read at all, or the output cannot be written. Damaged records are counted, and
 /// printing continues.
 pub fn dump(path: &Path, out: &mut dyn Write) -> Result<DumpSummary, DumpError> {
+    dump_fragments(path, out, false)
+}
+
+/// As [`dump`], with a column `source_name` at the end: the name of the source in quotes, empty if the run has none for it.
+///
+/// # Errors
+/// As [`dump`].
+pub fn dump_with_names(path: &Path, out: &mut dyn Write) -> Result<DumpSummary, DumpError> {
+    dump_fragments(path, out, true)
+}
+
+fn dump_fragments(path: &Path, out: &mut dyn Write, with_names: bool) -> Result<DumpSummary, DumpError> {
+    let columns = if with_names { CSV_HEADER_WITH_NAMES } else { CSV_HEADER };
+    let mut names = with_names.then(SourceNames::default);
     let kind = Kind::of(path).map_err(ContentError::from)?;
     let mut summary = DumpSummary::default();
     match kind {
         Kind::EventFile | Kind::Run => {
             let reader = RunReader::open(path).map_err(ContentError::from)?;
-            header(out, CSV_HEADER, reader.time_base())?;
+            header(out, columns, reader.time_base())?;
+            names.iter_mut().for_each(|names| *names = reader.source_names());
             for event in reader {
                 match event {
                     Ok(event) => {
                         for fragment in &event.event.fragments {
-                            line(out, &mut summary, fragment)?;
+                            line(out, &mut summary, fragment, names.as_ref())?;
                         }
                     }
                     Err(error) => summary.damage(&error),
@@ -86,8 +104,8 @@ pub fn dump(path: &Path, out: &mut dyn Write) -> Result<DumpSummary, DumpError> 
             }
         }
         Kind::FragmentStream => {
-            header(out, CSV_HEADER, time_base_of(path)?)?;
-            stream(path, out, &mut summary)?;
+            header(out, columns, time_base_of(path)?)?;
+            stream(path, out, &mut summary, names.as_ref())?;
         }
         Kind::StreamDirectory => {
             let streams = streams_in(path)?;
@@ -99,9 +117,9 @@ pub fn dump(path: &Path, out: &mut dyn Write) -> Result<DumpSummary, DumpError> 
             if bases.iter().any(|base| is_other(&base)) {
                 return Err(DumpError::TimeBases { path: path.to_owned() });
             }
-            header(out, CSV_HEADER, first)?;
+            header(out, columns, first)?;
             for file in streams {
-                stream(&file, out, &mut summary)?;
+                stream(&file, out, &mut summary, names.as_ref())?;
             }
         }
     }
@@ -212,7 +230,12 @@ fn verdict_line(
     writeln!(out)
 }
 
-fn stream(file: &Path, out: &mut dyn Write, summary: &mut DumpSummary) -> Result<(), DumpError> {
+fn stream(
+    file: &Path,
+    out: &mut dyn Write,
+    summary: &mut DumpSummary,
+    names: Option<&SourceNames>,
+) -> Result<(), DumpError> {
     let (reader, wrong) =
         StreamReader::open_damaged(file, source_in_name(file)).map_err(ContentError::from)?;
     if let Some(error) = wrong {
@@ -220,25 +243,29 @@ fn stream(file: &Path, out: &mut dyn Write, summary: &mut DumpSummary) -> Result
     }
     for record in reader {
         match record {
-            Ok(fragment) => line(out, summary, &fragment)?,
+            Ok(fragment) => line(out, summary, &fragment, names)?,
             Err(error) => summary.damage(&error),
         }
     }
     Ok(())
 }
 
-fn line(out: &mut dyn Write, summary: &mut DumpSummary, fragment: &Fragment<Bytes>) -> Result<(), DumpError> {
+fn line(
+    out: &mut dyn Write,
+    summary: &mut DumpSummary,
+    fragment: &Fragment<Bytes>,
+    names: Option<&SourceNames>,
+) -> Result<(), DumpError> {
     summary.lines += 1;
-    writeln!(
-        out,
-        "{},{},{},{},{:08x}",
-        fragment.event,
-        fragment.source,
-        fragment.time.0,
-        fragment.payload.len(),
-        crc32fast::hash(&fragment.payload)
-    )
-    .map_err(DumpError::Output)
+    let Fragment { event, source, time, payload, .. } = fragment;
+    let write = |out: &mut dyn Write| {
+        write!(out, "{event},{source},{},{},{:08x}", time.0, payload.len(), crc32fast::hash(payload))?;
+        match names.map(|names| names.get(*source).unwrap_or_default()) {
+            Some(name) => writeln!(out, ",\"{}\"", name.replace('"', "\"\"")),
+            None => writeln!(out),
+        }
+    };
+    write(out).map_err(DumpError::Output)
 }
 
 impl DumpSummary {

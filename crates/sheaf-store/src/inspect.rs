@@ -8,9 +8,9 @@ use crate::id_set::IdRange;
 use crate::kind::{Kind, source_in_name};
 use crate::run::{Manifest, OpenFile, RunReader};
 use bytes::Bytes;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use sheaf_wire::shift_record::{ShiftRecord, latest};
-use sheaf_wire::{Event, Fragment, Tags, TimeBase, UtcTime};
+use sheaf_wire::{Event, Fragment, SourceId, SourceNames, Tags, TimeBase, UtcTime};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -52,6 +52,9 @@ pub struct Inspection {
     pub verdict_bytes: u64,
     /// The sources, by id.
     pub sources: Vec<SourceInfo>,
+    /// Names of these sources, by id; absent if they have none.
+    #[serde(serialize_with = "names_by_id", skip_serializing_if = "SourceNames::is_empty")]
+    pub source_names: SourceNames,
     /// The smallest and the largest event id, where there are ids.
     pub ids: Option<IdRange>,
     /// The earliest and the latest trigger time of events, or time of records, in units of the files.
@@ -62,6 +65,11 @@ pub struct Inspection {
     pub first: Vec<Shown>,
     /// Places where something is damaged, and files that are not finished.
     pub defects: u64,
+}
+
+/// Writes names as an object with ids as keys.
+pub(crate) fn names_by_id<S: Serializer>(names: &SourceNames, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_map(names.iter().map(|(source, name)| (source.0, name)))
 }
 
 /// A run record, without its content.
@@ -285,7 +293,7 @@ pub fn inspect(path: &Path) -> Result<Inspection, ContentError> {
     let kind = Kind::of(path)?;
     let mut tally = Tally::default();
     let (mut files, mut manifest, mut names) = (Vec::new(), None, Vec::new());
-    let mut records = Vec::new();
+    let (mut records, mut source_names) = (Vec::new(), SourceNames::default());
     match kind {
         Kind::EventFile | Kind::Run => {
             let mut reader = RunReader::open(path)?;
@@ -296,6 +304,7 @@ pub fn inspect(path: &Path) -> Result<Inspection, ContentError> {
             }
             records = reader.records()?;
             names = reader.tag_names().to_vec();
+            source_names = reader.source_names();
             for event in reader {
                 match event {
                     Ok(stored) => tally.stored(&stored),
@@ -334,6 +343,7 @@ pub fn inspect(path: &Path) -> Result<Inspection, ContentError> {
         fragment_bytes: tally.fragment_sizes.sizes(),
         tags: tally.tags(&names),
         verdict_bytes: tally.verdict_bytes,
+        source_names: source_names.of(tally.sources.keys().map(|source| SourceId(*source))),
         sources: tally.sources.into_values().collect(),
         ids: tally.ids,
         times: tally.times,

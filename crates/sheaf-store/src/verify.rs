@@ -7,9 +7,10 @@ mod streams;
 
 use crate::content_error::ContentError;
 use crate::id_set::{IdRange, IdSet};
+use crate::inspect::names_by_id;
 use crate::kind::Kind;
 use serde::Serialize;
-use sheaf_wire::ByteCount;
+use sheaf_wire::{ByteCount, SourceNames};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -62,6 +63,9 @@ pub struct VerifyReport {
     /// Which sources are missing in how many events, and why. In a directory of fragment streams: of how many of the
     /// ids that occur anywhere a source has no record (`no_record`).
     pub missing_sources: Vec<MissingReport>,
+    /// Names of the sources of the run, by id; absent if they have none.
+    #[serde(serialize_with = "names_by_id", skip_serializing_if = "SourceNames::is_empty")]
+    pub source_names: SourceNames,
     /// Number of problems.
     pub problems_total: u64,
     /// The first 1000 of them.
@@ -180,6 +184,7 @@ impl VerifyReport {
             ids_absent: 0,
             gaps: Vec::new(),
             missing_sources: Vec::new(),
+            source_names: SourceNames::default(),
             problems_total: 0,
             problems: Vec::new(),
         }

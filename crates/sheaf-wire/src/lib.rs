@@ -18,6 +18,7 @@
 //! | [`verdict`] | verdict of a filter on an event: accepted or not, tags, a payload |
 //! | [`window`] | windows in time, where a filter found something in a time slice |
 //! | [`key_proof`] | proofs of the key of a run, as consumers and trigger supervisors exchange them |
+//! | [`source_names`] | names of sources, for people |
 //! | [`spool_file`] | a segment of a hit spool on disk |
 //! | [`spool_link`] | messages between a hit spool and programs that ask it for windows |
 //! | [`tap`] | messages between a builder's door and consumers |
@@ -66,6 +67,7 @@ mod parts;
 pub mod reason;
 pub mod run_record;
 pub mod shift_record;
+pub mod source_names;
 pub mod spool_file;
 pub mod spool_link;
 pub mod stream_file;
@@ -87,6 +89,7 @@ pub use ids::{EventId, NodeId, Role, RunNumber, SessionId, SourceId, TriggerType
 pub use interval::HitInterval;
 pub use number_mark::NumberMark;
 pub use reason::{Account, DropReason, MissingReason, Outcome};
+pub use source_names::SourceNames;
 pub use time_base::{TimeBase, TimeUnit, UtcTime};
 pub use trigger::TriggerMix;
 pub use units::{ByteCount, ByteRate, Nanos, Timestamp};

@@ -412,6 +412,9 @@ pub(crate) struct DumpArguments {
     /// `kind,source,time_ns,name,bytes,content,first_event,shift,repaired_from_event`.
     #[arg(long, conflicts_with = "verdicts")]
     pub(crate) records: bool,
+    /// Add a last column `source_name`, with the name that the run has for the source.
+    #[arg(long, conflicts_with_all = ["verdicts", "records"])]
+    pub(crate) names: bool,
 }
 
 #[derive(Debug, Args)]

@@ -87,6 +87,7 @@ pub(crate) fn command(arguments: &CheckArguments) -> anyhow::Result<Verdict> {
     let path = Path::new(&arguments.target);
     let report = if path.exists() {
         let config = Config::load(path)?;
+        crate::console::name_sources(&config.names);
         let mut tallies: BTreeMap<SourceId, Tally> = BTreeMap::new();
         let mut take = |arrived: Arrived<'_>| {
             tallies.entry(arrived.source).or_default().take(Some(arrived.event), &arrived);

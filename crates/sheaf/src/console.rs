@@ -5,10 +5,11 @@ use log::{Level, LevelFilter, Log, Metadata, Record};
 use sheaf_node::report::{Gauges, Snapshot};
 use sheaf_protocol::manager::AwaitedNodes;
 use sheaf_wire::message::Work;
-use sheaf_wire::{Nanos, NodeId};
+use sheaf_wire::{Nanos, NodeId, SourceNames};
+use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
-use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -24,6 +25,23 @@ pub(crate) struct Console {
     line: ProgressBar,
     is_terminal: bool,
     quiet: bool,
+}
+
+/// Names of sources in everything that this process prints for people. As the log, there is one for each process.
+static NAMES: RwLock<Option<SourceNames>> = RwLock::new(None);
+
+/// Sets the names of sources that this process prints from now on.
+pub(crate) fn name_sources(names: &SourceNames) {
+    let names = Some(names.clone()).filter(|names| !names.is_empty());
+    *NAMES.write().unwrap_or_else(PoisonError::into_inner) = names;
+}
+
+/// Adds the names of sources to a text for people.
+pub(crate) fn named(text: &str) -> Cow<'_, str> {
+    match &*NAMES.read().unwrap_or_else(PoisonError::into_inner) {
+        Some(names) => names.annotate(text),
+        None => Cow::Borrowed(text),
+    }
 }
 
 /// Opens every error that this command prints.
@@ -53,6 +71,7 @@ impl Console {
 
     /// Prints lines, above the progress line if there is one.
     pub(crate) fn print(&self, text: &str) {
+        let text = named(text);
         // Nothing can be done if standard error is closed.
         self.line.suspend(|| {
             let _ = writeln!(std::io::stderr(), "{text}");

@@ -84,6 +84,7 @@ pub(crate) fn command(arguments: &SourceArguments) -> anyhow::Result<Verdict> {
 
 fn describe(arguments: &DescribeArguments) -> anyhow::Result<Verdict> {
     let config = Config::load(&arguments.config)?;
+    crate::console::name_sources(&config.names);
     let stream = &config.source.stream;
     let description = described::description(stream)?;
     description.check()?;

@@ -61,7 +61,7 @@ pub(crate) struct ExtractArguments {
     /// Time by which these windows begin earlier and end later, such as 1ms.
     #[arg(long, value_name = "TIME", requires = "windows", default_value = "0", value_parser = duration)]
     margin: RunTime,
-    /// Sources, such as 1-4,7 or !17 [default: all].
+    /// Sources, such as 1-4,0x2100 or !17, or @FILE with one id or range a line [default: all].
     #[arg(long, value_name = "SOURCES", value_parser = values::sources)]
     sources: Option<SourceRanges>,
     /// Recording, as shown without windows [default: the latest].

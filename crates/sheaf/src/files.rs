@@ -8,12 +8,12 @@ use anyhow::{Context, bail};
 use serde::Serialize;
 use sheaf_config::Access;
 use sheaf_import::{Format, ImportOptions, ImportReport};
-use sheaf_store::dump::{dump as dump_fragments, dump_records, dump_verdicts};
+use sheaf_store::dump::{dump as dump_fragments, dump_records, dump_verdicts, dump_with_names};
 use sheaf_store::inspect::{HeaderInfo, Inspection, TimeBaseInfo, inspect as inspect_path};
 use sheaf_store::kind::Kind;
 use sheaf_store::run::runs_in;
 use sheaf_store::verify::{Reading, RunState, VerifyReport, verify_with_progress};
-use sheaf_wire::{ByteCount, RunNumber};
+use sheaf_wire::{ByteCount, RunNumber, SourceId};
 use std::fmt::Write as _;
 use std::io::{BufWriter, Write, stdout};
 use std::path::{Path, PathBuf};
@@ -122,6 +122,8 @@ pub(crate) fn dump(arguments: &DumpArguments) -> anyhow::Result<Verdict> {
             dump_verdicts(path, &mut lines)?
         } else if arguments.records {
             dump_records(path, &mut lines)?
+        } else if arguments.names {
+            dump_with_names(path, &mut lines)?
         } else {
             dump_fragments(path, &mut lines)?
         };
@@ -293,9 +295,14 @@ fn describe(inspection: &Inspection) -> String {
         let _ = writeln!(text, "verdict bytes    {:>16}", count(inspection.verdict_bytes));
     }
     let _ = writeln!(text, "sources          {:>16}", inspection.sources.len());
-    for source in inspection.sources.iter().take(ROWS) {
-        let (fragments, bytes, id) = (count(source.fragments), count(source.bytes), source.source);
-        let _ = write!(text, "  {id:<12} {fragments:>12} fragments {bytes:>16} bytes");
+    let names = &inspection.source_names;
+    let shown = inspection.sources.iter().take(ROWS);
+    let width = shown.clone().map(|source| names.show(SourceId(source.source)).chars().count()).max();
+    let width = width.unwrap_or_default().max(12);
+    for source in shown {
+        let (fragments, bytes) = (count(source.fragments), count(source.bytes));
+        let id = names.show(SourceId(source.source));
+        let _ = write!(text, "  {id:<width$} {fragments:>12} fragments {bytes:>16} bytes");
         let missing = format!(", missing in {} events", count(source.missing));
         text.push_str(if has_events { &missing } else { "" });
         if source.processed > 0 {
@@ -313,7 +320,7 @@ fn describe(inspection: &Inspection) -> String {
     if inspection.defects > 0 {
         let _ = writeln!(text, "{} defects; `sheaf verify` lists them", count(inspection.defects));
     }
-    text
+    names.annotate(&text).into_owned()
 }
 
 /// Returns the meaning of times.
@@ -401,7 +408,7 @@ fn describe_verification(report: &VerifyReport) -> String {
     } else {
         let _ = writeln!(text, "NOT GOOD: {}", plural(report.problems_total, "problem"));
     }
-    text
+    report.source_names.annotate(&text).into_owned()
 }
 
 /// Returns the end of a sentence about intact data: gaps that are recorded in the data are not problems, but must be said.

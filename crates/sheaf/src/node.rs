@@ -28,6 +28,7 @@ pub(crate) fn command(arguments: &NodeArguments, console: &Console) -> anyhow::R
             config.run.number = RunNumber(run);
         }
     })?;
+    crate::console::name_sources(&config.names);
     files::give_access(config.run.access);
     let mut plan = Plan::new(config)?;
     plan.take_key()?;

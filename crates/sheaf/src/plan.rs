@@ -109,6 +109,19 @@ impl Plan {
         }
     }
 
+    /// Warns of names that are those of other sources, such as positions in place of ids.
+    pub(crate) fn report_names(&self) {
+        let names = &self.config.names;
+        let mut sources = self.nodes.iter().flat_map(|node| &node.sources);
+        let is_foreign = !names.is_empty() && sources.clone().all(|source| names.get(*source).is_none());
+        if let Some(source) = sources.next().filter(|_| is_foreign) {
+            log::warn!(
+                "no source of this run has a name in `source.map` or [source.names], for instance source {source}; see whether the ids \
+                 there are those of the run"
+            );
+        }
+    }
+
     /// Reads the key file of the configuration, if it names one.
     ///
     /// # Errors
@@ -410,11 +423,16 @@ impl Plan {
 
     /// Returns the metadata that every event file of the run carries and that consumers receive.
     pub(crate) fn file_metadata(&self) -> serde_json::Value {
-        serde_json::json!({
+        let mut metadata = serde_json::json!({
             "software": crate::SOFTWARE,
             "configuration": self.config.to_toml(),
             "tags": self.config.filter.tags,
-        })
+        });
+        if !self.config.names.is_empty() {
+            let names = self.config.names.iter().map(|(source, name)| (source.to_string(), name.into()));
+            metadata["source_names"] = serde_json::Value::Object(names.collect());
+        }
+        metadata
     }
 
     /// Returns whether events are written to files.

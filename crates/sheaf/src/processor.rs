@@ -96,6 +96,7 @@ fn judge(
         Some(config) => config.clone(),
         None => Config::parse(&welcome.configuration, "the run's configuration")?,
     };
+    crate::console::name_sources(&config.names);
     let (run, node) = (welcome.run, welcome.node);
     // A library stays loaded for the life of the process. Under another path, a new version is loaded again.
     let copies = if arguments.stay { Some(Scratch::of_run(run)?) } else { None };

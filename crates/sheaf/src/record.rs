@@ -50,6 +50,7 @@ pub(crate) struct RecordArguments {
 /// Runs `sheaf record`.
 pub(crate) fn command(arguments: &RecordArguments) -> anyhow::Result<Verdict> {
     let config = Config::load(&arguments.config)?;
+    crate::console::name_sources(&config.names);
     let directory = &arguments.output;
     let keep = config.output.keep_free.0;
     prepare(directory)?;

@@ -54,6 +54,7 @@ fn configuration(arguments: &RunArguments) -> anyhow::Result<Config> {
             config
         }
     };
+    crate::console::name_sources(&config.names);
     let replay_flags = arguments.replay_flags();
     if config.source.kind != SourceKind::Replay && !replay_flags.is_empty() {
         bail!("{} needs --replay DIR, or a configuration of a replay", replay_flags.join(", "));
@@ -87,6 +88,7 @@ impl Runs<'_> {
         files::give_access(config.run.access);
         let mut plan = Plan::new(config)?;
         plan.report_defects(|_| true);
+        plan.report_names();
         plan.make_key()?;
         placement::rehearse(&plan)?;
         programs::check(&plan)?;
@@ -141,7 +143,8 @@ impl Runs<'_> {
         plan: &Plan,
         clock: Clock,
     ) -> anyhow::Result<Verdict> {
-        let Outcome { summary, stored, errors } = outcome;
+        let Outcome { mut summary, stored, errors } = outcome;
+        summary.name_sources(&plan.config.names);
         let close = |directory: RunDirectory| directory.close(&stored, summary.ledger_json(), clock.now());
         // The books come first: they are printed also where the disk takes nothing more.
         let closed = directory.map_or(Ok(()), close);

@@ -86,6 +86,7 @@ struct SpoolSummary {
 /// Runs `sheaf spool`.
 pub(crate) fn command(arguments: &SpoolArguments) -> anyhow::Result<Verdict> {
     let mut config = Config::load(&arguments.config)?;
+    crate::console::name_sources(&config.names);
     if !config.source.is_timed() {
         bail!(
             "the sources in {} are built by event number, and a hit spool keeps hits with times: write `build_by = \"time\"` in [source] if \

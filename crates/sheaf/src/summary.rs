@@ -22,7 +22,7 @@ use kept::Kept;
 use serde::{Deserialize, Serialize};
 use sheaf_node::report::RunReport;
 use sheaf_protocol::ledger::{Counter, Ledger};
-use sheaf_wire::{NodeId, Role, SessionId};
+use sheaf_wire::{NodeId, Role, SessionId, SourceId, SourceNames};
 use shifts::ShiftSummary;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -87,6 +87,9 @@ pub(crate) struct Summary {
     /// that another host runs, are not in this.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) missing_sources: MissingSources,
+    /// Names of the sources in this summary, by id.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) source_names: BTreeMap<u32, String>,
     /// Time that an event took on the thread of the slowest builder unit, where that judged without a pause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) inline_judging_us: Option<f64>,
@@ -225,6 +228,7 @@ impl Summary {
                 content_mismatches: 0,
             },
             missing_sources: MissingSources::new(),
+            source_names: BTreeMap::new(),
             inline_judging_us: None,
             workers: Vec::new(),
             programs: Vec::new(),
@@ -260,6 +264,14 @@ impl Summary {
         self.peak_rss_bytes += extras.peak_rss_bytes;
         self.cpu_seconds += extras.cpu_seconds;
         self.kept = Kept::of(self);
+    }
+
+    /// Adds the names of the sources in this summary.
+    pub(crate) fn name_sources(&mut self, names: &SourceNames) {
+        let missing = self.missing_sources.keys().filter_map(|source| source.parse().ok());
+        let shifted = self.ledger.shifts.iter().map(|shift| shift.source);
+        let named = names.of(missing.chain(shifted).map(SourceId));
+        self.source_names = named.iter().map(|(source, name)| (source.0, name.to_owned())).collect();
     }
 
     /// Returns whether there is anything to report.

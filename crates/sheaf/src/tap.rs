@@ -7,12 +7,12 @@ use crate::tap_stream::TappedStream;
 use crate::{Verdict, signals};
 use anyhow::{Context, bail};
 use serde::Serialize;
-use sheaf_store::event_file::{EventFileWriter, WriterOptions};
+use sheaf_store::event_file::{EventFileWriter, Metadata, WriterOptions};
 use sheaf_store::run::{Manifest, newest_of};
 use sheaf_tap::client::Welcome;
 use sheaf_tap::taps::{Next, TapOptions, Taps};
 use sheaf_wire::event_file::{FileHeader, StoredEvent};
-use sheaf_wire::{ByteCount, Nanos, NodeId, TimeUnit, Timestamp};
+use sheaf_wire::{ByteCount, Nanos, NodeId, SourceNames, TimeUnit, Timestamp};
 use std::io::{BufWriter, Stdout, Write, stdout};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -107,7 +107,7 @@ fn has_ended(target: &str) -> bool {
 
 /// Destination of events.
 enum Out {
-    Lines { out: BufWriter<Stdout>, tags: Vec<String>, unit: TimeUnit, json: bool },
+    Lines { out: BufWriter<Stdout>, tags: Vec<String>, unit: TimeUnit, json: bool, names: SourceNames },
     File { writer: Box<EventFileWriter<OneFile>> },
 }
 
@@ -116,7 +116,8 @@ impl Out {
         let Some(path) = &arguments.save else {
             let out = BufWriter::with_capacity(1 << 16, stdout());
             let unit = welcome.header.time_base.map_or(TimeUnit::NANOSECOND, |base| base.unit);
-            return Ok(Self::Lines { out, tags: welcome.tag_names(), unit, json: arguments.json });
+            let names = Metadata::parse(&welcome.metadata).source_names;
+            return Ok(Self::Lines { out, tags: welcome.tag_names(), unit, json: arguments.json, names });
         };
         if path.exists() {
             bail!("{} already exists, and recorded data are never overwritten", path.display());
@@ -136,13 +137,13 @@ impl Out {
     fn take(&mut self, builder: NodeId, stored: &StoredEvent<bytes::Bytes>) -> anyhow::Result<()> {
         match self {
             Self::File { writer } => writer.write(&stored.event, &stored.verdict).map_err(Into::into),
-            Self::Lines { out, tags, unit, json } => {
+            Self::Lines { out, tags, unit, json, names } => {
                 let line = Line::new(builder, stored, tags, *unit);
                 let written = if *json {
                     let text = serde_json::to_string(&line).context("cannot convert an event to JSON")?;
                     writeln!(out, "{text}")
                 } else {
-                    writeln!(out, "{line}")
+                    writeln!(out, "{}", names.annotate(&line.to_string()))
                 };
                 written.context("cannot write to standard output")
             }

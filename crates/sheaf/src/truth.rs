@@ -55,6 +55,7 @@ pub(crate) fn command(arguments: &TruthArguments) -> anyhow::Result<Verdict> {
 /// If it has none, or no end.
 pub(crate) fn emulated(path: &Path, seconds: Option<Duration>) -> anyhow::Result<Config> {
     let mut config = Config::load(path)?;
+    crate::console::name_sources(&config.names);
     if !config.source.emulates_hits() {
         bail!(
             "{} has no emulated front ends whose truth is known: they have `kind = \"emulated\"` and `build_by = \"time\"`",

@@ -1,5 +1,6 @@
 //! Values of command-line arguments.
 
+use sheaf_config::{SourceListError, expand_source_list, source_range};
 use sheaf_wire::ByteCount;
 use sheaf_wire::spool_link::SourceRanges;
 use std::ops::RangeInclusive;
@@ -17,8 +18,10 @@ pub(crate) enum ValueError {
     Size,
     #[error("must be a size, such as 200GiB, 512MiB or 1000000")]
     Bytes,
-    #[error("must be sources as numbers and ranges, such as 1-4,7")]
+    #[error("must be sources as numbers and ranges, such as 1-4,0x2100")]
     Sources,
+    #[error(transparent)]
+    SourceList(#[from] SourceListError),
     #[error("must be 1 to 64 letters, digits, `-` or `_`")]
     Name,
     #[error("must be one of {0}")]
@@ -62,18 +65,14 @@ pub(crate) fn bytes(text: &str) -> Result<ByteCount, ValueError> {
     size.map(ByteCount).ok_or(ValueError::Bytes)
 }
 
-/// Reads sources as numbers and ranges, such as `1-4,7`, and those that are left out, such as `!17`, of all others if there are none.
+/// Reads sources as numbers and ranges, such as `1-4,7`, lists of them in files, such as `@sources.txt`, and those that are left out, such as `!17`, of all others if there are none.
 pub(crate) fn sources(text: &str) -> Result<SourceRanges, ValueError> {
-    let range = |word: &str| -> Option<RangeInclusive<u32>> {
-        let (first, last) = word.split_once('-').unwrap_or((word, word));
-        let range = first.trim().parse().ok()?..=last.trim().parse().ok()?;
-        (range.start() <= range.end()).then_some(range)
-    };
+    let text = expand_source_list(text)?;
     let (mut wanted, mut left_out) = (Vec::new(), Vec::new());
     for word in text.split(',').map(str::trim) {
         match word.strip_prefix('!') {
-            Some(word) => left_out.push(range(word).ok_or(ValueError::Sources)?),
-            None => wanted.push(range(word).ok_or(ValueError::Sources)?),
+            Some(word) => left_out.push(source_range(word).ok_or(ValueError::Sources)?),
+            None => wanted.push(source_range(word).ok_or(ValueError::Sources)?),
         }
     }
     if wanted.is_empty() {
@@ -133,9 +132,22 @@ mod tests {
         assert_eq!(sources("1-9,!3-4, !9,20"), Ok(vec![1..=2, 5..=8, 20..=20]));
         assert_eq!(sources("!0,!17"), Ok(vec![1..=16, 18..=u32::MAX]));
         assert_eq!(sources("!4294967295"), Ok(vec![0..=u32::MAX - 1]));
+        assert_eq!(sources("0x2100-0x21ff,0x21000517"), Ok(vec![0x2100..=0x21ff, 0x2100_0517..=0x2100_0517]));
         for text in ["3,!1-5", "!", "!!3", "", "4-1", "a", "1,,2", "1-2-3", "-1", "4294967296"] {
             assert_eq!(sources(text), Err(ValueError::Sources), "{text}");
         }
+    }
+
+    #[test]
+    fn sources_may_be_listed_in_a_file() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path().display();
+        std::fs::write(file.path(), "808432835 # DOM 7\n10-12\n").unwrap();
+        assert_eq!(sources(&format!("1,@{path}")), Ok(vec![1..=1, 808_432_835..=808_432_835, 10..=12]));
+        assert_eq!(sources(&format!("10-12,20,!@{path}")), Ok(vec![20..=20]));
+        std::fs::write(file.path(), "7\nseven\n").unwrap();
+        let error = sources(&format!("@{path}")).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("{path}:2: \"seven\" is no id")), "{error}");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use toml::de::{DeInteger, DeValue};
 
 /// A TOML integer, in whichever radix it is written.
-pub(super) fn integer(value: &DeInteger<'_>) -> Option<i128> {
+pub(crate) fn integer(value: &DeInteger<'_>) -> Option<i128> {
     i128::from_str_radix(value.as_str(), value.radix()).ok()
 }
 

@@ -69,6 +69,10 @@ impl<C: Codec> Codec for Maybe<C> {
         self.0.expected()
     }
 
+    fn names_sources(&self) -> bool {
+        self.0.names_sources()
+    }
+
     fn read(&self, value: &DeValue<'_>) -> Result<Self::Value, Refusal> {
         self.0.read(value).map(Some)
     }

@@ -2,7 +2,9 @@
 
 use super::{GIB, HOUR, MAX_NODES};
 use crate::choice::choice;
-use crate::codec::{bytes, id_list, maybe, microseconds, parameters, path, pick, switch, symbol, whole};
+use crate::codec::{
+    bytes, id_list, maybe, microseconds, parameters, path, pick, source_list, switch, symbol, whole,
+};
 use crate::knob::section;
 use sheaf_wire::{ByteCount, Nanos, SourceId, TriggerType};
 use std::path::PathBuf;
@@ -29,8 +31,8 @@ section! {
     /// Event building in steps: some sources first, the others after these have been judged.
     Building "building" {
         /// Sources of the first step. If set, builder units request these first, and the others only for events that
-        /// pass. Numbers, or ranges such as `"10-19"`. Not with `shaping.policy` "push".
-        first_step: Vec<SourceId> = Vec::new(), "first_step", id_list(u64::from(u32::MAX));
+        /// pass. Not with `shaping.policy` "push".
+        first_step: Vec<SourceId> = Vec::new(), "first_step", source_list();
         /// Filter of the first step. `[filter]` judges the complete event.
         filter: StepFilterKind = StepFilterKind::All, "filter", pick();
         /// With the filter `prescale`: keeps one event in N.

@@ -1,7 +1,7 @@
 //! The nodes of a system that is spread over hosts.
 
 use crate::choice::Choice;
-use crate::codec::{address, address_list, id_list, interface_list, maybe, name, pick};
+use crate::codec::{address, address_list, id_list, interface_list, maybe, name, pick, source_list};
 use crate::knob::section;
 use sheaf_wire::{Role, SourceId};
 
@@ -30,9 +30,9 @@ section! {
         /// Network interfaces of this node, one for each of `transport.rails`, each in a separate network: `["eth1"]`.
         /// Only for `transport.kind = "ethernet"`, which needs it.
         interfaces: Vec<String> = Vec::new(), "interfaces", interface_list();
-        /// The sources that a readout unit reads: numbers, or ranges such as `"10-19"`. Either all readout units have
+        /// The sources that a readout unit reads. Either all readout units have
         /// this list, or none: then the sources are shared out in contiguous blocks.
-        sources: Option<Vec<SourceId>> = None, "sources", maybe(id_list(u64::from(u32::MAX)));
+        sources: Option<Vec<SourceId>> = None, "sources", maybe(source_list());
         /// The processors that the node's threads may use. Without it, or empty: all.
         cpu: Vec<usize> = Vec::new(), "cpu", id_list(1_023);
     }

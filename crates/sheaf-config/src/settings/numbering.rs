@@ -2,7 +2,7 @@
 
 use super::MAX_INTEGER;
 use crate::choice::choice;
-use crate::codec::{Field, field, id_list, maybe, name, pick, signed, whole};
+use crate::codec::{Field, field, maybe, name, pick, signed, source_id, source_list, whole};
 use crate::knob::section;
 use sheaf_wire::SourceId;
 
@@ -26,7 +26,7 @@ section! {
         on_shift: ShiftAction = ShiftAction::Mark, "on_shift", pick();
         /// Source that is right if others disagree. Default: the value of most sources is right, and if as many have another one,
         /// that of the source with the lowest id.
-        reference: Option<SourceId> = None, "reference", maybe(whole(0, u64::from(u32::MAX)));
+        reference: Option<SourceId> = None, "reference", maybe(source_id());
         /// Number of consecutive events in which a source must be off by the same number of events.
         events: u32 = 16, "events", whole(4, 256);
         /// Maximum number of events by which a source that is recognised is off.
@@ -38,8 +38,8 @@ section! {
     /// Check value of some sources. The name of the table is only a label. All values of a quantity are compared with one
     /// another, modulo the smallest modulus.
     CheckField "check_fields.NAME" {
-        /// Sources with this value. Numbers, or ranges such as `"10-19"`. None stands for all.
-        sources: Vec<SourceId> = Vec::new(), "sources", id_list(u64::from(u32::MAX));
+        /// Sources with this value. None stands for all.
+        sources: Vec<SourceId> = Vec::new(), "sources", source_list();
         /// Name of the quantity that it is a value of. Values of different quantities are not compared.
         quantity: String = "number".into(), "quantity", name();
         /// Place of the value in the payload. Default: the time that the source gives with the fragment, in nanoseconds.

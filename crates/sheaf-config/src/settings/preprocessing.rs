@@ -2,7 +2,7 @@
 
 use super::{HOUR, KIB, MIB, TIB};
 use crate::codec::{
-    bytes, id_list, maybe, milliseconds, parameters, path, switch, symbol, whole, zero_is_none,
+    bytes, maybe, milliseconds, parameters, path, source_list, switch, symbol, whole, zero_is_none,
 };
 use crate::knob::section;
 use sheaf_wire::{ByteCount, Nanos, SourceId};
@@ -18,8 +18,8 @@ section! {
         symbol: String = "sheaf_preprocessor".into(), "symbol", symbol();
         /// Text that is passed to the preprocessor, such as a threshold. Sheaf does not interpret it.
         parameters: String = String::new(), "parameters", parameters();
-        /// Sources whose fragments are processed; empty: all. Numbers, or ranges such as `"10-19"`.
-        sources: Vec<SourceId> = Vec::new(), "sources", id_list(u64::from(u32::MAX));
+        /// Sources whose fragments are processed; empty: all.
+        sources: Vec<SourceId> = Vec::new(), "sources", source_list();
         /// Number of workers of each readout unit; each is a thread with its own preprocessor.
         workers: u16 = 1, "workers", whole(1, 1_024);
         /// Whether each worker has its preprocessor in a process, which is restarted when it dies or hangs. Otherwise

@@ -3,7 +3,7 @@
 use super::{HOUR, KIB, TIB};
 use crate::choice::choice;
 use crate::codec::{
-    bytes, command_line, id_list, maybe, milliseconds, parameters, path, pick, seconds, switch, symbol,
+    bytes, command_line, maybe, milliseconds, parameters, path, pick, seconds, source_list, switch, symbol,
     variable_list, whole, zero_is_none,
 };
 use crate::knob::section;
@@ -50,8 +50,8 @@ section! {
     Program "programs.NAME" {
         /// The program and its arguments: `["python3", "board.py"]`. Required. A program without `/` is looked up in `PATH`.
         command: Vec<String> = Vec::new(), "command", command_line();
-        /// Sources that it feeds. Empty: all sources that no other program feeds. Numbers, or ranges such as `"10-19"`.
-        sources: Vec<SourceId> = Vec::new(), "sources", id_list(u64::from(u32::MAX));
+        /// Sources that it feeds. Empty: all sources that no other program feeds.
+        sources: Vec<SourceId> = Vec::new(), "sources", source_list();
         /// Whether each of its sources has a process of its own.
         per_source: bool = false, "per_source", switch();
         /// Variables of its environment, `NAME=value`, in addition to those of the process that starts it.

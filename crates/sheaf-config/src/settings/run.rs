@@ -4,7 +4,7 @@ use super::{HOUR, KIB, MAX_INTEGER};
 use crate::choice::choice;
 use crate::codec::{
     address, bytes, command_line, maybe, microseconds, milliseconds, name_list, parameters, path, pick, real,
-    seconds, switch, symbol, tag_list, variable_list, whole, zero_is_none,
+    seconds, source_id, switch, symbol, tag_list, variable_list, whole, zero_is_none,
 };
 use crate::knob::section;
 use sheaf_wire::{ByteCount, EventId, Nanos, RunNumber, SourceId, TriggerType};
@@ -102,7 +102,7 @@ section! {
         /// it.
         rate_hz: Option<f64> = None, "rate_hz", maybe(real(0.001, 1e9)), flag "--trigger-rate";
         /// Reference source for the mode `source`.
-        source: Option<SourceId> = None, "source", maybe(whole(0, u64::from(u32::MAX)));
+        source: Option<SourceId> = None, "source", maybe(source_id());
         /// Maximum number of triggers that wait for a builder unit. Further triggers are vetoed and counted as dead
         /// time.
         queue_events: u32 = 4_096, "queue_events", whole(1, 1 << 24);
@@ -176,7 +176,7 @@ section! {
         max_rate_hz: f64 = 100_000.0, "max_rate_hz", real(0.001, 1e9);
         /// Source whose fragments are the payloads of the triggers; a trigger without one gives an empty fragment. The event
         /// manager feeds it to its readout unit, which must run on the same host. Default: triggers have no payload.
-        payload_source: Option<SourceId> = None, "payload_source", maybe(whole(0, u64::from(u32::MAX)));
+        payload_source: Option<SourceId> = None, "payload_source", maybe(source_id());
         /// Maximum payload of a trigger. `trigger.queue_events` of them may wait for the readout unit.
         payload_maximum: ByteCount = ByteCount(1_024), "payload_maximum_bytes", bytes(1, 64 * KIB);
     }

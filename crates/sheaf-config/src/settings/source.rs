@@ -7,8 +7,8 @@ use super::programs::{SourceCommand, SourceLibrary};
 use super::{GIB, HOUR, KIB, MAX_INTEGER, MAX_SOURCES, MIB, TIB};
 use crate::choice::choice;
 use crate::codec::{
-    address, bytes, drift, exact_time, id_list, maybe, microseconds, name_list, path, period, pick, real,
-    signed, switch, time_unit, utc_time, whole, zero_is_none,
+    address, bytes, drift, exact_time, maybe, microseconds, name_list, path, period, pick, real, signed,
+    source_id, source_list, switch, time_unit, utc_time, whole, zero_is_none,
 };
 use crate::knob::section;
 use sheaf_wire::{ByteCount, ClockDrift, EventId, ExactNanos, Nanos, SourceId, TimeUnit, Timestamp, UtcTime};
@@ -94,12 +94,16 @@ section! {
         count: Option<u32> = None, "count", zero_is_none(whole(1, MAX_SOURCES));
         /// Ids of the sources that are emulated, fed by programs or described, in place of `count`, if they are not 0, 1, ...: a list, or a text
         /// such as `"1-454, 70000-70010, !17"`. They are shared out among the readout units in this order.
-        ids: Vec<SourceId> = Vec::new(), "ids", id_list(u64::from(u32::MAX));
-        /// Optional sources: an event without them is complete. All other sources are required. Numbers, or ranges
-        /// such as `"10-19"`.
-        optional: Vec<SourceId> = Vec::new(), "optional", id_list(u64::from(u32::MAX));
+        ids: Vec<SourceId> = Vec::new(), "ids", source_list();
+        /// Source map: a CSV file with the names of sources in the columns `source` and `name`, and groups of sources, separated by `;`, in columns
+        /// `group`. Other columns are passed over. A table `[source.names]` names sources as well: `7 = "left"`. Names may stand for sources
+        /// in this file, and are shown with ids. Relative paths start at the working directory of the process.
+        map: Option<PathBuf> = None, "map", maybe(path());
+        /// Optional sources: an event without them is complete. All other sources are required.
+        optional: Vec<SourceId> = Vec::new(), "optional", source_list();
         /// Unit of the times that programs give with fragments, of `source.stream.time`, and of the times of events: those of their
-        /// fragments, or those that a trigger supervisor gives. Files state it. Default: `1 ns`; of a replay, the unit of its streams.
+        /// fragments, or those that a trigger supervisor gives. A trigger without a time has that of the system. Files state it. Default: `1 ns`; of a
+        /// replay, the unit of its streams.
         time_unit: Option<TimeUnit> = None, "time_unit", maybe(time_unit());
         /// Time 0 of these times. Files state it. Default: unknown; of a replay, the one of its streams.
         epoch: Option<UtcTime> = None, "epoch", maybe(utc_time());
@@ -228,7 +232,7 @@ section! {
         /// Seed: the same seed gives the same fragments.
         seed: u64 = 1, "seed", whole(0, MAX_INTEGER);
         /// Source that misses triggers, to see what `[check]` does: it numbers all later events too low. Default: none.
-        faulty_source: Option<SourceId> = None, "faulty_source", maybe(whole(0, u64::from(u32::MAX)));
+        faulty_source: Option<SourceId> = None, "faulty_source", maybe(source_id());
         /// First event that `faulty_source` misses.
         faulty_event: EventId = EventId(1_000), "faulty_event", whole(0, MAX_INTEGER);
         /// Number of triggers that `faulty_source` misses. A negative number: it counts the trigger of `faulty_event` so many
@@ -271,9 +275,9 @@ section! {
         /// of the process.
         directory: Option<PathBuf> = None, "directory", maybe(path()), flag "--replay";
         /// Sources that the directory must have. A run warns of each that has no stream, and every event lacks it. A stream of a
-        /// source that is not in the list is an error. Numbers, or ranges such as `"10-19"`. Default: the sources that have
+        /// source that is not in the list is an error. Default: the sources that have
         /// streams, so that a stream that was lost is not noticed.
-        expected: Vec<SourceId> = Vec::new(), "expected", id_list(u64::from(u32::MAX));
+        expected: Vec<SourceId> = Vec::new(), "expected", source_list();
         /// Number of passes over the streams. From the second pass on, events are renumbered so that ids continue. 0:
         /// no limit.
         loop_count: Option<u32> = Some(1), "loop_count", zero_is_none(whole(1, u64::from(u32::MAX)));
@@ -358,7 +362,7 @@ section! {
         /// earliest fragment, otherwise 0. All hits must be within 213 days after it.
         zero: Option<Timestamp> = None, "zero", maybe(whole(0, MAX_INTEGER));
         /// Cards to read; each is a source. With the kind `capture`, an empty list means all cards in the file.
-        cards: Vec<SourceId> = Vec::new(), "cards", id_list(u64::from(u32::MAX));
+        cards: Vec<SourceId> = Vec::new(), "cards", source_list();
         /// Period of the clock of the front ends, exactly, or its rate.
         tick: ExactNanos = ExactNanos::from_nanos(25), "tick", period();
         /// Time between pulses of a reference, which come to the clocks of all front ends at its multiples. Clocks follow the pulses: drifts need
@@ -392,8 +396,8 @@ section! {
     /// Clock of some cards, if it differs from `[source.timed]`: another frequency, cable length or reset time. The
     /// name of the table is only for readers.
     CardClock "clocks.NAME" {
-        /// Cards with this clock. Numbers, or ranges such as `"10-19"`.
-        cards: Vec<SourceId> = Vec::new(), "cards", id_list(u64::from(u32::MAX));
+        /// Cards with this clock.
+        cards: Vec<SourceId> = Vec::new(), "cards", source_list();
         /// As `source.timed.tick`, for these cards.
         tick: Option<ExactNanos> = None, "tick", maybe(period());
         /// Deviation of the rate of the clock from `tick`, against the reference of the run: a clock with `1 ppm` is fast, and counts
@@ -417,7 +421,7 @@ section! {
     /// Sources that belong together, for the filter `coincidence`: a line of modules, a plane, or a module and its neighbours. Groups may
     /// overlap. The name of the table is only for readers.
     SourceGroup "groups.NAME" {
-        /// Sources of the group. Numbers, or ranges such as `"10-19"`.
-        sources: Vec<SourceId> = Vec::new(), "sources", id_list(u64::from(u32::MAX));
+        /// Sources of the group.
+        sources: Vec<SourceId> = Vec::new(), "sources", source_list();
     }
 }

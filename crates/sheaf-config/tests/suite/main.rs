@@ -3,3 +3,4 @@
 mod defaults;
 mod messages;
 mod properties;
+mod sources;

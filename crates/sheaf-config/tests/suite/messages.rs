@@ -39,9 +39,9 @@ fn an_unreadable_file() {
 fn a_file_larger_than_any_configuration() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("events.toml");
-    std::fs::write(&path, vec![b'#'; (1 << 20) + 1]).unwrap();
+    std::fs::write(&path, vec![b'#'; (16 << 20) + 1]).unwrap();
     let expected = format!(
-        "error: the file has more than 1048576 bytes\n  --> {}\n   = help: no configuration is this large; is this the right file?",
+        "error: the file has more than 16777216 bytes\n  --> {}\n   = help: no configuration is this large; is this the right file?",
         path.display()
     );
     says(Config::load(&path), &[ErrorKind::TooLarge], &expected);
@@ -311,7 +311,7 @@ error: `source.optional` is [1, \"9-3\"]
    |
  9 | optional = [1, \"9-3\"]
    |            ^^^^^^^^^^
-   = help: it must be a list like [1, 5, \"10-19\"] or a text like \"1-454, 70000-70010, !17\" of numbers from 0 to 4294967295, each at most once, at most 65536 of them; what `!` takes out must be in it
+   = help: it must be a list like [1, 0x2100, \"10-19\", \"NAME\", \"@FILE\"] or a text like \"1-454, 70000-70010, !17\" of sources from 0 to 4294967295, each at most once, at most 65536 of them; what `!` takes out must be in it
 
 error: `builder.memory_bytes` is 0x10
   --> run.toml:11:16

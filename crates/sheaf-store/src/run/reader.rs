@@ -9,7 +9,7 @@ use crate::event_file::{
 use crate::id_set::IdSet;
 use bytes::Bytes;
 use sheaf_wire::shift_record::{ShiftRecord, latest};
-use sheaf_wire::{NodeId, SessionId, TimeBase};
+use sheaf_wire::{NodeId, SessionId, SourceNames, TimeBase};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -85,6 +85,12 @@ impl RunPlan {
             None if manifest.ended.is_some() => Some(false),
             _ => None,
         }
+    }
+
+    /// Returns the names of sources, as the first file that names any has them.
+    pub(crate) fn source_names(&self) -> SourceNames {
+        let names = self.files.iter().map(|file| Metadata::parse(&file.metadata).source_names);
+        names.into_iter().find(|names| !names.is_empty()).unwrap_or_default()
     }
 
     /// Returns whether the manifest defines for every event whether it counts.
@@ -200,6 +206,12 @@ impl RunReader {
     pub fn tag_names(&self) -> &[String] {
         let names = self.plan.files.iter().map(|file| &file.tags[..]);
         names.into_iter().find(|names| !names.is_empty()).unwrap_or_default()
+    }
+
+    /// Returns the names of sources, as the run's first file that names any has them.
+    #[must_use]
+    pub fn source_names(&self) -> SourceNames {
+        self.plan.source_names()
     }
 
     /// The header of the first file that has a good one.

@@ -59,6 +59,7 @@ pub(super) fn verify(
     }
     check.report.set_ids(&check.ids);
     check.report.set_missing(&check.missing);
+    check.report.source_names = plan.source_names();
     check.set_streams();
     check.report.ok &= check.report.state != Some(RunState::InProgress);
     Ok(check.report)

@@ -43,7 +43,7 @@ macro_rules! excused {
 /// All excuses.
 pub const EXCUSED: &[Excuse] = excused! {
     WORDS => [
-        "run.access", "run.number", "run.output", "run.overwrite", "run.warm_up_ms", "run.runs", "run.copy_code", "trigger.seed",
+        "run.access", "run.number", "run.output", "run.overwrite", "run.warm_up_ms", "run.runs", "run.copy_code", "source.map", "trigger.seed",
         "trigger.first_event", "trigger.type", "node.name",
     ];
     TAGS => ["tags.prescale"];

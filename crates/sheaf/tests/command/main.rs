@@ -62,6 +62,7 @@ mod signals;
 mod sliced;
 mod slow_filters;
 mod source_ids;
+mod source_names;
 mod spool;
 mod srs_live;
 mod started;
