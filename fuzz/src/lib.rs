@@ -25,6 +25,7 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("recovery", recovery),
     ("shm_ring", shm_ring),
     ("slcio", slcio),
+    ("source_map", source_map),
     ("source_protocol", source_protocol),
     ("spool", spool),
     ("spool_link", spool_link),
@@ -37,6 +38,11 @@ pub const TARGETS: &[(&str, Body)] = &[
 /// A configuration file.
 pub fn config(bytes: &[u8]) {
     sheaf_config::fuzz_config(bytes);
+}
+
+/// A source map, and a list of sources in a file.
+pub fn source_map(bytes: &[u8]) {
+    sheaf_config::fuzz_source_map(bytes);
 }
 
 /// A datagram of a link that recovers from loss: heads, then body; as it is, and with a right checksum.

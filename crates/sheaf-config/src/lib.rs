@@ -89,6 +89,8 @@ pub use settings::{
     TransportKind, Trigger, TriggerClass, TriggerCommand, TriggerLibrary, TriggerMode, TriggerNetwork,
     TriggerProtocol, Windows,
 };
+#[doc(hidden)]
+pub use source_lists::fuzz_source_map;
 pub use source_lists::{SourceListError, expand_source_list, source_range};
 
 use document::Document;

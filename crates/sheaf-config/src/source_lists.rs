@@ -3,6 +3,7 @@
 use crate::codec::{id_range, integer};
 use crate::error::Origin;
 use crate::files::Files;
+use crate::source_map;
 use crate::suggest::nearest;
 use crate::text::{Text, shorten};
 use sheaf_wire::SourceNames;
@@ -145,7 +146,18 @@ impl Resolver<'_> {
         let text = self.files.read(Path::new(path)).map_err(|error| {
             ListError::of_value(format!("cannot read {}, a list of sources: {error}", shorten(path)), right)
         })?;
-        let places = Text::new(path, &text);
+        self.lines(&text, path, taken_out, pieces)
+    }
+
+    /// Adds the list in the text of a file.
+    fn lines(
+        &self,
+        text: &str,
+        path: &str,
+        taken_out: &str,
+        pieces: &mut Vec<String>,
+    ) -> Result<(), ListError> {
+        let places = Text::new(path, text);
         let (mut start, mut lines) = (0, Vec::new());
         for line in text.split_inclusive('\n') {
             let entry = self.words(line);
@@ -219,4 +231,32 @@ fn once(lines: &[(Line, Range<usize>)], places: &Text<'_>) -> Result<(), ListErr
         known.insert(*first, (*last, span));
     }
     Ok(())
+}
+
+/// Reads any bytes as a source map, and as a list of sources; for fuzzing. Panics if reading breaks a promise.
+#[doc(hidden)]
+pub fn fuzz_source_map(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let lines = text.bytes().filter(|byte| *byte == b'\n').count() + 1;
+    let is_in_text =
+        |origin: &Origin| matches!(origin, Origin::Text(place) if (1..=lines).contains(&place.line));
+    let names = match source_map::parse(text, "map.csv") {
+        Ok(map) => {
+            assert!(
+                map.names.iter().all(|(source, name)| map.names.find(name) == Some(source)),
+                "names are unique"
+            );
+            map.names
+        }
+        Err(errors) => {
+            assert!(!errors.is_empty() && errors.iter().all(|error| is_in_text(&error.origin)), "{errors:?}");
+            SourceNames::default()
+        }
+    };
+    let resolver = Resolver { names: &names, files: Files::Refuse };
+    let mut pieces = Vec::new();
+    match resolver.lines(text, "list.txt", "", &mut pieces) {
+        Ok(()) => assert!(pieces.iter().all(|piece| id_range(piece).is_some()), "{pieces:?}"),
+        Err(error) => assert!(error.origin.as_ref().is_some_and(is_in_text), "{error:?}"),
+    }
 }

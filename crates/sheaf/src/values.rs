@@ -67,7 +67,7 @@ pub(crate) fn bytes(text: &str) -> Result<ByteCount, ValueError> {
 
 /// Reads sources as numbers and ranges, such as `1-4,7`, lists of them in files, such as `@sources.txt`, and those that are left out, such as `!17`, of all others if there are none.
 pub(crate) fn sources(text: &str) -> Result<SourceRanges, ValueError> {
-    let text = expand_source_list(text)?;
+    let text = if text.contains('@') { expand_source_list(text)? } else { text.to_owned() };
     let (mut wanted, mut left_out) = (Vec::new(), Vec::new());
     for word in text.split(',').map(str::trim) {
         match word.strip_prefix('!') {

@@ -31,6 +31,7 @@ pub(crate) fn of(target: &str) -> BTreeMap<String, Vec<u8>> {
         "recovery" => datagrams::to_a_link(&mut dice),
         "shm_ring" => shm::seeds(),
         "slcio" => lcio::seeds(&mut dice),
+        "source_map" => config::of_maps(),
         "source_protocol" => sheaf_wire::feed::fuzz::seeds(),
         "spool" => sheaf_wire::spool_file::fuzz::seeds(),
         "spool_link" => sheaf_wire::spool_link::fuzz::seeds(),

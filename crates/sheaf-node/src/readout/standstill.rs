@@ -46,8 +46,9 @@ fn text(node: NodeId, waited: Nanos, blockage: &Blockage) -> String {
     let Blockage { source, event, held_fragments, held, awaited } = blockage;
     let wait = match awaited {
         Some((event, sources)) => {
+            let noun = if sources.len() == 1 { "a fragment of source" } else { "fragments of sources" };
             let sources: Vec<String> = sources.iter().take(5).map(ToString::to_string).collect();
-            format!("Event {event} waits for a fragment of source {}. ", sources.join(", "))
+            format!("Event {event} waits for {noun} {}. ", sources.join(", "))
         }
         None => {
             "No event is requested: builder units have no credit, or the event manager gives them no events. "

@@ -26,8 +26,32 @@ const SPECIAL: &[(&str, &str)] = &[
         "[[node]]\nname = \"evm\"\nrole = \"manager\"\naddress = \"[::1]:7000\"\n[[node]]\nname = \"ru\"\nrole = \"readout\"\n\
          sources = [\"0-3\"]\ncpu = [0, 1]\n[[node]]\nname = \"bu\"\nrole = \"builder\"\naddress = \"host.example:1\"\n",
     ),
+    (
+        "names",
+        "[source]\nids = [\"left\", 0x10, \"!right\", \"right, 0x20-0x2f\"]\n[source.names]\n7 = \"left\"\n0x8 = \"right\"\n",
+    ),
+];
+
+/// Source maps, and lists of sources.
+const MAPS: &[(&str, &str)] = &[
+    (
+        "map",
+        "serial,source,name,group\nA1,808432835,DU3-DOM7,line-3\nA2,0x2100,\"STS-3, \"\"left\"\"\",ring; line-3\n",
+    ),
+    ("spreadsheet", "\u{feff}source,name\r\n1,a\r\n\r\n# none\r\n2,\r\n"),
+    ("twice", "source,name\n1,a\n2,a\n1,b\n"),
+    ("semicolons", "source;name\n1;a\n"),
+    ("list", "# line 3\n808432835\n0x2100-0x21ff # a board\n7\n"),
 ];
 
 pub(crate) fn seeds() -> Vec<(String, Vec<u8>)> {
-    SPECIAL.iter().map(|(name, text)| ((*name).to_owned(), text.as_bytes().to_vec())).collect()
+    named(SPECIAL)
+}
+
+pub(crate) fn of_maps() -> Vec<(String, Vec<u8>)> {
+    named(MAPS)
+}
+
+fn named(texts: &[(&str, &str)]) -> Vec<(String, Vec<u8>)> {
+    texts.iter().map(|(name, text)| ((*name).to_owned(), text.as_bytes().to_vec())).collect()
 }
