@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 /// Number of simulated runs for every change: a minute or two on two cores.
-const SIMULATED_RUNS: u64 = 10_000;
+const SIMULATED_RUNS: u64 = 4_000;
 
 /// Numbers of simulated runs of the drivers, of each family: for every change (less than a minute on two cores), and every night.
 const DRIVER_RUNS: u64 = 250;
