@@ -150,7 +150,6 @@ impl<P: Payload> Assembly<P> {
     pub(super) fn clear(&mut self) {
         self.clear_event();
         self.absent.clear();
-        self.windows.clear();
         self.selection = None;
     }
 

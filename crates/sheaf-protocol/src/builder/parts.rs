@@ -25,6 +25,8 @@ impl Parts {
     /// Begins the first part of an event, or its only one.
     pub(super) fn begin<P: Payload>(&self, assembly: &mut Assembly<P>) {
         let plan = self.plans.of(assembly.trigger_type);
+        // Those of the event that had the place before.
+        assembly.windows.clear();
         match &plan.steps {
             Some((first, _)) => assembly.begin_part(1, |readout| first.has(readout)),
             None => assembly.begin_part(0, |readout| plan.asks(readout)),

@@ -98,6 +98,34 @@ fn the_rest_is_asked_for_when_the_first_step_wants_it() {
 }
 
 #[test]
+fn windows_of_an_event_are_not_those_of_the_next_one_in_its_place() {
+    let mut builder = stepped(|config| config.slots = 1);
+    let _ = requests(&mut builder, START);
+    let windows = |builder: &mut BuilderUnit<Size>| {
+        let of_request = |(_, body)| match body {
+            Body::WindowRequest(request) => request.events.iter().map(|event| event.window).collect(),
+            _ => vec![],
+        };
+        bodies(builder, START).into_iter().flat_map(of_request).collect::<Vec<_>>()
+    };
+    let window = sheaf_wire::HitInterval { from_ps: 10, until_ps: 20 };
+    for (event, more, expected) in [(5, More::Windows(vec![window]), vec![window; 2]), (6, More::All, vec![])]
+    {
+        assign(&mut builder, event, 1, 1);
+        assert_eq!(windows(&mut builder), [], "the first step has fragments");
+        answer_part(&mut builder, 0, event, (1, 1), &[0]);
+        let part = part(&mut builder).expect("the first step is complete");
+        builder.handle_part_decision(START, part, PartDecision::More(more));
+        assert_eq!(windows(&mut builder), expected);
+        answer_part(&mut builder, 0, event, (1, 2), &[1]);
+        answer_part(&mut builder, 1, event, (1, 2), &[2, 3]);
+        let event = built(&mut builder).expect("all have answered");
+        builder.handle_decision(START, event.id, Decision::Stored);
+        let _ = requests(&mut builder, LATER);
+    }
+}
+
+#[test]
 fn an_event_that_gives_way_to_one_that_lacked_memory_does_not_return_with_it() {
     let mut builder = stepped(|config| (config.memory, config.slots) = (ByteCount(36), 2));
     let _ = requests(&mut builder, START);
