@@ -5,7 +5,7 @@ use crate::WATCHDOG;
 use sheaf_transport::{DownReason, Endpoint, Event, Frame, SendError};
 use sheaf_wire::NodeId;
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A running node.
 pub(super) struct Actor<E> {
@@ -92,7 +92,7 @@ impl<E: Endpoint> Actor<E> {
             let stats = self.endpoint.stats();
             assert!(start.elapsed() < WATCHDOG, "{} waits for {what}: {stats:?}", self.node());
             self.step();
-            std::thread::yield_now();
+            std::thread::sleep(Duration::from_micros(50));
         }
     }
 }
@@ -147,7 +147,7 @@ impl<L: Lab> World<L> {
                 panic!("still waiting for {what}: {seen:#?}");
             }
             self.step();
-            std::thread::yield_now();
+            std::thread::sleep(Duration::from_micros(50));
         }
     }
 

@@ -136,7 +136,7 @@ impl Unit {
         while !done(self) {
             self.work();
             assert!(start.elapsed() < PATIENCE, "it does not come to an end");
-            std::thread::yield_now();
+            std::thread::sleep(Duration::from_micros(50));
         }
     }
 }
@@ -209,7 +209,7 @@ fn beside<T: Send>(unit: &mut Unit, way: Way, client: impl FnOnce(PathBuf) -> T 
         });
         while !over.load(Ordering::Acquire) && !thread.is_finished() {
             unit.work();
-            std::thread::yield_now();
+            std::thread::sleep(Duration::from_micros(50));
         }
         thread.join().expect("the client succeeds")
     })

@@ -26,6 +26,12 @@ impl IdRange {
     pub const fn ids(self) -> u64 {
         (self.last - self.first).saturating_add(1)
     }
+
+    /// Widens a range so that it contains this id.
+    pub(crate) fn widen(range: &mut Option<Self>, id: u64) {
+        let Self { first, last } = range.unwrap_or(Self { first: id, last: id });
+        *range = Some(Self { first: first.min(id), last: last.max(id) });
+    }
 }
 
 impl IdSet {

@@ -247,6 +247,8 @@ pub struct SourceInfo {
     pub processed: u64,
     /// Events that it is missing in.
     pub missing: u64,
+    /// First and last event with a fragment of it. `None`: there is none, or its fragments have no event ids.
+    pub ids: Option<IdRange>,
     /// Fragments whose check value disagrees with that of their event.
     pub disagreeing: u64,
     /// Fragments to which the readout unit gave another event number.
@@ -444,6 +446,7 @@ impl Tally {
         self.time(event.time.0);
         for fragment in &event.fragments {
             self.fragment(fragment);
+            IdRange::widen(&mut self.source(fragment.source.0).ids, event.id.0);
         }
         for missing in &event.missing {
             self.source(missing.source.0).missing += 1;
@@ -463,6 +466,7 @@ impl Tally {
         self.fragment(fragment);
         if has_events {
             self.id(fragment.event.0);
+            IdRange::widen(&mut self.source(fragment.source.0).ids, fragment.event.0);
         }
         if has_times {
             self.time(fragment.time.0);
@@ -503,8 +507,7 @@ impl Tally {
     }
 
     fn id(&mut self, id: u64) {
-        let ids = self.ids.get_or_insert(IdRange { first: id, last: id });
-        *ids = IdRange { first: ids.first.min(id), last: ids.last.max(id) };
+        IdRange::widen(&mut self.ids, id);
     }
 
     fn time(&mut self, time: u64) {

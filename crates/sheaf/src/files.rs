@@ -305,6 +305,11 @@ fn describe(inspection: &Inspection) -> String {
         let _ = write!(text, "  {id:<width$} {fragments:>12} fragments {bytes:>16} bytes");
         let missing = format!(", missing in {} events", count(source.missing));
         text.push_str(if has_events { &missing } else { "" });
+        if source.missing > 0
+            && let Some(ids) = source.ids
+        {
+            let _ = write!(text, ", there in events {} to {}", ids.first, ids.last);
+        }
         if source.processed > 0 {
             let _ = write!(text, ", {} processed", count(source.processed));
         }

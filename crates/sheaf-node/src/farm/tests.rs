@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Minutes: a machine that does much else makes a test slow, never red.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -145,7 +145,7 @@ impl Test {
         while !wanted(self) {
             self.step();
             assert!(start.elapsed() < PATIENCE, "{what}: {:?}", self.farm.dispatcher.counts());
-            std::thread::yield_now();
+            std::thread::sleep(Duration::from_micros(50));
         }
     }
 

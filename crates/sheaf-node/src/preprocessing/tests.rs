@@ -7,6 +7,7 @@ use sheaf_wire::checksum::crc32c;
 use sheaf_wire::{ByteCount, NumberMark, RunNumber, SessionId};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 const NODE: NodeId = NodeId::readout(0);
 const START: Timestamp = Timestamp(1_000_000_000);
@@ -198,7 +199,7 @@ proptest! {
             // As the readout unit does: no answer is begun without room for it.
             while !world.active.has_room() {
                 world.round(START);
-                std::thread::yield_now();
+                std::thread::sleep(Duration::from_micros(50));
             }
             world.give(first, events);
             wanted.extend(all_of(first, events));

@@ -59,8 +59,8 @@ pub(super) fn pair() -> (ShmEndpoint, Arena, ShmEndpoint) {
 pub(super) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {
-        assert!(start.elapsed() < Duration::from_secs(30), "still waiting until {what}");
-        std::thread::yield_now();
+        assert!(start.elapsed() < Duration::from_secs(300), "still waiting until {what}");
+        std::thread::sleep(Duration::from_micros(50));
     }
 }
 

@@ -30,7 +30,7 @@ fn spool(directory: &Path, slices: &[TestSlice]) -> Spool {
     }
     spool.tend(Timestamp(u64::MAX));
     while spool.books().waiting > 0 {
-        std::thread::yield_now();
+        std::thread::sleep(Duration::from_micros(50));
     }
     spool
 }
@@ -83,7 +83,7 @@ fn over_the_network_a_requester_needs_the_key_of_the_spool() {
     let error = Client::connect(&address, None, PATIENCE).unwrap_err();
     assert!(matches!(error, ClientError::KeyNeeded { .. }), "{error}");
     while door.counts().wrong_key < 2 {
-        std::thread::yield_now();
+        std::thread::sleep(Duration::from_micros(50));
     }
     assert_eq!(door.close().joined, 1);
 }
@@ -102,7 +102,7 @@ fn a_requester_beyond_the_bound_is_refused_and_one_that_sends_nonsense_is_droppe
     drop(first);
     // Its thread notices that it has left.
     while Client::connect(&address, None, PATIENCE).is_err() {
-        std::thread::yield_now();
+        std::thread::sleep(Duration::from_micros(50));
     }
     while door.counts().invalid == 0 {
         let mut stranger = UnixStream::connect(&socket).unwrap();
@@ -124,7 +124,7 @@ fn a_requester_that_reads_nothing_is_dropped_and_holds_up_nobody() {
     let whole = HitInterval { from_ps: 0, until_ps: 200_000 };
     spool.take(slice.source, whole, &slice.payload(), Timestamp(1)).unwrap();
     while spool.books().waiting > 0 {
-        std::thread::yield_now();
+        std::thread::sleep(Duration::from_micros(50));
     }
     let socket = directory.path().join("spool.sock");
     let patience = Duration::from_millis(50);
@@ -135,7 +135,7 @@ fn a_requester_that_reads_nothing_is_dropped_and_holds_up_nobody() {
     let mut other = Client::connect(&Address::Unix(socket), None, PATIENCE).unwrap();
     assert_eq!(other.window(&request(100, 200)).unwrap().1.hits, 100);
     while door.counts().slow == 0 {
-        std::thread::yield_now();
+        std::thread::sleep(Duration::from_micros(50));
     }
     assert_eq!(other.window(&request(100, 200)).unwrap().1.hits, 100);
     assert_eq!(door.close().windows, 2);

@@ -13,6 +13,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// A disk with a limited number of bytes, whose files fail with an error for some time.
 struct SmallDisk {
@@ -151,7 +152,7 @@ fn hits_for_which_a_disk_has_no_room_at_all_are_counted_and_a_gap_says_so_when_t
     let slices = slices(60);
     let wait = |spool: &Spool| {
         while spool.books().waiting > 0 {
-            std::thread::yield_now();
+            std::thread::sleep(Duration::from_micros(50));
         }
     };
     // Whole blocks: two slices each.

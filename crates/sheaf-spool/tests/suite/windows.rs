@@ -6,6 +6,7 @@ use sheaf_spool::Archive;
 use sheaf_wire::HitInterval;
 use sheaf_wire::SourceId;
 use sheaf_wire::spool_link::GapReason;
+use std::time::Duration;
 
 /// Returns the interval of a source's slices.
 fn extent(slices: &[TestSlice], source: u32) -> Option<HitInterval> {
@@ -117,7 +118,7 @@ fn hits_that_wait_are_written_when_their_time_is_up_and_can_be_asked_for_while_r
     assert_eq!(spool.books().waiting, 1);
     spool.tend(now + interval);
     while spool.books().spooled == 0 {
-        std::thread::yield_now();
+        std::thread::sleep(Duration::from_micros(50));
     }
     let window = HitInterval { from_ps: 500, until_ps: 700 };
     let answer = ask(spool.archive(), window, &[1]);

@@ -5,7 +5,7 @@ use sheaf_tcp::framing::{GreetingBytes, MAGIC, VERSION};
 use sheaf_tcp::{PeerAddress, TcpEndpoint, TcpSettings};
 use sheaf_transport::{Endpoint, Event};
 use sheaf_wire::{Nanos, NodeId, RunNumber};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 pub(crate) const RU: NodeId = NodeId::readout(0);
 /// Time limit that even a slow machine does not reach.
@@ -71,6 +71,6 @@ pub(crate) fn verdicts(one: &mut TcpEndpoint, other: &mut TcpEndpoint) -> (Event
             return (first.clone(), second.clone());
         }
         assert!(start.elapsed() < WATCHDOG, "only {first:?} and {second:?}");
-        std::thread::yield_now();
+        std::thread::sleep(Duration::from_micros(50));
     }
 }

@@ -11,7 +11,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A cable: forwards bytes between callers and an address until it is cut. Bytes in transit are then lost.
 struct Cable {
@@ -161,7 +161,7 @@ fn converse(sides: &mut [Side; 2], frames: u64, mut meanwhile: impl FnMut(u64)) 
         meanwhile(sides.iter().map(|side| side.received).min().unwrap_or(0));
         let stats = || sides.iter().map(|side| (side.received, side.endpoint.stats())).collect::<Vec<_>>();
         assert!(start.elapsed() < WATCHDOG, "stuck: {:?}", stats());
-        thread::yield_now();
+        thread::sleep(Duration::from_micros(50));
     }
 }
 
@@ -171,7 +171,7 @@ fn until_joined(sides: &mut [Side; 2], rails: u64) {
     while sides.iter().any(|side| side.endpoint.stats().rails_up < rails) {
         sides.iter_mut().for_each(|side| side.step(0));
         assert!(start.elapsed() < WATCHDOG, "{:?}", sides[1].endpoint.stats());
-        thread::yield_now();
+        thread::sleep(Duration::from_micros(50));
     }
 }
 
@@ -249,7 +249,7 @@ fn a_link_that_lost_all_rails_is_down_and_begins_anew() {
         // Nothing is sent, because the numbers of a new link would not continue those of the old one.
         sides.iter_mut().for_each(|side| side.step(0));
         assert!(start.elapsed() < WATCHDOG, "{:?}", sides[1].endpoint.stats());
-        thread::yield_now();
+        thread::sleep(Duration::from_micros(50));
     }
     assert!(sides.iter().all(|side| side.downs[0] == DownReason::Lost), "{:?}", sides[0].downs);
     converse(&mut sides, 200, |_| {});

@@ -49,6 +49,9 @@ fn a_stored_run_has_the_names_without_its_configuration() {
     let row = inspected.stdout.lines().find(|line| line.contains("(STS-3/left)"));
     let words: Vec<&str> = row.expect("a row of source 1").split_whitespace().collect();
     assert_eq!(words[..4], ["1", "(STS-3/left)", "20", "fragments"]);
+    let row =
+        inspected.stdout.lines().find(|line| line.contains("(DU3-DOM7)")).expect("a row of the other source");
+    assert!(row.ends_with("missing in 20 events"), "it is never there: {row}");
     let names = serde_json::json!({"1": "STS-3/left", "808432835": "DU3-DOM7"});
     for command in ["inspect", "verify"] {
         assert_eq!(place.sheaf(&format!("{command} {run} --json")).exits(0).json()["source_names"], names);
