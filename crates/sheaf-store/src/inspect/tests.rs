@@ -35,7 +35,7 @@ fn an_event_file_is_summed_up() {
             found.sources.iter().map(|s| (s.source, s.fragments, s.bytes, s.missing)).collect();
         assert_eq!(sources, [(0, 3, 20, 1), (1, 2, 1, 1), (9, 0, 0, 1)]);
         let ids: Vec<_> = found.sources.iter().map(|s| s.ids.map(|ids| (ids.first, ids.last))).collect();
-        assert_eq!(ids, [Some((10, 13)), Some((10, 13)), None]);
+        assert_eq!(ids, [Some((10, 13)), Some((10, 12)), None]);
         let shown: Vec<_> = found.first.iter().map(|shown| (shown.event, shown.missing)).collect();
         assert_eq!(shown, [(10, 0), (11, 2), (13, 0), (12, 1)]);
         let json = serde_json::to_value(&found).unwrap();
