@@ -85,7 +85,9 @@ pub struct Clock {
     latest: Option<u128>,
     /// Ticks at the latest reset of the counter.
     reset: u128,
-    pulses: Option<Pulses>,
+    /// Whether the clock follows pulses, and none has come. It is looked at for each reading, the pulses are not.
+    awaits_pulse: bool,
+    pulses: Option<Box<Pulses>>,
 }
 
 impl Clock {
@@ -104,7 +106,7 @@ impl Clock {
         let unit = ExactNanos::from_picos(1);
         let scale = drift.tick(tick).and_then(|tick| TickScale::new(tick, offset, unit));
         let scale = scale.ok_or(ClockError::TooFine { tick, drift, offset })?;
-        Ok(Self { bits, scale, latest: None, reset: 0, pulses: None })
+        Ok(Self { bits, scale, latest: None, reset: 0, awaits_pulse: false, pulses: None })
     }
 
     /// Creates a clock that follows pulses. The configured offset decides which pulse the first one is, and so needs to be right within
@@ -117,7 +119,7 @@ impl Clock {
         // The clock could be made, so that its tick is a number.
         let tick = config.drift.tick(config.tick).unwrap_or(config.tick);
         let pulses = Pulses::new(pulses, tick).ok_or(ClockError::NoPeriod(pulses.period))?;
-        Ok(Self { pulses: Some(pulses), ..clock })
+        Ok(Self { awaits_pulse: true, pulses: Some(Box::new(pulses)), ..clock })
     }
 
     /// Returns the moment of a reading.
@@ -126,7 +128,7 @@ impl Clock {
     /// [`ClockError::TooLarge`] and [`ClockError::OffTimeline`], which leave the clock unchanged. [`ClockError::NoPulse`].
     pub fn read(&mut self, reading: u64) -> Result<Moment, ClockError> {
         let ticks = self.ticks(reading)?;
-        if self.pulses.as_ref().is_some_and(|pulses| !pulses.has_begun()) {
+        if self.awaits_pulse {
             self.come_to(ticks);
             return Err(ClockError::NoPulse(reading));
         }
@@ -145,6 +147,7 @@ impl Clock {
         let read_ps = self.scale.signed(ticks).ok_or(PulseError::TooFar)?;
         let (moment, scale) = self.pulses.as_mut().ok_or(PulseError::NoPeriod)?.pulse(ticks, read_ps)?;
         self.scale = scale;
+        self.awaits_pulse = false;
         self.come_to(ticks);
         Ok(moment)
     }

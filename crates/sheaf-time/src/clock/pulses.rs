@@ -77,11 +77,6 @@ impl Pulses {
         (config.period > ExactNanos::ZERO).then_some(Self { config, tick, last: None })
     }
 
-    /// Returns whether a pulse was read.
-    pub(super) fn has_begun(&self) -> bool {
-        self.last.is_some()
-    }
-
     /// Takes a pulse at this number of ticks, which are `read_ps` after time 0 by the clock so far, or before it. Returns the moment at which
     /// the pulse came, and the clock's rate since the pulse before.
     pub(super) fn pulse(&mut self, ticks: u128, read_ps: i128) -> Result<(Moment, TickScale), PulseError> {

@@ -48,6 +48,7 @@ impl Times<'_> {
 }
 
 /// Takes a reading. Returns a hit that is too late to be sorted.
+#[inline]
 pub(super) fn take(
     times: &mut Times<'_>,
     order: &mut Disorder<Hit>,
