@@ -15,7 +15,7 @@ use std::{ptr, slice};
 pub struct DecodedHits<'a> {
     /// The hits and readings of the clock ([`abi::TIME_MARKER`] and the like), in any order of time.
     pub hits: &'a [abi::Hit],
-    /// Number of records that are neither hits nor time markers.
+    /// Number of records that are neither hits nor readings of the clock.
     pub skipped: u64,
 }
 

@@ -1,7 +1,17 @@
-//! An event for tests that do not examine its content.
+//! Events and time slices for tests that do not examine their content.
 
 use bytes::Bytes;
+use sheaf_time::{Picos, SliceConfig};
 use sheaf_wire::{Event, EventId, Fragment, Hit, NumberMark, SourceId, Timestamp, TriggerType};
+
+/// Short time slices with overlaps.
+pub(crate) const SLICES: SliceConfig = SliceConfig {
+    length: Picos(10_000),
+    before: Picos(20),
+    after: Picos(100),
+    max_items: 10_000,
+    max_empty: 10,
+};
 
 /// An event without a fragment.
 pub(crate) fn event(id: u64) -> Event<Bytes> {

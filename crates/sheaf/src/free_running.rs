@@ -18,6 +18,8 @@ pub(crate) struct FreeRunning {
     detector: Arc<Detector>,
     layout: Arc<HitDescription>,
     frames: FrameSourceConfig,
+    /// The clocks of all sources: those of the configuration, and then those that are drawn.
+    clocks: Vec<conf::CardClock>,
 }
 
 impl FreeRunning {
@@ -59,44 +61,22 @@ impl FreeRunning {
             },
         };
         let detector = Detector::new(detector).context(CANNOT)?;
-        Ok(Self { detector: Arc::new(detector), layout, frames })
+        let clocks = clocks(config, &detector.config().sources, layout.counter_bits());
+        Ok(Self { detector: Arc::new(detector), layout, frames, clocks })
     }
 
-    /// Returns the clocks of all sources: those of the configuration, and those that are drawn.
-    pub(crate) fn clocks(&self, config: &Config) -> Vec<conf::CardClock> {
-        let mut clocks: Vec<_> = config.clocks.values().cloned().collect();
-        let conf::FreeRunning { seed, max_drift, max_offset, min_counter_bits, .. } =
-            config.source.free_running;
-        let limits = ClockLimits {
-            drift: max_drift,
-            offset: Picos::from_nanos(max_offset.0),
-            min_bits: min_counter_bits,
-        };
-        for source in &self.detector.config().sources {
-            if clocks.iter().any(|clock| clock.cards.contains(source)) {
-                continue;
-            }
-            let drawn = limits.draw(seed, *source, self.layout.counter_bits());
-            clocks.push(conf::CardClock {
-                cards: vec![*source],
-                drift: drawn.drift,
-                offset: drawn.offset,
-                bits: Some(drawn.bits),
-                ..conf::CardClock::default()
-            });
-        }
-        clocks
+    /// Returns the clocks of all sources: those of the configuration, and then those that are drawn.
+    pub(crate) fn clocks(&self) -> &[conf::CardClock] {
+        &self.clocks
     }
 
     /// Returns the clocks as the run knows them: if pulses tell the drifts of those that are drawn, it does not know these.
     pub(crate) fn known_clocks(&self, config: &Config) -> Vec<conf::CardClock> {
-        let is_configured = |clock: &conf::CardClock| config.clocks.values().any(|known| known == clock);
-        let follows_pulses = config.source.timed.pulse_period.is_some();
-        let known = |clock: conf::CardClock| match follows_pulses && !is_configured(&clock) {
-            true => conf::CardClock { drift: ClockDrift::ZERO, ..clock },
-            false => clock,
-        };
-        self.clocks(config).into_iter().map(known).collect()
+        let mut clocks = self.clocks.clone();
+        if config.source.timed.pulse_period.is_some() {
+            clocks[config.clocks.len()..].iter_mut().for_each(|drawn| drawn.drift = ClockDrift::ZERO);
+        }
+        clocks
     }
 
     /// Returns the first and the last slice in which any source may see something.
@@ -130,6 +110,28 @@ impl FreeRunning {
     pub(crate) fn frames(&self) -> Option<u64> {
         self.frames.frames
     }
+}
+
+/// Returns the clocks of the configuration, and draws those of the sources that have none.
+fn clocks(config: &Config, sources: &[SourceId], counter_bits: u32) -> Vec<conf::CardClock> {
+    let mut clocks: Vec<_> = config.clocks.values().cloned().collect();
+    let conf::FreeRunning { seed, max_drift, max_offset, min_counter_bits, .. } = config.source.free_running;
+    let limits =
+        ClockLimits { drift: max_drift, offset: Picos::from_nanos(max_offset.0), min_bits: min_counter_bits };
+    for source in sources {
+        if config.clocks.values().any(|clock| clock.cards.contains(source)) {
+            continue;
+        }
+        let drawn = limits.draw(seed, *source, counter_bits);
+        clocks.push(conf::CardClock {
+            cards: vec![*source],
+            drift: drawn.drift,
+            offset: drawn.offset,
+            bits: Some(drawn.bits),
+            ..conf::CardClock::default()
+        });
+    }
+    clocks
 }
 
 /// Beginning of the errors of the emulation.

@@ -172,7 +172,7 @@ impl TimedSources {
     /// Why they cannot be emulated.
     pub(crate) fn emulated_source(&self, config: &Config, card: SourceId) -> anyhow::Result<FrameSource> {
         let emulated = self.emulated.as_ref().context("the sources are not emulated")?;
-        emulated.source(&feed(&config.source.timed, &emulated.clocks(config), card, self.zero))
+        emulated.source(&feed(&config.source.timed, emulated.clocks(), card, self.zero))
     }
 
     /// Returns the emulated detector, if there is one.

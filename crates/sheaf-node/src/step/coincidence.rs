@@ -70,16 +70,8 @@ impl StepFilter for CoincidenceStep {
 mod tests {
     use super::*;
     use crate::coincidence::{ClusterConditions, Margins};
-    use crate::examples::slice;
+    use crate::examples::{SLICES, slice};
     use sheaf_time::{CoincidenceConfig, Picos, Rule};
-
-    const SLICES: SliceConfig = SliceConfig {
-        length: Picos(10_000),
-        before: Picos(20),
-        after: Picos(100),
-        max_items: 10_000,
-        max_empty: 10,
-    };
 
     fn step() -> CoincidenceStep {
         let config = CoincidenceConfig { rule: Rule::Gap(Picos(5)), min_sources: 2, max_items: 100 };

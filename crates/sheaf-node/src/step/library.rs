@@ -96,16 +96,8 @@ impl Requests {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sheaf_time::Picos;
+    use crate::examples::SLICES;
     use sheaf_wire::SourceId;
-
-    const SLICES: SliceConfig = SliceConfig {
-        length: Picos(10_000),
-        before: Picos(20),
-        after: Picos(100),
-        max_items: 10_000,
-        max_empty: 10,
-    };
 
     fn windows() -> Vec<HitInterval> {
         vec![HitInterval { from_ps: 5, until_ps: 9 }, HitInterval { from_ps: 70_000, until_ps: 70_001 }]
