@@ -82,12 +82,12 @@ pub use settings::{
     Access, Affinity, BuildBy, Builder, Building, CardClock, Check, CheckField, Congestion, Consumers,
     Content, Counted, Described, Emulated, EthernetBackend, Feed, Filter, FilterKind, FramePacing,
     FreeRunning, FrontEnd, HitDecoder, HitTimes, Hits, Incomplete, IncompletePolicy, Lab, LabHead,
-    LabPlacement, LibfabricProvider, Manager, Measure, MemoryPolicy, Node, ObjectCheck, ObjectStore, Output,
-    OutputCompression, OutputFormat, OutputKind, Pacing, PacketProtocol, Preprocessing, Program, Protocol,
-    Readout, Replay, Restart, Run, Shaping, ShapingPolicy, ShiftAction, SizeModel, Source, SourceCommand,
-    SourceGroup, SourceKind, SourceLibrary, StepFilterKind, Stream, Sync, Tag, Timed, Tls, Transport,
-    TransportKind, Trigger, TriggerClass, TriggerCommand, TriggerLibrary, TriggerMode, TriggerNetwork,
-    TriggerProtocol, Windows,
+    LabPlacement, LibfabricProvider, Manager, Measure, MemoryPolicy, Monitor, Node, ObjectCheck, ObjectStore,
+    Output, OutputCompression, OutputFormat, OutputKind, Pacing, PacketProtocol, Preprocessing, Program,
+    Protocol, Readout, Replay, Restart, Run, Shaping, ShapingPolicy, ShiftAction, SizeModel, Source,
+    SourceCommand, SourceGroup, SourceKind, SourceLibrary, StepFilterKind, Stream, Sync, Tag, Timed, Tls,
+    Transport, TransportKind, Trigger, TriggerClass, TriggerCommand, TriggerLibrary, TriggerMode,
+    TriggerNetwork, TriggerProtocol, Windows,
 };
 #[doc(hidden)]
 pub use source_lists::fuzz_source_map;
@@ -136,6 +136,8 @@ pub struct Config {
     pub object_store: ObjectStore,
     /// Who may look on.
     pub consumers: Consumers,
+    /// How the run can be watched.
+    pub monitor: Monitor,
     /// Transport of the messages.
     pub transport: Transport,
     /// Message sizes and timeouts.

@@ -59,6 +59,7 @@ tables! {
     "output" => output;
     "object_store" => object_store;
     "consumers" => consumers;
+    "monitor" => monitor;
     "transport" => transport;
     "transport.tls" => transport.tls;
     "protocol" => protocol;

@@ -35,6 +35,7 @@
 //! | [`trigger_door`] | triggers of a trigger supervisor, over TCP or UDP |
 //! | [`trigger_input`] | the event manager's end of the link to a trigger supervisor |
 //! | [`evolution`] | events ended at each builder unit in each interval |
+//! | [`telemetry`] | metrics of nodes, published for other threads |
 //! | [`report`] | result of a run: ledger, accounts of all nodes, latency |
 //!
 //! The crate knows transports, sources and sinks only as traits; the command selects the implementations.
@@ -80,6 +81,7 @@ mod stall;
 pub mod step;
 mod storing;
 mod supervised;
+pub mod telemetry;
 pub mod trigger;
 pub mod trigger_door;
 pub mod trigger_input;

@@ -6,12 +6,14 @@ use crate::programs::ProgramView;
 use crate::report::{Gauges, RunReport};
 use crate::stall::StallFree;
 use crate::supervised::Supervised;
+use crate::telemetry::{ManagerFigures, ManagerSeries, NodeNames, Telemetry};
 use crate::trigger::{TriggerClock, TriggerRate};
 use crate::trigger_input::TriggerInput;
 use crate::worker::{Agent, NodeError, Progress, list, word};
 use bytes::Bytes;
 use sheaf_protocol::manager::{EventManager, ManagerEvent};
 use sheaf_protocol::numbering::Shift;
+use sheaf_telemetry::{Hub, SeriesList};
 use sheaf_transport::Endpoint;
 use sheaf_wire::{Nanos, NodeId, Timestamp, TriggerType};
 use std::sync::Arc;
@@ -65,6 +67,7 @@ pub struct ManagerNode {
     done: Option<Box<dyn FnOnce(RunReport) + Send>>,
     failed: Option<NodeError>,
     time: StallFree,
+    telemetry: Option<Telemetry<ManagerSeries>>,
 }
 
 impl ManagerNode {
@@ -91,7 +94,17 @@ impl ManagerNode {
             done: Some(Box::new(done)),
             failed: None,
             time: StallFree::default(),
+            telemetry: None,
         }
+    }
+
+    /// Publishes its metrics, under its name among those of all `nodes`.
+    #[must_use]
+    pub fn publishing(mut self, hub: &Hub, nodes: &NodeNames) -> Self {
+        let run = self.role.identity().run;
+        let list = |list: &mut SeriesList| ManagerSeries::list(list, run, nodes);
+        self.telemetry = Some(Telemetry::begin(hub, &nodes.manager, list));
+        self
     }
 
     /// Takes its triggers from a trigger supervisor; `program` is the one that this run has started.
@@ -276,8 +289,10 @@ impl ManagerNode {
         by_duration.into_iter().chain(self.stopped_at).min()
     }
 
-    fn show(&self, now: Timestamp) {
-        let phase = if self.started_at.is_none() {
+    fn state(&self) -> &'static str {
+        if self.role.is_finished() {
+            "closed"
+        } else if self.started_at.is_none() {
             "starting"
         } else if self.role.is_running() {
             "running"
@@ -285,8 +300,32 @@ impl ManagerNode {
             "finishing"
         } else {
             "closing"
+        }
+    }
+
+    fn publish_at(&mut self, now: Timestamp) {
+        let state = self.state();
+        self.gauges.show(now, state, &self.role, &self.report);
+        let outbox = self.outbox.stats();
+        let (Some(telemetry), report) = (&mut self.telemetry, &self.report) else { return };
+        let figures = ManagerFigures {
+            state,
+            started_at: self.started_at,
+            offered: report.offered,
+            fragments: report.fragments,
+            bytes: report.bytes,
+            incomplete: report.incomplete,
+            latency: &report.latency_buckets,
+            mishaps: [
+                report.lost_builders,
+                report.restarted_readouts,
+                report.restarted_outputs,
+                outbox.dropped_frames,
+                outbox.bad_messages,
+            ],
         };
-        self.gauges.show(now, phase, &self.role, &self.report);
+        let Telemetry { publisher, series } = telemetry;
+        publisher.publish(now.0, |to| series.write(to, now, &self.role, &figures));
     }
 }
 
@@ -320,7 +359,6 @@ impl Agent for ManagerNode {
             signal.set(!self.role.takes_triggers() || self.role.gate().is_some());
         }
         self.outbox.flush();
-        self.show(now);
         if self.role.is_finished() {
             let waits = self.supervised.as_mut().and_then(|supervised| supervised.wait_at_end(now));
             return waits.map_or(Progress::Finished, Progress::Idle);
@@ -338,6 +376,10 @@ impl Agent for ManagerNode {
         Progress::Idle(next)
     }
 
+    fn publish(&mut self, now: Timestamp) {
+        self.publish_at(now);
+    }
+
     fn wait(&mut self, timeout: Nanos) {
         self.outbox.endpoint().wait(timeout);
     }
@@ -348,6 +390,8 @@ impl Agent for ManagerNode {
         if let Some(supervised) = self.supervised.take() {
             self.report.close_link(supervised.report());
         }
+        // No time passes for the books any more.
+        self.publish_at(self.report.last_end_at.unwrap_or_default());
         if let Some(done) = self.done.take() {
             done(std::mem::take(&mut self.report));
         }

@@ -4,11 +4,13 @@ use crate::outbox::{Outbox, OutboxStats};
 use crate::sink::EventSink;
 use crate::stall::StallFree;
 use crate::storing::{Settled, Storing};
+use crate::telemetry::{BufferLimits, OutputFigures, OutputSeries, Telemetry};
 use crate::vigil::{LINGER, Vigil};
 use crate::worker::{Agent, NodeError, Progress};
 use bytes::Bytes;
 use sheaf_protocol::liveness::Patience;
 use sheaf_protocol::output::{OutputEvent, OutputUnit, Ticket};
+use sheaf_telemetry::{Hub, SeriesList};
 use sheaf_transport::Endpoint;
 use sheaf_wire::{Nanos, NodeId, Timestamp};
 
@@ -22,6 +24,7 @@ pub struct OutputNode {
     closed_at: Option<Timestamp>,
     failed: Option<NodeError>,
     report: Option<Box<dyn FnOnce(OutputReport) + Send>>,
+    telemetry: Option<Telemetry<OutputSeries>>,
 }
 
 /// Counters of an output node's files and links, in addition to the accounts that it reports to the event manager.
@@ -56,7 +59,16 @@ impl OutputNode {
             closed_at: None,
             failed: None,
             report: None,
+            telemetry: None,
         }
+    }
+
+    /// Publishes its metrics under this name. `limits` are those of the events of all builder units.
+    #[must_use]
+    pub fn publishing(mut self, hub: &Hub, name: &str, limits: BufferLimits) -> Self {
+        let list = |list: &mut SeriesList| OutputSeries::list(list, limits);
+        self.telemetry = Some(Telemetry::begin(hub, name, list));
+        self
     }
 
     /// Calls `report` once at the end.
@@ -155,6 +167,17 @@ impl Agent for OutputNode {
         Progress::Idle(until)
     }
 
+    fn publish(&mut self, now: Timestamp) {
+        let outbox = self.outbox.stats();
+        let Some(Telemetry { publisher, series }) = &mut self.telemetry else { return };
+        let figures = OutputFigures {
+            unwritten: self.storing.waiting(),
+            output_failing: self.storing.is_in_trouble(),
+            outbox: &outbox,
+        };
+        publisher.publish(now.0, |to| series.write(to, &self.role, &figures));
+    }
+
     fn wait(&mut self, timeout: Nanos) {
         self.outbox.endpoint().wait(timeout);
     }
@@ -169,6 +192,7 @@ impl Agent for OutputNode {
             }
         }
         let closed = self.storing.finish();
+        self.publish(Timestamp::ZERO);
         if let Some(report) = self.report.take() {
             report(OutputReport { node, output: self.storing.counters(), outbox: self.outbox.stats() });
         }

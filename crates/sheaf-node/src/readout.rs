@@ -6,12 +6,14 @@ use crate::outbox::{Outbox, OutboxStats};
 use crate::parcels::Parcels;
 use crate::preprocessing::{Preprocessing, PreprocessingCounts, PreprocessingError, PreprocessingSetup};
 use crate::stall::StallFree;
+use crate::telemetry::{BufferLimits, ReadoutSeries, SourceFigures, SourceWatch, Telemetry};
 use crate::vigil::{LINGER, Vigil};
 use crate::worker::{Agent, NodeError, Progress};
 use sheaf_protocol::liveness::Patience;
 use sheaf_protocol::readout::{ReadoutEvent, ReadoutUnit, WindowOrder};
 use sheaf_shaping::ShaperConfig;
 use sheaf_source::{Batch, BatchEnd, Source, SourceEvent, SourceStats};
+use sheaf_telemetry::{Hub, SeriesList};
 use sheaf_transport::Endpoint;
 use sheaf_wire::{Fragment, Nanos, NodeId, SourceId, Span, Timestamp};
 use standstill::Standstill;
@@ -41,6 +43,7 @@ pub struct ReadoutNode {
     closed_at: Option<Timestamp>,
     failed: Option<NodeError>,
     report: Option<Box<dyn FnOnce(ReadoutReport) + Send>>,
+    telemetry: Option<Telemetry<ReadoutSeries>>,
 }
 
 struct Input {
@@ -52,6 +55,7 @@ struct Input {
     /// State of the source after the batch.
     then: BatchEnd,
     ended: bool,
+    watch: SourceWatch,
 }
 
 /// Counters of a readout unit's sources and links, in addition to the accounts that it reports to the event manager.
@@ -100,7 +104,17 @@ impl ReadoutNode {
             closed_at: None,
             failed: None,
             report: None,
+            telemetry: None,
         }
+    }
+
+    /// Publishes its metrics under this name. `limits` are those of its buffer.
+    #[must_use]
+    pub fn publishing(mut self, hub: &Hub, name: &str, limits: BufferLimits) -> Self {
+        let sources = self.inputs.iter().map(|input| input.source.id());
+        let list = |list: &mut SeriesList| ReadoutSeries::list(list, sources, limits);
+        self.telemetry = Some(Telemetry::begin(hub, name, list));
+        self
     }
 
     /// Calls `report` once at the end.
@@ -291,7 +305,14 @@ impl ReadoutNode {
 
 impl Input {
     fn new(source: Box<dyn Source>) -> Self {
-        Self { source, batch: Batch::default(), had: 0, then: BatchEnd::More, ended: false }
+        Self {
+            source,
+            batch: Batch::default(),
+            had: 0,
+            then: BatchEnd::More,
+            ended: false,
+            watch: SourceWatch::NEW,
+        }
     }
 
     /// Passes the source's fragments to the role. Returns their number, whether there may be more at once, and when to check again.
@@ -314,6 +335,7 @@ impl Input {
             let given = role.handle_fragments(now, self.rest());
             self.source.handle_accepted(given);
             self.had += given;
+            self.watch.note(given);
             taken += given;
             if self.had < self.batch.fragments.len() {
                 return (taken, taken > 0, now + RETRY_SOURCES);
@@ -419,6 +441,18 @@ impl Agent for ReadoutNode {
         Progress::Idle(until)
     }
 
+    fn publish(&mut self, now: Timestamp) {
+        let outbox = self.outbox.stats();
+        let Some(Telemetry { publisher, series }) = &mut self.telemetry else { return };
+        let running = self.running;
+        let sources = self.inputs.iter_mut().map(|input| {
+            let (fragments, age) = input.watch.at(now);
+            let held_back = input.had < input.batch.fragments.len();
+            SourceFigures { fragments, age: if running { age } else { Nanos::ZERO }, held_back }
+        });
+        publisher.publish(now.0, |to| series.write(to, &self.role, sources, &outbox));
+    }
+
     fn wait(&mut self, timeout: Nanos) {
         self.outbox.endpoint().wait(timeout);
     }
@@ -440,6 +474,7 @@ impl Agent for ReadoutNode {
             let outbox = self.outbox.stats();
             report(ReadoutReport { node: self.node(), sources, outbox, preprocessing });
         }
+        self.publish(Timestamp::ZERO);
         self.failed.take().map_or(Ok(()), Err)
     }
 }

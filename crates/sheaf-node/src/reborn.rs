@@ -62,6 +62,12 @@ impl Agent for Reborn {
         }
     }
 
+    fn publish(&mut self, now: Timestamp) {
+        if let Some(life) = &mut self.life {
+            life.publish(now);
+        }
+    }
+
     fn finish(&mut self) -> Result<(), NodeError> {
         let leaves = |mut life: Box<dyn Agent>| life.finish();
         self.ended.take().or_else(|| self.life.take().map(leaves)).unwrap_or(Ok(()))

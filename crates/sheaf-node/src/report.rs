@@ -9,6 +9,7 @@ use sheaf_protocol::manager::{Awaited, AwaitedNodes, DeadTime, Ended, EventManag
 use sheaf_protocol::numbering::Shift;
 use sheaf_protocol::output::Places;
 use sheaf_protocol::trigger_link::LinkReport;
+use sheaf_telemetry::buckets::Buckets;
 use sheaf_wire::{ByteCount, DropReason, Nanos, NodeId, Outcome, SessionId, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -47,6 +48,8 @@ pub struct RunReport {
     pub stored_fragments: u64,
     /// Time from a trigger to the news that its event has ended, in nanoseconds, on the event manager's clock.
     pub latency: Histogram<u64>,
+    /// The same times in fixed buckets, for metrics; of the whole run, with its warm-up.
+    pub latency_buckets: Buckets,
     /// When the run began.
     pub started_at: Option<Timestamp>,
     /// Ended events and bytes over time.
@@ -103,6 +106,7 @@ impl Default for RunReport {
             bytes: ByteCount::ZERO,
             stored_fragments: 0,
             latency: latency.expect("the bounds are constant and in order"),
+            latency_buckets: Buckets::default(),
             started_at: None,
             evolution: Evolution::default(),
             last_end_at: None,
@@ -162,6 +166,7 @@ impl RunReport {
         }
         self.last_end_at = Some(now);
         self.latency.saturating_record_n(ended.latency.0.max(1), count);
+        self.latency_buckets.add(ended.latency.0, count);
         if matches!(ended.outcome, Outcome::Stored | Outcome::Rejected) {
             self.built += count;
             self.incomplete += if ended.incomplete { count } else { 0 };

@@ -1,7 +1,7 @@
 //! A thread that runs agents.
 
-use crate::Clock;
 use crate::sink::SinkError;
+use crate::{Clock, telemetry};
 use sheaf_wire::{Nanos, NodeId, Role, Timestamp};
 use std::num::NonZeroU64;
 
@@ -34,6 +34,9 @@ pub trait Agent: Send {
     /// Sleeps until there may be something to do, at most for `timeout`. Agents on one thread share a doorbell, so that
     /// waiting on one waits for all.
     fn wait(&mut self, timeout: Nanos);
+
+    /// Publishes its metrics, if it has any. Called several times a second, also while there is nothing to do.
+    fn publish(&mut self, _now: Timestamp) {}
 
     /// Ends in good order, after [`Progress::Finished`].
     ///
@@ -174,8 +177,13 @@ pub fn run(mut agents: Vec<Box<dyn Agent>>, clock: Clock) -> Vec<NodeError> {
     let mut woke_at = clock.now();
     let mut idle_rounds = 0;
     let mut idle_since = woke_at;
+    let mut publish_at = woke_at;
     while !agents.is_empty() {
         let now = clock.now();
+        if now >= publish_at {
+            agents.iter_mut().for_each(|agent| agent.publish(now));
+            publish_at = now + telemetry::PERIOD;
+        }
         let mut busy = false;
         let mut until = now + LONGEST_SLEEP;
         agents.retain_mut(|agent| match agent.work(now) {

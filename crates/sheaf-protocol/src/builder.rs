@@ -57,7 +57,7 @@ use owing::Owing;
 use parts::{Parts, name_unasked};
 use returns::Returns;
 use scope::Question;
-use sheaf_wire::message::{Assignment, Body, Command, Disagreement, EventRange, Message, Work};
+use sheaf_wire::message::{Assignment, Body, Command, Count, Disagreement, EventRange, Message, Work};
 use sheaf_wire::{
     ByteCount, DropReason, Event, EventId, NodeId, Outcome, Payload, Role, SourceId, Timestamp,
 };
@@ -182,6 +182,12 @@ impl<P: Payload> BuilderUnit<P> {
         let mut books = self.books.clone();
         books.count(Counter::RepeatedMessages, self.channel.repeats());
         books
+    }
+
+    /// Passes the current counters to `line`, as the lines of a report, without allocation. Counts that are 0 may be absent.
+    pub fn each_count(&self, line: &mut dyn FnMut(Count)) {
+        self.books.each_counter(line);
+        line(Counter::RepeatedMessages.count(self.channel.repeats()));
     }
 
     /// Takes a message.

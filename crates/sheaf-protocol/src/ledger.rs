@@ -45,6 +45,15 @@ impl Ledger {
         self.received == self.stored + self.rejected + self.dropped_total() + self.in_flight
     }
 
+    /// Passes the bins to `line`, as lines of a report, without allocation.
+    pub fn each_count(&self, line: &mut dyn FnMut(Count)) {
+        line(Counter::Received.count(self.received));
+        line(Counter::Stored.count(self.stored));
+        line(Counter::Rejected.count(self.rejected));
+        line(Counter::InFlight.count(self.in_flight));
+        each_drop(&self.dropped, line);
+    }
+
     /// Adds the ledger of another node.
     pub fn add(&mut self, other: &Self) {
         self.received += other.received;
@@ -54,6 +63,13 @@ impl Ledger {
         for (reason, count) in &other.dropped {
             self.drop_for(*reason, *count);
         }
+    }
+}
+
+/// Passes drops to `line`, as lines of a report.
+pub(crate) fn each_drop(dropped: &BTreeMap<DropReason, u64>, line: &mut dyn FnMut(Count)) {
+    for (reason, value) in dropped {
+        line(Count { code: Counter::Dropped.code(), reason: u16::from(reason.code()), value: *value });
     }
 }
 
@@ -151,20 +167,15 @@ impl NodeBooks {
     /// Returns the books as lines of a report message.
     #[must_use]
     pub fn to_counts(&self) -> Vec<Count> {
-        let ledger = &self.fragments;
-        let mut counts = vec![
-            Counter::Received.count(ledger.received),
-            Counter::Stored.count(ledger.stored),
-            Counter::Rejected.count(ledger.rejected),
-            Counter::InFlight.count(ledger.in_flight),
-        ];
-        counts.extend(ledger.dropped.iter().map(|(reason, value)| Count {
-            code: Counter::Dropped.code(),
-            reason: u16::from(reason.code()),
-            value: *value,
-        }));
-        counts.extend(self.counters.iter().map(|(counter, value)| counter.count(*value)));
+        let mut counts = Vec::new();
+        self.fragments.each_count(&mut |count| counts.push(count));
+        self.each_counter(&mut |count| counts.push(count));
         counts
+    }
+
+    /// Passes the counters beside the ledger to `line`, as lines of a report, without allocation.
+    pub fn each_counter(&self, line: &mut dyn FnMut(Count)) {
+        self.counters.iter().for_each(|(counter, value)| line(counter.count(*value)));
     }
 
     /// Reads the lines of a report. Lines with unknown codes, of a later release, are ignored.

@@ -47,7 +47,7 @@ mod suspects;
 mod totals;
 
 pub use config::{ManagerConfig, Shaping, Triggers};
-pub use dead_time::{DeadTime, DeadTimeCause};
+pub use dead_time::{DeadTime, DeadTimeAt, DeadTimeCause};
 pub use draining::Awaited;
 pub use events::{Ended, ManagerEvent, Tallies, Veto};
 pub use starting::AwaitedNodes;
@@ -69,7 +69,7 @@ use readouts::Readouts;
 use records::Records;
 pub(crate) use shaping::DISPATCH_EVENTS;
 use shaping::{Dispatches, Steering};
-use sheaf_wire::message::{Body, Message};
+use sheaf_wire::message::{Body, Count, Message};
 use sheaf_wire::{ByteCount, EventId, NodeId, SessionId, Timestamp, TriggerType};
 use shifts::Shifts;
 use std::collections::{BTreeMap, BTreeSet};
@@ -147,6 +147,12 @@ impl<P: Clone> EventManager<P> {
         self.is_running() && !self.flow.is_full()
     }
 
+    /// Returns the identity of this event manager.
+    #[must_use]
+    pub fn identity(&self) -> &Identity {
+        &self.me
+    }
+
     /// Returns the current ledger of all triggers.
     #[must_use]
     pub fn ledger(&self) -> Ledger {
@@ -209,6 +215,24 @@ impl<P: Clone> EventManager<P> {
         books.count(Counter::RepeatedMessages, self.peers.repeats());
         books.count(Counter::KeptRecords, self.records.all().len() as u64);
         books
+    }
+
+    /// Passes the ledger of triggers to `line`, as lines of a report, without allocation.
+    pub fn each_trigger_count(&self, line: &mut dyn FnMut(Count)) {
+        self.flow.each_count(line);
+    }
+
+    /// Passes the event manager's own counters to `line`, as lines of a report, without allocation. Counts that are 0 may be absent.
+    pub fn each_count(&self, line: &mut dyn FnMut(Count)) {
+        self.counters.each_counter(line);
+        line(Counter::RepeatedMessages.count(self.peers.repeats()));
+        line(Counter::KeptRecords.count(self.records.all().len() as u64));
+    }
+
+    /// Returns live time and dead time up to `now` or the end of triggers, without allocation.
+    #[must_use]
+    pub fn dead_time_at(&self, now: Timestamp) -> DeadTimeAt<'_> {
+        self.dead_time.at(now)
     }
 
     /// Takes a trigger from the driver ([`Triggers::Driven`]). `time` is the time at which it happened, on the clock of `now`.

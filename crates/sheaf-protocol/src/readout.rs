@@ -53,7 +53,7 @@ use records::Records;
 use renumbering::{Moved, Renumbering};
 use reports::Reports;
 use shape_clock::ShapeClock;
-use sheaf_wire::message::{Body, Command, Destination, Message, Recorded};
+use sheaf_wire::message::{Body, Command, Count, Destination, Message, Recorded};
 use sheaf_wire::run_record::RunRecord;
 use sheaf_wire::{
     ByteCount, EventId, Fragment, MissingReason, Nanos, NodeId, Payload, Role, SourceId, Timestamp,
@@ -165,6 +165,12 @@ impl<P: Payload> ReadoutUnit<P> {
         let mut books = self.merger.books();
         books.count(Counter::RepeatedMessages, self.channel.repeats());
         books
+    }
+
+    /// Passes the current books to `line`, as the lines of a report, without allocation. Counts that are 0 may be absent.
+    pub fn each_count(&self, line: &mut dyn FnMut(Count)) {
+        self.merger.each_count(line);
+        line(Counter::RepeatedMessages.count(self.channel.repeats()));
     }
 
     /// Takes a fragment from a source.

@@ -23,6 +23,7 @@ use sheaf_protocol::builder::BuilderUnit;
 use sheaf_protocol::manager::EventManager;
 use sheaf_protocol::output::Sender;
 use sheaf_protocol::readout::ReadoutUnit;
+use sheaf_telemetry::Hub;
 use sheaf_wire::{NodeId, Role};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,6 +41,8 @@ pub(crate) struct AgentMaker {
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) gauges: Arc<Gauges>,
     pub(crate) reports: Reports,
+    /// Where agents publish their metrics, if somebody reads them.
+    pub(crate) hub: Option<Hub>,
     /// Set when the event manager has ended.
     pub(crate) over: Arc<AtomicBool>,
 }
@@ -105,6 +108,10 @@ impl AgentMaker {
                     Some(SupervisorDoor { door, .. }) => manager.triggered_by(Box::new(door), program),
                     None => manager,
                 };
+                let manager = match &self.hub {
+                    Some(hub) => manager.publishing(hub, &plan.node_names()),
+                    None => manager,
+                };
                 Ok(Box::new(match plan.busy_signal()? {
                     Some(signal) => manager.signalling(signal),
                     None => manager,
@@ -121,6 +128,9 @@ impl AgentMaker {
                 let mut agent = ReadoutNode::new(role, endpoint, sources, patience, now).with_report(done);
                 if let Some(setup) = plan.preprocessing(node, &me, arena.as_ref()) {
                     agent = agent.active(setup)?;
+                }
+                if let Some(hub) = &self.hub {
+                    agent = agent.publishing(hub, &node.name, plan.readout_limits());
                 }
                 let builders = usize::from(plan.count(Role::Builder));
                 Ok(Box::new(match plan.frame_shaper() {
@@ -154,8 +164,11 @@ impl AgentMaker {
                 if let Some(config) = plan.sender() {
                     agent = agent.with_outputs(Sender::new(me, config, now));
                 }
-                Ok(Box::new(match farm {
-                    Some(farm) => agent.with_farm(farm),
+                if let Some(farm) = farm {
+                    agent = agent.with_farm(farm);
+                }
+                Ok(Box::new(match &self.hub {
+                    Some(hub) => agent.publishing(hub, &node.name, &plan.source_ids(), plan.builder_limits()),
                     None => agent,
                 }))
             }
@@ -165,7 +178,11 @@ impl AgentMaker {
                 let done = move |report| list.lock().unwrap_or_else(PoisonError::into_inner).push(report);
                 let sink = plan.sink(&me, self.directory.as_deref())?;
                 let agent = OutputNode::new(role, endpoint, sink, plan.manager_patience(), now);
-                Ok(Box::new(agent.with_report(done)))
+                let agent = agent.with_report(done);
+                Ok(Box::new(match &self.hub {
+                    Some(hub) => agent.publishing(hub, &node.name, plan.output_limits()),
+                    None => agent,
+                }))
             }
         }
     }

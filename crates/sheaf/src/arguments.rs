@@ -121,6 +121,10 @@ pub(crate) struct RunArguments {
     /// Run each role in its own process, over TCP on loopback or through shared memory.
     #[arg(long)]
     pub(crate) processes: bool,
+    /// Serve a page that shows the run, and its metrics, at this loopback address [default: `monitor.listen` of the configuration;
+    /// without one, 127.0.0.1:7070, or another port if that one is taken].
+    #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, require_equals = true)]
+    pub(crate) page: Option<Option<String>>,
     /// Directory in which the run directory is created [default: runs].
     #[arg(long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
@@ -287,6 +291,9 @@ pub(crate) struct NodeArguments {
     /// Run number, instead of `run.number` in the configuration.
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) run: Option<u32>,
+    /// Serve a page that shows this node, and its metrics, at this loopback address.
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) page: Option<String>,
     /// Print one JSON object on standard output.
     #[arg(long)]
     pub(crate) json: bool,
@@ -294,6 +301,9 @@ pub(crate) struct NodeArguments {
     /// input if there is one.
     #[arg(long, hide = true)]
     pub(crate) supervised: bool,
+    /// Report metrics and messages to the parent, on standard output.
+    #[arg(long, hide = true, requires = "supervised")]
+    pub(crate) relay: bool,
     /// The file of the key that `sheaf run --processes` has made for the links of its nodes.
     #[arg(long, hide = true, value_name = "FILE")]
     pub(crate) run_key: Option<PathBuf>,

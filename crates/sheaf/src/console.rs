@@ -44,6 +44,23 @@ pub(crate) fn named(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// Receives every message that is printed, in addition to standard error.
+pub(crate) type Listener = Box<dyn Fn(Level, &str) + Send + Sync>;
+
+/// As the log, there is one for each process.
+static LISTENER: RwLock<Option<Listener>> = RwLock::new(None);
+
+/// Passes all messages also to `listener` from now on.
+pub(crate) fn listen(listener: Option<Listener>) {
+    *LISTENER.write().unwrap_or_else(PoisonError::into_inner) = listener;
+}
+
+fn tell_listener(level: Level, text: &str) {
+    if let Some(listener) = &*LISTENER.read().unwrap_or_else(PoisonError::into_inner) {
+        listener(level, &named(text));
+    }
+}
+
 /// Opens every error that this command prints.
 pub(crate) const ERROR: &str = "error: ";
 
@@ -66,7 +83,9 @@ impl Console {
     /// Prints why the command failed.
     pub(crate) fn error(&self, text: &str) {
         // Errors of a configuration are several, each with this prefix.
-        self.print(&format!("{ERROR}{}", text.trim_start_matches("error: ")));
+        let text = text.trim_start_matches("error: ");
+        tell_listener(Level::Error, text);
+        self.print(&format!("{ERROR}{text}"));
     }
 
     /// Prints lines, above the progress line if there is one.
@@ -187,7 +206,9 @@ impl Log for Console {
                 Level::Debug => "debug: ",
                 Level::Trace => "trace: ",
             };
-            self.print(&format!("{prefix}{}", record.args()));
+            let text = record.args().to_string();
+            tell_listener(record.level(), &text);
+            self.print(&format!("{prefix}{text}"));
         }
     }
 
@@ -233,10 +254,15 @@ impl Drop for Show {
     }
 }
 
+/// Returns what a run waits for, before its start or at its end.
+pub(crate) fn waiting(now: &Snapshot) -> Option<String> {
+    starting(now).or_else(|| finishing(now))
+}
+
 /// The progress line. The most important figures come first, because a terminal may be narrow.
 #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
 fn describe(before: &Snapshot, now: &Snapshot, seconds: f64) -> String {
-    if let Some(text) = starting(now).or_else(|| finishing(now)) {
+    if let Some(text) = waiting(now) {
         return text;
     }
     let events = (now.ended - before.ended) as f64 / seconds;

@@ -36,6 +36,10 @@ impl Agent for Leaving {
         self.agent.wait(timeout);
     }
 
+    fn publish(&mut self, now: Timestamp) {
+        self.agent.publish(now);
+    }
+
     fn finish(&mut self) -> Result<(), NodeError> {
         self.agent.finish()
     }

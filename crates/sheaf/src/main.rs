@@ -35,6 +35,8 @@
 //! | `run` | all roles in this process |
 //! | `processes` | `sheaf run --processes`, each role in its own process |
 //! | `node` | `sheaf node`, one role |
+//! | `page` | the page and the metrics of a run |
+//! | `relay` | metrics and messages of a node, for the process that has started it |
 //! | `programs` | programs that readout units start, and `sheaf guard`, which each of them is behind |
 //! | `library` | sources of a library, and `sheaf poll`, a process that polls it |
 //! | `processor` | `sheaf processor`, a worker of a farm |
@@ -103,6 +105,7 @@ mod numbering;
 mod objects;
 mod one_file;
 mod output;
+mod page;
 mod placement;
 mod plan;
 mod poll_trigger;
@@ -115,6 +118,7 @@ mod record;
 mod recorded_slices;
 mod recording;
 mod rehearsal;
+mod relay;
 mod run;
 mod run_directory;
 mod run_paths;

@@ -2,7 +2,8 @@
 
 use crate::plan::Plan;
 use sheaf_node::NodeError;
-use sheaf_wire::{Nanos, NodeId};
+use sheaf_node::telemetry::NodeNames;
+use sheaf_wire::{Nanos, NodeId, Role};
 
 impl Plan {
     /// The node's name in the configuration.
@@ -14,6 +15,17 @@ impl Plan {
     pub(crate) fn full_name(&self, id: NodeId) -> String {
         let (name, id) = (self.name(id), id.to_string());
         if name == id { name } else { format!("{name} ({id})") }
+    }
+
+    /// Returns the names of all nodes.
+    pub(crate) fn node_names(&self) -> NodeNames {
+        let of_role = |role| self.of_role(role).map(|node| node.name.clone()).collect();
+        NodeNames {
+            manager: self.name(NodeId::MANAGER),
+            readouts: of_role(Role::Readout),
+            builders: of_role(Role::Builder),
+            outputs: of_role(Role::Output),
+        }
     }
 
     /// Explains why a node did not do all of its work, and what to check.

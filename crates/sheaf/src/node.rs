@@ -5,7 +5,9 @@ use crate::arguments::NodeArguments;
 use crate::code::Code;
 use crate::console::Console;
 use crate::leaving::Leaving;
+use crate::page::{Page, WaitingShown};
 use crate::plan::Plan;
+use crate::relay::Relay;
 use crate::run_directory::SharedManifest;
 use crate::summary::{ManagerSummary, NodeSummary, Summary};
 use crate::{Verdict, files, network, placement, processes, rehearsal, run_paths, signals};
@@ -15,6 +17,7 @@ use sheaf_config::{Config, NodeConfig, TransportKind};
 use sheaf_key::RunKey;
 use sheaf_node::report::{Gauges, RunReport};
 use sheaf_node::{Clock, NodeError, worker};
+use sheaf_telemetry::Hub;
 use sheaf_wire::{NodeId, Role, RunNumber};
 use std::net::TcpListener;
 use std::os::fd::AsFd;
@@ -64,10 +67,43 @@ pub(crate) fn command(arguments: &NodeArguments, console: &Console) -> anyhow::R
         crate::print::print(processes::READY)
             .context("cannot report to the parent that this node handles signals")?;
     }
+    let mut maker = maker(&plan, stop);
+    let watch = Watch::begin(&mut maker, &node, arguments)?;
     match node.id.role {
-        Role::Manager => manager(&maker(&plan, stop), &node, listener, arguments, console),
-        Role::Readout | Role::Builder | Role::Output => {
-            other(&maker(&plan, stop), &node, listener, arguments)
+        Role::Manager => manager(&maker, &node, listener, (arguments, watch), console),
+        Role::Readout | Role::Builder | Role::Output => other(&maker, &node, listener, (arguments, watch)),
+    }
+}
+
+/// Who sees the metrics of this node.
+enum Watch {
+    Nobody,
+    /// The process that has started it.
+    Parent(Relay),
+    /// Whoever opens its page.
+    Page(Page, WaitingShown),
+}
+
+impl Watch {
+    fn begin(maker: &mut AgentMaker, node: &NodeConfig, arguments: &NodeArguments) -> anyhow::Result<Self> {
+        if arguments.relay {
+            let hub = maker.hub.insert(Hub::default()).clone();
+            return Ok(Self::Parent(Relay::begin(hub, maker.gauges.clone())?));
+        }
+        let Some(address) = &arguments.page else { return Ok(Self::Nobody) };
+        let page = Page::open_at(address)?;
+        page.begin_node(&maker.plan, node, maker.directory.as_deref());
+        maker.hub = Some(page.hub());
+        let shown = page.show_waiting(maker.gauges.clone());
+        Ok(Self::Page(page, shown))
+    }
+
+    /// Ends with the last values: the node has ended, and prints its report.
+    fn end(self) {
+        match self {
+            Self::Nobody => {}
+            Self::Parent(relay) => drop(relay),
+            Self::Page(page, shown) => drop((shown, page)),
         }
     }
 }
@@ -153,6 +189,7 @@ fn maker(plan: &Arc<Plan>, stop: Arc<AtomicBool>) -> AgentMaker {
         stop,
         gauges: Arc::new(Gauges::default()),
         reports: Reports::default(),
+        hub: None,
         over: Arc::default(),
     }
 }
@@ -168,7 +205,7 @@ fn manager(
     maker: &AgentMaker,
     node: &NodeConfig,
     listener: Option<TcpListener>,
-    arguments: &NodeArguments,
+    (arguments, watch): (&NodeArguments, Watch),
     console: &Console,
 ) -> anyhow::Result<Verdict> {
     let (plan, clock) = (&maker.plan, maker.clock);
@@ -185,6 +222,7 @@ fn manager(
     let report = report.context("the event manager ended without a report")?;
     let summary = Summary::new(&report, &maker.reports.extras(), plan, maker.directory.clone());
     let errors: Vec<_> = errors.iter().map(|error| plan.explain(error)).collect();
+    watch.end();
     if arguments.supervised {
         crate::print::print_json(&ManagerSummary::new(summary, &report, errors))?;
         return Ok(Verdict::Good);
@@ -220,7 +258,7 @@ fn other(
     maker: &AgentMaker,
     node: &NodeConfig,
     listener: Option<TcpListener>,
-    arguments: &NodeArguments,
+    (arguments, watch): (&NodeArguments, Watch),
 ) -> anyhow::Result<Verdict> {
     let (plan, leave) = (&maker.plan, &maker.stop);
     let agent = Leaving::new(maker.make(node.id, connect(plan, listener))?, leave.clone());
@@ -232,6 +270,7 @@ fn other(
         log::warn!("{} left the run", plan.full_name(node.id));
     }
     let summary = NodeSummary { node: node.name.clone(), extras: maker.reports.extras(), errors };
+    watch.end();
     if arguments.json {
         crate::print::print_json(&summary)?;
     }

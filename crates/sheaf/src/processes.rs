@@ -7,8 +7,10 @@
 //! that no other process on the machine can take a node's place.
 
 use crate::console::Console;
+use crate::page::{Page, View};
 use crate::plan::Plan;
 use crate::programs;
+use crate::relay::{self, Relayed};
 use crate::run::{Outcome, loopback_listeners};
 use crate::run_directory::{RunDirectory, Scratch};
 use crate::summary::{Extras, Lost, ManagerSummary, NodeSummary};
@@ -18,7 +20,7 @@ use sheaf_config::NodeConfig;
 use sheaf_key::RunKey;
 use sheaf_node::restarts::{RestartPolicy, Restarts};
 use sheaf_wire::{Nanos, NodeId, Role};
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
@@ -75,7 +77,7 @@ pub(crate) fn run(
     directory: Option<&RunDirectory>,
     scratch: &Scratch,
     stop: &AtomicBool,
-    console: &Console,
+    View { console, page }: View<'_>,
 ) -> anyhow::Result<Outcome> {
     let mut nodes = plan.nodes.clone();
     let mut listeners = loopback_listeners(plan, &mut nodes)?;
@@ -103,6 +105,7 @@ pub(crate) fn run(
         lost: Lost::default(),
         stops: 0,
         console: console.clone(),
+        page: page.cloned(),
     };
     for node in nodes {
         let own = listeners.iter_mut().find(|(id, _)| *id == node.id).and_then(|(_, socket)| socket.take());
@@ -129,15 +132,22 @@ struct Family {
     /// Number of requests to end the run that the event manager is still to receive.
     stops: u32,
     console: Console,
+    /// Shows the metrics and messages of the nodes, if there is one.
+    page: Option<Page>,
 }
 
 impl Family {
     fn start(&mut self, node: NodeConfig, listener: Option<TcpListener>) -> anyhow::Result<()> {
-        let (child, listens, said) = spawn(&self.config, self.key.as_ref(), &node, listener.as_ref())?;
+        let (child, listens, said) = self.spawn(&node, listener.as_ref())?;
         let said = Some(said);
         let (started, restarts) = (Instant::now(), Restarts::new(RESTARTS));
         self.processes.push(Process { node, child, listens, said, listener, started, restarts, ended: None });
         Ok(())
+    }
+
+    fn spawn(&self, node: &NodeConfig, listener: Option<&TcpListener>) -> anyhow::Result<Started> {
+        let relayed = self.page.clone().map(|page| Relayed::new(&node.name, page));
+        spawn(&self.config, self.key.as_ref(), node, listener, relayed)
     }
 
     /// Passes on signals and restarts dead builders and output nodes until the event manager ends. Then waits for the
@@ -213,8 +223,9 @@ impl Family {
                 Role::Output => self.lost.outputs += 1,
                 _ => self.lost.farms += u64::from(self.has_farm),
             }
-            let listener = process.listener.as_ref();
-            let (child, listens, said) = spawn(&self.config, self.key.as_ref(), &process.node, listener)?;
+            let (child, listens, said) =
+                self.spawn(&self.processes[index].node, self.processes[index].listener.as_ref())?;
+            let process = &mut self.processes[index];
             (process.child, process.listens, process.said) = (child, listens, Some(said));
             return Ok(());
         }
@@ -224,6 +235,9 @@ impl Family {
             ));
         } else if !status.success() {
             self.console.error(&format!("{name} ended: {status}"));
+        }
+        if let Some(page) = &self.page {
+            page.hub().note_gone(name);
         }
         process.ended = Some(status);
         Ok(())
@@ -332,12 +346,15 @@ impl Drop for KeyFile {
     }
 }
 
+type Started = (Child, Arc<AtomicBool>, JoinHandle<std::io::Result<String>>);
+
 fn spawn(
     config: &Path,
     key: Option<&KeyFile>,
     node: &NodeConfig,
     listener: Option<&TcpListener>,
-) -> anyhow::Result<(Child, Arc<AtomicBool>, JoinHandle<std::io::Result<String>>)> {
+    relayed: Option<Relayed>,
+) -> anyhow::Result<Started> {
     let program = std::env::current_exe().context("cannot determine the path of this program")?;
     let stdin = match listener {
         Some(listener) => Stdio::from(OwnedFd::from(listener.try_clone().context("cannot share a socket")?)),
@@ -348,6 +365,9 @@ fn spawn(
     if let Some(KeyFile(path)) = key {
         command.arg("--run-key").arg(path);
     }
+    if relayed.is_some() {
+        command.arg("--relay");
+    }
     command.stdin(stdin).stdout(Stdio::piped()).process_group(0);
     match log::max_level() {
         log::LevelFilter::Off | log::LevelFilter::Error => command.arg("--quiet"),
@@ -357,16 +377,30 @@ fn spawn(
     };
     let command = sheaf_machine::ignoring_next_run_signal(&mut command);
     let mut child = command.spawn().with_context(|| format!("cannot start {}", node.name))?;
-    let mut pipe = child.stdout.take().context("standard output is a pipe")?;
+    let mut pipe = BufReader::new(child.stdout.take().context("standard output is a pipe")?);
     let listens = Arc::new(AtomicBool::new(false));
     let is_ready = listens.clone();
     let read = move || {
-        let (mut first, mut text) = ([0; READY.len()], String::new());
+        let mut first = [0; READY.len()];
         if pipe.read_exact(&mut first).is_ok() {
             is_ready.store(true, Ordering::Relaxed);
         }
-        pipe.read_to_string(&mut text).map(|_| text)
+        take_records(pipe, relayed)
     };
     let said = std::thread::Builder::new().name(node.name.clone()).spawn(read);
     Ok((child, listens, said.context("cannot start a thread")?))
+}
+
+/// Reads the standard output of a node. Returns the text besides its records, each of which is handled when it arrives.
+fn take_records(mut pipe: impl BufRead, mut relayed: Option<Relayed>) -> std::io::Result<String> {
+    let (mut text, mut line) = (String::new(), String::new());
+    while pipe.read_line(&mut line)? > 0 {
+        match (line.strip_prefix(relay::RECORD_SEPARATOR), &mut relayed) {
+            (Some(record), Some(relayed)) => relayed.take(record),
+            (Some(_), None) => {}
+            (None, _) => text.push_str(&line),
+        }
+        line.clear();
+    }
+    Ok(text)
 }

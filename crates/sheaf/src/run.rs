@@ -1,8 +1,8 @@
 //! A whole system in this process.
 
 use crate::agents::{AgentMaker, Reports};
-use crate::console::Console;
 use crate::network::Connection;
+use crate::page::{Page, View};
 use crate::plan::Plan;
 use crate::run_directory::{self, Stored};
 use crate::summary::Summary;
@@ -32,7 +32,7 @@ pub(crate) fn in_process(
     plan: &Arc<Plan>,
     directory: Option<PathBuf>,
     stop: Arc<AtomicBool>,
-    console: &Console,
+    View { console, page }: View<'_>,
     clock: Clock,
 ) -> anyhow::Result<Outcome> {
     let output = directory.clone();
@@ -43,6 +43,7 @@ pub(crate) fn in_process(
         stop,
         gauges: Arc::new(Gauges::default()),
         reports: Reports::default(),
+        hub: page.map(Page::hub),
         over: Arc::default(),
     };
     let threads = match plan.config.transport.kind {
@@ -56,6 +57,7 @@ pub(crate) fn in_process(
     };
     let errors = {
         let _show = console.show(maker.gauges.clone());
+        let _wait = page.map(|page| page.show_waiting(maker.gauges.clone()));
         run_threads(threads, clock)?
     };
     let report = maker.reports.run.lock().unwrap_or_else(PoisonError::into_inner).take();

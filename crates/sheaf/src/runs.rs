@@ -4,6 +4,7 @@
 use crate::arguments::RunArguments;
 use crate::code::{self, Code};
 use crate::console::Console;
+use crate::page::{Page, View};
 use crate::plan::Plan;
 use crate::run::{Outcome, in_process};
 use crate::run_directory::{RunDirectory, Scratch};
@@ -20,7 +21,9 @@ use std::sync::Arc;
 pub(crate) fn command(arguments: &RunArguments, console: &Console) -> anyhow::Result<Verdict> {
     let config = configuration(arguments)?;
     let steering = Steering::watch()?;
-    let runs = Runs { arguments, console, steering: &steering, several: config.run.runs != Some(1) };
+    let page = Page::open(&config, arguments.page.as_ref().map(|address| address.as_deref()))?;
+    let (several, page) = (config.run.runs != Some(1), page.as_ref());
+    let runs = Runs { arguments, console, steering: &steering, several, page };
     let mut verdict = Verdict::Good;
     let mut last = None;
     for count in 1_u32.. {
@@ -35,6 +38,9 @@ pub(crate) fn command(arguments: &RunArguments, console: &Console) -> anyhow::Re
             break;
         }
         last = Some(run);
+    }
+    if let Some(page) = page {
+        page.linger(config.monitor.linger.to_std(), steering.stop());
     }
     Ok(verdict)
 }
@@ -68,6 +74,8 @@ struct Runs<'a> {
     console: &'a Console,
     steering: &'a Steering,
     several: bool,
+    /// The page that shows the runs, if there is one.
+    page: Option<&'a Page>,
 }
 
 impl Runs<'_> {
@@ -112,10 +120,14 @@ impl Runs<'_> {
         let (stop, console) = (self.steering.stop(), self.console);
         let path = directory.as_ref().map(|directory| directory.path.clone());
         let watch = space::Watch::begin(path.as_deref(), plan.config.output.keep_free.0, stop)?;
+        let view = View { console, page: self.page };
+        if let Some(page) = self.page {
+            page.begin_run(&plan, path.as_deref());
+        }
         let mut outcome = if self.arguments.processes {
-            processes::run(&plan, directory.as_ref(), &scratch, stop, console)?
+            processes::run(&plan, directory.as_ref(), &scratch, stop, view)?
         } else {
-            in_process(&plan, path, stop.clone(), console, clock)?
+            in_process(&plan, path, stop.clone(), view, clock)?
         };
         outcome.summary.ended_early = watch.end().or(outcome.summary.ended_early);
         // The processor time of this run is that of the process minus the time of earlier runs.
@@ -145,6 +157,9 @@ impl Runs<'_> {
     ) -> anyhow::Result<Verdict> {
         let Outcome { mut summary, stored, errors } = outcome;
         summary.name_sources(&plan.config.names);
+        if let Some(page) = self.page {
+            page.end_run(&summary);
+        }
         let close = |directory: RunDirectory| directory.close(&stored, summary.ledger_json(), clock.now());
         // The books come first: they are printed also where the disk takes nothing more.
         let closed = directory.map_or(Ok(()), close);

@@ -125,6 +125,50 @@ enum Course {
     },
 }
 
+/// The accounts of a [`DeadTime`] at one moment of the run.
+#[derive(Clone, Copy, Debug)]
+pub struct DeadTimeAt<'a> {
+    booked: &'a DeadTime,
+    /// Time that is not booked: the gate has not changed since.
+    since_change: Nanos,
+    shut: Option<Shut>,
+}
+
+impl DeadTimeAt<'_> {
+    /// Returns the time in which triggers were taken.
+    #[must_use]
+    pub fn live(&self) -> Nanos {
+        if self.shut.is_some() { self.booked.live } else { self.booked.live + self.since_change }
+    }
+
+    /// Returns the time in which triggers were not taken for this cause.
+    #[must_use]
+    pub fn time(&self, cause: DeadTimeCause) -> Nanos {
+        let booked = self.booked.time.get(&cause).copied().unwrap_or(Nanos::ZERO);
+        if self.shut.is_some_and(|shut| shut.cause == cause) { booked + self.since_change } else { booked }
+    }
+
+    /// Returns the part of that time in which `culprit` alone was the reason.
+    #[must_use]
+    pub fn time_of(&self, cause: DeadTimeCause, culprit: NodeId) -> Nanos {
+        let booked = self.booked.culprits.get(&(cause, culprit)).copied().unwrap_or(Nanos::ZERO);
+        let now = Shut { cause, culprit: Some(culprit) };
+        if self.shut == Some(now) { booked + self.since_change } else { booked }
+    }
+
+    /// Returns the number of triggers vetoed for this cause.
+    #[must_use]
+    pub fn vetoed(&self, cause: DeadTimeCause) -> u64 {
+        self.booked.vetoed.get(&cause).copied().unwrap_or(0)
+    }
+
+    /// Returns the cause for which triggers are not taken now, and the node that alone is the reason; `None` while they are taken.
+    #[must_use]
+    pub fn shut(&self) -> Option<(DeadTimeCause, Option<NodeId>)> {
+        self.shut.map(|shut| (shut.cause, shut.culprit))
+    }
+}
+
 impl DeadTime {
     /// Returns the time from the start of the run to the end of its triggers, as far as it has been booked. Zero before the
     /// start.
@@ -207,6 +251,15 @@ impl DeadTime {
         let mut copy = self.clone();
         copy.book(now);
         copy
+    }
+
+    /// Returns these accounts with the time since the last change, up to `now`.
+    pub(super) fn at(&self, now: Timestamp) -> DeadTimeAt<'_> {
+        let (since_change, shut) = match self.course {
+            Course::Running { since, shut, .. } => (now.since(since), shut),
+            Course::Waiting | Course::Over { .. } => (Nanos::ZERO, None),
+        };
+        DeadTimeAt { booked: self, since_change, shut }
     }
 
     fn book(&mut self, at: Timestamp) {

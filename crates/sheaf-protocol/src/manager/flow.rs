@@ -16,7 +16,7 @@ use super::{ManagerConfig, ManagerEvent, StoredTotals, Tallies, Triggers};
 use crate::event_set::EventSet;
 use crate::event_window::EventWindow;
 use crate::ledger::Ledger;
-use sheaf_wire::message::{Announcement, Release, Request};
+use sheaf_wire::message::{Announcement, Count, Release, Request};
 use sheaf_wire::{DropReason, EventId, SessionId, Timestamp, TriggerType};
 use std::collections::VecDeque;
 
@@ -107,6 +107,11 @@ impl EventFlow {
     /// Returns the current ledger of all triggers.
     pub(super) fn ledger(&self) -> Ledger {
         self.totals.ledger(self.table.len())
+    }
+
+    /// Passes the ledger to `line`, without allocation.
+    pub(super) fn each_count(&self, line: &mut dyn FnMut(Count)) {
+        self.totals.each_count(self.table.len(), line);
     }
 
     /// Returns totals of the events booked as stored.

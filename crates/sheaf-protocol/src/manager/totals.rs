@@ -1,7 +1,8 @@
 //! The totals of a run's events.
 
 use super::{Ended, Tallies};
-use crate::ledger::Ledger;
+use crate::ledger::{Counter, Ledger};
+use sheaf_wire::message::Count;
 use sheaf_wire::{ByteCount, DropReason, Outcome};
 
 /// Totals of the events that are booked as stored.
@@ -26,6 +27,14 @@ impl Totals {
     /// Returns the ledger, given the number of events in flight.
     pub(super) fn ledger(&self, in_flight: usize) -> Ledger {
         Ledger { in_flight: in_flight as u64, ..self.ledger.clone() }
+    }
+
+    /// Passes the ledger to `line`, given the number of events in flight, without allocation.
+    pub(super) fn each_count(&self, in_flight: usize, line: &mut dyn FnMut(Count)) {
+        self.ledger.each_count(&mut |count| {
+            let is_in_flight = count.code == Counter::InFlight.code();
+            line(if is_in_flight { Counter::InFlight.count(in_flight as u64) } else { count });
+        });
     }
 
     pub(super) fn stored(&self) -> StoredTotals {

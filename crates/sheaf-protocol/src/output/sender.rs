@@ -5,7 +5,7 @@ use crate::channel::{Channel, ChannelTimes, Received};
 use crate::ledger::{Counter, NodeBooks};
 use crate::liveness::LinkStatus;
 use crate::machine::{Deadline, Identity, Transmit, Why};
-use sheaf_wire::message::{Body, Delivered, Delivery, Message, Receipt, ReceiptEntry};
+use sheaf_wire::message::{Body, Count, Delivered, Delivery, Message, Receipt, ReceiptEntry};
 use sheaf_wire::{
     ByteCount, Event, Fragment, MissingSource, Nanos, NodeId, Payload, Role, Timestamp, Verdict,
 };
@@ -169,6 +169,12 @@ impl<P: Payload> Sender<P> {
         let mut books = self.books.clone();
         books.count(Counter::RepeatedMessages, self.lanes.iter().map(|lane| lane.channel.repeats()).sum());
         books
+    }
+
+    /// Passes the current counters to `line`, as the lines of a report, without allocation. Counts that are 0 may be absent.
+    pub fn each_count(&self, line: &mut dyn FnMut(Count)) {
+        self.books.each_counter(line);
+        line(Counter::RepeatedMessages.count(self.lanes.iter().map(|lane| lane.channel.repeats()).sum()));
     }
 
     /// Handles a message of an output node.

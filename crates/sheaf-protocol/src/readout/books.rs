@@ -1,7 +1,7 @@
 //! Counters of a readout unit: plain numbers, converted to named books on request.
 
-use crate::ledger::{Counter, Ledger, NodeBooks};
-use sheaf_wire::message::PARTS_NOT_ASKED;
+use crate::ledger::{Counter, Ledger, NodeBooks, each_drop};
+use sheaf_wire::message::{Count, PARTS_NOT_ASKED};
 use sheaf_wire::{DropReason, Outcome};
 use std::collections::BTreeMap;
 
@@ -114,6 +114,18 @@ impl Books {
 
     pub(super) fn count(&mut self, counter: Counter) {
         *self.counters.entry(counter).or_default() += 1;
+    }
+
+    /// Passes the books without held fragments to `line`, without allocation.
+    pub(super) fn each_count(&self, line: &mut dyn FnMut(Count)) {
+        line(Counter::Received.count(self.received));
+        line(Counter::Stored.count(self.stored));
+        line(Counter::Rejected.count(self.rejected));
+        each_drop(&self.dropped, line);
+        line(Counter::ReceivedBytes.count(self.received_bytes));
+        line(Counter::SentBytes.count(self.sent_bytes));
+        line(Counter::NotRequestedBytes.count(self.not_requested_bytes));
+        self.counters.iter().for_each(|(counter, value)| line(counter.count(*value)));
     }
 
     /// Returns the books without held fragments.

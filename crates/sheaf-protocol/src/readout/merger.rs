@@ -24,7 +24,7 @@ use super::{Blockage, ReadoutConfig};
 use crate::event_range::EventIdRange;
 use crate::ledger::{Counter, NodeBooks};
 use crate::machine::{Deadline, EventDeadlines, Why};
-use sheaf_wire::message::{Announcement, ReadoutStatus, SuperFragments};
+use sheaf_wire::message::{Announcement, Count, ReadoutStatus, SuperFragments};
 use sheaf_wire::{
     ByteCount, DropReason, EventId, Fragment, MissingReason, Nanos, Payload, SourceId, Timestamp,
 };
@@ -109,6 +109,12 @@ impl<P: Payload> Merger<P> {
         let mut books = self.books.to_node_books();
         books.fragments.in_flight = self.slots.count_held();
         books
+    }
+
+    /// Passes the current books to `line`, without allocation.
+    pub(super) fn each_count(&self, line: &mut dyn FnMut(Count)) {
+        self.books.each_count(line);
+        line(Counter::InFlight.count(self.slots.count_held()));
     }
 
     /// Returns the books, for counting.

@@ -6,6 +6,7 @@ use super::links::SleepyTrips;
 use super::report::{Curve, Picture, Report, Sample, Scanned, column};
 use super::scan::Scan;
 use super::{bounds, configured};
+use crate::page::View;
 use crate::plan::Plan;
 use crate::processes;
 use crate::run::in_process;
@@ -255,12 +256,13 @@ pub(super) fn run_once(
     let directory = RunDirectory::create(&mut config, clock.now())?;
     let plan = Arc::new(Plan::new(config)?);
     let console = scan.console.silent();
+    let view = View { console: &console, page: None };
     let before = cpu_seconds();
     let outcome = if in_processes {
         let scratch = Scratch::new(directory.as_ref())?;
-        processes::run(&plan, directory.as_ref(), &scratch, scan.stop, &console)?
+        processes::run(&plan, directory.as_ref(), &scratch, scan.stop, view)?
     } else {
-        in_process(&plan, None, scan.stop.clone(), &console, clock)?
+        in_process(&plan, None, scan.stop.clone(), view, clock)?
     };
     let summary = outcome.summary;
     if summary.interrupted {

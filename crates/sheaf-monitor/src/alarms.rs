@@ -1,0 +1,244 @@
+//! Conditions that an operator must know.
+//!
+//! A condition raises its alarm when it has lasted for the time in [`hold`]. The alarm goes when the condition does, except for losses,
+//! which stay for the rest of the run because the numbers they come from do.
+
+use crate::advice;
+use crate::state::{NodeState, SourceState, State};
+use serde::Serialize;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Codes of all alarms, with their meaning, for the page about them.
+pub const CODES: [(&str, &str); 8] = [
+    ("imbalance", "books do not balance"),
+    ("loss", "accepted data were lost"),
+    ("node-silent", "a node does not publish"),
+    ("node-gone", "a node has ended during the run"),
+    ("output-failing", "an output does not work"),
+    ("dead-time", "more than 5 % of the last 10 s were dead time"),
+    ("source-silent", "a source gives no fragments while others do"),
+    ("incomplete", "events were built without a required source in the last 10 s"),
+];
+
+/// Time over which dead time and incomplete events are judged.
+const WINDOW_MS: u64 = 10_000;
+
+/// Fraction of dead time that raises an alarm.
+const DEAD_FRACTION: f64 = 0.05;
+
+/// Age of a node's values at which it counts as silent.
+const SILENT_MS: u64 = 2_000;
+
+/// Importance of an alarm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// The run takes good data, and somebody should look at this.
+    Warning,
+    /// Data are being lost, or the run does not go on.
+    Error,
+}
+
+/// A condition that an operator must know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Alarm {
+    /// Its code, which the documentation explains.
+    pub code: &'static str,
+    /// Its importance.
+    pub severity: Severity,
+    /// What has happened.
+    pub text: String,
+    /// The node or source that is the reason.
+    pub culprit: Option<String>,
+    /// What to do.
+    pub remedy: String,
+    /// When it was raised, in milliseconds since 1970.
+    pub since_ms: u64,
+}
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(crate) struct Alarms {
+    run: Option<u64>,
+    /// When each condition began.
+    began: BTreeMap<(&'static str, Option<String>), u64>,
+    /// Earlier moments of the window, the oldest first.
+    past: VecDeque<Moment>,
+}
+
+#[derive(Clone, Debug)]
+struct Moment {
+    time_ms: u64,
+    live: f64,
+    dead: f64,
+    /// By cause and culprit.
+    reasons: BTreeMap<(&'static str, Option<String>), f64>,
+    incomplete: u64,
+}
+
+/// Returns how long a condition lasts before it is an alarm.
+const fn hold(code: &str) -> u64 {
+    // Output that is out of room for a moment is ordinary back-pressure.
+    if matches!(code.as_bytes(), b"output-failing") { 1_000 } else { 0 }
+}
+
+impl Alarms {
+    /// Returns the alarms of a state.
+    pub(crate) fn judge(&mut self, state: &State) -> Vec<Alarm> {
+        if self.run != state.run.number {
+            *self = Self { run: state.run.number, ..Self::default() };
+        }
+        let mut conditions = books(state);
+        if matches!(&*state.run.phase, "starting" | "running" | "finishing") {
+            conditions.extend(state.nodes.iter().filter_map(|node| of_node(state, node)));
+            conditions.extend(state.sources.iter().filter_map(of_source));
+        }
+        let moment = Moment::of(state);
+        if state.run.phase == "running"
+            && let Some(past) = self.past.front()
+        {
+            conditions.extend(dead_time(past, &moment));
+            conditions.extend(incomplete(past, &moment));
+        }
+        self.remember(moment);
+        self.raise(state.time_ms, conditions)
+    }
+
+    fn remember(&mut self, moment: Moment) {
+        let first = moment.time_ms.saturating_sub(WINDOW_MS);
+        self.past.push_back(moment);
+        while self.past.get(1).is_some_and(|second| second.time_ms <= first) {
+            self.past.pop_front();
+        }
+    }
+
+    fn raise(&mut self, now_ms: u64, conditions: Vec<Alarm>) -> Vec<Alarm> {
+        let mut began = BTreeMap::new();
+        let mut raised = Vec::new();
+        for mut alarm in conditions {
+            let key = (alarm.code, alarm.culprit.clone());
+            alarm.since_ms = self.began.get(&key).copied().unwrap_or(now_ms);
+            began.insert(key, alarm.since_ms);
+            if now_ms - alarm.since_ms >= hold(alarm.code) {
+                raised.push(alarm);
+            }
+        }
+        self.began = began;
+        raised.sort_by_key(|alarm| (std::cmp::Reverse(alarm.severity), alarm.since_ms));
+        raised
+    }
+}
+
+fn alarm(code: &'static str, severity: Severity, text: String, culprit: Option<&str>, remedy: &str) -> Alarm {
+    Alarm {
+        code,
+        severity,
+        text,
+        culprit: culprit.map(str::to_owned),
+        remedy: remedy.to_owned(),
+        since_ms: 0,
+    }
+}
+
+/// Returns the conditions of the books.
+fn books(state: &State) -> Vec<Alarm> {
+    let mut alarms = Vec::new();
+    // Fragments are booked by many nodes at slightly different times; the numbers of each node are of one moment.
+    let imbalance = state.books.imbalance;
+    for (value, what) in [(imbalance.triggers, "triggers"), (imbalance.fragments, "fragments")] {
+        if value != 0 {
+            let text = format!("the books of {what} do not balance: {value} are in no bin");
+            let remedy = "this is a bug in Sheaf: keep the run directory and the log, and report it";
+            alarms.push(alarm("imbalance", Severity::Error, text, Some(what), remedy));
+        }
+    }
+    let drops = [("events", &state.books.events.drops), ("fragments", &state.books.fragments.drops)];
+    for (what, drops) in drops {
+        for drop in drops.iter().filter(|drop| drop.account == "loss") {
+            let text = format!("{} {what} were lost: {}", drop.count, drop.reason);
+            let remedy = "docs/operating/troubleshooting.md explains each reason, and what prevents it";
+            alarms.push(alarm("loss", Severity::Error, text, Some(&drop.reason), remedy));
+        }
+    }
+    alarms
+}
+
+fn of_node(state: &State, node: &NodeState) -> Option<Alarm> {
+    let age_ms = node.age_ms?;
+    let name = Some(&*node.name);
+    if !node.up {
+        let text = format!("{} has ended during the run", node.name);
+        let remedy =
+            "its log has the reason; a builder unit or output node can be started again during the run";
+        return Some(alarm("node-gone", Severity::Error, text, name, remedy));
+    }
+    if age_ms >= SILENT_MS {
+        let text = format!("{} has published nothing for {} s", node.name, age_ms / 1_000);
+        let remedy = "its process is stopped, hangs, or gets no processor time: look at its host";
+        return Some(alarm("node-silent", Severity::Error, text, name, remedy));
+    }
+    let is_failing = node.output_failing && state.run.phase != "starting";
+    is_failing.then(|| {
+        let text = format!("the output of {} does not work or has no room; events wait", node.name);
+        let remedy = "look at the disk: free space, errors in the log, other writers";
+        alarm("output-failing", Severity::Error, text, name, remedy)
+    })
+}
+
+fn of_source(source: &SourceState) -> Option<Alarm> {
+    let age = source.last_seen_seconds.filter(|age| *age >= 5.0)?;
+    let name = source.name.clone().unwrap_or_else(|| source.source.to_string());
+    let text = format!("source {name} has given nothing for {age:.0} s");
+    let remedy = "look at its front end and its link; the page about sources in trouble says what its readout unit sees";
+    Some(alarm("source-silent", Severity::Warning, text, Some(&name), remedy))
+}
+
+impl Moment {
+    fn of(state: &State) -> Self {
+        let dead_time = &state.books.dead_time;
+        let mut reasons = BTreeMap::new();
+        for cause in &dead_time.causes {
+            let mut of_nobody = cause.seconds;
+            for culprit in &cause.culprits {
+                of_nobody -= culprit.seconds;
+                reasons.insert((cause.cause, Some(culprit.node.clone())), culprit.seconds);
+            }
+            reasons.insert((cause.cause, None), of_nobody);
+        }
+        Self {
+            time_ms: state.time_ms,
+            live: dead_time.live_seconds,
+            dead: dead_time.dead_seconds,
+            reasons,
+            incomplete: state.books.events.incomplete,
+        }
+    }
+}
+
+/// Returns the alarm about dead time, with the cause and the culprit of most of it.
+fn dead_time(past: &Moment, now: &Moment) -> Option<Alarm> {
+    let (live, dead) = (now.live - past.live, now.dead - past.dead);
+    let fraction = dead / (live + dead);
+    if fraction.is_nan() || fraction < DEAD_FRACTION {
+        return None;
+    }
+    let grown = |key: &(&'static str, Option<String>)| {
+        now.reasons.get(key).unwrap_or(&0.0) - past.reasons.get(key).unwrap_or(&0.0)
+    };
+    let (name, culprit) = now.reasons.keys().max_by(|one, other| grown(one).total_cmp(&grown(other)))?;
+    let cause = advice::cause_of(name)?;
+    let seconds = (now.time_ms - past.time_ms) as f64 / 1e3;
+    let by = culprit.as_ref().map_or_else(String::new, |node| format!(" ({node})"));
+    let text = format!("{:.0} % dead time in the last {seconds:.0} s: {cause}{by}", fraction * 100.0);
+    Some(alarm("dead-time", Severity::Warning, text, culprit.as_deref(), advice::remedy(cause)))
+}
+
+fn incomplete(past: &Moment, now: &Moment) -> Option<Alarm> {
+    let events = now.incomplete.checked_sub(past.incomplete).filter(|events| *events > 0)?;
+    let text = format!("{events} events were built without a required source in the last 10 s");
+    let remedy = "the sources in trouble are listed; a source that is off for long can be made optional (`sources.optional`)";
+    Some(alarm("incomplete", Severity::Warning, text, None, remedy))
+}
+
+#[cfg(test)]
+mod tests;

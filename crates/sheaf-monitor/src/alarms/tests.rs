@@ -1,0 +1,129 @@
+//! When alarms are raised, and when they go.
+
+use super::*;
+use crate::state::{Books, Cause, Culprit, DeadTime, Drop, Latency, Run};
+use std::collections::BTreeMap;
+
+/// A run at this time with nothing wrong.
+fn state(time_ms: u64) -> State {
+    State {
+        api: 1,
+        version: "",
+        time_ms,
+        age_ms: Some(0),
+        revision: 0,
+        run: Run { number: Some(1), phase: "running".into(), ..Run::default() },
+        books: Books::default(),
+        nodes: Vec::new(),
+        sources: Vec::new(),
+        latency: Latency::default(),
+        alarms: Vec::new(),
+        log: Vec::new(),
+    }
+}
+
+fn node(name: &str) -> NodeState {
+    NodeState {
+        name: name.into(),
+        role: "builder",
+        up: true,
+        age_ms: Some(0),
+        restarts: 0,
+        output_failing: false,
+        fill: BTreeMap::new(),
+    }
+}
+
+fn with_dead_time(time_ms: u64, live: f64, of_bu0: f64, of_nobody: f64) -> State {
+    let cause = Cause {
+        cause: "builder_credit",
+        text: String::new(),
+        remedy: "",
+        seconds: of_bu0 + of_nobody,
+        vetoed: 0,
+        culprits: vec![Culprit { node: "bu0".into(), seconds: of_bu0 }],
+    };
+    let dead_time =
+        DeadTime { live_seconds: live, dead_seconds: of_bu0 + of_nobody, now: None, causes: vec![cause] };
+    State { books: Books { dead_time, ..Books::default() }, ..state(time_ms) }
+}
+
+fn codes(alarms: &[Alarm]) -> Vec<&str> {
+    alarms.iter().map(|alarm| alarm.code).collect()
+}
+
+#[test]
+fn a_run_in_which_nothing_is_wrong_raises_none() {
+    let mut alarms = Alarms::default();
+    for time_ms in (0..30_000).step_by(100) {
+        assert_eq!(alarms.judge(&state(time_ms)), []);
+    }
+}
+
+#[test]
+fn dead_time_names_cause_and_culprit_and_ends_with_the_window() {
+    let mut alarms = Alarms::default();
+    alarms.judge(&with_dead_time(0, 0.0, 0.0, 0.0));
+    assert_eq!(codes(&alarms.judge(&with_dead_time(1_000, 0.96, 0.04, 0.0))), [""; 0], "4 % are ordinary");
+    let raised = alarms.judge(&with_dead_time(2_000, 1.5, 0.3, 0.2));
+    assert_eq!((codes(&raised), raised[0].culprit.as_deref()), (vec!["dead-time"], Some("bu0")));
+    assert!(raised[0].text.contains("25 % dead time"), "{}", raised[0].text);
+    assert!(raised[0].remedy.contains("builder units"));
+    for second in 3..=12 {
+        alarms.judge(&with_dead_time(second * 1_000, second as f64 - 0.5, 0.3, 0.2));
+    }
+    assert_eq!(alarms.judge(&with_dead_time(13_000, 12.5, 0.3, 0.2)), []);
+}
+
+#[test]
+fn a_loss_stays_and_what_was_configured_is_none() {
+    let drop = |reason: &str, account| Drop { reason: reason.into(), count: 3, account };
+    let mut alarms = Alarms::default();
+    let mut now = state(5);
+    now.books.events.drops = vec![drop("builder_lost", "loss"), drop("incomplete", "as configured")];
+    let raised = alarms.judge(&now);
+    assert_eq!((codes(&raised), raised[0].since_ms), (vec!["loss"], 5));
+    now.time_ms = 90_000;
+    now.run.phase = "closed".into();
+    assert_eq!(alarms.judge(&now)[0].since_ms, 5, "the loss is as old as before");
+    now.run.number = Some(2);
+    now.books = Books::default();
+    assert_eq!(alarms.judge(&now), []);
+}
+
+#[test]
+fn nodes_that_fall_silent_or_end_are_named() {
+    let mut alarms = Alarms::default();
+    let mut now = state(0);
+    let silent = NodeState { age_ms: Some(2_500), ..node("bu1") };
+    let gone = NodeState { up: false, ..node("ru0") };
+    let absent = NodeState { up: false, age_ms: None, ..node("ru1") };
+    now.nodes = vec![node("bu0"), silent, gone, absent];
+    let raised = alarms.judge(&now);
+    let named: Vec<_> = raised.iter().map(|alarm| (alarm.code, alarm.culprit.as_deref())).collect();
+    assert_eq!(named, [("node-silent", Some("bu1")), ("node-gone", Some("ru0"))]);
+    now.run.phase = "closed".into();
+    assert_eq!(alarms.judge(&now), [], "nodes end with their run");
+}
+
+#[test]
+fn an_output_that_is_out_of_room_for_a_moment_is_ordinary() {
+    let mut alarms = Alarms::default();
+    let at =
+        |time_ms| State { nodes: vec![NodeState { output_failing: true, ..node("bu0") }], ..state(time_ms) };
+    assert_eq!(alarms.judge(&at(0)), []);
+    assert_eq!(alarms.judge(&at(900)), []);
+    assert_eq!(codes(&alarms.judge(&at(1_000))), ["output-failing"]);
+    assert_eq!(alarms.judge(&state(1_100)), []);
+    assert_eq!(alarms.judge(&at(1_200)), [], "it begins anew");
+}
+
+#[test]
+fn every_alarm_has_a_code_in_the_list() {
+    let listed: Vec<_> = CODES.iter().map(|(code, _)| *code).collect();
+    let source = include_str!("../alarms.rs");
+    let raised = source.split("alarm(\"").skip(1).filter_map(|rest| rest.split('"').next());
+    for code in raised {
+        assert!(listed.contains(&code), "{code}");
+    }
+}

@@ -1,0 +1,37 @@
+//! Shows a run while it lasts: a page, metrics for Prometheus and an interface for programs, over HTTP.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`monitor`] | the monitor of a process: its thread, and what the command tells it |
+//! | `server` | the HTTP server |
+//! | `guard` | which requests are answered, and the headers of every answer |
+//! | `assets` | the files of the page, which are part of the binary |
+//! | [`state`] | the state of a run as JSON, made from a snapshot |
+//! | `advice` | what to do about each cause of dead time, and about each alarm |
+//! | [`alarms`] | conditions that an operator must know |
+//! | `columns` | numbers over time: rates and levels, computed from consecutive snapshots |
+//! | `history` | these numbers in rings of three resolutions, and their binary form |
+//! | `messages` | the last messages of the log |
+//! | [`openmetrics`] | a snapshot in the format of Prometheus |
+//!
+//! Everything comes from snapshots of a [`sheaf_telemetry::Hub`]. The server has a thread of its own with a runtime of one thread, and
+//! threads that carry data neither wait for it nor know it. A client that is slow or hidden gets fewer answers; nothing is queued for it.
+//!
+//! Without access control, which does not exist yet, the server listens on loopback addresses only.
+
+#![forbid(unsafe_code)]
+
+mod advice;
+pub mod alarms;
+mod assets;
+mod columns;
+mod guard;
+mod history;
+mod messages;
+pub mod monitor;
+pub mod openmetrics;
+mod server;
+pub mod state;
+
+pub use messages::Level;
+pub use monitor::{Monitor, MonitorError, NodeDescription, RunDescription, RunVerdict};

@@ -1,0 +1,308 @@
+//! The monitor of a process: its thread, and what the command tells it.
+
+use crate::alarms::Alarms;
+use crate::columns::Columns;
+use crate::history::History;
+use crate::messages::{Level, LogEntry, Messages};
+use crate::server::{Server, router};
+use crate::state::{self, Context};
+use bytes::Bytes;
+use serde::Serialize;
+use sheaf_telemetry::{Hub, Snapshot};
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::sync::{oneshot, watch};
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+
+/// Interval between two rows of numbers.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Number of ticks between two looks at the free space for the output.
+const TICKS_PER_SPACE: u64 = 10;
+
+/// What the command tells about a run before it begins.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunDescription {
+    /// Run directory, if the run writes files.
+    pub directory: Option<String>,
+    /// All nodes, in the order in which the page shows them.
+    pub nodes: Vec<NodeDescription>,
+    /// The sources, and the names of those that have one.
+    pub sources: BTreeMap<u64, Option<String>>,
+}
+
+/// A node of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeDescription {
+    /// Its name, as publications have it.
+    pub name: String,
+    /// `readout`, `builder`, `manager` or `output`.
+    pub role: &'static str,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RunVerdict {
+    /// Whether the books balance and nothing was lost.
+    pub good: bool,
+    /// Lines of the summary.
+    pub lines: Vec<String>,
+}
+
+/// Reason why a monitor cannot begin.
+#[derive(Debug, thiserror::Error)]
+pub enum MonitorError {
+    /// The address is reachable from other hosts.
+    #[error(
+        "the page cannot listen on {0}: anybody who can reach it would see the run; use a loopback address such as 127.0.0.1:8080, and `ssh -L` from other hosts"
+    )]
+    NotLoopback(SocketAddr),
+    /// The address cannot be taken.
+    #[error(
+        "the page cannot listen on {address}: {error}; another port, or 0 for any free one, can be given"
+    )]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// The thread cannot be started.
+    #[error("the monitor cannot start: {0}")]
+    Start(std::io::Error),
+}
+
+/// What is new at a tick.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tick {
+    /// Number of rows of numbers so far.
+    pub(crate) rows: u64,
+    /// The state, as JSON.
+    pub(crate) state: Bytes,
+}
+
+/// What the server, its clock and the command share. Threads that carry data share only the hub with them, whose lock they take when
+/// they begin.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) hub: Hub,
+    version: &'static str,
+    history: Mutex<History>,
+    told: Mutex<Told>,
+}
+
+/// What the command has told.
+#[derive(Debug, Default)]
+struct Told {
+    run: Option<RunDescription>,
+    waits_for: Option<String>,
+    verdict: Option<RunVerdict>,
+    messages: Messages,
+}
+
+impl Shared {
+    pub(crate) fn history(&self) -> MutexGuard<'_, History> {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Serves the page and the metrics of this process until it is dropped.
+#[derive(Debug)]
+pub struct Monitor {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Monitor {
+    /// Begins to serve at a loopback address; port 0 stands for any free one. `version` is shown.
+    ///
+    /// # Errors
+    /// If the address is not a loopback address or is taken, or a thread cannot be started.
+    pub fn start(address: SocketAddr, version: &'static str) -> Result<Self, MonitorError> {
+        if !address.ip().is_loopback() {
+            return Err(MonitorError::NotLoopback(address));
+        }
+        let listener = TcpListener::bind(address).map_err(|error| MonitorError::Bind { address, error })?;
+        listener.set_nonblocking(true).map_err(MonitorError::Start)?;
+        let address = listener.local_addr().map_err(MonitorError::Start)?;
+        let history = Mutex::new(History::new(unix_ms(), Columns::list().len()));
+        let shared = Arc::new(Shared { hub: Hub::default(), version, history, told: Mutex::default() });
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .build()
+            .map_err(MonitorError::Start)?;
+        let (stop, stopped) = oneshot::channel();
+        let serving = shared.clone();
+        let body = move || {
+            if let Err(error) = runtime.block_on(serve(listener, serving, stopped)) {
+                log::error!("the page is not served any more: {error}");
+            }
+        };
+        let thread =
+            std::thread::Builder::new().name("monitor".into()).spawn(body).map_err(MonitorError::Start)?;
+        Ok(Self { shared, address, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Returns the address at which it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Returns where nodes of this process publish.
+    #[must_use]
+    pub fn hub(&self) -> &Hub {
+        &self.shared.hub
+    }
+
+    /// Announces a run, before its nodes begin. What was known of the run before goes.
+    pub fn begin_run(&self, run: RunDescription) {
+        self.shared.hub.clear();
+        let mut told = self.shared.told();
+        (told.run, told.waits_for, told.verdict) = (Some(run), None, None);
+    }
+
+    /// Tells what the run waits for.
+    pub fn note_waiting(&self, waits_for: Option<String>) {
+        self.shared.told().waits_for = waits_for;
+    }
+
+    /// Tells how the run ended.
+    pub fn end_run(&self, verdict: RunVerdict) {
+        self.shared.told().verdict = Some(verdict);
+    }
+
+    /// Adds a message of the log, of a node if it is of one.
+    pub fn add_message(&self, level: Level, node: Option<String>, text: &str) {
+        self.shared.told().messages.add(unix_ms(), level, node, text);
+    }
+}
+
+impl Drop for Monitor {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            log::error!("the thread of the page panicked: this is a bug in sheaf; its message is above");
+        }
+    }
+}
+
+fn unix_ms() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Serves requests and takes rows until `stopped`. Requests that wait then are given up.
+async fn serve(
+    listener: TcpListener,
+    shared: Arc<Shared>,
+    stopped: oneshot::Receiver<()>,
+) -> std::io::Result<()> {
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    let (ticker, ticks) = watch::channel(Tick::default());
+    let mut clock = TickClock::new(shared.clone());
+    ticker.send_replace(clock.tick());
+    let service = axum::serve(listener, router(Server { shared, ticks })).into_future();
+    let mut service = std::pin::pin!(service);
+    let mut stopped = std::pin::pin!(stopped);
+    let mut interval = interval_at(Instant::now() + TICK, TICK);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    loop {
+        tokio::select! {
+            result = &mut service => return result,
+            _ = &mut stopped => return Ok(()),
+            _ = interval.tick() => { ticker.send_replace(clock.tick()); }
+        }
+    }
+}
+
+/// Takes a row and composes a state at each tick.
+struct TickClock {
+    shared: Arc<Shared>,
+    columns: Columns,
+    alarms: Alarms,
+    began: Instant,
+    ticks: u64,
+    free_bytes: Option<u64>,
+}
+
+impl TickClock {
+    fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            shared,
+            columns: Columns::default(),
+            alarms: Alarms::default(),
+            began: Instant::now(),
+            ticks: 0,
+            free_bytes: None,
+        }
+    }
+
+    fn tick(&mut self) -> Tick {
+        let snapshot = self.shared.hub.snapshot();
+        let now_ms = unix_ms();
+        let messages = {
+            let told = self.shared.told();
+            if self.ticks.is_multiple_of(TICKS_PER_SPACE) {
+                let directory = told.run.as_ref().and_then(|run| run.directory.clone());
+                self.free_bytes = directory.and_then(|path| free_bytes(Path::new(&path)));
+            }
+            told.messages.entries()
+        };
+        let rows = self.add_row(&snapshot);
+        self.ticks += 1;
+        let state = self.compose(&snapshot, now_ms, messages);
+        Tick { rows, state }
+    }
+
+    /// Adds the row of a snapshot, after those of ticks that were missed. Its number comes from a clock that never goes back.
+    fn add_row(&mut self, snapshot: &Snapshot) -> u64 {
+        let row = self.columns.row(snapshot, self.free_bytes);
+        let passed_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let number = History::row_at(passed_ms);
+        let mut history = self.shared.history();
+        if number >= history.rows() {
+            history.fill_up_to(number);
+            history.push(&row);
+        }
+        history.rows()
+    }
+
+    fn compose(&mut self, snapshot: &Snapshot, now_ms: u64, log: Vec<LogEntry>) -> Bytes {
+        let told = self.shared.told();
+        let context = Context {
+            version: self.shared.version,
+            time_ms: now_ms,
+            revision: self.ticks,
+            run: told.run.as_ref(),
+            waits_for: told.waits_for.clone(),
+            verdict: told.verdict.clone(),
+        };
+        let mut state = state::compose(snapshot, &context);
+        state.alarms = self.alarms.judge(&state);
+        state.log = log;
+        serde_json::to_vec(&state).map(Bytes::from).unwrap_or_default()
+    }
+}
+
+/// Returns the free space of the file system of a path.
+fn free_bytes(path: &Path) -> Option<u64> {
+    let space = rustix::fs::statvfs(path).ok()?;
+    Some(space.f_bavail * space.f_frsize)
+}
+
+#[cfg(test)]
+mod tests;

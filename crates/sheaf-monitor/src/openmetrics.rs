@@ -1,0 +1,113 @@
+//! A snapshot in the text format of `OpenMetrics` 1.0, which Prometheus scrapes.
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::{Registry, Unit as FormatUnit};
+use sheaf_telemetry::publication::Series;
+use sheaf_telemetry::{Kind, Metric, NodeSnapshot, Snapshot, Unit, buckets, catalog};
+use std::fmt;
+
+/// Media type of the format.
+pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Returns all series of a snapshot, each with the label `node`.
+///
+/// # Errors
+/// If the encoder fails, which it does only when it cannot write text.
+pub fn encode(snapshot: Snapshot) -> Result<String, fmt::Error> {
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(Collected(snapshot)));
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry)?;
+    Ok(text)
+}
+
+#[derive(Debug)]
+struct Collected(Snapshot);
+
+impl Collector for Collected {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        for metric in catalog::ALL {
+            let mut family = Family::begin(metric, &mut encoder)?;
+            for (name, node) in &self.0.nodes {
+                if let Some(value) = of_publication(metric, node) {
+                    family.add_labelled(&[("node", name)], &[value])?;
+                }
+                for (series, values) in node.of(metric) {
+                    family.add(name, series, values)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the value of a metric about the publication of a node itself; `None` of other metrics.
+fn of_publication(metric: &Metric, node: &NodeSnapshot) -> Option<u64> {
+    if *metric == catalog::NODE_UP {
+        Some(u64::from(!node.is_gone))
+    } else if *metric == catalog::NODE_AGE {
+        Some(u64::try_from(node.age.as_nanos()).unwrap_or(u64::MAX))
+    } else {
+        (*metric == catalog::NODE_RESTARTS).then_some(node.restarts)
+    }
+}
+
+/// The series of a metric while they are written.
+struct Family<'a> {
+    metric: &'a Metric,
+    encoder: MetricEncoder<'a>,
+}
+
+impl<'a> Family<'a> {
+    fn begin(metric: &'a Metric, encoder: &'a mut DescriptorEncoder<'_>) -> Result<Self, fmt::Error> {
+        let unit = match metric.unit {
+            Unit::Count => None,
+            Unit::Bytes => Some(&FormatUnit::Bytes),
+            Unit::Seconds => Some(&FormatUnit::Seconds),
+        };
+        // The encoder appends the unit.
+        let family = metric.family();
+        let without_unit = metric.unit.name().and_then(|unit| family.strip_suffix(unit)?.strip_suffix('_'));
+        let name = without_unit.unwrap_or(family);
+        let kind = match metric.kind {
+            Kind::Counter => MetricType::Counter,
+            Kind::Gauge => MetricType::Gauge,
+            Kind::Histogram => MetricType::Histogram,
+        };
+        Ok(Self { metric, encoder: encoder.encode_descriptor(name, metric.help, unit, kind)? })
+    }
+
+    fn add(&mut self, node: &str, series: &Series, values: &[u64]) -> fmt::Result {
+        let names = self.metric.labels.iter().copied();
+        let labels = names.zip(series.labels.iter().map(String::as_str));
+        let labels: Vec<(&str, &str)> = std::iter::once(("node", node)).chain(labels).collect();
+        self.add_labelled(&labels, values)
+    }
+
+    fn add_labelled(&mut self, labels: &[(&str, &str)], values: &[u64]) -> fmt::Result {
+        let mut encoder = self.encoder.encode_family(&labels)?;
+        let Some(first) = values.first().copied() else { return Ok(()) };
+        match (self.metric.kind, self.metric.unit) {
+            (Kind::Histogram, _) => encode_histogram(encoder, values),
+            (Kind::Counter, Unit::Seconds) => {
+                encoder.encode_counter::<NoLabelSet, _, u64>(&Unit::Seconds.scale(first), None)
+            }
+            (Kind::Counter, _) => encoder.encode_counter::<NoLabelSet, _, u64>(&first, None),
+            (Kind::Gauge, Unit::Seconds) => encoder.encode_gauge(&Unit::Seconds.scale(first)),
+            (Kind::Gauge, _) => encoder.encode_gauge(&first),
+        }
+    }
+}
+
+fn encode_histogram(mut encoder: MetricEncoder<'_>, values: &[u64]) -> fmt::Result {
+    let Some((sum_ns, counts)) = values.split_last() else { return Ok(()) };
+    let bounds = buckets::BOUNDS_NS.iter().map(|bound| Unit::Seconds.scale(*bound)).chain([f64::INFINITY]);
+    let buckets: Vec<(f64, u64)> = bounds.zip(counts.iter().copied()).collect();
+    let count = counts.iter().sum();
+    encoder.encode_histogram::<NoLabelSet>(Unit::Seconds.scale(*sum_ns), count, &buckets, None)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,176 @@
+//! The HTTP server.
+
+use crate::assets::{self, Asset};
+use crate::columns::Columns;
+use crate::monitor::{Shared, Tick};
+use crate::state::Figure;
+use crate::{guard, openmetrics};
+use axum::Router;
+use axum::extract::{Path, Query, State};
+use axum::http::{StatusCode, header};
+use axum::middleware::from_fn;
+use axum::response::sse::{Event, Sse};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use futures_util::stream::{self, Stream};
+use serde::{Deserialize, Serialize};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+/// Time that a request for new numbers waits for some.
+const LONGEST_POLL: Duration = Duration::from_secs(1);
+
+/// A state is sent at least so often, so that a client can tell a run in which nothing changes from a connection that is gone.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+
+/// Pause between two states for one client: a client that wants numbers more often asks for them.
+const STATE_PAUSE: Duration = Duration::from_millis(200);
+
+const JSON: &str = "application/json";
+const BINARY: &str = "application/octet-stream";
+
+/// What handlers need.
+#[derive(Clone)]
+pub(crate) struct Server {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) ticks: watch::Receiver<Tick>,
+}
+
+/// Returns the answers to all requests.
+pub(crate) fn router(server: Server) -> Router {
+    Router::new()
+        .route("/", get(index))
+        .route("/assets/{*path}", get(asset))
+        .route("/api/v1/state", get(state))
+        .route("/api/v1/stream", get(state_stream))
+        .route("/api/v1/nodes/{name}", get(node))
+        .route("/api/v1/columns", get(column_list))
+        .route("/api/v1/history", get(history))
+        .route("/api/v1/live", get(live))
+        .route("/metrics", get(metrics))
+        .route("/healthz", get(healthy))
+        .fallback(not_found)
+        .layer(from_fn(guard::check))
+        .with_state(server)
+}
+
+async fn index() -> Response {
+    assets::find("index.html").map_or_else(missing, give)
+}
+
+async fn asset(Path(path): Path<String>) -> Response {
+    assets::find(&path).map_or_else(missing, give)
+}
+
+fn give(asset: Asset) -> Response {
+    ([(header::CONTENT_TYPE, asset.media_type)], asset.content).into_response()
+}
+
+async fn not_found() -> Response {
+    missing()
+}
+
+fn missing() -> Response {
+    (StatusCode::NOT_FOUND, "nothing is here: the page is at /, metrics are at /metrics\n").into_response()
+}
+
+async fn healthy() -> &'static str {
+    "ok\n"
+}
+
+async fn state(State(server): State<Server>) -> Response {
+    let tick = server.ticks.borrow().clone();
+    ([(header::CONTENT_TYPE, JSON)], tick.state).into_response()
+}
+
+/// Sends the newest state again and again. A client that reads slowly misses states; it does not get old ones.
+async fn state_stream(State(server): State<Server>) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+    let mut ticks = server.ticks;
+    ticks.mark_changed();
+    let states = stream::unfold((ticks, true), |(mut ticks, is_first)| async move {
+        if !is_first {
+            tokio::time::sleep(STATE_PAUSE).await;
+        }
+        // The sender is gone when the server ends, and so does the stream.
+        if let Ok(Err(_)) = timeout(HEARTBEAT, ticks.changed()).await {
+            return None;
+        }
+        let state = ticks.borrow_and_update().state.clone();
+        let text = String::from_utf8_lossy(&state).into_owned();
+        Some((Ok(Event::default().event("state").data(text)), (ticks, false)))
+    });
+    Sse::new(states)
+}
+
+/// Numbers of a node.
+#[derive(Debug, Serialize)]
+struct NodeFigures {
+    name: String,
+    figures: Vec<Figure>,
+}
+
+async fn node(State(server): State<Server>, Path(name): Path<String>) -> Response {
+    let snapshot = server.shared.hub.snapshot();
+    match snapshot.nodes.get(&name) {
+        Some(node) => json(&NodeFigures { figures: crate::state::figures_of(node), name }),
+        None => (StatusCode::NOT_FOUND, format!("no node {name} has published\n")).into_response(),
+    }
+}
+
+async fn column_list() -> Response {
+    json(&Columns::list())
+}
+
+/// Which ring of numbers is wanted.
+#[derive(Debug, Deserialize)]
+struct Step {
+    step: u32,
+}
+
+async fn history(State(server): State<Server>, Query(Step { step }): Query<Step>) -> Response {
+    match server.shared.history().all(step) {
+        Some(bytes) => binary(bytes),
+        None => (StatusCode::BAD_REQUEST, "step must be 100, 1000 or 10000 (milliseconds)\n").into_response(),
+    }
+}
+
+/// Which rows are wanted: those after this number, or the newest one.
+#[derive(Debug, Deserialize)]
+struct After {
+    after: Option<u64>,
+}
+
+async fn live(State(server): State<Server>, Query(After { after }): Query<After>) -> Response {
+    let first =
+        after.map_or_else(|| server.shared.history().rows().saturating_sub(1), |row| row.saturating_add(1));
+    let mut ticks = server.ticks;
+    // Without a new row in time, the answer has none.
+    let _ = timeout(LONGEST_POLL, ticks.wait_for(|tick| tick.rows > first)).await;
+    let bytes = server.shared.history().from(first);
+    binary(bytes)
+}
+
+async fn metrics(State(server): State<Server>) -> Response {
+    match openmetrics::encode(server.shared.hub.snapshot()) {
+        Ok(text) => ([(header::CONTENT_TYPE, openmetrics::MEDIA_TYPE)], text).into_response(),
+        Err(error) => {
+            (StatusCode::INTERNAL_SERVER_ERROR, format!("cannot encode metrics: {error}\n")).into_response()
+        }
+    }
+}
+
+fn json(value: &impl Serialize) -> Response {
+    match serde_json::to_vec(value) {
+        Ok(bytes) => ([(header::CONTENT_TYPE, JSON)], bytes).into_response(),
+        Err(error) => {
+            (StatusCode::INTERNAL_SERVER_ERROR, format!("cannot encode: {error}\n")).into_response()
+        }
+    }
+}
+
+fn binary(bytes: Vec<u8>) -> Response {
+    ([(header::CONTENT_TYPE, BINARY)], bytes).into_response()
+}

@@ -1,0 +1,202 @@
+//! Nodes, and sources in trouble.
+
+use crate::monitor::RunDescription;
+use serde::Serialize;
+use sheaf_telemetry::{Kind, NodeSnapshot, Snapshot, catalog};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// Time without fragments after which a source of a run in progress is in trouble, if others have given some.
+const SILENT: Duration = Duration::from_secs(5);
+
+/// Maximum number of sources in trouble that are listed.
+const LISTED: usize = 100;
+
+/// A node.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct NodeState {
+    /// Its name.
+    pub name: String,
+    /// `readout`, `builder`, `manager` or `output`.
+    pub role: &'static str,
+    /// Whether it has published and has not ended.
+    pub up: bool,
+    /// Age of its values; `null` if it has not published.
+    pub age_ms: Option<u64>,
+    /// How often it began again.
+    pub restarts: u64,
+    /// Whether its output does not work or has no room.
+    pub output_failing: bool,
+    /// Fill of its bounded buffers.
+    pub fill: BTreeMap<&'static str, Fill>,
+}
+
+/// Fill of a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Fill {
+    /// What it holds.
+    pub value: u64,
+    /// What it may hold.
+    pub limit: u64,
+    /// Unit of both.
+    pub unit: &'static str,
+}
+
+/// A number of a node, by name and meaning.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Figure {
+    /// Name of the metric, with its labels.
+    pub name: String,
+    /// Meaning.
+    pub text: &'static str,
+    /// The value, in the unit of the metric.
+    pub value: f64,
+}
+
+/// A source in trouble.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SourceState {
+    /// Its number.
+    pub source: u64,
+    /// Its name, if it has one.
+    pub name: Option<String>,
+    /// Its readout unit.
+    pub node: Option<String>,
+    /// Time since its last fragment.
+    pub last_seen_seconds: Option<f64>,
+    /// Whether its readout unit has no room for its next fragment.
+    pub held_back: bool,
+    /// Events built without it, by reason.
+    pub missing: Vec<Missing>,
+}
+
+/// Events built without a source for one reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Missing {
+    /// The reason.
+    pub reason: String,
+    /// Number of events.
+    pub events: u64,
+}
+
+/// Returns all nodes that were expected, and those that have published, in the order of the description.
+pub(super) fn compose(snapshot: &Snapshot, run: Option<&RunDescription>) -> Vec<NodeState> {
+    let expected = run.map(|run| run.nodes.as_slice()).unwrap_or_default();
+    let state = |name: &str, role, node: Option<&NodeSnapshot>| NodeState {
+        name: name.to_owned(),
+        role,
+        up: node.is_some_and(|node| !node.is_gone),
+        age_ms: node.map(|node| u64::try_from(node.age.as_millis()).unwrap_or(u64::MAX)),
+        restarts: node.map_or(0, |node| node.restarts),
+        output_failing: node.is_some_and(|node| node.sum(&catalog::OUTPUT_FAILING) > 0),
+        fill: node.map(fill_of).unwrap_or_default(),
+    };
+    expected.iter().map(|node| state(&node.name, node.role, snapshot.nodes.get(&node.name))).collect()
+}
+
+fn fill_of(node: &NodeSnapshot) -> BTreeMap<&'static str, Fill> {
+    let buffers = [
+        ("buffer", &catalog::BUFFER_BYTES, &catalog::BUFFER_LIMIT, "B"),
+        ("slots", &catalog::BUFFER_EVENTS, &catalog::BUFFER_EVENTS_LIMIT, "events"),
+    ];
+    let mut fill = BTreeMap::new();
+    for (name, value, limit, unit) in buffers {
+        let limit = node.sum(limit);
+        if limit > 0 {
+            fill.insert(name, Fill { value: node.sum(value), limit, unit });
+        }
+    }
+    fill
+}
+
+/// Returns all numbers of a node that are not 0, except those of its sources.
+pub(crate) fn figures(node: &NodeSnapshot) -> Vec<Figure> {
+    let series = node.series().filter(|(series, values)| {
+        series.metric.kind != Kind::Histogram
+            && !series.metric.labels.contains(&"source")
+            && values.first().is_some_and(|value| *value > 0)
+    });
+    let figure = series.map(|(series, values)| {
+        let labels: Vec<_> = series.labels.iter().filter(|label| !label.is_empty()).cloned().collect();
+        let labels = if labels.is_empty() { String::new() } else { format!(" ({})", labels.join(", ")) };
+        let name = series.metric.name.trim_start_matches("sheaf_").trim_end_matches("_total");
+        let value = series.metric.unit.scale(values.first().copied().unwrap_or(0));
+        Figure { name: format!("{name}{labels}"), text: series.metric.help, value }
+    });
+    figure.collect()
+}
+
+/// Returns the sources that are silent, held back, or missing in events; those that are missing most come first.
+pub(super) fn sources_in_trouble(
+    snapshot: &Snapshot,
+    run: Option<&RunDescription>,
+    in_progress: bool,
+) -> Vec<SourceState> {
+    let mut sources = seen_sources(snapshot);
+    for (series, values) in snapshot.nodes.values().flat_map(|node| node.of(&catalog::SOURCE_MISSING)) {
+        let (Some(Ok(id)), Some(reason)) = (series.label("source").map(str::parse), series.label("reason"))
+        else {
+            continue;
+        };
+        let events = values.first().copied().unwrap_or(0);
+        let source = sources.entry(id).or_insert_with(|| SourceState::unseen(id));
+        match source.missing.iter_mut().find(|missing| missing.reason == reason) {
+            Some(missing) => missing.events += events,
+            None => source.missing.push(Missing { reason: reason.to_owned(), events }),
+        }
+    }
+    let silent =
+        |source: &SourceState| source.last_seen_seconds.is_some_and(|age| age >= SILENT.as_secs_f64());
+    let others_speak = sources.values().any(|source| !silent(source));
+    let names = run.map(|run| &run.sources);
+    let in_trouble = |source: &SourceState| {
+        !source.missing.is_empty() || in_progress && (source.held_back || silent(source) && others_speak)
+    };
+    let mut listed: Vec<_> = sources.into_values().filter(in_trouble).collect();
+    listed.sort_by_key(|source| {
+        std::cmp::Reverse(source.missing.iter().map(|missing| missing.events).sum::<u64>())
+    });
+    listed.truncate(LISTED);
+    for source in &mut listed {
+        source.name = names.and_then(|names| names.get(&source.source).cloned().flatten());
+    }
+    listed
+}
+
+impl SourceState {
+    fn unseen(source: u64) -> Self {
+        Self {
+            source,
+            name: None,
+            node: None,
+            last_seen_seconds: None,
+            held_back: false,
+            missing: Vec::new(),
+        }
+    }
+}
+
+/// Returns the sources that have series at their readout units.
+fn seen_sources(snapshot: &Snapshot) -> BTreeMap<u64, SourceState> {
+    let mut sources: BTreeMap<u64, SourceState> = BTreeMap::new();
+    for (name, node) in &snapshot.nodes {
+        let held_back: BTreeSet<_> = node
+            .of(&catalog::SOURCE_HELD_BACK)
+            .filter(|(_, values)| values.first() == Some(&1))
+            .filter_map(|(series, _)| series.label("source"))
+            .collect();
+        for (series, values) in node.of(&catalog::SOURCE_AGE) {
+            let Some(label) = series.label("source") else { continue };
+            let Ok(id) = label.parse() else { continue };
+            let age = values.first().map(|age| series.metric.unit.scale(*age));
+            let state = SourceState {
+                node: Some(name.clone()),
+                last_seen_seconds: age,
+                held_back: held_back.contains(label),
+                ..SourceState::unseen(id)
+            };
+            sources.insert(id, state);
+        }
+    }
+    sources
+}

@@ -1,0 +1,114 @@
+//! Metrics of a builder unit: events under construction, filter, output.
+
+use super::counts::CountSeries;
+use super::{BufferLimits, SOURCES};
+use crate::outbox::OutboxStats;
+use bytes::Bytes;
+use sheaf_protocol::builder::BuilderUnit;
+use sheaf_protocol::output::Sender;
+use sheaf_telemetry::publication::Writing;
+use sheaf_telemetry::{SeriesId, SeriesList, catalog};
+use sheaf_wire::{MissingReason, SourceId};
+use std::collections::BTreeMap;
+
+/// The driver's own account of a builder unit, beside that of the role.
+#[derive(Clone, Copy)]
+pub(crate) struct BuilderFigures<'a> {
+    pub(crate) missing: &'a BTreeMap<(SourceId, MissingReason), u64>,
+    /// Accepted events that are not as durable as configured.
+    pub(crate) unwritten: usize,
+    /// Whether the output fails or has no room.
+    pub(crate) output_failing: bool,
+    pub(crate) quarantined: u64,
+    pub(crate) bad_events: u64,
+    pub(crate) step_failures: u64,
+    /// The sender to output nodes, if there are any.
+    pub(crate) sender: Option<&'a Sender<Bytes>>,
+    pub(crate) outbox: &'a OutboxStats,
+}
+
+/// The series of a builder unit.
+#[derive(Debug)]
+pub(crate) struct BuilderSeries {
+    counts: CountSeries,
+    building: SeriesId,
+    held_bytes: SeriesId,
+    held_events: SeriesId,
+    limits: (BufferLimits, [SeriesId; 2]),
+    missing: BTreeMap<(SourceId, MissingReason), SeriesId>,
+    unwritten: SeriesId,
+    output_failing: SeriesId,
+    /// Quarantined events, wrong contents, failures of the step filter, dropped frames, bad messages.
+    mishaps: [SeriesId; 5],
+}
+
+impl BuilderSeries {
+    /// Lists the series of a builder unit with these required sources and limits.
+    pub(crate) fn list(
+        list: &mut SeriesList,
+        sources: impl Iterator<Item = SourceId>,
+        limits: BufferLimits,
+    ) -> Self {
+        let counts = CountSeries::new().with_counters(list);
+        let mut missing = BTreeMap::new();
+        for source in sources.take(SOURCES) {
+            let label = source.to_string();
+            for reason in MissingReason::ALL {
+                let series = list.add(&catalog::SOURCE_MISSING, &[&label, reason.name()]);
+                missing.insert((source, reason), series);
+            }
+        }
+        let mut buffer = |metric| list.add(metric, &["events"]);
+        let (held_bytes, held_events) = (buffer(&catalog::BUFFER_BYTES), buffer(&catalog::BUFFER_EVENTS));
+        let limit_series = [&catalog::BUFFER_LIMIT, &catalog::BUFFER_EVENTS_LIMIT].map(&mut buffer);
+        let mut plain = |metric| list.add(metric, &[]);
+        let mishaps = [
+            &catalog::QUARANTINED,
+            &catalog::CONTENT_MISMATCHES,
+            &catalog::STEP_FAILURES,
+            &catalog::MESSAGES_UNSENT,
+            &catalog::MESSAGES_BAD,
+        ];
+        Self {
+            counts,
+            building: plain(&catalog::EVENTS_BUILDING),
+            held_bytes,
+            held_events,
+            limits: (limits, limit_series),
+            missing,
+            unwritten: plain(&catalog::EVENTS_UNWRITTEN),
+            output_failing: plain(&catalog::OUTPUT_FAILING),
+            mishaps: mishaps.map(&mut plain),
+        }
+    }
+
+    /// Writes the state of a builder unit.
+    pub(crate) fn write(
+        &self,
+        to: &mut Writing<'_>,
+        role: &BuilderUnit<Bytes>,
+        figures: &BuilderFigures<'_>,
+    ) {
+        self.counts.write(to, |line| {
+            role.each_count(line);
+            figures.sender.iter().for_each(|sender| sender.each_count(line));
+        });
+        let (building, built, bytes) = role.held();
+        to.set(self.building, building as u64);
+        to.set(self.held_events, (building + built) as u64);
+        to.set(self.held_bytes, bytes.0);
+        let (limits, [limit_bytes, limit_events]) = &self.limits;
+        to.set(*limit_bytes, limits.bytes.0);
+        to.set(*limit_events, limits.events);
+        for (key, events) in figures.missing {
+            if let Some(series) = self.missing.get(key) {
+                to.set(*series, *events);
+            }
+        }
+        to.set(self.unwritten, figures.unwritten as u64);
+        to.set(self.output_failing, u64::from(figures.output_failing));
+        let BuilderFigures { quarantined, bad_events, step_failures, outbox, .. } = figures;
+        let mishaps = [*quarantined, *bad_events, *step_failures, outbox.dropped_frames, outbox.bad_messages];
+        self.mishaps.iter().zip(mishaps).for_each(|(series, value)| to.set(*series, value));
+    }
+}

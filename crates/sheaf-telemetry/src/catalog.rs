@@ -1,0 +1,209 @@
+//! Every metric of Sheaf.
+//!
+//! Names follow the conventions of `OpenMetrics`: base units, the unit in the name, `_total` for counters. Nothing here is a rate or a
+//! fraction: readers compute them over intervals of their choice.
+
+use crate::metric::{Kind, Metric, Unit};
+
+/// Defines metrics, and the list of all.
+macro_rules! metrics {
+    ($(#[doc = $help:literal] $name:ident = $kind:ident $unit:ident $text:literal [$($label:literal),*];)*) => {
+        $(
+            #[doc = $help]
+            pub static $name: Metric = Metric {
+                name: $text,
+                kind: Kind::$kind,
+                unit: Unit::$unit,
+                labels: &[$($label),*],
+                help: $help.trim_ascii(),
+                sparse: is_sparse(&[$($label),*]),
+            };
+        )*
+
+        /// All metrics, in the order of the reference page.
+        pub static ALL: &[&Metric] = &[$(&$name),*];
+    };
+}
+
+/// Returns whether a metric has so many possible labels, most of which never occur, that only those which did are shown.
+const fn is_sparse(labels: &[&str]) -> bool {
+    labels.len() > 1
+}
+
+metrics! {
+    /// Number of the run.
+    RUN_NUMBER = Gauge Count "sheaf_run_number" [];
+    /// 1 for the present state of the run, 0 for the others.
+    RUN_STATE = Gauge Count "sheaf_run_state" ["state"];
+    /// Unix time at which the run began; 0 before.
+    RUN_START = Gauge Seconds "sheaf_run_start_seconds" [];
+    /// Triggers that there were, accepted or vetoed.
+    TRIGGERS = Counter Count "sheaf_triggers_total" [];
+    /// Triggers accepted. Each is an event, which ends in one outcome or is in flight.
+    TRIGGERS_ACCEPTED = Counter Count "sheaf_triggers_accepted_total" [];
+    /// Triggers vetoed, by cause of the dead time.
+    TRIGGERS_VETOED = Counter Count "sheaf_triggers_vetoed_total" ["cause"];
+    /// Events that have ended, by outcome.
+    EVENTS = Counter Count "sheaf_events_total" ["outcome"];
+    /// Events dropped, by reason. Their sum is the outcome `dropped`.
+    EVENT_DROPS = Counter Count "sheaf_event_drops_total" ["reason"];
+    /// Events between their trigger and their end.
+    EVENTS_IN_FLIGHT = Gauge Count "sheaf_events_in_flight" [];
+    /// Events built without a required source.
+    EVENTS_INCOMPLETE = Counter Count "sheaf_events_incomplete_total" [];
+    /// Fragments in events that have ended.
+    EVENT_FRAGMENTS = Counter Count "sheaf_event_fragments_total" [];
+    /// Payload of events that have ended.
+    EVENT_BYTES = Counter Bytes "sheaf_event_bytes_total" [];
+    /// Time from a trigger to the end of its event, on the clock of the event manager.
+    EVENT_SECONDS = Histogram Seconds "sheaf_event_seconds" [];
+    /// Time in which triggers were taken. Live time and dead time together are the time of the run.
+    LIVE_SECONDS = Counter Seconds "sheaf_live_seconds_total" [];
+    /// Time in which triggers were not taken, by cause, and by the node that alone was the reason; without one if there were several.
+    DEAD_SECONDS = Counter Seconds "sheaf_dead_seconds_total" ["cause", "culprit"];
+    /// 1 while triggers are not taken for this cause.
+    GATE_SHUT = Gauge Count "sheaf_gate_shut" ["cause", "culprit"];
+    /// Events that a builder unit has room for and that were not assigned to it.
+    CREDIT_SLOTS = Gauge Count "sheaf_credit_slots" ["builder"];
+    /// Memory that a builder unit has room for and that was not assigned to it.
+    CREDIT_BYTES = Gauge Bytes "sheaf_credit_bytes" ["builder"];
+    /// Sessions of builder units that ended before the run did.
+    BUILDERS_LOST = Counter Count "sheaf_builder_sessions_lost_total" [];
+    /// Readout units that were restarted during the run; the fragments that they held are lost.
+    READOUT_RESTARTS = Counter Count "sheaf_readout_restarts_total" [];
+    /// Output nodes that were restarted during the run.
+    OUTPUT_RESTARTS = Counter Count "sheaf_output_restarts_total" [];
+    /// Fragments received by a readout unit, and those that have ended, by outcome.
+    FRAGMENTS = Counter Count "sheaf_fragments_total" ["bin"];
+    /// Fragments dropped by a readout unit, by reason.
+    FRAGMENT_DROPS = Counter Count "sheaf_fragment_drops_total" ["reason"];
+    /// Fragments that a readout unit holds.
+    FRAGMENTS_HELD = Gauge Count "sheaf_fragments_in_flight" [];
+    /// Payload held in a bounded buffer: of a readout unit (`fragments`), a builder unit (`events`) or an output node (`output`).
+    BUFFER_BYTES = Gauge Bytes "sheaf_buffer_bytes" ["buffer"];
+    /// Limit of a buffer. A readout unit may exceed its limit by what was requested of it.
+    BUFFER_LIMIT = Gauge Bytes "sheaf_buffer_limit_bytes" ["buffer"];
+    /// Events in a bounded buffer.
+    BUFFER_EVENTS = Gauge Count "sheaf_buffer_events" ["buffer"];
+    /// Limit of the number of events in a buffer.
+    BUFFER_EVENTS_LIMIT = Gauge Count "sheaf_buffer_limit_events" ["buffer"];
+    /// Fragments accepted from a source.
+    SOURCE_FRAGMENTS = Counter Count "sheaf_source_fragments_total" ["source"];
+    /// Time since the last fragment of a source, or since the start of the run.
+    SOURCE_AGE = Gauge Seconds "sheaf_source_age_seconds" ["source"];
+    /// 1 while a readout unit has no room for the next fragment of a source.
+    SOURCE_HELD_BACK = Gauge Count "sheaf_source_held_back" ["source"];
+    /// Events built without a required source, by source and reason.
+    SOURCE_MISSING = Counter Count "sheaf_source_missing_total" ["source", "reason"];
+    /// Events of which a builder unit collects fragments.
+    EVENTS_BUILDING = Gauge Count "sheaf_events_building" [];
+    /// Accepted events that are not as durable as configured.
+    EVENTS_UNWRITTEN = Gauge Count "sheaf_events_unwritten" [];
+    /// 1 while an output does not work or has no room; events wait.
+    OUTPUT_FAILING = Gauge Count "sheaf_output_failing" [];
+    /// Events stored unfiltered, because the filter had no verdict.
+    QUARANTINED = Counter Count "sheaf_quarantined_total" [];
+    /// Events whose content differs from what their sources sent.
+    CONTENT_MISMATCHES = Counter Count "sheaf_content_mismatches_total" [];
+    /// Parts of events for which the step filter had no verdict.
+    STEP_FAILURES = Counter Count "sheaf_step_failures_total" [];
+    /// Messages that were not sent because their peer was absent; the protocol repeats what matters.
+    MESSAGES_UNSENT = Counter Count "sheaf_dropped_frames_total" [];
+    /// Messages that could not be parsed, or whose sender was not the peer at the other end.
+    MESSAGES_BAD = Counter Count "sheaf_bad_messages_total" [];
+    /// 1 while a node takes part in the run, 0 after its end.
+    NODE_UP = Gauge Count "sheaf_node_up" [];
+    /// Age of the values of a node.
+    NODE_AGE = Gauge Seconds "sheaf_node_age_seconds" [];
+    /// Number of times that a node began again during the run.
+    NODE_RESTARTS = Counter Count "sheaf_node_restarts_total" [];
+    /// Payload received from sources.
+    RECEIVED_BYTES = Counter Bytes "sheaf_received_bytes_total" [];
+    /// Fragments with a lower event id than an earlier one of their source. They are built like others.
+    OUT_OF_ORDER = Counter Count "sheaf_out_of_order_total" [];
+    /// Super-fragments sent again because a builder unit repeated its request.
+    RESENT = Counter Count "sheaf_resent_total" [];
+    /// Requests for events that had been released, or of a superseded attempt.
+    STALE_REQUESTS = Counter Count "sheaf_stale_requests_total" [];
+    /// Super-fragments of events that are no longer built there.
+    STALE_SUPER_FRAGMENTS = Counter Count "sheaf_stale_super_fragments_total" [];
+    /// Super-fragments received before.
+    DUPLICATE_SUPER_FRAGMENTS = Counter Count "sheaf_duplicate_super_fragments_total" [];
+    /// Requests repeated because a readout unit did not answer.
+    RETRIED_REQUESTS = Counter Count "sheaf_retried_requests_total" [];
+    /// Events that a builder unit returned for lack of memory.
+    GIVEN_BACK = Counter Count "sheaf_given_back_total" [];
+    /// Messages of a session or run that has ended.
+    STALE_MESSAGES = Counter Count "sheaf_stale_messages_total" [];
+    /// Control messages retransmitted because they were not acknowledged.
+    REPEATED_MESSAGES = Counter Count "sheaf_repeated_messages_total" [];
+    /// Messages that the role does not handle.
+    UNEXPECTED_MESSAGES = Counter Count "sheaf_unexpected_messages_total" [];
+    /// Payload that a readout unit sent to builder units, including repeated answers.
+    SENT_BYTES = Counter Bytes "sheaf_sent_bytes_total" [];
+    /// Payload of fragments that were never requested.
+    NOT_REQUESTED_BYTES = Counter Bytes "sheaf_not_requested_bytes_total" [];
+    /// Parts of events that the step filter judged.
+    JUDGED_PARTS = Counter Count "sheaf_judged_parts_total" [];
+    /// Events rejected after a part had been judged.
+    REJECTED_PARTS = Counter Count "sheaf_rejected_parts_total" [];
+    /// Number of times that more of an event was requested after a part had been judged.
+    CONTINUED_EVENTS = Counter Count "sheaf_continued_events_total" [];
+    /// Built events with a fragment whose check value disagrees.
+    DISAGREEING_EVENTS = Counter Count "sheaf_disagreeing_events_total" [];
+    /// Fragments of built events whose check value disagrees.
+    DISAGREEING_FRAGMENTS = Counter Count "sheaf_disagreeing_fragments_total" [];
+    /// Fragments of built events that have no check value.
+    UNCHECKED_FRAGMENTS = Counter Count "sheaf_unchecked_fragments_total" [];
+    /// Fragments to which another event id was given than their source gave.
+    RENUMBERED_FRAGMENTS = Counter Count "sheaf_renumbered_fragments_total" [];
+    /// Run records that programs have sent.
+    KEPT_RECORDS = Counter Count "sheaf_kept_records_total" [];
+    /// Run records that were refused.
+    REFUSED_RECORDS = Counter Count "sheaf_refused_records_total" [];
+    /// Fragments dropped as duplicates that differ from the fragment held.
+    CONFLICTING_FRAGMENTS = Counter Count "sheaf_conflicting_fragments_total" [];
+    /// Events sent to output nodes, including repetitions.
+    FORWARDED_EVENTS = Counter Count "sheaf_forwarded_events_total" [];
+    /// Events sent again because their output node died or fell silent.
+    FORWARDED_AGAIN = Counter Count "sheaf_forwarded_again_total" [];
+    /// Receipts for events that had been sent to another output node meanwhile.
+    LATE_RECEIPTS = Counter Count "sheaf_late_receipts_total" [];
+    /// Events that an output node accepted from builder units.
+    TAKEN_EVENTS = Counter Count "sheaf_taken_events_total" [];
+    /// Events of ended builder sessions that an output node did not write.
+    VOID_EVENTS = Counter Count "sheaf_void_events_total" [];
+}
+
+/// Returns the metric with this name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Metric> {
+    ALL.iter().find(|metric| metric.name == name).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn names_follow_the_conventions() {
+        for metric in ALL {
+            let family = metric.family();
+            assert!(family.starts_with("sheaf_"), "{family}");
+            assert_eq!(metric.kind == Kind::Counter, metric.name.ends_with("_total"), "{family}");
+            if let Some(unit) = metric.unit.name() {
+                assert!(family.ends_with(unit), "{family} has no unit in its name");
+            }
+            assert!(metric.help.ends_with('.') && metric.help.len() > 10, "{family}");
+        }
+    }
+
+    #[test]
+    fn names_are_unique() {
+        let names: BTreeSet<_> = ALL.iter().map(|metric| metric.family()).collect();
+        assert_eq!(names.len(), ALL.len());
+        assert_eq!(find("sheaf_events_total"), Some(&EVENTS));
+        assert_eq!(find("sheaf_events"), None);
+    }
+}

@@ -1,0 +1,29 @@
+//! Metrics of a run: each is declared once, published by the thread that knows it, and read by any other.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`metric`] | what a metric is: name, kind, unit, labels, meaning |
+//! | [`catalog`] | every metric of Sheaf |
+//! | [`publication`] | the memory through which a thread publishes the values of its series |
+//! | [`buckets`] | histograms of durations |
+//! | [`hub`] | the publications of a process, and snapshots of all of them |
+//!
+//! A *series* is a metric with values for its labels, such as `sheaf_event_drops_total{node="evm",reason="stopped"}`. A thread lists
+//! its series once and then publishes all their values together, a few times a second. Publishing takes no lock, allocates nothing and
+//! makes no system call, and readers cannot hold it up. A reader always gets values that were published together, so that books balance
+//! in every snapshot.
+//!
+//! Everything that shows a run, such as its metrics, its page and its progress line, reads the same snapshot. The crate knows neither
+//! the roles nor how snapshots are shown or transferred.
+
+#![forbid(unsafe_code)]
+
+pub mod buckets;
+pub mod catalog;
+pub mod hub;
+pub mod metric;
+pub mod publication;
+
+pub use hub::{Hub, NodeSnapshot, Snapshot};
+pub use metric::{Kind, Metric, Unit};
+pub use publication::{Publication, Publisher, Series, SeriesId, SeriesList};

@@ -1,0 +1,82 @@
+//! What a metric is.
+
+/// Definition of a metric.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Metric {
+    /// Name, with its unit, and `_total` if it is a counter: `sheaf_live_seconds_total`.
+    pub name: &'static str,
+    /// What the values do over time.
+    pub kind: Kind,
+    /// Unit of the values.
+    pub unit: Unit,
+    /// Labels of its series, besides that of the node.
+    pub labels: &'static [&'static str],
+    /// Meaning, as a sentence.
+    pub help: &'static str,
+    /// Whether series that have always been 0 are left out, because there may be many of them.
+    pub sparse: bool,
+}
+
+/// Behavior of a metric's values over time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Grows from 0, until its node begins again.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// Numbers of durations by length ([`crate::buckets`]), and the sum of these durations.
+    Histogram,
+}
+
+impl Kind {
+    /// Returns the name in exposition formats and documents.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Gauge => "gauge",
+            Self::Histogram => "histogram",
+        }
+    }
+}
+
+/// Unit of a metric. Published values are whole numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// A number of things.
+    Count,
+    /// Bytes.
+    Bytes,
+    /// Seconds, published as nanoseconds.
+    Seconds,
+}
+
+impl Unit {
+    /// Returns a published value in this unit.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "metrics are shown as floating-point numbers")]
+    pub fn scale(self, value: u64) -> f64 {
+        match self {
+            Self::Count | Self::Bytes => value as f64,
+            Self::Seconds => value as f64 / 1e9,
+        }
+    }
+
+    /// Returns the unit's name in metric names; `None` for counts.
+    #[must_use]
+    pub const fn name(self) -> Option<&'static str> {
+        match self {
+            Self::Count => None,
+            Self::Bytes => Some("bytes"),
+            Self::Seconds => Some("seconds"),
+        }
+    }
+}
+
+impl Metric {
+    /// Returns the name of the family in `OpenMetrics`: without `_total`.
+    #[must_use]
+    pub fn family(&self) -> &'static str {
+        self.name.strip_suffix("_total").unwrap_or(self.name)
+    }
+}

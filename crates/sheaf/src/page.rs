@@ -1,0 +1,241 @@
+//! The page and the metrics of a run, while this process makes runs.
+
+use crate::console::{self, Console};
+use crate::plan::Plan;
+use crate::summary::Summary;
+use anyhow::Context as _;
+use log::Level;
+use sheaf_config::{Config, NodeConfig};
+use sheaf_monitor::{Monitor, MonitorError, NodeDescription, RunDescription, RunVerdict};
+use sheaf_node::report::Gauges;
+use sheaf_node::telemetry::BufferLimits;
+use sheaf_telemetry::Hub;
+use sheaf_wire::{ByteCount, Role, SourceId};
+use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs as _};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Port of the page where none is given; another one if it is taken.
+const DEFAULT_PORT: u16 = 7070;
+
+/// Interval between two looks at what a run waits for.
+const WAITING_PERIOD: Duration = Duration::from_millis(250);
+
+/// Pause between two looks at a request to stop, while the page outlives the runs.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Where a run is shown while it lasts.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'a> {
+    /// Standard error.
+    pub(crate) console: &'a Console,
+    /// The page, if there is one.
+    pub(crate) page: Option<&'a Page>,
+}
+
+/// The page of this process.
+#[derive(Clone)]
+pub(crate) struct Page {
+    monitor: Arc<Monitor>,
+}
+
+impl Page {
+    /// Serves the page if the configuration or the command line asks for it. `wanted` is the value of `--page`, if that was given, and
+    /// the address in it, if there was one.
+    pub(crate) fn open(config: &Config, wanted: Option<Option<&str>>) -> anyhow::Result<Option<Self>> {
+        let address = match (wanted, config.monitor.listen.as_deref()) {
+            (Some(Some(address)), _) | (None | Some(None), Some(address)) => Some(resolve(address)?),
+            (Some(None), None) => None,
+            (None, None) => return Ok(None),
+        };
+        let monitor = match address {
+            Some(address) => Monitor::start(address, env!("CARGO_PKG_VERSION"))?,
+            None => start_at_default()?,
+        };
+        Ok(Some(Self::of(monitor)))
+    }
+
+    /// Serves the page at this address.
+    pub(crate) fn open_at(address: &str) -> anyhow::Result<Self> {
+        Ok(Self::of(Monitor::start(resolve(address)?, env!("CARGO_PKG_VERSION"))?))
+    }
+
+    fn of(monitor: Monitor) -> Self {
+        let page = Self { monitor: Arc::new(monitor) };
+        page.take_messages();
+        let address = page.monitor.address();
+        log::info!("the page is at http://{address}/, the metrics are at http://{address}/metrics");
+        page
+    }
+
+    /// Returns where the nodes of this process publish their metrics.
+    pub(crate) fn hub(&self) -> Hub {
+        self.monitor.hub().clone()
+    }
+
+    /// Announces a run before its nodes begin.
+    pub(crate) fn begin_run(&self, plan: &Plan, directory: Option<&Path>) {
+        self.begin(plan, describe_nodes(plan), directory);
+    }
+
+    /// Announces a run of which this process is one node.
+    pub(crate) fn begin_node(&self, plan: &Plan, node: &NodeConfig, directory: Option<&Path>) {
+        let mut nodes = describe_nodes(plan);
+        nodes.retain(|described| described.name == node.name);
+        self.begin(plan, nodes, directory);
+    }
+
+    fn begin(&self, plan: &Plan, nodes: Vec<NodeDescription>, directory: Option<&Path>) {
+        let directory = directory.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
+        self.monitor.begin_run(RunDescription {
+            directory: directory.map(|path| path.display().to_string()),
+            nodes,
+            sources: plan
+                .source_ids()
+                .into_iter()
+                .map(|id| (u64::from(id.0), plan.source_name(id)))
+                .collect(),
+        });
+    }
+
+    /// Shows what the run waits for, until the returned value is dropped.
+    pub(crate) fn show_waiting(&self, gauges: Arc<Gauges>) -> WaitingShown {
+        let (sender, stopped) = channel::<()>();
+        let monitor = self.monitor.clone();
+        let watch = move || {
+            while stopped.recv_timeout(WAITING_PERIOD) == Err(RecvTimeoutError::Timeout) {
+                monitor.note_waiting(console::waiting(&gauges.snapshot()));
+            }
+            monitor.note_waiting(None);
+        };
+        WaitingShown {
+            stop: Some(sender),
+            thread: std::thread::Builder::new().name("waiting".into()).spawn(watch).ok(),
+        }
+    }
+
+    /// Sets what the run waits for.
+    pub(crate) fn note_waiting(&self, waits_for: Option<String>) {
+        self.monitor.note_waiting(waits_for);
+    }
+
+    /// Adds a message of another process.
+    pub(crate) fn add_message(&self, level: Level, node: &str, text: &str) {
+        self.monitor.add_message(severity(level), Some(node.to_owned()), text);
+    }
+
+    /// Announces how the run ended.
+    pub(crate) fn end_run(&self, summary: &Summary) {
+        let text = summary.to_string();
+        let lines = text.lines().map(|line| console::named(line).into_owned()).collect();
+        self.monitor.end_run(RunVerdict { good: summary.is_good(), lines });
+    }
+
+    /// Goes on serving for this time after the last run, until `stop` is set.
+    pub(crate) fn linger(&self, time: Duration, stop: &AtomicBool) {
+        if time.is_zero() {
+            return;
+        }
+        log::info!("the page stays for {} s; Ctrl-C ends it", time.as_secs());
+        let began = Instant::now();
+        while began.elapsed() < time && !stop.load(Ordering::Relaxed) {
+            std::thread::sleep(PAUSE.min(time - began.elapsed().min(time)));
+        }
+    }
+
+    /// Shows the messages of this process on the page.
+    fn take_messages(&self) {
+        let monitor = Arc::downgrade(&self.monitor);
+        console::listen(Some(Box::new(move |level, text| {
+            if let Some(monitor) = monitor.upgrade().filter(|_| level <= Level::Info) {
+                monitor.add_message(severity(level), None, text);
+            }
+        })));
+    }
+}
+
+/// Shows what a run waits for, while it lives.
+pub(crate) struct WaitingShown {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for WaitingShown {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn severity(level: Level) -> sheaf_monitor::Level {
+    match level {
+        Level::Error => sheaf_monitor::Level::Error,
+        Level::Warn => sheaf_monitor::Level::Warning,
+        Level::Info | Level::Debug | Level::Trace => sheaf_monitor::Level::Info,
+    }
+}
+
+fn resolve(address: &str) -> anyhow::Result<SocketAddr> {
+    let mut addresses = address.to_socket_addrs().with_context(|| format!("cannot resolve {address}"))?;
+    addresses.next().with_context(|| format!("cannot resolve {address}"))
+}
+
+/// Several users of a host can have a page each.
+fn start_at_default() -> Result<Monitor, MonitorError> {
+    let at = |port| Monitor::start((Ipv4Addr::LOCALHOST, port).into(), env!("CARGO_PKG_VERSION"));
+    match at(DEFAULT_PORT) {
+        Err(MonitorError::Bind { .. }) => at(0),
+        other => other,
+    }
+}
+
+fn describe_nodes(plan: &Plan) -> Vec<NodeDescription> {
+    let describe = |role: Role| {
+        let name = match role {
+            Role::Manager => "manager",
+            Role::Readout => "readout",
+            Role::Builder => "builder",
+            Role::Output => "output",
+        };
+        plan.of_role(role).map(move |node| NodeDescription { name: node.name.clone(), role: name })
+    };
+    [Role::Readout, Role::Builder, Role::Output, Role::Manager].into_iter().flat_map(describe).collect()
+}
+
+impl Plan {
+    /// Returns all sources of the run.
+    pub(crate) fn source_ids(&self) -> Vec<SourceId> {
+        self.nodes.iter().flat_map(|node| node.sources.iter().copied()).collect()
+    }
+
+    /// Returns the limits of the buffer of a readout unit.
+    pub(crate) fn readout_limits(&self) -> BufferLimits {
+        let readout = &self.config.readout;
+        BufferLimits { bytes: readout.buffer, events: u64::from(readout.buffer_events) }
+    }
+
+    /// Returns the limits of the events of a builder unit.
+    pub(crate) fn builder_limits(&self) -> BufferLimits {
+        let builder = &self.config.builder;
+        BufferLimits { bytes: builder.memory, events: u64::from(builder.slots) }
+    }
+
+    /// Returns the limits of the events of an output node, of all builder units together.
+    pub(crate) fn output_limits(&self) -> BufferLimits {
+        let (output, builders) = (&self.config.output, u64::from(self.count(Role::Builder)));
+        BufferLimits {
+            bytes: ByteCount(output.window.0 * builders),
+            events: u64::from(output.window_events) * builders,
+        }
+    }
+
+    fn source_name(&self, id: SourceId) -> Option<String> {
+        self.config.names.get(id).map(str::to_owned)
+    }
+}

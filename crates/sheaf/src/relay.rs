@@ -1,0 +1,185 @@
+//! Metrics and messages of a node, on the way to the process that has started it.
+//!
+//! A child writes them to its standard output as a JSON text sequence (RFC 7464): a record separator, one JSON text, a line feed. What it
+//! prints at its end has no record separator, so the parent can tell the two apart.
+
+use crate::console;
+use crate::page::Page;
+use anyhow::Context as _;
+use log::Level;
+use serde::{Deserialize, Serialize};
+use sheaf_node::report::Gauges;
+use sheaf_telemetry::{Hub, NodeSnapshot, Publication, Publisher, SeriesList, catalog};
+use std::io::Write as _;
+use std::str::FromStr as _;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Begins each record of a JSON text sequence.
+pub(crate) const RECORD_SEPARATOR: char = '\u{1e}';
+
+/// Interval at which a child looks for new values.
+const PERIOD: Duration = Duration::from_millis(100);
+
+/// Messages that wait for the thread that writes; further ones are on standard error only.
+const MESSAGES: usize = 256;
+
+/// A record.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Record {
+    /// The series of a node that begins, or begins again: names of metrics and values of their labels.
+    Series(Vec<(String, Vec<String>)>),
+    /// Values of these series, published together at this time on the clock of the node.
+    Values {
+        /// Nanoseconds.
+        at_ns: u64,
+        values: Vec<u64>,
+    },
+    /// What the run waits for.
+    WaitsFor(Option<String>),
+    /// A message of the log.
+    Message { level: String, text: String },
+}
+
+/// Writes the records of a child until it is dropped.
+pub(crate) struct Relay {
+    /// The thread ends when no sender is left.
+    sender: Option<SyncSender<Record>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Relay {
+    /// Begins to write what the node publishes at `hub`, and all messages of this process.
+    pub(crate) fn begin(hub: Hub, gauges: Arc<Gauges>) -> anyhow::Result<Self> {
+        let (sender, records) = sync_channel(MESSAGES);
+        let messages = sender.clone();
+        console::listen(Some(Box::new(move |level, text| {
+            if level <= Level::Info {
+                let record = Record::Message { level: level.to_string(), text: text.to_owned() };
+                // A parent that does not read must not hold up this node.
+                let _ = messages.try_send(record);
+            }
+        })));
+        let body =
+            move || Writer { hub, gauges, known: None, publications: 0, waits_for: None }.run(&records);
+        let thread = std::thread::Builder::new().name("relay".into()).spawn(body);
+        Ok(Self { sender: Some(sender), thread: Some(thread.context("cannot start a thread")?) })
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        console::listen(None);
+        drop(self.sender.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Writer {
+    hub: Hub,
+    gauges: Arc<Gauges>,
+    /// The publication whose series the parent knows.
+    known: Option<Arc<Publication>>,
+    publications: u64,
+    waits_for: Option<String>,
+}
+
+impl Writer {
+    /// Writes until no sender is left; then what is left.
+    fn run(&mut self, records: &Receiver<Record>) {
+        let mut next = Instant::now();
+        loop {
+            match records.recv_timeout(next.saturating_duration_since(Instant::now())) {
+                Ok(record) => write(&record),
+                Err(RecvTimeoutError::Timeout) => {
+                    self.write_news();
+                    next = Instant::now() + PERIOD;
+                }
+                Err(RecvTimeoutError::Disconnected) => return self.write_news(),
+            }
+        }
+    }
+
+    fn write_news(&mut self) {
+        let waits_for = console::waiting(&self.gauges.snapshot());
+        if waits_for != self.waits_for {
+            write(&Record::WaitsFor(waits_for.clone()));
+            self.waits_for = waits_for;
+        }
+        // A process is one node.
+        if let Some(node) = self.hub.snapshot().nodes.into_values().next() {
+            self.write_values(&node);
+        }
+    }
+
+    fn write_values(&mut self, node: &NodeSnapshot) {
+        let publication = node.publication();
+        if !self.known.as_ref().is_some_and(|known| Arc::ptr_eq(known, publication)) {
+            let series = publication.series().iter();
+            let series = series.map(|series| (series.metric.name.to_owned(), series.labels.clone()));
+            write(&Record::Series(series.collect()));
+            (self.known, self.publications) = (Some(publication.clone()), 0);
+        }
+        let publications = publication.publications();
+        if publications != self.publications && !node.values().is_empty() {
+            self.publications = publications;
+            write(&Record::Values { at_ns: node.at_ns, values: node.values().to_vec() });
+        }
+    }
+}
+
+fn write(record: &Record) {
+    let Ok(text) = serde_json::to_string(record) else { return };
+    // Without a parent there is nobody to tell.
+    let _ = writeln!(std::io::stdout().lock(), "{RECORD_SEPARATOR}{text}");
+}
+
+/// What a parent does with the records of one child.
+pub(crate) struct Relayed {
+    node: String,
+    page: Page,
+    publisher: Option<Publisher>,
+}
+
+impl Relayed {
+    pub(crate) fn new(node: &str, page: Page) -> Self {
+        Self { node: node.to_owned(), page, publisher: None }
+    }
+
+    /// Takes a record, without its separator. What it does not understand it leaves out: it comes from the same program.
+    pub(crate) fn take(&mut self, text: &str) {
+        match serde_json::from_str(text) {
+            Ok(Record::Series(series)) => self.begin(&series),
+            Ok(Record::Values { at_ns, values }) => {
+                if let Some(publisher) = &mut self.publisher {
+                    publisher.publish(at_ns, |to| to.set_all(&values));
+                }
+            }
+            Ok(Record::WaitsFor(waits_for)) => self.page.note_waiting(waits_for),
+            Ok(Record::Message { level, text }) => {
+                self.page.add_message(Level::from_str(&level).unwrap_or(Level::Info), &self.node, &text);
+            }
+            Err(error) => log::debug!("{}: a record of its metrics cannot be read: {error}", self.node),
+        }
+    }
+
+    fn begin(&mut self, series: &[(String, Vec<String>)]) {
+        let mut list = SeriesList::default();
+        for (name, labels) in series {
+            let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
+            match catalog::find(name).filter(|metric| metric.labels.len() == labels.len()) {
+                Some(metric) => _ = list.add(metric, &labels),
+                // The places of the values that follow would be wrong.
+                None => return log::debug!("{}: there is no metric {name}", self.node),
+            }
+        }
+        let publisher = list.publish();
+        self.page.hub().add(&self.node, publisher.publication());
+        self.publisher = Some(publisher);
+    }
+}
