@@ -185,6 +185,34 @@ pub fn find(name: &str) -> Option<&'static Metric> {
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
+    use std::fmt::Write as _;
+
+    /// Returns the reference page of all metrics.
+    fn page() -> String {
+        let mut page = String::from(
+            "# Metrics\n\n<!-- Generated from the code: UPDATE_DOCS=1 cargo test -p sheaf-telemetry -->\n\n\
+             [The page about watching a run](../operating/monitor.md#metrics) says how they are scraped. Every series has the label \
+             `node` in addition to those in the table. Names of counters end in `_total`. Series with more than one label are left out \
+             until they are not 0.\n\n| metric | kind | labels | meaning |\n|---|---|---|---|\n",
+        );
+        for metric in ALL {
+            let labels: Vec<_> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
+            let (name, kind, labels, help) =
+                (metric.name, metric.kind.name(), labels.join(", "), metric.help);
+            let _ = writeln!(page, "| `{name}` | {kind} | {labels} | {help} |");
+        }
+        page
+    }
+
+    #[test]
+    fn the_reference_page_is_that_of_the_catalog() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/metrics.md");
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            std::fs::write(path, page()).expect("the page can be written");
+        }
+        let found = std::fs::read_to_string(path).unwrap_or_default();
+        assert_eq!(found, page(), "run UPDATE_DOCS=1 cargo test -p sheaf-telemetry");
+    }
 
     #[test]
     fn names_follow_the_conventions() {

@@ -127,7 +127,8 @@ impl NodeSnapshot {
     pub fn series(&self) -> impl Iterator<Item = (&Series, &[u64])> {
         let series = self.publication.series().iter().map(|series| (series, series.values(&self.values)));
         series.filter(|(series, values)| {
-            !values.is_empty() && !(series.metric.sparse && values.iter().all(|value| *value == 0))
+            let has_occurred = values.iter().any(|value| *value > 0);
+            !values.is_empty() && (has_occurred || !series.metric.sparse)
         })
     }
 

@@ -130,7 +130,7 @@ impl Publication {
         let mut copy = Vec::with_capacity(self.values.len());
         for attempt in 0..ATTEMPTS {
             let before = self.sequence.load(Ordering::Acquire);
-            if before % 2 == 0 {
+            if before.is_multiple_of(2) {
                 copy.clear();
                 copy.extend(self.values.iter().map(|value| value.load(Ordering::Relaxed)));
                 let at_ns = self.at_ns.load(Ordering::Relaxed);

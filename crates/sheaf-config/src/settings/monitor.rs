@@ -8,8 +8,7 @@ use sheaf_wire::Nanos;
 section! {
     /// The [page and the metrics](../operating/monitor.md) of a run, over HTTP.
     Monitor "monitor" {
-        /// Loopback address of the page and the metrics, as `host:port`; port 0 stands for any free one. `sheaf run` serves those of the
-        /// whole run, `sheaf node` with `--page` those of its node. Default: none.
+        /// Loopback address of the page and the metrics of `sheaf run`, as `host:port`. Flag: `--page`. Default: none.
         listen: Option<String> = None, "listen", maybe(address());
         /// Time for which `sheaf run` serves them after its last run, so that the final numbers are scraped and can be looked at. Ctrl-C
         /// ends it.

@@ -127,3 +127,12 @@ fn every_alarm_has_a_code_in_the_list() {
         assert!(listed.contains(&code), "{code}");
     }
 }
+
+#[test]
+fn the_page_about_watching_a_run_explains_every_alarm() {
+    let page = include_str!("../../../../docs/operating/monitor.md");
+    let table = page.split_once("| alarm | raised when |").expect("the page has the table").1;
+    let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+    let explained: Vec<_> = rows.filter_map(|row| row.split('`').nth(1)).collect();
+    assert_eq!(explained, CODES.map(|(code, _)| code));
+}

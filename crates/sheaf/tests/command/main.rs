@@ -45,6 +45,7 @@ mod library;
 mod live_time;
 mod lossy;
 mod memory;
+mod monitor;
 mod nodes;
 mod numbering;
 #[cfg(feature = "s3")]
