@@ -1,0 +1,65 @@
+/** The way of the data from sources to files: where it backs up. */
+
+/** @import { Page } from "./app.js" */
+/** @import { Node, Role, State } from "./types.js" */
+import { count, counted } from "./format.js";
+import { html } from "./html.js";
+import { culprits, fillBar, fraction } from "./parts.js";
+
+/** @type {{role: Role, title: string}[]} */
+const COLUMNS = [
+  { role: "readout", title: "Readout units" },
+  { role: "manager", title: "Event manager" },
+  { role: "builder", title: "Builder units" },
+  { role: "output", title: "Output nodes" },
+];
+
+/** @param {Page} page @param {State} state */
+export function flowPanel(page, state) {
+  const blamed = culprits(state);
+  const columns = COLUMNS.map(({ role, title }) => ({ title, role, nodes: state.nodes.filter((node) => node.role === role) }))
+    .filter(({ nodes }) => nodes.length > 0);
+  return html`<div class="flow">
+    ${sources(page, state)}
+    ${columns.map(({ role, title, nodes }) => html`<div class=${`stage ${role}`} key=${role}>
+      <h3>${title} <small>${count(nodes.length)}</small></h3>
+      <div class="boxes">${nodes.map((node) => box(page, node, blamed))}</div>
+    </div>`)}
+    ${files(state)}
+  </div>`;
+}
+
+/** @param {Page} page @param {State} state */
+function sources(page, state) {
+  const trouble = state.sources.length;
+  return html`<div class="stage ends" key="sources"><h3>Sources</h3>
+    <a class="box" href=${page.navigation.link({ panel: "sources" })}>
+      <span class="who">${counted(state.run.sources, "source")}</span>
+      ${trouble > 0 && html`<span class="bad">✖ ${trouble} in trouble</span>`}
+      <span class="value">${count(state.fragments.received)} <small>fragments received</small></span>
+    </a></div>`;
+}
+
+/** @param {State} state */
+function files(state) {
+  return html`<div class="stage ends" key="files"><h3>Files</h3>
+    <div class="box"><span class="who">${count(state.events.stored)} <small>events</small></span>
+      <span class="path">${state.run.directory}</span></div></div>`;
+}
+
+/** @param {Page} page @param {Node} node @param {Set<string>} blamed */
+function box(page, node, blamed) {
+  const culprit = blamed.has(node.name);
+  const kinds = ["box", culprit ? "blamed" : "", node.up ? "" : "down", page.view.node === node.name ? "selected" : ""];
+  const fills = Object.entries(node.fill);
+  const label = [node.name, node.up ? "" : "down", culprit ? "culprit" : ""].filter(Boolean).join(", ");
+  return html`<a class=${kinds.filter(Boolean).join(" ")} href=${page.navigation.link({ panel: "nodes", node: node.name })}
+    key=${node.name} data-node=${node.name} aria-label=${label}>
+    <span class="who">${node.name}
+      ${!node.up && html`<span class="tag bad">✖ down</span>`}
+      ${culprit && html`<span class="tag">◀ culprit</span>`}
+      ${node.restarts > 0 && html`<small title="Restarts">↻${node.restarts}</small>`}</span>
+    ${fills.sort((a, b) => fraction(b[1]) - fraction(a[1])).slice(0, 3).sort((a, b) => a[0].localeCompare(b[0]))
+      .map(([name, fill]) => fillBar(name, fill))}
+  </a>`;
+}

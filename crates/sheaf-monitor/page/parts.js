@@ -1,0 +1,38 @@
+/** Small parts that several panels share. */
+
+/** @import { Page } from "./app.js" */
+/** @import { Fill, State } from "./types.js" */
+import { html } from "./html.js";
+import { quantity } from "./format.js";
+
+/** Signs of severities, so that colour is never alone. */
+export const SIGNS = { info: "ℹ", warning: "▲", error: "✖" };
+
+/** Returns a link that selects a node. @param {Page} page @param {string} name */
+export function nodeLink(page, name) {
+  return html`<a href=${page.navigation.link({ panel: "nodes", node: name })}>${name}</a>`;
+}
+
+/** @param {Fill} fill @returns {number} from 0 to 1, also if the limit is 0 */
+export function fraction(fill) {
+  if (!(fill.limit > 0)) return 0;
+  return Math.min(1, Math.max(0, fill.value / fill.limit));
+}
+
+/** Returns a bar of a fill with its value. @param {string} name @param {Fill} fill */
+export function fillBar(name, fill) {
+  const full = fraction(fill);
+  const level = full >= 0.95 ? "full" : full >= 0.8 ? "high" : "";
+  const unit = fill.unit.length <= 2 ? fill.unit : "";
+  return html`<span class=${`fill ${level}`} title=${`${name}: ${quantity(fill.value, fill.unit)} of ${quantity(fill.limit, fill.unit)}`}>
+    <span class="name">${name}</span>
+    <span class="bar" aria-hidden="true"><span style=${{ width: `${(full * 100).toFixed(1)}%` }}></span></span>
+    <span class="value">${quantity(fill.value, unit)}/${quantity(fill.limit, unit)}</span>
+  </span>`;
+}
+
+/** Returns the nodes to blame: for dead time now, and in alarms. @param {State} state */
+export function culprits(state) {
+  const names = [state.dead_time.now?.culprit ?? null, ...state.alarms.filter((alarm) => alarm.severity !== "info").map((alarm) => alarm.culprit)];
+  return new Set(names.filter((name) => name !== null));
+}
