@@ -81,7 +81,7 @@ class Chart extends Component {
     this.sight = new IntersectionObserver((entries) => {
       this.inSight = entries.at(-1)?.isIntersecting ?? true;
       if (this.inSight) this.draw();
-    });
+    }, { rootMargin: "200px" });
     this.sizes = new ResizeObserver(() => this.plot?.resize());
   }
 
@@ -95,7 +95,8 @@ class Chart extends Component {
     this.rebuild();
     shown.add(this);
     this.sight.observe(this.figure);
-    this.sizes.observe(this.figure);
+    const place = this.figure.querySelector(".canvas");
+    if (place !== null) this.sizes.observe(place);
   }
 
   componentWillUnmount() {

@@ -42,6 +42,7 @@ export function quantity(value, unit) {
 
 /** @param {string} number @param {string} prefix @param {string} unit */
 function joined(number, prefix, unit) {
+  if (unit.startsWith("1/") && prefix === "") return number + unit.slice(1);
   const words = unit.startsWith("1/") ? `${prefix}${unit.slice(1)}` : prefix + unit;
   if (words === "") return number;
   // "events" and other nouns stand apart from a prefix.

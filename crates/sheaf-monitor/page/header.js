@@ -44,8 +44,7 @@ function now(page) {
   if (!blind) return html`<span class="now ok" title="Age of the data">✓ ${age.toFixed(1)} s old</span>`;
   const since = Number.isFinite(age) ? `${age < 100 ? age.toFixed(1) : count(age)} s old` : "";
   const waiting = page.store.connection === "open" ? "" : connection(page);
-  return html`<strong class="now stale">${Number.isFinite(age) ? "STALE" : "NO DATA"} ${since}
-    <small>${[reason, waiting].filter(Boolean).join(", ")}</small></strong>`;
+  return html`<strong class="now stale">${Number.isFinite(age) ? "STALE" : "NO DATA"} ${since}${" "}<small>${[reason, waiting].filter(Boolean).join(", ")}</small></strong>`;
 }
 
 /** @param {Page} page */
@@ -65,8 +64,7 @@ function facts(page, state) {
     <div><dt>triggers</dt><dd>${count(triggers.accepted)} <small>accepted, ${rate(rates.accepted)}</small></dd></div>
     <div><dt>stored</dt><dd>${count(events.stored)} <small>${rate(rates.stored)}</small></dd></div>
     <div><dt>in flight</dt><dd>${count(events.in_flight)}</dd></div>
-    <div><dt>live</dt><dd>${time > 0 ? percent(dead_time.live_seconds / time) : UNKNOWN}
-      <small>now ${blind ? UNKNOWN : percent(rates.live)}</small></dd></div>
+    <div><dt>live</dt><dd>${time > 0 ? percent(dead_time.live_seconds / time) : UNKNOWN}${" "}<small>now ${blind ? UNKNOWN : percent(rates.live)}</small></dd></div>
     ${losses(page, state)}
     ${balance(page, state)}
   </dl>`;

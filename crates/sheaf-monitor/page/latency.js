@@ -43,7 +43,7 @@ function quantile(latency, total, part) {
 function histogram(latency) {
   const { counts, bounds_s } = latency;
   const first = Math.max(0, counts.findIndex((value) => value > 0) - 1);
-  const last = Math.min(counts.length - 1, Math.max(first + 7, counts.findLastIndex((value) => value > 0) + 1));
+  const last = Math.min(counts.length - 1, Math.max(first + 5, counts.findLastIndex((value) => value > 0) + 1));
   const bins = counts.slice(first, last + 1);
   const most = Math.max(...bins);
   const width = WIDTH / bins.length;
@@ -68,7 +68,7 @@ function tick(bound, x, bins) {
   if (bound === undefined) return null;
   const power = Math.log10(bound);
   const decade = Math.abs(power - Math.round(power)) < 1e-6;
-  if (!decade && bins > 12) return null;
+  if (!decade && bins > 6) return null;
   if (x > WIDTH - 8) return null;
   return html`<g><line x1=${x} y1=${HEIGHT - BOTTOM} x2=${x} y2=${HEIGHT - BOTTOM + 3} class="axis" />
     <text x=${x} y=${HEIGHT - 2} text-anchor="middle">${short(bound)}</text></g>`;

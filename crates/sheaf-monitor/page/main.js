@@ -117,6 +117,7 @@ document.addEventListener("visibilitychange", changePage);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaintCharts);
 listen({ navigation, show, toggleHelp: () => showHelp(!help) });
 
+root.replaceChildren();
 numbers.range = navigation.view.range;
 wanted = navigation.view.panel;
 store.connect();

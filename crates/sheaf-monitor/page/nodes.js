@@ -53,7 +53,7 @@ function row(page, node, blamed) {
   const most = fullest(node);
   return html`<tr key=${node.name} class=${open ? "selected" : ""} data-node=${node.name}>
     <td><button type="button" class="plain" aria-expanded=${open} onClick=${toggle}>${open ? "▾" : "▸"} ${node.name}</button>
-      ${blamed.has(node.name) && html`<span class="tag">◀ culprit</span>`}</td>
+      ${blamed.has(node.name) && html` <span class="tag">◀ culprit</span>`}</td>
     <td>${node.role}</td>
     <td class=${node.up ? (page.fresh.blind ? "" : "ok") : "bad"}>${node.up ? (page.fresh.blind ? "was up" : "✓ up") : "✖ down"}</td>
     <td class="n">${duration(node.age_ms / 1000)}</td>

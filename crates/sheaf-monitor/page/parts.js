@@ -3,7 +3,7 @@
 /** @import { Page } from "./app.js" */
 /** @import { Fill, State } from "./types.js" */
 import { html } from "./html.js";
-import { quantity } from "./format.js";
+import { count, quantity } from "./format.js";
 
 /** Signs of severities, so that colour is never alone. */
 export const SIGNS = { info: "ℹ", warning: "▲", error: "✖" };
@@ -23,12 +23,17 @@ export function fraction(fill) {
 export function fillBar(name, fill) {
   const full = fraction(fill);
   const level = full >= 0.95 ? "full" : full >= 0.8 ? "high" : "";
-  const unit = fill.unit.length <= 2 ? fill.unit : "";
   return html`<span class=${`fill ${level}`} title=${`${name}: ${quantity(fill.value, fill.unit)} of ${quantity(fill.limit, fill.unit)}`}>
     <span class="name">${name}</span>
     <span class="bar" aria-hidden="true"><span style=${{ width: `${(full * 100).toFixed(1)}%` }}></span></span>
-    <span class="value">${quantity(fill.value, unit)}/${quantity(fill.limit, unit)}</span>
+    <span class="value">${brief(fill.value, fill.unit)}/${brief(fill.limit, fill.unit)}</span>
   </span>`;
+}
+
+/** Returns a value with its unit, if that is not a noun. @param {number} value @param {string} unit */
+function brief(value, unit) {
+  if (unit.length <= 2) return quantity(value, unit);
+  return value < 1e6 ? count(value) : quantity(value, "");
 }
 
 /** Returns the nodes to blame: for dead time now, and in alarms. @param {State} state */

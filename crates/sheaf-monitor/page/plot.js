@@ -16,8 +16,6 @@ import { Points2D } from "./series.js";
  * @property {() => {number: number, began_ms: number}[]} starts Starts of runs, to mark.
  */
 
-const HEIGHT = 170;
-
 export class Plot {
   /** @param {PlotOptions} options */
   constructor(options) {
@@ -42,8 +40,9 @@ export class Plot {
 
   /** Fits the canvas to its place. */
   resize() {
-    const width = this.options.place.clientWidth;
-    if (width > 0 && width !== this.uplot.width) this.uplot.setSize({ width, height: HEIGHT });
+    const { clientWidth: width, clientHeight: height } = this.options.place;
+    const same = width === this.uplot.width && height === this.uplot.height;
+    if (width > 0 && height > 0 && !same) this.uplot.setSize({ width, height });
   }
 
   destroy() {
@@ -83,12 +82,14 @@ export class Plot {
       grid: { stroke: variable("--line"), width: 1 },
       ticks: { stroke: variable("--line"), width: 1, size: 4 },
     };
-    const numbers = (/** @type {unknown} */ _, /** @type {number[]} */ marks) => marks.map((mark) => quantity(mark, this.unit));
+    // A noun is in the title, and would not fit.
+    const unit = this.unit.length > 3 ? "" : this.unit;
+    const numbers = (/** @type {unknown} */ _, /** @type {number[]} */ marks) => marks.map((mark) => quantity(mark, unit));
     const times = (/** @type {unknown} */ _, /** @type {number[]} */ marks) => marks.map((mark) => this.time(mark));
     return {
       width: Math.max(50, this.options.place.clientWidth),
-      height: HEIGHT,
-      padding: [8, 8, 0, 0],
+      height: Math.max(50, this.options.place.clientHeight),
+      padding: [8, 26, 0, 0],
       legend: { show: false },
       cursor: { y: false, drag: { x: false, y: false }, sync: { key: "time" }, points: { show: this.options.kind === "lines", size: 5 } },
       scales: {
@@ -146,7 +147,6 @@ export class Plot {
     ctx.lineWidth = devicePixelRatio;
     ctx.setLineDash([4 * devicePixelRatio, 3 * devicePixelRatio]);
     ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
-    ctx.textAlign = "left";
     ctx.textBaseline = "top";
     for (const { number, began_ms } of this.options.starts()) {
       const began = began_ms / 1000;
@@ -156,7 +156,8 @@ export class Plot {
       ctx.moveTo(x, bbox.top);
       ctx.lineTo(x, bbox.top + bbox.height);
       ctx.stroke();
-      ctx.fillText(` run ${number}`, x, bbox.top + 2);
+      ctx.textAlign = x > bbox.left + bbox.width / 2 ? "right" : "left";
+      ctx.fillText(` run ${number} `, x, bbox.top + 2);
     }
     ctx.restore();
   }

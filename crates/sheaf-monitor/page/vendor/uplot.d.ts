@@ -2,6 +2,7 @@
 declare class uPlot {
   constructor(options: object, data: [number[], ...(number | null)[][]], place: HTMLElement);
   readonly width: number;
+  readonly height: number;
   readonly ctx: CanvasRenderingContext2D;
   readonly bbox: { left: number; top: number; width: number; height: number };
   setData(data: [number[], ...(number | null)[][]]): void;

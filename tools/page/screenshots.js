@@ -1,0 +1,51 @@
+// Writes pictures of the page into shots/, or the folder that is given.
+
+import { mkdirSync } from "node:fs";
+import { launch, open, until } from "./browser.js";
+import { Mock } from "./mock.js";
+
+const folder = process.argv[2] ?? "shots";
+mkdirSync(folder, { recursive: true });
+const mock = await new Mock().start();
+const browser = await launch();
+
+// Counts go on, so that there are rates.
+setInterval(() => mock.change((state) => {
+  state.run.seconds += 0.25;
+  state.triggers.offered += 16_900;
+  state.triggers.accepted += 16_200;
+  state.triggers.vetoed += 700;
+  state.events.stored += 14_700;
+  state.events.rejected += 1500;
+  state.fragments.received += 1_036_800;
+  state.fragments.stored += 940_800;
+  state.fragments.rejected += 96_000;
+  state.dead_time.live_seconds += 0.24;
+  state.dead_time.dead_seconds += 0.01;
+}), 250).unref();
+
+async function picture(name, options, act = async () => {}) {
+  const page = await open(browser, mock, { viewport: { width: 1400, height: 1000 }, ...options });
+  await until(page, () => globalThis.sheaf.numbers.answers > 2 && globalThis.sheaf.store.rates.accepted > 0);
+  await act(page);
+  await page.screenshot({ path: `${folder}/${name}.png`, fullPage: options.fullPage ?? false });
+  for (const complaint of page.complaints) console.log(`${name}: ${complaint}`);
+  await page.context().close();
+}
+
+await picture("running", { colorScheme: "light" });
+await picture("running-full", { colorScheme: "light", viewport: { width: 1400, height: 2300 }, hash: "#node=bu1" });
+await picture("dark", { colorScheme: "dark", viewport: { width: 1400, height: 2250 }, hash: "#range=2h" });
+await picture("phone", { colorScheme: "light", viewport: { width: 390, height: 844 } });
+await picture("phone-full", { colorScheme: "light", viewport: { width: 390, height: 3800 } });
+await picture("help", { colorScheme: "light" }, async (page) => {
+  await page.keyboard.press("?");
+  await page.waitForSelector("dialog[open]");
+});
+await picture("stale", { colorScheme: "light" }, async (page) => {
+  mock.stream = "silent";
+  await page.waitForSelector(".now.stale");
+  await until(page, () => document.querySelector(".now.stale").textContent.includes("sends nothing"));
+});
+await browser.close();
+await mock.stop();
