@@ -1,10 +1,10 @@
-// Writes pictures of the page into shots/, or the folder that is given.
+// Writes pictures of the page: `npm run screenshots -- [FOLDER [NAME...]]`, all of them into shots/ by default.
 
 import { mkdirSync } from "node:fs";
 import { launch, open, until } from "./browser.js";
 import { Mock } from "./mock.js";
 
-const folder = process.argv[2] ?? "shots";
+const [folder = "shots", ...names] = process.argv.slice(2);
 mkdirSync(folder, { recursive: true });
 const mock = await new Mock().start();
 const browser = await launch();
@@ -25,6 +25,7 @@ setInterval(() => mock.change((state) => {
 }), 250).unref();
 
 async function picture(name, options, act = async () => {}) {
+  if (names.length > 0 && !names.includes(name)) return;
   const page = await open(browser, mock, { viewport: { width: 1400, height: 1000 }, ...options });
   await until(page, () => globalThis.sheaf.numbers.answers > 2 && globalThis.sheaf.store.rates.accepted > 0);
   await act(page);
@@ -42,7 +43,9 @@ await picture("help", { colorScheme: "light" }, async (page) => {
   await page.keyboard.press("?");
   await page.waitForSelector("dialog[open]");
 });
-await picture("stale", { colorScheme: "light" }, async (page) => {
+await picture("overview", { colorScheme: "light", viewport: { width: 1180, height: 740 } });
+await picture("flow", { colorScheme: "light", viewport: { width: 1180, height: 560 }, hash: "#panel=flow" });
+await picture("stale", { colorScheme: "light", viewport: { width: 1180, height: 500 } }, async (page) => {
   mock.stream = "silent";
   await page.waitForSelector(".now.stale");
   await until(page, () => document.querySelector(".now.stale").textContent.includes("sends nothing"));

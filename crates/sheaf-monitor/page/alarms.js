@@ -32,7 +32,7 @@ function one(page, state, alarm) {
   const seconds = Math.max(0, (state.time_ms - alarm.since_ms) / 1000);
   return html`<li class=${`alarm ${alarm.severity}`} key=${`${alarm.code} ${alarm.culprit}`}>
     <p class="what"><span class="sign" aria-hidden="true">${SIGNS[alarm.severity]}</span> <b>${alarm.severity}</b> ${alarm.text}
-      ${alarm.culprit !== null && html`<span class="culprit"> culprit ${nodeLink(page, alarm.culprit)}</span>`}
+      ${alarm.culprit !== null && html`<span class="culprit">; culprit ${nodeLink(page, alarm.culprit)}</span>`}
       <small> since ${clock(alarm.since_ms, state.time_ms)}, ${runTime(seconds)}</small></p>
     <p class="remedy"><b>Remedy:</b> ${alarm.remedy}${help(alarm)}</p>
   </li>`;

@@ -36,7 +36,7 @@ function book(page, id, title, total, imbalance, bins) {
   const sum = bins.reduce((most, bin) => most + bin.value, 0);
   return html`<table class="book" id=${`book-${id}`} key=${id}>
     <thead><tr><th scope="col">${title}</th><td class="n total">${count(total)}</td><td></td></tr></thead>
-    <tbody>${bins.map((bin) => [row(bin.name, bin.value, total), (bin.drops ?? []).filter((drop) => drop.count > 0).map(dropRow)])}</tbody>
+    <tbody>${bins.flatMap((bin) => [row(bin.name, bin.value, total), ...(bin.drops ?? []).filter((drop) => drop.count > 0).map(dropRow)])}</tbody>
     <tfoot><tr><th scope="row">sum</th><td class="n">${count(sum)}</td><td>${judgement(page, sum - total, imbalance)}</td></tr></tfoot>
   </table>`;
 }
@@ -44,7 +44,7 @@ function book(page, id, title, total, imbalance, bins) {
 /** @param {string} name @param {number} value @param {number} total */
 function row(name, value, total) {
   const share = total > 0 ? Math.min(1, value / total) : 0;
-  return html`<tr><th scope="row">${name}</th><td class="n" data-bin=${name}>${count(value)}</td>
+  return html`<tr key=${`bin ${name}`}><th scope="row">${name}</th><td class="n" data-bin=${name}>${count(value)}</td>
     <td class="share" aria-hidden="true"><span class="bar"><span style=${{ width: `${(share * 100).toFixed(2)}%` }}></span></span></td></tr>`;
 }
 

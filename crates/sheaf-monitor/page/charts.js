@@ -114,7 +114,8 @@ class Chart extends Component {
     const { group, range, starts } = this.props;
     this.plot = new Plot({
       place,
-      values: [...figure.querySelectorAll("output")],
+      time: /** @type {HTMLElement} */ (figure.querySelector("figcaption output")),
+      values: /** @type {HTMLElement[]} */ ([...figure.querySelectorAll("li output")]),
       columns: group.columns,
       kind: kindOf(group),
       rows: RANGES[range].rows,
@@ -139,7 +140,7 @@ class Chart extends Component {
       this.figure = element;
     };
     return html`<figure class="chart" ref=${remember}>
-      <figcaption>${title}</figcaption>
+      <figcaption>${title} <output aria-live="off"></output></figcaption>
       <div class="canvas" role="img" aria-label=${`Chart of ${title}`}></div>
       <ul class="legend">
         ${group.columns.map(({ column }) => html`<li key=${column.id}>

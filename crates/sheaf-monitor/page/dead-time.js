@@ -25,7 +25,7 @@ function now(page, state) {
   const cause = causes.find((known) => known.cause === present.cause);
   return html`<div class="warn" id="dead-now">
     <p>▲ ${when} dead: <b>${cause?.text ?? words(present.cause)}</b>
-      ${present.culprit !== null && html`<span class="culprit"> culprit ${nodeLink(page, present.culprit)}</span>`}</p>
+      ${present.culprit !== null && html`<span class="culprit">; culprit ${nodeLink(page, present.culprit)}</span>`}</p>
     ${cause !== undefined && html`<p class="remedy"><b>Remedy:</b> ${cause.remedy}</p>`}
   </div>`;
 }

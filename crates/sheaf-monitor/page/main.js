@@ -10,6 +10,12 @@ import { Navigation } from "./view.js";
 
 /** Time between looks at the age of the data. */
 const LOOK_MS = 250;
+/** States come more often than this; between them nothing needs to be drawn. */
+const STATE_MS = 400;
+/** Time between pictures of charts. In five minutes, a pixel is half a second. */
+const PACE_MS = 200;
+/** The same where more would not be seen, or is not wanted. */
+const SLOW_PACE_MS = 1000;
 
 const base = new URL("api/v1/", document.baseURI).href;
 const root = /** @type {HTMLElement} */ (document.getElementById("page"));
@@ -23,11 +29,16 @@ let chartsChanged = false;
 let waiting = [];
 /** Panel to scroll to once it is there, from a link. */
 let wanted = "";
+/** Node whose row to bring into sight. */
+let selected = "";
+/** Whether all panels have their heights. */
+let settled = false;
 
 const store = new Store({ url: `${base}stream`, onChange: changePage });
 const navigation = new Navigation((before) => {
   numbers.select(navigation.view.range);
   if (navigation.view.panel !== before.panel) wanted = navigation.view.panel;
+  if (navigation.view.node !== before.node) selected = navigation.view.node;
   changePage();
 });
 const numbers = new NumbersFeed({
@@ -37,7 +48,7 @@ const numbers = new NumbersFeed({
     waiting.push(resolve);
     schedule();
   }),
-  slow: () => calm.matches || numbers.range !== "5min",
+  paceMs: () => (calm.matches || numbers.range !== "5min" ? SLOW_PACE_MS : PACE_MS),
 });
 /** What the numbers last meant for the page beside its charts. */
 let known = "";
@@ -51,7 +62,7 @@ function changePage() {
 /** Draws charts; and the page only if there are other charts, or a problem. */
 function changeNumbers() {
   chartsChanged = true;
-  const meaning = `${numbers.generation} ${numbers.columns.length} ${numbers.problem}`;
+  const meaning = [numbers.generation, numbers.columns.length, numbers.rings.size, numbers.problem].join(" ");
   if (meaning !== known) pageChanged = true;
   known = meaning;
   schedule();
@@ -67,9 +78,15 @@ function draw() {
     pageChanged = false;
     const fresh = store.freshness(performance.now());
     render(app({ store, numbers, navigation, view: navigation.view, fresh, help, showHelp }), root);
+    if (selected !== "" && store.state !== null) {
+      reveal();
+      selected = "";
+    }
     if (wanted !== "" && store.state !== null) {
-      show(wanted);
-      wanted = "";
+      show(wanted, settled ? "smooth" : "instant");
+      // Charts that come later would move the panel away again.
+      settled ||= numbers.rings.size > 0 || numbers.problem !== null;
+      if (settled) wanted = "";
     }
   }
   if (chartsChanged) {
@@ -81,15 +98,24 @@ function draw() {
   for (const resolve of ready) resolve();
 }
 
-/** Scrolls to a panel, and moves the focus there. @param {string} panel */
-function show(panel) {
+/** Scrolls to a panel, and moves the focus there. @param {string} panel @param {ScrollBehavior} [behavior] */
+function show(panel, behavior = "smooth") {
   const element = document.getElementById(`panel-${panel}`);
   if (element === null) return;
   const top = /** @type {HTMLElement} */ (root.querySelector("header")).offsetHeight;
   document.documentElement.style.setProperty("--header", `${top}px`);
-  element.scrollIntoView({ behavior: calm.matches ? "instant" : "smooth", block: "start" });
+  element.scrollIntoView({ behavior: calm.matches ? "instant" : behavior, block: "start" });
   const focused = document.activeElement;
   if (focused === null || !element.contains(focused)) element.focus({ preventScroll: true });
+}
+
+/** Scrolls the table of nodes, and not the page, to the selected row. */
+function reveal() {
+  const row = /** @type {HTMLElement | null} */ (root.querySelector(".nodes tr.selected"));
+  const table = row?.closest(".scroll");
+  if (!row || !table) return;
+  const middle = row.offsetTop - table.clientHeight / 2;
+  if (Math.abs(table.scrollTop - middle) > table.clientHeight / 2 - 2 * row.offsetHeight) table.scrollTop = middle;
 }
 
 /** @param {boolean} open */
@@ -111,15 +137,17 @@ function title() {
 setInterval(() => {
   const text = title();
   if (document.title !== text) document.title = text;
-  if (document.visibilityState === "visible") changePage();
+  const late = performance.now() - store.arrived > STATE_MS || store.connection !== "open";
+  if (late && document.visibilityState === "visible") changePage();
 }, LOOK_MS);
 document.addEventListener("visibilitychange", changePage);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaintCharts);
-listen({ navigation, show, toggleHelp: () => showHelp(!help) });
+listen({ navigation, show: (panel) => show(panel), toggleHelp: () => showHelp(!help) });
 
 root.replaceChildren();
 numbers.range = navigation.view.range;
 wanted = navigation.view.panel;
+selected = navigation.view.node;
 store.connect();
 void numbers.run();
 

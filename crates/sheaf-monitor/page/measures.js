@@ -75,7 +75,8 @@ const WINDOW_MS = 30_000;
 
 /**
  * Tells how late a state is, without clocks that agree: later than the fastest state of the last minute. A browser that
- * was suspended, or a proxy that held answers back, delivers old states in a burst; they must not look new.
+ * was suspended, or a proxy that held answers back, delivers old states in a burst; they must not look new. If the clock
+ * of the server is set back, its states look late for a minute at most.
  */
 export class Delay {
   constructor() {

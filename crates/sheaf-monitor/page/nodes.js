@@ -4,7 +4,7 @@
 /** @import { Node, State } from "./types.js" */
 import { count, counted, duration, percent, quantity, UNKNOWN } from "./format.js";
 import { html } from "./html.js";
-import { culprits, fraction } from "./parts.js";
+import { culprits, fullest } from "./parts.js";
 
 /** @type {{id: string, title: string, numeric: boolean, of: (node: Node) => number | string}[]} */
 const COLUMNS = [
@@ -30,7 +30,7 @@ export function nodesPanel(page, state) {
       <span class="shown">${nodes.length === state.nodes.length ? counted(nodes.length, "node") : `${nodes.length} of ${counted(state.nodes.length, "node")}`}</span></p>`,
     html`<div class="scroll"><table class="nodes">
       <thead><tr>${COLUMNS.map((column) => heading(page, column))}</tr></thead>
-      <tbody>${nodes.map((node) => [row(page, node, blamed), page.view.node === node.name && details(node)])}</tbody>
+      <tbody>${nodes.flatMap((node) => [row(page, node, blamed), ...(page.view.node === node.name ? [details(node)] : [])])}</tbody>
     </table></div>`,
   ];
 }
@@ -97,10 +97,4 @@ function sorted(nodes, order) {
     return COLLATOR.compare(String(left), String(right));
   };
   return [...nodes].sort((a, b) => (descending ? compare(b, a) : compare(a, b)));
-}
-
-/** @param {Node} node @returns {{name: string, full: number} | null} */
-function fullest(node) {
-  const fills = Object.entries(node.fill).map(([name, fill]) => ({ name, full: fraction(fill) }));
-  return fills.reduce((/** @type {{name: string, full: number} | null} */ most, fill) => (most === null || fill.full > most.full ? fill : most), null);
 }

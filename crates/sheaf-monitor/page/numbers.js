@@ -17,12 +17,13 @@ export const RANGES = {
 const FINE = RANGES["5min"];
 const SHORTEST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 5000;
-/** Time between requests for live rows where a picture of ten changes a second is of no use. */
-const SLOW_MS = 1000;
 
 /** Longest time for an answer with live rows, for which the server waits a second, and for a history of megabytes. */
 const LIVE_LIMIT_MS = 15_000;
 const HISTORY_LIMIT_MS = 60_000;
+
+/** After as many answers without rows, of a second each, the history is loaded again: perhaps rows are numbered anew. */
+const MANY_EMPTY = 3;
 
 /** The server has started again: its rows are numbered anew. */
 class Renumbered extends Error {}
@@ -32,7 +33,7 @@ class Renumbered extends Error {}
  * @property {string} base URL of the API, with a slash at its end.
  * @property {() => void} onChange Called after new rows, columns or problems.
  * @property {() => Promise<void>} drawn Waits until everything that has arrived is on the screen.
- * @property {() => boolean} slow Returns whether one picture a second is enough.
+ * @property {() => number} paceMs Returns the least time between requests for live rows.
  */
 
 export class NumbersFeed {
@@ -51,6 +52,8 @@ export class NumbersFeed {
     this.generation = 0;
     /** Number of answers with live rows. */
     this.answers = 0;
+    /** Number of answers without rows, one after the other. */
+    this.empty = 0;
     this.abort = new AbortController();
     this.pauseMs = SHORTEST_PAUSE_MS;
     /** @type {() => void} */
@@ -102,6 +105,7 @@ export class NumbersFeed {
   /** @param {AbortSignal} signal */
   async load(signal) {
     this.generation += 1;
+    this.empty = 0;
     const generation = this.generation;
     this.columns = checkedColumns(await (await this.get("columns", signal)).json());
     this.rings.clear();
@@ -133,7 +137,8 @@ export class NumbersFeed {
     const response = await this.get(`live?after=${after}`, signal);
     const answer = decode(await response.arrayBuffer(), FINE.stepMs, this.columns.length);
     if (signal.aborted) return;
-    if (isRenumbered(answer, fine.last)) throw new Renumbered();
+    this.empty = answer.rows === 0 ? this.empty + 1 : 0;
+    if (isRenumbered(answer, fine.last) || this.empty >= MANY_EMPTY) throw new Renumbered();
     if (answer.rows > 0) {
       fine.append(answer);
       for (const ring of this.rings.values()) if (ring !== fine) ring.extend(fine);
@@ -141,8 +146,7 @@ export class NumbersFeed {
     }
     this.succeed();
     await this.options.drawn();
-    const least = this.options.slow() ? SLOW_MS : answer.rows === 0 ? FINE.stepMs : 0;
-    const wait = least - (performance.now() - asked);
+    const wait = this.options.paceMs() - (performance.now() - asked);
     if (wait > 0 && !signal.aborted) await this.pause(wait);
   }
 

@@ -1,9 +1,13 @@
 /** Small parts that several panels share. */
 
 /** @import { Page } from "./app.js" */
-/** @import { Fill, State } from "./types.js" */
+/** @import { Fill, Node, State } from "./types.js" */
 import { html } from "./html.js";
 import { count, quantity } from "./format.js";
+
+/** From these fractions on a fill is shown as high, and as full. */
+export const HIGH = 0.8;
+const FULL = 0.95;
 
 /** Signs of severities, so that colour is never alone. */
 export const SIGNS = { info: "ℹ", warning: "▲", error: "✖" };
@@ -19,10 +23,16 @@ export function fraction(fill) {
   return Math.min(1, Math.max(0, fill.value / fill.limit));
 }
 
+/** Returns the fullest of a node's fills. @param {Node} node @returns {{name: string, full: number} | null} */
+export function fullest(node) {
+  const fills = Object.entries(node.fill).map(([name, fill]) => ({ name, full: fraction(fill) }));
+  return fills.reduce((/** @type {{name: string, full: number} | null} */ most, fill) => (most === null || fill.full > most.full ? fill : most), null);
+}
+
 /** Returns a bar of a fill with its value. @param {string} name @param {Fill} fill */
 export function fillBar(name, fill) {
   const full = fraction(fill);
-  const level = full >= 0.95 ? "full" : full >= 0.8 ? "high" : "";
+  const level = full >= FULL ? "full" : full >= HIGH ? "high" : "";
   return html`<span class=${`fill ${level}`} title=${`${name}: ${quantity(fill.value, fill.unit)} of ${quantity(fill.limit, fill.unit)}`}>
     <span class="name">${name}</span>
     <span class="bar" aria-hidden="true"><span style=${{ width: `${(full * 100).toFixed(1)}%` }}></span></span>

@@ -2,13 +2,14 @@
 
 /** @import { Column } from "./types.js" */
 /** @import { Ring } from "./ring.js" */
-import { quantity, UNKNOWN } from "./format.js";
+import { clock, quantity, UNKNOWN } from "./format.js";
 import { colour, dash, pattern, variable } from "./palette.js";
 import { Points2D } from "./series.js";
 
 /**
  * @typedef {object} PlotOptions
  * @property {HTMLElement} place Where the canvas goes.
+ * @property {HTMLElement} time Element for the time at the pointer.
  * @property {HTMLElement[]} values Elements for the values of each column.
  * @property {{column: Column, index: number}[]} columns
  * @property {"lines" | "stack"} kind
@@ -51,27 +52,18 @@ export class Plot {
 
   /** Writes the values at the pointer, or the newest ones, into the legend. */
   label() {
-    const place = this.hovered ?? this.newest();
-    this.options.values.forEach((element, index) => {
-      const value = place === null ? null : this.points.at(index, place);
-      const text = value === null ? UNKNOWN : this.span(value.least, value.largest);
-      if (element.textContent !== text) element.textContent = text;
-    });
+    const time = this.hovered === null ? null : this.points.data[0][this.hovered];
+    write(this.options.time, time === null ? "" : `at ${clock(time * 1000, Date.now())}`);
+    this.options.values.forEach((element, index) => write(element, this.valueOf(index)));
   }
 
-  /** @param {number} least @param {number} largest */
-  span(least, largest) {
-    const [low, high] = [quantity(least, this.unit), quantity(largest, this.unit)];
-    return low === high || this.hovered === null ? high : `${low} to ${high}`;
-  }
-
-  /** Returns the newest point with a value. */
-  newest() {
-    const points = this.points.data;
-    for (let place = points[0].length - 1; place >= 0 && place > points[0].length - 12; place -= 1) {
-      if (points.slice(1).some((column) => column[place] !== null)) return place;
-    }
-    return null;
+  /** Returns the text of a column's value. @param {number} index */
+  valueOf(index) {
+    if (this.hovered === null) return quantity(this.points.newest[index], this.unit);
+    const value = this.points.at(index, this.hovered);
+    if (value === null) return UNKNOWN;
+    const [low, high] = [quantity(value.least, this.unit), quantity(value.largest, this.unit)];
+    return low === high ? high : `${low} to ${high}`;
   }
 
   /** Returns the description of the chart for uPlot. */
@@ -112,7 +104,7 @@ export class Plot {
       return { stroke: colour(index), width: 1.5, dash: dash(index), points: { show: false } };
     }
     const fill = (/** @type {{ctx: CanvasRenderingContext2D}} */ u) => pattern(u.ctx, index);
-    return { stroke: colour(index), width: 1, fill, points: { show: false } };
+    return { width: 0, fill, points: { show: false } };
   }
 
   /** Returns the areas between each pair of neighbours. */
@@ -161,6 +153,11 @@ export class Plot {
     }
     ctx.restore();
   }
+}
+
+/** @param {HTMLElement} element @param {string} text */
+function write(element, text) {
+  if (element.textContent !== text) element.textContent = text;
 }
 
 const STEPS = [1, 1.5, 2, 3, 4, 5, 6, 8, 10];

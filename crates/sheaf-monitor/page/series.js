@@ -5,6 +5,9 @@
 /** Largest number of bins: more than a chart has pixels is of no use. */
 const MAX_BINS = 600;
 
+/** Time that the newest value is a mean of. */
+const NEWEST_MS = 1000;
+
 /** @typedef {(number | null)[]} Points Null is unknown, a gap. */
 
 /** The points of one chart. Its arrays are made once and written again and again. */
@@ -24,9 +27,11 @@ export class Points2D {
     this.perBin = each;
     /** Unix time in seconds, then each column. @type {[number[], ...Points[]]} */
     this.data = [filled(this.bins * each, 0), ...columns.map(() => filled(this.bins * each, null))];
-    /** Where stacked areas begin and end has the sum of the areas below. */
-    this.least = 0;
-    this.largest = 0;
+    /** Mean of each column over the last second, or the last row; NaN if unknown. */
+    this.newest = new Float64Array(columns.length).fill(Number.NaN);
+    /** Extremes of the last bin that was reduced, both its mean for stacked areas; NaN if unknown. */
+    this.least = Number.NaN;
+    this.largest = Number.NaN;
   }
 
   /** Reads the newest rows. @param {Ring} ring */
@@ -50,6 +55,9 @@ export class Points2D {
       }
     });
     if (this.kind === "stack") this.stack();
+    this.columns.forEach((column, index) => {
+      this.newest[index] = mean(ring, column, Math.max(1, Math.round(NEWEST_MS / ring.stepMs)));
+    });
   }
 
   /** Finds the extremes or the mean of one bin. @param {Ring} ring @param {number} column @param {number} first */
@@ -104,6 +112,19 @@ export class Points2D {
     const below = this.kind === "stack" && index > 0 ? (this.data[index][start] ?? 0) : 0;
     return { least: least - below, largest: largest - below };
   }
+}
+
+/** Returns the mean of the last rows of a column, NaN if all are unknown. @param {Ring} ring @param {number} column @param {number} rows */
+function mean(ring, column, rows) {
+  let sum = 0;
+  let known = 0;
+  for (let number = ring.last - rows + 1; number <= ring.last; number += 1) {
+    const value = number < 0 ? Number.NaN : ring.value(column, number);
+    if (Number.isNaN(value)) continue;
+    sum += value;
+    known += 1;
+  }
+  return known > 0 ? sum / known : Number.NaN;
 }
 
 /** @template T @param {number} length @param {T} value @returns {T[]} */

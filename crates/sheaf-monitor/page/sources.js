@@ -18,10 +18,10 @@ export function sourcesPanel(page, state) {
   }
   return [
     html`<p class="bad">✖ ${state.sources.length} of ${counted(state.run.sources, "source")} in trouble</p>`,
-    html`<table class="sources">
+    html`<div class="scroll"><table class="sources">
       <thead><tr><th>source</th><th>node</th><th class="n">last seen</th><th>missing in events</th></tr></thead>
       <tbody>${state.sources.slice(0, LISTED).map((source) => row(page, source))}</tbody>
-    </table>`,
+    </table></div>`,
     state.sources.length > LISTED && html`<p>and ${state.sources.length - LISTED} more</p>`,
   ];
 }
