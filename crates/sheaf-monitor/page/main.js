@@ -18,10 +18,12 @@ const PACE_MS = 200;
 const SLOW_PACE_MS = 1000;
 
 const base = new URL("api/v1/", document.baseURI).href;
-const root = /** @type {HTMLElement} */ (document.getElementById("page"));
+let root = /** @type {HTMLElement} */ (document.getElementById("page"));
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
 let help = false;
+/** Whether the last picture could not be drawn. */
+let failed = false;
 let frame = 0;
 let pageChanged = true;
 let chartsChanged = false;
@@ -76,8 +78,7 @@ function draw() {
   frame = 0;
   if (pageChanged) {
     pageChanged = false;
-    const fresh = store.freshness(performance.now());
-    render(app({ store, numbers, navigation, view: navigation.view, fresh, help, showHelp }), root);
+    paint();
     if (selected !== "" && store.state !== null) {
       reveal();
       selected = "";
@@ -98,11 +99,46 @@ function draw() {
   for (const resolve of ready) resolve();
 }
 
+/** Draws the page from what is known. */
+function paint() {
+  if (failed) renew();
+  failed = false;
+  const fresh = store.freshness(performance.now());
+  try {
+    render(app({ store, numbers, navigation, view: navigation.view, fresh, help, showHelp }), root);
+  } catch (error) {
+    // Without this, the last picture would stay, and look as if it were of now.
+    failed = true;
+    renew();
+    const text = `STALE: the page cannot show what the server sends: ${error}. Reload the page; if that does not help, report it.`;
+    const alert = document.createElement("strong");
+    alert.className = "now stale";
+    alert.textContent = text;
+    const frame = document.createElement("div");
+    frame.className = "page blind";
+    frame.append(alert);
+    root.append(frame);
+  }
+}
+
+/** Puts an empty element in the place of the page. */
+function renew() {
+  try {
+    render(null, root);
+  } catch {
+    // What could not be drawn can perhaps not be removed in order either; the element goes as a whole.
+  }
+  const empty = document.createElement("div");
+  empty.id = root.id;
+  root.replaceWith(empty);
+  root = empty;
+}
+
 /** Scrolls to a panel, and moves the focus there. @param {string} panel @param {ScrollBehavior} [behavior] */
 function show(panel, behavior = "smooth") {
   const element = document.getElementById(`panel-${panel}`);
   if (element === null) return;
-  const top = /** @type {HTMLElement} */ (root.querySelector("header")).offsetHeight;
+  const top = root.querySelector("header")?.offsetHeight ?? 0;
   document.documentElement.style.setProperty("--header", `${top}px`);
   element.scrollIntoView({ behavior: calm.matches ? "instant" : behavior, block: "start" });
   const focused = document.activeElement;

@@ -48,7 +48,7 @@ export class NumbersFeed {
     this.range = "5min";
     /** Text of the last failure, null while there is none. @type {string | null} */
     this.problem = null;
-    /** Number of times that the history was loaded: what arrives for an earlier one is dropped. */
+    /** Number of times that everything was loaded anew. */
     this.generation = 0;
     /** Number of answers with live rows. */
     this.answers = 0;
@@ -72,16 +72,11 @@ export class NumbersFeed {
     this.wake();
   }
 
-  /** @param {Range} range */
+  /** Selects what to show; its history is loaded before the next live rows. @param {Range} range */
   select(range) {
     if (range === this.range) return;
     this.range = range;
     this.wake();
-    const generation = this.generation;
-    const signal = this.abort.signal;
-    this.loadRing(range, generation, signal).catch((error) => {
-      if (!signal.aborted) this.fail(error);
-    });
   }
 
   /** Loads and polls until the page is closed. */
@@ -106,21 +101,17 @@ export class NumbersFeed {
   async load(signal) {
     this.generation += 1;
     this.empty = 0;
-    const generation = this.generation;
     this.columns = checkedColumns(await (await this.get("columns", signal)).json());
     this.rings.clear();
-    await this.loadRing("5min", generation, signal);
-    if (this.range !== "5min") await this.loadRing(this.range, generation, signal);
-    this.succeed();
+    await this.loadRing("5min", signal);
   }
 
-  /** @param {Range} range @param {number} generation @param {AbortSignal} signal */
-  async loadRing(range, generation, signal) {
+  /** @param {Range} range @param {AbortSignal} signal */
+  async loadRing(range, signal) {
     const { stepMs, rows } = RANGES[range];
-    if (this.rings.has(stepMs)) return;
     const response = await this.get(`history?step=${stepMs}`, signal);
     const answer = decode(await response.arrayBuffer(), stepMs, this.columns.length);
-    if (generation !== this.generation || signal.aborted) return;
+    if (signal.aborted) return;
     const ring = new Ring(stepMs, rows, this.columns.length);
     ring.append(answer);
     this.rings.set(stepMs, ring);
@@ -132,6 +123,7 @@ export class NumbersFeed {
   /** Asks for rows after the newest one, and includes them. @param {AbortSignal} signal */
   async poll(signal) {
     const fine = /** @type {Ring} */ (this.rings.get(FINE.stepMs));
+    if (this.ring === undefined) await this.loadRing(this.range, signal);
     const after = Math.max(0, fine.last);
     const asked = performance.now();
     const response = await this.get(`live?after=${after}`, signal);
@@ -147,7 +139,7 @@ export class NumbersFeed {
     this.succeed();
     await this.options.drawn();
     const wait = this.options.paceMs() - (performance.now() - asked);
-    if (wait > 0 && !signal.aborted) await this.pause(wait);
+    if (wait > 0 && !signal.aborted && this.ring !== undefined) await this.pause(wait);
   }
 
   /** @param {string} path @param {AbortSignal} signal */

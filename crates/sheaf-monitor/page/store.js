@@ -14,6 +14,12 @@ const SILENCE_MS = 5000;
 /** Number of starts of runs that charts mark. */
 const MAX_STARTS = 32;
 
+/** Parts of a state, and whether they are lists. @type {[keyof State, boolean][]} */
+const PARTS = [
+  ["run", false], ["triggers", false], ["events", false], ["fragments", false], ["imbalance", false], ["dead_time", false],
+  ["latency", false], ["nodes", true], ["sources", true], ["alarms", true], ["log", true],
+];
+
 /**
  * @typedef {object} Freshness
  * @property {boolean} blind Whether what is shown may not be what is.
@@ -134,6 +140,12 @@ function parse(text) {
   }
   if (state.api !== API) {
     throw new Error(`the server speaks version ${state.api} of the API, this page version ${API}: reload the page`);
+  }
+  for (const [part, isList] of PARTS) {
+    const found = state[part];
+    if (typeof found !== "object" || found === null || Array.isArray(found) !== isList) {
+      throw new Error(`the server sent a state whose ${part} cannot be read: reload the page`);
+    }
   }
   return state;
 }

@@ -226,6 +226,16 @@ scenario("a hidden page asks for no numbers, and has them all when it is shown a
   assert.equal(gaps, 0);
 });
 
+scenario("a history that could not be loaded is asked for again", async (mock, show) => {
+  const page = await show();
+  await until(page, () => globalThis.sheaf.numbers.answers > 0);
+  mock.damage = (path, bytes) => (path === "/api/v1/history" ? bytes.subarray(0, 8) : bytes);
+  await page.evaluate(() => globalThis.sheaf.navigation.set({ range: "7d" }));
+  await page.waitForSelector(".problem");
+  mock.damage = null;
+  await until(page, () => globalThis.sheaf.numbers.rings.has(10_000) && document.querySelector(".problem") === null);
+});
+
 scenario("changing the range a hundred times leaves one chart of each kind", async (mock, show) => {
   const page = await show();
   await until(page, () => globalThis.sheaf.numbers.answers > 0);

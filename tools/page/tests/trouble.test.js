@@ -98,9 +98,32 @@ scenario("states that cannot be read are said, not shown", async (mock, show) =>
   await until(page, () => document.querySelector(".now.stale")?.textContent.includes("a state that is not JSON"));
   for (const response of mock.listeners) response.write("event: state\ndata: {\"api\": 2}\n\n");
   await until(page, () => document.querySelector(".now.stale")?.textContent.includes("version 2 of the API"));
+  const { nodes, ...part } = mock.state;
+  for (const response of mock.listeners) response.write(`event: state\ndata: ${JSON.stringify(part)}\n\n`);
+  await until(page, () => document.querySelector(".now.stale")?.textContent.includes("whose nodes cannot be read"));
+  assert.equal(nodes.length, await page.locator(".nodes tr[data-node]").count());
   mock.stream = "on";
   mock.send();
   await until(page, () => document.querySelector(".now.stale") === null);
+});
+
+scenario("a state that cannot be drawn does not leave the last one on the screen", async (mock, show) => {
+  const page = await show();
+  await until(page, () => globalThis.sheaf.numbers.answers > 0);
+  const charts = await page.locator(".chart").count();
+  const good = mock.state.nodes;
+  mock.change((state) => {
+    state.nodes = [{ name: "odd" }];
+  });
+  await until(page, () => document.querySelector(".blind .stale")?.textContent.includes("cannot show what the server sends"));
+  assert.equal(await page.locator(".header").count(), 0);
+  assert.deepEqual(await green(page), []);
+  mock.change((state) => {
+    state.nodes = good;
+  });
+  await page.waitForSelector("#panel-log");
+  await until(page, (count) => document.querySelectorAll(".chart canvas:not(.swatch)").length === count, charts);
+  assert.equal(await page.locator(".now.stale").count(), 0);
 });
 
 scenario("a server of another version asks for a reload", async (mock, show) => {
