@@ -123,6 +123,21 @@ export function sampleState() {
   return state;
 }
 
+// A quarter of a second later.
+export function advance(state) {
+  state.run.seconds += 0.25;
+  state.triggers.offered += 16_900;
+  state.triggers.accepted += 16_200;
+  state.triggers.vetoed += 700;
+  state.events.stored += 14_700;
+  state.events.rejected += 1500;
+  state.fragments.received += 1_036_800;
+  state.fragments.stored += 940_800;
+  state.fragments.rejected += 96_000;
+  state.dead_time.live_seconds += 0.24;
+  state.dead_time.dead_seconds += 0.01;
+}
+
 function readout(index) {
   return {
     name: `ru${index}`, role: "readout", up: true, age_ms: 12 + index, restarts: 0,

@@ -3,6 +3,7 @@
 import { mkdirSync } from "node:fs";
 import { launch, open, until } from "./browser.js";
 import { Mock } from "./mock.js";
+import { advance } from "./sample.js";
 
 const [folder = "shots", ...names] = process.argv.slice(2);
 mkdirSync(folder, { recursive: true });
@@ -10,19 +11,7 @@ const mock = await new Mock().start();
 const browser = await launch();
 
 // Counts go on, so that there are rates.
-setInterval(() => mock.change((state) => {
-  state.run.seconds += 0.25;
-  state.triggers.offered += 16_900;
-  state.triggers.accepted += 16_200;
-  state.triggers.vetoed += 700;
-  state.events.stored += 14_700;
-  state.events.rejected += 1500;
-  state.fragments.received += 1_036_800;
-  state.fragments.stored += 940_800;
-  state.fragments.rejected += 96_000;
-  state.dead_time.live_seconds += 0.24;
-  state.dead_time.dead_seconds += 0.01;
-}), 250).unref();
+setInterval(() => mock.change(advance), 250).unref();
 
 async function picture(name, options, act = async () => {}) {
   if (names.length > 0 && !names.includes(name)) return;

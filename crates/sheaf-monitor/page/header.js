@@ -21,7 +21,7 @@ export function header(page) {
         <button type="button" onClick=${() => page.showHelp(true)} aria-label="Keys" title="Keys (?)">?</button>
       </nav>
     </div>
-    ${state !== null && facts(page, state)}
+    ${state !== null && state.run.phase !== "none" && facts(page, state)}
     ${notices(page)}
   </header>`;
 }

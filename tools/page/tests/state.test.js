@@ -161,6 +161,7 @@ scenario("no run, and no nodes, are states like others", async (mock, show) => {
   mock.state.latency.counts.fill(0);
   const page = await show();
   assert.match(await text(page, ".header"), /no run/);
+  assert.doesNotMatch(await text(page, ".header"), /losses|books/);
   assert.match(await text(page, "#panel-latency"), /no event has ended yet/);
 });
 
