@@ -1,0 +1,74 @@
+/** The whole page as a function of what is known. */
+
+/** @import { Freshness, Store } from "./store.js" */
+/** @import { NumbersFeed } from "./numbers.js" */
+/** @import { Navigation, View } from "./view.js" */
+/** @import { Child, VNode } from "./vendor/preact.js" */
+import { alarmsPanel, announcements } from "./alarms.js";
+import { booksPanel } from "./books.js";
+import { chartsOf, otherCharts } from "./charts.js";
+import { deadTimePanel } from "./dead-time.js";
+import { flowPanel } from "./flow.js";
+import { header } from "./header.js";
+import { helpDialog } from "./help.js";
+import { html } from "./html.js";
+import { latencyPanel } from "./latency.js";
+import { logPanel } from "./log.js";
+import { nodesPanel } from "./nodes.js";
+import { sourcesPanel } from "./sources.js";
+import { verdictPanel } from "./verdict.js";
+import { PANELS } from "./view.js";
+
+/**
+ * Everything that a part of the page may show or call.
+ *
+ * @typedef {object} Page
+ * @property {Store} store
+ * @property {NumbersFeed} numbers
+ * @property {Navigation} navigation
+ * @property {View} view
+ * @property {Freshness} fresh
+ * @property {boolean} help Whether the list of keys is open.
+ * @property {(open: boolean) => void} showHelp
+ */
+
+/** @param {Page} page @returns {VNode} */
+export function app(page) {
+  const state = page.store.state;
+  const blind = page.fresh.blind;
+  return html`<div class=${blind ? "page blind" : "page"}>
+    ${header(page)}
+    <p class="hidden" role="status" aria-live="polite">${announcements(page)}</p>
+    <main>
+      ${state === null ? html`<p class="waiting">Waiting for the first state from the server.</p>` : [
+        alarmsPanel(page, state),
+        verdictPanel(page, state),
+        panel(page, "rate", "half", chartsOf(page, "rate"), numbersProblem(page)),
+        panel(page, "dead-time", "half", deadTimePanel(page, state), chartsOf(page, "dead_time")),
+        panel(page, "flow", "whole", flowPanel(page, state), html`<div class="charts">${chartsOf(page, "flow")}</div>`),
+        panel(page, "books", "third", booksPanel(page, state)),
+        panel(page, "sources", "third", sourcesPanel(page, state)),
+        panel(page, "latency", "third", latencyPanel(state), chartsOf(page, "latency")),
+        panel(page, "nodes", "half", nodesPanel(page, state)),
+        panel(page, "log", "half", logPanel(page, state)),
+        panel(page, "numbers", "whole", html`<div class="charts">${otherCharts(page)}</div>`),
+      ]}
+    </main>
+    ${helpDialog(page)}
+  </div>`;
+}
+
+/** @param {Page} page @param {string} id @param {"whole" | "half" | "third"} width @param {Child[]} content */
+export function panel(page, id, width, ...content) {
+  const { title, key } = PANELS.find((known) => known.id === id) ?? { title: id, key: "" };
+  return html`<section id=${`panel-${id}`} class=${`panel ${width}`} tabindex="-1" aria-labelledby=${`title-${id}`} key=${id}>
+    <h2 id=${`title-${id}`}><a href=${page.navigation.link({ panel: id })}>${title}</a> <kbd aria-hidden="true">${key}</kbd></h2>
+    ${content}
+  </section>`;
+}
+
+/** @param {Page} page */
+function numbersProblem(page) {
+  const problem = page.numbers.problem;
+  return problem === null ? null : html`<p class="problem" role="alert"><b>No curves:</b> ${problem}</p>`;
+}

@@ -1,0 +1,25 @@
+/** The list of keys. */
+
+/** @import { Page } from "./app.js" */
+import { html } from "./html.js";
+import { PANELS } from "./view.js";
+
+/** @param {Page} page */
+export function helpDialog(page) {
+  const open = (/** @type {HTMLDialogElement | null} */ dialog) => {
+    if (dialog !== null && !dialog.open) dialog.showModal();
+  };
+  if (!page.help) return null;
+  return html`<dialog id="help" ref=${open} onClose=${() => page.showHelp(false)} aria-labelledby="title-help">
+    <h2 id="title-help">Keys</h2>
+    <dl class="keys">
+      ${PANELS.map(({ key, title }) => html`<div key=${key}><dt><kbd>${key}</kbd></dt><dd>${title}</dd></div>`)}
+      <div><dt><kbd>r</kbd></dt><dd>next range of time</dd></div>
+      <div><dt><kbd>/</kbd></dt><dd>search the log</dd></div>
+      <div><dt><kbd>?</kbd></dt><dd>this list</dd></div>
+      <div><dt><kbd>Esc</kbd></dt><dd>leave a field, close this list</dd></div>
+    </dl>
+    <p>The address of the page is a link to what it shows: panel, range, selected node, filters.</p>
+    <form method="dialog"><button>Close</button></form>
+  </dialog>`;
+}

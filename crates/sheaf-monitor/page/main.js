@@ -1,0 +1,191 @@
+/** Starts the page: connects what arrives with what is drawn, once for each picture. */
+
+import { app } from "./app.js";
+import { drawCharts, repaintCharts } from "./charts.js";
+import { listen } from "./keys.js";
+import { NumbersFeed } from "./numbers.js";
+import { Store } from "./store.js";
+import { render } from "./vendor/preact.js";
+import { Navigation } from "./view.js";
+
+/** Time between looks at the age of the data. */
+const LOOK_MS = 250;
+/** States come more often than this; between them nothing needs to be drawn. */
+const STATE_MS = 400;
+/** Time between pictures of charts. In five minutes, a pixel is half a second. */
+const PACE_MS = 200;
+/** The same where more would not be seen, or is not wanted. */
+const SLOW_PACE_MS = 1000;
+
+const base = new URL("api/v1/", document.baseURI).href;
+let root = /** @type {HTMLElement} */ (document.getElementById("page"));
+const calm = matchMedia("(prefers-reduced-motion: reduce)");
+
+let help = false;
+/** Whether the last picture could not be drawn. */
+let failed = false;
+let frame = 0;
+let pageChanged = true;
+let chartsChanged = false;
+/** @type {(() => void)[]} */
+let waiting = [];
+/** Panel to scroll to once it is there, from a link. */
+let wanted = "";
+/** Node whose row to bring into sight. */
+let selected = "";
+/** Whether all panels have their heights. */
+let settled = false;
+
+const store = new Store({ url: `${base}stream`, onChange: changePage });
+const navigation = new Navigation((before) => {
+  numbers.select(navigation.view.range);
+  if (navigation.view.panel !== before.panel) wanted = navigation.view.panel;
+  if (navigation.view.node !== before.node) selected = navigation.view.node;
+  changePage();
+});
+const numbers = new NumbersFeed({
+  base,
+  onChange: changeNumbers,
+  drawn: () => new Promise((resolve) => {
+    waiting.push(resolve);
+    schedule();
+  }),
+  paceMs: () => (calm.matches || numbers.range !== "5min" ? SLOW_PACE_MS : PACE_MS),
+});
+/** What the numbers last meant for the page beside its charts. */
+let known = "";
+
+function changePage() {
+  pageChanged = true;
+  document.title = title();
+  schedule();
+}
+
+/** Draws charts; and the page only if there are other charts, or a problem. */
+function changeNumbers() {
+  chartsChanged = true;
+  const meaning = [numbers.generation, numbers.columns.length, numbers.rings.size, numbers.problem].join(" ");
+  if (meaning !== known) pageChanged = true;
+  known = meaning;
+  schedule();
+}
+
+function schedule() {
+  if (frame === 0) frame = requestAnimationFrame(draw);
+}
+
+function draw() {
+  frame = 0;
+  if (pageChanged) {
+    pageChanged = false;
+    paint();
+    if (selected !== "" && store.state !== null) {
+      reveal();
+      selected = "";
+    }
+    if (wanted !== "" && store.state !== null) {
+      show(wanted, settled ? "smooth" : "instant");
+      // Charts that come later would move the panel away again.
+      settled ||= numbers.rings.size > 0 || numbers.problem !== null;
+      if (settled) wanted = "";
+    }
+  }
+  if (chartsChanged) {
+    chartsChanged = false;
+    drawCharts();
+  }
+  const ready = waiting;
+  waiting = [];
+  for (const resolve of ready) resolve();
+}
+
+/** Draws the page from what is known. */
+function paint() {
+  if (failed) renew();
+  failed = false;
+  const fresh = store.freshness(performance.now());
+  try {
+    render(app({ store, numbers, navigation, view: navigation.view, fresh, help, showHelp }), root);
+  } catch (error) {
+    // Without this, the last picture would stay, and look as if it were of now.
+    failed = true;
+    renew();
+    const text = `STALE: the page cannot show what the server sends: ${error}. Reload the page; if that does not help, report it.`;
+    const alert = document.createElement("strong");
+    alert.className = "now stale";
+    alert.textContent = text;
+    const frame = document.createElement("div");
+    frame.className = "page blind";
+    frame.append(alert);
+    root.append(frame);
+  }
+}
+
+/** Puts an empty element in the place of the page. */
+function renew() {
+  try {
+    render(null, root);
+  } catch {
+    // What could not be drawn can perhaps not be removed in order either; the element goes as a whole.
+  }
+  const empty = document.createElement("div");
+  empty.id = root.id;
+  root.replaceWith(empty);
+  root = empty;
+}
+
+/** Scrolls to a panel, and moves the focus there. @param {string} panel @param {ScrollBehavior} [behavior] */
+function show(panel, behavior = "smooth") {
+  const element = document.getElementById(`panel-${panel}`);
+  if (element === null) return;
+  const top = root.querySelector("header")?.offsetHeight ?? 0;
+  document.documentElement.style.setProperty("--header", `${top}px`);
+  element.scrollIntoView({ behavior: calm.matches ? "instant" : behavior, block: "start" });
+  const focused = document.activeElement;
+  if (focused === null || !element.contains(focused)) element.focus({ preventScroll: true });
+}
+
+/** Scrolls the table of nodes, and not the page, to the selected row. */
+function reveal() {
+  const row = /** @type {HTMLElement | null} */ (root.querySelector(".nodes tr.selected"));
+  const table = row?.closest(".scroll");
+  if (!row || !table) return;
+  const middle = row.offsetTop - table.clientHeight / 2;
+  if (Math.abs(table.scrollTop - middle) > table.clientHeight / 2 - 2 * row.offsetHeight) table.scrollTop = middle;
+}
+
+/** @param {boolean} open */
+function showHelp(open) {
+  help = open;
+  changePage();
+}
+
+/** Returns the title of the tab, which says what is wrong also while the page is hidden. */
+function title() {
+  const state = store.state;
+  if (state === null || store.freshness(performance.now()).blind) return "STALE: Sheaf";
+  const alarms = state.alarms.filter((alarm) => alarm.severity !== "info").length;
+  const run = state.run.phase === "none" ? "no run" : `run ${state.run.number} ${state.run.phase}`;
+  return `${alarms > 0 ? `(${alarms}) ` : ""}${run}: Sheaf`;
+}
+
+// The age of the data grows without any event.
+setInterval(() => {
+  const text = title();
+  if (document.title !== text) document.title = text;
+  const late = performance.now() - store.arrived > STATE_MS || store.connection !== "open";
+  if (late && document.visibilityState === "visible") changePage();
+}, LOOK_MS);
+document.addEventListener("visibilitychange", changePage);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaintCharts);
+listen({ navigation, show: (panel) => show(panel), toggleHelp: () => showHelp(!help) });
+
+root.replaceChildren();
+numbers.range = navigation.view.range;
+wanted = navigation.view.panel;
+selected = navigation.view.node;
+store.connect();
+void numbers.run();
+
+/** For inspection in the console of the browser, and for tests. */
+Object.assign(globalThis, { sheaf: { store, numbers, navigation } });

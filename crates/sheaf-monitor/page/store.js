@@ -1,0 +1,151 @@
+/** The state of the run: the stream of states, the connection, and the age of the data. */
+
+/** @import { State } from "./types.js" */
+import { Delay, Rates } from "./measures.js";
+
+/** API version of this page. */
+const API = 1;
+/** Data older than this are not shown as current. */
+export const STALE_SECONDS = 2;
+const SHORTEST_PAUSE_MS = 500;
+const LONGEST_PAUSE_MS = 5000;
+/** The server sends at least one state a second; without any for this long, the connection counts as gone. */
+const SILENCE_MS = 5000;
+/** Number of starts of runs that charts mark. */
+const MAX_STARTS = 32;
+
+/** Parts of a state, and whether they are lists. @type {[keyof State, boolean][]} */
+const PARTS = [
+  ["run", false], ["triggers", false], ["events", false], ["fragments", false], ["imbalance", false], ["dead_time", false],
+  ["latency", false], ["nodes", true], ["sources", true], ["alarms", true], ["log", true],
+];
+
+/**
+ * @typedef {object} Freshness
+ * @property {boolean} blind Whether what is shown may not be what is.
+ * @property {number} age Age of the data in seconds, infinite if there are none.
+ * @property {string} reason Why the page is blind, empty if it is not.
+ */
+
+export class Store {
+  /** @param {{url: string, onChange: () => void}} options */
+  constructor(options) {
+    this.options = options;
+    /** @type {State | null} */
+    this.state = null;
+    /** When the state arrived, by `performance.now()`. */
+    this.arrived = 0;
+    /** @type {"connecting" | "open" | "waiting"} */
+    this.connection = "connecting";
+    this.pauseMs = SHORTEST_PAUSE_MS;
+    /** Text about what arrived last and cannot be used. @type {string | null} */
+    this.problem = null;
+    /** Version of the server that this page is from. @type {string | null} */
+    this.version = null;
+    /** Number of connections so far. */
+    this.connections = 0;
+    this.delay = new Delay();
+    this.rates = new Rates();
+    /** @type {{number: number, began_ms: number}[]} starts of the last runs */
+    this.starts = [];
+    /** @type {EventSource | null} */
+    this.source = null;
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    this.timer = undefined;
+  }
+
+  connect() {
+    clearTimeout(this.timer);
+    this.source?.close();
+    this.connection = "connecting";
+    this.connections += 1;
+    const source = new EventSource(this.options.url);
+    this.source = source;
+    source.addEventListener("state", (event) => this.receive(event.data));
+    source.addEventListener("error", () => this.lose());
+    this.timer = setTimeout(() => this.lose(), SILENCE_MS);
+    this.options.onChange();
+  }
+
+  /** Closes the connection, and opens another one after a pause that grows. */
+  lose() {
+    clearTimeout(this.timer);
+    this.source?.close();
+    this.source = null;
+    this.connection = "waiting";
+    const pause = this.pauseMs;
+    this.pauseMs = Math.min(2 * pause, LONGEST_PAUSE_MS);
+    this.timer = setTimeout(() => this.connect(), pause);
+    this.options.onChange();
+  }
+
+  /** @param {string} text */
+  receive(text) {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.lose(), SILENCE_MS);
+    try {
+      this.accept(parse(text));
+      this.problem = null;
+    } catch (error) {
+      this.problem = error instanceof Error ? error.message : String(error);
+    }
+    this.options.onChange();
+  }
+
+  /** @param {State} state */
+  accept(state) {
+    this.version ??= state.version;
+    this.arrived = performance.now();
+    this.connection = "open";
+    this.pauseMs = SHORTEST_PAUSE_MS;
+    this.delay.add(this.arrived, state.time_ms);
+    this.rates.add(state);
+    this.state = state;
+    this.note(state.run.number, state.run.began_ms, state.run.phase);
+  }
+
+  /** Remembers the start of a run. @param {number} number @param {number} began_ms @param {string} phase */
+  note(number, began_ms, phase) {
+    if (phase === "none" || !(began_ms > 0)) return;
+    if (this.starts.some((start) => start.number === number && start.began_ms === began_ms)) return;
+    this.starts.push({ number, began_ms });
+    if (this.starts.length > MAX_STARTS) this.starts.shift();
+  }
+
+  /** Returns whether the data are those of now. @param {number} now by `performance.now()` @returns {Freshness} */
+  freshness(now) {
+    if (this.state === null) return { blind: true, age: Infinity, reason: this.problem ?? "no data yet" };
+    // After the end of a run nobody measures any more, and its last figures stay true.
+    const over = this.state.run.phase === "none" || this.state.run.phase === "closed";
+    const sent = (now - this.arrived) / 1000 + this.delay.seconds;
+    const age = Math.max(0, sent + (over ? 0 : this.state.age_ms / 1000));
+    if (this.connection !== "open") return { blind: true, age, reason: "no connection to the server" };
+    if (this.problem !== null) return { blind: true, age, reason: this.problem };
+    if (age > STALE_SECONDS) {
+      const late = sent > STALE_SECONDS;
+      return { blind: true, age, reason: late ? "the server sends nothing" : "a node does not report" };
+    }
+    return { blind: false, age, reason: "" };
+  }
+}
+
+/** @param {string} text @returns {State} */
+function parse(text) {
+  /** @type {State} */
+  let state;
+  try {
+    state = JSON.parse(text);
+  } catch {
+    throw new Error("the server sent a state that is not JSON");
+  }
+  if (state.api !== API) {
+    throw new Error(`the server speaks version ${state.api} of the API, this page version ${API}: reload the page`);
+  }
+  for (const [part, isList] of PARTS) {
+    const found = state[part];
+    if (typeof found !== "object" || found === null || Array.isArray(found) !== isList) {
+      throw new Error(`the server sent a state whose ${part} cannot be read: reload the page`);
+    }
+  }
+  return state;
+}

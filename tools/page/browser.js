@@ -1,0 +1,41 @@
+// The browser of the distribution, and pages that complain.
+
+import { accessSync, constants } from "node:fs";
+import { chromium } from "playwright-core";
+
+// Nothing here is timed: this is when a test that hangs is given up.
+export const WATCHDOG_MS = 180_000;
+
+export function browserPath() {
+  const path = process.env.CHROMIUM ?? "/usr/bin/chromium";
+  try {
+    accessSync(path, constants.X_OK);
+    return path;
+  } catch {
+    return null;
+  }
+}
+
+export const SKIP = browserPath() === null ? "there is no Chromium at /usr/bin/chromium; set CHROMIUM to the path of one" : false;
+
+export async function launch() {
+  return chromium.launch({ executablePath: browserPath(), args: ["--no-sandbox", "--disable-gpu", "--enable-precise-memory-info"] });
+}
+
+// Opens the page of a mock server. `page.complaints` has what the browser said in its console, and errors.
+export async function open(browser, mock, { hash = "", ready = true, ...options } = {}) {
+  const context = await browser.newContext({ viewport: { width: 1400, height: 900 }, ...options });
+  const page = await context.newPage();
+  page.setDefaultTimeout(WATCHDOG_MS);
+  page.complaints = [];
+  page.on("console", (message) => page.complaints.push(message.text()));
+  page.on("pageerror", (error) => page.complaints.push(String(error)));
+  await page.goto(mock.url + hash, { timeout: WATCHDOG_MS });
+  if (ready) await page.waitForSelector("#panel-log");
+  return page;
+}
+
+// Waits until a condition in the page holds.
+export async function until(page, condition, argument) {
+  await page.waitForFunction(condition, argument, { timeout: WATCHDOG_MS, polling: 50 });
+}

@@ -1,0 +1,46 @@
+// What every file of tests needs: one browser, and for each test a server and what it opened.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { launch, open, SKIP, WATCHDOG_MS } from "./browser.js";
+import { Mock } from "./mock.js";
+
+let browser = null;
+if (SKIP === false) {
+  before(async () => {
+    browser = await launch();
+  });
+  after(async () => {
+    await browser.close();
+  });
+}
+
+// A test in the browser. `body` gets the server and a function that opens pages; at the end, no page may have complained,
+// except of what `excused` matches.
+export function scenario(name, body, excused = null) {
+  test(name, { skip: SKIP, timeout: 2 * WATCHDOG_MS }, async () => {
+    const mock = await new Mock().start();
+    const pages = [];
+    const show = async (options = {}) => {
+      const page = await open(browser, mock, options);
+      pages.push(page);
+      return page;
+    };
+    try {
+      await body(mock, show);
+      const complaints = pages.flatMap((page) => page.complaints).filter((text) => excused === null || !excused.test(text));
+      assert.deepEqual(complaints, []);
+    } finally {
+      for (const page of pages) await page.context().close();
+      await mock.stop();
+    }
+  });
+}
+
+// Returns the text of an element with single spaces.
+export async function text(page, selector) {
+  return (await page.locator(selector).innerText()).replace(/\s+/g, " ").trim();
+}
+
+// What the browser itself says of connections that a test breaks.
+export const BROKEN = /Failed to load resource|net::ERR_/;

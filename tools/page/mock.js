@@ -1,0 +1,201 @@
+// A server of the monitor's API whose states and numbers a test decides. It serves the real page.
+
+import { createServer } from "node:http";
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { sampleColumns, sampleState, sampleValue } from "./sample.js";
+
+const PAGE = fileURLToPath(new URL("../../crates/sheaf-monitor/page/", import.meta.url));
+const TYPES = { html: "text/html; charset=utf-8", js: "text/javascript", css: "text/css", svg: "image/svg+xml" };
+const MAGIC = 0x564c4853;
+const ROWS = { 100: 3000, 1000: 7200, 10000: 60480 };
+const DAY_MS = 86_400_000;
+
+export class Mock {
+  constructor() {
+    this.state = sampleState();
+    this.columns = sampleColumns();
+    // Each request, without its query.
+    this.requests = [];
+    // Live answers: "clock" has rows of the time that passes, "manual" those of `addRows`, "fast" a number of rows at once.
+    this.live = "clock";
+    this.fastRows = 600;
+    this.originMs = Math.floor(Date.now() / 10_000) * 10_000 - 8 * DAY_MS;
+    this.last = this.numberAt(Date.now());
+    // What the stream does: "on", "silent" (open, sends nothing), "off" (refused).
+    this.stream = "on";
+    // Replaces a binary answer, to damage it: (path, bytes) => bytes.
+    this.damage = null;
+    this.value = sampleValue;
+    this.listeners = new Set();
+    this.waiting = new Set();
+    this.server = createServer((request, response) => this.answer(request, response));
+    this.beat = setInterval(() => this.send(), 400);
+  }
+
+  async start() {
+    await new Promise((resolve) => this.server.listen(0, "127.0.0.1", resolve));
+    this.url = `http://127.0.0.1:${this.server.address().port}/`;
+    return this;
+  }
+
+  async stop() {
+    clearInterval(this.beat);
+    this.server.closeAllConnections();
+    await new Promise((resolve) => this.server.close(resolve));
+  }
+
+  numberAt(ms) {
+    return Math.floor((ms - this.originMs) / 100);
+  }
+
+  count(path) {
+    return this.requests.filter((known) => known === path).length;
+  }
+
+  // Changes the state and sends it at once.
+  change(edit) {
+    edit(this.state);
+    this.state.revision += 1;
+    this.send();
+  }
+
+  send() {
+    if (this.stream !== "on") return;
+    for (const response of this.listeners) response.write(this.event());
+  }
+
+  event() {
+    return `event: state\ndata: ${JSON.stringify({ ...this.state, time_ms: Date.now() })}\n\n`;
+  }
+
+  // Ends all streams; new ones are refused until `stream` is "on" again.
+  breakStream() {
+    this.stream = "off";
+    for (const response of this.listeners) response.destroy();
+    this.listeners.clear();
+  }
+
+  addRows(count) {
+    this.last += count;
+    for (const answer of this.waiting) answer();
+  }
+
+  // The server is started again: rows are numbered from 0.
+  renumber() {
+    this.originMs = Date.now() - 60_000;
+    this.last = this.numberAt(Date.now());
+    for (const answer of this.waiting) answer();
+  }
+
+  answer(request, response) {
+    const { pathname, searchParams } = new URL(request.url, "http://localhost");
+    this.requests.push(pathname);
+    if (this.requests.length > 100_000) this.requests.shift();
+    response.setHeader("Content-Security-Policy", "default-src 'self'");
+    response.setHeader("X-Content-Type-Options", "nosniff");
+    response.setHeader("Cache-Control", "no-store");
+    if (pathname === "/api/v1/state") this.json(response, this.state);
+    else if (pathname === "/api/v1/columns") this.json(response, this.columns);
+    else if (pathname === "/api/v1/stream") this.open(response);
+    else if (pathname === "/api/v1/history") this.history(response, Number(searchParams.get("step")));
+    else if (pathname === "/api/v1/live") this.poll(request, response, Number(searchParams.get("after")));
+    else this.asset(response, pathname);
+  }
+
+  asset(response, pathname) {
+    const name = pathname === "/" ? "index.html" : pathname.replace(/^\/assets\//, "");
+    if (!/^(vendor\/)?[a-z-]+\.(html|js|css|svg)$/.test(name)) return this.missing(response);
+    try {
+      const bytes = readFileSync(PAGE + name);
+      response.setHeader("Content-Type", TYPES[name.split(".").at(-1)]);
+      response.end(bytes);
+    } catch {
+      this.missing(response);
+    }
+  }
+
+  missing(response) {
+    response.statusCode = 404;
+    response.end();
+  }
+
+  json(response, value) {
+    response.setHeader("Content-Type", "application/json");
+    response.end(JSON.stringify(value));
+  }
+
+  open(response) {
+    if (this.stream === "off") {
+      response.statusCode = 503;
+      response.end();
+      return;
+    }
+    response.setHeader("Content-Type", "text/event-stream");
+    response.flushHeaders();
+    this.listeners.add(response);
+    response.on("close", () => this.listeners.delete(response));
+    if (this.stream === "on") response.write(this.event());
+  }
+
+  history(response, step) {
+    if (this.live === "clock") this.last = Math.max(this.last, this.numberAt(Date.now()));
+    const perRow = step / 100;
+    const last = Math.floor((this.last + 1) / perRow) - 1;
+    const rows = Math.min(ROWS[step], last + 1);
+    this.binary(response, "/api/v1/history", step, last - rows + 1, rows);
+  }
+
+  poll(request, response, after) {
+    let done = false;
+    const finish = () => {
+      if (done) return;
+      done = true;
+      clearTimeout(limit);
+      clearInterval(look);
+      this.waiting.delete(try_);
+      const rows = Math.min(ROWS[100], Math.max(0, this.last - after));
+      this.binary(response, "/api/v1/live", 100, this.last - rows + 1, rows);
+    };
+    const try_ = () => {
+      if (this.live === "clock") this.last = Math.max(this.last, this.numberAt(Date.now()));
+      if (this.live === "fast") this.last += this.fastRows;
+      if (this.last !== after) finish();
+    };
+    const limit = setTimeout(finish, 1000);
+    const look = setInterval(try_, 50);
+    this.waiting.add(try_);
+    request.on("close", () => {
+      clearTimeout(limit);
+      clearInterval(look);
+      this.waiting.delete(try_);
+    });
+    try_();
+  }
+
+  binary(response, path, step, first, rows) {
+    let bytes = encode(this.columns, step, this.originMs, first, rows, this.value);
+    if (this.damage !== null) bytes = this.damage(path, bytes);
+    response.setHeader("Content-Type", "application/octet-stream");
+    response.end(bytes);
+  }
+}
+
+// Encodes rows from number `first` as in the contract with the page.
+export function encode(columns, step, originMs, first, rows, value) {
+  const bytes = Buffer.alloc(32 + 4 * columns.length * rows);
+  bytes.writeUInt32LE(MAGIC, 0);
+  bytes.writeUInt32LE(columns.length, 4);
+  bytes.writeUInt32LE(rows, 8);
+  bytes.writeUInt32LE(step, 12);
+  bytes.writeDoubleLE(originMs + first * step, 16);
+  bytes.writeBigUInt64LE(BigInt(Math.max(0, first + rows - 1)), 24);
+  let place = 32;
+  for (const column of columns) {
+    for (let row = 0; row < rows; row += 1) {
+      bytes.writeFloatLE(value(column.id, originMs + (first + row) * step), place);
+      place += 4;
+    }
+  }
+  return bytes;
+}

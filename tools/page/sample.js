@@ -1,0 +1,167 @@
+// A run with some trouble, for tests and pictures: two builders, one of which is slow.
+
+export function sampleColumns() {
+  return [
+    ["events_stored", "stored", "1/s", "rate"],
+    ["events_rejected", "rejected", "1/s", "rate"],
+    ["events_dropped", "dropped", "1/s", "rate"],
+    ["events_incomplete", "incomplete", "1/s", "rate"],
+    ["triggers_vetoed", "vetoed", "1/s", "rate"],
+    ["payload_bytes", "payload", "B/s", "throughput"],
+    ["in_flight", "in flight", "events", "flow"],
+    ["buffer_fraction", "fullest readout unit", "1", "flow"],
+    ["credit_slots", "free credit", "slots", "flow"],
+    ["dead_builder_credit", "builder credit", "1", "dead_time"],
+    ["dead_output", "output", "1", "dead_time"],
+    ["dead_no_builder", "no builder", "1", "dead_time"],
+    ["dead_event_manager", "event manager", "1", "dead_time"],
+    ["latency_p50", "half within", "s", "latency"],
+    ["latency_p99", "99 % within", "s", "latency"],
+    ["output_free_bytes", "free", "B", "output"],
+    ["age", "oldest report", "s", "health"],
+  ].map(([id, title, unit, panel]) => ({ id, title, unit, panel }));
+}
+
+// A value of a column at a time: smooth, with noise that depends on the time alone.
+export function sampleValue(id, ms) {
+  const seconds = ms / 1000;
+  const noise = Math.sin(seconds * 12.9898) * 43758.5453;
+  const random = noise - Math.floor(noise);
+  const slow = Math.max(0, Math.sin(seconds / 37)) ** 4;
+  switch (id) {
+    case "events_stored": return 61_000 * (1 - 0.4 * slow) + 3000 * random;
+    case "events_rejected": return 6400 + 500 * random;
+    case "events_dropped": return random > 0.995 ? 80 : 0;
+    case "events_incomplete": return 0;
+    case "triggers_vetoed": return 28_000 * slow;
+    case "payload_bytes": return 1.9e9 * (1 - 0.4 * slow);
+    case "in_flight": return 180 + 240 * slow + 30 * random;
+    case "buffer_fraction": return 0.2 + 0.5 * slow + 0.03 * random;
+    case "credit_slots": return 512 * (1 - slow);
+    case "dead_builder_credit": return 0.25 * slow;
+    case "dead_output": return 0.14 * slow * (0.5 + 0.5 * random);
+    case "dead_event_manager": return random > 0.99 ? 0.02 : 0.001;
+    case "latency_p50": return 0.0021 + 0.004 * slow;
+    case "latency_p99": return 0.009 + 0.03 * slow + 0.001 * random;
+    case "output_free_bytes": return 1.31e12;
+    case "age": return 0.04 + 0.03 * random;
+    default: return 0;
+  }
+}
+
+export function sampleState() {
+  const now = Date.now();
+  const state = {
+    api: 1,
+    version: "0.1.0",
+    time_ms: now,
+    age_ms: 40,
+    revision: 812,
+    run: {
+      number: 7, phase: "running", began_ms: now - 95_000, seconds: 95.204, directory: "/data/run7", waits_for: "", sources: 64, verdict: null,
+    },
+    triggers: { offered: 6_412_384, accepted: 6_093_210, vetoed: 319_174 },
+    events: {
+      stored: 5_501_377, rejected: 591_190, dropped: 212, in_flight: 431, incomplete: 0,
+      drops: [{ reason: "builder_lost", count: 212, account: "loss" }],
+    },
+    fragments: {
+      received: 389_969_901, stored: 352_088_128, rejected: 37_836_160, dropped: 16_029, in_flight: 29_584,
+      drops: [
+        { reason: "event_dropped", count: 13_568, account: "with its event" },
+        { reason: "duplicate", count: 2461, account: "no accepted trigger" },
+      ],
+    },
+    imbalance: { triggers: 0, fragments: 0 },
+    dead_time: {
+      live_seconds: 90.464, dead_seconds: 4.74,
+      now: { cause: "builder_credit", culprit: "bu1" },
+      causes: [
+        { cause: "builder_credit", text: "builders have no credit left", remedy: "add builder units, or raise filter.workers and builder.slots", seconds: 3.101, vetoed: 209_331, culprits: [{ node: "bu1", seconds: 2.9 }, { node: "bu0", seconds: 0.1 }] },
+        { cause: "output", text: "the output of a builder is behind", remedy: "look for a full, dead or slow disk", seconds: 1.629, vetoed: 109_702, culprits: [{ node: "bu1", seconds: 1.5 }] },
+        { cause: "no_builder", text: "no builder is connected", remedy: "see the builders' logs", seconds: 0, vetoed: 0, culprits: [] },
+        { cause: "event_manager", text: "the event manager was delayed", remedy: "reserve a processor for it", seconds: 0.01, vetoed: 141, culprits: [{ node: "evm", seconds: 0.01 }] },
+      ],
+    },
+    nodes: [],
+    sources: [
+      { source: 17, name: "DU3-DOM7", node: "ru1", last_seen_seconds: 3.2, missing: [{ reason: "source_silent", events: 0 }] },
+      { source: 44, name: "DU9-DOM2", node: "ru2", last_seen_seconds: null, missing: [{ reason: "source_absent", events: 1204 }] },
+    ],
+    latency: {
+      bounds_s: [1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100],
+      counts: [0, 0, 0, 0, 1042, 21_093, 801_773, 2_104_411, 2_490_322, 530_931, 101_283, 38_911, 2_801, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+      sum_s: 17_012.4,
+    },
+    alarms: [
+      { code: "loss", severity: "error", text: "212 events were lost: builder_lost, each builder unit that tried was lost", culprit: "bu3", remedy: "see the log of bu3 for why it died; events that kill every builder need a fix of the filter", help: "it-ends-with-an-error", since_ms: now - 41_000 },
+      { code: "dead-time", severity: "warning", text: "33 % dead time in the last 10 s: builders have no credit left", culprit: "bu1", remedy: "add builder units, or raise filter.workers and builder.slots", help: "it-is-slower-than-expected", since_ms: now - 12_000 },
+    ],
+    log: [],
+  };
+  for (let index = 0; index < 4; index += 1) state.nodes.push(readout(index));
+  state.nodes.push({
+    name: "evm", role: "manager", up: true, age_ms: 11, restarts: 0,
+    fill: { queue: { value: 1024, limit: 1024, unit: "events" } },
+    figures: [{ name: "repeated_messages", text: "Control messages that were not acknowledged in time", value: 12 }],
+  });
+  for (let index = 0; index < 4; index += 1) state.nodes.push(builder(index));
+  state.nodes.push({
+    name: "out0", role: "output", up: true, age_ms: 31, restarts: 0,
+    fill: { backlog: { value: 81_000_000, limit: 268_435_456, unit: "B" } }, figures: [],
+  });
+  const texts = [
+    ["info", null, "run 7 begins: 64 sources, 4 readout units, 4 builder units, 1 output node"],
+    ["info", "ru1", "source 17 (DU3-DOM7) is there"],
+    ["warning", "ru2", "source 44 (DU9-DOM2) has sent nothing yet"],
+    ["error", "bu3", "bu3 ended: signal: 9 (SIGKILL)"],
+    ["info", "bu3", "bu3 is started again, for the first time"],
+    ["warning", "evm", "dead time: builders have no credit left; culprit bu1"],
+    ["warning", "bu1", "the disk of /data/run7 takes 1.3 s for a write"],
+  ];
+  texts.forEach(([level, node, text], index) => state.log.push({ number: index + 1, time_ms: now - 95_000 + index * 13_000, level, node, text }));
+  return state;
+}
+
+// A quarter of a second later.
+export function advance(state) {
+  state.run.seconds += 0.25;
+  state.triggers.offered += 16_900;
+  state.triggers.accepted += 16_200;
+  state.triggers.vetoed += 700;
+  state.events.stored += 14_700;
+  state.events.rejected += 1500;
+  state.fragments.received += 1_036_800;
+  state.fragments.stored += 940_800;
+  state.fragments.rejected += 96_000;
+  state.dead_time.live_seconds += 0.24;
+  state.dead_time.dead_seconds += 0.01;
+}
+
+function readout(index) {
+  return {
+    name: `ru${index}`, role: "readout", up: true, age_ms: 12 + index, restarts: 0,
+    fill: {
+      buffer: { value: 61_000_000 + 310_000_000 * (index === 1 ? 1 : 0), limit: 402_653_184, unit: "B" },
+      events: { value: 431 + index, limit: 65_536, unit: "events" },
+    },
+    figures: [
+      { name: "received_bytes", text: "Payload bytes received from sources", value: 178_230_129_331 + index },
+      { name: "retried_requests", text: "Requests that were answered again", value: 0 },
+    ],
+  };
+}
+
+function builder(index) {
+  return {
+    name: `bu${index}`, role: "builder", up: index !== 3, age_ms: index === 3 ? 900 : 20 + index, restarts: index === 3 ? 1 : 0,
+    fill: {
+      credit: { value: index === 1 ? 128 : 44 + index, limit: 128, unit: "slots" },
+      memory: { value: index === 1 ? 230_000_000 : 40_000_000, limit: 268_435_456, unit: "B" },
+    },
+    figures: [
+      { name: "events_built", text: "Events built", value: 1_523_303 + index },
+      { name: "filter_seconds", text: "Time in the filter", value: 71.25 },
+    ],
+  };
+}

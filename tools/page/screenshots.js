@@ -1,0 +1,43 @@
+// Writes pictures of the page: `npm run screenshots -- [FOLDER [NAME...]]`, all of them into shots/ by default.
+
+import { mkdirSync } from "node:fs";
+import { launch, open, until } from "./browser.js";
+import { Mock } from "./mock.js";
+import { advance } from "./sample.js";
+
+const [folder = "shots", ...names] = process.argv.slice(2);
+mkdirSync(folder, { recursive: true });
+const mock = await new Mock().start();
+const browser = await launch();
+
+// Counts go on, so that there are rates.
+setInterval(() => mock.change(advance), 250).unref();
+
+async function picture(name, options, act = async () => {}) {
+  if (names.length > 0 && !names.includes(name)) return;
+  const page = await open(browser, mock, { viewport: { width: 1400, height: 1000 }, ...options });
+  await until(page, () => globalThis.sheaf.numbers.answers > 2 && globalThis.sheaf.store.rates.accepted > 0);
+  await act(page);
+  await page.screenshot({ path: `${folder}/${name}.png`, fullPage: options.fullPage ?? false });
+  for (const complaint of page.complaints) console.log(`${name}: ${complaint}`);
+  await page.context().close();
+}
+
+await picture("running", { colorScheme: "light" });
+await picture("running-full", { colorScheme: "light", viewport: { width: 1400, height: 2300 }, hash: "#node=bu1" });
+await picture("dark", { colorScheme: "dark", viewport: { width: 1400, height: 2250 }, hash: "#range=2h" });
+await picture("phone", { colorScheme: "light", viewport: { width: 390, height: 844 } });
+await picture("phone-full", { colorScheme: "light", viewport: { width: 390, height: 3800 } });
+await picture("help", { colorScheme: "light" }, async (page) => {
+  await page.keyboard.press("?");
+  await page.waitForSelector("dialog[open]");
+});
+await picture("overview", { colorScheme: "light", viewport: { width: 1180, height: 740 } });
+await picture("flow", { colorScheme: "light", viewport: { width: 1180, height: 560 }, hash: "#panel=flow" });
+await picture("stale", { colorScheme: "light", viewport: { width: 1180, height: 500 } }, async (page) => {
+  mock.stream = "silent";
+  await page.waitForSelector(".now.stale");
+  await until(page, () => document.querySelector(".now.stale").textContent.includes("sends nothing"));
+});
+await browser.close();
+await mock.stop();

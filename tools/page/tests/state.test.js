@@ -1,0 +1,185 @@
+// The panels show what the state says.
+
+import assert from "node:assert/strict";
+import { until } from "../browser.js";
+import { scenario, text } from "../harness.js";
+
+function number(value) {
+  return value.toLocaleString("en-US");
+}
+
+scenario("the books show every bin of the state exactly", async (mock, show) => {
+  const page = await show();
+  const { triggers, events, fragments } = mock.state;
+  const expected = {
+    triggers: { accepted: triggers.accepted, vetoed: triggers.vetoed },
+    events: { stored: events.stored, rejected: events.rejected, dropped: events.dropped, "in flight": events.in_flight },
+    fragments: { stored: fragments.stored, rejected: fragments.rejected, dropped: fragments.dropped, "in flight": fragments.in_flight },
+  };
+  const totals = { triggers: triggers.offered, events: triggers.accepted, fragments: fragments.received };
+  for (const [book, bins] of Object.entries(expected)) {
+    assert.equal(await text(page, `#book-${book} .total`), number(totals[book]));
+    for (const [bin, value] of Object.entries(bins)) {
+      assert.equal(await text(page, `#book-${book} [data-bin="${bin}"]`), number(value), `${bin} of ${book}`);
+    }
+    assert.match(await text(page, `#book-${book} tfoot`), /= total ✓/);
+  }
+  for (const drop of [...events.drops, ...fragments.drops]) {
+    assert.equal(await text(page, `[data-drop="${drop.reason}"]`), number(drop.count));
+  }
+});
+
+scenario("the largest exact numbers are shown to the last digit", async (mock, show) => {
+  mock.state.triggers.offered = 9_007_199_254_740_991;
+  const page = await show();
+  assert.equal(await text(page, "#book-triggers .total"), "9,007,199,254,740,991");
+  assert.match(await text(page, "#book-triggers tfoot"), /✖ −9,007,199,248,328,607 against the total/);
+});
+
+scenario("a change of the state is on the page without anything being asked", async (mock, show) => {
+  const page = await show();
+  const before = mock.count("/api/v1/state");
+  mock.change((state) => {
+    state.run.phase = "finishing";
+    state.run.waits_for = "bu1, whose output is full";
+    state.triggers.accepted += 1;
+  });
+  await until(page, () => document.querySelector(".phase").textContent === "finishing");
+  assert.match(await text(page, ".waits"), /bu1, whose output is full/);
+  assert.equal(await text(page, "#book-events .total"), number(mock.state.triggers.accepted));
+  assert.equal(mock.count("/api/v1/state"), before);
+});
+
+scenario("losses and imbalances are in the header", async (mock, show) => {
+  mock.state.events.drops = [];
+  mock.state.events.dropped = 0;
+  const page = await show();
+  assert.match(await text(page, "#losses"), /✓ none/);
+  assert.match(await text(page, "#balance"), /✓ balance/);
+  mock.change((state) => {
+    state.events.drops = [{ reason: "builder_lost", count: 3, account: "loss" }, { reason: "incomplete", count: 9, account: "as configured" }];
+    state.fragments.drops = [{ reason: "late", count: 1, account: "loss" }];
+    state.imbalance = { triggers: 2, fragments: -1 };
+  });
+  await page.waitForSelector("#losses.bad");
+  assert.equal(await text(page, "#losses"), "✖ LOST 3 events builder_lost; 1 fragment late");
+  assert.equal(await text(page, "#balance"), "✖ NOT BALANCED +2 triggers, −1 fragment");
+  assert.ok(await page.locator(".header #losses.bad").isVisible());
+});
+
+scenario("an alarm is first below the header, with culprit and remedy, and goes when it is over", async (mock, show) => {
+  const page = await show();
+  const first = await page.evaluate(() => document.querySelector("main").firstElementChild.id);
+  assert.equal(first, "panel-alarms");
+  const alarms = page.locator(".alarm");
+  assert.equal(await alarms.count(), 2);
+  // Errors come before warnings.
+  assert.match(await alarms.nth(0).innerText(), /✖ error[^]*; culprit bu3[^]*Remedy: see the log of bu3/);
+  assert.match(await alarms.nth(1).innerText(), /▲ warning[^]*; culprit bu1[^]*Remedy: add builder units/);
+  assert.match(await page.locator("[aria-live=polite]").first().textContent(), /events were lost/);
+  assert.match(await page.title(), /^\(2\) run 7 running/);
+  mock.change((state) => {
+    state.alarms = [];
+  });
+  await until(page, () => document.querySelectorAll(".alarm").length === 0);
+  assert.match(await text(page, "#panel-alarms"), /✓ none/);
+});
+
+scenario("dead time names its cause, its culprit and the remedy", async (mock, show) => {
+  const page = await show();
+  assert.match(await text(page, "#dead-now"), /Now dead: builders have no credit left; culprit bu1 Remedy: add builder units/);
+  assert.match(await text(page, ".causes"), /builder credit 3.10 s 3.3 % 209,331 bu1 2.90 s/);
+  // A cause that never was is not listed.
+  assert.doesNotMatch(await text(page, ".causes"), /no builder/);
+  mock.change((state) => {
+    state.dead_time.now = null;
+  });
+  await until(page, () => document.getElementById("dead-now") === null);
+  assert.match(await text(page, "#panel-dead-time"), /✓ Now: triggers are taken/);
+});
+
+scenario("the flow marks culprits and nodes that are down in words", async (mock, show) => {
+  const page = await show();
+  assert.match(await text(page, '.flow [data-node="bu1"]'), /◀ culprit/);
+  assert.match(await text(page, '.flow [data-node="bu3"]'), /✖ down/);
+  assert.doesNotMatch(await text(page, '.flow [data-node="bu0"]'), /culprit|down/);
+  assert.match(await text(page, '.flow [data-node="bu1"]'), /128\/128/);
+});
+
+scenario("among many nodes the troubled ones come first", async (mock, show) => {
+  const template = mock.state.nodes.find((node) => node.name === "bu0");
+  mock.state.nodes = Array.from({ length: 300 }, (_, index) => ({ ...template, name: `bu${index}`, up: index !== 200 }));
+  mock.state.nodes[250].fill = { credit: { value: 128, limit: 128, unit: "slots" } };
+  mock.state.alarms = [];
+  mock.state.dead_time.now.culprit = "bu123";
+  const page = await show();
+  const first = await page.locator(".boxes.many .box").evaluateAll((boxes) => boxes.slice(0, 4).map((box) => [box.dataset.node, box.ariaLabel]));
+  assert.deepEqual(first, [["bu123", "bu123, culprit"], ["bu200", "bu200, down"], ["bu250", "bu250"], ["bu0", "bu0"]]);
+  assert.ok(await page.locator('.boxes.many [data-node="bu123"]').isVisible());
+});
+
+scenario("sources in trouble are listed, and latencies are summed", async (mock, show) => {
+  const page = await show();
+  assert.match(await text(page, "#panel-sources"), /2 of 64 sources in trouble/);
+  assert.match(await text(page, "#panel-sources"), /44 DU9-DOM2 ru2 never source absent 1,204/);
+  const counts = mock.state.latency.counts.reduce((sum, value) => sum + value, 0);
+  assert.match(await text(page, ".latency"), new RegExp(`events ${number(counts)} mean 2.79 ms half within 5.00 ms 99 % within 20.0 ms all within 100 ms`));
+  assert.equal(await page.locator(".histogram rect").count(), mock.state.latency.counts.filter((value) => value > 0).length);
+});
+
+scenario("the end of a run shows its result", async (mock, show) => {
+  const page = await show();
+  assert.equal(await page.locator("#panel-verdict").count(), 0);
+  mock.change((state) => {
+    state.run.phase = "closed";
+    state.run.verdict = { good: false, lines: ["LOST              212 of 6,093,210 accepted triggers"] };
+  });
+  await page.waitForSelector("#panel-verdict");
+  assert.match(await text(page, "#panel-verdict"), /Result of run 7 ✖ not good LOST 212 of 6,093,210 accepted triggers/);
+});
+
+scenario("numbers are written with units, and no fraction is rounded to all or nothing", async (mock, show) => {
+  const page = await show();
+  const written = await page.evaluate(async () => {
+    const { count, duration, percent, quantity, runTime, signed } = await import("/assets/format.js");
+    return [
+      count(1234567), count(Number.NaN), quantity(70_123, "1/s"), quantity(0, "1/s"), quantity(999_960, "B"), quantity(12, "events"),
+      quantity(1.5e6, "events"), quantity(0.5, "1"), quantity(-2500, "B"), duration(0.000_012_34), duration(0.9999), duration(59), duration(3723), runTime(90_061), runTime(-1),
+      percent(0), percent(1e-6), percent(0.999_99), percent(1), signed(3), signed(-1200), signed(0),
+    ];
+  });
+  assert.deepEqual(written, [
+    "1,234,567", "–", "70.1 k/s", "0/s", "1.00 MB", "12 events",
+    "1.50 M events", "50.0 %", "-2.50 kB", "12.3 µs", "1.00 s", "59.0 s", "1:02:03", "1 d 01:01:01", "0:00:00",
+    "0.0 %", "< 0.1 %", "> 99.9 %", "100.0 %", "+3", "−1,200", "0",
+  ]);
+});
+
+scenario("no run, and no nodes, are states like others", async (mock, show) => {
+  Object.assign(mock.state, { nodes: [], sources: [], alarms: [], log: [] });
+  Object.assign(mock.state.run, { phase: "none", number: 0, began_ms: 0, seconds: 0, sources: 0, directory: "" });
+  mock.state.latency.counts.fill(0);
+  const page = await show();
+  assert.match(await text(page, ".header"), /no run/);
+  assert.doesNotMatch(await text(page, ".header"), /losses|books/);
+  assert.match(await text(page, "#panel-latency"), /no event has ended yet/);
+});
+
+scenario("text of the server is text, never elements", async (mock, show) => {
+  const evil = '<script>globalThis.broken = true</script><img src=x onerror="globalThis.broken = true">';
+  mock.state.nodes[0].name = evil;
+  mock.state.log.push({ number: 99, time_ms: Date.now(), level: "error", node: evil, text: evil });
+  mock.state.alarms[0].text = evil;
+  mock.state.alarms[0].remedy = evil;
+  mock.state.alarms[0].help = "javascript:globalThis.broken=true";
+  mock.state.run.directory = evil;
+  mock.columns[0].title = evil;
+  mock.state.sources[0].name = evil;
+  const page = await show();
+  await until(page, () => globalThis.sheaf.numbers.answers > 0);
+  assert.ok((await page.locator(".log li").first().innerText()).includes(evil));
+  assert.ok((await page.locator(".alarm").first().innerText()).includes(evil));
+  assert.equal(await page.evaluate(() => document.querySelectorAll("#page script, #page img").length), 0);
+  assert.equal(await page.evaluate(() => document.querySelectorAll('a[href^="javascript"]').length), 0);
+  assert.equal(await page.evaluate(() => globalThis.broken), undefined);
+});
