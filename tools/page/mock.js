@@ -1,20 +1,29 @@
 // A server of the monitor's API whose states and numbers a test decides. It serves the real page.
 
 import { createServer } from "node:http";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { sampleColumns, sampleState, sampleValue } from "./sample.js";
+import { sampleColumns, sampleFigures, sampleState, sampleValue } from "./sample.js";
 
-const PAGE = fileURLToPath(new URL("../../crates/sheaf-monitor/page/", import.meta.url));
+export const PAGE = fileURLToPath(new URL("../../crates/sheaf-monitor/page/", import.meta.url));
+const SENT = /\.(html|js|css|svg)$/;
 const TYPES = { html: "text/html; charset=utf-8", js: "text/javascript", css: "text/css", svg: "image/svg+xml" };
+const POLICY = "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 const MAGIC = 0x564c4853;
 const ROWS = { 100: 3000, 1000: 7200, 10000: 60480 };
 const DAY_MS = 86_400_000;
+
+// Returns the files in a folder of the page that a server sends: "" or "vendor/".
+export function files(folder) {
+  return readdirSync(PAGE + folder).filter((name) => SENT.test(name)).map((name) => folder + name);
+}
 
 export class Mock {
   constructor() {
     this.state = sampleState();
     this.columns = sampleColumns();
+    // The figures of a node, null if it has none: name => list.
+    this.figures = sampleFigures;
     // Each request, without its query.
     this.requests = [];
     // Live answers: "clock" has rows of the time that passes, "manual" those of `addRows`, "fast" a number of rows at once.
@@ -92,12 +101,13 @@ export class Mock {
     const { pathname, searchParams } = new URL(request.url, "http://localhost");
     this.requests.push(pathname);
     if (this.requests.length > 100_000) this.requests.shift();
-    response.setHeader("Content-Security-Policy", "default-src 'self'");
+    response.setHeader("Content-Security-Policy", POLICY);
     response.setHeader("X-Content-Type-Options", "nosniff");
     response.setHeader("Cache-Control", "no-store");
     if (pathname === "/api/v1/state") this.json(response, this.state);
     else if (pathname === "/api/v1/columns") this.json(response, this.columns);
     else if (pathname === "/api/v1/stream") this.open(response);
+    else if (pathname.startsWith("/api/v1/nodes/")) this.node(response, decodeURIComponent(pathname.slice("/api/v1/nodes/".length)));
     else if (pathname === "/api/v1/history") this.history(response, Number(searchParams.get("step")));
     else if (pathname === "/api/v1/live") this.poll(request, response, Number(searchParams.get("after")));
     else this.asset(response, pathname);
@@ -118,6 +128,12 @@ export class Mock {
   missing(response) {
     response.statusCode = 404;
     response.end();
+  }
+
+  node(response, name) {
+    const figures = this.state.nodes.some((node) => node.name === name) ? this.figures(name) : null;
+    if (figures === null) this.missing(response);
+    else this.json(response, { name, figures });
   }
 
   json(response, value) {

@@ -6,19 +6,19 @@ export function sampleColumns() {
     ["events_rejected", "rejected", "1/s", "rate"],
     ["events_dropped", "dropped", "1/s", "rate"],
     ["events_incomplete", "incomplete", "1/s", "rate"],
-    ["triggers_vetoed", "vetoed", "1/s", "rate"],
-    ["payload_bytes", "payload", "B/s", "throughput"],
-    ["in_flight", "in flight", "events", "flow"],
-    ["buffer_fraction", "fullest readout unit", "1", "flow"],
-    ["credit_slots", "free credit", "slots", "flow"],
-    ["dead_builder_credit", "builder credit", "1", "dead_time"],
-    ["dead_output", "output", "1", "dead_time"],
-    ["dead_no_builder", "no builder", "1", "dead_time"],
-    ["dead_event_manager", "event manager", "1", "dead_time"],
-    ["latency_p50", "half within", "s", "latency"],
-    ["latency_p99", "99 % within", "s", "latency"],
-    ["output_free_bytes", "free", "B", "output"],
-    ["age", "oldest report", "s", "health"],
+    ["triggers_vetoed", "vetoed triggers", "1/s", "rate"],
+    ["payload_bytes", "payload of ended events", "B/s", "throughput"],
+    ["dead_no_builder", "no builder is connected", "1", "dead_time"],
+    ["dead_builder_credit", "builders have no credit left", "1", "dead_time"],
+    ["dead_output", "the output of builders is behind", "1", "dead_time"],
+    ["dead_event_manager", "the event manager was stalled", "1", "dead_time"],
+    ["latency_p50", "half of the events end within", "s", "latency"],
+    ["latency_p99", "99 % of the events end within", "s", "latency"],
+    ["in_flight", "events in flight", "events", "flow"],
+    ["credit_slots", "free slots of builder units", "events", "flow"],
+    ["buffer_fraction", "fill of the fullest readout unit", "1", "buffer"],
+    ["output_free_bytes", "free space for the output", "B", "output"],
+    ["age", "age of the oldest values of a node", "s", "health"],
   ].map(([id, title, unit, panel]) => ({ id, title, unit, panel }));
 }
 
@@ -58,7 +58,7 @@ export function sampleState() {
     age_ms: 40,
     revision: 812,
     run: {
-      number: 7, phase: "running", began_ms: now - 95_000, seconds: 95.204, directory: "/data/run7", waits_for: "", sources: 64, verdict: null,
+      number: 7, phase: "running", began_ms: now - 95_000, seconds: 95.204, directory: "/data/run7", waits_for: null, sources: 64, verdict: null,
     },
     triggers: { offered: 6_412_384, accepted: 6_093_210, vetoed: 319_174 },
     events: {
@@ -78,15 +78,14 @@ export function sampleState() {
       now: { cause: "builder_credit", culprit: "bu1" },
       causes: [
         { cause: "builder_credit", text: "builders have no credit left", remedy: "add builder units, or raise filter.workers and builder.slots", seconds: 3.101, vetoed: 209_331, culprits: [{ node: "bu1", seconds: 2.9 }, { node: "bu0", seconds: 0.1 }] },
-        { cause: "output", text: "the output of a builder is behind", remedy: "look for a full, dead or slow disk", seconds: 1.629, vetoed: 109_702, culprits: [{ node: "bu1", seconds: 1.5 }] },
-        { cause: "no_builder", text: "no builder is connected", remedy: "see the builders' logs", seconds: 0, vetoed: 0, culprits: [] },
-        { cause: "event_manager", text: "the event manager was delayed", remedy: "reserve a processor for it", seconds: 0.01, vetoed: 141, culprits: [{ node: "evm", seconds: 0.01 }] },
+        { cause: "output", text: "the output of builders is behind", remedy: "look for a full, dead or slow disk", seconds: 1.629, vetoed: 109_702, culprits: [{ node: "bu1", seconds: 1.5 }] },
+        { cause: "event_manager", text: "the event manager was stalled", remedy: "reserve a processor for it", seconds: 0.01, vetoed: 141, culprits: [{ node: "evm", seconds: 0.01 }] },
       ],
     },
     nodes: [],
     sources: [
-      { source: 17, name: "DU3-DOM7", node: "ru1", last_seen_seconds: 3.2, missing: [{ reason: "source_silent", events: 0 }] },
-      { source: 44, name: "DU9-DOM2", node: "ru2", last_seen_seconds: null, missing: [{ reason: "source_absent", events: 1204 }] },
+      { source: 17, name: "DU3-DOM7", node: "ru1", last_seen_seconds: 7.2, held_back: true, missing: [] },
+      { source: 44, name: "DU9-DOM2", node: null, last_seen_seconds: null, held_back: false, missing: [{ reason: "source_absent", events: 1204 }] },
     ],
     latency: {
       bounds_s: [1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100],
@@ -94,21 +93,17 @@ export function sampleState() {
       sum_s: 17_012.4,
     },
     alarms: [
-      { code: "loss", severity: "error", text: "212 events were lost: builder_lost, each builder unit that tried was lost", culprit: "bu3", remedy: "see the log of bu3 for why it died; events that kill every builder need a fix of the filter", help: "it-ends-with-an-error", since_ms: now - 41_000 },
-      { code: "dead-time", severity: "warning", text: "33 % dead time in the last 10 s: builders have no credit left", culprit: "bu1", remedy: "add builder units, or raise filter.workers and builder.slots", help: "it-is-slower-than-expected", since_ms: now - 12_000 },
+      { code: "loss", severity: "error", text: "212 events were lost: builder_lost", culprit: "builder_lost", remedy: "docs/operating/troubleshooting.md explains each reason, and what prevents it", since_ms: now - 41_000 },
+      { code: "dead-time", severity: "warning", text: "33 % dead time in the last 10 s: builders have no credit left", culprit: "bu1", remedy: "add builder units, or raise filter.workers and builder.slots", since_ms: now - 12_000 },
     ],
     log: [],
   };
   for (let index = 0; index < 4; index += 1) state.nodes.push(readout(index));
-  state.nodes.push({
-    name: "evm", role: "manager", up: true, age_ms: 11, restarts: 0,
-    fill: { queue: { value: 1024, limit: 1024, unit: "events" } },
-    figures: [{ name: "repeated_messages", text: "Control messages that were not acknowledged in time", value: 12 }],
-  });
   for (let index = 0; index < 4; index += 1) state.nodes.push(builder(index));
+  state.nodes.push({ name: "evm", role: "manager", up: true, age_ms: 11, restarts: 0, output_failing: false, fill: {} });
   state.nodes.push({
-    name: "out0", role: "output", up: true, age_ms: 31, restarts: 0,
-    fill: { backlog: { value: 81_000_000, limit: 268_435_456, unit: "B" } }, figures: [],
+    name: "out0", role: "output", up: true, age_ms: 31, restarts: 0, output_failing: false,
+    fill: { buffer: { value: 81_000_000, limit: 268_435_456, unit: "B" }, slots: { value: 201, limit: 1024, unit: "events" } },
   });
   const texts = [
     ["info", null, "run 7 begins: 64 sources, 4 readout units, 4 builder units, 1 output node"],
@@ -138,30 +133,47 @@ export function advance(state) {
   state.dead_time.dead_seconds += 0.01;
 }
 
+// The figures of each node.
+export function sampleFigures(name) {
+  const index = Number(name.replace(/\D/g, ""));
+  if (name.startsWith("ru")) return [{ name: "received_bytes", text: "Payload received from sources.", value: 178_230_129_331 + index }];
+  if (!name.startsWith("bu")) return [];
+  return [
+    { name: "events (stored)", text: "Events by outcome.", value: 1_523_303 + index },
+    { name: "filter_seconds", text: "Time in the filter.", value: 71.25 },
+  ];
+}
+
+// The summary of a run that has ended.
+export function sampleSummary() {
+  return [
+    "kept              all 6,093,210 accepted triggers: 5,501,808 stored, 591,190 rejected by the filter",
+    "",
+    "events built             6,092,998  64,004/s",
+    "  incomplete                     0  lack a required source",
+    "",
+    "ledger                    triggers       fragments",
+    "received                 6,093,210     389,969,901",
+  ];
+}
+
 function readout(index) {
   return {
-    name: `ru${index}`, role: "readout", up: true, age_ms: 12 + index, restarts: 0,
+    name: `ru${index}`, role: "readout", up: true, age_ms: 12 + index, restarts: 0, output_failing: false,
     fill: {
       buffer: { value: 61_000_000 + 310_000_000 * (index === 1 ? 1 : 0), limit: 402_653_184, unit: "B" },
-      events: { value: 431 + index, limit: 65_536, unit: "events" },
+      slots: { value: 431 + index, limit: 65_536, unit: "events" },
     },
-    figures: [
-      { name: "received_bytes", text: "Payload bytes received from sources", value: 178_230_129_331 + index },
-      { name: "retried_requests", text: "Requests that were answered again", value: 0 },
-    ],
   };
 }
 
 function builder(index) {
   return {
     name: `bu${index}`, role: "builder", up: index !== 3, age_ms: index === 3 ? 900 : 20 + index, restarts: index === 3 ? 1 : 0,
+    output_failing: false,
     fill: {
-      credit: { value: index === 1 ? 128 : 44 + index, limit: 128, unit: "slots" },
-      memory: { value: index === 1 ? 230_000_000 : 40_000_000, limit: 268_435_456, unit: "B" },
+      buffer: { value: index === 1 ? 230_000_000 : 40_000_000, limit: 268_435_456, unit: "B" },
+      slots: { value: index === 1 ? 128 : 44 + index, limit: 128, unit: "events" },
     },
-    figures: [
-      { name: "events_built", text: "Events built", value: 1_523_303 + index },
-      { name: "filter_seconds", text: "Time in the filter", value: 71.25 },
-    ],
   };
 }

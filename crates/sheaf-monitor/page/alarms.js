@@ -17,7 +17,7 @@ export function alarmsPanel(page, state) {
   return html`<section id="panel-alarms" class=${quiet ? "panel whole quiet" : "panel whole alarms"} tabindex="-1"
     aria-labelledby="title-alarms" key="alarms">
     <h2 id="title-alarms"><a href=${page.navigation.link({ panel: "alarms" })}>${title}</a> <kbd aria-hidden="true">1</kbd></h2>
-    ${quiet ? none(page) : html`<ul>${alarms.map((alarm) => one(page, state, alarm))}</ul>`}
+    ${quiet ? none(page) : html`<ul>${alarms.map((alarm, index) => one(page, state, alarm, index))}</ul>`}
   </section>`;
 }
 
@@ -27,23 +27,17 @@ function none(page) {
   return html`<p class="ok">✓ none</p>`;
 }
 
-/** @param {Page} page @param {State} state @param {Alarm} alarm */
-function one(page, state, alarm) {
+/** @param {Page} page @param {State} state @param {Alarm} alarm @param {number} index */
+function one(page, state, alarm, index) {
+  // The culprit may also be a source or a reason, which the text names.
+  const culprit = state.nodes.find((node) => node.name === alarm.culprit);
   const seconds = Math.max(0, (state.time_ms - alarm.since_ms) / 1000);
-  return html`<li class=${`alarm ${alarm.severity}`} key=${`${alarm.code} ${alarm.culprit}`}>
+  return html`<li class=${`alarm ${alarm.severity}`} key=${`${alarm.code} ${alarm.culprit} ${index}`}>
     <p class="what"><span class="sign" aria-hidden="true">${SIGNS[alarm.severity]}</span> <b>${alarm.severity}</b> ${alarm.text}
-      ${alarm.culprit !== null && html`<span class="culprit">; culprit ${nodeLink(page, alarm.culprit)}</span>`}
+      ${culprit !== undefined && html`<span class="culprit">; culprit ${nodeLink(page, culprit.name)}</span>`}
       <small> since ${clock(alarm.since_ms, state.time_ms)}, ${runTime(seconds)}</small></p>
-    <p class="remedy"><b>Remedy:</b> ${alarm.remedy}${help(alarm)}</p>
+    <p class="remedy"><b>Remedy:</b> ${alarm.remedy}</p>
   </li>`;
-}
-
-/** @param {Alarm} alarm */
-function help(alarm) {
-  if (alarm.help === null || alarm.help === "") return null;
-  // Only an address of the web becomes a link: any other scheme could run code.
-  if (/^https?:\/\//.test(alarm.help)) return html` <a href=${alarm.help} rel="noreferrer">More</a>`;
-  return html` <small>See "${alarm.help}" in the troubleshooting page.</small>`;
 }
 
 /** Returns what screen readers announce: it changes only when there is something new. @param {Page} page */

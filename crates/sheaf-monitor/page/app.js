@@ -1,6 +1,7 @@
 /** The whole page as a function of what is known. */
 
 /** @import { Freshness, Store } from "./store.js" */
+/** @import { FiguresFeed } from "./nodes.js" */
 /** @import { NumbersFeed } from "./numbers.js" */
 /** @import { Navigation, View } from "./view.js" */
 /** @import { Child, VNode } from "./vendor/preact.js" */
@@ -25,6 +26,7 @@ import { PANELS } from "./view.js";
  * @typedef {object} Page
  * @property {Store} store
  * @property {NumbersFeed} numbers
+ * @property {FiguresFeed} figures
  * @property {Navigation} navigation
  * @property {View} view
  * @property {Freshness} fresh
@@ -45,7 +47,7 @@ export function app(page) {
         verdictPanel(page, state),
         panel(page, "rate", "half", chartsOf(page, "rate"), numbersProblem(page)),
         panel(page, "dead-time", "half", deadTimePanel(page, state), chartsOf(page, "dead_time")),
-        panel(page, "flow", "whole", flowPanel(page, state), html`<div class="charts">${chartsOf(page, "flow")}</div>`),
+        panel(page, "flow", "whole", flowPanel(page, state), html`<div class="charts">${chartsOf(page, "flow")}${chartsOf(page, "buffer")}</div>`),
         panel(page, "books", "third", booksPanel(page, state)),
         panel(page, "sources", "third", sourcesPanel(page, state)),
         panel(page, "latency", "third", latencyPanel(state), chartsOf(page, "latency")),

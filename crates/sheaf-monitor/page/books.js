@@ -10,6 +10,13 @@ import { html } from "./html.js";
 /** @param {Page} page @param {State} state */
 export function booksPanel(page, state) {
   const { triggers, events, fragments, imbalance } = state;
+  const ofFragments = (fragments.received > 0 || state.run.number !== null) && book(page, "fragments", "fragments received", fragments.received, imbalance.fragments, [
+    { name: "stored", value: fragments.stored },
+    { name: "rejected", value: fragments.rejected },
+    { name: "dropped", value: fragments.dropped, drops: fragments.drops },
+    { name: "in flight", value: fragments.in_flight },
+  ]);
+  if (state.run.number === null) return ofFragments || html`<p>no books yet</p>`;
   return [
     book(page, "triggers", "triggers offered", triggers.offered, 0, [
       { name: "accepted", value: triggers.accepted },
@@ -21,12 +28,7 @@ export function booksPanel(page, state) {
       { name: "dropped", value: events.dropped, drops: events.drops },
       { name: "in flight", value: events.in_flight },
     ]),
-    book(page, "fragments", "fragments received", fragments.received, imbalance.fragments, [
-      { name: "stored", value: fragments.stored },
-      { name: "rejected", value: fragments.rejected },
-      { name: "dropped", value: fragments.dropped, drops: fragments.drops },
-      { name: "in flight", value: fragments.in_flight },
-    ]),
+    ofFragments,
     events.incomplete > 0 && html`<p class="bad">▲ ${count(events.incomplete)} of the events stored or rejected lack a required source</p>`,
   ];
 }
@@ -57,8 +59,9 @@ function dropRow(drop) {
 
 /** @param {Page} page @param {number} difference @param {number} imbalance */
 function judgement(page, difference, imbalance) {
+  const blind = page.fresh.blind || page.fresh.blindToFragments;
   if (difference === 0 && imbalance === 0) {
-    return html`<span class=${page.fresh.blind ? "" : "ok"}>= total ✓</span>`;
+    return html`<span class=${blind ? "" : "ok"}>= total${blind ? "" : " ✓"}</span>`;
   }
   const parts = [
     ...(difference === 0 ? [] : [`${signed(difference)} against the total`]),

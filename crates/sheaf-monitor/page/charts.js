@@ -13,7 +13,7 @@ import { Plot } from "./plot.js";
 /** @typedef {{panel: string, unit: string, columns: {column: Column, index: number}[]}} Group */
 
 /** Panels of columns that have a place on the page; all others go to "More numbers". */
-const PLACED = ["rate", "dead_time", "flow", "latency"];
+const PLACED = ["rate", "dead_time", "flow", "buffer", "latency"];
 const UNITS = new Map([["1/s", "per second"], ["1", "fraction"], ["s", "seconds"], ["B", "bytes"], ["B/s", "bytes per second"]]);
 
 /** Charts on the page. @type {Set<Chart>} */

@@ -19,8 +19,10 @@ function now(page, state) {
   const { now: present, causes } = state.dead_time;
   const when = page.fresh.blind ? "When last seen" : "Now";
   if (present === null) {
-    const taking = state.run.phase === "running" ? "triggers are taken" : "no dead time";
-    return html`<p class=${page.fresh.blind || state.run.phase !== "running" ? "" : "ok"}>${page.fresh.blind ? "" : "✓ "}${when}: ${taking}</p>`;
+    if (state.run.phase === "starting") return html`<p>triggers have not begun yet</p>`;
+    if (state.run.phase === "none") return null;
+    if (state.run.phase !== "running") return html`<p>no more triggers are taken</p>`;
+    return html`<p class=${page.fresh.blind ? "" : "ok"}>${page.fresh.blind ? "" : "✓ "}${when}: triggers are taken</p>`;
   }
   const cause = causes.find((known) => known.cause === present.cause);
   return html`<div class="warn" id="dead-now">

@@ -7,6 +7,9 @@ import { html } from "./html.js";
 import { RANGES } from "./numbers.js";
 import { RANGE_ORDER } from "./view.js";
 
+/** Number of silent nodes that are named. */
+const NAMED = 3;
+
 /** @param {Page} page */
 export function header(page) {
   const state = page.store.state;
@@ -21,7 +24,7 @@ export function header(page) {
         <button type="button" onClick=${() => page.showHelp(true)} aria-label="Keys" title="Keys (?)">?</button>
       </nav>
     </div>
-    ${state !== null && state.run.phase !== "none" && facts(page, state)}
+    ${state !== null && state.run.number !== null && facts(page, state)}
     ${notices(page)}
   </header>`;
 }
@@ -31,17 +34,20 @@ function run(page, state) {
   const { number, phase, seconds, waits_for } = state.run;
   if (phase === "none") return html`<span class="run">no run</span>`;
   const running = phase === "running" && !page.fresh.blind;
-  const waits = (phase === "starting" || phase === "finishing" || phase === "closing") && waits_for;
-  return html`<span class="run">run <b>${number}</b></span>
+  const waits = phase === "starting" || phase === "finishing" || phase === "closing" ? waits_for : null;
+  return html`<span class="run">run <b>${number ?? ""}</b></span>
     <span class=${running ? "phase ok" : "phase"} data-phase=${phase}>${running ? "● " : ""}${phase}</span>
-    ${waits && html`<span class="waits">waits for ${waits_for}</span>`}
-    <span class="time" title="Time of the run">${runTime(seconds)}</span>`;
+    ${waits !== null && html`<span class="waits">${waits.replace(/^(starting|finishing): /, "")}</span>`}
+    ${number !== null && html`<span class="time" title="Live and dead time of the run">${runTime(seconds)}</span>`}`;
 }
 
 /** Says whether the data are those of now. @param {Page} page */
 function now(page) {
-  const { blind, age, reason } = page.fresh;
-  if (!blind) return html`<span class="now ok" title="Age of the data">✓ ${age.toFixed(1)} s old</span>`;
+  const { blind, age, reason, silent } = page.fresh;
+  if (!blind) {
+    if (silent.length === 0) return html`<span class="now ok" title="Age of the data">✓ ${age.toFixed(1)} s old</span>`;
+    return html`<strong class="now bad" id="silent">▲ silent: ${silent.slice(0, NAMED).join(", ")}${silent.length > NAMED && ` and ${silent.length - NAMED} more`}</strong>`;
+  }
   const since = Number.isFinite(age) ? `${age < 100 ? age.toFixed(1) : count(age)} s old` : "";
   const waiting = page.store.connection === "open" ? "" : connection(page);
   return html`<strong class="now stale">${Number.isFinite(age) ? "STALE" : "NO DATA"} ${since}${" "}<small>${[reason, waiting].filter(Boolean).join(", ")}</small></strong>`;
@@ -80,7 +86,8 @@ function losses(page, state) {
   if (list.length > 0) {
     return html`<div class="bad" id="losses"><dt>✖ LOST</dt><dd>${list.join("; ")}</dd></div>`;
   }
-  return html`<div class=${page.fresh.blind ? "" : "ok"} id="losses"><dt>losses</dt><dd>${page.fresh.blind ? "none when last seen" : "✓ none"}</dd></div>`;
+  const blind = page.fresh.blind || page.fresh.blindToFragments;
+  return html`<div class=${blind ? "" : "ok"} id="losses"><dt>losses</dt><dd>${blind ? "none when last seen" : "✓ none"}</dd></div>`;
 }
 
 /** @param {Drop[]} drops @param {string} noun */
@@ -93,7 +100,7 @@ function lossesOf(drops, noun) {
 function balance(page, state) {
   const { triggers, fragments } = state.imbalance;
   if (triggers === 0 && fragments === 0) {
-    const blind = page.fresh.blind;
+    const blind = page.fresh.blind || page.fresh.blindToFragments;
     return html`<div class=${blind ? "" : "ok"} id="balance"><dt>books</dt><dd>${blind ? "balanced when last seen" : "✓ balance"}</dd></div>`;
   }
   const parts = [

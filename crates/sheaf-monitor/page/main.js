@@ -3,6 +3,7 @@
 import { app } from "./app.js";
 import { drawCharts, repaintCharts } from "./charts.js";
 import { listen } from "./keys.js";
+import { FiguresFeed } from "./nodes.js";
 import { NumbersFeed } from "./numbers.js";
 import { Store } from "./store.js";
 import { render } from "./vendor/preact.js";
@@ -36,12 +37,13 @@ let selected = "";
 /** Whether all panels have their heights. */
 let settled = false;
 
-const store = new Store({ url: `${base}stream`, onChange: changePage });
+const store = new Store({ url: `${base}stream`, onChange: changeState });
+const figures = new FiguresFeed({ base, onChange: changePage });
 const navigation = new Navigation((before) => {
   numbers.select(navigation.view.range);
   if (navigation.view.panel !== before.panel) wanted = navigation.view.panel;
   if (navigation.view.node !== before.node) selected = navigation.view.node;
-  changePage();
+  changeState();
 });
 const numbers = new NumbersFeed({
   base,
@@ -54,6 +56,14 @@ const numbers = new NumbersFeed({
 });
 /** What the numbers last meant for the page beside its charts. */
 let known = "";
+
+/** There is another state, or another view of it. */
+function changeState() {
+  // A node that has not published has no figures.
+  const open = store.state?.nodes.find((node) => node.name === navigation.view.node && node.age_ms !== null);
+  figures.select(open?.name ?? "");
+  changePage();
+}
 
 function changePage() {
   pageChanged = true;
@@ -105,7 +115,7 @@ function paint() {
   failed = false;
   const fresh = store.freshness(performance.now());
   try {
-    render(app({ store, numbers, navigation, view: navigation.view, fresh, help, showHelp }), root);
+    render(app({ store, numbers, figures, navigation, view: navigation.view, fresh, help, showHelp }), root);
   } catch (error) {
     // Without this, the last picture would stay, and look as if it were of now.
     failed = true;
@@ -165,7 +175,7 @@ function title() {
   const state = store.state;
   if (state === null || store.freshness(performance.now()).blind) return "STALE: Sheaf";
   const alarms = state.alarms.filter((alarm) => alarm.severity !== "info").length;
-  const run = state.run.phase === "none" ? "no run" : `run ${state.run.number} ${state.run.phase}`;
+  const run = state.run.phase === "none" ? "no run" : ["run", state.run.number, state.run.phase].filter((word) => word !== null).join(" ");
   return `${alarms > 0 ? `(${alarms}) ` : ""}${run}: Sheaf`;
 }
 
@@ -188,4 +198,4 @@ store.connect();
 void numbers.run();
 
 /** For inspection in the console of the browser, and for tests. */
-Object.assign(globalThis, { sheaf: { store, numbers, navigation } });
+Object.assign(globalThis, { sheaf: { store, numbers, figures, navigation } });

@@ -10,7 +10,7 @@ const SPAN_MS = 900;
 /**
  * @typedef {object} Sample
  * @property {number} timeMs
- * @property {number} run
+ * @property {number | null} run
  * @property {number} accepted
  * @property {number} stored
  * @property {number} live

@@ -36,14 +36,42 @@ export function fillBar(name, fill) {
   return html`<span class=${`fill ${level}`} title=${`${name}: ${quantity(fill.value, fill.unit)} of ${quantity(fill.limit, fill.unit)}`}>
     <span class="name">${name}</span>
     <span class="bar" aria-hidden="true"><span style=${{ width: `${(full * 100).toFixed(1)}%` }}></span></span>
-    <span class="value">${brief(fill.value, fill.unit)}/${brief(fill.limit, fill.unit)}</span>
+    <span class="value">${pair(brief(fill.value, fill.unit), brief(fill.limit, fill.unit))}</span>
   </span>`;
+}
+
+/** Returns a value of a limit, with the unit once if it is the same. @param {string} value @param {string} limit */
+function pair(value, limit) {
+  const [number, unit = ""] = value.split(" ");
+  return unit !== "" && limit.endsWith(` ${unit}`) ? `${number}/${limit}` : `${value}/${limit}`;
 }
 
 /** Returns a value with its unit, if that is not a noun. @param {number} value @param {string} unit */
 function brief(value, unit) {
   if (unit.length <= 2) return quantity(value, unit);
   return value < 1e6 ? count(value) : quantity(value, "");
+}
+
+/** Returns whether a node has ended while it is needed. @param {State} state @param {Node} node */
+export function isDown(state, node) {
+  const over = ["closing", "closed", "none"].includes(state.run.phase);
+  return !node.up && node.age_ms !== null && !over;
+}
+
+/**
+ * Returns what is known of a node in words, with the class for their colour.
+ *
+ * @param {Page} page
+ * @param {State} state
+ * @param {Node} node
+ */
+export function condition(page, state, node) {
+  if (node.age_ms === null) return { text: state.run.phase === "starting" ? "not yet" : "not seen", kind: "" };
+  if (isDown(state, node)) return { text: "✖ down", kind: "bad" };
+  if (!node.up) return { text: "ended", kind: "" };
+  if (node.output_failing) return { text: "✖ output fails", kind: "bad" };
+  if (page.fresh.silent.includes(node.name)) return { text: "▲ silent", kind: "bad" };
+  return page.fresh.blind ? { text: "was up", kind: "" } : { text: "✓ up", kind: "ok" };
 }
 
 /** Returns the nodes to blame: for dead time now, and in alarms. @param {State} state */

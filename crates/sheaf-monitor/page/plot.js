@@ -140,7 +140,9 @@ export class Plot {
     ctx.setLineDash([4 * devicePixelRatio, 3 * devicePixelRatio]);
     ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
     ctx.textBaseline = "top";
-    for (const { number, began_ms } of this.options.starts()) {
+    // The newest first: a label that has no room before the next one is left out.
+    let free = Infinity;
+    for (const { number, began_ms } of this.options.starts().toReversed()) {
       const began = began_ms / 1000;
       if (began < this.from || began > this.to) continue;
       const x = Math.round(this.uplot.valToPos(began, "x", true));
@@ -148,8 +150,11 @@ export class Plot {
       ctx.moveTo(x, bbox.top);
       ctx.lineTo(x, bbox.top + bbox.height);
       ctx.stroke();
-      ctx.textAlign = x > bbox.left + bbox.width / 2 ? "right" : "left";
-      ctx.fillText(` run ${number} `, x, bbox.top + 2);
+      const text = ` run ${number} `;
+      const width = ctx.measureText(text).width;
+      const left = x > bbox.left + bbox.width / 2 ? x - width : x;
+      if (left + width <= free) ctx.fillText(text, left, bbox.top + 2);
+      free = Math.min(free, left);
     }
     ctx.restore();
   }

@@ -1,6 +1,6 @@
 /** The state of the run: the stream of states, the connection, and the age of the data. */
 
-/** @import { State } from "./types.js" */
+/** @import { Run, State } from "./types.js" */
 import { Delay, Rates } from "./measures.js";
 
 /** API version of this page. */
@@ -25,6 +25,8 @@ const PARTS = [
  * @property {boolean} blind Whether what is shown may not be what is.
  * @property {number} age Age of the data in seconds, infinite if there are none.
  * @property {string} reason Why the page is blind, empty if it is not.
+ * @property {string[]} silent Nodes that do not report, while the event manager does. What is theirs is not that of now.
+ * @property {boolean} blindToFragments Whether the books of fragments may not be what is.
  */
 
 export class Store {
@@ -101,12 +103,12 @@ export class Store {
     this.delay.add(this.arrived, state.time_ms);
     this.rates.add(state);
     this.state = state;
-    this.note(state.run.number, state.run.began_ms, state.run.phase);
+    this.note(state.run);
   }
 
-  /** Remembers the start of a run. @param {number} number @param {number} began_ms @param {string} phase */
-  note(number, began_ms, phase) {
-    if (phase === "none" || !(began_ms > 0)) return;
+  /** Remembers the start of a run. @param {Pick<Run, "number" | "began_ms">} run */
+  note({ number, began_ms }) {
+    if (number === null || began_ms === null) return;
     if (this.starts.some((start) => start.number === number && start.began_ms === began_ms)) return;
     this.starts.push({ number, began_ms });
     if (this.starts.length > MAX_STARTS) this.starts.shift();
@@ -114,19 +116,42 @@ export class Store {
 
   /** Returns whether the data are those of now. @param {number} now by `performance.now()` @returns {Freshness} */
   freshness(now) {
-    if (this.state === null) return { blind: true, age: Infinity, reason: this.problem ?? "no data yet" };
-    // After the end of a run nobody measures any more, and its last figures stay true.
-    const over = this.state.run.phase === "none" || this.state.run.phase === "closed";
+    if (this.state === null) return blind(Infinity, this.problem ?? "no data yet");
     const sent = (now - this.arrived) / 1000 + this.delay.seconds;
-    const age = Math.max(0, sent + (over ? 0 : this.state.age_ms / 1000));
-    if (this.connection !== "open") return { blind: true, age, reason: "no connection to the server" };
-    if (this.problem !== null) return { blind: true, age, reason: this.problem };
+    const age = Math.max(0, sent + ageOfBooks(this.state) / 1000);
+    if (this.connection !== "open") return blind(age, "no connection to the server");
+    if (this.problem !== null) return blind(age, this.problem);
     if (age > STALE_SECONDS) {
-      const late = sent > STALE_SECONDS;
-      return { blind: true, age, reason: late ? "the server sends nothing" : "a node does not report" };
+      return blind(age, sent > STALE_SECONDS ? "the server sends nothing" : "the event manager does not report");
     }
-    return { blind: false, age, reason: "" };
+    const silent = isOver(this.state) ? [] : this.state.nodes.filter((node) => node.up && (node.age_ms ?? 0) >= 1000 * STALE_SECONDS);
+    const blindToFragments = silent.some((node) => node.role === "readout");
+    return { blind: false, age, reason: "", silent: silent.map((node) => node.name), blindToFragments };
   }
+}
+
+/** @param {number} age @param {string} reason @returns {Freshness} */
+function blind(age, reason) {
+  return { blind: true, age, reason, silent: [], blindToFragments: true };
+}
+
+/** Returns whether nobody measures any more: after the end of a run its last figures stay true. @param {State} state */
+function isOver(state) {
+  return state.run.phase === "none" || state.run.phase === "closed";
+}
+
+/**
+ * Returns the age in ms of the values of the event manager, which has the books of triggers, the dead time and the rates. One silent
+ * node of many must not hide them.
+ *
+ * @param {State} state
+ */
+function ageOfBooks(state) {
+  if (isOver(state)) return 0;
+  const manager = state.nodes.find((node) => node.role === "manager" && node.age_ms !== null);
+  if (manager === undefined) return state.age_ms ?? 0;
+  // At the end it may be gone before other nodes are.
+  return state.run.phase === "closing" && !manager.up ? 0 : (manager.age_ms ?? 0);
 }
 
 /** @param {string} text @returns {State} */
@@ -147,5 +172,7 @@ function parse(text) {
       throw new Error(`the server sent a state whose ${part} cannot be read: reload the page`);
     }
   }
+  // An event manager that has just begun does not know the number yet.
+  if (state.run.number === 0) state.run.number = null;
   return state;
 }

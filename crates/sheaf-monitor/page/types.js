@@ -7,14 +7,14 @@
  *
  * @typedef {object} Verdict The result of a run that has ended.
  * @property {boolean} good
- * @property {string[]} lines
+ * @property {string[]} lines The summary, aligned for a font of fixed width.
  *
  * @typedef {object} Run
- * @property {number} number
+ * @property {number | null} number Null before the event manager has published.
  * @property {Phase} phase
- * @property {number} began_ms Unix time.
- * @property {number} seconds Time of the run.
- * @property {string} directory
+ * @property {number | null} began_ms Unix time.
+ * @property {number} seconds Live and dead time.
+ * @property {string | null} directory Null if the run writes no files.
  * @property {string | null} waits_for
  * @property {number} sources Number of sources.
  * @property {Verdict | null} verdict
@@ -64,25 +64,30 @@
  * @property {number} limit
  * @property {string} unit
  *
- * @typedef {object} Figure
+ * @typedef {object} Figure A number of a node.
  * @property {string} name
  * @property {string} text
  * @property {number} value
  *
+ * @typedef {object} NodeFigures The answer about one node.
+ * @property {string} name
+ * @property {Figure[]} figures
+ *
  * @typedef {object} Node
  * @property {string} name
  * @property {Role} role
- * @property {boolean} up
- * @property {number} age_ms
+ * @property {boolean} up Whether it has published and has not ended.
+ * @property {number | null} age_ms Null if it has not published.
  * @property {number} restarts
- * @property {Record<string, Fill>} fill
- * @property {Figure[]} figures
+ * @property {boolean} output_failing Whether its output does not work or has no room.
+ * @property {Record<string, Fill>} fill By buffer: `buffer` for payload, `slots` for events.
  *
  * @typedef {object} Source A source in trouble.
  * @property {number} source
- * @property {string} name
- * @property {string} node
+ * @property {string | null} name
+ * @property {string | null} node Its readout unit.
  * @property {number | null} last_seen_seconds
+ * @property {boolean} held_back Whether its readout unit has no room for its next fragment.
  * @property {{reason: string, events: number}[]} missing
  *
  * @typedef {object} Latency
@@ -96,7 +101,6 @@
  * @property {string} text
  * @property {string | null} culprit
  * @property {string} remedy
- * @property {string | null} help
  * @property {number} since_ms Unix time.
  *
  * @typedef {object} Message
@@ -110,7 +114,7 @@
  * @property {number} api
  * @property {string} version
  * @property {number} time_ms Unix time at which the server made the state.
- * @property {number} age_ms Age of the oldest report in the state.
+ * @property {number | null} age_ms Age of the oldest values of a node that has not ended.
  * @property {number} revision
  * @property {Run} run
  * @property {Triggers} triggers

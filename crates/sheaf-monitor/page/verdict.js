@@ -10,8 +10,8 @@ export function verdictPanel(page, state) {
   if (verdict === null) return null;
   const good = verdict.good && !page.fresh.blind;
   return html`<section class="panel whole" id="panel-verdict" aria-labelledby="title-verdict" key="verdict">
-    <h2 id="title-verdict">Result of run ${state.run.number}</h2>
+    <h2 id="title-verdict">Result of run ${state.run.number ?? ""}</h2>
     <p class=${verdict.good ? (good ? "ok" : "") : "bad"}>${verdict.good ? "✓ good" : "✖ not good"}</p>
-    <pre>${verdict.lines.join("\n")}</pre>
+    <pre class="summary" tabindex="0" aria-label="Summary">${verdict.lines.join("\n")}</pre>
   </section>`;
 }

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { until } from "../browser.js";
 import { scenario, text } from "../harness.js";
+import { sampleSummary } from "../sample.js";
 
 function number(value) {
   return value.toLocaleString("en-US");
@@ -41,11 +42,11 @@ scenario("a change of the state is on the page without anything being asked", as
   const before = mock.count("/api/v1/state");
   mock.change((state) => {
     state.run.phase = "finishing";
-    state.run.waits_for = "bu1, whose output is full";
+    state.run.waits_for = "finishing: 12 events in flight, waiting for the output of bu1";
     state.triggers.accepted += 1;
   });
   await until(page, () => document.querySelector(".phase").textContent === "finishing");
-  assert.match(await text(page, ".waits"), /bu1, whose output is full/);
+  assert.equal(await text(page, ".waits"), "12 events in flight, waiting for the output of bu1");
   assert.equal(await text(page, "#book-events .total"), number(mock.state.triggers.accepted));
   assert.equal(mock.count("/api/v1/state"), before);
 });
@@ -74,7 +75,9 @@ scenario("an alarm is first below the header, with culprit and remedy, and goes 
   const alarms = page.locator(".alarm");
   assert.equal(await alarms.count(), 2);
   // Errors come before warnings.
-  assert.match(await alarms.nth(0).innerText(), /✖ error[^]*; culprit bu3[^]*Remedy: see the log of bu3/);
+  assert.match(await alarms.nth(0).innerText(), /✖ error 212 events were lost: builder_lost since[^]*Remedy: docs.operating/);
+  // What is to blame is a node here, and a reason there.
+  assert.doesNotMatch(await alarms.nth(0).innerText(), /culprit/);
   assert.match(await alarms.nth(1).innerText(), /▲ warning[^]*; culprit bu1[^]*Remedy: add builder units/);
   assert.match(await page.locator("[aria-live=polite]").first().textContent(), /events were lost/);
   assert.match(await page.title(), /^\(2\) run 7 running/);
@@ -89,13 +92,18 @@ scenario("dead time names its cause, its culprit and the remedy", async (mock, s
   const page = await show();
   assert.match(await text(page, "#dead-now"), /Now dead: builders have no credit left; culprit bu1 Remedy: add builder units/);
   assert.match(await text(page, ".causes"), /builder credit 3.10 s 3.3 % 209,331 bu1 2.90 s/);
-  // A cause that never was is not listed.
-  assert.doesNotMatch(await text(page, ".causes"), /no builder/);
   mock.change((state) => {
     state.dead_time.now = null;
   });
   await until(page, () => document.getElementById("dead-now") === null);
   assert.match(await text(page, "#panel-dead-time"), /✓ Now: triggers are taken/);
+  for (const [phase, said] of [["starting", "triggers have not begun yet"], ["closing", "no more triggers are taken"]]) {
+    mock.change((state) => {
+      state.run.phase = phase;
+    });
+    await until(page, (words) => document.getElementById("panel-dead-time").textContent.includes(words), said);
+    assert.doesNotMatch(await text(page, "#panel-dead-time"), /✓/);
+  }
 });
 
 scenario("the flow marks culprits and nodes that are down in words", async (mock, show) => {
@@ -109,7 +117,7 @@ scenario("the flow marks culprits and nodes that are down in words", async (mock
 scenario("among many nodes the troubled ones come first", async (mock, show) => {
   const template = mock.state.nodes.find((node) => node.name === "bu0");
   mock.state.nodes = Array.from({ length: 300 }, (_, index) => ({ ...template, name: `bu${index}`, up: index !== 200 }));
-  mock.state.nodes[250].fill = { credit: { value: 128, limit: 128, unit: "slots" } };
+  mock.state.nodes[250].fill = { slots: { value: 128, limit: 128, unit: "events" } };
   mock.state.alarms = [];
   mock.state.dead_time.now.culprit = "bu123";
   const page = await show();
@@ -121,7 +129,8 @@ scenario("among many nodes the troubled ones come first", async (mock, show) => 
 scenario("sources in trouble are listed, and latencies are summed", async (mock, show) => {
   const page = await show();
   assert.match(await text(page, "#panel-sources"), /2 of 64 sources in trouble/);
-  assert.match(await text(page, "#panel-sources"), /44 DU9-DOM2 ru2 never source absent 1,204/);
+  assert.match(await text(page, "#panel-sources"), /17 DU3-DOM7 ru1 7.20 s ago, held back nothing/);
+  assert.match(await text(page, "#panel-sources"), /44 DU9-DOM2 – never source absent 1,204/);
   const counts = mock.state.latency.counts.reduce((sum, value) => sum + value, 0);
   assert.match(await text(page, ".latency"), new RegExp(`events ${number(counts)} mean 2.79 ms half within 5.00 ms 99 % within 20.0 ms all within 100 ms`));
   assert.equal(await page.locator(".histogram rect").count(), mock.state.latency.counts.filter((value) => value > 0).length);
@@ -132,10 +141,57 @@ scenario("the end of a run shows its result", async (mock, show) => {
   assert.equal(await page.locator("#panel-verdict").count(), 0);
   mock.change((state) => {
     state.run.phase = "closed";
-    state.run.verdict = { good: false, lines: ["LOST              212 of 6,093,210 accepted triggers"] };
+    state.run.verdict = { good: false, lines: sampleSummary() };
+    for (const node of state.nodes) node.up = false;
   });
   await page.waitForSelector("#panel-verdict");
-  assert.match(await text(page, "#panel-verdict"), /Result of run 7 ✖ not good LOST 212 of 6,093,210 accepted triggers/);
+  assert.match(await text(page, "#panel-verdict"), /^Result of run 7 ✖ not good kept all 6,093,210 accepted triggers/);
+  // The columns of the summary stay aligned, also where it is wider than the screen.
+  assert.equal(await page.locator(".summary").textContent(), sampleSummary().join("\n"));
+  assert.equal(await page.evaluate(() => getComputedStyle(document.querySelector(".summary")).whiteSpace), "pre");
+  // It is no fault that nodes have ended.
+  assert.equal(await page.locator(".nodes .bad, .flow .bad:not(a[href*=sources] .bad)").count(), 0);
+  assert.match(await text(page, '.nodes [data-node="ru0"]'), /readout ended/);
+});
+
+scenario("before the event manager has published, a run is starting and has no books", async (mock, show) => {
+  const { nodes } = mock.state;
+  Object.assign(mock.state.run, { phase: "starting", number: null, began_ms: null, seconds: 0, waits_for: "starting: waiting for ru0, ru1" });
+  Object.assign(mock.state.triggers, { offered: 0, accepted: 0, vetoed: 0 });
+  Object.assign(mock.state.fragments, { received: 0, stored: 0, rejected: 0, dropped: 0, in_flight: 0, drops: [] });
+  Object.assign(mock.state, { age_ms: null, alarms: [], sources: [], latency: { bounds_s: [], counts: [], sum_s: 0 } });
+  mock.state.dead_time = { live_seconds: 0, dead_seconds: 0, now: null, causes: [] };
+  mock.state.nodes = nodes.map((node) => ({ ...node, up: false, age_ms: null, fill: {} }));
+  const page = await show({ hash: "#node=ru1" });
+  assert.match(await text(page, ".header"), /^Sheaf run STARTING waiting for ru0, ru1 ✓/);
+  assert.match(await page.title(), /^run starting/);
+  assert.equal(await page.locator(".facts:not(.latency)").count(), 0);
+  assert.match(await text(page, "#panel-books"), /no books yet/);
+  assert.match(await text(page, "#panel-dead-time"), /triggers have not begun yet/);
+  assert.match(await text(page, '.nodes [data-node="bu0"]'), /builder not yet – 0 –/);
+  assert.match(await text(page, ".details"), /It has published nothing yet/);
+  assert.equal(mock.requests.filter((path) => path.includes("/nodes/")).length, 0);
+  assert.equal(await page.locator(".bad").count(), 0);
+  // Nor does an event manager that has just begun know the number of its run.
+  mock.change((state) => {
+    state.run.number = 0;
+    state.age_ms = 10;
+    state.nodes = nodes;
+  });
+  await until(page, () => document.querySelector('.nodes [data-node="bu0"]').textContent.includes("✓ up"));
+  assert.match(await text(page, ".header"), /^Sheaf run STARTING/);
+  mock.change((state) => Object.assign(state.run, { phase: "running", number: 8, began_ms: Date.now(), waits_for: null }));
+  await until(page, () => document.querySelector(".phase").textContent.includes("running"));
+  assert.match(await text(page, ".header"), /^Sheaf run 8 ● RUNNING 0:00:00 ✓/);
+});
+
+scenario("an output that fails is marked, in flow and table", async (mock, show) => {
+  const page = await show();
+  mock.change((state) => {
+    state.nodes.find((node) => node.name === "out0").output_failing = true;
+  });
+  await until(page, () => document.querySelector('.flow [data-node="out0"]').textContent.includes("✖ output fails"));
+  assert.match(await text(page, '.nodes [data-node="out0"]'), /✖ output fails/);
 });
 
 scenario("numbers are written with units, and no fraction is rounded to all or nothing", async (mock, show) => {
@@ -157,7 +213,7 @@ scenario("numbers are written with units, and no fraction is rounded to all or n
 
 scenario("no run, and no nodes, are states like others", async (mock, show) => {
   Object.assign(mock.state, { nodes: [], sources: [], alarms: [], log: [] });
-  Object.assign(mock.state.run, { phase: "none", number: 0, began_ms: 0, seconds: 0, sources: 0, directory: "" });
+  Object.assign(mock.state.run, { phase: "none", number: null, began_ms: null, seconds: 0, sources: 0, directory: null });
   mock.state.latency.counts.fill(0);
   const page = await show();
   assert.match(await text(page, ".header"), /no run/);
@@ -171,7 +227,6 @@ scenario("text of the server is text, never elements", async (mock, show) => {
   mock.state.log.push({ number: 99, time_ms: Date.now(), level: "error", node: evil, text: evil });
   mock.state.alarms[0].text = evil;
   mock.state.alarms[0].remedy = evil;
-  mock.state.alarms[0].help = "javascript:globalThis.broken=true";
   mock.state.run.directory = evil;
   mock.columns[0].title = evil;
   mock.state.sources[0].name = evil;

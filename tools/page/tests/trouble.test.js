@@ -62,18 +62,40 @@ scenario("a server that accepts and says nothing is asked again", async (mock, s
   await until(page, () => document.querySelector(".now.stale") === null);
 });
 
-scenario("old reports of nodes make the page stale although states arrive", async (mock, show) => {
+scenario("an event manager that does not report makes the page stale although states arrive", async (mock, show) => {
   const page = await show();
   mock.change((state) => {
-    state.age_ms = 7400;
+    state.nodes.find((node) => node.role === "manager").age_ms = 7400;
   });
   await page.waitForSelector(".now.stale");
-  assert.match(await text(page, ".now.stale"), /STALE 7\.\d s old a node does not report/);
+  assert.match(await text(page, ".now.stale"), /STALE 7\.\d s old the event manager does not report/);
   // After the end of a run nobody reports, and its figures stay true.
   mock.change((state) => {
     state.run.phase = "closed";
   });
   await until(page, () => document.querySelector(".now.stale") === null);
+});
+
+scenario("another node that does not report is named, and hides only what is its own", async (mock, show) => {
+  mock.state.alarms = [];
+  const page = await show();
+  const silence = (...names) => mock.change((state) => {
+    for (const node of state.nodes) node.age_ms = names.includes(node.name) ? 5000 : 10;
+  });
+  silence("bu0");
+  await page.waitForSelector("#silent");
+  assert.equal(await text(page, "#silent"), "▲ silent: bu0");
+  assert.match(await text(page, '.nodes [data-node="bu0"]'), /▲ silent/);
+  assert.match(await text(page, "#balance"), /✓ balance/);
+  await until(page, () => document.querySelector(".header .facts").textContent.includes("accepted, 0/s"));
+  // The books of fragments are those of all readout units.
+  silence("bu0", "bu1", "bu2", "ru0");
+  await until(page, () => document.getElementById("silent").textContent.includes("and 1 more"));
+  assert.match(await text(page, "#balance"), /balanced when last seen/);
+  assert.doesNotMatch(await text(page, "#panel-books"), /✓/);
+  silence();
+  await until(page, () => document.getElementById("silent") === null);
+  assert.match(await text(page, "#balance"), /✓ balance/);
 });
 
 scenario("states that come late are not taken for new ones", async (mock, show) => {
@@ -113,7 +135,7 @@ scenario("a state that cannot be drawn does not leave the last one on the screen
   const charts = await page.locator(".chart").count();
   const good = mock.state.nodes;
   mock.change((state) => {
-    state.nodes = [{ name: "odd" }];
+    state.nodes = [{ name: "odd", up: true }];
   });
   await until(page, () => document.querySelector(".blind .stale")?.textContent.includes("cannot show what the server sends"));
   assert.equal(await page.locator(".header").count(), 0);
