@@ -22,15 +22,16 @@ export async function launch() {
   return chromium.launch({ executablePath: browserPath(), args: ["--no-sandbox", "--disable-gpu", "--enable-precise-memory-info"] });
 }
 
-// Opens the page of a mock server. `page.complaints` has what the browser said in its console, and errors.
-export async function open(browser, mock, { hash = "", ready = true, ...options } = {}) {
+// Opens the page of a server. `prepare` is called with the context of the page. `page.complaints` has what the browser said in its console, and errors.
+export async function open(browser, server, { hash = "", ready = true, prepare = async () => {}, ...options } = {}) {
   const context = await browser.newContext({ viewport: { width: 1400, height: 900 }, ...options });
+  await prepare(context);
   const page = await context.newPage();
   page.setDefaultTimeout(WATCHDOG_MS);
   page.complaints = [];
   page.on("console", (message) => page.complaints.push(message.text()));
   page.on("pageerror", (error) => page.complaints.push(String(error)));
-  await page.goto(mock.url + hash, { timeout: WATCHDOG_MS });
+  await page.goto(server.url + hash, { timeout: WATCHDOG_MS });
   if (ready) await page.waitForSelector("#panel-log");
   return page;
 }

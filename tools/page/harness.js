@@ -1,18 +1,23 @@
-// What every file of tests needs: one browser, and for each test a server and what it opened.
+// What the tests need: one browser for all of them, and for each test a server and what it opened.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { launch, open, SKIP, WATCHDOG_MS } from "./browser.js";
 import { Mock } from "./mock.js";
 
-let browser = null;
+let launched = null;
 if (SKIP === false) {
   before(async () => {
-    browser = await launch();
+    launched = await launch();
   });
   after(async () => {
-    await browser.close();
+    await launched.close();
   });
+}
+
+// The browser that all tests of this process share.
+export function browser() {
+  return launched;
 }
 
 // A test in the browser. `body` gets the server and a function that opens pages; at the end, no page may have complained,
@@ -22,7 +27,7 @@ export function scenario(name, body, excused = null) {
     const mock = await new Mock().start();
     const pages = [];
     const show = async (options = {}) => {
-      const page = await open(browser, mock, options);
+      const page = await open(launched, mock, options);
       pages.push(page);
       return page;
     };

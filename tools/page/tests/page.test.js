@@ -1,18 +1,11 @@
 // The files of the page.
 
 import assert from "node:assert/strict";
-import { readdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { fileURLToPath } from "node:url";
 import { until } from "../browser.js";
 import { scenario } from "../harness.js";
-
-const PAGE = fileURLToPath(new URL("../../../crates/sheaf-monitor/page/", import.meta.url));
-const SENT = /\.(html|js|css|svg)$/;
-
-function files(folder) {
-  return readdirSync(PAGE + folder).filter((name) => SENT.test(name)).map((name) => folder + name);
-}
+import { files, PAGE } from "../mock.js";
 
 test("the whole page is at most 200 kB", () => {
   const sizes = [...files(""), ...files("vendor/")].map((name) => readFileSync(PAGE + name).length);

@@ -1,0 +1,8 @@
+// All tests in one process, which they share a browser in. Each file can be run alone as well.
+
+import "./page.test.js";
+import "./state.test.js";
+import "./trouble.test.js";
+import "./view.test.js";
+import "./numbers.test.js";
+import "./real.test.js";

@@ -1,0 +1,50 @@
+// The page of a real run.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { open, SKIP, until, WATCHDOG_MS } from "../browser.js";
+import { Command, SHEAF, useWorkingTree } from "../command.js";
+import { browser, BROKEN, text } from "../harness.js";
+import { files } from "../mock.js";
+
+const skip = SKIP || (SHEAF === "" ? "the variable SHEAF does not name a built command" : false);
+
+test("a real run is on its page until it ends", { skip, timeout: 2 * WATCHDOG_MS }, async () => {
+  const command = new Command();
+  let page = null;
+  try {
+    await command.start(["--duration", "0", "--readouts", "2", "--builders", "2"]);
+    // types.js has no code, and is not loaded.
+    for (const name of [...files(""), ...files("vendor/")].filter((file) => file !== "types.js")) {
+      const { status } = await fetch(`${command.url}assets/${name}`);
+      assert.equal(status, 200, `${SHEAF} has no ${name}: build it again; a new file also needs a line in assets.rs`);
+    }
+    page = await open(browser(), command, { prepare: useWorkingTree });
+    await until(page, () => document.querySelector(".phase")?.textContent === "● running");
+    await until(page, () => {
+      const stored = document.querySelector('#book-events [data-bin="stored"]')?.textContent ?? "";
+      return Number(stored.replaceAll(",", "")) > 0;
+    });
+    // A chart has points: the newest value is one of the drawn ones.
+    await until(page, () => {
+      const { ring } = globalThis.sheaf.numbers;
+      return ring !== undefined && ring.value(0, ring.last) > 0;
+    });
+    await until(page, () => /^\d.*\/s$/.test(document.querySelector("#panel-rate li output").textContent));
+    assert.match(await text(page, "#balance"), /✓ balance/);
+    await page.click('.nodes [data-node="ru1"] button');
+    await until(page, () => Number(document.querySelector('[data-figure="received_bytes"]')?.textContent.replaceAll(",", "")) > 0);
+    assert.deepEqual(page.complaints, []);
+
+    // Without a time for it after the run, the page goes with the command.
+    command.signal("SIGINT");
+    assert.equal(await command.ended, 0, command.printed);
+    await until(page, () => document.querySelector(".now.stale")?.textContent.includes("no connection to the server"));
+    assert.match(await page.title(), /^STALE/);
+    assert.equal(await page.locator(".header .ok").count(), 0);
+    assert.deepEqual(page.complaints.filter((complaint) => !BROKEN.test(complaint)), []);
+  } finally {
+    await page?.context().close();
+    await command.stop();
+  }
+});
