@@ -14,6 +14,7 @@
 //! | `bench` | `bench` |
 //! | `instructions` | `instructions`: instruction counts per fragment |
 //! | `python` | `python`: builds and tests the Python package |
+//! | `page` | `page`: type check and tests of the page of a run |
 //! | `compare` | `compare`: other software with the same traffic |
 //! | `performance` | `performance`: the tables and pictures of `docs/performance.md` |
 //!
@@ -31,6 +32,7 @@ mod instructions;
 mod layers;
 mod mutants;
 mod optional;
+mod page;
 mod performance;
 mod problem;
 mod python;
@@ -70,6 +72,8 @@ enum Verb {
     Swarm(verify::SwarmArguments),
     /// Build the Python package with pip and run its tests. Prints the reason if that is not possible.
     Python,
+    /// Check the types of the page of a run, and test it in Chromium. Prints the reason if that is not possible.
+    Page,
     /// Run the release build briefly and verify its events: in one process, and with one process per role.
     Smoke,
     /// Plant bugs in a copy of the workspace, one at a time, and report which of them the swarm finds.
@@ -120,6 +124,7 @@ fn run(verb: Verb) -> Result<()> {
         Verb::Test(arguments) => verify::test(&arguments),
         Verb::Swarm(arguments) => verify::swarm(&arguments),
         Verb::Python => python::package_tests(),
+        Verb::Page => page::command(),
         Verb::Smoke => smoke::command(),
         Verb::Mutants(arguments) => mutants::command(&arguments),
         Verb::Torture(arguments) => torture::command(&arguments),

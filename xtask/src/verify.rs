@@ -8,7 +8,7 @@ use crate::mutants::{self, MutantsArguments};
 use crate::optional::{tests, with_optional_parts};
 use crate::shell::{self, Steps, cargo};
 use crate::torture::{self, TortureArguments};
-use crate::{fuzz, layers, python, smoke, testing, tidy, workspace};
+use crate::{fuzz, layers, page, python, smoke, testing, tidy, workspace};
 use anyhow::{Context as _, Result, ensure};
 use std::fs::File;
 use std::path::PathBuf;
@@ -223,6 +223,7 @@ pub(crate) fn ci(arguments: &CiArguments) -> Result<()> {
 
 fn dev_steps(steps: &mut Steps) -> Result<()> {
     steps.step("tests", || testing::run(tests().env("PROPTEST_RNG_SEED", PROPERTY_SEED)))?;
+    steps.step("page of a run", page::command)?;
     steps.step("tests of the Python importers", python_tests)?;
     steps.step("Python package", python::package_tests)?;
     steps.step("commands of the documents", || documents::command(&DocsTestArguments::default()))
