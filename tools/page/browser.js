@@ -22,8 +22,9 @@ export async function launch() {
   return chromium.launch({ executablePath: browserPath(), args: ["--no-sandbox", "--disable-gpu", "--enable-precise-memory-info"] });
 }
 
-// Opens the page of a server. `prepare` is called with the context of the page. `page.complaints` has what the browser said in its console, and errors.
-export async function open(browser, server, { hash = "", ready = true, prepare = async () => {}, ...options } = {}) {
+// Opens the page of a server. With `bare`, there are its modules to import, and nothing else. `prepare` is called
+// with the context of the page. `page.complaints` has what the browser said in its console, and errors.
+export async function open(browser, server, { hash = "", bare = false, ready = !bare, prepare = async () => {}, ...options } = {}) {
   const context = await browser.newContext({ viewport: { width: 1400, height: 900 }, ...options });
   await prepare(context);
   const page = await context.newPage();
@@ -31,7 +32,7 @@ export async function open(browser, server, { hash = "", ready = true, prepare =
   page.complaints = [];
   page.on("console", (message) => page.complaints.push(message.text()));
   page.on("pageerror", (error) => page.complaints.push(String(error)));
-  await page.goto(server.url + hash, { timeout: WATCHDOG_MS });
+  await page.goto(server.url + (bare ? "healthz" : hash), { timeout: WATCHDOG_MS });
   if (ready) await page.waitForSelector("#panel-log");
   return page;
 }

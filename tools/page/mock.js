@@ -105,6 +105,9 @@ export class Mock {
     response.setHeader("X-Content-Type-Options", "nosniff");
     response.setHeader("Cache-Control", "no-store");
     if (pathname === "/api/v1/state") this.json(response, this.state);
+    else if (pathname === "/healthz") response.end("ok\n");
+    // A browser asks for it where a document names no icon.
+    else if (pathname === "/favicon.ico") response.writeHead(204).end();
     else if (pathname === "/api/v1/columns") this.json(response, this.columns);
     else if (pathname === "/api/v1/stream") this.open(response);
     else if (pathname.startsWith("/api/v1/nodes/")) this.node(response, decodeURIComponent(pathname.slice("/api/v1/nodes/".length)));

@@ -27,7 +27,7 @@ function changed(bytes, edit) {
 }
 
 scenario("answers are decoded, and malformed ones are refused with a reason", async (mock, show) => {
-  const page = await show();
+  const page = await show({ bare: true });
   const good = encode(COLUMNS, 100, 1_700_000_000_000, 41, 3, (id, ms) => (id === "a" ? (ms / 100) % 1000 : Number.NaN));
   assert.deepEqual(await decode(page, good, 100, 2), {
     stepMs: 100, rows: 3, firstMs: 1_700_000_004_100, last: 43, columns: [[41, 42, 43], [Number.NaN, Number.NaN, Number.NaN]],
@@ -56,7 +56,7 @@ scenario("answers are decoded, and malformed ones are refused with a reason", as
 });
 
 scenario("no bytes whatever break the decoder", async (mock, show) => {
-  const page = await show();
+  const page = await show({ bare: true });
   const good = encode(COLUMNS, 100, 1_700_000_000_000, 41, 3, () => 1);
   const results = await page.evaluate(async (list) => {
     const { decode: read } = await import("/assets/binary.js");
@@ -79,7 +79,7 @@ scenario("no bytes whatever break the decoder", async (mock, show) => {
 });
 
 scenario("a ring keeps the newest rows, with gaps where rows are missing", async (mock, show) => {
-  const page = await show();
+  const page = await show({ bare: true });
   const values = await page.evaluate(async () => {
     const { Ring } = await import("/assets/ring.js");
     const answer = (last, rows, value) => ({ stepMs: 100, rows, firstMs: 1000 + 100 * (last - rows + 1), last, columns: [new Float32Array(rows).fill(value)] });
@@ -104,7 +104,7 @@ scenario("a ring keeps the newest rows, with gaps where rows are missing", async
 });
 
 scenario("coarse rings go on with the means of fine rows", async (mock, show) => {
-  const page = await show();
+  const page = await show({ bare: true });
   const rows = await page.evaluate(async () => {
     const { Ring } = await import("/assets/ring.js");
     const fine = new Ring(100, 100, 1);
@@ -124,7 +124,7 @@ scenario("coarse rings go on with the means of fine rows", async (mock, show) =>
 });
 
 scenario("no peak is lost when rows are grouped, and stacks add up", async (mock, show) => {
-  const page = await show();
+  const page = await show({ bare: true });
   const found = await page.evaluate(async () => {
     const { Ring } = await import("/assets/ring.js");
     const { Points2D } = await import("/assets/series.js");
@@ -321,7 +321,7 @@ scenario("thousands of live answers leave nothing behind", async (mock, show) =>
   });
   mock.value = (id, ms) => ms % 7919;
   mock.live = "fast";
-  mock.fastRows = 300;
+  mock.fastRows = 100;
   const answers = async (count) => {
     const wanted = count + await page.evaluate(() => globalThis.sheaf.numbers.answers);
     await until(page, (number) => globalThis.sheaf.numbers.answers >= number, wanted);

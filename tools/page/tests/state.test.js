@@ -195,7 +195,7 @@ scenario("an output that fails is marked, in flow and table", async (mock, show)
 });
 
 scenario("numbers are written with units, and no fraction is rounded to all or nothing", async (mock, show) => {
-  const page = await show();
+  const page = await show({ bare: true });
   const written = await page.evaluate(async () => {
     const { count, duration, percent, quantity, runTime, signed } = await import("/assets/format.js");
     return [

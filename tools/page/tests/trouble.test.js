@@ -99,7 +99,7 @@ scenario("another node that does not report is named, and hides only what is its
 });
 
 scenario("states that come late are not taken for new ones", async (mock, show) => {
-  const page = await show();
+  const page = await show({ bare: true });
   const age = await page.evaluate(async () => {
     const { Delay } = await import("/assets/measures.js");
     const delay = new Delay();
