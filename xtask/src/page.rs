@@ -12,7 +12,7 @@ const FOLDER: &str = "tools/page";
 const BROWSER_VARIABLE: &str = "CHROMIUM";
 const BROWSER: &str = "/usr/bin/chromium";
 
-/// The environment variable that tells the tests where the command is.
+/// The environment variable that tells the tests where the command is. Without it, one that is built is taken.
 const COMMAND_VARIABLE: &str = "SHEAF";
 
 /// The oldest supported version of Node.
@@ -36,13 +36,10 @@ pub(crate) fn command() -> Result<()> {
         return Ok(());
     }
     let mut tests = npm(&["test", "--silent"]);
-    match built_command()? {
-        Some(sheaf) => {
-            tests.env(COMMAND_VARIABLE, sheaf);
-        }
-        None => {
-            tests.env_remove(COMMAND_VARIABLE);
-        }
+    if std::env::var_os(COMMAND_VARIABLE).is_none()
+        && let Some(sheaf) = built_command()?
+    {
+        tests.env(COMMAND_VARIABLE, sheaf);
     }
     shell::run(&mut tests)
 }

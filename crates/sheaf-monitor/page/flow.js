@@ -5,6 +5,7 @@
 import { count, counted } from "./format.js";
 import { html } from "./html.js";
 import { condition, culprits, fillBar, fraction, fullest, HIGH, isDown } from "./parts.js";
+import { troubles } from "./sources.js";
 
 /** A stage with more nodes has small boxes. */
 const FEW = 8;
@@ -36,11 +37,10 @@ export function flowPanel(page, state) {
 
 /** @param {Page} page @param {State} state */
 function sources(page, state) {
-  const trouble = state.sources.length;
   return html`<div class="stage ends" key="sources"><h3>Sources</h3>
     <a class="box" href=${page.navigation.link({ panel: "sources" })}>
       <span class="who">${counted(state.run.sources, "source")}</span>
-      ${trouble > 0 && html`<span class="bad">✖ ${trouble} in trouble</span>`}
+      ${troubles(state, "")}
       <span class="value">${count(state.fragments.received)} <small>fragments received</small></span>
     </a></div>`;
 }

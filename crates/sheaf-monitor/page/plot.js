@@ -140,6 +140,7 @@ export class Plot {
     ctx.setLineDash([4 * devicePixelRatio, 3 * devicePixelRatio]);
     ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
     ctx.textBaseline = "top";
+    ctx.textAlign = "left";
     // The newest first: a label that has no room before the next one is left out.
     let free = Infinity;
     for (const { number, began_ms } of this.options.starts().toReversed()) {

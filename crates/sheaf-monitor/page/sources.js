@@ -9,16 +9,36 @@ import { nodeLink } from "./parts.js";
 /** Number of sources in trouble that the server lists. */
 const LISTED = 100;
 
+/** A source that has given nothing for so long is silent. */
+const SILENT_SECONDS = 5;
+
+/** Returns whether a source only waits for room in its readout unit: it is ahead of the triggers. @param {Source} source */
+function onlyWaits(source) {
+  return source.held_back && source.missing.length === 0 && (source.last_seen_seconds ?? 0) < SILENT_SECONDS;
+}
+
+/** Returns the numbers of sources in trouble, and of those that only wait, as lines. @param {State} state @param {string} of */
+export function troubles(state, of) {
+  const waiting = state.sources.filter(onlyWaits).length;
+  const troubled = state.sources.length - waiting;
+  const least = state.sources.length < LISTED ? "" : "at least ";
+  return [
+    troubled > 0 && html`<p class="bad">✖ ${least}${count(troubled)}${of} in trouble</p>`,
+    waiting > 0 && html`<p>▲ ${least}${count(waiting)}${of} held back: no room for what comes next</p>`,
+  ];
+}
+
 /** @param {Page} page @param {State} state */
 export function sourcesPanel(page, state) {
   if (state.sources.length === 0) {
     const all = state.run.sources === 1 ? "the source is" : `all ${count(state.run.sources)} sources are`;
     if (page.fresh.blind || page.fresh.blindToFragments) return html`<p>no source in trouble when last seen</p>`;
-    if (state.run.number === null) return html`<p>${counted(state.run.sources, "source")}</p>`;
+    // None has given anything yet.
+    if (state.run.phase === "starting") return html`<p>${counted(state.run.sources, "source")}</p>`;
     return html`<p class="ok">✓ ${state.run.sources > 0 ? `${all} in order` : "no sources"}</p>`;
   }
   return [
-    html`<p class="bad">✖ ${state.sources.length < LISTED ? "" : "at least "}${state.sources.length} of ${counted(state.run.sources, "source")} in trouble</p>`,
+    troubles(state, ` of ${counted(state.run.sources, "source")}`),
     html`<div class="scroll"><table class="sources">
       <thead><tr><th>source</th><th>node</th><th class="n">last seen</th><th>missing in events</th></tr></thead>
       <tbody>${state.sources.map((source) => row(page, source))}</tbody>

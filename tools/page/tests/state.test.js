@@ -128,9 +128,14 @@ scenario("among many nodes the troubled ones come first", async (mock, show) => 
 
 scenario("sources in trouble are listed, and latencies are summed", async (mock, show) => {
   const page = await show();
-  assert.match(await text(page, "#panel-sources"), /2 of 64 sources in trouble/);
+  assert.match(await text(page, "#panel-sources"), /✖ 2 of 64 sources in trouble/);
   assert.match(await text(page, "#panel-sources"), /17 DU3-DOM7 ru1 7.20 s ago, held back nothing/);
   assert.match(await text(page, "#panel-sources"), /44 DU9-DOM2 – never source absent 1,204/);
+  mock.change((state) => {
+    state.sources[0].last_seen_seconds = 0.1;
+  });
+  await until(page, () => document.getElementById("panel-sources").textContent.includes("✖ 1 of 64 sources in trouble"));
+  assert.match(await text(page, "#panel-sources"), /▲ 1 of 64 sources held back/);
   const counts = mock.state.latency.counts.reduce((sum, value) => sum + value, 0);
   assert.match(await text(page, ".latency"), new RegExp(`events ${number(counts)} mean 2.79 ms half within 5.00 ms 99 % within 20.0 ms all within 100 ms`));
   assert.equal(await page.locator(".histogram rect").count(), mock.state.latency.counts.filter((value) => value > 0).length);
@@ -167,6 +172,7 @@ scenario("before the event manager has published, a run is starting and has no b
   assert.match(await page.title(), /^run starting/);
   assert.equal(await page.locator(".facts:not(.latency)").count(), 0);
   assert.match(await text(page, "#panel-books"), /no books yet/);
+  assert.doesNotMatch(await text(page, "#panel-sources"), /✓/);
   assert.match(await text(page, "#panel-dead-time"), /triggers have not begun yet/);
   assert.match(await text(page, '.nodes [data-node="bu0"]'), /builder not yet – 0 –/);
   assert.match(await text(page, ".details"), /It has published nothing yet/);
