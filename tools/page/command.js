@@ -37,9 +37,10 @@ export class Command {
 
   // Ends the run, and removes its files.
   async stop() {
-    if (this.process === undefined) return;
-    this.process.kill("SIGKILL");
-    await this.ended;
+    if (this.process?.pid !== undefined) {
+      this.process.kill("SIGKILL");
+      await this.ended;
+    }
     rmSync(this.directory, { recursive: true, force: true });
   }
 }
