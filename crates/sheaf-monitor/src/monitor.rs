@@ -2,17 +2,17 @@
 
 use crate::alarms::Alarms;
 use crate::columns::Columns;
+use crate::description::{RunDescription, RunVerdict};
 use crate::history::History;
-use crate::messages::{Level, LogEntry, Messages};
+use crate::messages::{Level, LogEntry};
 use crate::server::{Server, router};
+use crate::shared::{Shared, Tick};
 use crate::state::{self, Context};
 use bytes::Bytes;
-use serde::Serialize;
 use sheaf_telemetry::{Hub, Snapshot};
-use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::{oneshot, watch};
@@ -23,35 +23,6 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// Number of ticks between two looks at the free space for the output.
 const TICKS_PER_SPACE: u64 = 10;
-
-/// What the command tells about a run before it begins.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RunDescription {
-    /// Run directory, if the run writes files.
-    pub directory: Option<String>,
-    /// All nodes, in the order in which the page shows them.
-    pub nodes: Vec<NodeDescription>,
-    /// The sources, and the names of those that have one.
-    pub sources: BTreeMap<u64, Option<String>>,
-}
-
-/// A node of a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodeDescription {
-    /// Its name, as publications have it.
-    pub name: String,
-    /// `readout`, `builder`, `manager` or `output`.
-    pub role: &'static str,
-}
-
-/// How a run ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct RunVerdict {
-    /// Whether the books balance and nothing was lost.
-    pub good: bool,
-    /// Lines of the summary.
-    pub lines: Vec<String>,
-}
 
 /// Reason why a monitor cannot begin.
 #[derive(Debug, thiserror::Error)]
@@ -74,44 +45,6 @@ pub enum MonitorError {
     /// The thread cannot be started.
     #[error("the monitor cannot start: {0}")]
     Start(std::io::Error),
-}
-
-/// What is new at a tick.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Tick {
-    /// Number of rows of numbers so far.
-    pub(crate) rows: u64,
-    /// The state, as JSON.
-    pub(crate) state: Bytes,
-}
-
-/// What the server, its clock and the command share. Threads that carry data share only the hub with them, whose lock they take when
-/// they begin.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) hub: Hub,
-    version: &'static str,
-    history: Mutex<History>,
-    told: Mutex<Told>,
-}
-
-/// What the command has told.
-#[derive(Debug, Default)]
-struct Told {
-    run: Option<RunDescription>,
-    waits_for: Option<String>,
-    verdict: Option<RunVerdict>,
-    messages: Messages,
-}
-
-impl Shared {
-    pub(crate) fn history(&self) -> MutexGuard<'_, History> {
-        self.history.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn told(&self) -> MutexGuard<'_, Told> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// Serves the page and the metrics of this process until it is dropped.

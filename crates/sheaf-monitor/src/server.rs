@@ -2,7 +2,7 @@
 
 use crate::assets::{self, Asset};
 use crate::columns::Columns;
-use crate::monitor::{Shared, Tick};
+use crate::shared::{Shared, Tick};
 use crate::state::Figure;
 use crate::{guard, openmetrics};
 use axum::Router;
@@ -32,7 +32,7 @@ const STATE_PAUSE: Duration = Duration::from_millis(200);
 const JSON: &str = "application/json";
 const BINARY: &str = "application/octet-stream";
 
-/// What handlers need.
+/// Everything that handlers need.
 #[derive(Clone)]
 pub(crate) struct Server {
     pub(crate) shared: Arc<Shared>,
@@ -124,7 +124,7 @@ async fn column_list() -> Response {
     json(&Columns::list())
 }
 
-/// Which ring of numbers is wanted.
+/// The ring of numbers that is wanted.
 #[derive(Debug, Deserialize)]
 struct Step {
     step: u32,
@@ -137,7 +137,7 @@ async fn history(State(server): State<Server>, Query(Step { step }): Query<Step>
     }
 }
 
-/// Which rows are wanted: those after this number, or the newest one.
+/// The rows that are wanted: those after this number, or the newest one.
 #[derive(Debug, Deserialize)]
 struct After {
     after: Option<u64>,

@@ -23,7 +23,7 @@ struct Known {
     publications: u64,
     /// When a snapshot first had these values.
     seen_at: Instant,
-    /// How often the node began again.
+    /// Number of times that the node began again.
     restarts: u64,
     is_gone: bool,
 }
@@ -45,7 +45,7 @@ pub struct NodeSnapshot {
     /// Time since a snapshot first had these values. Nodes publish several times a second, so a long time means that the node does not
     /// work.
     pub age: Duration,
-    /// How often the node began again.
+    /// Number of times that the node began again.
     pub restarts: u64,
     /// Whether the node has ended.
     pub is_gone: bool,

@@ -1,11 +1,11 @@
-//! What a metric is.
+//! Definition of a metric.
 
 /// Definition of a metric.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Metric {
     /// Name, with its unit, and `_total` if it is a counter: `sheaf_live_seconds_total`.
     pub name: &'static str,
-    /// What the values do over time.
+    /// Behavior of the values over time.
     pub kind: Kind,
     /// Unit of the values.
     pub unit: Unit,

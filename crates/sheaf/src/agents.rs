@@ -24,6 +24,7 @@ use sheaf_protocol::manager::EventManager;
 use sheaf_protocol::output::Sender;
 use sheaf_protocol::readout::ReadoutUnit;
 use sheaf_telemetry::Hub;
+use sheaf_transport::Endpoint;
 use sheaf_wire::{NodeId, Role};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -90,33 +91,7 @@ impl AgentMaker {
         let (plan, now) = (&self.plan, self.clock.now());
         let node = plan.node(me.node).with_context(|| format!("{} is not in the configuration", me.node))?;
         match me.node.role {
-            Role::Manager => {
-                let role = EventManager::new(me, plan.manager(), now);
-                let (run, over) = (self.reports.run.clone(), self.over.clone());
-                let done = move |report| {
-                    *run.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
-                    over.store(true, Ordering::Relaxed);
-                };
-                let course = plan.course(self.stop.clone());
-                let way = (self.directory.as_deref(), endpoint.waker());
-                let door = plan.trigger_door(&me, endpoint.waker(), self.clock)?;
-                let start =
-                    |door: &SupervisorDoor| plan.start_supervisor(&me, door, way, &self.reports.programs);
-                let program = door.as_ref().map(start).transpose()?.flatten();
-                let manager = ManagerNode::new(role, endpoint, course, self.gauges.clone(), done);
-                let manager = match door {
-                    Some(SupervisorDoor { door, .. }) => manager.triggered_by(Box::new(door), program),
-                    None => manager,
-                };
-                let manager = match &self.hub {
-                    Some(hub) => manager.publishing(hub, &plan.node_names()),
-                    None => manager,
-                };
-                Ok(Box::new(match plan.busy_signal()? {
-                    Some(signal) => manager.signalling(signal),
-                    None => manager,
-                }))
-            }
+            Role::Manager => self.make_manager(me, endpoint),
             Role::Readout => {
                 let role = ReadoutUnit::new(me, plan.readout(node), now);
                 let list = self.reports.readouts.clone();
@@ -185,6 +160,34 @@ impl AgentMaker {
                 }))
             }
         }
+    }
+
+    fn make_manager(&self, me: Identity, endpoint: Box<dyn Endpoint>) -> anyhow::Result<Box<dyn Agent>> {
+        let plan = &self.plan;
+        let role = EventManager::new(me, plan.manager(), self.clock.now());
+        let (run, over) = (self.reports.run.clone(), self.over.clone());
+        let done = move |report| {
+            *run.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
+            over.store(true, Ordering::Relaxed);
+        };
+        let course = plan.course(self.stop.clone());
+        let way = (self.directory.as_deref(), endpoint.waker());
+        let door = plan.trigger_door(&me, endpoint.waker(), self.clock)?;
+        let start = |door: &SupervisorDoor| plan.start_supervisor(&me, door, way, &self.reports.programs);
+        let program = door.as_ref().map(start).transpose()?.flatten();
+        let manager = ManagerNode::new(role, endpoint, course, self.gauges.clone(), done);
+        let manager = match door {
+            Some(SupervisorDoor { door, .. }) => manager.triggered_by(Box::new(door), program),
+            None => manager,
+        };
+        let manager = match &self.hub {
+            Some(hub) => manager.publishing(hub, &plan.node_names()),
+            None => manager,
+        };
+        Ok(Box::new(match plan.busy_signal()? {
+            Some(signal) => manager.signalling(signal),
+            None => manager,
+        }))
     }
 }
 

@@ -38,7 +38,7 @@ enum Record {
         at_ns: u64,
         values: Vec<u64>,
     },
-    /// What the run waits for.
+    /// Nodes and programs that the run waits for.
     WaitsFor(Option<String>),
     /// A message of the log.
     Message { level: String, text: String },
@@ -139,7 +139,7 @@ fn write(record: &Record) {
     let _ = writeln!(std::io::stdout().lock(), "{RECORD_SEPARATOR}{text}");
 }
 
-/// What a parent does with the records of one child.
+/// Handles the records of one child, in its parent.
 pub(crate) struct Relayed {
     node: String,
     page: Page,
