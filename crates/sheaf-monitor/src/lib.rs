@@ -14,6 +14,7 @@
 //! | `columns` | numbers over time: rates and levels, computed from consecutive snapshots |
 //! | `history` | these numbers in rings of three resolutions, and their binary form |
 //! | `messages` | the last messages of the log |
+//! | [`prometheus`] | alert rules and dashboards |
 //! | [`openmetrics`] | a snapshot in the format of Prometheus |
 //!
 //! Everything comes from snapshots of a [`sheaf_telemetry::Hub`]. The server has a thread of its own with a runtime of one thread, and
@@ -33,6 +34,7 @@ mod history;
 mod messages;
 pub mod monitor;
 pub mod openmetrics;
+pub mod prometheus;
 mod server;
 mod shared;
 pub mod state;

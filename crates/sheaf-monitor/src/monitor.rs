@@ -145,10 +145,11 @@ async fn serve(
     stopped: oneshot::Receiver<()>,
 ) -> std::io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
+    let address = listener.local_addr()?;
     let (ticker, ticks) = watch::channel(Tick::default());
     let mut clock = TickClock::new(shared.clone());
     ticker.send_replace(clock.tick());
-    let service = axum::serve(listener, router(Server { shared, ticks })).into_future();
+    let service = axum::serve(listener, router(Server { shared, ticks, address })).into_future();
     let mut service = std::pin::pin!(service);
     let mut stopped = std::pin::pin!(stopped);
     let mut interval = interval_at(Instant::now() + TICK, TICK);

@@ -193,7 +193,7 @@ mod tests {
             "# Metrics\n\n<!-- Generated from the code: UPDATE_DOCS=1 cargo test -p sheaf-telemetry -->\n\n\
              [The page about watching a run](../operating/monitor.md#metrics) says how they are scraped. Every series has the label \
              `node` in addition to those in the table. Names of counters end in `_total`. Series with more than one label are left out \
-             until they are not 0.\n\n| metric | kind | labels | meaning |\n|---|---|---|---|\n",
+             until they are not 0, unless their last label is empty.\n\n| metric | kind | labels | meaning |\n|---|---|---|---|\n",
         );
         for metric in ALL {
             let labels: Vec<_> = metric.labels.iter().map(|label| format!("`{label}`")).collect();

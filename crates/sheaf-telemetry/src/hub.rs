@@ -123,12 +123,14 @@ impl NodeSnapshot {
         &self.values
     }
 
-    /// Returns each series with its values. Of a metric that is [sparse](Metric::sparse), only series that are not 0.
+    /// Returns each series with its values. Of a metric that is [sparse](Metric::sparse), only series that are not 0, and those whose last
+    /// label is empty.
     pub fn series(&self) -> impl Iterator<Item = (&Series, &[u64])> {
         let series = self.publication.series().iter().map(|series| (series, series.values(&self.values)));
         series.filter(|(series, values)| {
             let has_occurred = values.iter().any(|value| *value > 0);
-            !values.is_empty() && (has_occurred || !series.metric.sparse)
+            let is_general = series.labels.last().is_none_or(String::is_empty);
+            !values.is_empty() && (has_occurred || is_general || !series.metric.sparse)
         })
     }
 

@@ -13,7 +13,7 @@ pub struct Metric {
     pub labels: &'static [&'static str],
     /// Meaning, as a sentence.
     pub help: &'static str,
-    /// Whether series that have always been 0 are left out, because there may be many of them.
+    /// Whether series are left out that have always been 0 and whose last label is not empty, because there may be many of them.
     pub sparse: bool,
 }
 

@@ -52,6 +52,7 @@ mod numbering;
 mod objects;
 mod output;
 mod outputs;
+mod prometheus;
 mod rails;
 mod real_data;
 mod recorded_live;
