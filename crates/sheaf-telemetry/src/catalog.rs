@@ -67,6 +67,8 @@ metrics! {
     CREDIT_SLOTS = Gauge Count "sheaf_credit_slots" ["builder"];
     /// Memory that a builder unit has room for and that was not assigned to it.
     CREDIT_BYTES = Gauge Bytes "sheaf_credit_bytes" ["builder"];
+    /// Payload that the readout units hold, according to their last reports to the event manager.
+    READOUT_BYTES = Gauge Bytes "sheaf_reported_buffer_bytes" [];
     /// Sessions of builder units that ended before the run did.
     BUILDERS_LOST = Counter Count "sheaf_builder_sessions_lost_total" [];
     /// Readout units that were restarted during the run; the fragments that they held are lost.

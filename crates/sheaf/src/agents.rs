@@ -42,13 +42,19 @@ pub(crate) struct AgentMaker {
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) gauges: Arc<Gauges>,
     pub(crate) reports: Reports,
-    /// Where agents publish their metrics, if somebody reads them.
+    /// Where agents other than the event manager publish their metrics, if somebody reads them.
     pub(crate) hub: Option<Hub>,
     /// Set when the event manager has ended.
     pub(crate) over: Arc<AtomicBool>,
 }
 
 impl AgentMaker {
+    /// Has all agents publish at this hub.
+    pub(crate) fn publish_at(&mut self, hub: Hub) {
+        self.gauges = Arc::new(Gauges::new(hub.clone(), self.plan.node_names()));
+        self.hub = Some(hub);
+    }
+
     /// Makes the agent of a node that shares its process with the event manager. It ends with the event manager, even
     /// if the two have not connected or the event manager's last messages have not arrived.
     pub(crate) fn make_beside_manager(&self, id: NodeId, connect: Connect) -> anyhow::Result<Box<dyn Agent>> {
@@ -178,10 +184,6 @@ impl AgentMaker {
         let manager = ManagerNode::new(role, endpoint, course, self.gauges.clone(), done);
         let manager = match door {
             Some(SupervisorDoor { door, .. }) => manager.triggered_by(Box::new(door), program),
-            None => manager,
-        };
-        let manager = match &self.hub {
-            Some(hub) => manager.publishing(hub, &plan.node_names()),
             None => manager,
         };
         Ok(Box::new(match plan.busy_signal()? {
