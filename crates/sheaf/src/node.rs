@@ -227,8 +227,9 @@ fn manager(
         crate::print::print_json(&ManagerSummary::new(summary, &report, errors))?;
         return Ok(Verdict::Good);
     }
-    let written =
-        manifest.map_or(Ok(()), |manifest| manifest.close(&report, summary.ledger_json(), clock.now()));
+    let end = summary.end_record(&plan.config, errors.first().map(String::as_str));
+    let close = |manifest: SharedManifest| manifest.close(&report, (summary.ledger_json(), end), clock.now());
+    let written = manifest.map_or(Ok(()), close);
     print_run(&summary, &report, arguments)?;
     if let Some(error) = errors.first() {
         bail!("{error}");

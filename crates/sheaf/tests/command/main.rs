@@ -56,6 +56,7 @@ mod prometheus;
 mod rails;
 mod real_data;
 mod recorded_live;
+mod records;
 mod repeatable;
 mod run_records;
 mod runs;
