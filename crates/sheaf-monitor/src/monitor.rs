@@ -192,7 +192,7 @@ impl TickClock {
             let told = self.shared.told();
             if self.ticks.is_multiple_of(TICKS_PER_SPACE) {
                 let directory = told.run.as_ref().and_then(|run| run.directory.clone());
-                self.free_bytes = directory.and_then(|path| free_bytes(Path::new(&path)));
+                self.free_bytes = directory.and_then(|path| sheaf_machine::free_bytes(Path::new(&path)).ok());
             }
             told.messages.entries()
         };
@@ -230,12 +230,6 @@ impl TickClock {
         state.log = log;
         serde_json::to_vec(&state).map(Bytes::from).unwrap_or_default()
     }
-}
-
-/// Returns the free space of the file system of a path.
-fn free_bytes(path: &Path) -> Option<u64> {
-    let space = rustix::fs::statvfs(path).ok()?;
-    Some(space.f_bavail * space.f_frsize)
 }
 
 #[cfg(test)]
