@@ -136,7 +136,7 @@ pub struct Config {
     pub object_store: ObjectStore,
     /// Who may look on.
     pub consumers: Consumers,
-    /// How the run can be watched.
+    /// The page and the metrics of the run.
     pub monitor: Monitor,
     /// Transport of the messages.
     pub transport: Transport,

@@ -1,4 +1,4 @@
-//! What to do about causes of dead time.
+//! Advice about causes of dead time.
 
 use sheaf_protocol::manager::DeadTimeCause;
 

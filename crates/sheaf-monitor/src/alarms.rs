@@ -1,11 +1,10 @@
 //! Conditions that an operator must know.
 //!
-//! A condition raises its alarm when it has lasted for the time in [`hold`]. The alarm goes when the condition does, except for losses,
+//! A condition raises its alarm when it has lasted for a time that depends on it. The alarm goes when the condition does, except for losses,
 //! which stay for the rest of the run because the numbers they come from do.
 
 use crate::advice;
-use crate::state::{NodeState, SourceState, State};
-use serde::Serialize;
+use crate::state::{Alarm, NodeState, Severity, SourceState, State};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Codes of all alarms, with their meaning, for the page about them.
@@ -28,33 +27,6 @@ const DEAD_FRACTION: f64 = 0.05;
 
 /// Age of a node's values at which it counts as silent.
 const SILENT_MS: u64 = 2_000;
-
-/// Importance of an alarm.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Severity {
-    /// The run takes good data, and somebody should look at this.
-    Warning,
-    /// Data are being lost, or the run does not go on.
-    Error,
-}
-
-/// A condition that an operator must know.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Alarm {
-    /// Its code, which the documentation explains.
-    pub code: &'static str,
-    /// Its importance.
-    pub severity: Severity,
-    /// What has happened.
-    pub text: String,
-    /// The node or source that is the reason.
-    pub culprit: Option<String>,
-    /// What to do.
-    pub remedy: String,
-    /// When it was raised, in milliseconds since 1970.
-    pub since_ms: u64,
-}
 
 /// See the [module](self).
 #[derive(Debug, Default)]

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Age of the event manager's values from which on nothing is known of the present.
 const STALE: Duration = Duration::from_secs(1);
 
-/// What a column of numbers is.
+/// Meaning of a column of numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Column {
     /// Name for programs.
@@ -56,7 +56,7 @@ pub(crate) struct Columns {
     last: Option<Vec<f32>>,
 }
 
-/// What the event manager had published at one moment.
+/// Values that the event manager had published at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Moment {
     at_ns: u64,

@@ -4,14 +4,17 @@
 //! |---|---|
 //! | [`monitor`] | the monitor of a process: its thread, and what the command tells it |
 //! | `server` | the HTTP server |
-//! | `guard` | which requests are answered, and the headers of every answer |
+//! | `guard` | requests that are answered, and the headers of every answer |
+//! | `description` | a run, as the command describes it |
+//! | `shared` | data that the threads of a monitor share |
 //! | `assets` | the files of the page, which are part of the binary |
 //! | [`state`] | the state of a run as JSON, made from a snapshot |
-//! | `advice` | what to do about each cause of dead time, and about each alarm |
+//! | `advice` | advice about each cause of dead time |
 //! | [`alarms`] | conditions that an operator must know |
 //! | `columns` | numbers over time: rates and levels, computed from consecutive snapshots |
 //! | `history` | these numbers in rings of three resolutions, and their binary form |
 //! | `messages` | the last messages of the log |
+//! | [`prometheus`] | alert rules and dashboards |
 //! | [`openmetrics`] | a snapshot in the format of Prometheus |
 //!
 //! Everything comes from snapshots of a [`sheaf_telemetry::Hub`]. The server has a thread of its own with a runtime of one thread, and
@@ -25,13 +28,17 @@ mod advice;
 pub mod alarms;
 mod assets;
 mod columns;
+mod description;
 mod guard;
 mod history;
 mod messages;
 pub mod monitor;
 pub mod openmetrics;
+pub mod prometheus;
 mod server;
+mod shared;
 pub mod state;
 
+pub use description::{NodeDescription, RunDescription, RunVerdict};
 pub use messages::Level;
-pub use monitor::{Monitor, MonitorError, NodeDescription, RunDescription, RunVerdict};
+pub use monitor::{Monitor, MonitorError};

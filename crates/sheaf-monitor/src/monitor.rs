@@ -2,17 +2,17 @@
 
 use crate::alarms::Alarms;
 use crate::columns::Columns;
+use crate::description::{RunDescription, RunVerdict};
 use crate::history::History;
-use crate::messages::{Level, LogEntry, Messages};
+use crate::messages::{Level, LogEntry};
 use crate::server::{Server, router};
+use crate::shared::{Shared, Tick};
 use crate::state::{self, Context};
 use bytes::Bytes;
-use serde::Serialize;
 use sheaf_telemetry::{Hub, Snapshot};
-use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::{oneshot, watch};
@@ -23,35 +23,6 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// Number of ticks between two looks at the free space for the output.
 const TICKS_PER_SPACE: u64 = 10;
-
-/// What the command tells about a run before it begins.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RunDescription {
-    /// Run directory, if the run writes files.
-    pub directory: Option<String>,
-    /// All nodes, in the order in which the page shows them.
-    pub nodes: Vec<NodeDescription>,
-    /// The sources, and the names of those that have one.
-    pub sources: BTreeMap<u64, Option<String>>,
-}
-
-/// A node of a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodeDescription {
-    /// Its name, as publications have it.
-    pub name: String,
-    /// `readout`, `builder`, `manager` or `output`.
-    pub role: &'static str,
-}
-
-/// How a run ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct RunVerdict {
-    /// Whether the books balance and nothing was lost.
-    pub good: bool,
-    /// Lines of the summary.
-    pub lines: Vec<String>,
-}
 
 /// Reason why a monitor cannot begin.
 #[derive(Debug, thiserror::Error)]
@@ -74,44 +45,6 @@ pub enum MonitorError {
     /// The thread cannot be started.
     #[error("the monitor cannot start: {0}")]
     Start(std::io::Error),
-}
-
-/// What is new at a tick.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Tick {
-    /// Number of rows of numbers so far.
-    pub(crate) rows: u64,
-    /// The state, as JSON.
-    pub(crate) state: Bytes,
-}
-
-/// What the server, its clock and the command share. Threads that carry data share only the hub with them, whose lock they take when
-/// they begin.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) hub: Hub,
-    version: &'static str,
-    history: Mutex<History>,
-    told: Mutex<Told>,
-}
-
-/// What the command has told.
-#[derive(Debug, Default)]
-struct Told {
-    run: Option<RunDescription>,
-    waits_for: Option<String>,
-    verdict: Option<RunVerdict>,
-    messages: Messages,
-}
-
-impl Shared {
-    pub(crate) fn history(&self) -> MutexGuard<'_, History> {
-        self.history.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn told(&self) -> MutexGuard<'_, Told> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// Serves the page and the metrics of this process until it is dropped.
@@ -212,10 +145,11 @@ async fn serve(
     stopped: oneshot::Receiver<()>,
 ) -> std::io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
+    let address = listener.local_addr()?;
     let (ticker, ticks) = watch::channel(Tick::default());
     let mut clock = TickClock::new(shared.clone());
     ticker.send_replace(clock.tick());
-    let service = axum::serve(listener, router(Server { shared, ticks })).into_future();
+    let service = axum::serve(listener, router(Server { shared, ticks, address })).into_future();
     let mut service = std::pin::pin!(service);
     let mut stopped = std::pin::pin!(stopped);
     let mut interval = interval_at(Instant::now() + TICK, TICK);
@@ -258,7 +192,7 @@ impl TickClock {
             let told = self.shared.told();
             if self.ticks.is_multiple_of(TICKS_PER_SPACE) {
                 let directory = told.run.as_ref().and_then(|run| run.directory.clone());
-                self.free_bytes = directory.and_then(|path| free_bytes(Path::new(&path)));
+                self.free_bytes = directory.and_then(|path| sheaf_machine::free_bytes(Path::new(&path)).ok());
             }
             told.messages.entries()
         };
@@ -296,12 +230,6 @@ impl TickClock {
         state.log = log;
         serde_json::to_vec(&state).map(Bytes::from).unwrap_or_default()
     }
-}
-
-/// Returns the free space of the file system of a path.
-fn free_bytes(path: &Path) -> Option<u64> {
-    let space = rustix::fs::statvfs(path).ok()?;
-    Some(space.f_bavail * space.f_frsize)
 }
 
 #[cfg(test)]

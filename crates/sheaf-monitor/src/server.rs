@@ -2,9 +2,9 @@
 
 use crate::assets::{self, Asset};
 use crate::columns::Columns;
-use crate::monitor::{Shared, Tick};
+use crate::shared::{Shared, Tick};
 use crate::state::Figure;
-use crate::{guard, openmetrics};
+use crate::{guard, openmetrics, prometheus};
 use axum::Router;
 use axum::extract::{Path, Query, State};
 use axum::http::{StatusCode, header};
@@ -15,6 +15,7 @@ use axum::routing::get;
 use futures_util::stream::{self, Stream};
 use serde::{Deserialize, Serialize};
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -32,11 +33,13 @@ const STATE_PAUSE: Duration = Duration::from_millis(200);
 const JSON: &str = "application/json";
 const BINARY: &str = "application/octet-stream";
 
-/// What handlers need.
+/// Everything that handlers need.
 #[derive(Clone)]
 pub(crate) struct Server {
     pub(crate) shared: Arc<Shared>,
     pub(crate) ticks: watch::Receiver<Tick>,
+    /// Where it listens.
+    pub(crate) address: SocketAddr,
 }
 
 /// Returns the answers to all requests.
@@ -51,6 +54,9 @@ pub(crate) fn router(server: Server) -> Router {
         .route("/api/v1/history", get(history))
         .route("/api/v1/live", get(live))
         .route("/metrics", get(metrics))
+        .route("/prometheus/targets", get(targets))
+        .route("/prometheus/rules.yml", get(rules))
+        .route("/grafana/{file}", get(dashboard))
         .route("/healthz", get(healthy))
         .fallback(not_found)
         .layer(from_fn(guard::check))
@@ -124,7 +130,7 @@ async fn column_list() -> Response {
     json(&Columns::list())
 }
 
-/// Which ring of numbers is wanted.
+/// The ring of numbers that is wanted.
 #[derive(Debug, Deserialize)]
 struct Step {
     step: u32,
@@ -137,7 +143,7 @@ async fn history(State(server): State<Server>, Query(Step { step }): Query<Step>
     }
 }
 
-/// Which rows are wanted: those after this number, or the newest one.
+/// The rows that are wanted: those after this number, or the newest one.
 #[derive(Debug, Deserialize)]
 struct After {
     after: Option<u64>,
@@ -158,6 +164,28 @@ async fn metrics(State(server): State<Server>) -> Response {
         Ok(text) => ([(header::CONTENT_TYPE, openmetrics::MEDIA_TYPE)], text).into_response(),
         Err(error) => {
             (StatusCode::INTERNAL_SERVER_ERROR, format!("cannot encode metrics: {error}\n")).into_response()
+        }
+    }
+}
+
+/// Addresses that Prometheus scrapes, for its discovery over HTTP.
+async fn targets(State(server): State<Server>) -> Response {
+    let target = server.address.to_string();
+    json(&serde_json::json!([{ "targets": [target], "labels": { "job": "sheaf" } }]))
+}
+
+async fn rules() -> Response {
+    ([(header::CONTENT_TYPE, "application/yaml")], prometheus::rule_file()).into_response()
+}
+
+async fn dashboard(Path(file): Path<String>) -> Response {
+    let id = file.strip_suffix(".json").unwrap_or_default();
+    match prometheus::DASHBOARDS.iter().find(|dashboard| dashboard.id == id) {
+        Some(dashboard) => json(&prometheus::dashboard_file(dashboard)),
+        None => {
+            let known: Vec<_> =
+                prometheus::DASHBOARDS.iter().map(|dashboard| format!("{}.json", dashboard.id)).collect();
+            (StatusCode::NOT_FOUND, format!("dashboards are {}\n", known.join(", "))).into_response()
         }
     }
 }

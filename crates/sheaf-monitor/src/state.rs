@@ -1,16 +1,17 @@
 //! The state of a run as JSON, made from a snapshot.
 
+mod alarm;
 mod books;
 mod nodes;
 
+pub use alarm::{Alarm, Severity};
 pub use books::{Books, Cause, Culprit, DeadTime, Drop, Events, Fragments, Imbalance, Shut, Triggers};
 pub(crate) use nodes::figures as figures_of;
 pub use nodes::{Figure, Fill, Missing, NodeState, SourceState};
 
-use crate::alarms::Alarm;
 use crate::columns::{manager, oldest};
+use crate::description::{RunDescription, RunVerdict};
 use crate::messages::LogEntry;
-use crate::monitor::{RunDescription, RunVerdict};
 use serde::Serialize;
 use sheaf_telemetry::{NodeSnapshot, Snapshot, buckets, catalog};
 
@@ -60,11 +61,11 @@ pub struct Run {
     pub seconds: f64,
     /// Run directory, if the run writes files.
     pub directory: Option<String>,
-    /// What the run waits for, before its start or at its end.
+    /// Nodes and programs that the run waits for, before its start or at its end.
     pub waits_for: Option<String>,
     /// Number of sources.
     pub sources: u64,
-    /// How it ended.
+    /// Result, after the end.
     pub verdict: Option<RunVerdict>,
 }
 
@@ -79,7 +80,7 @@ pub struct Latency {
     pub sum_s: f64,
 }
 
-/// What a state is composed of, beside a snapshot.
+/// Everything that a state is composed of, beside a snapshot.
 #[derive(Debug)]
 pub(crate) struct Context<'a> {
     pub(crate) version: &'static str,

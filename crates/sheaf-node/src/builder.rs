@@ -1,6 +1,7 @@
 //! A builder unit on a thread: events in, judged and written.
 
 mod pipeline;
+mod publishing;
 mod turn;
 
 use crate::content::ContentCheck;
@@ -14,7 +15,7 @@ use crate::stall::StallFree;
 use crate::step::beside::StepsBeside;
 use crate::step::{self, StepFailure, StepFilter, StepVerdict, Steps};
 use crate::storing::{Settled, Storing};
-use crate::telemetry::{BufferLimits, BuilderFigures, BuilderSeries, Telemetry};
+use crate::telemetry::{BuilderSeries, Telemetry};
 use crate::vigil::{LINGER, Vigil};
 use crate::worker::{Agent, NodeError, Progress};
 use bytes::Bytes;
@@ -23,7 +24,6 @@ use sheaf_protocol::builder::{BuilderEvent, BuilderUnit, Built, Decision, More, 
 use sheaf_protocol::ledger::NodeBooks;
 use sheaf_protocol::liveness::Patience;
 use sheaf_protocol::output::Sender;
-use sheaf_telemetry::{Hub, SeriesList};
 use sheaf_transport::Endpoint;
 use sheaf_wire::message::Work;
 use sheaf_wire::run_record::RunRecord;
@@ -153,15 +153,6 @@ impl BuilderNode {
             report: None,
             telemetry: None,
         }
-    }
-
-    /// Publishes its metrics under this name. `sources` are those of the run, `limits` those of its events.
-    #[must_use]
-    pub fn publishing(mut self, hub: &Hub, name: &str, sources: &[SourceId], limits: BufferLimits) -> Self {
-        let required = sources.iter().copied().filter(|source| self.role.is_required(*source));
-        let list = |list: &mut SeriesList| BuilderSeries::list(list, required, limits);
-        self.telemetry = Some(Telemetry::begin(hub, name, list));
-        self
     }
 
     /// Calls `report` once at the end.
@@ -531,26 +522,7 @@ impl Agent for BuilderNode {
     }
 
     fn publish(&mut self, now: Timestamp) {
-        let outbox = self.outbox.stats();
-        let Some(Telemetry { publisher, series }) = &mut self.telemetry else { return };
-        let pipeline = &self.pipeline;
-        let (unwritten, output_failing, sender) = match &pipeline.outlet {
-            Outlet::Here(storing) => (storing.waiting(), storing.is_in_trouble(), None),
-            Outlet::There(forwarding) => {
-                (forwarding.waiting(), forwarding.is_held_up(), Some(&forwarding.sender))
-            }
-        };
-        let figures = BuilderFigures {
-            missing: &self.missing,
-            unwritten,
-            output_failing,
-            quarantined: pipeline.quarantined.0 + pipeline.farm.as_ref().map_or(0, Farm::quarantined),
-            bad_events: pipeline.bad_events.0,
-            step_failures: self.step_failures.0,
-            sender,
-            outbox: &outbox,
-        };
-        publisher.publish(now.0, |to| series.write(to, &self.role, &figures));
+        self.publish_figures(now);
     }
 
     fn wait(&mut self, timeout: Nanos) {

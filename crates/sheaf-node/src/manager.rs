@@ -6,14 +6,14 @@ use crate::programs::ProgramView;
 use crate::report::{Gauges, RunReport};
 use crate::stall::StallFree;
 use crate::supervised::Supervised;
-use crate::telemetry::{ManagerFigures, ManagerSeries, NodeNames, Telemetry};
+use crate::telemetry::{ManagerFigures, ManagerSeries, Telemetry};
 use crate::trigger::{TriggerClock, TriggerRate};
 use crate::trigger_input::TriggerInput;
 use crate::worker::{Agent, NodeError, Progress, list, word};
 use bytes::Bytes;
 use sheaf_protocol::manager::{EventManager, ManagerEvent};
 use sheaf_protocol::numbering::Shift;
-use sheaf_telemetry::{Hub, SeriesList};
+use sheaf_telemetry::SeriesList;
 use sheaf_transport::Endpoint;
 use sheaf_wire::{Nanos, NodeId, Timestamp, TriggerType};
 use std::sync::Arc;
@@ -67,11 +67,11 @@ pub struct ManagerNode {
     done: Option<Box<dyn FnOnce(RunReport) + Send>>,
     failed: Option<NodeError>,
     time: StallFree,
-    telemetry: Option<Telemetry<ManagerSeries>>,
+    telemetry: Telemetry<ManagerSeries>,
 }
 
 impl ManagerNode {
-    /// An event manager. `gauges` shows the run while it lasts; `done` is given its report at the end.
+    /// An event manager. It publishes its metrics at the hub of `gauges`, which show the run while it lasts; `done` is given its report at the end.
     #[must_use]
     pub fn new(
         role: EventManager<Bytes>,
@@ -80,6 +80,9 @@ impl ManagerNode {
         gauges: Arc<Gauges>,
         done: impl FnOnce(RunReport) + Send + 'static,
     ) -> Self {
+        let run = role.identity().run;
+        let list = |list: &mut SeriesList| ManagerSeries::list(list, run, gauges.nodes());
+        let telemetry = Telemetry::begin(gauges.hub(), &gauges.nodes().manager, list);
         Self {
             role,
             outbox: Outbox::new(endpoint),
@@ -94,17 +97,8 @@ impl ManagerNode {
             done: Some(Box::new(done)),
             failed: None,
             time: StallFree::default(),
-            telemetry: None,
+            telemetry,
         }
-    }
-
-    /// Publishes its metrics, under its name among those of all `nodes`.
-    #[must_use]
-    pub fn publishing(mut self, hub: &Hub, nodes: &NodeNames) -> Self {
-        let run = self.role.identity().run;
-        let list = |list: &mut SeriesList| ManagerSeries::list(list, run, nodes);
-        self.telemetry = Some(Telemetry::begin(hub, &nodes.manager, list));
-        self
     }
 
     /// Takes its triggers from a trigger supervisor; `program` is the one that this run has started.
@@ -305,9 +299,9 @@ impl ManagerNode {
 
     fn publish_at(&mut self, now: Timestamp) {
         let state = self.state();
-        self.gauges.show(now, state, &self.role, &self.report);
+        self.gauges.show(now, state, &self.role);
         let outbox = self.outbox.stats();
-        let (Some(telemetry), report) = (&mut self.telemetry, &self.report) else { return };
+        let report = &self.report;
         let figures = ManagerFigures {
             state,
             started_at: self.started_at,
@@ -324,7 +318,7 @@ impl ManagerNode {
                 outbox.bad_messages,
             ],
         };
-        let Telemetry { publisher, series } = telemetry;
+        let Telemetry { publisher, series } = &mut self.telemetry;
         publisher.publish(now.0, |to| series.write(to, now, &self.role, &figures));
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::evolution::Evolution;
 use crate::outbox::OutboxStats;
+use crate::telemetry::NodeNames;
 use bytes::Bytes;
 use hdrhistogram::Histogram;
 use sheaf_protocol::ledger::{Ledger, NodeBooks};
@@ -10,9 +11,9 @@ use sheaf_protocol::numbering::Shift;
 use sheaf_protocol::output::Places;
 use sheaf_protocol::trigger_link::LinkReport;
 use sheaf_telemetry::buckets::Buckets;
+use sheaf_telemetry::{Hub, catalog};
 use sheaf_wire::{ByteCount, DropReason, Nanos, NodeId, Outcome, SessionId, Timestamp};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Latencies are kept to three digits, from a nanosecond to an hour.
@@ -285,11 +286,12 @@ impl RunReport {
     }
 }
 
-/// A run as it goes, for a progress line in another thread.
+/// A run as it goes, for a progress line in another thread: the event manager's published metrics, and what it waits for.
 #[derive(Debug, Default)]
 pub struct Gauges {
+    hub: Hub,
+    nodes: NodeNames,
     status: Mutex<Status>,
-    values: [AtomicU64; 8],
 }
 
 /// Phase of a run, and what it waits for.
@@ -328,33 +330,31 @@ pub struct Snapshot {
 }
 
 impl Gauges {
+    /// Makes the gauges of a run of these nodes, whose event manager publishes at `hub`.
+    #[must_use]
+    pub fn new(hub: Hub, nodes: NodeNames) -> Self {
+        Self { hub, nodes, status: Mutex::default() }
+    }
+
+    /// Returns where the event manager publishes.
+    #[must_use]
+    pub fn hub(&self) -> &Hub {
+        &self.hub
+    }
+
+    pub(crate) fn nodes(&self) -> &NodeNames {
+        &self.nodes
+    }
+
     pub(crate) fn set_phase(&self, phase: &'static str) {
         self.status().phase = phase;
     }
 
-    pub(crate) fn show(
-        &self,
-        now: Timestamp,
-        phase: &'static str,
-        role: &EventManager<Bytes>,
-        report: &RunReport,
-    ) {
-        let awaited = role.awaited().map(|awaited| (awaited, now.since(awaited.since)));
-        let status = Status { phase, awaited, awaited_nodes: role.awaited_nodes() };
-        *self.status() = status;
-        let ledger = role.tallies();
-        let values = [
-            ledger.stored + ledger.rejected + ledger.dropped,
-            report.bytes.0,
-            ledger.in_flight,
-            report.incomplete,
-            ledger.dropped,
-            role.buffered().0,
-            ledger.vetoed,
-            report.lost_builders,
-        ];
-        for (gauge, value) in self.values.iter().zip(values) {
-            gauge.store(value, Ordering::Relaxed);
+    /// Shows what the run waits for. While another thread reads it, the earlier values stay.
+    pub(crate) fn show(&self, now: Timestamp, phase: &'static str, role: &EventManager<Bytes>) {
+        if let Ok(mut status) = self.status.try_lock() {
+            let awaited = role.awaited().map(|awaited| (awaited, now.since(awaited.since)));
+            *status = Status { phase, awaited, awaited_nodes: role.awaited_nodes() };
         }
     }
 
@@ -365,19 +365,21 @@ impl Gauges {
     /// Returns the present values.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        let [ended, bytes, in_flight, incomplete, dropped, buffered, vetoed, lost_builders] =
-            std::array::from_fn(|index| self.values[index].load(Ordering::Relaxed));
         let Status { phase, awaited, awaited_nodes } = self.status().clone();
+        let published = self.hub.snapshot();
+        let manager = published.nodes.get(&self.nodes.manager);
+        let value = |metric| manager.map_or(0, |manager| manager.sum(metric));
+        let dropped = manager.and_then(|manager| manager.value(&catalog::EVENTS, "dropped"));
         Snapshot {
             phase,
-            ended,
-            bytes: ByteCount(bytes),
-            in_flight,
-            incomplete,
-            dropped,
-            buffered: ByteCount(buffered),
-            vetoed,
-            lost_builders,
+            ended: value(&catalog::EVENTS),
+            bytes: ByteCount(value(&catalog::EVENT_BYTES)),
+            in_flight: value(&catalog::EVENTS_IN_FLIGHT),
+            incomplete: value(&catalog::EVENTS_INCOMPLETE),
+            dropped: dropped.unwrap_or(0),
+            buffered: ByteCount(value(&catalog::READOUT_BYTES)),
+            vetoed: value(&catalog::TRIGGERS_VETOED),
+            lost_builders: value(&catalog::BUILDERS_LOST),
             awaited,
             awaited_nodes,
         }

@@ -24,7 +24,7 @@ pub(crate) const PERIOD: Nanos = Nanos::from_millis(100);
 pub const SOURCES: usize = 512;
 
 /// Names of all nodes of a run, by role and index.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct NodeNames {
     /// The event manager.
     pub manager: String,
@@ -34,6 +34,14 @@ pub struct NodeNames {
     pub builders: Vec<String>,
     /// Output nodes.
     pub outputs: Vec<String>,
+}
+
+impl Default for NodeNames {
+    /// Returns the name of an event manager that knows no other names.
+    fn default() -> Self {
+        let manager = NodeId::MANAGER.to_string();
+        Self { manager, readouts: Vec::new(), builders: Vec::new(), outputs: Vec::new() }
+    }
 }
 
 impl NodeNames {

@@ -67,6 +67,8 @@ metrics! {
     CREDIT_SLOTS = Gauge Count "sheaf_credit_slots" ["builder"];
     /// Memory that a builder unit has room for and that was not assigned to it.
     CREDIT_BYTES = Gauge Bytes "sheaf_credit_bytes" ["builder"];
+    /// Payload that the readout units hold, according to their last reports to the event manager.
+    READOUT_BYTES = Gauge Bytes "sheaf_reported_buffer_bytes" [];
     /// Sessions of builder units that ended before the run did.
     BUILDERS_LOST = Counter Count "sheaf_builder_sessions_lost_total" [];
     /// Readout units that were restarted during the run; the fragments that they held are lost.
@@ -193,7 +195,7 @@ mod tests {
             "# Metrics\n\n<!-- Generated from the code: UPDATE_DOCS=1 cargo test -p sheaf-telemetry -->\n\n\
              [The page about watching a run](../operating/monitor.md#metrics) says how they are scraped. Every series has the label \
              `node` in addition to those in the table. Names of counters end in `_total`. Series with more than one label are left out \
-             until they are not 0.\n\n| metric | kind | labels | meaning |\n|---|---|---|---|\n",
+             until they are not 0, unless their last label is empty.\n\n| metric | kind | labels | meaning |\n|---|---|---|---|\n",
         );
         for metric in ALL {
             let labels: Vec<_> = metric.labels.iter().map(|label| format!("`{label}`")).collect();

@@ -23,7 +23,7 @@ struct Known {
     publications: u64,
     /// When a snapshot first had these values.
     seen_at: Instant,
-    /// How often the node began again.
+    /// Number of times that the node began again.
     restarts: u64,
     is_gone: bool,
 }
@@ -45,7 +45,7 @@ pub struct NodeSnapshot {
     /// Time since a snapshot first had these values. Nodes publish several times a second, so a long time means that the node does not
     /// work.
     pub age: Duration,
-    /// How often the node began again.
+    /// Number of times that the node began again.
     pub restarts: u64,
     /// Whether the node has ended.
     pub is_gone: bool,
@@ -123,12 +123,14 @@ impl NodeSnapshot {
         &self.values
     }
 
-    /// Returns each series with its values. Of a metric that is [sparse](Metric::sparse), only series that are not 0.
+    /// Returns each series with its values. Of a metric that is [sparse](Metric::sparse), only series that are not 0, and those whose last
+    /// label is empty.
     pub fn series(&self) -> impl Iterator<Item = (&Series, &[u64])> {
         let series = self.publication.series().iter().map(|series| (series, series.values(&self.values)));
         series.filter(|(series, values)| {
             let has_occurred = values.iter().any(|value| *value > 0);
-            !values.is_empty() && (has_occurred || !series.metric.sparse)
+            let is_general = series.labels.last().is_none_or(String::is_empty);
+            !values.is_empty() && (has_occurred || is_general || !series.metric.sparse)
         })
     }
 

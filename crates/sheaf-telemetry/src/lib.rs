@@ -2,7 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`metric`] | what a metric is: name, kind, unit, labels, meaning |
+//! | [`metric`] | definition of a metric: name, kind, unit, labels, meaning |
 //! | [`catalog`] | every metric of Sheaf |
 //! | [`publication`] | the memory through which a thread publishes the values of its series |
 //! | [`buckets`] | histograms of durations |

@@ -1,11 +1,11 @@
-//! What a metric is.
+//! Definition of a metric.
 
 /// Definition of a metric.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Metric {
     /// Name, with its unit, and `_total` if it is a counter: `sheaf_live_seconds_total`.
     pub name: &'static str,
-    /// What the values do over time.
+    /// Behavior of the values over time.
     pub kind: Kind,
     /// Unit of the values.
     pub unit: Unit,
@@ -13,7 +13,7 @@ pub struct Metric {
     pub labels: &'static [&'static str],
     /// Meaning, as a sentence.
     pub help: &'static str,
-    /// Whether series that have always been 0 are left out, because there may be many of them.
+    /// Whether series are left out that have always been 0 and whose last label is not empty, because there may be many of them.
     pub sparse: bool,
 }
 

@@ -24,6 +24,7 @@ use sheaf_protocol::manager::EventManager;
 use sheaf_protocol::output::Sender;
 use sheaf_protocol::readout::ReadoutUnit;
 use sheaf_telemetry::Hub;
+use sheaf_transport::Endpoint;
 use sheaf_wire::{NodeId, Role};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,13 +42,19 @@ pub(crate) struct AgentMaker {
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) gauges: Arc<Gauges>,
     pub(crate) reports: Reports,
-    /// Where agents publish their metrics, if somebody reads them.
+    /// Where agents other than the event manager publish their metrics, if somebody reads them.
     pub(crate) hub: Option<Hub>,
     /// Set when the event manager has ended.
     pub(crate) over: Arc<AtomicBool>,
 }
 
 impl AgentMaker {
+    /// Has all agents publish at this hub.
+    pub(crate) fn publish_at(&mut self, hub: Hub) {
+        self.gauges = Arc::new(Gauges::new(hub.clone(), self.plan.node_names()));
+        self.hub = Some(hub);
+    }
+
     /// Makes the agent of a node that shares its process with the event manager. It ends with the event manager, even
     /// if the two have not connected or the event manager's last messages have not arrived.
     pub(crate) fn make_beside_manager(&self, id: NodeId, connect: Connect) -> anyhow::Result<Box<dyn Agent>> {
@@ -90,33 +97,7 @@ impl AgentMaker {
         let (plan, now) = (&self.plan, self.clock.now());
         let node = plan.node(me.node).with_context(|| format!("{} is not in the configuration", me.node))?;
         match me.node.role {
-            Role::Manager => {
-                let role = EventManager::new(me, plan.manager(), now);
-                let (run, over) = (self.reports.run.clone(), self.over.clone());
-                let done = move |report| {
-                    *run.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
-                    over.store(true, Ordering::Relaxed);
-                };
-                let course = plan.course(self.stop.clone());
-                let way = (self.directory.as_deref(), endpoint.waker());
-                let door = plan.trigger_door(&me, endpoint.waker(), self.clock)?;
-                let start =
-                    |door: &SupervisorDoor| plan.start_supervisor(&me, door, way, &self.reports.programs);
-                let program = door.as_ref().map(start).transpose()?.flatten();
-                let manager = ManagerNode::new(role, endpoint, course, self.gauges.clone(), done);
-                let manager = match door {
-                    Some(SupervisorDoor { door, .. }) => manager.triggered_by(Box::new(door), program),
-                    None => manager,
-                };
-                let manager = match &self.hub {
-                    Some(hub) => manager.publishing(hub, &plan.node_names()),
-                    None => manager,
-                };
-                Ok(Box::new(match plan.busy_signal()? {
-                    Some(signal) => manager.signalling(signal),
-                    None => manager,
-                }))
-            }
+            Role::Manager => self.make_manager(me, endpoint),
             Role::Readout => {
                 let role = ReadoutUnit::new(me, plan.readout(node), now);
                 let list = self.reports.readouts.clone();
@@ -185,6 +166,30 @@ impl AgentMaker {
                 }))
             }
         }
+    }
+
+    fn make_manager(&self, me: Identity, endpoint: Box<dyn Endpoint>) -> anyhow::Result<Box<dyn Agent>> {
+        let plan = &self.plan;
+        let role = EventManager::new(me, plan.manager(), self.clock.now());
+        let (run, over) = (self.reports.run.clone(), self.over.clone());
+        let done = move |report| {
+            *run.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
+            over.store(true, Ordering::Relaxed);
+        };
+        let course = plan.course(self.stop.clone());
+        let way = (self.directory.as_deref(), endpoint.waker());
+        let door = plan.trigger_door(&me, endpoint.waker(), self.clock)?;
+        let start = |door: &SupervisorDoor| plan.start_supervisor(&me, door, way, &self.reports.programs);
+        let program = door.as_ref().map(start).transpose()?.flatten();
+        let manager = ManagerNode::new(role, endpoint, course, self.gauges.clone(), done);
+        let manager = match door {
+            Some(SupervisorDoor { door, .. }) => manager.triggered_by(Box::new(door), program),
+            None => manager,
+        };
+        Ok(Box::new(match plan.busy_signal()? {
+            Some(signal) => manager.signalling(signal),
+            None => manager,
+        }))
     }
 }
 

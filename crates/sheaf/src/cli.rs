@@ -12,6 +12,7 @@ use crate::extract::ExtractArguments;
 use crate::lab::arguments::LabArguments;
 use crate::model::ModelArguments;
 use crate::record::RecordArguments;
+use crate::records::RunsArguments;
 use crate::sim::arguments::SimArguments;
 use crate::spool::SpoolArguments;
 use clap::{CommandFactory, FromArgMatches as _, Parser, Subcommand};
@@ -43,6 +44,7 @@ Examples:
   sheaf verify runs/run000001                           check every checksum of a run
   sheaf dump runs/run000001 --csv                       print one line per fragment
   sheaf tap runs/run000001                              watch a run in progress
+  sheaf runs list                                       list all runs, with their numbers and how they ended
   sheaf doctor --config run.toml                        find settings of this host that slow a run
   sheaf sim --list                                      list the networks to simulate
   sheaf model level2                                    calculate ports and messages of a trigger
@@ -85,6 +87,8 @@ pub(crate) enum Command {
     Run(RunArguments),
     /// End the current run in good order and start the next one.
     Next(NextArguments),
+    /// List, show, compare and comment on runs.
+    Runs(RunsArguments),
     /// Run one node of a system that spans several processes or hosts.
     Node(NodeArguments),
     /// Give the triggers of a run with `trigger.mode = "network"`, as a trigger supervisor does.

@@ -49,6 +49,7 @@
 //! | `console` | progress line and log on standard error |
 //! | `print` | text and JSON on standard output |
 //! | `signals` | Ctrl-C and termination |
+//! | `records` | `sheaf runs`: the runs that there are, out of their directories |
 //! | `next` | `sheaf next`, which asks a running process for its next run |
 //! | `emulate_trigger` | `sheaf emulate-trigger`, a trigger supervisor |
 //! | `poll_trigger` | `sheaf poll-trigger`, a trigger supervisor that polls a library |
@@ -117,6 +118,7 @@ mod python;
 mod record;
 mod recorded_slices;
 mod recording;
+mod records;
 mod rehearsal;
 mod relay;
 mod run;
@@ -186,6 +188,7 @@ fn main() -> ExitCode {
     let result = match cli.command() {
         Command::Run(arguments) => runs::command(&arguments, &console),
         Command::Next(arguments) => next::command(&arguments),
+        Command::Runs(arguments) => records::command(&arguments),
         Command::EmulateTrigger(arguments) => emulate_trigger::command(&arguments),
         Command::Node(arguments) => node::command(&arguments, &console),
         Command::Processor(arguments) => processor::command(&arguments),

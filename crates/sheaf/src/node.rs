@@ -87,13 +87,13 @@ enum Watch {
 impl Watch {
     fn begin(maker: &mut AgentMaker, node: &NodeConfig, arguments: &NodeArguments) -> anyhow::Result<Self> {
         if arguments.relay {
-            let hub = maker.hub.insert(Hub::default()).clone();
-            return Ok(Self::Parent(Relay::begin(hub, maker.gauges.clone())?));
+            maker.publish_at(Hub::default());
+            return Ok(Self::Parent(Relay::begin(maker.gauges.clone())?));
         }
         let Some(address) = &arguments.page else { return Ok(Self::Nobody) };
         let page = Page::open_at(address)?;
         page.begin_node(&maker.plan, node, maker.directory.as_deref());
-        maker.hub = Some(page.hub());
+        maker.publish_at(page.hub());
         let shown = page.show_waiting(maker.gauges.clone());
         Ok(Self::Page(page, shown))
     }
@@ -187,7 +187,7 @@ fn maker(plan: &Arc<Plan>, stop: Arc<AtomicBool>) -> AgentMaker {
         directory: plan.writes_files().then(|| run_paths::path_of(&plan.config)),
         clock: Clock::new(),
         stop,
-        gauges: Arc::new(Gauges::default()),
+        gauges: Arc::new(Gauges::new(Hub::default(), plan.node_names())),
         reports: Reports::default(),
         hub: None,
         over: Arc::default(),
@@ -227,8 +227,9 @@ fn manager(
         crate::print::print_json(&ManagerSummary::new(summary, &report, errors))?;
         return Ok(Verdict::Good);
     }
-    let written =
-        manifest.map_or(Ok(()), |manifest| manifest.close(&report, summary.ledger_json(), clock.now()));
+    let end = summary.end_record(&plan.config, errors.first().map(String::as_str));
+    let close = |manifest: SharedManifest| manifest.close(&report, (summary.ledger_json(), end), clock.now());
+    let written = manifest.map_or(Ok(()), close);
     print_run(&summary, &report, arguments)?;
     if let Some(error) = errors.first() {
         bail!("{error}");

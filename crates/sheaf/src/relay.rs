@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use log::Level;
 use serde::{Deserialize, Serialize};
 use sheaf_node::report::Gauges;
-use sheaf_telemetry::{Hub, NodeSnapshot, Publication, Publisher, SeriesList, catalog};
+use sheaf_telemetry::{NodeSnapshot, Publication, Publisher, SeriesList, catalog};
 use std::io::Write as _;
 use std::str::FromStr as _;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ enum Record {
         at_ns: u64,
         values: Vec<u64>,
     },
-    /// What the run waits for.
+    /// Nodes and programs that the run waits for.
     WaitsFor(Option<String>),
     /// A message of the log.
     Message { level: String, text: String },
@@ -52,8 +52,8 @@ pub(crate) struct Relay {
 }
 
 impl Relay {
-    /// Begins to write what the node publishes at `hub`, and all messages of this process.
-    pub(crate) fn begin(hub: Hub, gauges: Arc<Gauges>) -> anyhow::Result<Self> {
+    /// Begins to write what the node publishes at the hub of `gauges`, and all messages of this process.
+    pub(crate) fn begin(gauges: Arc<Gauges>) -> anyhow::Result<Self> {
         let (sender, records) = sync_channel(MESSAGES);
         let messages = sender.clone();
         console::listen(Some(Box::new(move |level, text| {
@@ -63,8 +63,7 @@ impl Relay {
                 let _ = messages.try_send(record);
             }
         })));
-        let body =
-            move || Writer { hub, gauges, known: None, publications: 0, waits_for: None }.run(&records);
+        let body = move || Writer { gauges, known: None, publications: 0, waits_for: None }.run(&records);
         let thread = std::thread::Builder::new().name("relay".into()).spawn(body);
         Ok(Self { sender: Some(sender), thread: Some(thread.context("cannot start a thread")?) })
     }
@@ -81,7 +80,6 @@ impl Drop for Relay {
 }
 
 struct Writer {
-    hub: Hub,
     gauges: Arc<Gauges>,
     /// The publication whose series the parent knows.
     known: Option<Arc<Publication>>,
@@ -112,7 +110,7 @@ impl Writer {
             self.waits_for = waits_for;
         }
         // A process is one node.
-        if let Some(node) = self.hub.snapshot().nodes.into_values().next() {
+        if let Some(node) = self.gauges.hub().snapshot().nodes.into_values().next() {
             self.write_values(&node);
         }
     }
@@ -139,7 +137,7 @@ fn write(record: &Record) {
     let _ = writeln!(std::io::stdout().lock(), "{RECORD_SEPARATOR}{text}");
 }
 
-/// What a parent does with the records of one child.
+/// Handles the records of one child, in its parent.
 pub(crate) struct Relayed {
     node: String,
     page: Page,

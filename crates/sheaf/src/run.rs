@@ -13,6 +13,7 @@ use sheaf_machine::Placement;
 use sheaf_node::report::Gauges;
 use sheaf_node::{Agent, Clock, NodeError, worker};
 use sheaf_protocol::Identity;
+use sheaf_telemetry::Hub;
 use sheaf_transport::memory::Doorbell;
 use sheaf_wire::NodeId;
 use std::net::TcpListener;
@@ -41,7 +42,7 @@ pub(crate) fn in_process(
         directory,
         clock,
         stop,
-        gauges: Arc::new(Gauges::default()),
+        gauges: Arc::new(Gauges::new(page.map_or_else(Hub::default, Page::hub), plan.node_names())),
         reports: Reports::default(),
         hub: page.map(Page::hub),
         over: Arc::default(),

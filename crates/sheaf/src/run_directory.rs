@@ -13,7 +13,7 @@ use sheaf_node::report::RunReport;
 use sheaf_protocol::output::Places;
 use sheaf_store::event_file::{ClosedFile, FileName, SessionName};
 use sheaf_store::run::{
-    CodeRecord, Holder, LOCK_NAME, MANIFEST_NAME, Manifest, RunLock, SessionRecord, closed_files,
+    CodeRecord, EndRecord, Holder, LOCK_NAME, MANIFEST_NAME, Manifest, RunLock, SessionRecord, closed_files,
     remove_list, seal_session,
 };
 use sheaf_wire::{NodeId, RunNumber, SessionId, Timestamp};
@@ -116,7 +116,7 @@ impl RunDirectory {
     pub(crate) fn close(
         mut self,
         stored: &Stored,
-        ledger: serde_json::Value,
+        (ledger, end): (serde_json::Value, EndRecord),
         now: Timestamp,
     ) -> anyhow::Result<()> {
         drop(self.reserve.take());
@@ -131,7 +131,7 @@ impl RunDirectory {
             || sessions.keys().map(|(node, session)| SessionName { run, node: *node, session: *session });
         self.list_files(names())?;
         self.list_removed(&before)?;
-        self.manifest.ended = Some(now);
+        (self.manifest.ended, self.manifest.end) = (Some(now), Some(end));
         self.manifest.ledger = ledger;
         // The events that count are on this disk, even if HDF5 conversion or the upload fails.
         self.manifest.write(&self.path)?;
@@ -305,7 +305,7 @@ impl SharedManifest {
     pub(crate) fn close(
         mut self,
         report: &RunReport,
-        ledger: serde_json::Value,
+        (ledger, end): (serde_json::Value, EndRecord),
         now: Timestamp,
     ) -> anyhow::Result<()> {
         remains::forget();
@@ -316,7 +316,7 @@ impl SharedManifest {
         let record = |(key, counting): ((NodeId, SessionId), Counting)| counting.into_record(key, false);
         self.manifest.sessions = stored(report).into_iter().map(record).collect();
         self.manifest.ledger = ledger;
-        self.manifest.ended = Some(now);
+        (self.manifest.ended, self.manifest.end) = (Some(now), Some(end));
         self.manifest.write(&self.path)?;
         self.objects.map_or(Ok(()), |objects| objects.put_manifest(&self.path))
     }

@@ -160,7 +160,9 @@ impl Runs<'_> {
         if let Some(page) = self.page {
             page.end_run(&summary);
         }
-        let close = |directory: RunDirectory| directory.close(&stored, summary.ledger_json(), clock.now());
+        let end = summary.end_record(&plan.config, errors.first().map(String::as_str));
+        let close =
+            |directory: RunDirectory| directory.close(&stored, (summary.ledger_json(), end), clock.now());
         // The books come first: they are printed also where the disk takes nothing more.
         let closed = directory.map_or(Ok(()), close);
         match (self.arguments.json, self.several) {

@@ -20,9 +20,11 @@ use crate::plan::Plan;
 use crate::run_directory::{self, Counting, Stored};
 use kept::Kept;
 use serde::{Deserialize, Serialize};
+use sheaf_config::Config;
 use sheaf_node::report::RunReport;
 use sheaf_protocol::ledger::{Counter, Ledger};
-use sheaf_wire::{NodeId, Role, SessionId, SourceId, SourceNames};
+use sheaf_store::run::EndRecord;
+use sheaf_wire::{Nanos, NodeId, Role, SessionId, SourceId, SourceNames};
 use shifts::ShiftSummary;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -287,6 +289,23 @@ impl Summary {
         let is_balanced = self.ledger.balanced && are_hits_balanced;
         let is_kept = self.kept.all && self.trouble.content_mismatches == 0;
         is_balanced && is_kept && !self.has_lost_supervisor()
+    }
+
+    /// Returns the end of the run as the manifest keeps it. `failure` is the first error of a node.
+    pub(crate) fn end_record(&self, config: &Config, failure: Option<&str>) -> EndRecord {
+        let is_over = |duration: Nanos| self.ledger.time.run_ns >= duration.0;
+        let (reason, detail) = match (failure, &self.ended_early) {
+            (Some(error), _) => ("failure", Some(error.to_owned())),
+            (None, Some(why)) => ("disk_space", Some(why.clone())),
+            (None, None) if self.interrupted => ("signal", None),
+            (None, None) if config.run.events.is_some_and(|events| self.ledger.triggers >= events) => {
+                ("events", None)
+            }
+            (None, None) if config.run.duration.is_some_and(is_over) => ("duration", None),
+            (None, None) => ("end_of_sources", None),
+        };
+        let good = failure.is_none() && self.is_good();
+        EndRecord { reason: reason.to_owned(), detail, good, lost: self.kept.lost }
     }
 
     /// The ledger as the manifest keeps it.

@@ -247,14 +247,13 @@ pub(super) const LAYERS: &[Layer] = &[
     Layer {
         package: "sheaf-monitor",
         floor: Floor::Edges,
-        may_know: &["sheaf-protocol", "sheaf-telemetry", "sheaf-wire"],
+        may_know: &["sheaf-machine", "sheaf-protocol", "sheaf-telemetry", "sheaf-wire"],
         may_use: &[
             "axum",
             "bytes",
             "futures-util",
             "log",
             "prometheus-client",
-            "rustix",
             "serde",
             "serde_json",
             "thiserror",

@@ -1,4 +1,4 @@
-//! How a run can be watched.
+//! The page and the metrics of a run.
 
 use super::HOUR;
 use crate::codec::{address, maybe, milliseconds};

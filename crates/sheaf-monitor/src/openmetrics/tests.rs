@@ -10,6 +10,7 @@ fn text() -> String {
     let live = list.add(&catalog::LIVE_SECONDS, &[]);
     let dead = list.add(&catalog::DEAD_SECONDS, &["builder_credit", "bu \"0\""]);
     list.add(&catalog::DEAD_SECONDS, &["output", ""]);
+    list.add(&catalog::DEAD_SECONDS, &["output", "bu1"]);
     let latency = list.add(&catalog::EVENT_SECONDS, &[]);
     let mut publisher = list.publish();
     let mut durations = Buckets::default();
@@ -44,7 +45,8 @@ fn series_have_names_units_and_labels() {
 
 #[test]
 fn labels_that_never_occurred_are_left_out_of_sparse_metrics() {
-    assert!(!text().contains(r#"cause="output""#));
+    assert!(!text().contains(r#"culprit="bu1""#));
+    assert!(text().contains(r#"sheaf_dead_seconds_total{node="evm",cause="output",culprit=""} 0.0"#));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use sheaf_telemetry::{Metric, NodeSnapshot, Snapshot, Unit, catalog};
 use sheaf_wire::DropReason;
 use std::collections::BTreeMap;
 
-/// See the [module](self).
+/// Books of triggers, events and fragments, and dead time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Books {
     /// Triggers.
@@ -75,7 +75,7 @@ pub struct Drop {
     pub reason: String,
     /// Their number.
     pub count: u64,
-    /// What such a drop counts as: `loss`, `as configured`, `no accepted trigger` or `with its event`.
+    /// Account of such a drop: `loss`, `as configured`, `no accepted trigger` or `with its event`.
     pub account: &'static str,
 }
 
@@ -117,7 +117,7 @@ pub struct Cause {
     pub cause: &'static str,
     /// Description.
     pub text: String,
-    /// What to do about it.
+    /// Advice to the operator.
     pub remedy: &'static str,
     /// Dead time.
     pub seconds: f64,

@@ -1,6 +1,6 @@
 //! Nodes, and sources in trouble.
 
-use crate::monitor::RunDescription;
+use crate::description::RunDescription;
 use serde::Serialize;
 use sheaf_telemetry::{Kind, NodeSnapshot, Snapshot, catalog};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +23,7 @@ pub struct NodeState {
     pub up: bool,
     /// Age of its values; `null` if it has not published.
     pub age_ms: Option<u64>,
-    /// How often it began again.
+    /// Number of times that it began again.
     pub restarts: u64,
     /// Whether its output does not work or has no room.
     pub output_failing: bool,
@@ -34,9 +34,9 @@ pub struct NodeState {
 /// Fill of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Fill {
-    /// What it holds.
+    /// Amount that it holds.
     pub value: u64,
-    /// What it may hold.
+    /// Amount that it may hold.
     pub limit: u64,
     /// Unit of both.
     pub unit: &'static str,

@@ -1,7 +1,7 @@
 //! States out of snapshots.
 
 use super::*;
-use crate::monitor::NodeDescription;
+use crate::description::NodeDescription;
 use sheaf_telemetry::{Hub, Metric, SeriesList};
 
 /// Adds a node with these values to the hub.

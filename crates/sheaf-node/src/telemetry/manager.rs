@@ -47,6 +47,7 @@ pub(crate) struct ManagerSeries {
     ended: [SeriesId; 3],
     latency: SeriesId,
     live: SeriesId,
+    reported_bytes: SeriesId,
     causes: Vec<CauseSeries>,
     /// Slots and bytes of each builder unit.
     credit: Vec<[SeriesId; 2]>,
@@ -79,7 +80,7 @@ impl ManagerSeries {
         let (run_number, run_start) = (plain(&catalog::RUN_NUMBER), plain(&catalog::RUN_START));
         let (triggers, accepted) = (plain(&catalog::TRIGGERS), plain(&catalog::TRIGGERS_ACCEPTED));
         let (in_flight, latency) = (plain(&catalog::EVENTS_IN_FLIGHT), plain(&catalog::EVENT_SECONDS));
-        let live = plain(&catalog::LIVE_SECONDS);
+        let (live, reported_bytes) = (plain(&catalog::LIVE_SECONDS), plain(&catalog::READOUT_BYTES));
         let ended = [&catalog::EVENTS_INCOMPLETE, &catalog::EVENT_FRAGMENTS, &catalog::EVENT_BYTES];
         let ended = ended.map(&mut plain);
         let mishaps = [
@@ -116,6 +117,7 @@ impl ManagerSeries {
             ended,
             latency,
             live,
+            reported_bytes,
             causes,
             credit,
             mishaps,
@@ -142,6 +144,7 @@ impl ManagerSeries {
         to.set_histogram(self.latency, &figures.latency.values());
         let dead_time = role.dead_time_at(now);
         to.set(self.live, dead_time.live().0);
+        to.set(self.reported_bytes, role.buffered().0);
         self.causes.iter().for_each(|cause| cause.write(to, &dead_time));
         let tallies = role.tallies();
         let accepted = tallies.stored + tallies.rejected + tallies.dropped + tallies.in_flight;

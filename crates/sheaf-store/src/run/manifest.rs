@@ -38,6 +38,9 @@ pub struct Manifest {
     /// Time when the run was closed; `None` before. Until then the counts below are not final.
     #[serde(rename = "ended_ns", with = "optional_timestamp")]
     pub ended: Option<Timestamp>,
+    /// Why it ended, and whether all is well; `None` before, and in runs of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<EndRecord>,
     /// The sessions of builders, or of output nodes, that stored events.
     pub sessions: Vec<SessionRecord>,
     /// The closed files of these sessions, where the files are in this directory and no one writes them any more.
@@ -54,6 +57,20 @@ pub struct Manifest {
     /// The libraries and scripts that the run loaded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub code: Vec<CodeRecord>,
+}
+
+/// The end of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndRecord {
+    /// Reason: `duration`, `events`, `end_of_sources`, `signal`, `disk_space` or `failure`.
+    pub reason: String,
+    /// Details for the operator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// Whether the books balanced and nothing was lost.
+    pub good: bool,
+    /// Accepted events that were lost.
+    pub lost: u64,
 }
 
 /// A library or script that the run loaded, as it was when the run began.
@@ -161,6 +178,7 @@ impl Manifest {
             software: software.to_owned(),
             created,
             ended: None,
+            end: None,
             sessions: Vec::new(),
             files: Vec::new(),
             removed_objects: Vec::new(),

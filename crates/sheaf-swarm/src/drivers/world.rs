@@ -370,7 +370,9 @@ impl World {
     }
 
     /// Returns a description of the state of all nodes.
-    fn explain(&self) -> String {
+    fn explain(&mut self) -> String {
+        let agents = self.seats.values_mut().filter_map(|seat| seat.agent.as_mut());
+        agents.for_each(|agent| agent.publish(self.now));
         let snapshot = self.assembly.gauges.snapshot();
         let mut text = format!("the run does not end after {} rounds: {snapshot:?}\n", self.rounds);
         let net = self.assembly.network.lock();

@@ -18,6 +18,7 @@ const LIBRARIES: &str = "selects the code that filters or processes; the simulat
 const TAGS: &str = "removes tags from an event before streams receive it; tags are drawn with the event";
 const WORDS: &str = "a name, a number or a path without influence on a run";
 const CONSUMERS: &str = "sheaf-tap finds doors and authenticates consumers; the selection of events is drawn";
+const MONITOR: &str = "sheaf-monitor shows what nodes publish; it has no influence on a run";
 const STORE: &str = "sheaf-s3 sends requests for objects; the time at which an object is stored is drawn";
 const TIMED: &str =
     "sheaf-source makes items with times from packets; the division of items into slices is drawn";
@@ -90,6 +91,7 @@ pub const EXCUSED: &[Excuse] = excused! {
         "object_store.endpoint", "object_store.bucket", "object_store.prefix", "object_store.region", "object_store.path_style",
         "object_store.part_bytes", "object_store.verify", "object_store.authorities",
     ];
+    MONITOR => ["monitor.linger_ms", "monitor.listen"];
     CONSUMERS => ["consumers.directory", "consumers.listen", "consumers.greeting_ms"];
     LINKS => [
         "transport.provider", "transport.queue_bytes", "transport.max_frame_bytes",

@@ -25,7 +25,7 @@ const GAPS: &str = "[source]\nkind = \"replay\"\n[source.replay]\ndirectory = \"
 type Metrics = BTreeMap<String, f64>;
 
 /// Returns the address at which a command serves its page.
-fn address(running: &mut Running) -> String {
+pub(crate) fn address(running: &mut Running) -> String {
     running.wait_until_said("/metrics");
     let said = running.said();
     let address = said.split("http://").nth(1).unwrap().split('/').next().unwrap();
@@ -33,15 +33,21 @@ fn address(running: &mut Running) -> String {
 }
 
 /// Returns the body of an answer.
-fn get(address: &str, path: &str) -> String {
+pub(crate) fn get(address: &str, path: &str) -> String {
+    let (head, body) = ask(address, path);
+    assert!(head.contains(" 200 OK"), "{path}: {head}");
+    body
+}
+
+/// Returns head and body of an answer, which comes in one piece: HTTP 1.0 has no others.
+pub(crate) fn ask(address: &str, path: &str) -> (String, String) {
     let mut stream = TcpStream::connect(address).unwrap();
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).unwrap();
     let answer = String::from_utf8(answer).unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    assert!(head.starts_with("HTTP/1.1 200"), "{path}: {head}");
-    body.to_owned()
+    (head.to_owned(), body.to_owned())
 }
 
 fn state(address: &str) -> Value {

@@ -249,6 +249,7 @@ impl World {
                 return true;
             }
             let finished = agent.work(now) == Progress::Finished;
+            agent.publish(now);
             if finished {
                 errors.extend(agent.finish().err());
             }

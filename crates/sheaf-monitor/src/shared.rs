@@ -1,0 +1,46 @@
+//! Data that the threads of a monitor share.
+
+use crate::description::{RunDescription, RunVerdict};
+use crate::history::History;
+use crate::messages::Messages;
+use bytes::Bytes;
+use sheaf_telemetry::Hub;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// News of a tick.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tick {
+    /// Number of rows of numbers so far.
+    pub(crate) rows: u64,
+    /// The state, as JSON.
+    pub(crate) state: Bytes,
+}
+
+/// Data that the server, its clock and the command share. Threads that carry data share only the hub with them, whose lock they take
+/// when they begin.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) hub: Hub,
+    pub(crate) version: &'static str,
+    pub(crate) history: Mutex<History>,
+    pub(crate) told: Mutex<Told>,
+}
+
+/// Everything that the command has told.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    pub(crate) run: Option<RunDescription>,
+    pub(crate) waits_for: Option<String>,
+    pub(crate) verdict: Option<RunVerdict>,
+    pub(crate) messages: Messages,
+}
+
+impl Shared {
+    pub(crate) fn history(&self) -> MutexGuard<'_, History> {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn told(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,194 @@
+//! `sheaf runs`: the runs that there are, out of their directories.
+//!
+//! The directory of a run is its record: the manifest has its times, end, ledger, files, code and settings, and comments lie beside it. So
+//! nothing has to be kept in agreement with it, and a run that was copied to another place is known there.
+
+mod comments;
+mod compare;
+mod record;
+mod table;
+
+use crate::Verdict;
+use crate::print::{print, print_json};
+use anyhow::{Context as _, bail};
+use clap::{Args, Subcommand};
+use comments::{Comment, Quality};
+use compare::Comparison;
+use record::Record;
+use sheaf_store::run::{MANIFEST_NAME, runs_in};
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, Args)]
+pub(crate) struct RunsArguments {
+    #[command(subcommand)]
+    command: RunsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum RunsCommand {
+    /// List the runs in a directory, the newest last.
+    List(ListArguments),
+    /// Show the record of a run: times, end, ledger, dead time, files, code and comments.
+    Show(ShowArguments),
+    /// Compare two runs: settings that differ, code that differs, and numbers side by side.
+    Compare(CompareArguments),
+    /// Add a comment to a run, or a judgement of its quality.
+    Comment(CommentArguments),
+}
+
+#[derive(Debug, Args)]
+struct ListArguments {
+    /// Directory of runs.
+    #[arg(default_value = "runs", value_name = "DIR")]
+    directory: PathBuf,
+    /// Only the last N runs.
+    #[arg(long, value_name = "N")]
+    last: Option<usize>,
+    /// Print one JSON object on standard output.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Directory in which numbers of runs are looked up.
+#[derive(Debug, Args)]
+struct Place {
+    /// Directory of runs in which a number is looked up.
+    #[arg(long = "in", value_name = "DIR", default_value = "runs")]
+    directory: PathBuf,
+}
+
+#[derive(Debug, Args)]
+struct ShowArguments {
+    /// Run: its number or its directory.
+    #[arg(value_name = "RUN")]
+    run: String,
+    #[command(flatten)]
+    place: Place,
+    /// Print one JSON object on standard output.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+struct CompareArguments {
+    /// Earlier run: its number or its directory.
+    #[arg(value_name = "RUN")]
+    before: String,
+    /// Later run.
+    #[arg(value_name = "OTHER-RUN")]
+    after: String,
+    #[command(flatten)]
+    place: Place,
+    /// Print one JSON object on standard output.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+struct CommentArguments {
+    /// Run: its number or its directory.
+    #[arg(value_name = "RUN")]
+    run: String,
+    /// Comment.
+    #[arg(required_unless_present = "quality")]
+    text: Option<String>,
+    /// Judgement of the data. The last one counts.
+    #[arg(long, value_name = "good|bad|unknown")]
+    quality: Option<Quality>,
+    /// Author [default: the name of the user].
+    #[arg(long, value_name = "NAME")]
+    author: Option<String>,
+    #[command(flatten)]
+    place: Place,
+}
+
+pub(crate) fn command(arguments: &RunsArguments) -> anyhow::Result<Verdict> {
+    match &arguments.command {
+        RunsCommand::List(arguments) => list(arguments),
+        RunsCommand::Show(arguments) => show(arguments),
+        RunsCommand::Compare(arguments) => compare(arguments),
+        RunsCommand::Comment(arguments) => comment(arguments),
+    }
+}
+
+fn list(arguments: &ListArguments) -> anyhow::Result<Verdict> {
+    let directory = &arguments.directory;
+    if !directory.is_dir() {
+        bail!("{} is not a directory; name the directory of runs (`run.output`)", directory.display());
+    }
+    let mut paths = runs_in(directory)?;
+    let surplus = arguments.last.map_or(0, |last| paths.len().saturating_sub(last));
+    paths.drain(..surplus);
+    let mut records = Vec::new();
+    let mut failed = 0;
+    for path in &paths {
+        match Record::read(path) {
+            Ok(record) => records.push(record),
+            // One broken run must not hide the others.
+            Err(error) => {
+                log::error!("{}", crate::describe(&error));
+                failed += 1;
+            }
+        }
+    }
+    if arguments.json {
+        print_json(&serde_json::json!({ "runs": records }))?;
+    } else {
+        print(&table::list(&records))?;
+    }
+    if failed > 0 {
+        bail!("{failed} of {} runs could not be read", paths.len());
+    }
+    Ok(Verdict::Good)
+}
+
+fn show(arguments: &ShowArguments) -> anyhow::Result<Verdict> {
+    let record = Record::read(&find(&arguments.run, &arguments.place)?)?;
+    if arguments.json {
+        print_json(&record)?
+    } else {
+        print(&table::record(&record))?
+    }
+    Ok(Verdict::Good)
+}
+
+fn compare(arguments: &CompareArguments) -> anyhow::Result<Verdict> {
+    let read = |run: &str| find(run, &arguments.place).and_then(|path| Record::read(&path));
+    let comparison = Comparison::of(&read(&arguments.before)?, &read(&arguments.after)?);
+    if arguments.json {
+        print_json(&comparison)?
+    } else {
+        print(&table::comparison(&comparison))?
+    }
+    Ok(Verdict::Good)
+}
+
+fn comment(arguments: &CommentArguments) -> anyhow::Result<Verdict> {
+    let path = find(&arguments.run, &arguments.place)?;
+    let comment = Comment::new(arguments.author.as_deref(), arguments.text.as_deref(), arguments.quality);
+    comments::add(&path, &comment)?;
+    Ok(Verdict::Good)
+}
+
+/// Returns the directory of a run that is given by its number or its directory.
+fn find(run: &str, place: &Place) -> anyhow::Result<PathBuf> {
+    let path = Path::new(run);
+    if path.is_dir() {
+        if !path.join(MANIFEST_NAME).exists() {
+            bail!("{run} is not the directory of a run: it has no {MANIFEST_NAME}");
+        }
+        return Ok(path.to_owned());
+    }
+    let directory = place.directory.display();
+    let number: u32 =
+        run.parse().ok().with_context(|| format!("{run} is neither a directory nor the number of a run"))?;
+    let runs =
+        runs_in(&place.directory).with_context(|| format!("cannot look for run {number} in {directory}"))?;
+    let is_it = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.and_then(|name| name.strip_prefix("run")?.parse().ok()) == Some(number)
+    };
+    let known = runs.len();
+    let found = runs.into_iter().find(is_it);
+    found.with_context(|| format!("there is no run {number} among the {known} runs in {directory}"))
+}

@@ -1,0 +1,111 @@
+//! Two runs side by side.
+
+use super::record::{Code, Record};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Keys that differ between any two runs.
+const OF_EVERY_RUN: [&str; 1] = ["run.number"];
+
+/// Differences of two runs.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Comparison {
+    pub(crate) runs: [u32; 2],
+    /// Settings that differ, by key; `null` where a run does not have it.
+    pub(crate) settings: BTreeMap<String, [Option<String>; 2]>,
+    /// Code that differs, by table of the configuration.
+    pub(crate) code: BTreeMap<String, [Option<Code>; 2]>,
+    /// Versions of the software, if they differ.
+    pub(crate) software: Option<[String; 2]>,
+    /// Numbers of both runs.
+    pub(crate) numbers: Vec<Number>,
+}
+
+/// A number of both runs; `null` where a run does not have it.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Number {
+    pub(crate) name: String,
+    pub(crate) unit: &'static str,
+    pub(crate) values: [Option<f64>; 2],
+}
+
+impl Comparison {
+    pub(super) fn of(before: &Record, after: &Record) -> Self {
+        let mut settings = differences(&before.settings, &after.settings);
+        settings.retain(|key, _| !OF_EVERY_RUN.contains(&key.as_str()));
+        let code = |record: &Record| -> BTreeMap<String, Code> {
+            record.code.iter().map(|code| (code.table.clone(), code.clone())).collect()
+        };
+        let software =
+            (before.software != after.software).then(|| [before.software.clone(), after.software.clone()]);
+        Self {
+            runs: [before.run, after.run],
+            settings,
+            code: differences(&code(before), &code(after)),
+            software,
+            numbers: numbers(before, after),
+        }
+    }
+}
+
+/// Returns the keys whose values differ, with both values.
+fn differences<T: Clone + PartialEq>(
+    before: &BTreeMap<String, T>,
+    after: &BTreeMap<String, T>,
+) -> BTreeMap<String, [Option<T>; 2]> {
+    let keys: BTreeSet<_> = before.keys().chain(after.keys()).collect();
+    let both = keys.into_iter().map(|key| (key.clone(), [before.get(key).cloned(), after.get(key).cloned()]));
+    both.filter(|(_, [one, other])| one != other).collect()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "shown with a few digits")]
+fn numbers(before: &Record, after: &Record) -> Vec<Number> {
+    let number = |name: &str, unit, of: &dyn Fn(&Record) -> Option<f64>| Number {
+        name: name.to_owned(),
+        unit,
+        values: [of(before), of(after)],
+    };
+    let ledger = |of: fn(&crate::summary::LedgerSummary) -> u64| {
+        move |record: &Record| record.ledger.as_ref().map(|ledger| of(ledger) as f64)
+    };
+    let seconds =
+        |record: &Record| Some(record.ledger.as_ref()?.time.run_ns as f64 / 1e9).filter(|time| *time > 0.0);
+    let rate = |record: &Record| Some(record.ledger.as_ref()?.triggers as f64 / seconds(record)?);
+    let mut numbers = vec![
+        number("time of triggers", "s", &seconds),
+        number("triggers", "", &ledger(|ledger| ledger.triggers)),
+        number("rate", "1/s", &rate),
+        number("stored", "", &ledger(|ledger| ledger.stored)),
+        number("rejected", "", &ledger(|ledger| ledger.rejected)),
+        number("lost", "", &|record| Some(record.lost() as f64)),
+        number("dead time", "%", &|record| Some(100.0 * record.dead_fraction()?)),
+        number("size", "B", &|record| Some(record.bytes() as f64)),
+    ];
+    for cause in causes(before).union(&causes(after)) {
+        let of_cause = |record: &Record| {
+            let dead = record.ledger.as_ref()?.time.dead_ns.get(cause).copied().unwrap_or(0);
+            Some(dead as f64 / 1e9)
+        };
+        numbers.push(number(&format!("dead time: {cause}"), "s", &of_cause));
+    }
+    numbers
+}
+
+fn causes(record: &Record) -> BTreeSet<String> {
+    record.ledger.iter().flat_map(|ledger| ledger.time.dead_ns.keys().cloned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_differs_is_returned_with_both_values() {
+        let map = |entries: &[(&str, u32)]| {
+            entries.iter().map(|(key, value)| ((*key).to_owned(), *value)).collect()
+        };
+        let found = differences(&map(&[("a", 1), ("b", 2), ("c", 3)]), &map(&[("b", 2), ("c", 4), ("d", 5)]));
+        let expected = [("a", [Some(1), None]), ("c", [Some(3), Some(4)]), ("d", [None, Some(5)])];
+        assert_eq!(found, expected.map(|(key, values)| (key.to_owned(), values)).into());
+    }
+}

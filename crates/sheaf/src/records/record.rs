@@ -1,0 +1,187 @@
+//! The record of a run.
+
+use super::comments::{self, Comment};
+use crate::summary::LedgerSummary;
+use anyhow::Context as _;
+use serde::Serialize;
+use sheaf_config::Config;
+use sheaf_store::run::{EndRecord, Manifest, RunLock};
+use sheaf_wire::DropReason;
+use sheaf_wire::reason::Account;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// State of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum State {
+    /// A process writes it.
+    InProgress,
+    /// It ended, its books balanced, and nothing was lost.
+    Good,
+    /// It ended, and something was lost or did not balance.
+    NotGood,
+    /// No process writes it, and it was not closed: its process died.
+    NotClosed,
+}
+
+impl State {
+    pub(crate) const fn words(self) -> &'static str {
+        match self {
+            Self::InProgress => "in progress",
+            Self::Good => "good",
+            Self::NotGood => "not good",
+            Self::NotClosed => "not closed",
+        }
+    }
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Record {
+    pub(crate) run: u32,
+    pub(crate) directory: PathBuf,
+    pub(crate) state: State,
+    pub(crate) software: String,
+    /// Nanoseconds since 1970.
+    pub(crate) created_ns: u64,
+    pub(crate) ended_ns: Option<u64>,
+    pub(crate) end: Option<EndRecord>,
+    /// `null` until the run is closed.
+    pub(crate) ledger: Option<LedgerSummary>,
+    pub(crate) files: Vec<FileRecord>,
+    pub(crate) code: Vec<Code>,
+    pub(crate) comments: Vec<Comment>,
+    /// Every setting by its full key.
+    #[serde(skip)]
+    pub(crate) settings: BTreeMap<String, String>,
+}
+
+/// A closed file of a run.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct FileRecord {
+    pub(crate) file: String,
+    pub(crate) stream: String,
+    pub(crate) events: u64,
+    pub(crate) bytes: u64,
+}
+
+/// A library or script of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Code {
+    pub(crate) table: String,
+    pub(crate) path: PathBuf,
+    pub(crate) bytes: u64,
+    /// CRC-32C, in hexadecimal digits.
+    pub(crate) crc32c: String,
+}
+
+impl Record {
+    /// Reads the record of the run in a directory.
+    pub(super) fn read(directory: &Path) -> anyhow::Result<Self> {
+        let shown = directory.display();
+        let manifest = Manifest::read(directory)?;
+        let manifest = manifest
+            .with_context(|| format!("{shown} has no manifest: it is not a run, or not one of this host"))?;
+        let holder = RunLock::holder(directory)
+            .with_context(|| format!("cannot tell which process writes {shown}"))?;
+        let ledger: Option<LedgerSummary> = serde_json::from_value(manifest.ledger.clone()).ok();
+        let state = match (&manifest.ended, holder.is_some(), &manifest.end, &ledger) {
+            (None, true, ..) => State::InProgress,
+            (None, false, ..) => State::NotClosed,
+            (Some(_), _, Some(end), _) => {
+                if end.good {
+                    State::Good
+                } else {
+                    State::NotGood
+                }
+            }
+            // A run of an earlier version: only its ledger tells.
+            (Some(_), _, None, Some(ledger)) if ledger.balanced && lost(ledger) == 0 => State::Good,
+            (Some(_), _, None, _) => State::NotGood,
+        };
+        let settings = Config::parse(&manifest.configuration, "configuration").map(|config| config.values());
+        Ok(Self {
+            run: manifest.run.0,
+            directory: directory.to_owned(),
+            state,
+            software: manifest.software,
+            created_ns: manifest.created.0,
+            ended_ns: manifest.ended.map(|ended| ended.0),
+            end: manifest.end,
+            ledger,
+            files: manifest.files.iter().map(FileRecord::of).collect(),
+            code: manifest.code.into_iter().map(Code::of).collect(),
+            comments: comments::read(directory)?,
+            settings: settings.unwrap_or_else(|_| unparsed(&manifest.configuration)),
+        })
+    }
+
+    /// Returns the accepted events that were lost.
+    pub(super) fn lost(&self) -> u64 {
+        let of_end = self.end.as_ref().map(|end| end.lost);
+        of_end.or_else(|| self.ledger.as_ref().map(lost)).unwrap_or(0)
+    }
+
+    /// Returns the size of all files, in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes).sum()
+    }
+
+    /// Returns the last judgement of its quality.
+    pub(super) fn quality(&self) -> Option<comments::Quality> {
+        self.comments.iter().rev().find_map(|comment| comment.quality)
+    }
+
+    /// Returns the fraction of dead time.
+    #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
+    pub(super) fn dead_fraction(&self) -> Option<f64> {
+        let time = &self.ledger.as_ref()?.time;
+        (time.run_ns > 0).then(|| 1.0 - time.live_ns as f64 / time.run_ns as f64)
+    }
+}
+
+/// Returns the dropped events of a ledger that were lost.
+fn lost(ledger: &LedgerSummary) -> u64 {
+    let is_loss = |name: &str| {
+        let reason = DropReason::ALL.into_iter().find(|reason| reason.name() == name);
+        reason.is_none_or(|reason| reason.account() == Account::Loss)
+    };
+    ledger.dropped.iter().filter(|(name, _)| is_loss(name)).map(|(_, count)| count).sum()
+}
+
+/// Returns the lines of a configuration of another version, whose keys this version does not know.
+fn unparsed(configuration: &str) -> BTreeMap<String, String> {
+    let mut table = String::new();
+    let mut settings = BTreeMap::new();
+    for line in configuration.lines() {
+        if let Some(name) = line.strip_prefix('[') {
+            table = name.trim_matches(['[', ']']).to_owned();
+        } else if let Some((key, value)) = line.split_once(" = ") {
+            settings.insert(format!("{table}.{key}"), value.to_owned());
+        }
+    }
+    settings
+}
+
+impl FileRecord {
+    fn of(file: &sheaf_store::event_file::ClosedFile) -> Self {
+        Self {
+            file: file.file.to_string(),
+            stream: file.stream.to_string(),
+            events: file.events,
+            bytes: file.bytes,
+        }
+    }
+}
+
+impl Code {
+    fn of(record: sheaf_store::run::CodeRecord) -> Self {
+        Self {
+            table: record.table,
+            path: record.path,
+            bytes: record.bytes,
+            crc32c: format!("{:08x}", record.crc32c),
+        }
+    }
+}

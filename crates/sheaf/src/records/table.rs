@@ -1,0 +1,206 @@
+//! Records of runs as text.
+
+use super::compare::{Comparison, Number};
+use super::record::{Record, State};
+use crate::console::count;
+use sheaf_wire::UtcTime;
+use std::fmt::Write as _;
+
+/// Longest text of a comment in the list.
+const COMMENT: usize = 40;
+
+/// A list with one line for each run.
+pub(super) fn list(records: &[Record]) -> String {
+    let mut text = format!(
+        "{:>7}  {:<20}  {:>9}  {:>13}  {:>13}  {:>9}  {:>6}  {:>9}  {:<11}  {:<14}  {}\n",
+        "run",
+        "began (UTC)",
+        "seconds",
+        "triggers",
+        "stored",
+        "lost",
+        "dead",
+        "size",
+        "state",
+        "end",
+        "quality"
+    );
+    for record in records {
+        let ledger = record.ledger.as_ref();
+        let number = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), count);
+        let dead =
+            record.dead_fraction().map_or_else(|| "-".to_owned(), |dead| format!("{:.1}%", 100.0 * dead));
+        let end = record.end.as_ref().map_or("-", |end| &*end.reason);
+        let quality = record.quality().map_or("", super::comments::Quality::name);
+        let comment = record.comments.iter().rev().find(|comment| !comment.text.is_empty());
+        let comment = comment.map_or_else(String::new, |comment| shortened(&comment.text));
+        let line = format!(
+            "{:>7}  {:<20}  {:>9}  {:>13}  {:>13}  {:>9}  {:>6}  {:>9}  {:<11}  {:<14}  {quality} {comment}",
+            record.run,
+            utc(record.created_ns),
+            seconds(record).map_or_else(|| "-".to_owned(), |time| format!("{time:.1}")),
+            number(ledger.map(|ledger| ledger.triggers)),
+            number(ledger.map(|ledger| ledger.stored)),
+            number(ledger.map(|_| record.lost())),
+            dead,
+            size(record.bytes()),
+            record.state.words(),
+            end,
+        );
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// The whole record of a run.
+pub(super) fn record(record: &Record) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, value: &str| {
+        let _ = writeln!(text, "{name:<18}{value}");
+    };
+    line("run", &record.run.to_string());
+    line("state", record.state.words());
+    line("began", &utc(record.created_ns));
+    match (record.ended_ns, record.state) {
+        (Some(ended), _) => line("closed", &utc(ended)),
+        (None, State::InProgress) => line("closed", "not yet"),
+        (None, _) => line("closed", "never: its process died; `sheaf verify` says which events count"),
+    }
+    if let Some(end) = &record.end {
+        line(
+            "end",
+            &format!(
+                "{}{}",
+                end.reason,
+                end.detail.as_ref().map_or_else(String::new, |why| format!(": {why}"))
+            ),
+        );
+    }
+    if let Some(quality) = record.quality() {
+        line("quality", quality.name());
+    }
+    line("directory", &record.directory.display().to_string());
+    line("software", &record.software);
+    if let Some(ledger) = &record.ledger {
+        line(
+            "triggers",
+            &format!("{} accepted of {} offered", count(ledger.triggers), count(ledger.offered)),
+        );
+        line("  stored", &count(ledger.stored));
+        line("  rejected", &count(ledger.rejected));
+        for (reason, number) in &ledger.dropped {
+            line("  dropped", &format!("{}: {reason}", count(*number)));
+        }
+        line("lost", &count(record.lost()));
+        line("balanced", if ledger.balanced { "yes" } else { "NO" });
+        ledger.problems.iter().for_each(|problem| line("  problem", problem));
+        for (cause, ns) in &ledger.time.dead_ns {
+            line(
+                "dead time",
+                &format!("{:.3} s of {:.3} s: {cause}", in_seconds(*ns), in_seconds(ledger.time.run_ns)),
+            );
+        }
+    }
+    for file in &record.files {
+        line(
+            "file",
+            &format!(
+                "{}  {} events, {}, stream {}",
+                file.file,
+                count(file.events),
+                size(file.bytes),
+                file.stream
+            ),
+        );
+    }
+    for code in &record.code {
+        line("code", &format!("{}: {} (CRC-32C {})", code.table, code.path.display(), code.crc32c));
+    }
+    for comment in &record.comments {
+        let quality = comment.quality.map_or_else(String::new, |quality| format!("[{}] ", quality.name()));
+        line("comment", &format!("{} {}: {quality}{}", utc(comment.time_ns), comment.author, comment.text));
+    }
+    text
+}
+
+/// Two runs side by side.
+pub(super) fn comparison(comparison: &Comparison) -> String {
+    let [before, after] = comparison.runs;
+    let mut text =
+        format!("{:<34}{:>18}{:>18}{:>12}\n", "", format!("run {before}"), format!("run {after}"), "change");
+    for Number { name, unit, values } in &comparison.numbers {
+        let shown = values.map(|value| value.map_or_else(|| "-".to_owned(), |value| number(value, unit)));
+        let _ = writeln!(text, "{:<34}{:>18}{:>18}{:>12}", name, shown[0], shown[1], change(*values));
+    }
+    if let Some([one, other]) = &comparison.software {
+        let _ = writeln!(text, "\nsoftware: {one}, then {other}");
+    }
+    text.push_str(if comparison.settings.is_empty() {
+        "\nno setting differs\n"
+    } else {
+        "\nsettings that differ:\n"
+    });
+    let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "not set".to_owned());
+    for (key, [one, other]) in &comparison.settings {
+        let _ = writeln!(text, "  {key:<32}{}  ->  {}", value(one), value(other));
+    }
+    for (table, [one, other]) in &comparison.code {
+        let shown = |code: &Option<super::record::Code>| {
+            code.as_ref().map_or_else(
+                || "none".to_owned(),
+                |code| format!("{} ({})", code.path.display(), code.crc32c),
+            )
+        };
+        let _ = writeln!(text, "code of {table}: {}  ->  {}", shown(one), shown(other));
+    }
+    text
+}
+
+fn number(value: f64, unit: &str) -> String {
+    match unit {
+        "s" | "%" => format!("{value:.3} {unit}"),
+        "" => crate::console::count_f64(value),
+        _ => format!("{} {unit}", crate::console::count_f64(value)),
+    }
+}
+
+/// Change in percent, where both runs have a value that is not 0.
+fn change(values: [Option<f64>; 2]) -> String {
+    match values {
+        [Some(before), Some(after)] if before != 0.0 => {
+            format!("{:+.1} %", 100.0 * (after - before) / before)
+        }
+        _ => String::new(),
+    }
+}
+
+fn seconds(record: &Record) -> Option<f64> {
+    record.ledger.as_ref().map(|ledger| in_seconds(ledger.time.run_ns))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
+fn in_seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+/// UTC to the second.
+fn utc(ns: u64) -> String {
+    let seconds = i64::try_from(ns).unwrap_or(i64::MAX) / 1_000_000_000;
+    UtcTime::from_nanos(seconds * 1_000_000_000).to_string()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "shown with one digit")]
+fn size(bytes: u64) -> String {
+    let units = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
+    let fitting = units.into_iter().find(|(unit, _)| bytes as f64 >= *unit);
+    fitting.map_or_else(|| format!("{bytes} B"), |(unit, name)| format!("{:.1} {name}", bytes as f64 / unit))
+}
+
+fn shortened(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    if line.len() <= COMMENT && line.len() == text.len() {
+        return line.to_owned();
+    }
+    format!("{}...", &line[..line.floor_char_boundary(COMMENT.min(line.len()))])
+}

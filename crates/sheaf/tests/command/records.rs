@@ -1,0 +1,92 @@
+//! `sheaf runs`: every run of a directory is listed with its end, two runs are compared, and comments stay.
+
+use crate::child::{ScratchDirectory, wait_until};
+use crate::output::{field, number};
+use serde_json::{Value, json};
+
+fn records(scratch: &ScratchDirectory) -> Vec<Value> {
+    let list = scratch.sheaf("runs list --json").exits(0).json();
+    field(&list, "runs").as_array().unwrap().clone()
+}
+
+#[test]
+fn each_run_has_its_state_end_and_numbers() {
+    let scratch = ScratchDirectory::new();
+    scratch.sheaf("run --readouts 2 --builders 2 --events 200 --json").exits(0);
+    scratch.sheaf("run --readouts 2 --builders 2 --duration 0.2 --json").exits(0);
+    let stopped = scratch.start("run --readouts 2 --builders 2 --duration 0 --json");
+    wait_until("the third run is in progress", || {
+        records(&scratch).get(2).is_some_and(|record| record["state"] == "in_progress")
+    });
+    stopped.signal("INT");
+    let summary = stopped.end().exits(0).json();
+    let killed = scratch.start("run --readouts 2 --builders 2 --duration 0 --json");
+    wait_until("the fourth run has begun", || records(&scratch).len() == 4);
+    killed.signal("KILL");
+    wait_until("its lock is free", || records(&scratch)[3]["state"] == "not_closed");
+    let records = records(&scratch);
+    let ends: Vec<_> = records.iter().map(|record| record["end"]["reason"].clone()).collect();
+    assert_eq!(ends, [json!("events"), json!("duration"), json!("signal"), Value::Null]);
+    assert!(records[..3].iter().all(|record| record["state"] == "good"), "{records:?}");
+    assert_eq!(number(&records[0], "ledger.triggers"), 200);
+    assert_eq!(records[2]["ledger"]["stored"], *field(&summary, "ledger.stored"));
+    let text = scratch.sheaf("runs list --last 2").exits(0).stdout;
+    assert_eq!(text.lines().count(), 3, "{text}");
+    assert!(text.contains("signal") && text.contains("not closed"), "{text}");
+    let text = scratch.sheaf("runs show 4").exits(0).stdout;
+    assert!(text.contains("its process died"), "{text}");
+}
+
+#[test]
+fn what_differs_between_two_runs_is_shown() {
+    let scratch = ScratchDirectory::new();
+    scratch.sheaf("run --readouts 2 --builders 2 --events 200 --json").exits(0);
+    scratch.sheaf("run --readouts 2 --builders 2 --events 300 --fragment-size 512 --json").exits(0);
+    let found = scratch.sheaf("runs compare 1 2 --json").exits(0).json();
+    let settings = field(&found, "settings").as_object().unwrap();
+    let keys: Vec<_> = settings.keys().map(String::as_str).collect();
+    assert!(keys.contains(&"run.events") && keys.contains(&"source.emulated.mean_bytes"), "{keys:?}");
+    assert_eq!(settings["run.events"], json!(["200", "300"]));
+    let triggers =
+        field(&found, "numbers").as_array().unwrap().iter().find(|it| it["name"] == "triggers").unwrap();
+    assert_eq!(triggers["values"], json!([200.0, 300.0]));
+    let text = scratch.sheaf("runs compare runs/run000001 runs/run000001").exits(0).stdout;
+    assert!(text.contains("no setting differs"), "{text}");
+}
+
+#[test]
+fn comments_and_judgements_stay_with_the_run() {
+    let scratch = ScratchDirectory::new();
+    scratch.sheaf("run --readouts 1 --builders 1 --events 10 --json").exits(0);
+    let comment = |arguments: &[&str]| {
+        let fixed = ["runs", "comment", "1", "--author", "ann"];
+        crate::child::sheaf(scratch.path(), fixed.iter().chain(arguments)).exits(0);
+    };
+    comment(&["beam was off"]);
+    comment(&["--quality", "bad"]);
+    comment(&["back again", "--quality", "good"]);
+    let record = scratch.sheaf("runs show 1 --json").exits(0).json();
+    let comments = field(&record, "comments").as_array().unwrap();
+    let texts: Vec<_> = comments.iter().map(|comment| comment["text"].as_str()).collect();
+    assert_eq!(texts, [Some("beam was off"), None, Some("back again")]);
+    assert!(comments.iter().all(|comment| comment["author"] == "ann"));
+    let text = scratch.sheaf("runs list").exits(0).stdout;
+    assert!(text.contains("good back again"), "{text}");
+    scratch.sheaf("verify runs/run000001").exits(0);
+    scratch.sheaf("runs comment 1").exits(2);
+    scratch.sheaf("runs comment 1 --quality great").exits(2).says(&["good, bad or unknown"]);
+}
+
+#[test]
+fn runs_that_are_not_there_or_broken_are_named() {
+    let scratch = ScratchDirectory::new();
+    scratch.sheaf("runs list").exits(1).says(&["run.output"]);
+    scratch.sheaf("run --readouts 1 --builders 1 --events 10 --json").exits(0);
+    scratch.sheaf("runs show 7").exits(1).says(&["there is no run 7 among the 1 runs"]);
+    scratch.sheaf("runs show monday").exits(1).says(&["neither a directory nor the number"]);
+    scratch.sheaf("runs show .").exits(1).says(&["run.json"]);
+    std::fs::create_dir(scratch.join("runs/run000002")).unwrap();
+    std::fs::write(scratch.join("runs/run000002/run.json"), "{").unwrap();
+    let ended = scratch.sheaf("runs list").exits(1).says(&["run000002", "1 of 2 runs could not be read"]);
+    assert!(ended.stdout.contains("events"), "the other run is listed: {}", ended.stdout);
+}
