@@ -50,8 +50,13 @@ struct Moment {
 
 /// Returns how long a condition lasts before it is an alarm.
 const fn hold(code: &str) -> u64 {
-    // Output that is out of room for a moment is ordinary back-pressure.
-    if matches!(code.as_bytes(), b"output-failing") { 1_000 } else { 0 }
+    match code.as_bytes() {
+        // Output that is out of room for a moment is ordinary back-pressure.
+        b"output-failing" => 1_000,
+        // Nodes of other processes end a moment before the news of the end of their run arrives.
+        b"node-gone" => 1_000,
+        _ => 0,
+    }
 }
 
 impl Alarms {

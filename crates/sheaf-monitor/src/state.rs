@@ -127,7 +127,7 @@ fn compose_run(manager: Option<&NodeSnapshot>, books: &Books, context: &Context<
         (None, None) => if description.is_some() { "starting" } else { "none" }.to_owned(),
     };
     Run {
-        number: manager.map(|manager| manager.sum(&catalog::RUN_NUMBER)),
+        number: manager.map(|manager| manager.sum(&catalog::RUN_NUMBER)).filter(|number| *number > 0),
         phase,
         began_ms: began.map(|began| began / 1_000_000),
         seconds: books.dead_time.live_seconds + books.dead_time.dead_seconds,

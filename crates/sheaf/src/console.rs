@@ -254,8 +254,13 @@ impl Drop for Show {
     }
 }
 
-/// Returns what a run waits for, before its start or at its end.
-pub(crate) fn waiting(now: &Snapshot) -> Option<String> {
+/// Returns what a run waits for, without its phase.
+pub(crate) fn waits_for(now: &Snapshot) -> Option<String> {
+    waiting(now).and_then(|text| text.split_once(": ").map(|(_, rest)| rest.to_owned()))
+}
+
+/// Returns the progress line of a run that waits, before its start or at its end.
+fn waiting(now: &Snapshot) -> Option<String> {
     starting(now).or_else(|| finishing(now))
 }
 

@@ -108,7 +108,7 @@ impl Page {
         let monitor = self.monitor.clone();
         let watch = move || {
             while stopped.recv_timeout(WAITING_PERIOD) == Err(RecvTimeoutError::Timeout) {
-                monitor.note_waiting(console::waiting(&gauges.snapshot()));
+                monitor.note_waiting(console::waits_for(&gauges.snapshot()));
             }
             monitor.note_waiting(None);
         };

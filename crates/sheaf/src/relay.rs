@@ -104,7 +104,7 @@ impl Writer {
     }
 
     fn write_news(&mut self) {
-        let waits_for = console::waiting(&self.gauges.snapshot());
+        let waits_for = console::waits_for(&self.gauges.snapshot());
         if waits_for != self.waits_for {
             write(&Record::WaitsFor(waits_for.clone()));
             self.waits_for = waits_for;

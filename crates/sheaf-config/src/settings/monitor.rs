@@ -12,6 +12,6 @@ section! {
         listen: Option<String> = None, "listen", maybe(address());
         /// Time for which `sheaf run` serves them after its last run, so that the final numbers are scraped and can be looked at. Ctrl-C
         /// ends it.
-        linger: Nanos = Nanos::ZERO, "linger_ms", milliseconds(Nanos::ZERO, HOUR);
+        linger: Nanos = Nanos::from_secs(3), "linger_ms", milliseconds(Nanos::ZERO, HOUR);
     }
 }

@@ -99,6 +99,8 @@ fn nodes_that_fall_silent_or_end_are_named() {
     let gone = NodeState { up: false, ..node("ru0") };
     let absent = NodeState { up: false, age_ms: None, ..node("ru1") };
     now.nodes = vec![node("bu0"), silent, gone, absent];
+    assert_eq!(codes(&alarms.judge(&now)), ["node-silent"], "nodes may end a moment before the run");
+    now.time_ms = 1_000;
     let raised = alarms.judge(&now);
     let named: Vec<_> = raised.iter().map(|alarm| (alarm.code, alarm.culprit.as_deref())).collect();
     assert_eq!(named, [("node-silent", Some("bu1")), ("node-gone", Some("ru0"))]);

@@ -126,7 +126,8 @@ pub(crate) fn figures(node: &NodeSnapshot) -> Vec<Figure> {
     figure.collect()
 }
 
-/// Returns the sources that are silent, held back, or missing in events; those that are missing most come first.
+/// Returns the sources that are silent or missing in events; those that are missing most come first. That a source is held back is ordinary
+/// back-pressure, and is said of those in trouble only.
 pub(super) fn sources_in_trouble(
     snapshot: &Snapshot,
     run: Option<&RunDescription>,
@@ -150,7 +151,7 @@ pub(super) fn sources_in_trouble(
     let others_speak = sources.values().any(|source| !silent(source));
     let names = run.map(|run| &run.sources);
     let in_trouble = |source: &SourceState| {
-        !source.missing.is_empty() || in_progress && (source.held_back || silent(source) && others_speak)
+        !source.missing.is_empty() || in_progress && silent(source) && others_speak
     };
     let mut listed: Vec<_> = sources.into_values().filter(in_trouble).collect();
     listed.sort_by_key(|source| {
