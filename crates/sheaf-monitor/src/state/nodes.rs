@@ -150,9 +150,8 @@ pub(super) fn sources_in_trouble(
         |source: &SourceState| source.last_seen_seconds.is_some_and(|age| age >= SILENT.as_secs_f64());
     let others_speak = sources.values().any(|source| !silent(source));
     let names = run.map(|run| &run.sources);
-    let in_trouble = |source: &SourceState| {
-        !source.missing.is_empty() || in_progress && silent(source) && others_speak
-    };
+    let in_trouble =
+        |source: &SourceState| !source.missing.is_empty() || in_progress && silent(source) && others_speak;
     let mut listed: Vec<_> = sources.into_values().filter(in_trouble).collect();
     listed.sort_by_key(|source| {
         std::cmp::Reverse(source.missing.iter().map(|missing| missing.events).sum::<u64>())
