@@ -199,7 +199,9 @@ impl TickClock {
         let rows = self.add_row(&snapshot);
         self.ticks += 1;
         let state = self.compose(&snapshot, now_ms, messages);
-        Tick { rows, state }
+        // JSON has no line feeds, so the data of the event are one line.
+        let event = [b"event: state\ndata: ", &*state, b"\n\n"].concat().into();
+        Tick { rows, state, event }
     }
 
     /// Adds the row of a snapshot, after those of ticks that were missed. Its number comes from a clock that never goes back.

@@ -6,13 +6,13 @@ use crate::shared::{Shared, Tick};
 use crate::state::Figure;
 use crate::{guard, openmetrics, prometheus};
 use axum::Router;
+use axum::body::Body;
 use axum::extract::{Path, Query, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::from_fn;
-use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use futures_util::stream::{self, Stream};
+use futures_util::stream;
 use serde::{Deserialize, Serialize};
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -31,6 +31,7 @@ const HEARTBEAT: Duration = Duration::from_secs(1);
 const STATE_PAUSE: Duration = Duration::from_millis(200);
 
 const JSON: &str = "application/json";
+const EVENTS: &str = "text/event-stream";
 const BINARY: &str = "application/octet-stream";
 
 /// Everything that handlers need.
@@ -92,8 +93,8 @@ async fn state(State(server): State<Server>) -> Response {
     ([(header::CONTENT_TYPE, JSON)], tick.state).into_response()
 }
 
-/// Sends the newest state again and again. A client that reads slowly misses states; it does not get old ones.
-async fn state_stream(State(server): State<Server>) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+/// Sends the newest state again and again, as server-sent events. A client that reads slowly misses states; it does not get old ones.
+async fn state_stream(State(server): State<Server>) -> Response {
     let mut ticks = server.ticks;
     ticks.mark_changed();
     let states = stream::unfold((ticks, true), |(mut ticks, is_first)| async move {
@@ -104,11 +105,10 @@ async fn state_stream(State(server): State<Server>) -> Sse<impl Stream<Item = Re
         if let Ok(Err(_)) = timeout(HEARTBEAT, ticks.changed()).await {
             return None;
         }
-        let state = ticks.borrow_and_update().state.clone();
-        let text = String::from_utf8_lossy(&state).into_owned();
-        Some((Ok(Event::default().event("state").data(text)), (ticks, false)))
+        let event = ticks.borrow_and_update().event.clone();
+        Some((Ok::<_, Infallible>(event), (ticks, false)))
     });
-    Sse::new(states)
+    ([(header::CONTENT_TYPE, EVENTS)], Body::from_stream(states)).into_response()
 }
 
 /// Numbers of a node.

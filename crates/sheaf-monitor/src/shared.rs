@@ -14,6 +14,8 @@ pub(crate) struct Tick {
     pub(crate) rows: u64,
     /// The state, as JSON.
     pub(crate) state: Bytes,
+    /// The state as a server-sent event, encoded once for all clients.
+    pub(crate) event: Bytes,
 }
 
 /// Data that the server, its clock and the command share. Threads that carry data share only the hub with them, whose lock they take

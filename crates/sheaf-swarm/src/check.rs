@@ -26,6 +26,7 @@ pub mod live_time;
 pub mod lives;
 pub mod numbers;
 pub mod outputs;
+mod published;
 pub mod readouts;
 pub mod records;
 mod supervision;
@@ -222,6 +223,7 @@ pub fn at_the_end(evidence: &Evidence<'_>) -> Result<Report, Box<Failure>> {
         books::check(evidence, &mut violations);
         readouts::check(evidence, &mut violations);
         live_time::check(evidence, &mut violations);
+        published::check(evidence, &mut violations);
         outputs::check(evidence, &mut violations);
         numbers::check(evidence, &mut violations);
         supervision::check(evidence, &mut violations);

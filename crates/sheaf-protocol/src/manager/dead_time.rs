@@ -280,3 +280,38 @@ impl DeadTime {
         *time = *time + passed;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The view of a running account is the account with the time up to then, whether the gate is open or shut, with a culprit or without.
+    #[test]
+    fn a_view_has_the_time_since_the_last_change() {
+        let cause = DeadTimeCause::BuilderCredit;
+        let builder = NodeId::builder(1);
+        let mut account = DeadTime::default();
+        let compare = |account: &DeadTime, now: u64| {
+            let (view, booked) = (account.at(Timestamp(now)), account.up_to(Timestamp(now)));
+            assert_eq!(view.live(), booked.live);
+            for cause in DeadTimeCause::ALL {
+                assert_eq!(view.time(cause), booked.time.get(&cause).copied().unwrap_or(Nanos::ZERO));
+                let of_builder = booked.culprits.get(&(cause, builder)).copied();
+                assert_eq!(view.time_of(cause, builder), of_builder.unwrap_or(Nanos::ZERO));
+                assert_eq!(view.vetoed(cause), booked.vetoed.get(&cause).copied().unwrap_or(0));
+            }
+        };
+        compare(&account, 5);
+        account.begin(Timestamp(10));
+        compare(&account, 25);
+        account.turn(Timestamp(30), Some(Shut { cause, culprit: Some(builder) }));
+        compare(&account, 33);
+        assert_eq!(account.at(Timestamp(33)).shut(), Some((cause, Some(builder))));
+        account.veto(Timestamp(40), Shut { cause, culprit: None });
+        compare(&account, 47);
+        account.turn(Timestamp(50), None);
+        compare(&account, 50);
+        account.end(Timestamp(60));
+        compare(&account, 100);
+    }
+}
