@@ -1,4 +1,4 @@
-//! What nodes pass to their metrics, compared with their books: two ways to the same numbers.
+//! Numbers that nodes pass to their metrics, compared with their books: two ways to the same numbers.
 
 use super::Evidence;
 use crate::violation::{Violation, violation};
