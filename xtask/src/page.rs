@@ -71,11 +71,12 @@ fn npm(arguments: &[&str]) -> Command {
     command
 }
 
-/// Returns the command for the test with a real run, if one is built: that of the tests before that of a release.
+/// Returns the command for the test with a real run, if one is built: the newest one.
 fn built_command() -> Result<Option<PathBuf>> {
     let target = workspace::target_directory()?;
     let paths = ["debug/sheaf", "release/sheaf"].map(|path| target.join(path));
-    Ok(paths.into_iter().find(|path| path.is_file()))
+    let built_at = |path: &PathBuf| path.metadata().and_then(|metadata| metadata.modified()).ok();
+    Ok(paths.into_iter().filter(|path| path.is_file()).max_by_key(built_at))
 }
 
 #[cfg(test)]

@@ -223,7 +223,6 @@ pub(crate) fn ci(arguments: &CiArguments) -> Result<()> {
 
 fn dev_steps(steps: &mut Steps) -> Result<()> {
     steps.step("tests", || testing::run(tests().env("PROPTEST_RNG_SEED", PROPERTY_SEED)))?;
-    steps.step("page of a run", page::command)?;
     steps.step("tests of the Python importers", python_tests)?;
     steps.step("Python package", python::package_tests)?;
     steps.step("commands of the documents", || documents::command(&DocsTestArguments::default()))
@@ -235,7 +234,9 @@ fn release_steps(steps: &mut Steps) -> Result<()> {
     steps.step("simulation of the drivers", || simulate_drivers(DRIVER_RUNS, 0))?;
     steps.step("instructions", || instructions::command(&InstructionsArguments::default()))?;
     steps.step("smoke", smoke::command)?;
-    steps.step("torture", || torture::command(&TortureArguments::for_every_change()))
+    steps.step("torture", || torture::command(&TortureArguments::for_every_change()))?;
+    // Its tests wait more than they compute, so they take little from the steps beside them.
+    steps.step("page of a run", page::command)
 }
 
 /// The steps of [`Half::Release`] in a separate process, whose output is printed when it has ended.
