@@ -24,8 +24,12 @@ pub(crate) fn command() -> Result<()> {
         println!("left out: the page, because {reason}");
         return Ok(());
     }
-    // Registries are settings of the machine.
-    shell::run(&mut npm(&["ci", "--no-audit", "--no-fund", "--loglevel=error"]))?;
+    // Registries are settings of the machine. Without one, nothing is known of the page; with a lock file that does not fit, neither, and
+    // the error above says so.
+    if let Err(error) = shell::run(&mut npm(&["ci", "--no-audit", "--no-fund", "--loglevel=error"])) {
+        println!("left out: the page, because the packages for its checks cannot be installed: {error}");
+        return Ok(());
+    }
     shell::run(&mut npm(&["run", "--silent", "check"]))?;
     let browser = std::env::var_os(BROWSER_VARIABLE).map_or_else(|| BROWSER.into(), PathBuf::from);
     if !browser.is_file() {
