@@ -8,11 +8,11 @@ use std::process::{Command, Stdio};
 /// The folder of the checks. The page itself needs neither Node nor a package.
 const FOLDER: &str = "tools/page";
 
-/// The environment variable that names the browser for the tests, and where it is looked for without one.
+/// Environment variable with the path of the browser for the tests, and the default path.
 const BROWSER_VARIABLE: &str = "CHROMIUM";
 const BROWSER: &str = "/usr/bin/chromium";
 
-/// The environment variable that tells the tests where the command is. Without it, one that is built is taken.
+/// Environment variable with the path of the command for the test with a real run. Default: the newest one that is built.
 const COMMAND_VARIABLE: &str = "SHEAF";
 
 /// The oldest supported version of Node.

@@ -4,7 +4,7 @@ use crate::alarms::Alarms;
 use crate::columns::Columns;
 use crate::description::{RunDescription, RunVerdict};
 use crate::history::History;
-use crate::messages::{Level, LogEntry};
+use crate::messages::Level;
 use crate::server::{Server, router};
 use crate::shared::{Shared, Tick};
 use crate::state::{self, Context};
@@ -103,15 +103,15 @@ impl Monitor {
     pub fn begin_run(&self, run: RunDescription) {
         self.shared.hub.clear();
         let mut told = self.shared.told();
-        (told.run, told.waits_for, told.verdict) = (Some(run), None, None);
+        (told.run, told.waits_for, told.verdict) = (Some(Arc::new(run)), None, None);
     }
 
-    /// Tells what the run waits for.
+    /// Sets what the run waits for.
     pub fn note_waiting(&self, waits_for: Option<String>) {
         self.shared.told().waits_for = waits_for;
     }
 
-    /// Tells how the run ended.
+    /// Announces how the run ended.
     pub fn end_run(&self, verdict: RunVerdict) {
         self.shared.told().verdict = Some(verdict);
     }
@@ -185,20 +185,31 @@ impl TickClock {
         }
     }
 
+    /// The lock of what the command has told is held for copies only: threads that carry data take it when they log.
     fn tick(&mut self) -> Tick {
         let snapshot = self.shared.hub.snapshot();
-        let now_ms = unix_ms();
-        let messages = {
+        let (run, waits_for, verdict, log) = {
             let told = self.shared.told();
-            if self.ticks.is_multiple_of(TICKS_PER_SPACE) {
-                let directory = told.run.as_ref().and_then(|run| run.directory.clone());
-                self.free_bytes = directory.and_then(|path| sheaf_machine::free_bytes(Path::new(&path)).ok());
-            }
-            told.messages.entries()
+            (told.run.clone(), told.waits_for.clone(), told.verdict.clone(), told.messages.entries())
         };
+        if self.ticks.is_multiple_of(TICKS_PER_SPACE) {
+            let directory = run.as_ref().and_then(|run| run.directory.as_deref());
+            self.free_bytes = directory.and_then(|path| sheaf_machine::free_bytes(Path::new(path)).ok());
+        }
         let rows = self.add_row(&snapshot);
         self.ticks += 1;
-        let state = self.compose(&snapshot, now_ms, messages);
+        let context = Context {
+            version: self.shared.version,
+            time_ms: unix_ms(),
+            revision: self.ticks,
+            run: run.as_deref(),
+            waits_for,
+            verdict,
+        };
+        let mut state = state::compose(&snapshot, &context);
+        state.alarms = self.alarms.judge(&state);
+        state.log = log;
+        let state = serde_json::to_vec(&state).map(Bytes::from).unwrap_or_default();
         // JSON has no line feeds, so the data of the event are one line.
         let event = [b"event: state\ndata: ", &*state, b"\n\n"].concat().into();
         Tick { rows, state, event }
@@ -215,22 +226,6 @@ impl TickClock {
             history.push(&row);
         }
         history.rows()
-    }
-
-    fn compose(&mut self, snapshot: &Snapshot, now_ms: u64, log: Vec<LogEntry>) -> Bytes {
-        let told = self.shared.told();
-        let context = Context {
-            version: self.shared.version,
-            time_ms: now_ms,
-            revision: self.ticks,
-            run: told.run.as_ref(),
-            waits_for: told.waits_for.clone(),
-            verdict: told.verdict.clone(),
-        };
-        let mut state = state::compose(snapshot, &context);
-        state.alarms = self.alarms.judge(&state);
-        state.log = log;
-        serde_json::to_vec(&state).map(Bytes::from).unwrap_or_default()
     }
 }
 

@@ -24,7 +24,7 @@ use tokio::time::timeout;
 /// Time that a request for new numbers waits for some.
 const LONGEST_POLL: Duration = Duration::from_secs(1);
 
-/// A state is sent at least so often, so that a client can tell a run in which nothing changes from a connection that is gone.
+/// Longest pause between two states. Within it, a client can tell an unchanged run from a lost connection.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
 /// Pause between two states for one client: a client that wants numbers more often asks for them.

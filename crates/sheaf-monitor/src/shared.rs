@@ -5,7 +5,7 @@ use crate::history::History;
 use crate::messages::Messages;
 use bytes::Bytes;
 use sheaf_telemetry::Hub;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// News of a tick.
 #[derive(Clone, Debug, Default)]
@@ -31,7 +31,7 @@ pub(crate) struct Shared {
 /// Everything that the command has told.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
-    pub(crate) run: Option<RunDescription>,
+    pub(crate) run: Option<Arc<RunDescription>>,
     pub(crate) waits_for: Option<String>,
     pub(crate) verdict: Option<RunVerdict>,
     pub(crate) messages: Messages,
