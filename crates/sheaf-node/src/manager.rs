@@ -296,31 +296,6 @@ impl ManagerNode {
             "closing"
         }
     }
-
-    fn publish_at(&mut self, now: Timestamp) {
-        let state = self.state();
-        self.gauges.show(now, state, &self.role);
-        let outbox = self.outbox.stats();
-        let report = &self.report;
-        let figures = ManagerFigures {
-            state,
-            started_at: self.started_at,
-            offered: report.offered,
-            fragments: report.fragments,
-            bytes: report.bytes,
-            incomplete: report.incomplete,
-            latency: &report.latency_buckets,
-            mishaps: [
-                report.lost_builders,
-                report.restarted_readouts,
-                report.restarted_outputs,
-                outbox.dropped_frames,
-                outbox.bad_messages,
-            ],
-        };
-        let Telemetry { publisher, series } = &mut self.telemetry;
-        publisher.publish(now.0, |to| series.write(to, now, &self.role, &figures));
-    }
 }
 
 impl Agent for ManagerNode {
@@ -371,7 +346,23 @@ impl Agent for ManagerNode {
     }
 
     fn publish(&mut self, now: Timestamp) {
-        self.publish_at(now);
+        let state = self.state();
+        self.gauges.show(now, state, &self.role);
+        let outbox = self.outbox.stats();
+        let report = &self.report;
+        let figures = ManagerFigures {
+            state,
+            started_at: self.started_at,
+            offered: report.offered,
+            fragments: report.fragments,
+            bytes: report.bytes,
+            incomplete: report.incomplete,
+            latency: &report.latency_buckets,
+            mishaps: [report.lost_builders, report.restarted_readouts, report.restarted_outputs],
+            outbox: &outbox,
+        };
+        let Telemetry { publisher, series } = &mut self.telemetry;
+        publisher.publish(now.0, |to| series.write(to, now, &self.role, &figures));
     }
 
     fn wait(&mut self, timeout: Nanos) {
@@ -385,7 +376,7 @@ impl Agent for ManagerNode {
             self.report.close_link(supervised.report());
         }
         // No time passes for the books any more.
-        self.publish_at(self.report.last_end_at.unwrap_or_default());
+        self.publish(self.report.last_end_at.unwrap_or_default());
         if let Some(done) = self.done.take() {
             done(std::mem::take(&mut self.report));
         }

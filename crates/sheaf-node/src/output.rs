@@ -168,8 +168,8 @@ impl Agent for OutputNode {
     }
 
     fn publish(&mut self, now: Timestamp) {
-        let outbox = self.outbox.stats();
         let Some(Telemetry { publisher, series }) = &mut self.telemetry else { return };
+        let outbox = self.outbox.stats();
         let figures = OutputFigures {
             unwritten: self.storing.waiting(),
             output_failing: self.storing.is_in_trouble(),

@@ -442,13 +442,12 @@ impl Agent for ReadoutNode {
     }
 
     fn publish(&mut self, now: Timestamp) {
-        let outbox = self.outbox.stats();
         let Some(Telemetry { publisher, series }) = &mut self.telemetry else { return };
-        let running = self.running;
+        let (outbox, running) = (self.outbox.stats(), self.running);
         let sources = self.inputs.iter_mut().map(|input| {
-            let (fragments, age) = input.watch.at(now);
+            let (fragments, age) = input.watch.at(now, running);
             let held_back = input.had < input.batch.fragments.len();
-            SourceFigures { fragments, age: if running { age } else { Nanos::ZERO }, held_back }
+            SourceFigures { fragments, age, held_back }
         });
         publisher.publish(now.0, |to| series.write(to, &self.role, sources, &outbox));
     }

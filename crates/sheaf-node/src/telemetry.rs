@@ -8,6 +8,7 @@ mod counts;
 mod manager;
 mod output;
 mod readout;
+mod shared;
 
 pub(crate) use builder::{BuilderFigures, BuilderSeries};
 pub(crate) use manager::{ManagerFigures, ManagerSeries};

@@ -19,8 +19,8 @@ impl BuilderNode {
 
     /// Publishes its state at `now`.
     pub(super) fn publish_figures(&mut self, now: Timestamp) {
-        let outbox = self.outbox.stats();
         let Some(Telemetry { publisher, series }) = &mut self.telemetry else { return };
+        let outbox = self.outbox.stats();
         let pipeline = &self.pipeline;
         let (unwritten, output_failing, sender) = match &pipeline.outlet {
             Outlet::Here(storing) => (storing.waiting(), storing.is_in_trouble(), None),

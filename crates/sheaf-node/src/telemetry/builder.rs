@@ -1,6 +1,7 @@
 //! Metrics of a builder unit: events under construction, filter, output.
 
 use super::counts::CountSeries;
+use super::shared::{BufferSeries, MessageSeries};
 use super::{BufferLimits, SOURCES};
 use crate::outbox::OutboxStats;
 use bytes::Bytes;
@@ -32,14 +33,13 @@ pub(crate) struct BuilderFigures<'a> {
 pub(crate) struct BuilderSeries {
     counts: CountSeries,
     building: SeriesId,
-    held_bytes: SeriesId,
-    held_events: SeriesId,
-    limits: (BufferLimits, [SeriesId; 2]),
+    buffer: BufferSeries,
+    messages: MessageSeries,
     missing: BTreeMap<(SourceId, MissingReason), SeriesId>,
     unwritten: SeriesId,
     output_failing: SeriesId,
-    /// Quarantined events, wrong contents, failures of the step filter, dropped frames, bad messages.
-    mishaps: [SeriesId; 5],
+    /// Quarantined events, wrong contents, failures of the step filter.
+    mishaps: [SeriesId; 3],
 }
 
 impl BuilderSeries {
@@ -58,23 +58,14 @@ impl BuilderSeries {
                 missing.insert((source, reason), series);
             }
         }
-        let mut buffer = |metric| list.add(metric, &["events"]);
-        let (held_bytes, held_events) = (buffer(&catalog::BUFFER_BYTES), buffer(&catalog::BUFFER_EVENTS));
-        let limit_series = [&catalog::BUFFER_LIMIT, &catalog::BUFFER_EVENTS_LIMIT].map(&mut buffer);
+        let (buffer, messages) = (BufferSeries::list(list, "events", limits), MessageSeries::list(list));
         let mut plain = |metric| list.add(metric, &[]);
-        let mishaps = [
-            &catalog::QUARANTINED,
-            &catalog::CONTENT_MISMATCHES,
-            &catalog::STEP_FAILURES,
-            &catalog::MESSAGES_UNSENT,
-            &catalog::MESSAGES_BAD,
-        ];
+        let mishaps = [&catalog::QUARANTINED, &catalog::CONTENT_MISMATCHES, &catalog::STEP_FAILURES];
         Self {
             counts,
             building: plain(&catalog::EVENTS_BUILDING),
-            held_bytes,
-            held_events,
-            limits: (limits, limit_series),
+            buffer,
+            messages,
             missing,
             unwritten: plain(&catalog::EVENTS_UNWRITTEN),
             output_failing: plain(&catalog::OUTPUT_FAILING),
@@ -95,11 +86,8 @@ impl BuilderSeries {
         });
         let (building, built, bytes) = role.held();
         to.set(self.building, building as u64);
-        to.set(self.held_events, (building + built) as u64);
-        to.set(self.held_bytes, bytes.0);
-        let (limits, [limit_bytes, limit_events]) = &self.limits;
-        to.set(*limit_bytes, limits.bytes.0);
-        to.set(*limit_events, limits.events);
+        self.buffer.write(to, bytes, (building + built) as u64);
+        self.messages.write(to, figures.outbox);
         for (key, events) in figures.missing {
             if let Some(series) = self.missing.get(key) {
                 to.set(*series, *events);
@@ -107,8 +95,7 @@ impl BuilderSeries {
         }
         to.set(self.unwritten, figures.unwritten as u64);
         to.set(self.output_failing, u64::from(figures.output_failing));
-        let BuilderFigures { quarantined, bad_events, step_failures, outbox, .. } = figures;
-        let mishaps = [*quarantined, *bad_events, *step_failures, outbox.dropped_frames, outbox.bad_messages];
+        let mishaps = [figures.quarantined, figures.bad_events, figures.step_failures];
         self.mishaps.iter().zip(mishaps).for_each(|(series, value)| to.set(*series, value));
     }
 }

@@ -2,6 +2,8 @@
 
 use super::NodeNames;
 use super::counts::{CountSeries, event_reasons};
+use super::shared::MessageSeries;
+use crate::outbox::OutboxStats;
 use bytes::Bytes;
 use sheaf_protocol::ledger::Counter;
 use sheaf_protocol::manager::{DeadTimeAt, DeadTimeCause, EventManager};
@@ -27,8 +29,9 @@ pub(crate) struct ManagerFigures<'a> {
     pub(crate) bytes: ByteCount,
     pub(crate) incomplete: u64,
     pub(crate) latency: &'a Buckets,
-    /// Lost builder sessions, restarted readout units and output nodes, dropped frames, bad messages.
-    pub(crate) mishaps: [u64; 5],
+    /// Lost builder sessions, restarted readout units and output nodes.
+    pub(crate) mishaps: [u64; 3],
+    pub(crate) outbox: &'a OutboxStats,
 }
 
 /// The series of an event manager.
@@ -51,8 +54,9 @@ pub(crate) struct ManagerSeries {
     causes: Vec<CauseSeries>,
     /// Slots and bytes of each builder unit.
     credit: Vec<[SeriesId; 2]>,
-    /// Lost builder sessions, restarted readout units and output nodes, dropped frames, bad messages.
-    mishaps: [SeriesId; 5],
+    /// Lost builder sessions, restarted readout units and output nodes.
+    mishaps: [SeriesId; 3],
+    messages: MessageSeries,
 }
 
 /// The series of one cause of dead time.
@@ -83,14 +87,9 @@ impl ManagerSeries {
         let (live, reported_bytes) = (plain(&catalog::LIVE_SECONDS), plain(&catalog::READOUT_BYTES));
         let ended = [&catalog::EVENTS_INCOMPLETE, &catalog::EVENT_FRAGMENTS, &catalog::EVENT_BYTES];
         let ended = ended.map(&mut plain);
-        let mishaps = [
-            &catalog::BUILDERS_LOST,
-            &catalog::READOUT_RESTARTS,
-            &catalog::OUTPUT_RESTARTS,
-            &catalog::MESSAGES_UNSENT,
-            &catalog::MESSAGES_BAD,
-        ];
+        let mishaps = [&catalog::BUILDERS_LOST, &catalog::READOUT_RESTARTS, &catalog::OUTPUT_RESTARTS];
         let mishaps = mishaps.map(&mut plain);
+        let messages = MessageSeries::list(list);
         let states = STATES.map(|state| list.add(&catalog::RUN_STATE, &[state]));
         let [stored, rejected, dropped] = OUTCOMES.map(|outcome| list.add(&catalog::EVENTS, &[outcome]));
         let ledger = CountSeries::new()
@@ -121,6 +120,7 @@ impl ManagerSeries {
             causes,
             credit,
             mishaps,
+            messages,
         }
     }
 
@@ -155,6 +155,7 @@ impl ManagerSeries {
             to.set(*bytes, free_bytes.0);
         }
         self.mishaps.iter().zip(figures.mishaps).for_each(|(series, value)| to.set(*series, value));
+        self.messages.write(to, figures.outbox);
     }
 }
 

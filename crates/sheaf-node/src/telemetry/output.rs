@@ -2,6 +2,7 @@
 
 use super::BufferLimits;
 use super::counts::CountSeries;
+use super::shared::{BufferSeries, MessageSeries};
 use crate::outbox::OutboxStats;
 use bytes::Bytes;
 use sheaf_protocol::output::OutputUnit;
@@ -22,31 +23,21 @@ pub(crate) struct OutputFigures<'a> {
 #[derive(Debug)]
 pub(crate) struct OutputSeries {
     counts: CountSeries,
-    held_bytes: SeriesId,
-    held_events: SeriesId,
-    limits: (BufferLimits, [SeriesId; 2]),
+    buffer: BufferSeries,
+    messages: MessageSeries,
     unwritten: SeriesId,
     output_failing: SeriesId,
-    /// Dropped frames, bad messages.
-    mishaps: [SeriesId; 2],
 }
 
 impl OutputSeries {
     /// Lists the series of an output node with these limits, of all builder units together.
     pub(crate) fn list(list: &mut SeriesList, limits: BufferLimits) -> Self {
-        let counts = CountSeries::new().with_counters(list);
-        let mut buffer = |metric| list.add(metric, &["output"]);
-        let (held_bytes, held_events) = (buffer(&catalog::BUFFER_BYTES), buffer(&catalog::BUFFER_EVENTS));
-        let limit_series = [&catalog::BUFFER_LIMIT, &catalog::BUFFER_EVENTS_LIMIT].map(&mut buffer);
-        let mut plain = |metric| list.add(metric, &[]);
         Self {
-            counts,
-            held_bytes,
-            held_events,
-            limits: (limits, limit_series),
-            unwritten: plain(&catalog::EVENTS_UNWRITTEN),
-            output_failing: plain(&catalog::OUTPUT_FAILING),
-            mishaps: [&catalog::MESSAGES_UNSENT, &catalog::MESSAGES_BAD].map(&mut plain),
+            counts: CountSeries::new().with_counters(list),
+            buffer: BufferSeries::list(list, "output", limits),
+            messages: MessageSeries::list(list),
+            unwritten: list.add(&catalog::EVENTS_UNWRITTEN, &[]),
+            output_failing: list.add(&catalog::OUTPUT_FAILING, &[]),
         }
     }
 
@@ -54,14 +45,9 @@ impl OutputSeries {
     pub(crate) fn write(&self, to: &mut Writing<'_>, role: &OutputUnit<Bytes>, figures: &OutputFigures<'_>) {
         self.counts.write(to, |line| role.each_count(line));
         let (events, bytes) = role.held();
-        to.set(self.held_bytes, bytes.0);
-        to.set(self.held_events, events);
-        let (limits, [limit_bytes, limit_events]) = &self.limits;
-        to.set(*limit_bytes, limits.bytes.0);
-        to.set(*limit_events, limits.events);
+        self.buffer.write(to, bytes, events);
+        self.messages.write(to, figures.outbox);
         to.set(self.unwritten, figures.unwritten as u64);
         to.set(self.output_failing, u64::from(figures.output_failing));
-        to.set(self.mishaps[0], figures.outbox.dropped_frames);
-        to.set(self.mishaps[1], figures.outbox.bad_messages);
     }
 }

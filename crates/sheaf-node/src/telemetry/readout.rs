@@ -1,6 +1,7 @@
 //! Metrics of a readout unit: books of fragments, its buffer, its sources.
 
 use super::counts::{CountSeries, fragment_reasons};
+use super::shared::{BufferSeries, MessageSeries};
 use super::{BufferLimits, SOURCES};
 use crate::outbox::OutboxStats;
 use sheaf_protocol::ledger::Counter;
@@ -27,13 +28,10 @@ pub(crate) struct SourceFigures {
 #[derive(Debug)]
 pub(crate) struct ReadoutSeries {
     counts: CountSeries,
-    held_bytes: SeriesId,
-    held_events: SeriesId,
-    limits: (BufferLimits, [SeriesId; 2]),
+    buffer: BufferSeries,
+    messages: MessageSeries,
     /// Fragments, age, and whether it is held back, of each source.
     sources: Vec<[SeriesId; 3]>,
-    /// Dropped frames, bad messages.
-    mishaps: [SeriesId; 2],
 }
 
 impl ReadoutSeries {
@@ -59,15 +57,8 @@ impl ReadoutSeries {
             metrics.map(|metric| list.add(metric, &[&source]))
         });
         let sources = sources.collect();
-        let mut buffer = |metric| list.add(metric, &["fragments"]);
-        Self {
-            counts,
-            held_bytes: buffer(&catalog::BUFFER_BYTES),
-            held_events: buffer(&catalog::BUFFER_EVENTS),
-            limits: (limits, [&catalog::BUFFER_LIMIT, &catalog::BUFFER_EVENTS_LIMIT].map(&mut buffer)),
-            sources,
-            mishaps: [&catalog::MESSAGES_UNSENT, &catalog::MESSAGES_BAD].map(|metric| list.add(metric, &[])),
-        }
+        let (buffer, messages) = (BufferSeries::list(list, "fragments", limits), MessageSeries::list(list));
+        Self { counts, buffer, messages, sources }
     }
 
     /// Writes the state of a readout unit; `sources` are in the order in which they were listed.
@@ -80,18 +71,13 @@ impl ReadoutSeries {
     ) {
         self.counts.write(to, |line| role.each_count(line));
         let (bytes, events) = role.held();
-        to.set(self.held_bytes, bytes.0);
-        to.set(self.held_events, events as u64);
-        let (limits, [limit_bytes, limit_events]) = &self.limits;
-        to.set(*limit_bytes, limits.bytes.0);
-        to.set(*limit_events, limits.events);
+        self.buffer.write(to, bytes, events as u64);
+        self.messages.write(to, outbox);
         for ([fragments, age, held_back], source) in self.sources.iter().zip(sources) {
             to.set(*fragments, source.fragments);
             to.set(*age, source.age.0);
             to.set(*held_back, u64::from(source.held_back));
         }
-        to.set(self.mishaps[0], outbox.dropped_frames);
-        to.set(self.mishaps[1], outbox.bad_messages);
     }
 }
 
@@ -113,11 +99,37 @@ impl SourceWatch {
         self.fragments += fragments as u64;
     }
 
-    /// Returns the number of fragments, and the time since the last. Its resolution is that of the calls.
-    pub(crate) fn at(&mut self, now: Timestamp) -> (u64, Nanos) {
-        if self.fragments != self.published || self.last_at.is_none() {
-            (self.published, self.last_at) = (self.fragments, Some(now));
+    /// Returns the number of fragments, and the time since the last or since the run began; no time before and after the run. The
+    /// resolution is that of the calls.
+    pub(crate) fn at(&mut self, now: Timestamp, running: bool) -> (u64, Nanos) {
+        if !running {
+            self.last_at = None;
+            return (self.fragments, Nanos::ZERO);
         }
-        (self.fragments, self.last_at.map_or(Nanos::ZERO, |last| now.since(last)))
+        let is_new = self.fragments != std::mem::replace(&mut self.published, self.fragments);
+        let last_at = self.last_at.filter(|_| !is_new).unwrap_or(now);
+        self.last_at = Some(last_at);
+        (self.fragments, now.since(last_at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run may begin long after its nodes: a source is not silent because of that.
+    #[test]
+    fn the_age_of_a_source_begins_with_the_run() {
+        let mut watch = SourceWatch::NEW;
+        let mut at = |now, running, fragments| {
+            watch.note(fragments);
+            watch.at(Timestamp(now), running)
+        };
+        assert_eq!(at(10, false, 0), (0, Nanos::ZERO));
+        assert_eq!(at(9_000, true, 0), (0, Nanos::ZERO));
+        assert_eq!(at(9_500, true, 0), (0, Nanos(500)));
+        assert_eq!(at(9_600, true, 7), (7, Nanos::ZERO));
+        assert_eq!(at(9_900, true, 0), (7, Nanos(300)));
+        assert_eq!(at(9_999, false, 0), (7, Nanos::ZERO));
     }
 }
