@@ -30,8 +30,3 @@ pub(crate) const fn remedy(cause: DeadTimeCause) -> &'static str {
         }
     }
 }
-
-/// Returns the cause with this name.
-pub(crate) fn cause_of(name: &str) -> Option<DeadTimeCause> {
-    DeadTimeCause::ALL.into_iter().find(|cause| cause.name() == name)
-}

@@ -5,6 +5,7 @@
 
 use crate::advice;
 use crate::state::{Alarm, NodeState, Severity, SourceState, State};
+use sheaf_protocol::manager::DeadTimeCause;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Codes of all alarms, with their meaning, for the page about them.
@@ -203,7 +204,7 @@ fn dead_time(past: &Moment, now: &Moment) -> Option<Alarm> {
         now.reasons.get(key).unwrap_or(&0.0) - past.reasons.get(key).unwrap_or(&0.0)
     };
     let (name, culprit) = now.reasons.keys().max_by(|one, other| grown(one).total_cmp(&grown(other)))?;
-    let cause = advice::cause_of(name)?;
+    let cause = DeadTimeCause::from_name(name)?;
     let seconds = (now.time_ms - past.time_ms) as f64 / 1e3;
     let by = culprit.as_ref().map_or_else(String::new, |node| format!(" ({node})"));
     let text = format!("{:.0} % dead time in the last {seconds:.0} s: {cause}{by}", fraction * 100.0);

@@ -240,8 +240,7 @@ impl RunRecord {
 
 fn kind_of(name: &str) -> PyResult<RecordKind> {
     let names = RecordKind::ALL.map(RecordKind::name);
-    let kind = RecordKind::ALL.into_iter().find(|kind| kind.name() == name);
-    kind.ok_or_else(|| PyValueError::new_err(format!("kind must be one of {names:?}")))
+    RecordKind::from_name(name).ok_or_else(|| PyValueError::new_err(format!("kind must be one of {names:?}")))
 }
 
 /// Source whose fragments were in other events than they belong to, found by check values.

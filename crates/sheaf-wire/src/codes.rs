@@ -31,6 +31,12 @@ macro_rules! codes {
                 }
             }
 
+            /// Returns the value with this name.
+            #[must_use]
+            pub fn from_name(name: &str) -> Option<Self> {
+                Self::ALL.into_iter().find(|value| value.name() == name)
+            }
+
             /// Returns the name in JSON, tables and documents.
             #[must_use]
             pub const fn name(self) -> &'static str {

@@ -131,32 +131,29 @@ impl Console {
 
     /// Shows a run until the returned guard is dropped.
     pub(crate) fn show(&self, gauges: Arc<Gauges>) -> Show {
-        let (stop, stopped) = channel();
         if self.quiet {
-            return Show { stop, thread: None };
+            return Show { stop: None, thread: None };
         }
         let console = self.clone();
         if console.is_terminal {
             console.line.set_draw_target(ProgressDrawTarget::stderr());
         }
         let period = if console.is_terminal { TERMINAL_PERIOD } else { PLAIN_PERIOD };
-        let watch = move || {
-            let (mut before, mut at) = (gauges.snapshot(), Instant::now());
-            let mut last = String::new();
-            while stopped.recv_timeout(period) == Err(RecvTimeoutError::Timeout) {
-                let (now, seconds) = (gauges.snapshot(), at.elapsed().as_secs_f64());
-                let text = describe(&before, &now, seconds);
-                if console.is_terminal {
-                    console.line.set_message(text);
-                } else if text != last {
-                    console.print(&text);
-                    last = text;
-                }
-                (before, at) = (now, Instant::now());
+        let (mut before, mut at) = (gauges.snapshot(), Instant::now());
+        let mut last = String::new();
+        let line = console.line.clone();
+        let show = move || {
+            let (now, seconds) = (gauges.snapshot(), at.elapsed().as_secs_f64());
+            let text = describe(&before, &now, seconds);
+            if console.is_terminal {
+                console.line.set_message(text);
+            } else if text != last {
+                console.print(&text);
+                last = text;
             }
-            console.line.finish_and_clear();
+            (before, at) = (now, Instant::now());
         };
-        Show { stop, thread: std::thread::Builder::new().name("progress".into()).spawn(watch).ok() }
+        Show::every("progress", period, show, move || line.finish_and_clear())
     }
 }
 
@@ -241,13 +238,33 @@ impl Drop for Progress {
 
 /// Shows a run while it lives.
 pub(crate) struct Show {
-    stop: Sender<()>,
+    /// The thread ends when it is dropped.
+    stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
+}
+
+impl Show {
+    /// Calls `show` after each period on a thread of its own, and `end` at the end. Without a thread, nothing is shown.
+    pub(crate) fn every(
+        name: &str,
+        period: Duration,
+        mut show: impl FnMut() + Send + 'static,
+        end: impl FnOnce() + Send + 'static,
+    ) -> Self {
+        let (stop, stopped) = channel::<()>();
+        let body = move || {
+            while stopped.recv_timeout(period) == Err(RecvTimeoutError::Timeout) {
+                show();
+            }
+            end();
+        };
+        Self { stop: Some(stop), thread: std::thread::Builder::new().name(name.into()).spawn(body).ok() }
+    }
 }
 
 impl Drop for Show {
     fn drop(&mut self) {
-        let _ = self.stop.send(());
+        drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }

@@ -1,5 +1,6 @@
 //! Sources whose packets the configuration describes.
 
+use crate::address::resolve;
 use crate::blocks::blocks;
 use anyhow::Context;
 use sheaf_config as conf;
@@ -11,7 +12,6 @@ use sheaf_source::described::{
     PacketEnding, PacketLength, PacketPath, Width,
 };
 use sheaf_wire::{ByteCount, SourceId, TimeUnit};
-use std::net::{SocketAddr, ToSocketAddrs};
 
 /// Checks that the packets of a configuration can be decoded.
 ///
@@ -63,11 +63,6 @@ fn path(stream: &conf::Described) -> anyhow::Result<PacketPath> {
         ends_on_close: stream.end_on_close,
     };
     Ok(PacketPath::Tcp(connect, ending(stream)))
-}
-
-fn resolve(at: &str) -> anyhow::Result<SocketAddr> {
-    let unresolved = || format!("cannot resolve {at}");
-    at.to_socket_addrs().with_context(unresolved)?.next().with_context(unresolved)
 }
 
 /// Returns the boundaries of the packets in a stream.

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `cli` | the command line |
 //! | `arguments` | the arguments of its commands |
+//! | `address` | addresses in configurations and on the command line |
 //! | `plan` | the configuration and everything derived from it for nodes and roles |
 //! | `assemble` | makes sources, filters and outputs from the plan |
 //! | `blocks` | the memory of emulated sources |
@@ -67,6 +68,7 @@
 //! | `files` | `sheaf inspect`, `verify`, `dump`, `import` |
 
 mod active;
+mod address;
 mod agents;
 mod arguments;
 mod assemble;

@@ -3,9 +3,9 @@
 use crate::agents::{AgentMaker, Connect, Reports};
 use crate::arguments::NodeArguments;
 use crate::code::Code;
-use crate::console::Console;
+use crate::console::{Console, Show};
 use crate::leaving::Leaving;
-use crate::page::{Page, WaitingShown};
+use crate::page::Page;
 use crate::plan::Plan;
 use crate::relay::Relay;
 use crate::run_directory::SharedManifest;
@@ -81,7 +81,7 @@ enum Watch {
     /// The process that has started it.
     Parent(Relay),
     /// Whoever opens its page.
-    Page(Page, WaitingShown),
+    Page(Page, Show),
 }
 
 impl Watch {

@@ -1,9 +1,9 @@
 //! The page and the metrics of a run, while this process makes runs.
 
-use crate::console::{self, Console};
+use crate::address::resolve;
+use crate::console::{self, Console, Show};
 use crate::plan::Plan;
 use crate::summary::Summary;
-use anyhow::Context as _;
 use log::Level;
 use sheaf_config::{Config, NodeConfig};
 use sheaf_monitor::{Monitor, MonitorError, NodeDescription, RunDescription, RunVerdict};
@@ -11,12 +11,10 @@ use sheaf_node::report::Gauges;
 use sheaf_node::telemetry::BufferLimits;
 use sheaf_telemetry::Hub;
 use sheaf_wire::{ByteCount, Role, SourceId};
-use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs as _};
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Port of the page where none is given; another one if it is taken.
@@ -103,19 +101,10 @@ impl Page {
     }
 
     /// Shows what the run waits for, until the returned value is dropped.
-    pub(crate) fn show_waiting(&self, gauges: Arc<Gauges>) -> WaitingShown {
-        let (sender, stopped) = channel::<()>();
-        let monitor = self.monitor.clone();
-        let watch = move || {
-            while stopped.recv_timeout(WAITING_PERIOD) == Err(RecvTimeoutError::Timeout) {
-                monitor.note_waiting(console::waits_for(&gauges.snapshot()));
-            }
-            monitor.note_waiting(None);
-        };
-        WaitingShown {
-            stop: Some(sender),
-            thread: std::thread::Builder::new().name("waiting".into()).spawn(watch).ok(),
-        }
+    pub(crate) fn show_waiting(&self, gauges: Arc<Gauges>) -> Show {
+        let (page, last) = (self.clone(), self.clone());
+        let show = move || page.note_waiting(console::waits_for(&gauges.snapshot()));
+        Show::every("waiting", WAITING_PERIOD, show, move || last.note_waiting(None))
     }
 
     /// Sets what the run waits for.
@@ -158,32 +147,12 @@ impl Page {
     }
 }
 
-/// Shows what a run waits for, while it lives.
-pub(crate) struct WaitingShown {
-    stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Drop for WaitingShown {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
 fn severity(level: Level) -> sheaf_monitor::Level {
     match level {
         Level::Error => sheaf_monitor::Level::Error,
         Level::Warn => sheaf_monitor::Level::Warning,
         Level::Info | Level::Debug | Level::Trace => sheaf_monitor::Level::Info,
     }
-}
-
-fn resolve(address: &str) -> anyhow::Result<SocketAddr> {
-    let mut addresses = address.to_socket_addrs().with_context(|| format!("cannot resolve {address}"))?;
-    addresses.next().with_context(|| format!("cannot resolve {address}"))
 }
 
 /// Several users of a host can have a page each.

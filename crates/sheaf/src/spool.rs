@@ -1,5 +1,6 @@
 //! `sheaf spool`: keeps the hits of free-running front ends in a ring of files, and gives out windows of them.
 
+use crate::address::resolve;
 use crate::check_source::seconds;
 use crate::console::{count, plural};
 use crate::listening::{self, Arrived, Listened, Then, listen_to};
@@ -9,7 +10,7 @@ use crate::spool_options::spool_options;
 use crate::summary::HitLedger;
 use crate::values;
 use crate::{Verdict, print, signals};
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::Args;
 use serde::Serialize;
 use sheaf_config::{Config, FramePacing, SourceKind};
@@ -23,7 +24,6 @@ use sheaf_wire::{ByteCount, Nanos, Timestamp, UtcTime};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::net::ToSocketAddrs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -182,11 +182,7 @@ fn options(arguments: &SpoolArguments, plan: &Plan) -> anyhow::Result<SpoolOptio
 }
 
 fn door_options(arguments: &SpoolArguments, config: &Config) -> anyhow::Result<DoorOptions> {
-    let resolve = |address: &String| {
-        let resolved = address.to_socket_addrs().with_context(|| format!("cannot resolve {address}"))?.next();
-        resolved.with_context(|| format!("cannot resolve {address}"))
-    };
-    let listen = arguments.listen.as_ref().map(resolve).transpose()?;
+    let listen = arguments.listen.as_deref().map(resolve).transpose()?;
     let key = config.transport.key_file.as_deref().map(RunKey::load).transpose()?;
     if let Some(address) = listen.filter(|address| key.is_none() && !address.ip().is_loopback()) {
         log::warn!(

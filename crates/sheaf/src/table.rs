@@ -135,8 +135,7 @@ fn trigger_link(f: &mut fmt::Formatter<'_>, link: &TriggerLinkSummary) -> fmt::R
 }
 
 fn explain_dead_time(name: &str) -> String {
-    let cause = DeadTimeCause::ALL.into_iter().find(|cause| cause.name() == name);
-    cause.map_or_else(String::new, |cause| cause.to_string())
+    DeadTimeCause::from_name(name).map_or_else(String::new, |cause| cause.to_string())
 }
 
 fn ledger(f: &mut fmt::Formatter<'_>, ledger: &LedgerSummary) -> fmt::Result {
@@ -160,8 +159,7 @@ fn ledger(f: &mut fmt::Formatter<'_>, ledger: &LedgerSummary) -> fmt::Result {
     let reasons: BTreeSet<_> = ledger.dropped.keys().chain(fragments.dropped.keys()).collect();
     for name in reasons {
         let of = |dropped: &std::collections::BTreeMap<String, u64>| dropped.get(name).copied().unwrap_or(0);
-        let reason = DropReason::ALL.iter().find(|reason| reason.name() == name);
-        let remark = format!("{name}: {}", reason.map_or("", |reason| explain(*reason)));
+        let remark = format!("{name}: {}", DropReason::from_name(name).map_or("", explain));
         row("  dropped", of(&ledger.dropped), of(&fragments.dropped), &remark)?;
     }
     row("  in flight", ledger.in_flight, fragments.in_flight, "")?;

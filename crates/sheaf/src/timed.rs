@@ -1,5 +1,6 @@
 //! Sources of time slices, made from the configuration.
 
+use crate::address::resolve;
 use crate::blocks::blocks;
 use crate::decoders::{self, Decoders};
 use crate::free_running::FreeRunning;
@@ -20,7 +21,6 @@ use sheaf_wire::hit::HIT_BYTES;
 use sheaf_wire::{
     ByteCount, ClockDrift, ExactNanos, RunNumber, SourceId, TimeBase, TimeUnit, Timestamp, UtcTime,
 };
-use std::net::ToSocketAddrs;
 use std::path::PathBuf;
 
 /// Self-triggered front ends of a run.
@@ -270,9 +270,7 @@ impl TimedSources {
                 cards.iter().map(open).collect()
             }
             From::Packets(listen) => {
-                let mut addresses =
-                    listen.to_socket_addrs().with_context(|| format!("cannot resolve {listen}"))?;
-                let address = addresses.next().with_context(|| format!("cannot resolve {listen}"))?;
+                let address = resolve(listen)?;
                 let cards: Vec<FeedConfig> = cards.iter().map(|card| self.feed(config, *card)).collect();
                 Ok(memory.received(address, &|| decoders.make(), &cards, size)?)
             }

@@ -183,10 +183,7 @@ fn by_reason(node: &NodeSnapshot, metric: &'static Metric) -> BTreeMap<String, u
 }
 
 fn drops(by_reason: &BTreeMap<String, u64>) -> Vec<Drop> {
-    let account = |name: &str| {
-        let reason = DropReason::ALL.into_iter().find(|reason| reason.name() == name);
-        reason.map_or("", |reason| reason.account().name())
-    };
+    let account = |name: &str| DropReason::from_name(name).map_or("", |reason| reason.account().name());
     let some = by_reason.iter().filter(|(_, count)| **count > 0);
     some.map(|(reason, count)| Drop { reason: reason.clone(), count: *count, account: account(reason) })
         .collect()

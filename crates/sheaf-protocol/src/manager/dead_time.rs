@@ -41,6 +41,12 @@ impl DeadTimeCause {
         Self::ReadoutMemory,
     ];
 
+    /// Returns the cause with this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|cause| cause.name() == name)
+    }
+
     /// Returns the name in JSON and tables.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -143,10 +143,8 @@ impl Record {
 
 /// Returns the dropped events of a ledger that were lost.
 fn lost(ledger: &LedgerSummary) -> u64 {
-    let is_loss = |name: &str| {
-        let reason = DropReason::ALL.into_iter().find(|reason| reason.name() == name);
-        reason.is_none_or(|reason| reason.account() == Account::Loss)
-    };
+    let is_loss =
+        |name: &str| DropReason::from_name(name).is_none_or(|reason| reason.account() == Account::Loss);
     ledger.dropped.iter().filter(|(name, _)| is_loss(name)).map(|(_, count)| count).sum()
 }
 
