@@ -138,6 +138,15 @@ impl<M: Memory> Feed<M> {
         }
     }
 
+    /// Pauses the run or resumes it, unless another source of the unit has done so.
+    pub(crate) fn pause(&mut self, paused: bool) {
+        let (from, to) =
+            if paused { (Phase::Running, Phase::Paused) } else { (Phase::Paused, Phase::Running) };
+        if self.server.phase() == from {
+            self.enter(to);
+        }
+    }
+
     /// Enters a phase of the run, and tells all clients.
     pub(crate) fn enter(&mut self, phase: Phase) {
         self.server.handle_phase(phase);

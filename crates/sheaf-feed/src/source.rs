@@ -68,6 +68,10 @@ impl<M: Memory> Source for FedSource<M> {
         self.feed().start();
     }
 
+    fn handle_pause(&mut self, paused: bool) {
+        self.feed().pause(paused);
+    }
+
     fn handle_accepted(&mut self, fragments: usize) {
         if fragments > 0 {
             self.feed().handle_accepted(self.index, fragments);

@@ -28,5 +28,6 @@ pub(crate) const fn remedy(cause: DeadTimeCause) -> &'static str {
             "events wait for fragments, or are built more slowly than they come: look at the sources in trouble and at the builder units, \
              or raise `readout.buffer_bytes`"
         }
+        DeadTimeCause::Paused => "resume the run",
     }
 }

@@ -26,6 +26,9 @@ const WINDOW_MS: u64 = 10_000;
 /// Fraction of dead time that raises an alarm.
 const DEAD_FRACTION: f64 = 0.05;
 
+/// Minimum time of a run without its pauses, in seconds, of which a fraction of dead time is taken.
+const SHORTEST_RUN: f64 = 0.1;
+
 /// Age of a node's values at which it counts as silent.
 const SILENT_MS: u64 = 2_000;
 
@@ -67,12 +70,12 @@ impl Alarms {
             *self = Self { run: state.run.number, ..Self::default() };
         }
         let mut conditions = books(state);
-        if matches!(&*state.run.phase, "starting" | "running" | "finishing") {
+        if matches!(&*state.run.phase, "starting" | "ready" | "running" | "paused" | "finishing") {
             conditions.extend(state.nodes.iter().filter_map(|node| of_node(state, node)));
             conditions.extend(state.sources.iter().filter_map(of_source));
         }
         let moment = Moment::of(state);
-        if state.run.phase == "running"
+        if matches!(&*state.run.phase, "running" | "paused")
             && let Some(past) = self.past.front()
         {
             conditions.extend(dead_time(past, &moment));
@@ -155,7 +158,7 @@ fn of_node(state: &State, node: &NodeState) -> Option<Alarm> {
         let remedy = "its process is stopped, hangs, or gets no processor time: look at its host";
         return Some(alarm("node-silent", Severity::Error, text, name, remedy));
     }
-    let is_failing = node.output_failing && state.run.phase != "starting";
+    let is_failing = node.output_failing && !matches!(&*state.run.phase, "starting" | "ready");
     is_failing.then(|| {
         let text = format!("the output of {} does not work or has no room; events wait", node.name);
         let remedy = "look at the disk: free space, errors in the log, other writers";
@@ -195,15 +198,18 @@ impl Moment {
 
 /// Returns the alarm about dead time, with the cause and the culprit of most of it.
 fn dead_time(past: &Moment, now: &Moment) -> Option<Alarm> {
-    let (live, dead) = (now.live - past.live, now.dead - past.dead);
-    let fraction = dead / (live + dead);
-    if fraction.is_nan() || fraction < DEAD_FRACTION {
-        return None;
-    }
     let grown = |key: &(&'static str, Option<String>)| {
         now.reasons.get(key).unwrap_or(&0.0) - past.reasons.get(key).unwrap_or(&0.0)
     };
-    let (name, culprit) = now.reasons.keys().max_by(|one, other| grown(one).total_cmp(&grown(other)))?;
+    // An operator has wanted the time of a pause.
+    let paused = (DeadTimeCause::Paused.name(), None);
+    let (live, dead) = (now.live - past.live, now.dead - past.dead - grown(&paused));
+    let fraction = dead / (live + dead);
+    if live + dead < SHORTEST_RUN || fraction < DEAD_FRACTION {
+        return None;
+    }
+    let reasons = now.reasons.keys().filter(|key| **key != paused);
+    let (name, culprit) = reasons.max_by(|one, other| grown(one).total_cmp(&grown(other)))?;
     let cause = DeadTimeCause::from_name(name)?;
     let seconds = (now.time_ms - past.time_ms) as f64 / 1e3;
     let by = culprit.as_ref().map_or_else(String::new, |node| format!(" ({node})"));

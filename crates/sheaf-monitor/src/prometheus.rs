@@ -66,7 +66,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         name: "SheafDeadTime",
-        expression: "sum by (node) (rate(sheaf_dead_seconds_total[1m])) > 0.1",
+        expression: "sum by (node) (rate(sheaf_dead_seconds_total{cause!=\"paused\"}[1m])) > 0.1",
         hold: "1m",
         severity: "warning",
         summary: "More than 10 % dead time",

@@ -96,7 +96,7 @@ pub(crate) fn compose(snapshot: &Snapshot, context: &Context<'_>) -> State {
     let manager = manager(snapshot);
     let books = Books::of(snapshot, manager);
     let run = compose_run(manager, &books, context);
-    let in_progress = run.phase == "running" || run.phase == "finishing";
+    let in_progress = matches!(&*run.phase, "running" | "paused" | "finishing");
     State {
         api: API,
         version: context.version,

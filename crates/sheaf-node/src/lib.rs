@@ -49,6 +49,7 @@ pub mod busy_signal;
 pub mod clock;
 pub mod coincidence;
 pub mod content;
+mod controls;
 pub mod converting;
 pub mod decoder_process;
 pub mod evolution;
@@ -89,4 +90,5 @@ mod vigil;
 pub mod worker;
 
 pub use clock::Clock;
+pub use controls::RunControls;
 pub use worker::{Agent, NodeError, Progress};

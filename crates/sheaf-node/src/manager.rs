@@ -1,6 +1,7 @@
 //! The event manager on a thread: triggers in, the run's course, the books at the end.
 
 use crate::busy_signal::BusySignal;
+use crate::controls::{Pauses, RunControls};
 use crate::outbox::Outbox;
 use crate::programs::ProgramView;
 use crate::report::{Gauges, RunReport};
@@ -32,12 +33,14 @@ pub struct Course {
     pub triggers: Option<(TriggerRate, TriggerType)>,
     /// Whether the times of these triggers count from the start of the run.
     pub from_start: bool,
-    /// Time during which triggers are taken, from the start of the run; no limit if `None`.
+    /// Time during which triggers are taken, from the start of the run and without its pauses; no limit if `None`.
     pub duration: Option<Nanos>,
     /// Part of that time before rates and latencies count.
     pub warm_up: Nanos,
     /// Set by a signal handler: end the run in good order.
     pub stop: Arc<AtomicBool>,
+    /// Requests of an operator.
+    pub controls: Arc<RunControls>,
 }
 
 /// Returns the fault of a source that is off by so many events.
@@ -62,6 +65,7 @@ pub struct ManagerNode {
     started_at: Option<Timestamp>,
     /// When the operator asked for the end.
     stopped_at: Option<Timestamp>,
+    pauses: Pauses,
     gauges: Arc<Gauges>,
     report: RunReport,
     done: Option<Box<dyn FnOnce(RunReport) + Send>>,
@@ -92,6 +96,7 @@ impl ManagerNode {
             signal: None,
             started_at: None,
             stopped_at: None,
+            pauses: Pauses::default(),
             gauges,
             report: RunReport::default(),
             done: Some(Box::new(done)),
@@ -189,7 +194,7 @@ impl ManagerNode {
     /// Runs before messages are read: the content of these messages, such as credit, was not known when the triggers
     /// happened.
     fn take_triggers(&mut self, now: Timestamp) {
-        let until = self.end_of_triggers().map_or(now, |end| end.min(now));
+        let until = self.end_of_triggers().into_iter().chain(self.pauses.asked_at).fold(now, Timestamp::min);
         let (Some(clock), Some((_, kind))) = (&mut self.triggers, self.course.triggers) else { return };
         for _ in 0..TRIGGERS_PER_ROUND {
             if !self.role.takes_triggers() {
@@ -201,11 +206,36 @@ impl ManagerNode {
         }
     }
 
+    /// Holds the start of the run, pauses it or resumes it as the operator requests.
+    fn heed_controls(&mut self, now: Timestamp) {
+        let RunControls { hold, pause } = &*self.course.controls;
+        self.role.handle_hold(now, hold.load(Ordering::Relaxed));
+        let wanted = pause.load(Ordering::Relaxed);
+        let ends = self.end_of_triggers().is_some_and(|end| end <= now);
+        if ends || !self.role.is_running() || wanted == self.role.is_paused() {
+            self.pauses.asked_at = None;
+        } else if !self.role.can_pause() {
+            if !std::mem::replace(&mut self.pauses.is_refusal_told, true) {
+                log::warn!(
+                    "the run cannot be paused: its data announce the triggers, and each readout unit would stop at another \
+                     event; it goes on. Stop it instead, and start another run"
+                );
+            }
+        } else {
+            let at = *self.pauses.asked_at.get_or_insert(now);
+            if !self.has_trigger_until(at) {
+                self.role.handle_pause(at, wanted);
+                self.pauses.turn(at, wanted);
+                log::info!("the run is {}", if wanted { "paused: no triggers are taken" } else { "resumed" });
+            }
+        }
+    }
+
     /// Ends the run when its time is over, or when it is asked to end.
     fn steer(&mut self, now: Timestamp) {
         if self.report.warm_at.is_none()
             && self.course.warm_up > Nanos::ZERO
-            && self.started_at.is_some_and(|start| now >= start + self.course.warm_up)
+            && self.time_after(self.course.warm_up).is_some_and(|end| now >= end)
         {
             self.report.end_warm_up(now);
         }
@@ -279,17 +309,22 @@ impl ManagerNode {
     }
 
     fn end_of_triggers(&self) -> Option<Timestamp> {
-        let by_duration = self.started_at.zip(self.course.duration).map(|(start, duration)| start + duration);
+        let by_duration = self.course.duration.and_then(|duration| self.time_after(duration));
         by_duration.into_iter().chain(self.stopped_at).min()
     }
 
-    fn state(&self) -> &'static str {
+    /// Returns the time at which the run will have lasted this long, without its pauses. `None` before its start and during a pause.
+    fn time_after(&self, lasted: Nanos) -> Option<Timestamp> {
+        self.started_at.and_then(|start| self.pauses.reached(start, lasted))
+    }
+
+    fn state(&self, now: Timestamp) -> &'static str {
         if self.role.is_finished() {
             "closed"
         } else if self.started_at.is_none() {
-            "starting"
+            if self.role.is_ready(now) { "ready" } else { "starting" }
         } else if self.role.is_running() {
-            "running"
+            if self.role.is_paused() { "paused" } else { "running" }
         } else if self.role.awaited().is_some() {
             "finishing"
         } else {
@@ -308,6 +343,7 @@ impl Agent for ManagerNode {
         self.role.handle_stall(stall);
         self.supervised.iter_mut().for_each(|supervised| supervised.handle_stall(stall));
         self.take_triggers(now);
+        self.heed_controls(now);
         let mut busy = self.has_trigger_until(now);
         busy |= self.serve_supervisor(now);
         while let Some(message) = self.outbox.poll() {
@@ -346,7 +382,7 @@ impl Agent for ManagerNode {
     }
 
     fn publish(&mut self, now: Timestamp) {
-        let state = self.state();
+        let state = self.state(now);
         self.gauges.show(now, state, &self.role);
         let outbox = self.outbox.stats();
         let report = &self.report;

@@ -192,6 +192,10 @@ impl ReadoutNode {
                     self.running = true;
                     self.inputs.iter_mut().for_each(|input| input.source.start());
                 }
+                ReadoutEvent::Paused | ReadoutEvent::Resumed => {
+                    let paused = event == ReadoutEvent::Paused;
+                    self.inputs.iter_mut().for_each(|input| input.source.handle_pause(paused));
+                }
                 ReadoutEvent::Closed => {
                     self.running = false;
                     self.closed_at = Some(now);

@@ -28,6 +28,7 @@ mod events;
 mod flow;
 mod gate;
 mod outputs;
+mod pausing;
 mod peers;
 mod phase;
 mod precedence;
@@ -251,7 +252,7 @@ impl<P: Clone> EventManager<P> {
             return Err(Veto::NotRunning);
         }
         let at = time.min(now);
-        if self.flow.is_queue_full() {
+        if self.phase.is_paused() || self.flow.is_queue_full() {
             let shut = self.dead_time.shut().unwrap_or_else(|| self.busy());
             self.dead_time.veto(at, shut);
             return Err(Veto::Busy(shut.cause));
@@ -365,6 +366,7 @@ impl<P: Clone> EventManager<P> {
         self.advance(now);
         self.assign(now);
         self.dispatch();
+        self.announce_pause();
         self.steer(now);
         self.renumber();
         self.send_records();
@@ -397,6 +399,8 @@ impl<P: Clone> EventManager<P> {
                 if let Some(readout) = self.readouts.declining() {
                     self.events.push_back(ManagerEvent::StartDeclined { readout });
                     self.phase.give_up(now);
+                } else if self.phase.is_held() {
+                    self.phase.wait_again(now);
                 } else if self.readouts.some_wait(|node| self.peers.is_lost(node, now)) {
                     // The programs that feed sources are started by hand, without a time limit. The limit for other nodes
                     // counts after that.

@@ -66,6 +66,10 @@ use std::sync::Arc;
 pub enum ReadoutEvent {
     /// All nodes are connected: sources may send.
     Started,
+    /// The run is paused: no new events follow. Sources may send.
+    Paused,
+    /// The run is resumed.
+    Resumed,
     /// The run closes: stop the sources.
     Closed,
     /// The event manager has answered a run record.
@@ -461,6 +465,8 @@ impl<P: Payload> ReadoutUnit<P> {
             }
             Body::Command(Command::Start) => self.begin(now, false),
             Body::Command(Command::Join) => self.begin(now, true),
+            Body::Command(Command::Pause) => self.events.push_back(ReadoutEvent::Paused),
+            Body::Command(Command::Resume) => self.events.push_back(ReadoutEvent::Resumed),
             Body::Command(Command::Close) => self.close(now),
             Body::Dispatch(destinations) => self.handle_dispatch(now, &destinations),
             Body::Shape(shape) => self.events.extend(self.shape_clock.note(now, shape)),

@@ -107,6 +107,9 @@ pub trait Source: Send {
     /// Announces the start of the run: fragments are polled from now on.
     fn start(&mut self) {}
 
+    /// Announces that the run is paused, or resumed: whether new events follow. Those that were triggered before are awaited.
+    fn handle_pause(&mut self, _paused: bool) {}
+
     /// Announces that the readout unit has accepted the next `fragments` of those that were returned. Each is in its accounts
     /// from now on.
     fn handle_accepted(&mut self, _fragments: usize) {}
@@ -155,6 +158,10 @@ macro_rules! forward_to_source {
 
         fn start(&mut self) {
             self.$inner.start();
+        }
+
+        fn handle_pause(&mut self, paused: bool) {
+            self.$inner.handle_pause(paused);
         }
 
         fn handle_recorded(&mut self, answer: sheaf_wire::message::Recorded) {

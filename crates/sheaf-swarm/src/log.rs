@@ -184,6 +184,10 @@ pub enum Turn {
     Began,
     /// It received the start of the run.
     Started,
+    /// It received the message that the run is paused.
+    Paused,
+    /// It received the message that the run is resumed.
+    Resumed,
     /// It lost its state.
     Crashed,
     /// It is stalled until this time.

@@ -33,7 +33,7 @@ const fn is_sparse(labels: &[&str]) -> bool {
 metrics! {
     /// Number of the run.
     RUN_NUMBER = Gauge Count "sheaf_run_number" [];
-    /// 1 for the present state of the run, 0 for the others.
+    /// 1 for the present state of the run, 0 for the others: `starting`, `ready`, `running`, `paused`, `finishing`, `closing`, `closed`.
     RUN_STATE = Gauge Count "sheaf_run_state" ["state"];
     /// Unix time at which the run began; 0 before.
     RUN_START = Gauge Seconds "sheaf_run_start_seconds" [];

@@ -400,6 +400,10 @@ pub enum Command {
     /// To a builder: an older event waits for a place. It gives back the youngest event that it has under construction,
     /// if it has one.
     GiveWay = 4,
+    /// To a readout unit: the run takes no triggers until it is resumed. Events that were triggered before are built.
+    Pause = 5,
+    /// To a readout unit: the run takes triggers again.
+    Resume = 6,
 }
 
 /// One number of a node's books: which count, of which reason (0 where the count has none), and its value.

@@ -152,6 +152,8 @@ codes! {
         EventManager = 5, "event_manager";
         /// The memory of a readout unit is nearly full.
         ReadoutMemory = 6, "readout_memory";
+        /// The run is paused.
+        Paused = 7, "paused";
     }
 }
 

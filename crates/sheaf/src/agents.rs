@@ -17,7 +17,7 @@ use sheaf_node::output::{OutputNode, OutputReport};
 use sheaf_node::readout::{ReadoutNode, ReadoutReport};
 use sheaf_node::reborn::Reborn;
 use sheaf_node::report::{Gauges, RunReport};
-use sheaf_node::{Agent, Clock, NodeError};
+use sheaf_node::{Agent, Clock, NodeError, RunControls};
 use sheaf_protocol::Identity;
 use sheaf_protocol::builder::BuilderUnit;
 use sheaf_protocol::manager::EventManager;
@@ -40,6 +40,7 @@ pub(crate) struct AgentMaker {
     pub(crate) directory: Option<PathBuf>,
     pub(crate) clock: Clock,
     pub(crate) stop: Arc<AtomicBool>,
+    pub(crate) controls: Arc<RunControls>,
     pub(crate) gauges: Arc<Gauges>,
     pub(crate) reports: Reports,
     /// Where agents other than the event manager publish their metrics, if somebody reads them.
@@ -176,7 +177,7 @@ impl AgentMaker {
             *run.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
             over.store(true, Ordering::Relaxed);
         };
-        let course = plan.course(self.stop.clone());
+        let course = plan.course(self.stop.clone(), self.controls.clone());
         let way = (self.directory.as_deref(), endpoint.waker());
         let door = plan.trigger_door(&me, endpoint.waker(), self.clock)?;
         let start = |door: &SupervisorDoor| plan.start_supervisor(&me, door, way, &self.reports.programs);

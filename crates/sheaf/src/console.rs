@@ -278,7 +278,7 @@ pub(crate) fn waits_for(now: &Snapshot) -> Option<String> {
 
 /// Returns the progress line of a run that waits, before its start or at its end.
 fn waiting(now: &Snapshot) -> Option<String> {
-    starting(now).or_else(|| finishing(now))
+    starting(now).or_else(|| held(now)).or_else(|| finishing(now))
 }
 
 /// The progress line. The most important figures come first, because a terminal may be narrow.
@@ -323,6 +323,11 @@ fn starting(now: &Snapshot) -> Option<String> {
     let waits = waits.into_iter().filter(|(_, nodes)| !nodes.is_empty());
     let waits: Vec<String> = waits.map(|(prefix, nodes)| format!("{prefix}{}", names(nodes))).collect();
     (!waits.is_empty()).then(|| format!("starting: waiting for {}", waits.join(", and for ")))
+}
+
+/// The progress line of a run whose start is held, and that waits for nothing else.
+fn held(now: &Snapshot) -> Option<String> {
+    (now.phase == "ready").then(|| "ready: waiting for the start command".to_owned())
 }
 
 /// Lists nodes by name: `ru0, ru1`, or `ru0, ru1, ru2, ru3 and 12 others`.

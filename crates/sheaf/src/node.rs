@@ -187,6 +187,7 @@ fn maker(plan: &Arc<Plan>, stop: Arc<AtomicBool>) -> AgentMaker {
         directory: plan.writes_files().then(|| run_paths::path_of(&plan.config)),
         clock: Clock::new(),
         stop,
+        controls: Arc::default(),
         gauges: Arc::new(Gauges::new(Hub::default(), plan.node_names())),
         reports: Reports::default(),
         hub: None,

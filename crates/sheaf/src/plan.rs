@@ -9,6 +9,7 @@ use sheaf_config::{
     Config, IncompletePolicy, NodeConfig, OutputKind, ShapingPolicy, Source, SourceKind, TriggerMode,
 };
 use sheaf_key::RunKey;
+use sheaf_node::RunControls;
 use sheaf_node::busy_signal::BusySignal;
 use sheaf_node::manager::Course;
 use sheaf_node::trigger::TriggerRate;
@@ -325,7 +326,7 @@ impl Plan {
         }
     }
 
-    pub(crate) fn course(&self, stop: Arc<AtomicBool>) -> Course {
+    pub(crate) fn course(&self, stop: Arc<AtomicBool>, controls: Arc<RunControls>) -> Course {
         let Config { trigger, run, .. } = &self.config;
         let rate = match (trigger.mode, trigger.rate_hz) {
             (TriggerMode::Fixed, Some(rate_hz)) => Some(TriggerRate::Fixed { rate_hz }),
@@ -337,7 +338,7 @@ impl Plan {
         let triggers = rate.map(|rate| (rate, trigger.trigger_type));
         // Hits count from the start of the run, and so do triggers that ask for windows of them.
         let from_start = self.config.source.is_windowed();
-        Course { triggers, from_start, duration: run.duration, warm_up: run.warm_up, stop }
+        Course { triggers, from_start, duration: run.duration, warm_up: run.warm_up, stop, controls }
     }
 
     pub(crate) fn readout(&self, node: &NodeConfig) -> ReadoutConfig {

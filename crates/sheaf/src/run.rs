@@ -42,6 +42,7 @@ pub(crate) fn in_process(
         directory,
         clock,
         stop,
+        controls: Arc::default(),
         gauges: Arc::new(Gauges::new(page.map_or_else(Hub::default, Page::hub), plan.node_names())),
         reports: Reports::default(),
         hub: page.map(Page::hub),

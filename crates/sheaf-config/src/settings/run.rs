@@ -23,12 +23,12 @@ section! {
         /// Whether an existing run directory may be emptied and reused. If not, a run directory that has files
         /// prevents the run from starting.
         overwrite: bool = false, "overwrite", switch();
-        /// Duration of the run. After this time no more triggers are accepted, and the run ends when all in-flight
+        /// Duration of the run, not counting pauses. After this time no more triggers are accepted, and the run ends when all in-flight
         /// events have ended. 0: no limit. If `events` is also set, the limit that is reached first ends the run. A
         /// replay without this key ends with its data.
         duration: Option<Nanos> = Some(Nanos::from_secs(10)), "duration_s",
             zero_is_none(seconds(Nanos(1), Nanos::from_secs(8_640_000))), flag "--duration";
-        /// Warm-up time from the start of the run. Rates and latencies exclude events that end within it; the ledger
+        /// Warm-up time from the start of the run, not counting pauses. Rates and latencies exclude events that end within it; the ledger
         /// includes them. Must be less than `duration_s`.
         warm_up: Nanos = Nanos::ZERO, "warm_up_ms", milliseconds(Nanos::ZERO, HOUR);
         /// Number of triggers to accept. The run then ends when all in-flight events have ended. 0: no limit.

@@ -178,6 +178,7 @@ fn manager(
         duration: None,
         warm_up: Nanos::ZERO,
         stop: Arc::default(),
+        controls: Arc::default(),
     };
     let role = EventManager::new(identity(NodeId::MANAGER), config, now);
     let done = move |found| *report.lock().expect("nobody panicked") = Some(found);

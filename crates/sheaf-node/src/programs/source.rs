@@ -126,6 +126,10 @@ impl Source for ProgramSource {
         self.source.start();
     }
 
+    fn handle_pause(&mut self, paused: bool) {
+        self.source.handle_pause(paused);
+    }
+
     fn handle_accepted(&mut self, fragments: usize) {
         self.source.handle_accepted(fragments);
     }

@@ -13,7 +13,7 @@ use sheaf_telemetry::{SeriesId, SeriesList, catalog};
 use sheaf_wire::{ByteCount, Nanos, NodeId, RunNumber, Timestamp};
 
 /// States of a run, as labels.
-const STATES: [&str; 5] = ["starting", "running", "finishing", "closing", "closed"];
+const STATES: [&str; 7] = ["starting", "ready", "running", "paused", "finishing", "closing", "closed"];
 
 /// Outcomes of events, as labels.
 const OUTCOMES: [&str; 3] = ["stored", "rejected", "dropped"];
@@ -194,7 +194,7 @@ fn culprits_of(cause: DeadTimeCause, nodes: &NodeNames) -> impl Iterator<Item = 
         DeadTimeCause::NoReadout | DeadTimeCause::ReadoutMemory => (nodes.readouts.len(), 0, 0),
         DeadTimeCause::NoBuilder | DeadTimeCause::BuilderCredit => (0, nodes.builders.len(), 0),
         DeadTimeCause::Output => (0, nodes.builders.len(), nodes.outputs.len()),
-        DeadTimeCause::EventManager | DeadTimeCause::NoSupervisor => (0, 0, 0),
+        DeadTimeCause::EventManager | DeadTimeCause::NoSupervisor | DeadTimeCause::Paused => (0, 0, 0),
     };
     let indices = |count: usize| 0..u16::try_from(count).unwrap_or(u16::MAX);
     let readouts = indices(readouts).map(NodeId::readout);

@@ -523,16 +523,17 @@ impl Feed {
                 || bytes.saturating_mul(PROGRESS_PART) >= config.window.0)
     }
 
-    /// Returns whether the client needs new limits, at the start of the run or after a pause.
+    /// Returns whether the client needs new limits, as at the start of the run. During a pause it has credit too: events that were
+    /// triggered before may lack its fragments.
     fn lacks_limits(&self, config: &ServerConfig, phase: Phase) -> bool {
-        phase == Phase::Running
+        matches!(phase, Phase::Running | Phase::Paused)
             && self.progress.fragments_limit < self.progress.accepted + config.window_fragments
     }
 
     /// Returns the progress to send to the client now.
     fn report(&mut self, config: &ServerConfig, phase: Phase) -> Progress {
         (self.reported, self.reported_bytes) = (self.progress.accepted, self.accepted_bytes);
-        if phase == Phase::Running {
+        if matches!(phase, Phase::Running | Phase::Paused) {
             // Limits never decrease, because the accepted numbers only grow.
             self.progress.fragments_limit = self.progress.accepted + config.window_fragments;
             self.progress.bytes_limit = ByteCount(self.accepted_bytes.0 + config.window.0);

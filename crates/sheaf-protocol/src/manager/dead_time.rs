@@ -27,11 +27,13 @@ pub enum DeadTimeCause {
     NoSupervisor,
     /// The memory of a readout unit is nearly full.
     ReadoutMemory,
+    /// The run is paused.
+    Paused,
 }
 
 impl DeadTimeCause {
     /// Every cause.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::NoBuilder,
         Self::NoReadout,
         Self::BuilderCredit,
@@ -39,6 +41,7 @@ impl DeadTimeCause {
         Self::EventManager,
         Self::NoSupervisor,
         Self::ReadoutMemory,
+        Self::Paused,
     ];
 
     /// Returns the cause with this name.
@@ -58,6 +61,7 @@ impl DeadTimeCause {
             Self::EventManager => "event_manager",
             Self::NoSupervisor => "no_supervisor",
             Self::ReadoutMemory => "readout_memory",
+            Self::Paused => "paused",
         }
     }
 }
@@ -72,6 +76,7 @@ impl fmt::Display for DeadTimeCause {
             Self::EventManager => "the event manager was stalled",
             Self::NoSupervisor => "no trigger supervisor is connected",
             Self::ReadoutMemory => "the memory of a readout unit is nearly full",
+            Self::Paused => "the run is paused",
         })
     }
 }
@@ -85,6 +90,7 @@ impl From<BusyCause> for DeadTimeCause {
             BusyCause::Output => Self::Output,
             BusyCause::EventManager => Self::EventManager,
             BusyCause::ReadoutMemory => Self::ReadoutMemory,
+            BusyCause::Paused => Self::Paused,
         }
     }
 }

@@ -18,6 +18,7 @@ impl<P: Clone> EventManager<P> {
             DeadTimeCause::BuilderCredit => BusyCause::BuilderCredit,
             DeadTimeCause::Output => BusyCause::Output,
             DeadTimeCause::ReadoutMemory => BusyCause::ReadoutMemory,
+            DeadTimeCause::Paused => BusyCause::Paused,
             DeadTimeCause::EventManager | DeadTimeCause::NoSupervisor => BusyCause::EventManager,
         };
         BusyReason { cause, culprit }
@@ -27,7 +28,7 @@ impl<P: Clone> EventManager<P> {
     ///
     /// Free triggers follow credit: waiting for credit is their normal pace, and counts as dead time only if a node is
     /// missing or behind. Announced triggers are never refused, because readout units hold their sources back. External
-    /// triggers are held back by the trigger supervisor.
+    /// triggers are held back by the trigger supervisor, also during a pause.
     #[must_use]
     pub fn gate(&self) -> Option<DeadTimeCause> {
         self.shut().map(|shut| shut.cause)
@@ -35,6 +36,9 @@ impl<P: Clone> EventManager<P> {
 
     pub(super) fn shut(&self) -> Option<Shut> {
         match self.config.triggers {
+            Triggers::Driven | Triggers::Free if self.phase.is_paused() => {
+                Some(self.blame(DeadTimeCause::Paused))
+            }
             Triggers::Driven => self.flow.is_queue_full().then(|| self.busy()),
             Triggers::Free => {
                 let cause = self.busy_cause();
@@ -80,7 +84,7 @@ impl<P: Clone> EventManager<P> {
             DeadTimeCause::NoReadout => self.readouts.the_only_absent(),
             DeadTimeCause::Output => self.flow.builders().the_only(BuilderState::is_output_behind),
             DeadTimeCause::BuilderCredit => self.flow.builders().the_only(BuilderState::lives),
-            DeadTimeCause::NoSupervisor | DeadTimeCause::ReadoutMemory => None,
+            DeadTimeCause::NoSupervisor | DeadTimeCause::ReadoutMemory | DeadTimeCause::Paused => None,
         };
         Shut { cause, culprit }
     }

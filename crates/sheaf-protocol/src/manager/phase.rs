@@ -29,6 +29,10 @@ pub(super) struct RunPhase {
     stop_asked: bool,
     /// Whether a second stop was requested: events in flight are dropped, even if a node works on them.
     is_cut: bool,
+    /// Whether the start is held.
+    is_held: bool,
+    /// Whether the run was paused, if it is in progress.
+    is_paused: bool,
     start_timeout: Nanos,
     stop_timeout: Nanos,
     /// Time that a connected node may take for its next message when the run closes.
@@ -41,6 +45,8 @@ impl RunPhase {
             phase: Phase::Waiting { until: now + config.start_timeout },
             stop_asked: false,
             is_cut: false,
+            is_held: false,
+            is_paused: false,
             start_timeout: config.start_timeout,
             stop_timeout: config.stop_timeout,
             silence: config.patience.silence,
@@ -53,6 +59,16 @@ impl RunPhase {
 
     pub(super) fn is_running(self) -> bool {
         self.phase == Phase::Running
+    }
+
+    /// Returns whether the start is held.
+    pub(super) fn is_held(self) -> bool {
+        self.is_held && matches!(self.phase, Phase::Waiting { .. })
+    }
+
+    /// Returns whether the run is in progress and takes no triggers because it was paused.
+    pub(super) fn is_paused(self) -> bool {
+        self.is_paused && self.is_running()
     }
 
     pub(super) fn is_closed(self) -> bool {
@@ -88,6 +104,19 @@ impl RunPhase {
     /// Restarts the time limit of a run that has not started.
     pub(super) fn wait_again(&mut self, now: Timestamp) {
         self.phase = Phase::Waiting { until: now + self.start_timeout };
+    }
+
+    /// Holds the start, or releases it: its time limit then begins.
+    pub(super) fn hold(&mut self, now: Timestamp, held: bool) {
+        if self.is_held != held && matches!(self.phase, Phase::Waiting { .. }) {
+            self.is_held = held;
+            self.wait_again(now);
+        }
+    }
+
+    /// Pauses a run that is in progress, or resumes it.
+    pub(super) fn pause(&mut self, paused: bool) {
+        self.is_paused = paused && self.is_running();
     }
 
     pub(super) fn start(&mut self) {

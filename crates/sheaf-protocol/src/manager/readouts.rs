@@ -12,6 +12,8 @@ struct ReadoutState {
     /// Whether the close command was sent, after all releases.
     close_sent: bool,
     reported: bool,
+    /// Whether the unit was last told that the run is paused.
+    knows_pause: bool,
 }
 
 impl ReadoutState {
@@ -66,6 +68,11 @@ impl Readouts {
     /// Marks the close command as sent. Returns false if it was sent before.
     pub(super) fn mark_close_sent(&mut self, index: usize) -> bool {
         !std::mem::replace(&mut self.states[index].close_sent, true)
+    }
+
+    /// Records that a readout unit is told whether the run is paused. Returns whether it was told otherwise before.
+    pub(super) fn tell_pause(&mut self, index: usize, paused: bool) -> bool {
+        std::mem::replace(&mut self.states[index].knows_pause, paused) != paused
     }
 
     /// Returns whether a readout unit has sent its status in its current session.

@@ -16,8 +16,8 @@ impl<P: Clone> EventManager<P> {
             let builder = self.flow.next_in_turn();
             let takes =
                 self.flow.builders().get(builder).lives() && self.peers.is_open(NodeId::builder(builder));
-            let batch =
-                if takes { self.flow.next_batch(now, builder, self.phase.is_running()) } else { Vec::new() };
+            let begins = self.phase.is_running() && !self.phase.is_paused();
+            let batch = if takes { self.flow.next_batch(now, builder, begins) } else { Vec::new() };
             if batch.is_empty() {
                 idle_builders += 1;
             } else {

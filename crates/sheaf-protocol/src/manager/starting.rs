@@ -22,6 +22,24 @@ impl<P: Clone> EventManager<P> {
             .then(|| AwaitedNodes { absent: self.peers.absent(), unfed: self.readouts.unfed().collect() })
     }
 
+    /// Holds the start of the run, or releases it. While it is held the run waits, even if all nodes are there, and has no time
+    /// limit. When it is released it starts at once if it waits for nothing, otherwise the limit begins anew. No effect after
+    /// the start.
+    pub fn handle_hold(&mut self, now: Timestamp, held: bool) {
+        self.phase.hold(now, held);
+    }
+
+    /// Returns whether the start is held and nothing else is awaited: all nodes are connected, and programs feed all sources that
+    /// wait for one.
+    #[must_use]
+    pub fn is_ready(&self, now: Timestamp) -> bool {
+        let is_lost = |node| self.peers.is_lost(node, now);
+        self.phase.is_held()
+            && self.peers.absent().is_empty()
+            && !self.peers.present().into_iter().any(is_lost)
+            && !self.readouts.some_wait(is_lost)
+    }
+
     /// Starts the run without the absent nodes. It cannot start if these are all nodes of a role.
     pub(super) fn start(&mut self, now: Timestamp, absent: Vec<NodeId>) {
         let missing = |role: Role| absent.iter().filter(|node| node.role == role).count();

@@ -4,6 +4,7 @@ mod deaths;
 mod desertion;
 mod draining;
 mod live_time;
+mod pausing;
 mod rooms;
 mod runs;
 mod shaping;
@@ -455,6 +456,11 @@ fn writers_are_closed_after_the_last_record_of_the_readout_units() {
         let answer = Recorded { number, source: SourceId(4), answer };
         assert_eq!(world.said_to(NodeId::readout(1)), [Body::Recorded(answer)], "a repeat is not late");
     }
+}
+
+/// Returns the status of a readout unit whose sources have not ended.
+fn present() -> ReadoutStatus {
+    ReadoutStatus { sources: 2, ..ReadoutStatus::default() }
 }
 
 /// An event manager and all its messages.

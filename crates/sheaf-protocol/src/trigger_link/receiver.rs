@@ -6,7 +6,8 @@ use super::rooms::{Buffer, Room, Rooms};
 use crate::event_range::EventIdRange;
 use crate::event_set::EventSet;
 use sheaf_wire::trigger_link::{
-    Busy, BusyReason, FromManager, FromSupervisor, Phase, ReceivedTriggers, Refusal, Totals, Trigger,
+    Busy, BusyCause, BusyReason, FromManager, FromSupervisor, Phase, ReceivedTriggers, Refusal, Totals,
+    Trigger,
 };
 use sheaf_wire::{EventId, Nanos, RunNumber, Timestamp};
 use std::collections::{BTreeSet, VecDeque};
@@ -75,6 +76,8 @@ pub struct Receiver {
     config: ReceiverConfig,
     run: RunNumber,
     phase: Phase,
+    /// Whether the run is paused, and since when, or when it was last resumed.
+    pause: (bool, Timestamp),
     /// Room for triggers, including those that wait here.
     rooms: Rooms,
     waiting: VecDeque<Trigger>,
@@ -155,6 +158,7 @@ impl Receiver {
             config,
             run,
             phase: Phase::Waiting,
+            pause: (false, Timestamp::ZERO),
             rooms: Rooms::new(vec![queue]),
             waiting: VecDeque::new(),
             left: 0,
@@ -387,6 +391,21 @@ impl Receiver {
         }
     }
 
+    /// Raises busy while the run is paused, whatever room there is.
+    pub fn handle_pause(&mut self, now: Timestamp, is_paused: bool) {
+        if self.pause.0 != is_paused {
+            self.pause = (is_paused, now);
+        }
+    }
+
+    /// Returns the reason for busy, and when it was raised or released.
+    fn busy(&self) -> (Option<BusyReason>, Timestamp) {
+        match self.pause {
+            (true, since) => (Some(BusyReason { cause: BusyCause::Paused, culprit: None }), since),
+            (false, resumed_at) => (self.rooms.reason(), self.rooms.turned_at().max(resumed_at)),
+        }
+    }
+
     /// Returns the next trigger for the event manager, which then calls [`Self::handle_taken`].
     pub fn poll_trigger(&mut self) -> Option<Trigger> {
         self.waiting.pop_front()
@@ -414,14 +433,14 @@ impl Receiver {
         }
         self.update_busy(now);
         let takes = matches!(self.phase, Phase::Running | Phase::Stopping);
-        let (reason, turned_at) = (self.rooms.reason().filter(|_| takes), self.rooms.turned_at());
+        let (reason, turned_at) = self.busy();
         let member = self.supervisor.as_mut()?;
         let has_waiting = !self.waiting.is_empty();
         if member.sent.is_some() && !member.is_ended && !has_waiting {
             (member.is_ended, member.is_account_due) = (true, true);
             self.events.push_back(ReceiverEvent::TriggersEnded);
         }
-        let wanted = reason.filter(|_| member.sent.is_none());
+        let wanted = reason.filter(|_| takes && member.sent.is_none());
         let state = RunState {
             run: self.run,
             phase: self.phase,

@@ -57,6 +57,15 @@ fn id_of(source: usize) -> SourceId {
 }
 
 impl FeedSide {
+    /// Pauses the run or resumes it, unless it has ended.
+    pub(super) fn pause(&mut self, paused: bool) {
+        let (from, to) =
+            if paused { (Phase::Running, Phase::Paused) } else { (Phase::Paused, Phase::Running) };
+        if self.server.phase() == from {
+            self.server.handle_phase(to);
+        }
+    }
+
     /// Creates the side of a readout unit that reads these sources.
     pub(super) fn new(options: &Options, me: Identity, numbers: std::ops::Range<usize>) -> Option<Self> {
         let setup = options.feed?;

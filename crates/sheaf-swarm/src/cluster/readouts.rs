@@ -252,12 +252,19 @@ impl Cluster {
         if let Some(preprocessing) = &node.preprocessing {
             unit.handle_processing(preprocessing.is_busy());
         }
-        let (mut has_begun, mut has_closed, mut has_answers) = (false, false, false);
+        let (mut has_begun, mut has_closed, mut has_news) = (false, false, false);
         while let Some(event) = unit.poll_event() {
             let what = match event {
                 ReadoutEvent::Started => {
                     has_begun = !std::mem::replace(&mut node.is_started, true);
                     Turn::Started
+                }
+                ReadoutEvent::Paused | ReadoutEvent::Resumed => {
+                    has_news = true;
+                    if let Some(feed) = &mut node.feed {
+                        feed.pause(event == ReadoutEvent::Paused);
+                    }
+                    if event == ReadoutEvent::Paused { Turn::Paused } else { Turn::Resumed }
                 }
                 ReadoutEvent::Closed => {
                     node.is_closed = true;
@@ -268,7 +275,7 @@ impl Cluster {
                     if let Some(feed) = &mut node.feed {
                         feed.server.handle_recorded(answer);
                     }
-                    has_answers = true;
+                    has_news = true;
                     continue;
                 }
                 ReadoutEvent::Shape { turning, epoch } => {
@@ -306,7 +313,7 @@ impl Cluster {
         if has_closed {
             self.close_windows(id);
         }
-        if has_closed || has_answers {
+        if has_closed || has_news {
             self.work_feed(index);
             self.settle_readout(index);
         }

@@ -156,6 +156,7 @@ impl Assembly {
             duration: None,
             warm_up: Nanos::ZERO,
             stop: self.stop.clone(),
+            controls: Arc::default(),
         };
         let (me, endpoint) = (self.identity(NodeId::MANAGER), self.network.attach(NodeId::MANAGER));
         let role = EventManager::new(me, config, self.network.lock().now);

@@ -6,6 +6,10 @@ use crate::{MissingReason, NumberMark, SourceId};
 use bytes::Bytes;
 use proptest::prelude::*;
 
+/// Every command.
+const COMMANDS: [Command; 6] =
+    [Command::Start, Command::Close, Command::Join, Command::GiveWay, Command::Pause, Command::Resume];
+
 fn header() -> impl Strategy<Value = Header> {
     (any::<u32>(), 0..3_u16, 1..u64::MAX, any::<[u64; 3]>()).prop_map(|(run, index, session, numbers)| {
         Header {
@@ -279,8 +283,7 @@ fn body() -> impl Strategy<Value = Body<Bytes>> {
         window_request,
         super_fragments().prop_map(Body::SuperFragments),
         status,
-        prop::sample::select(&[Command::Start, Command::Close, Command::Join, Command::GiveWay][..])
-            .prop_map(Body::Command),
+        prop::sample::select(&COMMANDS[..]).prop_map(Body::Command),
         report,
         Just(Body::Acknowledge),
         any::<u64>().prop_map(|session| Body::Fence(SessionId(session))),

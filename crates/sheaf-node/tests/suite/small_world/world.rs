@@ -12,7 +12,7 @@ use sheaf_node::reborn::Reborn;
 use sheaf_node::report::{Gauges, RunReport};
 use sheaf_node::sink::{EventSink, NullSink, SinkError, Taken};
 use sheaf_node::trigger::TriggerRate;
-use sheaf_node::{Agent, NodeError, Progress};
+use sheaf_node::{Agent, NodeError, Progress, RunControls};
 use sheaf_protocol::Identity;
 use sheaf_protocol::builder::{Asking, BuilderConfig, BuilderUnit, IncompletePolicy, ReadoutSources, Scope};
 use sheaf_protocol::channel::ChannelTimes;
@@ -67,6 +67,7 @@ pub(crate) struct World {
     agents: Vec<Box<dyn Agent>>,
     now: Timestamp,
     stop: Arc<AtomicBool>,
+    pub(crate) controls: Arc<RunControls>,
     disk: Arc<Mutex<Disk>>,
     report: Arc<Mutex<Option<RunReport>>>,
     builder_report: Arc<Mutex<Option<BuilderReport>>>,
@@ -105,6 +106,7 @@ impl World {
             agents: Vec::new(),
             now: Timestamp(1_000_000_000_000),
             stop: Arc::default(),
+            controls: Arc::default(),
             disk: Arc::default(),
             report: Arc::default(),
             builder_report: Arc::default(),
@@ -153,6 +155,7 @@ impl World {
             duration: setup.duration,
             warm_up: Nanos::ZERO,
             stop: self.stop.clone(),
+            controls: self.controls.clone(),
         };
         let role = EventManager::new(identity(NodeId::MANAGER), config, self.now);
         let slot = self.report.clone();

@@ -198,6 +198,7 @@ enum Step {
     Pass(u64, Vec<u64>),
     Grant(u32),
     Behind(bool),
+    Pause(bool),
     Silence,
 }
 
@@ -209,6 +210,7 @@ fn step() -> impl Strategy<Value = Step> {
         }),
         (0..5_u32).prop_map(Step::Grant),
         any::<bool>().prop_map(Step::Behind),
+        any::<bool>().prop_map(Step::Pause),
         Just(Step::Silence),
     ]
 }
@@ -244,6 +246,7 @@ proptest! {
         let mut onlooker = Onlooker { shut: world.manager.gate(), ..Onlooker::default() };
         let (mut offered, mut vetoed) = (0, 0);
         for step in steps {
+            let (was_paused, received) = (world.manager.is_paused(), world.manager.ledger().received);
             match step {
                 Step::Pass(span, parts) => {
                     let before = world.now.0;
@@ -262,9 +265,20 @@ proptest! {
                 }
                 Step::Grant(slots) => world.grant(0, slots),
                 Step::Behind(behind) => world.set_behind(behind),
+                Step::Pause(paused) => {
+                    world.manager.handle_pause(world.now, paused);
+                    prop_assert_eq!(world.manager.is_paused(), paused && triggers != Triggers::Announced);
+                    onlooker.look(world.now.0, world.manager.gate());
+                    world.drain();
+                }
                 Step::Silence => world.drain(),
             }
             onlooker.look(world.now.0, world.manager.gate());
+            let gate_is_paused = world.manager.gate() == Some(DeadTimeCause::Paused);
+            prop_assert_eq!(gate_is_paused, world.manager.is_paused());
+            if was_paused && world.manager.is_paused() {
+                prop_assert_eq!(world.manager.ledger().received, received);
+            }
         }
         let end = world.now.0.saturating_sub(tail).max(onlooker.since);
         world.now = Timestamp(world.now.0 + tail);

@@ -84,3 +84,81 @@ fn a_start_that_crosses_a_decline_is_taken_back() {
     assert!(!world.manager.is_running());
     assert!(world.events.contains(&ManagerEvent::StartDeclined { readout: NodeId::readout(1) }));
 }
+
+/// A run with both readout units and as many of its two builder units, whose start is held.
+fn held(builders: u16) -> World {
+    let mut world = World::empty(Triggers::Free, |_| {});
+    world.manager.handle_hold(world.now, true);
+    for index in 0..2 {
+        world.say(NodeId::readout(index), Body::ReadoutStatus(present()));
+    }
+    (0..builders).for_each(|builder| world.grant(builder, 0));
+    world
+}
+
+impl World {
+    /// Lets time pass, in which all nodes stay alive.
+    fn pass(&mut self, seconds: u64, builders: u16) {
+        for _ in 0..4 * seconds {
+            self.now += Nanos::from_millis(250);
+            for index in 0..2 {
+                self.say(NodeId::readout(index), Body::ReadoutStatus(present()));
+            }
+            (0..builders).for_each(|builder| self.grant(builder, 0));
+            self.manager.handle_timeout(self.now);
+            self.drain();
+        }
+    }
+}
+
+#[test]
+fn a_start_that_is_held_begins_when_it_is_released() {
+    let mut world = held(2);
+    world.pass(100, 2);
+    assert!(world.manager.is_ready(world.now) && !world.manager.is_running());
+    assert_eq!(world.manager.dead_time(world.now).run(), Nanos::ZERO);
+    world.manager.handle_hold(world.now, false);
+    world.drain();
+    assert!(world.manager.is_running() && !world.manager.is_ready(world.now));
+    assert!(world.events.contains(&ManagerEvent::Started { absent: vec![] }), "{:?}", world.events);
+    world.manager.handle_hold(world.now, true);
+    assert!(world.manager.is_running(), "it has begun");
+}
+
+#[test]
+fn the_time_limit_of_a_start_begins_when_it_is_released() {
+    let mut world = held(1);
+    world.pass(100, 1);
+    assert!(!world.manager.is_ready(world.now), "a builder unit is absent");
+    world.manager.handle_hold(world.now, false);
+    let limit = world.now + world.manager.config.start_timeout;
+    assert_eq!(world.manager.phase.deadline(), Some(Deadline { at: limit, why: Why::Start }));
+    while world.now < limit {
+        assert!(!world.manager.is_running());
+        world.pass(1, 1);
+    }
+    assert!(world.events.contains(&ManagerEvent::Started { absent: vec![NodeId::builder(1)] }));
+}
+
+#[test]
+fn a_node_that_dies_while_the_start_is_held_is_awaited_again() {
+    let mut world = held(2);
+    assert!(world.manager.is_ready(world.now));
+    world.pass(100, 1);
+    assert!(!world.manager.is_ready(world.now));
+    world.sessions.insert(NodeId::builder(1), (2, 0));
+    world.pass(1, 2);
+    assert!(world.manager.is_ready(world.now));
+}
+
+#[test]
+fn a_run_that_is_stopped_while_its_start_is_held_never_begins() {
+    let mut world = held(2);
+    world.manager.handle_stop(world.now);
+    world.drain();
+    world.manager.handle_hold(world.now, false);
+    world.drain();
+    assert!(!world.manager.is_running());
+    assert!(!world.events.iter().any(|event| matches!(event, ManagerEvent::Started { .. })));
+    assert!(world.said_to(NodeId::readout(0)).contains(&Body::Command(Command::Close)));
+}

@@ -60,6 +60,8 @@ impl Entry for Command {
             2 => Ok(Self::Close),
             3 => Ok(Self::Join),
             4 => Ok(Self::GiveWay),
+            5 => Ok(Self::Pause),
+            6 => Ok(Self::Resume),
             code => Err(DecodeError::BadValue { field: "command", value: u64::from(code) }),
         }
     }

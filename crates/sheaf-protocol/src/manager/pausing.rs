@@ -1,0 +1,57 @@
+//! Pauses of a run: from a pause to the next resumption no trigger is taken, and events in flight are built.
+//!
+//! The time of a pause is dead time with the cause [`DeadTimeCause::Paused`]. Triggers of the driver are vetoed, free triggers stop,
+//! and a trigger supervisor is sent busy ([`Receiver::handle_pause`]): triggers that it sent before are accepted.
+//!
+//! Readout units are told, because programs that feed their sources see the pause. The channel delivers each command once and in
+//! order, and a new session of a readout unit begins with a command to join; so it is enough to remember what each session was told
+//! last. If pauses follow each other faster than a unit reads, it is told the last state only.
+
+use super::config::Triggers;
+use super::{EventManager, readout_node};
+#[cfg(doc)]
+use crate::manager::DeadTimeCause;
+#[cfg(doc)]
+use crate::trigger_link::Receiver;
+use sheaf_wire::Timestamp;
+use sheaf_wire::message::{Body, Command};
+
+impl<P: Clone> EventManager<P> {
+    /// Returns whether the run can be paused. Runs whose triggers the readout units announce cannot: each unit would stop at another
+    /// event.
+    #[must_use]
+    pub fn can_pause(&self) -> bool {
+        self.config.triggers != Triggers::Announced
+    }
+
+    /// Returns whether the run is in progress and paused.
+    #[must_use]
+    pub fn is_paused(&self) -> bool {
+        self.phase.is_paused()
+    }
+
+    /// Pauses the run at `at`, or resumes it. The driver has passed all triggers that happened until then. No effect if the run is not
+    /// in progress or [cannot be paused](Self::can_pause).
+    pub fn handle_pause(&mut self, at: Timestamp, paused: bool) {
+        if !self.phase.is_running() || !self.can_pause() || self.phase.is_paused() == paused {
+            return;
+        }
+        self.phase.pause(paused);
+        self.dead_time.turn(at, self.shut());
+    }
+
+    /// Tells readout units whether the run is paused, unless they know.
+    pub(super) fn announce_pause(&mut self) {
+        if !self.phase.is_running() {
+            return;
+        }
+        let paused = self.phase.is_paused();
+        for index in 0..self.readouts.len() {
+            let node = readout_node(index);
+            if self.peers.is_open(node) && self.readouts.tell_pause(index, paused) {
+                let command = if paused { Command::Pause } else { Command::Resume };
+                self.peers.push(node, Body::Command(command));
+            }
+        }
+    }
+}
