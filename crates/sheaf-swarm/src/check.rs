@@ -11,6 +11,7 @@
 //! | readout units count their inputs and outputs correctly | [`readouts`] |
 //! | each source receives one request for an event, with the event's windows, and answers with hits or a reason unless the request is cancelled | [`windows`] |
 //! | run records are kept once answered, and each closed session that writes has all of them once | [`records`] |
+//! | a held run does not begin, a paused one has no new events, and readout units know | `operator` |
 //! | live time and dead time add up to the time of the run | [`live_time`] |
 //! | marks, shifts and repairs are those of the sources whose event numbers are off | [`numbers`] |
 //! | nodes are given up only according to their signs of life | [`lives`] |
@@ -25,6 +26,7 @@ pub mod feeds;
 pub mod live_time;
 pub mod lives;
 pub mod numbers;
+mod operator;
 pub mod outputs;
 mod published;
 pub mod readouts;
@@ -39,6 +41,7 @@ use crate::options::Options;
 use crate::payload::SimPayload;
 use crate::source::DefectCounts;
 use crate::violation::Violation;
+pub use operator::OperatorCounts;
 use sheaf_protocol::builder::BuilderUnit;
 use sheaf_protocol::ledger::{Counter, Ledger};
 use sheaf_protocol::manager::EventManager;
@@ -73,6 +76,8 @@ pub struct Report {
     pub written: u64,
     /// Counts of planned faults of nodes and links.
     pub faults: FaultCounts,
+    /// Counts of holds and pauses.
+    pub operator: OperatorCounts,
     /// Counts of the network.
     pub network: NetworkCounts,
     /// When the run ended.
@@ -242,6 +247,7 @@ pub fn at_the_end(evidence: &Evidence<'_>) -> Result<Report, Box<Failure>> {
         missing: evidence.watch.missing.clone(),
         counters: evidence.counters(),
         latency_max: evidence.watch.latency_max,
+        operator: evidence.watch.operator,
         vetoes: evidence.watch.vetoes,
         held_back: evidence.watch.held_back,
         written: evidence.disks.written(),

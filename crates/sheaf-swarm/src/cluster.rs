@@ -11,6 +11,7 @@ mod feeds;
 mod links;
 mod machines;
 mod manager;
+mod operator;
 mod outputs;
 mod post;
 mod preprocessing;
@@ -108,6 +109,13 @@ impl Cluster {
         post.plan(options.faults_until, Happening::Healed);
         for at in &options.stops {
             post.plan(*at, Happening::Stop);
+        }
+        if let Some(at) = options.held_until {
+            post.plan(at, Happening::Release);
+        }
+        for pause in &options.pauses {
+            post.plan(pause.at, Happening::Pause(true));
+            post.plan(pause.ends_at(), Happening::Pause(false));
         }
         Self {
             manager: ManagerNode::new(&options),
@@ -352,6 +360,8 @@ impl Cluster {
             Happening::Fault(index) => self.happen_fault(self.options.faults[index].kind),
             Happening::Back(node) => self.begin_node(node),
             Happening::Stop => self.happen_stop(),
+            Happening::Release => self.happen_release(),
+            Happening::Pause(begins) => self.happen_pause(begins),
             Happening::Healed => {
                 self.post.network.heal();
                 self.post.note(Line::Healed);
@@ -512,7 +522,11 @@ impl Cluster {
             // The trigger supervisor is another host, and a thread of its own answers it.
             Happening::TriggerLine | Happening::SupervisorStarts => None,
             Happening::Trigger if self.supervision.is_some() => None,
-            Happening::Trigger | Happening::TriggersTaken | Happening::Stop => Some(NodeId::MANAGER),
+            Happening::Trigger
+            | Happening::TriggersTaken
+            | Happening::Stop
+            | Happening::Release
+            | Happening::Pause(_) => Some(NodeId::MANAGER),
             Happening::Fault(_) | Happening::Back(_) | Happening::Severed(..) | Happening::Healed => None,
         }
     }

@@ -1,6 +1,6 @@
-//! Reasons and counters that occurred in runs. A fault that the simulation never makes is a path that it never tests.
+//! Reasons, counters, and holds and pauses that occurred in runs. A fault that the simulation never makes is a path that it never tests.
 
-use crate::check::Report;
+use crate::check::{OperatorCounts, Report};
 use sheaf_protocol::ledger::Counter;
 use sheaf_wire::{DropReason, MissingReason};
 use std::collections::BTreeSet;
@@ -20,6 +20,7 @@ pub struct Coverage {
     dropped: BTreeSet<DropReason>,
     missing: BTreeSet<MissingReason>,
     counters: BTreeSet<Counter>,
+    operator: BTreeSet<&'static str>,
 }
 
 impl Coverage {
@@ -28,9 +29,11 @@ impl Coverage {
         self.dropped.extend(report.fragments.dropped.keys().chain(report.ledger.dropped.keys()));
         self.missing.extend(report.missing.keys());
         self.counters.extend(report.counters.keys());
+        self.operator
+            .extend(report.operator.named().iter().filter(|(_, count)| *count > 0).map(|(name, _)| *name));
     }
 
-    /// Returns the names of drop reasons, reasons of missing sources and counters that a simulation can reach, and that did not occur.
+    /// Returns the names of drop reasons, reasons of missing sources, counters, and holds and pauses that a simulation can reach, and that did not occur.
     /// Those of the ledger occur in every run.
     #[must_use]
     pub fn unreached(&self) -> Vec<&'static str> {
@@ -44,7 +47,9 @@ impl Coverage {
         let missing = missing.filter(|reason| !self.missing.contains(reason)).map(|reason| reason.name());
         let counters =
             counters.filter(|counter| !self.counters.contains(counter)).map(|counter| counter.name());
-        dropped.chain(missing).chain(counters).collect()
+        let operator = OperatorCounts::default().named().map(|(name, _)| name);
+        let operator = operator.into_iter().filter(|name| !self.operator.contains(name));
+        dropped.chain(missing).chain(counters).chain(operator).collect()
     }
 
     /// Returns the names of reasons and counters that occurred and that no simulation should reach.

@@ -123,6 +123,10 @@ pub enum Line {
     },
     /// The operator stops the run.
     Stop,
+    /// The operator releases the start of the run.
+    Release,
+    /// The operator pauses the run (`true`) or resumes it.
+    Pause(bool),
     /// The network works without faults from now on.
     Healed,
     /// Sources of a readout unit are asked for windows of their hits, or the request for an event is cancelled.
@@ -489,6 +493,9 @@ impl fmt::Display for Line {
                 write!(f, "{node} < {peer} * link {}", if *is_up { "up" } else { "down" })
             }
             Self::Stop => write!(f, "operator * stop"),
+            Self::Release => write!(f, "operator * release of the start"),
+            Self::Pause(true) => write!(f, "operator * pause"),
+            Self::Pause(false) => write!(f, "operator * end of a pause"),
             Self::Healed => write!(f, "network * healed"),
         }
     }

@@ -156,6 +156,7 @@ fn summary_of_one(seed: u64, report: &Report) -> String {
     line("missing", &report.missing);
     line("counters", &report.counters);
     line("faults", &report.faults);
+    line("operator", &report.operator);
     line("network", &report.network);
     let _ = writeln!(text, "  log: {} lines, hash {:016x}", report.lines, report.hash);
     text

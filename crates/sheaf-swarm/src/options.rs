@@ -20,7 +20,7 @@ pub use around::{
 };
 pub(crate) use around::{LARGEST_EXCESS, MAX_RECORD_BYTES, Processing, stream_rules};
 pub use farm::FarmOptions;
-pub use faults::{Fault, FaultKind};
+pub use faults::{Fault, FaultKind, Pause};
 pub use network::{NetworkOptions, RecoveryOptions};
 pub(crate) use numbers::UNKNOWN_EVENTS;
 pub use numbers::{FIRST_EVENT, NumberFault, NumberOptions};
@@ -89,9 +89,13 @@ pub struct Options {
     pub faults: Vec<Fault>,
     /// When the operator stops the run, if it has not ended before. The second stop ends it at once.
     pub stops: Vec<Timestamp>,
+    /// Until when the operator holds the start of the run, if he does.
+    pub held_until: Option<Timestamp>,
+    /// Pauses of the run. They may overlap, and lie before its start or after its end.
+    pub pauses: Vec<Pause>,
     /// Time from which the network has no faults. Faults of `faults` are not shortened by it.
     pub faults_until: Timestamp,
-    /// Time that the run may take to end after `faults_until`, the last stop and the last fault.
+    /// Time that the run may take to end after `faults_until`, the last stop, pause and fault, and the release of its start.
     pub converge_within: Nanos,
     /// Whether every message is encoded and decoded on its way.
     pub through_codec: bool,
@@ -409,6 +413,8 @@ impl Default for Options {
             numbers: None,
             faults: Vec::new(),
             stops: Vec::new(),
+            held_until: None,
+            pauses: Vec::new(),
             faults_until: Timestamp(0),
             converge_within: Nanos::from_secs(60),
             through_codec: false,
@@ -525,7 +531,9 @@ impl Options {
     pub fn deadline(&self) -> Timestamp {
         let faults = self.faults.iter().map(Fault::ends_at).max();
         let stops = self.stops.iter().copied().max();
-        let last = [Some(self.faults_until), stops, faults].into_iter().flatten().max();
+        let pauses = self.pauses.iter().map(Pause::ends_at).max();
+        let last =
+            [Some(self.faults_until), stops, faults, self.held_until, pauses].into_iter().flatten().max();
         last.unwrap_or_default() + self.converge_within
     }
 

@@ -75,6 +75,7 @@ impl Swarm {
         self.supervisor();
         self.events_that_wait_for_later_ones();
         self.deaths_of_the_supervisor();
+        self.operator();
         self.pace();
         self.converge();
     }

@@ -75,6 +75,33 @@ fn dead_time_names_cause_and_culprit_and_ends_with_the_window() {
     assert_eq!(alarms.judge(&with_dead_time(13_000, 12.5, 0.3, 0.2)), []);
 }
 
+/// A pause of 20 s in a run of 10 Hz raises no alarm, neither while it lasts nor after it; dead time beside it does.
+#[test]
+fn a_pause_is_no_alarm() {
+    let paused = |time_ms: u64, live: f64, paused: f64, other: f64| {
+        let mut state = with_dead_time(time_ms, live, other, 0.0);
+        let pause = Cause {
+            cause: "paused",
+            seconds: paused,
+            culprits: Vec::new(),
+            ..state.books.dead_time.causes[0].clone()
+        };
+        state.books.dead_time.causes.push(pause);
+        state.books.dead_time.dead_seconds += paused;
+        state
+    };
+    let mut alarms = Alarms::default();
+    for tick in 0..400_u32 {
+        let live = 0.1 * f64::from(tick.min(50) + tick.saturating_sub(250));
+        let pause = 0.1 * f64::from(tick.clamp(50, 250) - 50);
+        let mut now = paused(u64::from(tick) * 100, live, pause, 0.0);
+        now.run.phase = if (50..250).contains(&tick) { "paused" } else { "running" }.into();
+        assert_eq!(alarms.judge(&now), [], "{tick}");
+    }
+    let raised = alarms.judge(&paused(40_000, 20.0, 20.0, 2.0));
+    assert_eq!((codes(&raised), raised[0].culprit.as_deref()), (vec!["dead-time"], Some("bu0")));
+}
+
 #[test]
 fn a_loss_stays_and_what_was_configured_is_none() {
     let drop = |reason: &str, account| Drop { reason: reason.into(), count: 3, account };

@@ -253,6 +253,8 @@ proptest! {
         for (index, step) in steps.into_iter().enumerate() {
             if index == start_at {
                 pair.server.handle_phase(Phase::Running);
+            } else if index == start_at + 20 {
+                pair.server.handle_phase(Phase::Paused);
             }
             match step {
                 Step::Connect => pair.connect(),
@@ -312,6 +314,31 @@ fn joined(sources: &[SourceId]) -> (Server, ClientId) {
     assert!(matches!(server.poll_transmit(client), Some(FromReadout::Welcome(_))));
     assert!(matches!(server.poll_event(), Some(ServerEvent::Joined { .. })));
     (server, client)
+}
+
+/// Events that were triggered before a pause may need more fragments than a client had credit for.
+#[test]
+fn credit_grows_during_a_pause_and_a_client_that_joins_finds_the_phase() {
+    let (mut server, client) = joined(&SOURCES[..1]);
+    server.handle_phase(Phase::Paused);
+    assert_eq!(server.poll_transmit(client), Some(FromReadout::Phase(Phase::Paused)));
+    while server.poll_transmit(client).is_some() {}
+    assert!(server.admit(client, &head(4, WINDOW as u32, 0)).is_some());
+    server.handle_received(SOURCES[0], WINDOW, ByteCount(8), EventId(9));
+    server.handle_accepted(SOURCES[0], WINDOW, ByteCount(8));
+    let limits = std::iter::from_fn(|| server.poll_transmit(client)).filter_map(|message| match message {
+        FromReadout::Progress(progress) => Some(progress[0].fragments_limit),
+        _ => None,
+    });
+    assert_eq!(limits.last(), Some(2 * WINDOW));
+    let other = ClientId(2);
+    server.handle_connection(other);
+    server.handle_input(other, FromClient::Hello(hello(&SOURCES[1..])));
+    let welcome = server.poll_transmit(other);
+    assert!(
+        matches!(&welcome, Some(FromReadout::Welcome(welcome)) if welcome.phase == Phase::Paused),
+        "{welcome:?}"
+    );
 }
 
 fn record(source: SourceId, time: u64) -> RunRecord {

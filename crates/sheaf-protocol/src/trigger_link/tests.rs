@@ -387,3 +387,33 @@ fn each_buffer_has_a_hysteresis_of_its_own_and_busy_keeps_its_reason_while_its_b
     assert_eq!(busy(8, [60, 0, 8]), [(Some(memory(0)), 8)]);
     assert_eq!(receiver.room(), 60);
 }
+
+/// Whatever room there is, a paused run is busy for that reason; afterwards the room decides again. Triggers under way are taken.
+#[test]
+fn a_pause_is_busy_with_a_cause_of_its_own() {
+    let paused = Some(BusyReason { cause: BusyCause::Paused, culprit: None });
+    let mut receiver = joined(10, 4);
+    transmits(&mut receiver, 0);
+    let busy = |receiver: &mut Receiver, pause: bool, free: u64, at: u64| {
+        receiver.handle_pause(Timestamp(at), pause);
+        let room = Room { buffer: Buffer::Queue, free, accepts: free, capacity: 10, reason: CREDIT };
+        receiver.handle_rooms(Timestamp(at), [room]);
+        let sent = transmits(receiver, at + 1).into_iter().map(|message| match message {
+            FromManager::Busy(Busy { reason, at, .. }) => (reason, at.0),
+            other => panic!("{other:?}"),
+        });
+        sent.collect::<Vec<_>>()
+    };
+    assert_eq!(busy(&mut receiver, true, 10, 10), [(paused, 10)]);
+    assert_eq!(receiver.gate(), Gate::Busy(paused.expect("a reason")));
+    let trigger =
+        |id| Trigger { id: EventId(id), time: Timestamp(1), kind: TriggerType(0), bits: 0, payload: vec![] };
+    receiver.handle_input(Timestamp(11), LINK, FromSupervisor::Triggers(vec![trigger(5), trigger(6)]));
+    assert_eq!(take_all(&mut receiver), [5, 6]);
+    assert_eq!(busy(&mut receiver, true, 4, 20), [], "the queue is short as well");
+    assert_eq!(busy(&mut receiver, false, 4, 30), [(Some(CREDIT), 30)]);
+    assert_eq!(busy(&mut receiver, true, 10, 40), [(paused, 40)]);
+    assert_eq!(busy(&mut receiver, false, 10, 50), [(None, 50)]);
+    let turns: Vec<u64> = std::iter::from_fn(|| receiver.poll_turn()).map(|(at, _)| at.0).collect();
+    assert_eq!(turns[turns.len() - 4..], [11, 31, 41, 51], "dead time begins when busy is sent");
+}

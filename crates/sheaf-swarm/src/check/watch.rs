@@ -5,6 +5,7 @@ use crate::check::feeds::FeedRecord;
 use crate::check::live_time::Onlooker;
 use crate::check::lives::LifeRecord;
 use crate::check::numbers::{NumberRecord, check_marks};
+use crate::check::operator::OperatorCounts;
 use crate::check::outputs::{check_event, check_part};
 use crate::check::readouts::{ReadoutLife, ReadoutRecords};
 use crate::check::records::RecordLog;
@@ -91,6 +92,8 @@ pub struct Watch {
     pub reported: BTreeMap<NodeId, Ledger>,
     /// Faults of nodes and links.
     pub faults: FaultCounts,
+    /// Holds and pauses.
+    pub operator: OperatorCounts,
     /// Payload of stored events according to the reports of their ends.
     pub stored_bytes: ByteCount,
     /// Number of times that a source was held back.

@@ -22,17 +22,29 @@ pub(super) struct ManagerNode {
     has_started: bool,
     /// Whether the trigger process has ended.
     pub(super) triggers_end: bool,
+    /// Whether the operator holds the start.
+    pub(super) is_held: bool,
+    /// Number of pauses of the operator that last.
+    pub(super) pauses: usize,
+    /// Number of events when the present pause began.
+    pub(super) paused_after: Option<u64>,
 }
 
 impl ManagerNode {
     pub(super) fn new(options: &Options) -> Self {
         let me = Identity { node: NodeId::MANAGER, run: RUN, session: SessionId(1) };
+        let mut machine = EventManager::new(me, config(options), Timestamp::ZERO);
+        let is_held = options.held_until.is_some();
+        machine.handle_hold(Timestamp::ZERO, is_held);
         Self {
             host: Host::new(NodeId::MANAGER),
-            machine: EventManager::new(me, config(options), Timestamp::ZERO),
+            machine,
             accepted: Vec::new(),
             has_started: false,
             triggers_end: false,
+            is_held,
+            pauses: 0,
+            paused_after: None,
         }
     }
 
@@ -143,6 +155,7 @@ impl Cluster {
             }
         }
         self.look_at_gate();
+        self.look_at_operator(had_started);
         if has_closed {
             self.check_unanswered();
         }
@@ -217,6 +230,7 @@ impl Cluster {
     pub(super) fn happen_stop(&mut self) {
         self.post.note(Line::Stop);
         self.watch.faults.stops += 1;
+        self.watch.operator.see_stop(&self.manager.machine, self.manager.is_held);
         self.book_busy();
         self.manager.machine.handle_stop(self.post.now);
         self.settle_manager();

@@ -74,6 +74,10 @@ pub(super) enum Happening {
     /// A node returns.
     Back(NodeId),
     Stop,
+    /// The operator releases the start of the run.
+    Release,
+    /// The operator pauses the run (`true`), or one of his pauses ends.
+    Pause(bool),
     Healed,
 }
 

@@ -29,6 +29,8 @@ pub(super) struct ReadoutNode {
     /// Whether sources may send.
     is_started: bool,
     is_closed: bool,
+    /// Whether the unit was last told that the run is paused.
+    knows_pause: bool,
     /// Messages that wait for their slot, if there is a barrel shifter.
     lanes: Option<Lanes<Transmit<SimPayload>>>,
     /// Programs that feed its sources, if there are any.
@@ -60,6 +62,7 @@ impl ReadoutNode {
             sources: usize::from(numbers.start)..usize::from(numbers.end),
             is_started: false,
             is_closed: false,
+            knows_pause: false,
             lanes: None,
             feed: None,
             windows: WindowSide::default(),
@@ -74,7 +77,7 @@ impl ReadoutNode {
 
     /// Loses all state. Returns false if there is none.
     pub(super) fn crash(&mut self) -> bool {
-        (self.is_started, self.is_closed) = (false, false);
+        (self.is_started, self.is_closed, self.knows_pause) = (false, false, false);
         if self.is_over() {
             // The books of a unit that has finished stay, with the answers that were still being processed.
             self.sent = self.composed();
@@ -261,14 +264,20 @@ impl Cluster {
                 }
                 ReadoutEvent::Paused | ReadoutEvent::Resumed => {
                     has_news = true;
-                    if let Some(feed) = &mut node.feed {
-                        feed.pause(event == ReadoutEvent::Paused);
+                    let paused = event == ReadoutEvent::Paused;
+                    watch.operator.see_told(node.host.session, paused);
+                    if std::mem::replace(&mut node.knows_pause, paused) == paused || !node.is_started {
+                        watch.fail(format!("{id} is told {event:?} twice, or before the start"));
                     }
-                    if event == ReadoutEvent::Paused { Turn::Paused } else { Turn::Resumed }
+                    if let Some(feed) = &mut node.feed {
+                        feed.pause(paused);
+                    }
+                    if paused { Turn::Paused } else { Turn::Resumed }
                 }
                 ReadoutEvent::Closed => {
                     node.is_closed = true;
                     has_closed = true;
+                    watch.check_knows_pause(node.host.session, id, node.knows_pause);
                     Turn::Closed
                 }
                 ReadoutEvent::Recorded(answer) => {

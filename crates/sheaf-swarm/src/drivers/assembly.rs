@@ -17,7 +17,7 @@ use sheaf_node::reborn::Reborn;
 use sheaf_node::report::{Gauges, RunReport};
 use sheaf_node::sink::{EventSink, NullSink};
 use sheaf_node::trigger::TriggerRate;
-use sheaf_node::{Agent, NodeError};
+use sheaf_node::{Agent, NodeError, RunControls};
 use sheaf_protocol::Identity;
 use sheaf_protocol::builder::{BuilderConfig, BuilderUnit, IncompletePolicy, ReadoutSources, Scope};
 use sheaf_protocol::channel::ChannelTimes;
@@ -69,6 +69,7 @@ pub(super) struct Assembly {
     pub(super) gauges: Arc<Gauges>,
     pub(super) supervision: Option<SupervisionHandle>,
     pub(super) stop: Arc<AtomicBool>,
+    pub(super) controls: Arc<RunControls>,
 }
 
 impl Assembly {
@@ -84,6 +85,7 @@ impl Assembly {
             builder_reports: Arc::default(),
             gauges: Arc::default(),
             stop: Arc::default(),
+            controls: Arc::default(),
         }
     }
 
@@ -156,7 +158,7 @@ impl Assembly {
             duration: None,
             warm_up: Nanos::ZERO,
             stop: self.stop.clone(),
-            controls: Arc::default(),
+            controls: self.controls.clone(),
         };
         let (me, endpoint) = (self.identity(NodeId::MANAGER), self.network.attach(NodeId::MANAGER));
         let role = EventManager::new(me, config, self.network.lock().now);

@@ -377,7 +377,8 @@ fn check_dead_time(evidence: &DriverEvidence<'_>, report: &RunReport, violations
         let after = records.flat_map(|(_, files)| &files.written).filter(|record| record.at >= end).count();
         let is_full = is_only && lasts.0 > 4 * room * period.0 && after as u64 > 2 * room;
         let vetoed = report.dead_time.vetoed.get(&DeadTimeCause::Output).copied().unwrap_or_default();
-        if is_full && vetoed == 0 {
+        let is_paused = report.dead_time.time.contains_key(&DeadTimeCause::Paused);
+        if is_full && vetoed == 0 && !is_paused {
             violations.push(violation!("the only disk hung for {lasts}, but no trigger was vetoed for it"));
         }
     }

@@ -228,6 +228,11 @@ pub enum DriverFaultKind {
         /// Duration.
         lasts: Nanos,
     },
+    /// The operator pauses the run for this time.
+    Pause {
+        /// Duration.
+        lasts: Nanos,
+    },
     /// The operator stops the run.
     Stop {
         /// Time until the second stop, which cuts the run.
@@ -248,7 +253,8 @@ impl DriverFaultKind {
             | Self::DiskHangs { lasts }
             | Self::Clog { lasts }
             | Self::SupervisorDies { back_after: lasts }
-            | Self::SupervisorFreezes { lasts } => lasts,
+            | Self::SupervisorFreezes { lasts }
+            | Self::Pause { lasts } => lasts,
             Self::Stop { again } => again.unwrap_or_default(),
             Self::Forge => Nanos::ZERO,
         }

@@ -29,6 +29,8 @@ enum Turn {
     Fault(usize),
     /// The operator stops the run for the second time.
     StopAgain,
+    /// The operator resumes the run.
+    Resume,
     /// A node is restarted.
     Back(NodeId),
     /// The trigger supervisor, or its connection, has something to do.
@@ -152,6 +154,7 @@ impl World {
             match turn {
                 Turn::Fault(index) => self.fault(self.options.faults[index]),
                 Turn::StopAgain => self.assembly.stop.store(true, Ordering::Relaxed),
+                Turn::Resume => self.assembly.controls.pause.store(false, Ordering::Relaxed),
                 Turn::Back(node) => self.come_back(node),
                 Turn::Supervision => self.supervise(),
                 Turn::SupervisorStarts => {
@@ -353,6 +356,10 @@ impl World {
                 self.assembly.network.lock().clog(NodeId::MANAGER, node, now + lasts);
             }
             DriverFaultKind::Forge => self.assembly.network.lock().forge_soon(node),
+            DriverFaultKind::Pause { lasts } => {
+                self.assembly.controls.pause.store(true, Ordering::Relaxed);
+                self.plan(now + lasts, Turn::Resume);
+            }
             DriverFaultKind::Stop { again } => {
                 self.assembly.stop.store(true, Ordering::Relaxed);
                 again.into_iter().for_each(|again| self.plan(now + again, Turn::StopAgain));

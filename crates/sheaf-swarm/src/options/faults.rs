@@ -79,3 +79,20 @@ impl Fault {
         }
     }
 }
+
+/// A pause of the run by the operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pause {
+    /// When it begins.
+    pub at: Timestamp,
+    /// How long it lasts.
+    pub lasts: Nanos,
+}
+
+impl Pause {
+    /// Returns when the run is resumed, unless another pause lasts longer.
+    #[must_use]
+    pub fn ends_at(&self) -> Timestamp {
+        self.at + self.lasts
+    }
+}

@@ -61,6 +61,8 @@ impl Simplify for Options {
         |options, plain| options.gathering = plain.gathering,
         |options, plain| options.slots = plain.slots.clone(),
         |options, plain| options.policy = plain.policy,
+        |options, _| options.held_until = None,
+        |options, _| options.pauses.clear(),
         |options, _| options.supervisor = None,
         |options, _| {
             options.supervisor = None;
@@ -103,7 +105,8 @@ impl Simplify for Options {
     fn with_fewer_faults(&self) -> Vec<Self> {
         let faults = shorter(&self.faults).into_iter().map(|faults| Self { faults, ..self.clone() });
         let stops = shorter(&self.stops).into_iter().map(|stops| Self { stops, ..self.clone() });
-        faults.chain(stops).collect()
+        let pauses = shorter(&self.pauses).into_iter().map(|pauses| Self { pauses, ..self.clone() });
+        faults.chain(stops).chain(pauses).collect()
     }
 
     fn events_mut(&mut self) -> &mut u64 {

@@ -3,7 +3,7 @@
 use super::Swarm;
 use crate::dice::{Dice, Ratio};
 use crate::options::{
-    FarmOptions, Fault, FaultKind, FeedOptions, Options, RecoveryOptions, SlotOptions, StepOptions,
+    FarmOptions, Fault, FaultKind, FeedOptions, Options, Pause, RecoveryOptions, SlotOptions, StepOptions,
     SupervisorFaults, SupervisorOptions, TriggerDatagramOptions, TriggerOptions,
 };
 use sheaf_protocol::builder::IncompletePolicy;
@@ -295,6 +295,20 @@ impl Swarm {
         let peer = self.options.times.peer.0;
         let factor = dice.pick(&[None, None, None, Some(1), Some(2), Some(4)]);
         self.options.times.silence = factor.map(|factor| Nanos(factor * peer));
+    }
+
+    /// Draws an operator who holds the start for less or more than its time limit, and pauses the run.
+    pub(super) fn operator(&mut self) {
+        let mut dice = Dice::new(self.options.seed, 67);
+        if dice.below(6) == 0 {
+            self.options.held_until = Some(Timestamp(dice.below(500_000_000)));
+        }
+        let from = self.options.held_until.unwrap_or_default();
+        for _ in 0..dice.pick(&[0, 0, 0, 1, 2, 6]) {
+            let at = from + Nanos(dice.below(self.busy_time().0));
+            let longest = dice.pick(&[100_000, 5_000_000, 100_000_000]);
+            self.options.pauses.push(Pause { at, lasts: Nanos(dice.below(longest)) });
+        }
     }
 
     /// Draws a source that is slower than the others, and times at which all nodes are frozen together. Sets the timeouts of

@@ -63,5 +63,6 @@ pub const DRIVER_ROWS: &[Row<DriverOptions>] = rows! {
     "forged messages" [] |o| faults(o, |kind| matches!(kind, DriverFaultKind::Forge));
     "disks that hang" [] |o| faults(o, |kind| matches!(kind, DriverFaultKind::DiskHangs { .. }));
     "clogged links" [] |o| faults(o, |kind| matches!(kind, DriverFaultKind::Clog { .. }));
+    "pauses by the operator" [] |o| faults(o, |kind| matches!(kind, DriverFaultKind::Pause { .. }));
     "stops by the operator" ["run.duration_s"] |o| faults(o, |kind| matches!(kind, DriverFaultKind::Stop { .. }));
 };

@@ -264,6 +264,8 @@ pub const ROWS: &[Row<Options>] = rows! {
     "pauses of sources" ["source.replay.pause_us"] |o| ratio(o.sources.pause);
     "early end of a source" [] |o| text(o.sources.early_end.is_some());
     "stops by the operator" ["run.duration_s"] |o| text(o.stops.len());
+    "start held by the operator" [] |o| text(o.held_until.is_some());
+    "pauses by the operator" [] |o| text(o.pauses.len());
     "messages through the codec" [] |o| text(o.through_codec);
     "late timers" [] |o| text(o.timer_slack.0 > 0);
 };

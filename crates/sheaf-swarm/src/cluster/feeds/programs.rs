@@ -417,7 +417,7 @@ impl Cluster {
             }
             fragments.push(*made);
         }
-        let may_repeat = client.is_welcomed() && client.phase() == Phase::Running && !client.has_ended(place);
+        let may_repeat = client.is_welcomed() && takes(client.phase()) && !client.has_ended(place);
         let before = if program.repeats[place] && may_repeat { repeats } else { 0 };
         let earlier = program.accepted[place]
             .iter()
@@ -443,7 +443,7 @@ impl Cluster {
         let Some(client) = &mut program.client else { return false };
         let (next, credit) = (client.sent(place).0, client.credit(place));
         let is_behind = program.kept[place].back().is_some_and(|(sequence, _)| *sequence >= next);
-        if !client.is_welcomed() || client.phase() != Phase::Running || is_behind {
+        if !client.is_welcomed() || !takes(client.phase()) || is_behind {
             return false;
         }
         match self.sources[source].script.front() {
@@ -493,4 +493,9 @@ impl Cluster {
             }
         }
     }
+}
+
+/// Returns whether a readout unit takes fragments. During a pause it does: events that were triggered before are built.
+fn takes(phase: Phase) -> bool {
+    matches!(phase, Phase::Running | Phase::Paused)
 }

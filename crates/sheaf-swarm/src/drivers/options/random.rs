@@ -82,6 +82,7 @@ impl DriverOptions {
         }
         options.draw_supervisor(family);
         options.draw_uploads();
+        options.draw_pauses(busy);
         let faults: u64 = options.faults.iter().map(|fault| fault.kind.lasts().0).sum();
         let busy = options.busy_time();
         options.within = Nanos(10 * busy.0 + 4 * faults) + options.hanging_time() + Nanos::from_secs(300);
@@ -269,6 +270,19 @@ impl DriverOptions {
         self.faults.push(DriverFault { at, node: NodeId::MANAGER, kind });
     }
 
+    /// Draws pauses of the run, with dice of its own.
+    fn draw_pauses(&mut self, busy: Nanos) {
+        let mut dice = Dice::new(self.seed, 31);
+        // Quick triggers are vetoed a million times in a long pause.
+        let is_quick = self.trigger_period.is_some_and(|period| period < Nanos::from_micros(100));
+        for _ in 0..dice.pick(&[0, 0, 0, 0, 1, 3]) {
+            let longest = Nanos::from_millis(if is_quick { 50 } else { dice.pick(&[50, 5_000]) });
+            let kind = DriverFaultKind::Pause { lasts: dice.time_between(Nanos::ZERO, longest) };
+            let at = Timestamp(START.0 + dice.below(busy.0));
+            self.faults.push(DriverFault { at, node: NodeId::MANAGER, kind });
+        }
+    }
+
     /// Draws files that must be uploaded, with dice of its own.
     fn draw_uploads(&mut self) {
         let mut dice = Dice::new(self.seed, 29);
@@ -298,7 +312,8 @@ impl DriverOptions {
             DriverFaultKind::Stop { .. }
             | DriverFaultKind::Suspend { .. }
             | DriverFaultKind::SupervisorDies { .. }
-            | DriverFaultKind::SupervisorFreezes { .. } => *node == NodeId::MANAGER,
+            | DriverFaultKind::SupervisorFreezes { .. }
+            | DriverFaultKind::Pause { .. } => *node == NodeId::MANAGER,
         };
         let nodes: Vec<NodeId> = self.nodes().into_iter().filter(may).collect();
         dice.pick(&nodes)

@@ -1,0 +1,66 @@
+//! Holds and pauses of the operator, and who knows of them.
+
+use super::watch::Watch;
+use crate::payload::SimPayload;
+use sheaf_protocol::manager::EventManager;
+use sheaf_wire::{NodeId, SessionId};
+
+/// Number of holds and pauses of a run, by what they met.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OperatorCounts {
+    /// Releases of a start that was ready.
+    pub ready: u64,
+    /// Stops of a run whose start was held.
+    pub stops_held: u64,
+    /// Pauses of the run.
+    pub pauses: u64,
+    /// Pauses during which events in flight are built.
+    pub pauses_in_flight: u64,
+    /// Ends of pauses.
+    pub resumed: u64,
+    /// Stops of a paused run.
+    pub stops_paused: u64,
+    /// Readout units that were told of a pause.
+    pub told: u64,
+    /// Of these, those that had lost their state before.
+    pub told_again: u64,
+    /// Whether the run was paused when its triggers ended, unless that changed in the same moment.
+    pub ended_paused: Option<bool>,
+}
+
+impl OperatorCounts {
+    /// Returns the name of each count, and the count.
+    #[must_use]
+    pub fn named(&self) -> [(&'static str, u64); 8] {
+        [
+            ("release of a ready run", self.ready),
+            ("stop of a held run", self.stops_held),
+            ("pause", self.pauses),
+            ("pause with events in flight", self.pauses_in_flight),
+            ("resumption", self.resumed),
+            ("stop of a paused run", self.stops_paused),
+            ("pause told to a readout unit", self.told),
+            ("pause told to a readout unit that was restarted", self.told_again),
+        ]
+    }
+
+    pub(crate) fn see_stop(&mut self, manager: &EventManager<SimPayload>, is_held: bool) {
+        self.stops_held += u64::from(is_held);
+        self.stops_paused += u64::from(manager.is_paused());
+    }
+
+    pub(crate) fn see_told(&mut self, session: SessionId, paused: bool) {
+        self.told += u64::from(paused);
+        self.told_again += u64::from(paused && session > SessionId(1));
+    }
+}
+
+impl Watch {
+    /// Checks what a readout unit knows when it closes. The channel has delivered everything before, unless the unit has lost its state.
+    pub(crate) fn check_knows_pause(&mut self, session: SessionId, node: NodeId, knows: bool) {
+        let Some(is_paused) = self.operator.ended_paused else { return };
+        if session == SessionId(1) && self.faults.absent_at_start == 0 && knows != is_paused {
+            self.fail(format!("the run ended paused: {is_paused}, and {node} was told: {knows}"));
+        }
+    }
+}

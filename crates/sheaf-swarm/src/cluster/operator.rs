@@ -1,0 +1,67 @@
+//! The operator holds the start of the run, and pauses it.
+
+use super::Cluster;
+use crate::log::Line;
+
+impl Cluster {
+    /// The operator releases the start. A run that waits for nothing else begins.
+    pub(super) fn happen_release(&mut self) {
+        self.post.note(Line::Release);
+        let (now, manager) = (self.post.now, &mut self.manager);
+        let is_ready = manager.machine.is_ready(now);
+        self.watch.operator.ready += u64::from(is_ready);
+        manager.machine.handle_hold(now, false);
+        manager.is_held = false;
+        self.settle_manager();
+        if is_ready && !self.manager.has_started() {
+            self.watch.fail("the run was ready, and did not begin when its start was released".to_owned());
+        }
+    }
+
+    /// The operator begins a pause, or ends one.
+    pub(super) fn happen_pause(&mut self, begins: bool) {
+        self.post.note(Line::Pause(begins));
+        self.book_busy();
+        let (now, manager, watch) = (self.post.now, &mut self.manager, &mut self.watch);
+        manager.pauses = if begins { manager.pauses + 1 } else { manager.pauses - 1 };
+        let wanted = manager.pauses > 0;
+        let was_paused = manager.machine.is_paused();
+        manager.machine.handle_pause(now, wanted);
+        let is_paused = manager.machine.is_paused();
+        if is_paused != (wanted && manager.machine.is_running() && manager.machine.can_pause()) {
+            watch.fail(format!("the run should be paused: {wanted}, and is: {is_paused}"));
+        }
+        // The last triggers may come in this moment, before the change is announced.
+        watch.operator.ended_paused = None;
+        let tallies = manager.machine.tallies();
+        let events = tallies.stored + tallies.rejected + tallies.dropped + tallies.in_flight;
+        if is_paused && !was_paused {
+            watch.operator.pauses += 1;
+            watch.operator.pauses_in_flight += u64::from(tallies.in_flight > 0);
+        }
+        manager.paused_after = is_paused.then(|| manager.paused_after.unwrap_or(events));
+        watch.operator.resumed += u64::from(was_paused && !is_paused);
+        self.settle_manager();
+    }
+
+    /// Checks after each change of the event manager that a run which is held has not begun, and that one which is paused has no new
+    /// events. Triggers of a supervisor that were under way are taken.
+    pub(super) fn look_at_operator(&mut self, had_started: bool) {
+        let Self { manager, watch, supervision, .. } = self;
+        if manager.is_held && manager.has_started() && !had_started {
+            watch.fail("the run has begun while its start was held".to_owned());
+        }
+        let is_paused = manager.machine.is_paused();
+        if manager.machine.is_running() {
+            watch.operator.ended_paused = Some(is_paused);
+        }
+        manager.paused_after = manager.paused_after.filter(|_| is_paused);
+        if let (Some(before), None) = (manager.paused_after, supervision) {
+            let tallies = manager.machine.tallies();
+            let events = tallies.stored + tallies.rejected + tallies.dropped + tallies.in_flight;
+            if events != before {
+                watch.fail(format!("the run is paused after {before} events, and has {events}"));
+            }
+        }
+    }
+}
