@@ -391,7 +391,8 @@ fn each_buffer_has_a_hysteresis_of_its_own_and_busy_keeps_its_reason_while_its_b
 /// Whatever room there is, a paused run is busy for that reason; afterwards the room decides again. Triggers under way are taken.
 #[test]
 fn a_pause_is_busy_with_a_cause_of_its_own() {
-    let paused = Some(BusyReason { cause: BusyCause::Paused, culprit: None });
+    let pause = BusyReason { cause: BusyCause::Paused, culprit: None };
+    let paused = Some(pause);
     let mut receiver = joined(10, 4);
     transmits(&mut receiver, 0);
     let busy = |receiver: &mut Receiver, pause: bool, free: u64, at: u64| {
@@ -405,7 +406,7 @@ fn a_pause_is_busy_with_a_cause_of_its_own() {
         sent.collect::<Vec<_>>()
     };
     assert_eq!(busy(&mut receiver, true, 10, 10), [(paused, 10)]);
-    assert_eq!(receiver.gate(), Gate::Busy(paused.expect("a reason")));
+    assert_eq!(receiver.gate(), Gate::Busy(pause));
     let trigger =
         |id| Trigger { id: EventId(id), time: Timestamp(1), kind: TriggerType(0), bits: 0, payload: vec![] };
     receiver.handle_input(Timestamp(11), LINK, FromSupervisor::Triggers(vec![trigger(5), trigger(6)]));

@@ -1,9 +1,8 @@
 //! Holds and pauses of the operator, and who knows of them.
 
-use super::watch::Watch;
 use crate::payload::SimPayload;
 use sheaf_protocol::manager::EventManager;
-use sheaf_wire::{NodeId, SessionId};
+use sheaf_wire::SessionId;
 
 /// Number of holds and pauses of a run, by what they met.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,15 +51,5 @@ impl OperatorCounts {
     pub(crate) fn see_told(&mut self, session: SessionId, paused: bool) {
         self.told += u64::from(paused);
         self.told_again += u64::from(paused && session > SessionId(1));
-    }
-}
-
-impl Watch {
-    /// Checks what a readout unit knows when it closes. The channel has delivered everything before, unless the unit has lost its state.
-    pub(crate) fn check_knows_pause(&mut self, session: SessionId, node: NodeId, knows: bool) {
-        let Some(is_paused) = self.operator.ended_paused else { return };
-        if session == SessionId(1) && self.faults.absent_at_start == 0 && knows != is_paused {
-            self.fail(format!("the run ended paused: {is_paused}, and {node} was told: {knows}"));
-        }
     }
 }

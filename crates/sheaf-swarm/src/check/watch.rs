@@ -280,6 +280,14 @@ impl Watch {
         self.fail(format!("{node} believes that the event manager restarted"));
     }
 
+    /// Checks what a readout unit knows when it closes. The channel has delivered everything before, unless the unit has lost its state.
+    pub(crate) fn check_knows_pause(&mut self, session: SessionId, node: NodeId, knows: bool) {
+        let Some(is_paused) = self.operator.ended_paused else { return };
+        if session == SessionId(1) && self.faults.absent_at_start == 0 && knows != is_paused {
+            self.fail(format!("the run ended paused: {is_paused}, and {node} was told: {knows}"));
+        }
+    }
+
     pub(crate) fn see_veto(&mut self, cause: DeadTimeCause) {
         self.vetoes += 1;
         if self.live_time.shut() != Some(cause) {

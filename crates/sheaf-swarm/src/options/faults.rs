@@ -85,7 +85,7 @@ impl Fault {
 pub struct Pause {
     /// When it begins.
     pub at: Timestamp,
-    /// How long it lasts.
+    /// Duration.
     pub lasts: Nanos,
 }
 

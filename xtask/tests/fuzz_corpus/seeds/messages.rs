@@ -80,6 +80,7 @@ fn bodies(dice: &mut Dice) -> Vec<(&'static str, Body<Bytes>)> {
         ("readout-status", Body::ReadoutStatus(status)),
         ("start", Body::Command(Command::Start)),
         ("close", Body::Command(Command::Close)),
+        ("pause", Body::Command(Command::Pause)),
         ("report", Body::Report((0..6).map(count).collect())),
         ("acknowledge", Body::Acknowledge),
         ("fence", Body::Fence(SessionId(77))),
