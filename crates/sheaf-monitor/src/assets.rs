@@ -49,7 +49,6 @@ assets! {
     "store.js": "text/javascript; charset=utf-8",
     "verdict.js": "text/javascript; charset=utf-8",
     "view.js": "text/javascript; charset=utf-8",
-    "vendor/uplot.css": "text/css; charset=utf-8",
     "vendor/htm.js": "text/javascript; charset=utf-8",
     "vendor/preact.js": "text/javascript; charset=utf-8",
     "vendor/uplot.js": "text/javascript; charset=utf-8",

@@ -41,9 +41,9 @@ scenario("the page is allowed by the policy default-src 'self', and every file t
   const own = new Set([...files(""), ...files("vendor/")].map((name) => `/assets/${name}`));
   const loaded = new Set(mock.requests.filter((path) => path.startsWith("/assets/")));
   assert.deepEqual([...loaded].filter((path) => !own.has(path)), []);
-  // Nothing is there that is not used. The browser asks for the icon when it likes, and types.js has no code.
+  // Nothing is there that is not used. The browser asks for the icon when it likes.
   const idle = [...own].filter((path) => !loaded.has(path) && !path.endsWith("/icon.svg"));
-  assert.deepEqual(idle.sort(), ["/assets/index.html", "/assets/types.js"]);
+  assert.deepEqual(idle.sort(), ["/assets/index.html"]);
 });
 
 scenario("elements have labels, and headings a structure", async (mock, show) => {

@@ -14,8 +14,7 @@ test("a real run is on its page until it ends", { skip, timeout: 2 * WATCHDOG_MS
   let page = null;
   try {
     await command.start(["--duration", "0", "--readouts", "2", "--builders", "2"]);
-    // types.js has no code, and is not loaded.
-    for (const name of [...files(""), ...files("vendor/")].filter((file) => file !== "types.js")) {
+    for (const name of [...files(""), ...files("vendor/")]) {
       const { status } = await fetch(`${command.url}assets/${name}`);
       assert.equal(status, 200, `${SHEAF} has no ${name}: build it again; a new file also needs a line in assets.rs`);
     }

@@ -1,0 +1,177 @@
+/** Types of what the server sends. There is no code: other modules import the types in comments. */
+
+export type Phase = "starting" | "running" | "finishing" | "closing" | "closed" | "none";
+export type Severity = "info" | "warning" | "error";
+export type Role = "readout" | "builder" | "manager" | "output";
+
+/** The result of a run that has ended. */
+export interface Verdict {
+  good: boolean;
+  /** The summary, aligned for a font of fixed width. */
+  lines: string[];
+}
+
+export interface Run {
+  /** Null before the event manager has published. */
+  number: number | null;
+  phase: Phase;
+  /** Unix time. */
+  began_ms: number | null;
+  /** Live and dead time. */
+  seconds: number;
+  /** Null if the run writes no files. */
+  directory: string | null;
+  waits_for: string | null;
+  /** Number of sources. */
+  sources: number;
+  verdict: Verdict | null;
+}
+
+export interface Triggers {
+  offered: number;
+  accepted: number;
+  vetoed: number;
+}
+
+export interface Drop {
+  reason: string;
+  count: number;
+  account: string;
+}
+
+export interface Events {
+  stored: number;
+  rejected: number;
+  dropped: number;
+  in_flight: number;
+  /** Stored or rejected without a required source. */
+  incomplete: number;
+  drops: Drop[];
+}
+
+export interface Fragments {
+  received: number;
+  stored: number;
+  rejected: number;
+  dropped: number;
+  in_flight: number;
+  drops: Drop[];
+}
+
+export interface Cause {
+  cause: string;
+  text: string;
+  remedy: string;
+  seconds: number;
+  vetoed: number;
+  culprits: {node: string, seconds: number}[];
+}
+
+export interface DeadTime {
+  live_seconds: number;
+  dead_seconds: number;
+  /** Null while triggers are taken. */
+  now: {cause: string, culprit: string | null} | null;
+  causes: Cause[];
+}
+
+export interface Fill {
+  value: number;
+  limit: number;
+  unit: string;
+}
+
+/** A number of a node. */
+export interface Figure {
+  name: string;
+  text: string;
+  value: number;
+}
+
+/** The answer about one node. */
+export interface NodeFigures {
+  name: string;
+  figures: Figure[];
+}
+
+export interface Node {
+  name: string;
+  role: Role;
+  /** Whether it has published and has not ended. */
+  up: boolean;
+  /** Null if it has not published. */
+  age_ms: number | null;
+  restarts: number;
+  /** Whether its output does not work or has no room. */
+  output_failing: boolean;
+  /** By buffer: `buffer` for payload, `slots` for events. */
+  fill: Record<string, Fill>;
+}
+
+/** A source in trouble. */
+export interface Source {
+  source: number;
+  name: string | null;
+  /** Its readout unit. */
+  node: string | null;
+  last_seen_seconds: number | null;
+  /** Whether its readout unit has no room for its next fragment. */
+  held_back: boolean;
+  missing: {reason: string, events: number}[];
+}
+
+export interface Latency {
+  /** Upper bounds of the bins. */
+  bounds_s: number[];
+  /** One more than bounds. */
+  counts: number[];
+  sum_s: number;
+}
+
+export interface Alarm {
+  code: string;
+  severity: Severity;
+  text: string;
+  culprit: string | null;
+  remedy: string;
+  /** Unix time. */
+  since_ms: number;
+}
+
+export interface Message {
+  number: number;
+  /** Unix time. */
+  time_ms: number;
+  level: Severity;
+  node: string | null;
+  text: string;
+}
+
+export interface State {
+  api: number;
+  version: string;
+  /** Unix time at which the server made the state. */
+  time_ms: number;
+  /** Age of the oldest values of a node that has not ended. */
+  age_ms: number | null;
+  revision: number;
+  run: Run;
+  triggers: Triggers;
+  events: Events;
+  fragments: Fragments;
+  imbalance: {triggers: number, fragments: number};
+  dead_time: DeadTime;
+  nodes: Node[];
+  sources: Source[];
+  latency: Latency;
+  alarms: Alarm[];
+  log: Message[];
+}
+
+/** A column of the binary answers. */
+export interface Column {
+  id: string;
+  title: string;
+  unit: string;
+  panel: string;
+}
