@@ -1,10 +1,10 @@
 // The real command with its page, for tests and pictures. `$SHEAF` is its path.
 
 import { spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { PAGE } from "./mock.js";
+import { sent } from "./mock.js";
 
 export const SHEAF = process.env.SHEAF ?? "";
 
@@ -52,6 +52,6 @@ export async function useWorkingTree(context) {
     const { pathname } = new URL(route.request().url());
     const response = await route.fetch();
     const name = pathname === "/" ? "index.html" : pathname.replace("/assets/", "");
-    await route.fulfill(response.ok() ? { response, body: readFileSync(PAGE + name) } : { response });
+    await route.fulfill(response.ok() ? { response, body: sent(name) } : { response });
   });
 }

@@ -3,6 +3,7 @@
 import { createServer } from "node:http";
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { MockControl } from "./mock-control.js";
 import { sampleColumns, sampleFigures, sampleState, sampleValue } from "./sample.js";
 
 export const PAGE = fileURLToPath(new URL("../../crates/sheaf-monitor/page/", import.meta.url));
@@ -18,12 +19,21 @@ export function files(folder) {
   return readdirSync(PAGE + folder).filter((name) => SENT.test(name)).map((name) => folder + name);
 }
 
+// Returns a file of the page as it is sent: `without_comments` of assets.rs removes comments in the same way.
+export function sent(name) {
+  const text = readFileSync(PAGE + name, "utf8");
+  if (name.startsWith("vendor/") || !/\.(js|css)$/.test(name)) return text;
+  return text.replace(/^[ \t]*\/\/.*$/gm, "").replace(/^[ \t]*\/\*[^]*?\*\//gm, (comment) => comment.replace(/[^\n]/g, ""));
+}
+
 export class Mock {
   constructor() {
     this.state = sampleState();
     this.columns = sampleColumns();
     // The figures of a node, null if it has none: name => list.
     this.figures = sampleFigures;
+    // Run control, which a server of one run has not.
+    this.operator = null;
     // Each request, without its query.
     this.requests = [];
     // Live answers: "clock" has rows of the time that passes, "manual" those of `addRows`, "fast" a number of rows at once.
@@ -52,6 +62,12 @@ export class Mock {
     clearInterval(this.beat);
     this.server.closeAllConnections();
     await new Promise((resolve) => this.server.close(resolve));
+  }
+
+  // Becomes a controller.
+  control() {
+    this.operator = new MockControl(this);
+    return this.operator;
   }
 
   numberAt(ms) {
@@ -113,6 +129,7 @@ export class Mock {
     else if (pathname.startsWith("/api/v1/nodes/")) this.node(response, decodeURIComponent(pathname.slice("/api/v1/nodes/".length)));
     else if (pathname === "/api/v1/history") this.history(response, Number(searchParams.get("step")));
     else if (pathname === "/api/v1/live") this.poll(request, response, Number(searchParams.get("after")));
+    else if (pathname.startsWith("/api/v1/") && this.operator !== null) void this.operator.answer(request, response, pathname.slice("/api/v1/".length), searchParams);
     else this.asset(response, pathname);
   }
 
@@ -120,7 +137,7 @@ export class Mock {
     const name = pathname === "/" ? "index.html" : pathname.replace(/^\/assets\//, "");
     if (!/^(vendor\/)?[a-z-]+\.(html|js|css|svg)$/.test(name)) return this.missing(response);
     try {
-      const bytes = readFileSync(PAGE + name);
+      const bytes = sent(name);
       response.setHeader("Content-Type", TYPES[name.split(".").at(-1)]);
       response.end(bytes);
     } catch {

@@ -177,3 +177,78 @@ function builder(index) {
     },
   };
 }
+
+// Why each command cannot be given in a state; the others can be.
+const NO_RUN = "no run is in progress";
+const REFUSALS = {
+  idle: { start: "nothing is configured", pause: NO_RUN, resume: NO_RUN, stop: NO_RUN, reset: "nothing is configured" },
+  configuring: { configure: "it is being configured", start: "it is being configured", pause: NO_RUN, resume: NO_RUN, stop: NO_RUN },
+  configured: { pause: NO_RUN, resume: NO_RUN, stop: NO_RUN },
+  running: { configure: "a run is in progress", start: "a run is in progress", resume: "the run is not paused" },
+  paused: { configure: "a run is in progress", start: "a run is in progress", pause: "the run is paused" },
+  stopping: { configure: "a run is in progress", start: "a run is in progress", pause: "the run is ending", resume: "the run is ending" },
+};
+export const COMMANDS = ["configure", "start", "pause", "resume", "stop", "reset"];
+const TARGETS = { configuring: "configured", stopping: "configured" };
+
+export function sampleCommands(state) {
+  return COMMANDS.map((command) => ({ command, allowed: REFUSALS[state][command] === undefined, why: REFUSALS[state][command] ?? null }));
+}
+
+// Run control in a state.
+export function sampleControl(state = "running") {
+  const now = Date.now();
+  const hasRun = ["running", "paused", "stopping"].includes(state);
+  return {
+    state, target: TARGETS[state] ?? state, revision: 17, system: "tpc test stand", run: hasRun ? 124 : null, by: hasRun ? "alice" : null,
+    ends: { events: 1_000_000, duration_ms: null },
+    operation: null,
+    last: { id: 4, command: "start", by: "alice", began_ms: now - 95_000, ended_ms: now - 93_000, result: "done", text: "run 124 began with 10 nodes" },
+    lock: null,
+    faults: [],
+    commands: sampleCommands(state),
+  };
+}
+
+export function sampleFault() {
+  return { id: 3, since_ms: Date.now() - 41_000, node: "bu3", code: "node_died", text: "the process ended: signal 9 (SIGKILL)", remedy: "look at the log of bu3; it was started again" };
+}
+
+// The record of a run, as `sheaf runs show --json` prints it.
+export function sampleRecord(run, edit = {}) {
+  const began = Date.now() * 1e6 - (130 - run) * 4e12;
+  return {
+    run, directory: `/data/run${String(run).padStart(6, "0")}`, state: "good", software: "sheaf 0.1.0", created_ns: began, ended_ns: began + 1.803e12,
+    end: { reason: "events", good: true, lost: 0 },
+    ledger: {
+      offered: 1_052_632, vetoed: { output: 52_632 }, triggers: 1_000_000, stored: 912_331, rejected: 87_669, dropped: {}, in_flight: 0, balanced: true, problems: [],
+      fragments: { received: 64_000_000, stored: 58_389_184, rejected: 5_610_816, dropped: {} }, time: { run_ns: 1.8e12, live_ns: 1.71e12, dead_ns: { output: 9e10 } },
+    },
+    files: [{ file: "stream0-part0.shf", stream: "main", events: 912_331, bytes: 29_321_334_112 }],
+    code: [{ table: "filter", path: "/opt/tpc/libtracks.so", bytes: 81_233, crc32c: "0a1b2c3d" }],
+    comments: [],
+    ...edit,
+  };
+}
+
+export function sampleRecords() {
+  return [
+    sampleRecord(119), sampleRecord(120, { comments: [{ time_ns: Date.now() * 1e6 - 3e13, author: "ann", text: "threshold raised", quality: "good" }] }),
+    sampleRecord(121, { state: "not_closed", ended_ns: null, end: null, ledger: null, files: [] }),
+    sampleRecord(122, {
+      state: "not_good", end: { reason: "failure", detail: "bu3 ended: signal 9 (SIGKILL)", good: false, lost: 212 },
+      comments: [{ time_ns: Date.now() * 1e6 - 2e13, author: "bob", quality: "bad" }],
+      changed: { "filter.workers": ["4", "8"], "run.events": [null, "1000000"] },
+    }),
+    sampleRecord(123), sampleRecord(124, { state: "in_progress", ended_ns: null, end: null, ledger: null, files: [] }),
+  ];
+}
+
+export function sampleAudit() {
+  const now = Date.now();
+  return [
+    { at_ms: now - 400_000, by: "bob", action: "configure", answer: "accepted", text: "tpc test stand" },
+    { at_ms: now - 97_000, by: "carol", action: "start", answer: "refused", text: "bob has the lock until 12:40" },
+    { at_ms: now - 95_000, by: "alice", action: "start", answer: "accepted", text: "run 124, 1,000,000 events" },
+  ];
+}

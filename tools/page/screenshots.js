@@ -3,7 +3,7 @@
 import { mkdirSync } from "node:fs";
 import { launch, open, until } from "./browser.js";
 import { Mock } from "./mock.js";
-import { advance } from "./sample.js";
+import { advance, sampleFault } from "./sample.js";
 
 const [folder = "shots", ...names] = process.argv.slice(2);
 mkdirSync(folder, { recursive: true });
@@ -34,6 +34,31 @@ await picture("help", { colorScheme: "light" }, async (page) => {
 });
 await picture("overview", { colorScheme: "light", viewport: { width: 1180, height: 740 } });
 await picture("flow", { colorScheme: "light", viewport: { width: 1180, height: 560 }, hash: "#panel=flow" });
+
+// Run control.
+const operator = mock.control();
+operator.change((control) => {
+  control.faults = [sampleFault()];
+});
+const asAlice = "#token=alice-token";
+for (const colorScheme of ["light", "dark"]) {
+  await picture(`control-${colorScheme}`, { colorScheme, hash: asAlice });
+  await picture(`runs-${colorScheme}`, { colorScheme, hash: `${asAlice}&panel=runs&run=122` }, (page) => page.waitForSelector("#record .lines"));
+  operator.become("configured");
+  await picture(`start-${colorScheme}`, { colorScheme, hash: asAlice, viewport: { width: 1180, height: 420 } }, (page) => page.click('[data-command="start"]'));
+  await picture(`no-token-${colorScheme}`, { colorScheme, viewport: { width: 1180, height: 420 } });
+  operator.become("stopping", (control) => {
+    control.lock = { by: "bob", until_ms: Date.now() + 200_000 };
+    control.operation = { id: 9, command: "stop", by: "bob", began_ms: Date.now() - 12_000, deadline_ms: Date.now() + 20_000, progress: "12 events in flight, waits for the output of bu1" };
+  });
+  await picture(`locked-${colorScheme}`, { colorScheme, hash: "#token=root-token", viewport: { width: 1180, height: 420 } });
+  mock.state.control.lock = null;
+  await picture(`question-${colorScheme}`, { colorScheme, hash: asAlice, viewport: { width: 390, height: 844 } }, (page) => page.click('[data-command="stop"]'));
+  operator.become("running");
+  await picture(`control-phone-${colorScheme}`, { colorScheme, viewport: { width: 390, height: 844 } });
+  await picture(`runs-phone-${colorScheme}`, { colorScheme, hash: `${asAlice}&panel=runs&run=122`, viewport: { width: 390, height: 844 } }, (page) => page.waitForSelector("#record .lines"));
+}
+mock.state.control = undefined;
 await picture("stale", { colorScheme: "light", viewport: { width: 1180, height: 500 } }, async (page) => {
   mock.stream = "silent";
   await page.waitForSelector(".now.stale");

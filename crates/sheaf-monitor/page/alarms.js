@@ -1,7 +1,8 @@
-/** Alarms with their remedies. */
+/** Faults and alarms with their remedies. */
 
 /** @import { Page } from "./app.js" */
-/** @import { Alarm, State } from "./types.js" */
+/** @import { Alarm, Fault, State } from "./types.js" */
+import { problem } from "./control.js";
 import { clock, runTime } from "./format.js";
 import { html } from "./html.js";
 import { nodeLink, SIGNS } from "./parts.js";
@@ -21,6 +22,39 @@ export function alarmsPanel(page, state) {
   </section>`;
 }
 
+/** Returns the faults that no operator has seen yet. @param {Page} page @param {State} state */
+export function faultsPanel(page, state) {
+  const { control } = state;
+  if (!control || control.faults.length === 0) return null;
+  return html`<section id="panel-faults" class="panel whole" tabindex="-1" aria-labelledby="title-faults" key="faults">
+    <h2 id="title-faults">Faults</h2>
+    <ul>${control.faults.map((fault) => oneFault(page, state, fault))}</ul>
+  </section>`;
+}
+
+/** @param {Page} page @param {State} state @param {Fault} fault */
+function oneFault(page, state, fault) {
+  const { operator } = page;
+  const place = `fault ${fault.id}`;
+  const why = operator.hindrance;
+  const seen = () => {
+    if (why === null) void operator.change(place, { path: `faults/${fault.id}/cleared` });
+  };
+  return html`<li class="alarm error" key=${fault.id}>
+    <p class="what"><span class="sign" aria-hidden="true">✖</span> <b>${fault.code}</b> ${fault.node !== null && html`${nodeLink(page, fault.node)}: `}${fault.text}
+      <small> ${age(fault, state)}</small>
+      <button type="button" class="seen" aria-disabled=${why !== null || operator.busy.has(place)} title=${why ?? ""} onClick=${seen}
+        aria-label=${["Seen", why].filter(Boolean).join(": ")}>Seen</button></p>
+    <p class="remedy"><b>Remedy:</b> ${fault.remedy}</p>
+    ${problem(page, place)}
+  </li>`;
+}
+
+/** @param {{since_ms: number}} what @param {State} state */
+function age({ since_ms }, { time_ms }) {
+  return `since ${clock(since_ms, time_ms)}, ${runTime((time_ms - since_ms) / 1000)}`;
+}
+
 /** @param {Page} page */
 function none(page) {
   if (page.fresh.blind) return html`<p>none when last seen</p>`;
@@ -31,11 +65,10 @@ function none(page) {
 function one(page, state, alarm, index) {
   // The culprit may also be a source or a reason, which the text names.
   const culprit = state.nodes.find((node) => node.name === alarm.culprit);
-  const seconds = Math.max(0, (state.time_ms - alarm.since_ms) / 1000);
   return html`<li class=${`alarm ${alarm.severity}`} key=${`${alarm.code} ${alarm.culprit} ${index}`}>
     <p class="what"><span class="sign" aria-hidden="true">${SIGNS[alarm.severity]}</span> <b>${alarm.severity}</b> ${alarm.text}
       ${culprit !== undefined && html`<span class="culprit">; culprit ${nodeLink(page, culprit.name)}</span>`}
-      <small> since ${clock(alarm.since_ms, state.time_ms)}, ${runTime(seconds)}</small></p>
+      <small> ${age(alarm, state)}</small></p>
     <p class="remedy"><b>Remedy:</b> ${alarm.remedy}</p>
   </li>`;
 }
@@ -45,5 +78,8 @@ export function announcements(page) {
   const { state } = page.store;
   if (state === null) return "";
   const stale = page.fresh.blind ? ["The data are stale."] : [];
-  return [...stale, ...state.alarms.map((alarm) => `${alarm.severity}: ${alarm.text.replace(/\d[\d.,]*/g, "")}`)].join(" ");
+  const { faults = [], last } = state.control ?? {};
+  const ended = last ? [`${last.command} ${last.result}: ${last.text ?? ""}`] : [];
+  return [...stale, ...ended, ...faults.map((fault) => `fault: ${fault.text}`),
+    ...state.alarms.map((alarm) => `${alarm.severity}: ${alarm.text.replace(/\d[\d.,]*/g, "")}`)].join(" ");
 }

@@ -3,19 +3,24 @@
 /** @import { Freshness, Store } from "./store.js" */
 /** @import { FiguresFeed } from "./nodes.js" */
 /** @import { NumbersFeed } from "./numbers.js" */
+/** @import { Feed } from "./feed.js" */
+/** @import { Operator } from "./operator.js" */
+/** @import { AuditEntry, RunRecord } from "./types.js" */
 /** @import { Navigation, View } from "./view.js" */
 /** @import { Child, VNode } from "./vendor/preact.js" */
-import { alarmsPanel, announcements } from "./alarms.js";
+import { alarmsPanel, announcements, faultsPanel } from "./alarms.js";
 import { booksPanel } from "./books.js";
 import { chartsOf, otherCharts } from "./charts.js";
+import { controlBar } from "./control.js";
 import { deadTimePanel } from "./dead-time.js";
 import { flowPanel } from "./flow.js";
-import { header } from "./header.js";
+import { header, NARROW } from "./header.js";
 import { helpDialog } from "./help.js";
 import { html } from "./html.js";
 import { latencyPanel } from "./latency.js";
 import { logPanel } from "./log.js";
 import { nodesPanel } from "./nodes.js";
+import { commandsPanel, runsPanel } from "./runs.js";
 import { sourcesPanel } from "./sources.js";
 import { verdictPanel } from "./verdict.js";
 import { PANELS } from "./view.js";
@@ -27,11 +32,16 @@ import { PANELS } from "./view.js";
  * @property {Store} store
  * @property {NumbersFeed} numbers
  * @property {FiguresFeed} figures
+ * @property {Feed<{runs: RunRecord[]}>} runs
+ * @property {Feed<RunRecord>} record The run whose record is open.
+ * @property {Feed<{entries: AuditEntry[]}>} audit
+ * @property {Operator} operator
  * @property {Navigation} navigation
  * @property {View} view
  * @property {Freshness} fresh
  * @property {boolean} help Whether the list of keys is open.
  * @property {(open: boolean) => void} showHelp
+ * @property {() => void} changed Draws the page again.
  */
 
 /** @param {Page} page @returns {VNode} */
@@ -40,9 +50,11 @@ export function app(page) {
   const blind = page.fresh.blind;
   return html`<div class=${blind ? "page blind" : "page"}>
     ${header(page)}
+    ${state !== null && NARROW.matches && controlBar(page, state)}
     <p class="hidden" role="status" aria-live="polite">${announcements(page)}</p>
     <main>
       ${state === null ? html`<p class="waiting">Waiting for the first state from the server.</p>` : [
+        faultsPanel(page, state),
         alarmsPanel(page, state),
         verdictPanel(page, state),
         panel(page, "rate", "half", chartsOf(page, "rate"), numbersProblem(page)),
@@ -53,6 +65,8 @@ export function app(page) {
         panel(page, "latency", "third", latencyPanel(state), chartsOf(page, "latency")),
         panel(page, "nodes", "half", nodesPanel(page, state)),
         panel(page, "log", "half", logPanel(page, state)),
+        state.control && panel(page, "runs", "wide", runsPanel(page, state)),
+        state.control && panel(page, "commands", "third", commandsPanel(page, state)),
         panel(page, "numbers", "whole", html`<div class="charts">${otherCharts(page)}</div>`),
       ]}
     </main>
@@ -60,7 +74,7 @@ export function app(page) {
   </div>`;
 }
 
-/** @param {Page} page @param {string} id @param {"whole" | "half" | "third"} width @param {Child[]} content */
+/** @param {Page} page @param {string} id @param {"whole" | "wide" | "half" | "third"} width @param {Child[]} content */
 export function panel(page, id, width, ...content) {
   const { title, key } = PANELS.find((known) => known.id === id) ?? { title: id, key: "" };
   return html`<section id=${`panel-${id}`} class=${`panel ${width}`} tabindex="-1" aria-labelledby=${`title-${id}`} key=${id}>

@@ -3,12 +3,16 @@
 /** @import { Page } from "./app.js" */
 /** @import { Drop, State } from "./types.js" */
 import { count, counted, percent, quantity, runTime, signed, UNKNOWN } from "./format.js";
+import { controlBar } from "./control.js";
 import { html } from "./html.js";
 import { RANGES } from "./numbers.js";
 import { RANGE_ORDER } from "./view.js";
 
 /** Number of silent nodes that are named. */
 const NAMED = 3;
+
+/** On a phone, run control is below the header: there is no room for it beside what is read. */
+export const NARROW = matchMedia("(max-width: 600px)");
 
 /** @param {Page} page */
 export function header(page) {
@@ -25,6 +29,7 @@ export function header(page) {
       </nav>
     </div>
     ${state !== null && state.run.number !== null && facts(page, state)}
+    ${state !== null && !NARROW.matches && controlBar(page, state)}
     ${notices(page)}
   </header>`;
 }

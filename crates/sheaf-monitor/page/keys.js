@@ -8,6 +8,7 @@ import { PANELS, RANGE_ORDER } from "./view.js";
  * @property {Navigation} navigation
  * @property {() => void} toggleHelp
  * @property {(panel: string) => void} show Scrolls to a panel.
+ * @property {(key: string) => boolean} control Does what a key means for run control, if it means something.
  */
 
 /** @param {Commands} commands */
@@ -23,7 +24,7 @@ export function listen(commands) {
 }
 
 /** @param {Commands} commands @param {string} key @returns {boolean} whether the key has a meaning */
-function act({ navigation, toggleHelp, show }, key) {
+function act({ navigation, toggleHelp, show, control }, key) {
   const panel = PANELS.find((known) => known.key === key);
   if (key === "?") toggleHelp();
   else if (key === "/") {
@@ -32,10 +33,10 @@ function act({ navigation, toggleHelp, show }, key) {
   } else if (key === "r") {
     const next = RANGE_ORDER[(RANGE_ORDER.indexOf(navigation.view.range) + 1) % RANGE_ORDER.length];
     navigation.set({ range: next });
-  } else if (panel !== undefined) {
+  } else if (panel !== undefined && document.getElementById(`panel-${panel.id}`) !== null) {
     navigation.set({ panel: panel.id });
     show(panel.id);
-  } else return false;
+  } else return control(key);
   return true;
 }
 

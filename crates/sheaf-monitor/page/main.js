@@ -2,9 +2,12 @@
 
 import { app } from "./app.js";
 import { drawCharts, repaintCharts } from "./charts.js";
+import { pressed } from "./control.js";
+import { Feed } from "./feed.js";
 import { listen } from "./keys.js";
 import { FiguresFeed } from "./nodes.js";
 import { NumbersFeed } from "./numbers.js";
+import { Operator } from "./operator.js";
 import { Store } from "./store.js";
 import { render } from "./vendor/preact.js";
 import { Navigation } from "./view.js";
@@ -39,6 +42,11 @@ let settled = false;
 
 const store = new Store({ url: `${base}stream`, onChange: changeState });
 const figures = new FiguresFeed({ base, onChange: changePage });
+const runs = new Feed({ base, onChange: changePage });
+const record = new Feed({ base, onChange: changePage });
+const audit = new Feed({ base, onChange: changePage });
+// It takes a token out of the address before the view is read from there.
+const operator = new Operator({ base, onChange: changePage });
 const navigation = new Navigation((before) => {
   numbers.select(navigation.view.range);
   if (navigation.view.panel !== before.panel) wanted = navigation.view.panel;
@@ -62,6 +70,14 @@ function changeState() {
   // A node that has not published has no figures.
   const open = store.state?.nodes.find((node) => node.name === navigation.view.node && node.age_ms !== null);
   figures.select(open?.name ?? "");
+  const control = store.state?.control;
+  if (store.state !== null && control) {
+    operator.follow(store.state);
+    const { answers } = operator;
+    runs.want("runs?last=50", [control.run, control.state, control.last?.id, answers].join(" "));
+    record.want(navigation.view.run && `runs/${navigation.view.run}`, runs.key);
+    audit.want("audit?last=200", `${control.revision} ${answers}`);
+  }
   changePage();
 }
 
@@ -115,7 +131,8 @@ function paint() {
   failed = false;
   const fresh = store.freshness(performance.now());
   try {
-    render(app({ store, numbers, figures, navigation, view: navigation.view, fresh, help, showHelp }), root);
+    const view = navigation.view;
+    render(app({ store, numbers, figures, runs, record, audit, operator, navigation, view, fresh, help, showHelp, changed: changePage }), root);
   } catch (error) {
     // Without this, the last picture would stay, and look as if it were of now.
     failed = true;
@@ -174,7 +191,7 @@ function showHelp(open) {
 function title() {
   const state = store.state;
   if (state === null || store.freshness(performance.now()).blind) return "STALE: Sheaf";
-  const alarms = state.alarms.filter((alarm) => alarm.severity !== "info").length;
+  const alarms = state.alarms.filter((alarm) => alarm.severity !== "info").length + (state.control?.faults.length ?? 0);
   const run = state.run.phase === "none" ? "no run" : ["run", state.run.number, state.run.phase].filter((word) => word !== null).join(" ");
   return `${alarms > 0 ? `(${alarms}) ` : ""}${run}: Sheaf`;
 }
@@ -188,7 +205,7 @@ setInterval(() => {
 }, LOOK_MS);
 document.addEventListener("visibilitychange", changePage);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaintCharts);
-listen({ navigation, show: (panel) => show(panel), toggleHelp: () => showHelp(!help) });
+listen({ navigation, show: (panel) => show(panel), toggleHelp: () => showHelp(!help), control: (key) => pressed({ store, operator }, key) });
 
 root.replaceChildren();
 numbers.range = navigation.view.range;
@@ -198,4 +215,4 @@ store.connect();
 void numbers.run();
 
 /** For inspection in the console of the browser, and for tests. */
-Object.assign(globalThis, { sheaf: { store, numbers, figures, navigation } });
+Object.assign(globalThis, { sheaf: { store, numbers, figures, operator, navigation } });

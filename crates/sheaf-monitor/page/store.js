@@ -172,6 +172,10 @@ function parse(text) {
       throw new Error(`the server sent a state whose ${part} cannot be read: reload the page`);
     }
   }
+  const { control } = state;
+  if (control && !(Array.isArray(control.commands) && Array.isArray(control.faults))) {
+    throw new Error("the server sent a state whose control cannot be read: reload the page");
+  }
   // An event manager that has just begun does not know the number yet.
   if (state.run.number === 0) state.run.number = null;
   return state;

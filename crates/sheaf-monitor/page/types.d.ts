@@ -165,6 +165,8 @@ export interface State {
   sources: Source[];
   latency: Latency;
   alarms: Alarm[];
+  /** Absent where the page belongs to one run, which nobody controls. */
+  control?: Control;
   log: Message[];
 }
 
@@ -174,4 +176,103 @@ export interface Column {
   title: string;
   unit: string;
   panel: string;
+}
+
+/** A command in progress. */
+export interface Operation {
+  id: number;
+  command: string;
+  by: string;
+  began_ms: number;
+  deadline_ms: number | null;
+  progress: string | null;
+}
+
+/** A command that has ended. */
+export interface Outcome {
+  id: number;
+  command: string;
+  by: string;
+  began_ms: number;
+  ended_ms: number;
+  result: "done" | "failed" | "superseded";
+  text: string | null;
+}
+
+/** Something that went wrong and that an operator has not seen yet. */
+export interface Fault {
+  id: number;
+  since_ms: number;
+  node: string | null;
+  code: string;
+  text: string;
+  remedy: string;
+}
+
+export interface Command {
+  command: string;
+  allowed: boolean;
+  /** Why it cannot be given. */
+  why: string | null;
+}
+
+/** Run control. */
+export interface Control {
+  state: "idle" | "configuring" | "configured" | "running" | "paused" | "stopping";
+  target: string;
+  /** Changes with everything that a person would act on. */
+  revision: number;
+  /** Name of the configuration. */
+  system: string;
+  run: number | null;
+  by: string | null;
+  ends: { events: number | null; duration_ms: number | null } | null;
+  operation: Operation | null;
+  last: Outcome | null;
+  lock: { by: string; until_ms: number } | null;
+  faults: Fault[];
+  commands: Command[];
+}
+
+/** The person that a token belongs to. */
+export interface Me {
+  name: string;
+  role: "viewer" | "operator" | "expert" | "admin";
+}
+
+/** A given command or other request, for the audit trail. */
+export interface AuditEntry {
+  at_ms: number;
+  by: string;
+  action: string;
+  answer: string;
+  text: string;
+}
+
+/** The record of a run. */
+export interface RunRecord {
+  run: number;
+  directory: string;
+  state: string;
+  software: string;
+  /** Unix time. */
+  created_ns: number;
+  ended_ns: number | null;
+  end: { reason: string; detail?: string | null; good: boolean; lost: number } | null;
+  /** Null until the run is closed. */
+  ledger: {
+    offered: number;
+    triggers: number;
+    stored: number;
+    rejected: number;
+    dropped: Record<string, number>;
+    balanced: boolean;
+    problems: string[];
+    time: { run_ns: number; live_ns: number; dead_ns: Record<string, number> };
+  } | null;
+  files: { file: string; stream: string; events: number; bytes: number }[];
+  code: { table: string; path: string }[];
+  comments: { time_ns: number; author: string; text?: string; quality?: string }[];
+  /** Settings that differ from those of the run before: their values then and now. */
+  changed?: Record<string, (string | null)[]>;
 }

@@ -2,7 +2,7 @@
 
 /** @import { Range } from "./numbers.js" */
 
-/** Panels in the order of the page, with the digits that lead to them. */
+/** Panels in the order of the page, with the keys that lead to them. @type {{id: string, title: string, key: string, control?: boolean}[]} */
 export const PANELS = [
   { id: "alarms", title: "Alarms", key: "1" },
   { id: "rate", title: "Rate", key: "2" },
@@ -13,6 +13,8 @@ export const PANELS = [
   { id: "latency", title: "Latency", key: "7" },
   { id: "nodes", title: "Nodes", key: "8" },
   { id: "log", title: "Log", key: "9" },
+  { id: "runs", title: "Runs", key: "u", control: true },
+  { id: "commands", title: "Commands", key: "a", control: true },
   { id: "numbers", title: "More numbers", key: "0" },
 ];
 
@@ -26,12 +28,13 @@ export const RANGE_ORDER = ["5min", "2h", "7d"];
  * @property {string} node Selected node, empty if none is.
  * @property {string} nodes Text that the names and roles of shown nodes contain.
  * @property {string} sort Column by which nodes are sorted, with `-` before it if descending.
+ * @property {string} run Number of the run whose record is open, empty if none is.
  * @property {string} q Text that shown log messages contain.
  * @property {string} level Lowest level of shown log messages.
  */
 
 /** @type {View} */
-const DEFAULT = { panel: "", range: "5min", node: "", nodes: "", sort: "", q: "", level: "info" };
+const DEFAULT = { panel: "", range: "5min", node: "", nodes: "", sort: "", run: "", q: "", level: "info" };
 
 /** @param {string} hash @returns {View} what is missing or unknown has its default */
 export function parse(hash) {
@@ -49,6 +52,7 @@ function isKnown(name, value) {
   if (name === "panel") return PANELS.some((panel) => panel.id === value);
   if (name === "range") return RANGE_ORDER.some((range) => range === value);
   if (name === "level") return ["info", "warning", "error"].includes(value);
+  if (name === "run") return /^\d{0,10}$/.test(value);
   return value.length <= 200;
 }
 

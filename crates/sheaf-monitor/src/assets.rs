@@ -1,33 +1,39 @@
 //! The files of the page, which are part of the binary.
+//!
+//! They are sent without their comments, which are a fifth of them: types for the compiler, and text for those who change the page.
+
+use std::borrow::Cow;
+use std::sync::LazyLock;
 
 /// A file of the page.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Asset {
     pub(crate) path: &'static str,
     pub(crate) media_type: &'static str,
-    pub(crate) content: &'static [u8],
+    /// Content as it is sent.
+    pub(crate) content: Cow<'static, str>,
 }
 
 macro_rules! assets {
     ($($path:literal: $media_type:literal),* $(,)?) => {
-        const ASSETS: &[Asset] = &[$(Asset {
-            path: $path,
-            media_type: $media_type,
-            content: include_bytes!(concat!("../page/", $path)),
-        }),*];
+        static ASSETS: LazyLock<Vec<Asset>> =
+            LazyLock::new(|| vec![$(Asset::new($path, $media_type, include_str!(concat!("../page/", $path)))),*]);
     };
 }
 
 assets! {
     "index.html": "text/html; charset=utf-8",
     "style.css": "text/css; charset=utf-8",
+    "control.css": "text/css; charset=utf-8",
     "icon.svg": "image/svg+xml",
     "alarms.js": "text/javascript; charset=utf-8",
     "app.js": "text/javascript; charset=utf-8",
     "binary.js": "text/javascript; charset=utf-8",
     "books.js": "text/javascript; charset=utf-8",
     "charts.js": "text/javascript; charset=utf-8",
+    "control.js": "text/javascript; charset=utf-8",
     "dead-time.js": "text/javascript; charset=utf-8",
+    "feed.js": "text/javascript; charset=utf-8",
     "flow.js": "text/javascript; charset=utf-8",
     "format.js": "text/javascript; charset=utf-8",
     "header.js": "text/javascript; charset=utf-8",
@@ -40,10 +46,12 @@ assets! {
     "measures.js": "text/javascript; charset=utf-8",
     "nodes.js": "text/javascript; charset=utf-8",
     "numbers.js": "text/javascript; charset=utf-8",
+    "operator.js": "text/javascript; charset=utf-8",
     "palette.js": "text/javascript; charset=utf-8",
     "parts.js": "text/javascript; charset=utf-8",
     "plot.js": "text/javascript; charset=utf-8",
     "ring.js": "text/javascript; charset=utf-8",
+    "runs.js": "text/javascript; charset=utf-8",
     "series.js": "text/javascript; charset=utf-8",
     "sources.js": "text/javascript; charset=utf-8",
     "store.js": "text/javascript; charset=utf-8",
@@ -55,8 +63,45 @@ assets! {
 }
 
 /// Returns the file with this path below the page's folder.
-pub(crate) fn find(path: &str) -> Option<Asset> {
-    ASSETS.iter().find(|asset| asset.path == path).copied()
+pub(crate) fn find(path: &str) -> Option<&'static Asset> {
+    ASSETS.iter().find(|asset| asset.path == path)
+}
+
+impl Asset {
+    fn new(path: &'static str, media_type: &'static str, text: &'static str) -> Self {
+        let has_comments = path.ends_with(".js") || path.ends_with(".css");
+        // The files of others remain as they were published, with their licences.
+        let content = if has_comments && !path.starts_with("vendor/") {
+            without_comments(text).into()
+        } else {
+            text.into()
+        };
+        Self { path, media_type, content }
+    }
+}
+
+/// Removes comments at the beginnings of lines. Lines keep their numbers, so that messages of a browser name those of the source.
+///
+/// Comments behind code stay: to find them takes a parser, and the page has few. No line of a text of the page may begin like a comment.
+fn without_comments(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut is_inside = false;
+    for line in text.lines() {
+        let mut rest = line.trim_start();
+        if rest.starts_with("//") {
+            rest = "";
+        }
+        if is_inside || rest.starts_with("/*") {
+            let end = rest.split_once("*/");
+            is_inside = end.is_none();
+            rest = end.map_or("", |(_, code)| code);
+        } else if !rest.is_empty() {
+            rest = line;
+        }
+        kept.push_str(rest);
+        kept.push('\n');
+    }
+    kept
 }
 
 #[cfg(test)]
@@ -71,14 +116,13 @@ mod tests {
     #[test]
     fn everything_that_the_page_loads_is_there() {
         let index = find("index.html").expect("the page exists");
-        let index = std::str::from_utf8(index.content).expect("it is text");
+        let index = &*index.content;
         let loaded = quoted(index, "src=").into_iter().chain(quoted(index, "href="));
         for path in loaded.filter_map(|path| path.trim_start_matches('/').strip_prefix("assets/")) {
             assert!(find(path).is_some(), "index.html loads {path}");
         }
         for asset in ASSETS.iter().filter(|asset| asset.path.ends_with(".js")) {
-            let text = std::str::from_utf8(asset.content).expect("it is text");
-            for line in text.lines().filter(|line| line.starts_with("import ")) {
+            for line in asset.content.lines().filter(|line| line.starts_with("import ")) {
                 let path = line.rsplit(['"', '\'']).nth(1).expect("an import has a path");
                 let path = path.trim_start_matches("./");
                 assert!(find(path).is_some(), "{} imports {path}", asset.path);
@@ -86,6 +130,18 @@ mod tests {
         }
     }
 
+    #[test]
+    fn comments_are_not_sent_and_lines_keep_their_numbers() {
+        let source = "/** A module. */\n\n/**\n * @typedef {object} X\n */\nf();\n  /** @type {X} */ (g).h();\n// why\nconst s = \"// text\"; /* stays */\n";
+        let sent = "\n\n\n\n\nf();\n (g).h();\n\nconst s = \"// text\"; /* stays */\n";
+        assert_eq!(without_comments(source), sent);
+        for asset in ASSETS.iter().filter(|asset| !asset.path.starts_with("vendor/")) {
+            assert!(!asset.content.contains("\n/*") && !asset.content.contains("@param"), "{}", asset.path);
+        }
+        assert!(find("vendor/uplot.js").expect("it is there").content.starts_with("/*!"));
+    }
+
+    /// Bytes that a browser loads; nothing is compressed.
     #[test]
     fn the_page_has_at_most_200_kilobytes() {
         let bytes: usize = ASSETS.iter().map(|asset| asset.content.len()).sum();

@@ -72,8 +72,8 @@ async fn asset(Path(path): Path<String>) -> Response {
     assets::find(&path).map_or_else(missing, give)
 }
 
-fn give(asset: Asset) -> Response {
-    ([(header::CONTENT_TYPE, asset.media_type)], asset.content).into_response()
+fn give(asset: &'static Asset) -> Response {
+    ([(header::CONTENT_TYPE, asset.media_type)], &*asset.content).into_response()
 }
 
 async fn not_found() -> Response {

@@ -5,4 +5,6 @@ import "./state.test.js";
 import "./trouble.test.js";
 import "./view.test.js";
 import "./numbers.test.js";
+import "./control.test.js";
+import "./runs.test.js";
 import "./real.test.js";

@@ -1,0 +1,122 @@
+/** The last runs, the record of one of them, and the commands that were given. */
+
+/** @import { Page } from "./app.js" */
+/** @import { AuditEntry, RunRecord, State } from "./types.js" */
+/** @import { Child } from "./vendor/preact.js" */
+import { problem } from "./control.js";
+import { clock, count, percent, quantity, runTime, UNKNOWN, words } from "./format.js";
+import { html } from "./html.js";
+
+const STATES = new Map([["in_progress", "● in progress"], ["good", "✓ good"], ["not_good", "✖ not good"], ["not_closed", "✖ not closed"]]);
+const QUALITIES = new Map([["good", "✓ good"], ["bad", "✖ bad"], ["unknown", "? unknown"]]);
+
+/** @param {Page} page @param {State} state */
+export function runsPanel(page, state) {
+  const { answer, problem: failure } = page.runs;
+  const records = [...(answer?.runs ?? [])].sort((a, b) => b.run - a.run);
+  return [
+    failed(failure, "the list of runs"),
+    answer !== null && records.length === 0 && html`<p>no run yet</p>`,
+    records.length > 0 && html`<div class="scroll runs-list"><table class="runs">
+      <thead><tr><th>run</th><th>began</th><th class="n">time</th><th>state</th><th class="n">stored</th><th class="n">lost</th><th class="n">dead</th><th>quality, comment</th></tr></thead>
+      <tbody>${records.map((record) => row(page, state, record))}</tbody></table></div>`,
+    page.view.run !== "" && details(page, state),
+  ];
+}
+
+/** @param {string | null} failure @param {string} what */
+function failed(failure, what) {
+  return failure !== null && html`<p class="problem" role="alert"><b>Cannot load ${what}:</b> ${failure}</p>`;
+}
+
+/** @param {Page} page @param {State} state @param {RunRecord} record */
+function row(page, { time_ms }, record) {
+  const { ledger, end } = record;
+  const open = page.view.run === String(record.run);
+  const time = ledger === null ? Number.NaN : ledger.time.run_ns;
+  return html`<tr key=${record.run} data-run=${record.run} class=${open ? "selected" : ""}>
+    <td><a href=${page.navigation.link({ panel: "runs", run: open ? "" : String(record.run) })} aria-expanded=${open}>${open ? "▾" : "▸"} ${record.run}</a></td>
+    <td>${clock(record.created_ns / 1e6, time_ms)}</td>
+    <td class="n">${runTime(time / 1e9)}</td>
+    <td class=${record.state.startsWith("not") ? "bad" : ""}>${STATES.get(record.state) ?? record.state}</td>
+    <td class="n">${count(ledger?.stored ?? Number.NaN)}</td>
+    <td class=${end !== null && end.lost > 0 ? "n bad" : "n"}>${count(end?.lost ?? Number.NaN)}</td>
+    <td class="n">${ledger === null || time === 0 ? UNKNOWN : percent(1 - ledger.time.live_ns / time)}</td>
+    <td class="comment">${judgement(record)} ${record.comments.findLast(({ text }) => text)?.text}</td></tr>`;
+}
+
+/** Returns the last judgement of a run's data. @param {RunRecord} record */
+function judgement({ comments }) {
+  const quality = comments.findLast((comment) => comment.quality)?.quality;
+  return quality && html`<b>${QUALITIES.get(quality) ?? quality}</b>`;
+}
+
+/** Returns the record of the selected run. @param {Page} page @param {State} state */
+function details(page, state) {
+  const { answer, problem: failure } = page.record;
+  const { run } = page.view;
+  return html`<section class="record" id="record" aria-label=${`Run ${run}`}>
+    <h3>Run ${run} <a href=${page.navigation.link({ run: "" })}>close</a></h3>
+    ${failed(failure, `run ${run}`)}
+    ${answer === null ? failure === null && html`<p>Loading ...</p>` : [facts(state, answer), comments(page, state, answer)]}
+  </section>`;
+}
+
+/** @param {State} state @param {RunRecord} record */
+function facts({ time_ms }, { created_ns, ended_ns, end, ledger, files, code, changed, directory, software }) {
+  const dead = Object.entries(ledger?.time.dead_ns ?? {});
+  return html`<dl class="lines">
+    ${line("began", clock(created_ns / 1e6, time_ms))}
+    ${line("ended", ended_ns === null ? UNKNOWN : [clock(ended_ns / 1e6, time_ms), end && `, ${words(end.reason)}`, end?.detail && `: ${end.detail}`])}
+    ${ledger !== null && [
+      line("triggers", `${count(ledger.triggers)} accepted of ${count(ledger.offered)} offered`),
+      line("events", [`${count(ledger.stored)} stored, ${count(ledger.rejected)} rejected`,
+        ...Object.entries(ledger.dropped).map(([reason, number]) => `, ${count(number)} ${reason}`)]),
+      line("lost", end === null ? UNKNOWN : count(end.lost)),
+      line("books", ledger.balanced ? "✓ balance" : html`<span class="bad">✖ ${ledger.problems.join("; ")}</span>`),
+      line("dead time", dead.length === 0 ? "none" : dead.map(([cause, ns]) => `${words(cause)} ${quantity(ns / 1e9, "s")}`).join(", ")),
+    ]}
+    ${files.map(({ file, events, bytes }) => line("file", `${file}: ${count(events)} events, ${quantity(bytes, "B")}`))}
+    ${code.map(({ table, path }) => line("code", `${table}: ${path}`))}
+    ${Object.entries(changed ?? {}).map(([key, values]) => line("changed", `${key}: ${values.map((value) => value ?? "not set").join(" → ")}`))}
+    ${line("directory", `${directory}, by ${software}`)}
+  </dl>`;
+}
+
+/** @param {string} name @param {Child} value */
+function line(name, value) {
+  return html`<div><dt>${name}</dt><dd>${value}</dd></div>`;
+}
+
+/** @param {Page} page @param {State} state @param {RunRecord} record */
+function comments(page, state, { run, comments: list }) {
+  const { operator } = page;
+  const why = operator.hindrance;
+  const submit = async (/** @type {SubmitEvent} */ event) => {
+    event.preventDefault();
+    const form = /** @type {HTMLFormElement} */ (event.target);
+    const [text, quality] = ["text", "quality"].map((name) => String(new FormData(form).get(name)).trim() || undefined);
+    if (why !== null || (text ?? quality) === undefined) return;
+    // Sent twice, it would be there twice.
+    if (await operator.change("comment", { path: `runs/${run}/comments`, body: { text, quality }, once: true })) form.reset();
+  };
+  return html`<ul class="comments">${list.map(({ time_ns, author, text, quality }) => html`<li><small>${clock(time_ns / 1e6, state.time_ms)} ${author}</small>${" "}
+      ${quality && html`<b>${QUALITIES.get(quality) ?? quality}</b> `}${text}</li>`)}</ul>
+    <form class="controls" onSubmit=${submit}><label>Comment <input name="text" maxlength="1000" autocomplete="off" /></label>
+      <label>Quality <select name="quality"><option value="">no judgement</option>${[...QUALITIES].map(([id, title]) => html`<option value=${id}>${title}</option>`)}</select></label>
+      <button aria-disabled=${why !== null || operator.busy.has("comment")} title=${why ?? ""}>Add</button> ${why !== null && html`<small>${why}</small>`}</form>
+    ${problem(page, "comment")}`;
+}
+
+/** Returns the commands that were given, newest first. @param {Page} page @param {State} state */
+export function commandsPanel(page, state) {
+  const { answer, problem: failure } = page.audit;
+  return [
+    failed(failure, "the commands"),
+    answer !== null && html`<ol class="audit scroll" tabindex="0" aria-label="Commands, newest first">
+      ${[...answer.entries].sort((a, b) => b.at_ms - a.at_ms).map((entry) => html`<li class=${entry.answer}>
+        <time dateTime=${new Date(entry.at_ms).toISOString()}>${clock(entry.at_ms, state.time_ms)}</time> <b>${entry.by}</b> ${entry.action}${" "}
+        <span class=${entry.answer === "refused" ? "bad" : ""}>${entry.answer === "refused" ? "✖ " : ""}${entry.answer}</span> ${entry.text}</li>`)}
+    </ol>`,
+  ];
+}
