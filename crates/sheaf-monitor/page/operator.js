@@ -4,8 +4,9 @@
 import { clock } from "./format.js";
 
 const KEY = "sheaf-token";
-const LIMIT_MS = 15_000;
-/** A request without an answer is sent again for this long. */
+/** Longest time for an answer: longer than that after which the server says that it is busy. */
+const LIMIT_MS = 30_000;
+/** A request without an answer, or to a busy server, is sent again for this long. */
 const REPEAT_MS = 60_000;
 const SHORTEST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 5000;
@@ -148,13 +149,13 @@ export class Operator {
     return accepted;
   }
 
-  /** Sends a request until there is an answer, or it is given up. @param {string} place @param {Change} change @param {AbortSignal} signal */
+  /** Sends a request until there is an answer other than "busy", or it is given up. @param {string} place @param {Change} change @param {AbortSignal} signal */
   async insist(place, change, signal) {
     const end = performance.now() + REPEAT_MS;
     for (let pause = SHORTEST_PAUSE_MS; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
       const answer = await this.fetch(change, signal);
-      if (answer !== null || change.once || signal.aborted || performance.now() > end) return answer;
-      this.said.set(place, { text: "no answer from the server yet", remedy: "the same request is sent again; it has one effect" });
+      if ((answer !== null && answer.status !== 503) || change.once || signal.aborted || performance.now() > end) return answer;
+      this.said.set(place, { text: answer === null ? "no answer from the server yet" : said(answer).text, remedy: "the same request is sent again; it has one effect" });
       this.options.onChange();
       await new Promise((resolve) => {
         signal.addEventListener("abort", resolve);

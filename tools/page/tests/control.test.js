@@ -146,6 +146,7 @@ scenario("start has a form whose fields may be empty", async (mock, show) => {
   operator.become("configured");
   await shown(page, operator);
   await page.click(button("start"));
+  await until(page, () => document.activeElement?.name === "events");
   await page.keyboard.press("Enter");
   await until(page, () => document.querySelector(".over") === null);
   assert.deepEqual(Object.keys(operator.received[1].body).sort(), ["command", "request"]);
@@ -245,13 +246,19 @@ scenario("refusals are shown where the click was, with text and remedy", async (
   for (const [status, body, expected] of [
     [409, { code: "state", text: "the run is ending", remedy: "wait until it has ended" }, "✖ the run is ending Remedy: wait until it has ended"],
     [423, { code: "locked", text: "bob has the lock until 12:40", remedy: "ask bob" }, "✖ bob has the lock until 12:40 Remedy: ask bob"],
-    [503, { code: "busy", text: "<b>busy</b>", remedy: "<i>wait</i>" }, "✖ <b>busy</b> Remedy: <i>wait</i>"],
+    [429, { code: "wait", text: "<b>busy</b>", remedy: "<i>wait</i>" }, "✖ <b>busy</b> Remedy: <i>wait</i>"],
     [500, null, "✖ the server answers 500"],
   ]) {
     operator.next = { status, body };
     await page.click(button("pause"));
     await until(page, (words) => document.querySelector(".commands .problem")?.innerText.replace(/\s+/g, " ").trim() === words, expected);
   }
+  // One to a server that is busy is sent again.
+  const before = operator.received.length;
+  operator.next = { status: 503, body: { code: "busy", text: "run control does not answer", remedy: "try again" } };
+  await page.click(button("pause"));
+  await until(page, () => globalThis.sheaf.store.state.control.operation?.command === "pause" && document.querySelector(".over") === null);
+  assert.deepEqual(new Set(operator.received.slice(before).map(({ body }) => body.request)).size, 1);
   // A form stays open with what was typed.
   operator.become("configured");
   await shown(page, operator);
