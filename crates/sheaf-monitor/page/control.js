@@ -70,8 +70,8 @@ function button(page, state, control, given) {
   const id = isNow(control, command) ? NOW : command;
   const asks = ["start", "reset", NOW].includes(id);
   const press = () => {
-    if (why !== null) return;
-    if (asks) operator.ask(operator.asked === id ? "" : id);
+    if (why !== null) operator.explain(why);
+    else if (asks) operator.ask(operator.asked === id ? "" : id);
     else void operator.command(command, control.revision);
   };
   // Without "disabled", so that screen readers and the keyboard find the reason.
@@ -87,7 +87,7 @@ function question(page, state, control) {
   if (asked === "" && !operator.said.has("command")) return null;
   const command = asked === NOW ? "stop" : asked;
   const given = control.commands.find((known) => known.command === command);
-  const why = given === undefined ? null : obstacle(page, state, given);
+  const why = given !== undefined ? obstacle(page, state, given) : command === "" ? null : "the server has no such command";
   const close = () => {
     operator.ask("");
     /** @type {HTMLElement | null} */ (document.querySelector(`[data-command="${command}"]`))?.focus();

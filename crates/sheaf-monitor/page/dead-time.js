@@ -4,7 +4,7 @@
 /** @import { Cause, State } from "./types.js" */
 import { count, percent, quantity, words } from "./format.js";
 import { html } from "./html.js";
-import { nodeLink } from "./parts.js";
+import { isBefore, nodeLink } from "./parts.js";
 
 /** @param {Page} page @param {State} state */
 export function deadTimePanel(page, state) {
@@ -19,7 +19,7 @@ function now(page, state) {
   const { now: present, causes } = state.dead_time;
   const when = page.fresh.blind ? "When last seen" : "Now";
   if (present === null) {
-    if (state.run.phase === "starting") return html`<p>triggers have not begun yet</p>`;
+    if (isBefore(state)) return html`<p>triggers have not begun yet</p>`;
     if (state.run.phase === "none") return null;
     if (state.run.phase !== "running") return html`<p>no more triggers are taken</p>`;
     return html`<p class=${page.fresh.blind ? "" : "ok"}>${page.fresh.blind ? "" : "✓ "}${when}: triggers are taken</p>`;

@@ -39,10 +39,10 @@ function run(page, state) {
   const { number, phase, seconds, waits_for } = state.run;
   if (phase === "none") return html`<span class="run">no run</span>`;
   const running = phase === "running" && !page.fresh.blind;
-  const waits = phase === "starting" || phase === "finishing" || phase === "closing" ? waits_for : null;
+  const waits = phase === "running" || phase === "paused" || phase === "closed" ? null : waits_for;
   return html`<span class="run">run <b>${number ?? ""}</b></span>
-    <span class=${running ? "phase ok" : "phase"} data-phase=${phase}>${running ? "● " : ""}${phase}</span>
-    ${waits !== null && html`<span class="waits">${waits.replace(/^(starting|finishing): /, "")}</span>`}
+    <span class=${running ? "phase ok" : "phase"} data-phase=${phase}>${running ? "● " : phase === "paused" ? "Ⅱ " : ""}${phase}</span>
+    ${waits !== null && html`<span class="waits">${waits.replace(/^(starting|ready|finishing): /, "")}</span>`}
     ${number !== null && html`<span class="time" title="Live and dead time of the run">${runTime(seconds)}</span>`}`;
 }
 

@@ -93,7 +93,8 @@ export class Operator {
     const token = this.token;
     const answer = await this.fetch({ path: "me", method: "GET" });
     if (token !== this.token || answer === null) return;
-    if (answer.status === 200) this.me = answer.body;
+    this.said.delete("access");
+    if (answer.status === 200 && answer.body?.name) this.me = answer.body;
     else this.refuse("access", answer);
     this.options.onChange();
   }
@@ -116,6 +117,13 @@ export class Operator {
     if (command === "") this.busy.get("command")?.abort();
     this.asked = command;
     this.said.delete("command");
+    this.options.onChange();
+  }
+
+  /** Says why a command cannot be given: where there is no pointer, a button has no title. @param {string} why */
+  explain(why) {
+    this.asked = "";
+    this.said.set("command", { text: why, remedy: "" });
     this.options.onChange();
   }
 

@@ -52,6 +52,11 @@ function brief(value, unit) {
   return value < 1e6 ? count(value) : quantity(value, "");
 }
 
+/** Returns whether the run has not taken a trigger yet. @param {State} state */
+export function isBefore({ run }) {
+  return run.phase === "starting" || run.phase === "ready";
+}
+
 /** Returns whether a node has ended while it is needed. @param {State} state @param {Node} node */
 export function isDown(state, node) {
   const over = ["closing", "closed", "none"].includes(state.run.phase);
@@ -66,7 +71,7 @@ export function isDown(state, node) {
  * @param {Node} node
  */
 export function condition(page, state, node) {
-  if (node.age_ms === null) return { text: state.run.phase === "starting" ? "not yet" : "not seen", kind: "" };
+  if (node.age_ms === null) return { text: isBefore(state) ? "not yet" : "not seen", kind: "" };
   if (isDown(state, node)) return { text: "✖ down", kind: "bad" };
   if (!node.up) return { text: "ended", kind: "" };
   if (node.output_failing) return { text: "✖ output fails", kind: "bad" };

@@ -4,7 +4,7 @@
 /** @import { Source, State } from "./types.js" */
 import { count, counted, duration, UNKNOWN, words } from "./format.js";
 import { html } from "./html.js";
-import { nodeLink } from "./parts.js";
+import { isBefore, nodeLink } from "./parts.js";
 
 /** Number of sources in trouble that the server lists. */
 const LISTED = 100;
@@ -34,7 +34,7 @@ export function sourcesPanel(page, state) {
     const all = state.run.sources === 1 ? "the source is" : `all ${count(state.run.sources)} sources are`;
     if (page.fresh.blind || page.fresh.blindToFragments) return html`<p>no source in trouble when last seen</p>`;
     // None has given anything yet.
-    if (state.run.phase === "starting") return html`<p>${counted(state.run.sources, "source")}</p>`;
+    if (isBefore(state)) return html`<p>${counted(state.run.sources, "source")}</p>`;
     return html`<p class="ok">✓ ${state.run.sources > 0 ? `${all} in order` : "no sources"}</p>`;
   }
   return [

@@ -1,6 +1,6 @@
 /** Types of what the server sends. There is no code: other modules import the types in comments. */
 
-export type Phase = "starting" | "running" | "finishing" | "closing" | "closed" | "none";
+export type Phase = "starting" | "ready" | "running" | "paused" | "finishing" | "closing" | "closed" | "none";
 export type Severity = "info" | "warning" | "error";
 export type Role = "readout" | "builder" | "manager" | "output";
 

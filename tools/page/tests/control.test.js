@@ -53,10 +53,16 @@ scenario("each button can be pressed in exactly the states that allow its comman
       assert.equal(await found.getAttribute("aria-disabled"), String(!allowed), `${command} in ${state}`);
       assert.equal(await found.getAttribute("title"), why ?? "", `${command} in ${state}`);
       assert.equal(await page.locator(`#${await found.getAttribute("aria-describedby")}`).textContent(), why ?? "");
-      // A press of a button that is disabled does nothing, by mouse and by keyboard.
-      if (allowed) continue;
+      // A press of a button that is disabled says why, by mouse and by keyboard.
+      if (allowed || !["start", "resume"].includes(command)) continue;
       await found.click({ force: true });
+      await until(page, (words) => document.querySelector(".commands .problem")?.textContent === words, `✖ ${why}`);
+      await page.click(".over .answers button");
+      await until(page, () => document.querySelector(".over") === null);
       await found.press("Enter");
+      await page.waitForSelector(".over");
+      await page.keyboard.press("Escape");
+      await until(page, () => document.querySelector(".over") === null);
     }
     assert.equal(await text(page, button("stop")), state === "stopping" ? "Stop now" : "Stop");
     assert.equal(await page.locator(".over").count(), 0);

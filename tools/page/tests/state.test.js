@@ -97,7 +97,7 @@ scenario("dead time names its cause, its culprit and the remedy", async (mock, s
   });
   await until(page, () => document.getElementById("dead-now") === null);
   assert.match(await text(page, "#panel-dead-time"), /✓ Now: triggers are taken/);
-  for (const [phase, said] of [["starting", "triggers have not begun yet"], ["closing", "no more triggers are taken"]]) {
+  for (const [phase, said] of [["starting", "triggers have not begun yet"], ["ready", "triggers have not begun yet"], ["closing", "no more triggers are taken"]]) {
     mock.change((state) => {
       state.run.phase = phase;
     });
@@ -189,6 +189,21 @@ scenario("before the event manager has published, a run is starting and has no b
   mock.change((state) => Object.assign(state.run, { phase: "running", number: 8, began_ms: Date.now(), waits_for: null }));
   await until(page, () => document.querySelector(".phase").textContent.includes("running"));
   assert.match(await text(page, ".header"), /^Sheaf run 8 ● RUNNING 0:00:00 ✓/);
+});
+
+scenario("a run that is ready or paused says so, and what it waits for", async (mock, show) => {
+  const page = await show();
+  mock.change((state) => Object.assign(state.run, { phase: "ready", waits_for: "ready: waiting for the start command" }));
+  await until(page, () => document.querySelector(".phase").textContent === "ready");
+  assert.equal(await text(page, ".waits"), "waiting for the start command");
+  mock.change((state) => {
+    Object.assign(state.run, { phase: "paused", waits_for: null });
+    state.dead_time.now = { cause: "paused", culprit: null };
+    state.dead_time.causes.push({ cause: "paused", text: "the run is paused", remedy: "resume the run", seconds: 1, vetoed: 0, culprits: [] });
+  });
+  await until(page, () => document.querySelector(".phase").textContent === "Ⅱ paused");
+  assert.equal(await page.locator(".phase.ok").count(), 0);
+  assert.match(await text(page, "#dead-now"), /the run is paused Remedy: resume the run/);
 });
 
 scenario("an output that fails is marked, in flow and table", async (mock, show) => {
