@@ -41,7 +41,7 @@ function oneFault(page, state, fault) {
     if (why === null) void operator.change(place, { path: `faults/${fault.id}/cleared` });
   };
   return html`<li class="alarm error" key=${fault.id}>
-    <p class="what"><span class="sign" aria-hidden="true">✖</span> <b>${fault.code}</b> ${fault.node !== null && html`${nodeLink(page, fault.node)}: `}${fault.text}
+    <p class="what"><span class="sign" aria-hidden="true">✖</span> <b>${fault.code}</b> ${fault.node && html`${nodeLink(page, fault.node)}: `}${fault.text}
       <small> ${age(fault, state)}</small>
       <button type="button" class="seen" aria-disabled=${why !== null || operator.busy.has(place)} title=${why ?? ""} onClick=${seen}
         aria-label=${["Seen", why].filter(Boolean).join(": ")}>Seen</button></p>

@@ -129,7 +129,7 @@ function limits(form) {
 function consequence(state, control, command) {
   const run = control.run === null ? "" : ` run ${control.run}`;
   if (command === NOW) return `Stop${run} now? This drops the ${counted(state.events.in_flight, "event")} in flight.`;
-  if (command === "reset") return `Reset? This ends all nodes${run && ` and${run}`}, and drops everything in flight.`;
+  if (command === "reset") return `Reset? This kills the processes of${run || " all nodes"}, and drops everything in flight.`;
   return `${title(command)}${command === "configure" ? ` ${control.system}` : run}?`;
 }
 

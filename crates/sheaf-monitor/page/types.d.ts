@@ -203,7 +203,7 @@ export interface Outcome {
 export interface Fault {
   id: number;
   since_ms: number;
-  node: string | null;
+  node?: string | null;
   code: string;
   text: string;
   remedy: string;

@@ -177,7 +177,7 @@ scenario("reset and stop now ask first, and the answer at hand is no", async (mo
     const before = operator.received.length;
     await page.click(button(command));
     await until(page, () => document.activeElement?.textContent === "Cancel");
-    assert.match(await text(page, ".over"), command === "stop" ? /^Stop run 124 now\? This drops the 431 events in flight/ : /^Reset\? .*run 124, and drops/);
+    assert.match(await text(page, ".over"), command === "stop" ? /^Stop run 124 now\? This drops the 431 events in flight/ : /^Reset\? This kills the processes of run 124, and drops/);
     await page.keyboard.press("Enter");
     await until(page, (name) => document.querySelector(".over") === null && document.activeElement?.dataset.command === name, command);
     assert.equal(operator.received.length, before);
