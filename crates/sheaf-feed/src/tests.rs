@@ -295,6 +295,33 @@ fn a_client_that_is_not_accepted_fills_its_window_and_no_more() {
     }
 }
 
+/// All sources of the unit are told; the first tells the clients.
+#[test]
+fn clients_see_a_pause_and_feed_during_it() {
+    for way in WAYS {
+        let mut unit = Unit::new(2, 4);
+        unit.start();
+        let mut client = beside(&mut unit, way, |socket| {
+            SourceClient::connect(&socket, options(&[0, 1])).expect("it accepts clients")
+        });
+        for (round, phase) in [Phase::Paused, Phase::Running, Phase::Paused].into_iter().enumerate() {
+            unit.sources.iter_mut().for_each(|source| source.handle_pause(phase == Phase::Paused));
+            unit.work_until(|_| {
+                client.wait(Duration::from_millis(1)).expect("connected");
+                client.phase() == phase
+            });
+            // More than the credit of the moment.
+            for event in 0..20 {
+                let event = 20 * round as u64 + event;
+                unit.work_until(|_| client.try_send(0, fragment(event, b"x")).expect("connected"));
+            }
+        }
+        unit.work_until(|unit| unit.accepted[0].len() == 60);
+        let seen: Vec<Phase> = std::iter::from_fn(|| client.poll_phase()).collect();
+        assert!(seen.ends_with(&[Phase::Paused, Phase::Running, Phase::Paused]), "{seen:?}");
+    }
+}
+
 #[test]
 fn the_next_client_of_a_source_learns_where_it_continues() {
     for way in WAYS {
