@@ -122,7 +122,10 @@ export class Store {
     if (this.connection !== "open") return blind(age, "no connection to the server");
     if (this.problem !== null) return blind(age, this.problem);
     if (age > STALE_SECONDS) {
-      return blind(age, sent > STALE_SECONDS ? "the server sends nothing" : "the event manager does not report");
+      if (sent > STALE_SECONDS) return blind(age, "the server sends nothing");
+      // A run that was killed has no last figures, so nothing says that all is well.
+      const killed = this.state.control?.state === "idle";
+      return blind(age, killed ? "the run ended without its last figures" : "the event manager does not report");
     }
     const silent = isOver(this.state) ? [] : this.state.nodes.filter((node) => node.up && (node.age_ms ?? 0) >= 1000 * STALE_SECONDS);
     const blindToFragments = silent.some((node) => node.role === "readout");

@@ -490,6 +490,20 @@ scenario("on a phone everything of run control is in sight", async (mock, show) 
   }
 });
 
+scenario("a run that was killed is stale, and the page says why", async (mock, show) => {
+  const operator = mock.control();
+  const page = await signedIn(show);
+  operator.become("idle");
+  mock.change((state) => {
+    Object.assign(state.events, { drops: [], incomplete: 0 });
+    state.fragments.drops = [];
+    state.nodes.find((node) => node.role === "manager").age_ms = 7400;
+  });
+  await until(page, () => document.querySelector(".now.stale")?.textContent.includes("the run ended without its last figures"));
+  assert.match(await text(page, "#losses"), /none when last seen/);
+  assert.equal(await page.locator(button("configure")).getAttribute("aria-disabled"), "false");
+});
+
 scenario("a state whose control cannot be read is said, not shown", async (mock, show) => {
   mock.control();
   const page = await show();
