@@ -131,6 +131,13 @@ pub(super) const LAYERS: &[Layer] = &[
         reason: "the roles are sans-IO machines that run on any driver",
     },
     Layer {
+        package: "sheaf-control",
+        floor: Floor::Protocol,
+        may_know: &["sheaf-wire"],
+        may_use: &["serde", "thiserror"],
+        reason: "run control is a pair of sans-IO machines that know neither processes nor HTTP",
+    },
+    Layer {
         package: "sheaf-key",
         floor: Floor::Vocabulary,
         may_know: &[],

@@ -1,0 +1,406 @@
+//! The controller: takes commands of operators, and directs one run at a time.
+//!
+//! The state of the system is that of its run: there is none, or it is brought up, held, running, paused or ending. A command sets what
+//! the run shall do, its [`Wish`]; the run reports what it does, and the command is done when the two agree. Faults are a list beside the
+//! state and never a state of their own.
+//!
+//! A driver calls the `handle_` verbs, then [writes down](Controller::save) what has changed, then carries out the
+//! [effects](Controller::poll_effect). In this order, a controller that dies anywhere has a successor that knows at least what was done.
+
+mod commands;
+mod current;
+mod ending;
+mod operations;
+
+use crate::fault::{FAULTS, Fault, FaultCode};
+use crate::limits::Limits;
+use crate::link::{Launch, Order, Report, RunResult, RunState, Wish};
+use crate::lock::{self, Lock};
+use crate::operation::{Operation, milliseconds};
+use crate::request::{Command, Operator, Refusal, RefusalCode, Request, RunSettings};
+use crate::saved::Saved;
+use crate::view::{Ends, LastRun, State, Target, View, lock_view};
+use current::Current;
+pub use ending::Step;
+use operations::Operations;
+use sheaf_wire::Timestamp;
+use std::collections::VecDeque;
+
+/// What a driver shall do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Start a process that makes one run.
+    Launch {
+        /// Its number.
+        launch: Launch,
+        /// Whether the run is held.
+        held: bool,
+        /// Settings of the run.
+        settings: RunSettings,
+        /// Who asked for it.
+        by: String,
+    },
+    /// Send an order to the run. Sending it again does no harm.
+    Send {
+        /// The process.
+        launch: Launch,
+        /// The order.
+        order: Order,
+    },
+    /// Kill every process of the run. It is repeated until [`Controller::handle_gone`].
+    Kill {
+        /// The process that makes the run.
+        launch: Launch,
+    },
+}
+
+/// Something for the records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// An operation has ended.
+    Ended(Operation),
+    /// A fault has occurred.
+    Fault(Fault),
+    /// A run has ended.
+    RunEnded(LastRun),
+}
+
+/// The answer to an accepted request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    /// Number of the operation.
+    pub operation: u64,
+    /// Whether it had been accepted before: nothing has happened this time.
+    pub again: bool,
+}
+
+/// How the process of a run has ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Gone {
+    /// The result that it left, if it did.
+    pub result: Option<RunResult>,
+    /// How the process ended, in words: `signal: 9 (SIGKILL)`.
+    pub how: String,
+    /// Where to look for its messages, in words.
+    pub look: String,
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub struct Controller {
+    limits: Limits,
+    run: Option<Current>,
+    operations: Operations,
+    lock: Option<Lock>,
+    faults: VecDeque<Fault>,
+    next_fault: u64,
+    /// Number of processes launched so far.
+    launches: u64,
+    last_run: Option<LastRun>,
+    revision: u64,
+    /// What the revision stands for.
+    seen: Seen,
+    effects: VecDeque<Effect>,
+    events: VecDeque<Event>,
+}
+
+/// Everything on which a person may have based a decision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Seen {
+    state: State,
+    target: Target,
+    run: Option<u32>,
+    operation: Option<u64>,
+    lock: Option<String>,
+    faults: Option<u64>,
+    last_run: Option<u64>,
+}
+
+impl Controller {
+    /// Makes a controller of a system without a run.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        Self::restore(Saved::default(), limits, Timestamp::ZERO)
+    }
+
+    /// Makes a controller that goes on where another one ended. Time limits start anew.
+    #[must_use]
+    pub fn restore(saved: Saved, limits: Limits, now: Timestamp) -> Self {
+        let Saved { launches, revision, run, operation, past, lock, faults, next_fault, last_run } = saved;
+        let run = run.map(|run| Current::restore(run, &limits, now));
+        let seen = Seen {
+            state: State::Idle,
+            target: Target::Idle,
+            run: None,
+            operation: None,
+            lock: None,
+            faults: None,
+            last_run: None,
+        };
+        let mut controller = Self {
+            limits,
+            run,
+            operations: Operations::restore(operation, past, &limits, now),
+            lock: lock.map(|(by, until_ms)| Lock { by, until: Timestamp(until_ms * 1_000_000) }),
+            faults: faults.into(),
+            next_fault,
+            launches,
+            last_run,
+            revision,
+            seen,
+            effects: VecDeque::new(),
+            events: VecDeque::new(),
+        };
+        controller.settle(now);
+        controller
+    }
+
+    /// Returns what the next controller has to know.
+    #[must_use]
+    pub fn save(&self) -> Saved {
+        Saved {
+            launches: self.launches,
+            revision: self.revision,
+            run: self.run.as_ref().map(Current::save),
+            operation: self.operations.current().cloned(),
+            past: self.operations.past().cloned().collect(),
+            lock: self.lock.as_ref().map(|lock| (lock.by.clone(), milliseconds(lock.until))),
+            faults: self.faults.iter().cloned().collect(),
+            next_fault: self.next_fault,
+            last_run: self.last_run.clone(),
+        }
+    }
+
+    /// Takes a command.
+    ///
+    /// # Errors
+    /// If the command is not followed, and why. Nothing has changed then.
+    pub fn handle_request(
+        &mut self,
+        now: Timestamp,
+        operator: &Operator,
+        request: &Request,
+    ) -> Result<Accepted, Refusal> {
+        request.check()?;
+        // Before everything else: the client did not get the answer, and the state has changed since.
+        if let Some(known) = self.operations.find_request(&request.name) {
+            if known.command != request.command || known.by != operator.name {
+                return Err(Refusal::new(
+                    RefusalCode::Invalid,
+                    format!("the request {} was a `{}` of {}", request.name, known.command, known.by),
+                    "choose a new name for each request",
+                ));
+            }
+            return Ok(Accepted { operation: known.id, again: true });
+        }
+        lock::check(self.lock.as_ref(), now, operator)?;
+        if request.revision.is_some_and(|revision| revision != self.revision) {
+            return Err(Refusal::new(
+                RefusalCode::Stale,
+                "the state has changed since it was shown",
+                "look at the state and give the command again",
+            ));
+        }
+        self.allows(request.command, request.now)?;
+        self.check_settings(request)?;
+        let operation = self.follow(now, operator, request);
+        self.settle(now);
+        Ok(Accepted { operation, again: false })
+    }
+
+    /// Takes or renews the lock for an operator. `force` takes it from somebody else.
+    ///
+    /// # Errors
+    /// If somebody else has it, and `force` is not set or the operator is no admin.
+    pub fn handle_lock(&mut self, now: Timestamp, operator: &Operator, force: bool) -> Result<(), Refusal> {
+        lock::take(&mut self.lock, (now, self.limits.lock), operator, force)?;
+        self.settle(now);
+        Ok(())
+    }
+
+    /// Gives back the lock. Without effect if the operator does not have it.
+    pub fn handle_unlock(&mut self, now: Timestamp, operator: &Operator) {
+        self.lock.take_if(|lock| lock.by == operator.name);
+        self.settle(now);
+    }
+
+    /// Removes a fault that an operator has seen.
+    ///
+    /// # Errors
+    /// If there is no such fault.
+    pub fn handle_seen(&mut self, now: Timestamp, fault: u64) -> Result<(), Refusal> {
+        let before = self.faults.len();
+        self.faults.retain(|known| known.id != fault);
+        if self.faults.len() == before {
+            return Err(Refusal::new(
+                RefusalCode::NotFound,
+                format!("there is no fault {fault}"),
+                "look at the list of faults again",
+            ));
+        }
+        self.settle(now);
+        Ok(())
+    }
+
+    /// Notes that the link to the process of a run is up or down.
+    pub fn handle_link(&mut self, now: Timestamp, launch: Launch, is_up: bool) {
+        let Some(run) = self.run.as_mut().filter(|run| run.launch() == launch) else { return };
+        run.set_linked(is_up);
+        if is_up {
+            self.effects.push_back(Effect::Send { launch, order: run.order() });
+        }
+        self.settle(now);
+    }
+
+    /// Takes a report of a run. Reports of an earlier launch have no effect.
+    pub fn handle_report(&mut self, now: Timestamp, launch: Launch, report: Report) {
+        let Some(run) = self.run.as_mut().filter(|run| run.launch() == launch) else { return };
+        run.take(report);
+        self.settle(now);
+    }
+
+    /// Notes that no process of a run is left.
+    pub fn handle_gone(&mut self, now: Timestamp, launch: Launch, gone: &Gone) {
+        if self.run.as_ref().is_some_and(|run| run.launch() == launch)
+            && let Some(run) = self.run.take()
+        {
+            self.effects.retain(|effect| !effect.is_for(launch));
+            self.conclude(now, &run, gone);
+        }
+        self.settle(now);
+    }
+
+    /// Does what is due.
+    pub fn handle_timeout(&mut self, now: Timestamp) {
+        self.lock.take_if(|lock| lock.until <= now);
+        self.press(now);
+        if let Some(late) = self.operations.take_late(now) {
+            self.give_up(now, &late);
+        }
+        self.settle(now);
+    }
+
+    /// Returns the next thing to do, if any.
+    pub fn poll_effect(&mut self) -> Option<Effect> {
+        self.effects.pop_front()
+    }
+
+    /// Returns the next thing for the records, if any.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Returns when [`handle_timeout`](Self::handle_timeout) is to be called.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Timestamp> {
+        let lock = self.lock.as_ref().map(|lock| lock.until);
+        let ending = self.run.as_ref().and_then(Current::due);
+        [lock, ending, self.operations.deadline()].into_iter().flatten().min()
+    }
+
+    /// Returns an operation, unless it is too old.
+    #[must_use]
+    pub fn operation(&self, id: u64) -> Option<&Operation> {
+        self.operations.find(id)
+    }
+
+    /// Returns the launch that a run is expected of, if there is one.
+    #[must_use]
+    pub fn launch(&self) -> Option<Launch> {
+        self.run.as_ref().map(Current::launch)
+    }
+
+    /// Returns the state.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.run.as_ref().map_or(State::Idle, Current::state)
+    }
+
+    /// Returns the state that the latest command asks for.
+    #[must_use]
+    pub fn target(&self) -> Target {
+        let run = self.run.as_ref().filter(|run| !run.is_ending());
+        run.map_or(Target::Idle, |run| match run.order().wish {
+            Wish::Hold => Target::Configured,
+            Wish::Run => Target::Running,
+            Wish::Pause => Target::Paused,
+            Wish::Stop | Wish::Cut => Target::Idle,
+        })
+    }
+
+    /// Returns all of it as people see it.
+    #[must_use]
+    pub fn view(&self) -> View {
+        let show = |operation| self.show_operation(operation);
+        let run = self.run.as_ref();
+        let ends = |run: &Current| {
+            let RunSettings { events, duration_ms, .. } = *run.settings();
+            Ends { events, duration_ms }
+        };
+        View {
+            state: self.state(),
+            target: self.target(),
+            revision: self.revision,
+            run: run.and_then(Current::number),
+            by: run.map(|run| run.by().to_owned()),
+            ends: run.map(ends),
+            operation: self.operations.current().map(show),
+            last: self.operations.last().map(show),
+            last_run: self.last_run.clone(),
+            lock: self.lock.as_ref().map(lock_view),
+            faults: self.faults.iter().cloned().collect(),
+            commands: Command::ALL.into_iter().map(|command| self.show_command(command)).collect(),
+        }
+    }
+
+    /// Draws the conclusions of a change: ends the operation that is done, and counts the revision.
+    fn settle(&mut self, now: Timestamp) {
+        if let Some(run) = &self.run {
+            let run_number = run.number();
+            let goal = self.operations.current().map(|operation| operation.command);
+            if goal.is_some_and(|command| run.has_reached(command)) {
+                let text = match (run_number, run.report().state) {
+                    (Some(number), RunState::Ready) => format!("run {number} is configured"),
+                    (Some(number), RunState::Paused) => format!("run {number} is paused"),
+                    (Some(number), _) => format!("run {number} is running"),
+                    (None, _) => "done".to_owned(),
+                };
+                self.end_operation(now, crate::operation::Outcome::Done, text);
+            }
+        }
+        let seen = Seen {
+            state: self.state(),
+            target: self.target(),
+            run: self.run.as_ref().and_then(Current::number),
+            operation: self.operations.current().map(|operation| operation.id),
+            lock: self.lock.as_ref().map(|lock| lock.by.clone()),
+            faults: self.faults.iter().map(|fault| fault.id).max(),
+            last_run: self.last_run.as_ref().map(|last| last.launch),
+        };
+        if seen != self.seen {
+            self.seen = seen;
+            self.revision += 1;
+        }
+    }
+
+    fn raise(&mut self, now: Timestamp, code: FaultCode, text: String, remedy: String) {
+        self.next_fault += 1;
+        let fault = Fault { id: self.next_fault, since_ms: milliseconds(now), code, text, remedy };
+        self.events.push_back(Event::Fault(fault.clone()));
+        self.faults.push_back(fault);
+        if self.faults.len() > FAULTS {
+            self.faults.pop_front();
+        }
+    }
+}
+
+impl Effect {
+    fn is_for(&self, of: Launch) -> bool {
+        match self {
+            Self::Launch { launch, .. } | Self::Send { launch, .. } | Self::Kill { launch } => *launch == of,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+//! When each command is possible, and what follows it.
+
+use super::current::Current;
+use super::ending::{Ending, Step};
+use super::{Controller, Effect};
+use crate::link::{Launch, RunState, Wish};
+use crate::operation::Outcome;
+use crate::request::{Command, Operator, REQUEST_CHARACTERS, Refusal, RefusalCode, Request};
+use crate::view::State;
+use sheaf_wire::Timestamp;
+
+/// Most characters of a comment.
+const COMMENT_CHARACTERS: usize = 1_000;
+
+impl Request {
+    /// Refuses what makes no sense in any state.
+    pub(super) fn check(&self) -> Result<(), Refusal> {
+        let invalid = |text: &str, remedy: &str| Err(Refusal::new(RefusalCode::Invalid, text, remedy));
+        let length = self.name.chars().count();
+        if length == 0 || length > REQUEST_CHARACTERS {
+            return invalid(
+                "a request needs a name of 1 to 64 characters",
+                "choose a new one for each request",
+            );
+        }
+        let takes_settings = matches!(self.command, Command::Configure | Command::Start);
+        if !takes_settings && !self.settings.is_empty() {
+            return invalid(
+                "only `configure` and `start` take settings of the run",
+                "leave out the number of events, the duration and the comment",
+            );
+        }
+        if self.now && self.command != Command::Stop {
+            return invalid("only `stop` takes `now`", "leave it out");
+        }
+        if self.settings.events == Some(0) || self.settings.duration_ms == Some(0) {
+            return invalid(
+                "a run cannot end before it begins",
+                "give a number above 0, or none for a run without this limit",
+            );
+        }
+        let comment = self.settings.comment.as_ref().map_or(0, |text| text.chars().count());
+        if comment > COMMENT_CHARACTERS {
+            return invalid("the comment has more than 1,000 characters", "shorten it");
+        }
+        Ok(())
+    }
+}
+
+impl Controller {
+    /// Returns why a command is not possible now, if it is not.
+    pub(crate) fn allows(&self, command: Command, now: bool) -> Result<(), Refusal> {
+        let refuse = |text: String, remedy: &str| Err(Refusal::new(RefusalCode::State, text, remedy));
+        let Some(run) = &self.run else {
+            return match command {
+                Command::Configure | Command::Start | Command::Reset => Ok(()),
+                Command::Pause | Command::Resume | Command::Stop => {
+                    refuse("there is no run".to_owned(), "start one")
+                }
+            };
+        };
+        let (name, state) = (run.name(), run.state());
+        let (wish, is_ending) = (run.order().wish, run.is_ending());
+        match command {
+            Command::Reset => Ok(()),
+            Command::Configure => refuse(format!("{name} is {}", state.words()), "stop it first"),
+            Command::Start if is_ending => refuse(format!("{name} is ending"), "wait until it has ended"),
+            Command::Start if wish == Wish::Hold => Ok(()),
+            Command::Start => refuse(format!("{name} has been started"), "stop it first"),
+            Command::Pause => match &run.report().no_pause {
+                Some(why) => refuse(format!("{name} cannot be paused: {why}"), "stop it"),
+                None if state == State::Running && wish == Wish::Run => Ok(()),
+                None => refuse(format!("{name} is {}", state.words()), "pause a run that takes triggers"),
+            },
+            Command::Resume if !is_ending && wish == Wish::Pause => Ok(()),
+            Command::Resume => refuse(format!("{name} is not paused"), "resume a run that is paused"),
+            Command::Stop => match run.ending().map(Ending::step) {
+                None => Ok(()),
+                Some(Step::Drain) if now => Ok(()),
+                Some(Step::Drain) => refuse(
+                    format!("{name} is stopping"),
+                    "wait, or stop it now, which drops the events in flight",
+                ),
+                Some(Step::Cut | Step::Kill) => refuse(
+                    format!("{name} drops its events in flight"),
+                    "wait, or reset, which kills its processes",
+                ),
+            },
+        }
+    }
+
+    /// A run that is configured has its settings.
+    pub(super) fn check_settings(&self, request: &Request) -> Result<(), Refusal> {
+        match &self.run {
+            Some(run) if !request.settings.is_empty() => Err(Refusal::new(
+                RefusalCode::State,
+                format!("{} is configured, with its settings", run.name()),
+                "start it without settings, or stop it and start another",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Follows a command that is possible. Returns the number of the operation.
+    pub(super) fn follow(&mut self, now: Timestamp, operator: &Operator, request: &Request) -> u64 {
+        let id = self.begin_operation(now, operator, request);
+        match (request.command, self.run.is_some()) {
+            (Command::Configure, _) => self.bring_up(operator, request, Wish::Hold),
+            (Command::Start, false) => self.bring_up(operator, request, Wish::Run),
+            (Command::Start | Command::Resume, true) => self.direct(Wish::Run),
+            (Command::Pause, _) => self.direct(Wish::Pause),
+            (Command::Stop, _) => {
+                let step = if request.now { Step::Cut } else { Step::Drain };
+                self.end_run(now, step);
+            }
+            (Command::Reset, true) => {
+                self.faults.clear();
+                self.end_run(now, Step::Kill);
+            }
+            (Command::Reset, false) => {
+                self.faults.clear();
+                self.end_operation(now, Outcome::Done, "faults are cleared; there was no run".to_owned());
+            }
+            (Command::Resume, false) => {}
+        }
+        id
+    }
+
+    fn bring_up(&mut self, operator: &Operator, request: &Request, wish: Wish) {
+        self.launches += 1;
+        let launch = Launch(self.launches);
+        let (settings, by) = (request.settings.clone(), operator.name.clone());
+        self.run = Some(Current::new(launch, settings.clone(), by.clone(), wish));
+        self.effects.push_back(Effect::Launch { launch, held: wish == Wish::Hold, settings, by });
+    }
+
+    /// Changes what the run shall do.
+    pub(super) fn direct(&mut self, wish: Wish) {
+        let Some(run) = &mut self.run else { return };
+        if let Some(order) = run.wish(wish) {
+            self.effects.push_back(Effect::Send { launch: run.launch(), order });
+        }
+    }
+
+    /// Returns what the run does, in words, for who waits for it.
+    pub(crate) fn progress(&self) -> Option<String> {
+        let run = self.run.as_ref()?;
+        let report = run.report();
+        if !run.is_linked() {
+            return Some(format!("waits for the process of {}", run.name()));
+        }
+        Some(match (run.ending().map(Ending::step), report.state) {
+            (Some(Step::Cut), _) => "drops the events in flight".to_owned(),
+            (Some(Step::Kill), _) => "kills the processes of the run".to_owned(),
+            (Some(Step::Drain), _) | (None, RunState::Stopping) => {
+                "builds the events in flight and closes files".to_owned()
+            }
+            (None, RunState::Preparing) => match &report.waits_for {
+                Some(nodes) => format!("waits for {nodes}"),
+                None => "starts the nodes".to_owned(),
+            },
+            (None, RunState::Ready) => "all nodes are there".to_owned(),
+            (None, RunState::Running) => "takes triggers".to_owned(),
+            (None, RunState::Paused) => "takes no triggers".to_owned(),
+        })
+    }
+}

@@ -1,0 +1,138 @@
+//! The run that a controller directs.
+
+use super::ending::Ending;
+use crate::limits::Limits;
+use crate::link::{Launch, Order, Report, RunState, Wish};
+use crate::request::{Command, RunSettings};
+use crate::saved::SavedRun;
+use crate::view::State;
+use sheaf_wire::Timestamp;
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub(super) struct Current {
+    launch: Launch,
+    settings: RunSettings,
+    by: String,
+    order: Order,
+    /// What it was told to do by its launch and its latest report.
+    report: Report,
+    is_linked: bool,
+    ending: Option<Ending>,
+}
+
+impl Current {
+    pub(super) fn new(launch: Launch, settings: RunSettings, by: String, wish: Wish) -> Self {
+        let order = Order { number: 1, wish };
+        Self { launch, settings, by, order, report: Report::default(), is_linked: false, ending: None }
+    }
+
+    pub(super) fn restore(saved: SavedRun, limits: &Limits, now: Timestamp) -> Self {
+        let SavedRun { launch, settings, by, order, run, ending } = saved;
+        let report = Report { run, ..Report::default() };
+        let ending = ending.map(|step| Ending::at(step, limits, now));
+        Self { launch, settings, by, order, report, is_linked: false, ending }
+    }
+
+    pub(super) fn save(&self) -> SavedRun {
+        SavedRun {
+            launch: self.launch,
+            settings: self.settings.clone(),
+            by: self.by.clone(),
+            order: self.order,
+            run: self.report.run,
+            ending: self.ending.map(Ending::step),
+        }
+    }
+
+    pub(super) fn launch(&self) -> Launch {
+        self.launch
+    }
+
+    pub(super) fn order(&self) -> Order {
+        self.order
+    }
+
+    pub(super) fn report(&self) -> &Report {
+        &self.report
+    }
+
+    pub(super) fn settings(&self) -> &RunSettings {
+        &self.settings
+    }
+
+    pub(super) fn by(&self) -> &str {
+        &self.by
+    }
+
+    pub(super) fn number(&self) -> Option<u32> {
+        self.report.run
+    }
+
+    pub(super) fn is_linked(&self) -> bool {
+        self.is_linked
+    }
+
+    pub(super) fn set_linked(&mut self, is_linked: bool) {
+        self.is_linked = is_linked;
+    }
+
+    pub(super) fn take(&mut self, report: Report) {
+        // A run keeps its number.
+        let run = report.run.or(self.report.run);
+        self.report = Report { run, ..report };
+    }
+
+    /// Changes what the run shall do. Returns the order to send, if there is a link.
+    pub(super) fn wish(&mut self, wish: Wish) -> Option<Order> {
+        self.order = Order { number: self.order.number + 1, wish };
+        self.is_linked.then_some(self.order)
+    }
+
+    pub(super) fn ending(&self) -> Option<Ending> {
+        self.ending
+    }
+
+    pub(super) fn set_ending(&mut self, ending: Ending) {
+        self.ending = Some(ending);
+    }
+
+    /// Returns whether it was told to end, or ends by itself.
+    pub(super) fn is_ending(&self) -> bool {
+        self.ending.is_some() || self.report.state == RunState::Stopping
+    }
+
+    pub(super) fn due(&self) -> Option<Timestamp> {
+        self.ending.map(Ending::until)
+    }
+
+    pub(super) fn state(&self) -> State {
+        if self.is_ending() {
+            return State::Stopping;
+        }
+        match self.report.state {
+            RunState::Preparing => State::Configuring,
+            RunState::Ready => State::Configured,
+            RunState::Running => State::Running,
+            RunState::Paused => State::Paused,
+            RunState::Stopping => State::Stopping,
+        }
+    }
+
+    /// Returns whether the run does what a command asks for. Commands that end it are done when it is gone.
+    pub(super) fn has_reached(&self, command: Command) -> bool {
+        let follows = self.report.order >= self.order.number;
+        let state = match command {
+            Command::Configure => RunState::Ready,
+            Command::Start | Command::Resume => RunState::Running,
+            Command::Pause => RunState::Paused,
+            Command::Stop | Command::Reset => return false,
+        };
+        follows && self.report.state == state
+    }
+
+    /// Returns what the run is called in texts.
+    pub(super) fn name(&self) -> String {
+        self.number().map_or_else(|| "the run".to_owned(), |number| format!("run {number}"))
+    }
+}

@@ -1,0 +1,144 @@
+//! What single commands do. Whole histories are in `tests/simulation.rs`.
+
+use super::*;
+use crate::request::Role;
+use sheaf_wire::Nanos;
+
+fn at(ms: u64) -> Timestamp {
+    Timestamp(ms * 1_000_000)
+}
+
+fn operator(name: &str, role: Role) -> Operator {
+    Operator { name: name.into(), role }
+}
+
+fn request(command: Command, name: &str) -> Request {
+    Request { command, name: name.into(), settings: RunSettings::default(), now: false, revision: None }
+}
+
+fn ask(controller: &mut Controller, now: u64, command: Command, name: &str) -> Result<Accepted, Refusal> {
+    controller.handle_request(at(now), &operator("alice", Role::Operator), &request(command, name))
+}
+
+fn report(order: u64, state: RunState) -> Report {
+    Report { order, state, run: Some(7), ..Report::default() }
+}
+
+/// A controller whose first run is running, with an empty list of effects.
+fn running() -> (Controller, Launch) {
+    let mut controller = Controller::new(Limits::default());
+    assert!(ask(&mut controller, 1, Command::Start, "a").is_ok());
+    let launch = controller.launch().expect("it was launched");
+    controller.handle_link(at(2), launch, true);
+    controller.handle_report(at(3), launch, report(1, RunState::Running));
+    while controller.poll_effect().is_some() {}
+    (controller, launch)
+}
+
+#[test]
+fn a_start_from_nothing_launches_a_run_that_is_not_held() {
+    let mut controller = Controller::new(Limits::default());
+    let accepted = ask(&mut controller, 1, Command::Start, "a").expect("it is idle");
+    assert!(matches!(controller.poll_effect(), Some(Effect::Launch { held: false, .. })));
+    assert_eq!((controller.state(), controller.target()), (State::Configuring, Target::Running));
+    let launch = controller.launch().expect("it was launched");
+    controller.handle_link(at(2), launch, true);
+    assert!(matches!(
+        controller.poll_effect(),
+        Some(Effect::Send { order: Order { wish: Wish::Run, .. }, .. })
+    ));
+    controller.handle_report(at(3), launch, report(0, RunState::Running));
+    assert!(controller.view().operation.is_some(), "the run does not follow the order yet");
+    controller.handle_report(at(4), launch, report(1, RunState::Running));
+    let operation = controller.operation(accepted.operation).expect("it is kept");
+    assert_eq!(operation.end.as_ref().map(|end| end.text.as_str()), Some("run 7 is running"));
+}
+
+#[test]
+fn a_request_that_comes_again_has_no_second_effect_even_when_the_state_has_changed() {
+    let (mut controller, _) = running();
+    let again = ask(&mut controller, 5, Command::Start, "a").expect("it was accepted");
+    assert!(again.again);
+    let other = ask(&mut controller, 6, Command::Stop, "a").expect_err("the name is taken");
+    assert_eq!(other.code, RefusalCode::Invalid);
+}
+
+#[test]
+fn who_has_seen_an_old_state_is_refused() {
+    let (mut controller, _) = running();
+    let old = Request { revision: Some(0), ..request(Command::Stop, "b") };
+    let refusal =
+        controller.handle_request(at(5), &operator("alice", Role::Operator), &old).expect_err("old");
+    assert_eq!(refusal.code, RefusalCode::Stale);
+    let new = Request { revision: Some(controller.view().revision), ..old };
+    assert!(controller.handle_request(at(5), &operator("alice", Role::Operator), &new).is_ok());
+}
+
+#[test]
+fn a_stop_ends_a_run_that_hangs_by_dropping_its_events_and_then_by_killing_it() {
+    let (mut controller, launch) = running();
+    assert!(ask(&mut controller, 10, Command::Stop, "b").is_ok());
+    assert!(matches!(
+        controller.poll_effect(),
+        Some(Effect::Send { order: Order { wish: Wish::Stop, .. }, .. })
+    ));
+    let drain = controller.poll_timeout().expect("a limit");
+    assert_eq!(drain, at(10) + Limits::default().drain);
+    controller.handle_timeout(drain);
+    assert!(matches!(
+        controller.poll_effect(),
+        Some(Effect::Send { order: Order { wish: Wish::Cut, .. }, .. })
+    ));
+    let cut = controller.poll_timeout().expect("a limit");
+    controller.handle_timeout(cut);
+    assert_eq!(controller.poll_effect(), Some(Effect::Kill { launch }));
+    let codes: Vec<_> = controller.view().faults.iter().map(|fault| fault.code).collect();
+    assert_eq!(codes, [FaultCode::StopCut, FaultCode::Killed]);
+    controller.handle_gone(cut + Nanos::from_millis(1), launch, &Gone::default());
+    assert_eq!(controller.state(), State::Idle);
+    let view = controller.view();
+    assert_eq!(view.faults.len(), 2, "it did not die by itself");
+    assert_eq!(view.last_run.map(|last| last.text).as_deref(), Some("run 7 was killed"));
+}
+
+#[test]
+fn a_run_that_dies_is_a_fault() {
+    let (mut controller, launch) = running();
+    let gone = Gone { result: None, how: "signal: 11".into(), look: "see its log".into() };
+    controller.handle_gone(at(20), launch, &gone);
+    let view = controller.view();
+    assert_eq!(view.faults[0].code, FaultCode::RunDied);
+    assert_eq!(view.faults[0].text, "the process of run 7 died: signal: 11");
+    assert_eq!((view.state, view.target), (State::Idle, Target::Idle));
+    assert!(ask(&mut controller, 21, Command::Start, "c").is_ok(), "a fault is no state");
+}
+
+#[test]
+fn the_lock_keeps_others_away_until_it_ends_and_only_an_admin_takes_it() {
+    let (mut controller, _) = running();
+    let (alice, bob, carol) =
+        (operator("alice", Role::Operator), operator("bob", Role::Operator), operator("carol", Role::Admin));
+    controller.handle_lock(at(5), &alice, false).expect("it is free");
+    let stop = request(Command::Stop, "b");
+    let refusal = controller.handle_request(at(6), &bob, &stop).expect_err("it is locked");
+    assert_eq!(refusal.code, RefusalCode::Locked);
+    assert_eq!(controller.handle_lock(at(6), &bob, true).expect_err("no admin").code, RefusalCode::Role);
+    assert_eq!(controller.handle_lock(at(6), &carol, false).expect_err("no force").code, RefusalCode::Locked);
+    controller.handle_lock(at(6), &carol, true).expect("an admin");
+    assert!(controller.handle_request(at(7), &alice, &stop).is_err());
+    let end = at(6) + Limits::default().lock;
+    controller.handle_timeout(end);
+    assert!(controller.handle_request(end, &bob, &stop).is_ok());
+}
+
+#[test]
+fn commands_say_why_they_cannot_be_given() {
+    let controller = Controller::new(Limits::default());
+    let allowed: Vec<_> = controller.view().commands.into_iter().map(|command| command.allowed).collect();
+    assert_eq!(allowed, [true, true, false, false, false, true]);
+    let (mut controller, launch) = running();
+    let no_pause = Some("its triggers come from its data".to_owned());
+    controller.handle_report(at(9), launch, Report { no_pause, ..report(1, RunState::Running) });
+    let pause = &controller.view().commands[2];
+    assert_eq!(pause.why.as_deref(), Some("run 7 cannot be paused: its triggers come from its data"));
+}

@@ -1,0 +1,37 @@
+//! Run control, as state machines without I/O.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`controller`] | takes commands of operators, and directs one run at a time |
+//! | [`runner`] | the end of the link in the process of a run |
+//! | [`link`] | the messages between the two |
+//! | [`request`] | commands, and why they are refused |
+//! | [`operation`] | what becomes of a command |
+//! | [`lock`] | the lock of one operator |
+//! | [`fault`] | faults of the system, with remedies |
+//! | [`limits`] | time limits |
+//! | [`saved`] | what a controller keeps on disk, so that a later one goes on |
+//! | [`view`] | the state of run control as people see it |
+//!
+//! A controller *directs*: it sends the run what it wants as a whole, never a step, and the run reports its state as a whole. So a message
+//! that is lost, late or repeated does no harm, and a controller that returns after its death only has to listen. The reasons are in
+//! decision 0066.
+
+#![forbid(unsafe_code)]
+
+pub mod controller;
+pub mod fault;
+pub mod limits;
+pub mod link;
+pub mod lock;
+pub mod operation;
+pub mod request;
+pub mod runner;
+pub mod saved;
+pub mod view;
+
+pub use controller::{Controller, Effect};
+pub use limits::Limits;
+pub use link::{Order, Report, RunResult, RunState, Wish};
+pub use request::{Command, Operator, Refusal, RefusalCode, Request, Role};
+pub use runner::{Runner, Steer};

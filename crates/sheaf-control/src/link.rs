@@ -1,0 +1,89 @@
+//! Messages between a controller and the process of a run.
+//!
+//! Both sides send their whole state: the controller its wish, the run what it is doing. Orders are numbered, and a run follows the
+//! highest number that it has seen; a controller takes a report for what it is, whatever order it answers.
+
+use serde::{Deserialize, Serialize};
+
+/// Number of a launch: of a process that makes one run. It is never used twice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Launch(pub u64);
+
+/// What a run shall do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wish {
+    /// Bring up all nodes, and wait.
+    Hold,
+    /// Take triggers.
+    Run,
+    /// Take no triggers, and keep everything else.
+    Pause,
+    /// End in good order: build and store the events in flight.
+    Stop,
+    /// End now: drop the events in flight.
+    Cut,
+}
+
+impl Wish {
+    /// Returns whether a run with this wish is to end.
+    #[must_use]
+    pub const fn ends(self) -> bool {
+        matches!(self, Self::Stop | Self::Cut)
+    }
+}
+
+/// A wish of the controller. A run follows the order with the highest number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Order {
+    /// Number of the order within its launch, from 1.
+    pub number: u64,
+    /// What the run shall do.
+    pub wish: Wish,
+}
+
+/// State of a run, as its process sees it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunState {
+    /// Its nodes are started, or it waits for some of them.
+    #[default]
+    Preparing,
+    /// Everything is there, and it is held.
+    Ready,
+    /// It takes triggers.
+    Running,
+    /// It takes no triggers until it is resumed.
+    Paused,
+    /// It takes no more triggers; events in flight are built, or files closed.
+    Stopping,
+}
+
+/// What a run is doing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// Number of the latest order that it follows; 0 before the first.
+    pub order: u64,
+    /// Its state.
+    pub state: RunState,
+    /// Its number, once it has one.
+    pub run: Option<u32>,
+    /// Nodes and programs that it waits for, in words.
+    pub waits_for: Option<String>,
+    /// Why it cannot be paused, in words; `None` if it can.
+    pub no_pause: Option<String>,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunResult {
+    /// Its number, if it had one.
+    pub run: Option<u32>,
+    /// Whether it took triggers.
+    pub begun: bool,
+    /// Whether its books balance and nothing accepted was lost.
+    pub good: bool,
+    /// The end in a sentence.
+    pub text: String,
+}

@@ -1,0 +1,170 @@
+//! Commands of operators, and why they are refused.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Most characters of the name of a request.
+pub const REQUEST_CHARACTERS: usize = 64;
+
+/// A command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Command {
+    /// Bring up the nodes of a new run, and hold it.
+    Configure,
+    /// Take triggers, in a new run if none is configured.
+    Start,
+    /// Take no triggers until `resume`.
+    Pause,
+    /// Take triggers again.
+    Resume,
+    /// End the run in good order.
+    Stop,
+    /// Kill the processes of the run, and clear all faults.
+    Reset,
+}
+
+impl Command {
+    /// All commands, in the order in which people are shown them.
+    pub const ALL: [Self; 6] =
+        [Self::Configure, Self::Start, Self::Pause, Self::Resume, Self::Stop, Self::Reset];
+
+    /// Returns the name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Configure => "configure",
+            Self::Start => "start",
+            Self::Pause => "pause",
+            Self::Resume => "resume",
+            Self::Stop => "stop",
+            Self::Reset => "reset",
+        }
+    }
+
+    /// Returns the command with this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|command| command.name() == name)
+    }
+}
+
+impl fmt::Display for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What a person may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Give commands, and take the lock if it is free.
+    Operator,
+    /// Also take the lock from somebody.
+    Admin,
+}
+
+impl Role {
+    /// All roles.
+    pub const ALL: [Self; 2] = [Self::Operator, Self::Admin];
+
+    /// Returns the name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Operator => "operator",
+            Self::Admin => "admin",
+        }
+    }
+
+    /// Returns the role with this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|role| role.name() == name)
+    }
+}
+
+/// Who gives a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Operator {
+    /// Name in records.
+    pub name: String,
+    /// What the operator may do.
+    pub role: Role,
+}
+
+/// What ends a run, and what it is for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunSettings {
+    /// Number of triggers after which it ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events: Option<u64>,
+    /// Time after which it ends, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
+    /// A comment for its record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
+}
+
+impl RunSettings {
+    /// Returns whether nothing is set.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A command with everything that belongs to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The command.
+    pub command: Command,
+    /// Name of this request, chosen by the client. The same name again is the same request, and has no second effect.
+    pub name: String,
+    /// Settings of the run, for [`Command::Configure`] and [`Command::Start`].
+    pub settings: RunSettings,
+    /// For [`Command::Stop`]: drop the events in flight.
+    pub now: bool,
+    /// Revision of the state that the operator has seen; `None`: any.
+    pub revision: Option<u64>,
+}
+
+/// Kind of a refusal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RefusalCode {
+    /// The request makes no sense in any state.
+    Invalid,
+    /// The role does not allow it.
+    Role,
+    /// There is nothing of that name or number.
+    NotFound,
+    /// The state does not allow it.
+    State,
+    /// The state has changed since the operator saw it.
+    Stale,
+    /// Somebody else has the lock.
+    Locked,
+}
+
+/// Why a command is not followed, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
+#[error("{text}; {remedy}")]
+pub struct Refusal {
+    /// Its kind.
+    pub code: RefusalCode,
+    /// The reason.
+    pub text: String,
+    /// What to do about it.
+    pub remedy: String,
+}
+
+impl Refusal {
+    /// Makes a refusal from its parts.
+    #[must_use]
+    pub fn new(code: RefusalCode, text: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { code, text: text.into(), remedy: remedy.into() }
+    }
+}

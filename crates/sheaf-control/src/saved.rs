@@ -1,0 +1,49 @@
+//! What a controller keeps on disk.
+
+pub use crate::controller::Step;
+use crate::fault::Fault;
+use crate::link::{Launch, Order};
+use crate::operation::Operation;
+use crate::request::RunSettings;
+use crate::view::LastRun;
+use serde::{Deserialize, Serialize};
+
+/// Everything that the next controller has to know.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Saved {
+    /// Number of processes launched so far.
+    pub launches: u64,
+    /// Revision of the state.
+    pub revision: u64,
+    /// The run, if there is one.
+    pub run: Option<SavedRun>,
+    /// The operation that lasts, if one does.
+    pub operation: Option<Operation>,
+    /// Ended operations, the newest last.
+    pub past: Vec<Operation>,
+    /// Who has the lock, and until when in milliseconds since 1970.
+    pub lock: Option<(String, u64)>,
+    /// Faults that nobody has seen, the newest last.
+    pub faults: Vec<Fault>,
+    /// Number of the latest fault.
+    pub next_fault: u64,
+    /// The run that ended last.
+    pub last_run: Option<LastRun>,
+}
+
+/// A run that has a process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedRun {
+    /// The process.
+    pub launch: Launch,
+    /// Its settings.
+    pub settings: RunSettings,
+    /// Who asked for it.
+    pub by: String,
+    /// The latest order.
+    pub order: Order,
+    /// Its number, if it is known.
+    pub run: Option<u32>,
+    /// By which means it is being ended.
+    pub ending: Option<Step>,
+}

@@ -1,0 +1,177 @@
+//! The state of run control as people see it.
+
+use crate::controller::Controller;
+use crate::fault::Fault;
+use crate::operation::{Operation, milliseconds};
+use crate::request::Command;
+use serde::{Deserialize, Serialize};
+
+/// State of the system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// There is no run.
+    Idle,
+    /// The nodes of a run come up.
+    Configuring,
+    /// They are there, and the run is held.
+    Configured,
+    /// Triggers are taken.
+    Running,
+    /// No triggers are taken, until the run is resumed.
+    Paused,
+    /// The run ends.
+    Stopping,
+}
+
+impl State {
+    /// Returns what a run in this state is doing, behind `is`.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Idle => "not there",
+            Self::Configuring => "coming up",
+            Self::Configured => "configured",
+            Self::Running => "running",
+            Self::Paused => "paused",
+            Self::Stopping => "ending",
+        }
+    }
+}
+
+/// State that the latest command asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Target {
+    /// No run.
+    Idle,
+    /// A run that is held.
+    Configured,
+    /// A run that takes triggers.
+    Running,
+    /// A run that takes none.
+    Paused,
+}
+
+/// The run that ended last.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastRun {
+    /// Number of its launch.
+    pub launch: u64,
+    /// Its number, if it had one.
+    pub run: Option<u32>,
+    /// Whether its books balance and nothing accepted was lost.
+    pub good: bool,
+    /// Its end in a sentence.
+    pub text: String,
+}
+
+/// What ends the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Ends {
+    /// Number of triggers.
+    pub events: Option<u64>,
+    /// Time, in milliseconds.
+    pub duration_ms: Option<u64>,
+}
+
+/// An operation, with what it waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OperationView {
+    /// Number of the operation.
+    pub id: u64,
+    /// The command.
+    pub command: Command,
+    /// Who gave it.
+    pub by: String,
+    /// When, in milliseconds since 1970.
+    pub began_ms: u64,
+    /// Time at which it has failed, or stronger means are used.
+    pub deadline_ms: u64,
+    /// What it waits for; `None` once it has ended.
+    pub progress: Option<String>,
+    /// When it ended.
+    pub ended_ms: Option<u64>,
+    /// How it ended: `done`, `failed` or `superseded`.
+    pub result: Option<crate::operation::Outcome>,
+    /// How it ended, in words.
+    pub text: Option<String>,
+}
+
+/// Whether a command can be given now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CommandView {
+    /// The command.
+    pub command: Command,
+    /// Whether it can.
+    pub allowed: bool,
+    /// Why it cannot.
+    pub why: Option<String>,
+}
+
+/// Who has the lock.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LockView {
+    /// Who.
+    pub by: String,
+    /// Until when, in milliseconds since 1970.
+    pub until_ms: u64,
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct View {
+    /// State of the system.
+    pub state: State,
+    /// State that the latest command asks for.
+    pub target: Target,
+    /// Changes when anything changes that a person would act on.
+    pub revision: u64,
+    /// Number of the run that comes up, takes triggers or ends.
+    pub run: Option<u32>,
+    /// Who asked for it.
+    pub by: Option<String>,
+    /// What ends it, apart from a command.
+    pub ends: Option<Ends>,
+    /// The operation that lasts.
+    pub operation: Option<OperationView>,
+    /// The operation that ended last.
+    pub last: Option<OperationView>,
+    /// The run that ended last.
+    pub last_run: Option<LastRun>,
+    /// Who has the lock.
+    pub lock: Option<LockView>,
+    /// Faults that nobody has seen, the oldest first.
+    pub faults: Vec<Fault>,
+    /// Every command, and whether it can be given.
+    pub commands: Vec<CommandView>,
+}
+
+impl Controller {
+    /// Returns an operation as people see it.
+    #[must_use]
+    pub fn show_operation(&self, operation: &Operation) -> OperationView {
+        let end = operation.end.as_ref();
+        OperationView {
+            id: operation.id,
+            command: operation.command,
+            by: operation.by.clone(),
+            began_ms: operation.began_ms,
+            deadline_ms: operation.deadline_ms,
+            progress: if end.is_none() { self.progress() } else { None },
+            ended_ms: end.map(|end| end.at_ms),
+            result: end.map(|end| end.result),
+            text: end.map(|end| end.text.clone()),
+        }
+    }
+
+    pub(crate) fn show_command(&self, command: Command) -> CommandView {
+        // A run that is stopping can be stopped now.
+        let refusal = self.allows(command, true).err();
+        CommandView { command, allowed: refusal.is_none(), why: refusal.map(|refusal| refusal.text) }
+    }
+}
+
+pub(crate) fn lock_view(lock: &crate::lock::Lock) -> LockView {
+    LockView { by: lock.by.clone(), until_ms: milliseconds(lock.until) }
+}

@@ -1,0 +1,41 @@
+//! Run control from seeds: a controller, processes of runs and operators, with everything between them going wrong.
+//!
+//! A seed decides when nodes come up, die or freeze, when the link breaks, when the controller dies (also between writing down and doing)
+//! and comes back, when operators give which command, and whether they get the answer. Checked in each step: at most one run has a
+//! process, and a request has at most one effect. Checked at the end, when nothing goes wrong any more: every operation has ended, and
+//! a stop has ended the run within its limits.
+
+mod simulation {
+    pub(crate) mod process;
+    pub(crate) mod rng;
+    pub(crate) mod world;
+}
+
+use simulation::world::{Reached, World};
+
+const SEEDS: u64 = 1_000;
+
+#[test]
+fn one_run_at_a_time_one_effect_of_a_request_and_an_end_of_everything() {
+    let mut reached = Reached::default();
+    for seed in 0..SEEDS {
+        let mut world = World::new(seed);
+        world.run();
+        reached.add(&world.reached);
+    }
+    println!("{reached:?}");
+    reached.check();
+}
+
+/// The same seed is the same run, so a failure can be looked at again.
+#[test]
+fn a_seed_decides_everything() {
+    for seed in 0..50 {
+        let log = |seed| {
+            let mut world = World::new(seed);
+            world.run();
+            world.log
+        };
+        assert_eq!(log(seed), log(seed), "seed {seed}");
+    }
+}

@@ -1,0 +1,134 @@
+//! The process of a run, with its end of run control.
+
+use super::rng::Rng;
+use sheaf_control::link::Launch;
+use sheaf_control::{Order, Report, RunResult, RunState, Runner, Steer};
+
+/// What becomes of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Healthy,
+    /// Its nodes never come up.
+    Stuck,
+    /// It does nothing any more from some time on; only killing it helps.
+    Freezes(u64),
+    /// It dies at some time.
+    Dies(u64),
+    /// It ends by itself at some time, as a run of so many events does.
+    Ends(u64),
+    /// It drains for ever, until it is told to drop its events.
+    Hangs,
+    /// It cannot be paused.
+    NoPause,
+}
+
+pub(crate) struct Process {
+    pub(crate) launch: Launch,
+    pub(crate) number: u32,
+    pub(crate) fate: Fate,
+    runner: Runner,
+    state: RunState,
+    ready_at: u64,
+    is_held: bool,
+    is_paused: bool,
+    stops: u32,
+    drained_at: Option<u64>,
+    begun: bool,
+    pub(crate) result: Option<RunResult>,
+    /// Whether it has ended, with or without a result.
+    pub(crate) is_over: bool,
+    /// Longest time that it takes to build the events in flight.
+    drain: u64,
+}
+
+impl Process {
+    pub(crate) fn new(rng: &mut Rng, now: u64, launch: Launch, held: bool, kind: bool) -> Self {
+        let at = now + rng.below(400);
+        let fate = match rng.below(if kind { 1 } else { 14 }) {
+            0..=5 => Fate::Healthy,
+            6 => Fate::Stuck,
+            7 => Fate::Freezes(at),
+            8 => Fate::Dies(at),
+            9 | 10 => Fate::Ends(at),
+            11 => Fate::Hangs,
+            _ => Fate::NoPause,
+        };
+        Self {
+            launch,
+            number: 100 + u32::try_from(launch.0).unwrap_or(0),
+            fate,
+            runner: Runner::new(held),
+            state: RunState::Preparing,
+            ready_at: now + rng.below(50),
+            is_held: held,
+            is_paused: false,
+            stops: 0,
+            drained_at: None,
+            begun: false,
+            result: None,
+            is_over: false,
+            drain: rng.below(60),
+        }
+    }
+
+    pub(crate) fn is_frozen(&self, now: u64) -> bool {
+        matches!(self.fate, Fate::Freezes(at) if at <= now)
+    }
+
+    pub(crate) fn take(&mut self, order: Order) {
+        self.runner.handle_order(order);
+    }
+
+    pub(crate) fn report(&self) -> Report {
+        Report {
+            order: self.runner.followed(),
+            state: self.state,
+            run: (self.state != RunState::Preparing).then_some(self.number),
+            waits_for: (self.fate == Fate::Stuck).then(|| "ru3".to_owned()),
+            no_pause: (self.fate == Fate::NoPause).then(|| "its triggers come from its data".to_owned()),
+        }
+    }
+
+    pub(crate) fn step(&mut self, now: u64) {
+        if self.is_over || self.is_frozen(now) {
+            return;
+        }
+        if matches!(self.fate, Fate::Dies(at) if at <= now) {
+            self.is_over = true;
+            return;
+        }
+        while let Some(steer) = self.runner.poll_steer() {
+            match steer {
+                Steer::Hold(held) => self.is_held = held,
+                Steer::Pause(paused) => self.is_paused = paused,
+                Steer::Stop => self.stops += 1,
+            }
+        }
+        assert!(self.stops <= 2, "a run is told to end at most twice");
+        let ends_by_itself = matches!(self.fate, Fate::Ends(at) if at <= now) && self.begun;
+        if (self.stops > 0 || ends_by_itself) && self.state != RunState::Stopping {
+            self.state = RunState::Stopping;
+            self.drained_at = Some(now + if self.begun { self.drain } else { 0 });
+        }
+        self.state = match self.state {
+            RunState::Preparing if now >= self.ready_at && self.fate != Fate::Stuck => RunState::Ready,
+            RunState::Ready if !self.is_held => {
+                self.begun = true;
+                RunState::Running
+            }
+            RunState::Running if self.is_paused => RunState::Paused,
+            RunState::Paused if !self.is_paused => RunState::Running,
+            RunState::Stopping => {
+                let drained = self.drained_at.is_some_and(|at| at <= now) && self.fate != Fate::Hangs;
+                if drained || self.stops == 2 {
+                    self.is_over = true;
+                    let (run, begun) = (Some(self.number), self.begun);
+                    self.result =
+                        Some(RunResult { run, begun, good: self.stops < 2, text: "events stored".into() });
+                }
+                RunState::Stopping
+            }
+            other => other,
+        };
+    }
+}

@@ -1,0 +1,435 @@
+//! Controller, process, link and operators.
+
+use super::process::{Fate, Process};
+use super::rng::Rng;
+use sheaf_control::controller::{Event, Gone};
+use sheaf_control::link::Launch;
+use sheaf_control::operation::Outcome;
+use sheaf_control::request::RunSettings;
+use sheaf_control::saved::Saved;
+use sheaf_control::view::{State, Target};
+use sheaf_control::{Command, Controller, Effect, Limits, Operator, Order, Report, Request, Role};
+use sheaf_wire::{Nanos, Timestamp};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Milliseconds in which things go wrong, and afterwards.
+const TROUBLE: u64 = 1_500;
+const PEACE: u64 = 700;
+
+/// Limits, in milliseconds.
+const LIMITS: [u64; 7] = [100, 120, 40, 200, 100, 5, 300];
+
+/// Time that a controller waits for a process that it cannot reach before it looks whether there is one.
+const GRACE: u64 = 20;
+
+/// How often each situation occurred.
+#[derive(Debug, Default)]
+pub(crate) struct Reached(BTreeMap<&'static str, u64>);
+
+impl Reached {
+    pub(crate) fn add(&mut self, other: &Self) {
+        other.0.iter().for_each(|(name, count)| *self.0.entry(name).or_default() += count);
+    }
+
+    fn note(&mut self, name: &'static str) {
+        *self.0.entry(name).or_default() += 1;
+    }
+
+    /// Checks that the seeds have led everywhere.
+    pub(crate) fn check(&self) {
+        for name in [
+            "done",
+            "failed",
+            "superseded",
+            "refused",
+            "repeated",
+            "killed",
+            "died",
+            "controller died",
+            "died before doing",
+            "died before writing",
+            "link broke",
+            "run ended",
+            "locked",
+            "paused",
+        ] {
+            assert!(self.0.get(name).is_some_and(|count| *count > 20), "{name} was hardly reached: {self:?}");
+        }
+    }
+}
+
+pub(crate) struct World {
+    rng: Rng,
+    seed: u64,
+    now: u64,
+    controller: Option<Controller>,
+    disk: Saved,
+    back_at: u64,
+    unreached_since: u64,
+    process: Option<Process>,
+    linked: bool,
+    to_run: VecDeque<(u64, Launch, Order)>,
+    to_controller: VecDeque<(u64, Launch, Report)>,
+    /// Names of requests that were sent, and the command of each.
+    sent: Vec<(String, Command, Operator, bool)>,
+    /// Launches by the operation that asked for them.
+    operations: BTreeMap<String, u64>,
+    launches: Vec<Launch>,
+    stop_since: Option<u64>,
+    /// Whether things go wrong.
+    trouble: bool,
+    pub(crate) reached: Reached,
+    pub(crate) log: Vec<String>,
+}
+
+fn limits() -> Limits {
+    let [configure, start, pause, drain, cut, kill, lock] = LIMITS.map(Nanos::from_millis);
+    Limits { configure, start, pause, drain, cut, kill, lock }
+}
+
+impl World {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self {
+            rng: Rng(seed),
+            seed,
+            now: 1_000,
+            controller: Some(Controller::new(limits())),
+            disk: Saved::default(),
+            back_at: 0,
+            unreached_since: 0,
+            process: None,
+            linked: false,
+            to_run: VecDeque::new(),
+            to_controller: VecDeque::new(),
+            sent: Vec::new(),
+            operations: BTreeMap::new(),
+            launches: Vec::new(),
+            stop_since: None,
+            trouble: true,
+            reached: Reached::default(),
+            log: Vec::new(),
+        }
+    }
+
+    pub(crate) fn run(&mut self) {
+        let end = self.now + TROUBLE;
+        while self.now < end {
+            self.step();
+            if self.rng.one_in(15) {
+                self.operate();
+            }
+            if self.rng.one_in(300) {
+                self.kill_controller("controller died");
+            }
+            if self.rng.one_in(80) {
+                self.break_link();
+            }
+        }
+        // Whatever there is now, a stop ends it.
+        self.trouble = false;
+        self.settle_down();
+        let state = self.controller.as_ref().map(Controller::state);
+        assert_eq!(state, Some(State::Idle), "seed {}: {:#?}", self.seed, self.log);
+        assert!(self.process.is_none(), "seed {}: a process is left", self.seed);
+        self.start_again();
+    }
+
+    /// Stops until there is nothing more to stop.
+    fn settle_down(&mut self) {
+        self.ask(Command::Stop, "last stop", false);
+        for _ in 0..PEACE {
+            self.step();
+        }
+        let controller = self.controller.as_ref();
+        let pending = controller.and_then(|controller| controller.view().operation);
+        assert_eq!(pending, None, "seed {}: an operation lasts for ever", self.seed);
+    }
+
+    /// A system that has come to rest takes a run from start to end, whatever has happened before.
+    fn start_again(&mut self) {
+        let name = format!("again {}", self.seed);
+        let started = self.ask(Command::Start, &name, false);
+        assert!(started, "seed {}: no start from idle", self.seed);
+        for _ in 0..PEACE {
+            self.step();
+        }
+        let controller = self.controller.as_ref();
+        assert_eq!(
+            controller.map(Controller::state),
+            Some(State::Running),
+            "seed {}: {:#?}",
+            self.seed,
+            self.log
+        );
+        assert_eq!(controller.map(Controller::target), Some(Target::Running));
+    }
+
+    fn step(&mut self) {
+        self.now += 1;
+        let now = Timestamp(self.now * 1_000_000);
+        if let Some(process) = &mut self.process {
+            process.step(self.now);
+        }
+        self.deliver(now);
+        self.revive(now);
+        self.look_at_process(now);
+        if self.controller.as_ref().and_then(Controller::poll_timeout).is_some_and(|at| at <= now) {
+            self.call(|controller| controller.handle_timeout(now));
+        }
+        self.check_stop();
+    }
+
+    /// Messages on the link, with delays.
+    fn deliver(&mut self, now: Timestamp) {
+        while let Some((_, launch, order)) = self.to_run.pop_front_if(|(at, ..)| *at <= self.now) {
+            if let Some(process) = self.process.as_mut().filter(|process| process.launch == launch)
+                && !process.is_frozen(self.now)
+            {
+                process.take(order);
+            }
+        }
+        let is_awake =
+            self.process.as_ref().is_some_and(|process| !process.is_frozen(self.now) && !process.is_over);
+        if self.linked
+            && is_awake
+            && self.now.is_multiple_of(3)
+            && let Some(process) = &self.process
+        {
+            let at = self.now + self.rng.below(5);
+            self.to_controller.push_back((at, process.launch, process.report()));
+        }
+        while let Some((_, launch, report)) = self.to_controller.pop_front_if(|(at, ..)| *at <= self.now) {
+            self.call(|controller| controller.handle_report(now, launch, report));
+        }
+    }
+
+    fn revive(&mut self, now: Timestamp) {
+        if self.controller.is_none() && (self.now >= self.back_at || !self.trouble) {
+            self.controller = Some(Controller::restore(self.disk.clone(), limits(), now));
+            self.unreached_since = self.now;
+        }
+    }
+
+    /// What a driver does: connects, and notices that a process is gone.
+    fn look_at_process(&mut self, now: Timestamp) {
+        let Some(wanted) = self.controller.as_ref().and_then(Controller::launch) else { return };
+        let is_there =
+            self.process.as_ref().is_some_and(|process| process.launch == wanted && !process.is_over);
+        if is_there {
+            let is_frozen = self.process.as_ref().is_some_and(|process| process.is_frozen(self.now));
+            if !self.linked && !is_frozen && self.rng.one_in(3) {
+                self.linked = true;
+                self.call(|controller| controller.handle_link(now, wanted, true));
+            }
+            self.unreached_since = self.now;
+        } else if self.process.is_some() || self.now >= self.unreached_since + GRACE {
+            self.drop_link();
+            let process = self.process.take();
+            let result = process.and_then(|process| process.result);
+            if result.is_none() {
+                self.reached.note("died");
+            }
+            let gone = Gone { result, how: "signal: 9".into(), look: "look at its log".into() };
+            self.call(|controller| controller.handle_gone(now, wanted, &gone));
+        }
+    }
+
+    /// One call of the machine, what the driver writes down, and what it does. In trouble, it may die between these.
+    fn call<T>(&mut self, call: impl FnOnce(&mut Controller) -> T) -> Option<T> {
+        let mut controller = self.controller.take()?;
+        let answer = call(&mut controller);
+        if self.trouble && self.rng.one_in(4_000) {
+            self.died("died before writing");
+            return None;
+        }
+        self.disk = controller.save();
+        if self.rng.one_in(100) {
+            let text = serde_json::to_string(&self.disk).expect("it is plain data");
+            assert_eq!(serde_json::from_str::<Saved>(&text).expect("what was written"), self.disk);
+        }
+        if self.trouble && self.rng.one_in(1_000) {
+            self.died("died before doing");
+            return None;
+        }
+        while let Some(effect) = controller.poll_effect() {
+            self.carry_out(effect);
+        }
+        while let Some(event) = controller.poll_event() {
+            self.note(&event);
+        }
+        self.controller = Some(controller);
+        Some(answer)
+    }
+
+    fn carry_out(&mut self, effect: Effect) {
+        self.log.push(format!("{} {effect:?}", self.now));
+        match effect {
+            Effect::Launch { launch, held, .. } => {
+                assert!(self.process.is_none(), "seed {}: two runs at once: {:#?}", self.seed, self.log);
+                assert!(
+                    self.launches.iter().all(|before| *before < launch),
+                    "seed {}: {launch:?} again",
+                    self.seed
+                );
+                self.launches.push(launch);
+                let kind = self.sent.last().is_some_and(|(name, ..)| name.starts_with("again"));
+                self.process = Some(Process::new(&mut self.rng, self.now, launch, held, kind));
+                self.unreached_since = self.now;
+            }
+            Effect::Send { launch, order } if self.linked => {
+                let at = self.now + self.rng.below(5);
+                self.to_run.push_back((at, launch, order));
+            }
+            Effect::Send { .. } => {}
+            Effect::Kill { launch } => {
+                if let Some(process) = self.process.as_mut().filter(|process| process.launch == launch) {
+                    self.reached.note("killed");
+                    process.fate = Fate::Healthy;
+                    process.is_over = true;
+                }
+            }
+        }
+    }
+
+    fn note(&mut self, event: &Event) {
+        self.log.push(format!("{} {event:?}", self.now));
+        match event {
+            Event::Ended(operation) => match operation.end.as_ref().map(|end| end.result) {
+                Some(Outcome::Done) => {
+                    self.reached.note("done");
+                    if operation.command == Command::Pause {
+                        self.reached.note("paused");
+                    }
+                }
+                Some(Outcome::Failed) => self.reached.note("failed"),
+                Some(Outcome::Superseded) => self.reached.note("superseded"),
+                None => panic!("an operation ended without an end"),
+            },
+            Event::RunEnded(_) => self.reached.note("run ended"),
+            Event::Fault(_) => {}
+        }
+    }
+
+    /// An operator does something.
+    fn operate(&mut self) {
+        let command = Command::ALL[usize::try_from(self.rng.below(6)).unwrap_or(0)];
+        // A reset and a stop end everything, so they are rarer.
+        if matches!(command, Command::Reset | Command::Stop) && !self.rng.one_in(4) {
+            return;
+        }
+        let now = command == Command::Stop && self.rng.one_in(3);
+        let name = format!("request {}", self.sent.len());
+        self.ask(command, &name, now);
+        // The answer was lost, or the button was pressed twice, or an old request arrives late.
+        while self.rng.one_in(3) && !self.sent.is_empty() {
+            let index = self.sent.len()
+                - 1
+                - usize::try_from(self.rng.below(5)).unwrap_or(0).min(self.sent.len() - 1);
+            let (name, command, operator, now) = self.sent[index].clone();
+            self.ask_as(&operator, command, &name, now);
+        }
+        if self.rng.one_in(10) {
+            let (operator, at) = (self.operator(), Timestamp(self.now * 1_000_000));
+            let force = self.rng.one_in(2);
+            self.call(|controller| controller.handle_lock(at, &operator, force).is_ok());
+        }
+    }
+
+    fn operator(&mut self) -> Operator {
+        match self.rng.below(8) {
+            0 => Operator { name: "bob".into(), role: Role::Operator },
+            1 => Operator { name: "carol".into(), role: Role::Admin },
+            _ => Operator { name: "alice".into(), role: Role::Operator },
+        }
+    }
+
+    fn ask(&mut self, command: Command, name: &str, now: bool) -> bool {
+        let mut operator = self.operator();
+        if !name.starts_with("request") {
+            // The end of the test must not depend on a lock.
+            let at = Timestamp(self.now * 1_000_000);
+            operator = Operator { name: "carol".into(), role: Role::Admin };
+            self.revive(at);
+            self.call(|controller| controller.handle_lock(at, &operator, true).is_ok());
+        }
+        self.sent.push((name.to_owned(), command, operator.clone(), now));
+        self.ask_as(&operator, command, name, now)
+    }
+
+    fn ask_as(&mut self, operator: &Operator, command: Command, name: &str, now: bool) -> bool {
+        let at = Timestamp(self.now * 1_000_000);
+        let request =
+            Request { command, name: name.to_owned(), settings: RunSettings::default(), now, revision: None };
+        self.log.push(format!("{} {command} {name}", self.now));
+        let answer = self.call(|controller| controller.handle_request(at, operator, &request));
+        match answer {
+            Some(Ok(accepted)) => {
+                let known = *self.operations.entry(name.to_owned()).or_insert(accepted.operation);
+                assert_eq!(known, accepted.operation, "seed {}: {name} had two effects", self.seed);
+                if accepted.again {
+                    self.reached.note("repeated");
+                } else if matches!(command, Command::Stop | Command::Reset) && self.process.is_some() {
+                    self.stop_since.get_or_insert(self.now);
+                }
+                true
+            }
+            Some(Err(refusal)) => {
+                self.reached.note(if refusal.text.contains("lock") { "locked" } else { "refused" });
+                false
+            }
+            None => false,
+        }
+    }
+
+    /// A stop ends the run within its limits, whatever the run does. A controller that dies meanwhile begins with its limits anew.
+    fn check_stop(&mut self) {
+        if self.process.is_none() {
+            self.stop_since = None;
+        }
+        if self.controller.is_none() {
+            self.stop_since = self.stop_since.map(|_| self.now);
+        }
+        let [.., drain, cut, kill, _] = LIMITS;
+        if let Some(since) = self.stop_since {
+            let passed = self.now - since;
+            assert!(
+                passed <= drain + cut + kill + GRACE,
+                "seed {}: a stop takes {passed} ms: {:#?}",
+                self.seed,
+                self.log
+            );
+        }
+    }
+
+    fn died(&mut self, how: &'static str) {
+        self.reached.note(how);
+        self.log.push(format!("{} {how}", self.now));
+        self.controller = None;
+        self.drop_link();
+        self.back_at = self.now + self.rng.below(100);
+    }
+
+    fn kill_controller(&mut self, how: &'static str) {
+        if self.controller.is_some() {
+            self.died(how);
+        }
+    }
+
+    fn break_link(&mut self) {
+        if self.linked {
+            self.reached.note("link broke");
+            self.drop_link();
+            let now = Timestamp(self.now * 1_000_000);
+            if let Some(launch) = self.process.as_ref().map(|process| process.launch) {
+                self.call(|controller| controller.handle_link(now, launch, false));
+            }
+        }
+    }
+
+    /// What is on its way is lost.
+    fn drop_link(&mut self) {
+        self.linked = false;
+        self.to_run.clear();
+        self.to_controller.clear();
+    }
+}
