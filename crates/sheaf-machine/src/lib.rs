@@ -5,6 +5,7 @@
 //! | [`placement`] | where a thread runs, how urgently, and whose memory it takes: asking for it, and reading it back |
 //! | [`cpu_list`] | sets of processors as the kernel writes them |
 //! | [`doctor`] | reads a host: what of it costs an event builder something, and what would change it |
+//! | [`process`] | processes, and all processes of a session |
 //! | [`root`] | the kernel's files, below `/` or below a tree that a test has made |
 //! | `sys` | the few system calls without a safe wrapper |
 //!
@@ -14,6 +15,7 @@
 pub mod cpu_list;
 pub mod doctor;
 pub mod placement;
+pub mod process;
 pub mod root;
 mod space;
 mod sys;

@@ -1,11 +1,13 @@
 //! A run, as the command describes it, and how it ended.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A run, as the command describes it before it begins.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunDescription {
+    /// Its number.
+    pub number: u32,
     /// Run directory, if the run writes files.
     pub directory: Option<String>,
     /// All nodes, in the order in which the page shows them.
@@ -15,16 +17,16 @@ pub struct RunDescription {
 }
 
 /// A node of a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeDescription {
     /// Its name, as publications have it.
     pub name: String,
     /// `readout`, `builder`, `manager` or `output`.
-    pub role: &'static str,
+    pub role: String,
 }
 
 /// The end of a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunVerdict {
     /// Whether the books balance and nothing was lost.
     pub good: bool,

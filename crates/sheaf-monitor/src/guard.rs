@@ -22,16 +22,26 @@ const HEADERS: [(header::HeaderName, &str); 4] = [
 /// Refuses requests for another host, and adds headers to every answer.
 pub(crate) async fn check(request: Request, next: Next) -> Response {
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
-    let mut response = if host.is_some_and(is_this_host) {
+    let mut response = if host.is_some_and(is_this_host) && is_own_page(&request, host) {
         next.run(request).await
     } else {
-        let text = "this server answers requests for 127.0.0.1, [::1] and localhost only; forward its port with `ssh -L`\n";
+        let text = "this server answers requests for 127.0.0.1, [::1] and localhost only, and changes from its own page only; forward its port with `ssh -L`\n";
         (StatusCode::FORBIDDEN, text).into_response()
     };
     for (name, value) in HEADERS {
         response.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
     }
     response
+}
+
+/// Returns whether a request that changes something comes from no page, or from a page of this server.
+fn is_own_page(request: &Request, host: Option<&str>) -> bool {
+    if request.method().is_safe() {
+        return true;
+    }
+    let Some(origin) = request.headers().get(header::ORIGIN) else { return true };
+    let origin = origin.to_str().ok().and_then(|origin| origin.strip_prefix("http://"));
+    origin.is_some() && origin == host
 }
 
 /// Returns whether the value of a `Host` header names a loopback address.

@@ -12,6 +12,7 @@
 //! | `advice` | advice about each cause of dead time |
 //! | [`alarms`] | conditions that an operator must know |
 //! | `columns` | numbers over time: rates and levels, computed from consecutive snapshots |
+//! | [`control`] | requests to run control |
 //! | `history` | these numbers in rings of three resolutions, and their binary form |
 //! | `messages` | the last messages of the log |
 //! | [`prometheus`] | alert rules and dashboards |
@@ -20,7 +21,7 @@
 //! Everything comes from snapshots of a [`sheaf_telemetry::Hub`]. The server has a thread of its own with a runtime of one thread, and
 //! threads that carry data neither wait for it nor know it. A client that is slow or hidden gets fewer answers; nothing is queued for it.
 //!
-//! Without access control, which does not exist yet, the server listens on loopback addresses only.
+//! Looking at a run needs no token, so the server listens on loopback addresses only. Requests that change something need one.
 
 #![forbid(unsafe_code)]
 
@@ -28,6 +29,7 @@ mod advice;
 pub mod alarms;
 mod assets;
 mod columns;
+pub mod control;
 mod description;
 mod guard;
 mod history;

@@ -2,6 +2,7 @@
 
 use crate::alarms::Alarms;
 use crate::columns::Columns;
+use crate::control::Control;
 use crate::description::{RunDescription, RunVerdict};
 use crate::history::History;
 use crate::messages::Level;
@@ -62,6 +63,18 @@ impl Monitor {
     /// # Errors
     /// If the address is not a loopback address or is taken, or a thread cannot be started.
     pub fn start(address: SocketAddr, version: &'static str) -> Result<Self, MonitorError> {
+        Self::start_with(address, version, None)
+    }
+
+    /// Begins to serve as [`start`](Self::start) does, with run control.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_with(
+        address: SocketAddr,
+        version: &'static str,
+        control: Option<Arc<dyn Control>>,
+    ) -> Result<Self, MonitorError> {
         if !address.ip().is_loopback() {
             return Err(MonitorError::NotLoopback(address));
         }
@@ -78,7 +91,7 @@ impl Monitor {
         let (stop, stopped) = oneshot::channel();
         let serving = shared.clone();
         let body = move || {
-            if let Err(error) = runtime.block_on(serve(listener, serving, stopped)) {
+            if let Err(error) = runtime.block_on(serve(listener, (serving, control), stopped)) {
                 log::error!("the page is not served any more: {error}");
             }
         };
@@ -116,6 +129,11 @@ impl Monitor {
         self.shared.told().verdict = Some(verdict);
     }
 
+    /// Sets the state of run control.
+    pub fn note_control(&self, control: serde_json::Value) {
+        self.shared.told().control = Some(control);
+    }
+
     /// Adds a message of the log, of a node if it is of one.
     pub fn add_message(&self, level: Level, node: Option<String>, text: &str) {
         self.shared.told().messages.add(unix_ms(), level, node, text);
@@ -141,7 +159,7 @@ fn unix_ms() -> u64 {
 /// Serves requests and takes rows until `stopped`. Requests that wait then are given up.
 async fn serve(
     listener: TcpListener,
-    shared: Arc<Shared>,
+    (shared, control): (Arc<Shared>, Option<Arc<dyn Control>>),
     stopped: oneshot::Receiver<()>,
 ) -> std::io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
@@ -149,7 +167,7 @@ async fn serve(
     let (ticker, ticks) = watch::channel(Tick::default());
     let mut clock = TickClock::new(shared.clone());
     ticker.send_replace(clock.tick());
-    let service = axum::serve(listener, router(Server { shared, ticks, address })).into_future();
+    let service = axum::serve(listener, router(Server { shared, ticks, control, address })).into_future();
     let mut service = std::pin::pin!(service);
     let mut stopped = std::pin::pin!(stopped);
     let mut interval = interval_at(Instant::now() + TICK, TICK);
@@ -188,9 +206,15 @@ impl TickClock {
     /// The lock of what the command has told is held for copies only: threads that carry data take it when they log.
     fn tick(&mut self) -> Tick {
         let snapshot = self.shared.hub.snapshot();
-        let (run, waits_for, verdict, log) = {
+        let (run, waits_for, verdict, log, control) = {
             let told = self.shared.told();
-            (told.run.clone(), told.waits_for.clone(), told.verdict.clone(), told.messages.entries())
+            (
+                told.run.clone(),
+                told.waits_for.clone(),
+                told.verdict.clone(),
+                told.messages.entries(),
+                told.control.clone(),
+            )
         };
         if self.ticks.is_multiple_of(TICKS_PER_SPACE) {
             let directory = run.as_ref().and_then(|run| run.directory.as_deref());
@@ -208,7 +232,7 @@ impl TickClock {
         };
         let mut state = state::compose(&snapshot, &context);
         state.alarms = self.alarms.judge(&state);
-        state.log = log;
+        (state.log, state.control) = (log, control);
         let state = serde_json::to_vec(&state).map(Bytes::from).unwrap_or_default();
         // JSON has no line feeds, so the data of the event are one line.
         let event = [b"event: state\ndata: ", &*state, b"\n\n"].concat().into();

@@ -2,6 +2,7 @@
 
 use crate::assets::{self, Asset};
 use crate::columns::Columns;
+use crate::control::{self, Control};
 use crate::shared::{Shared, Tick};
 use crate::state::Figure;
 use crate::{guard, openmetrics, prometheus};
@@ -39,6 +40,8 @@ const BINARY: &str = "application/octet-stream";
 pub(crate) struct Server {
     pub(crate) shared: Arc<Shared>,
     pub(crate) ticks: watch::Receiver<Tick>,
+    /// Run control, if this page has it.
+    pub(crate) control: Option<Arc<dyn Control>>,
     /// Where it listens.
     pub(crate) address: SocketAddr,
 }
@@ -59,6 +62,7 @@ pub(crate) fn router(server: Server) -> Router {
         .route("/prometheus/rules.yml", get(rules))
         .route("/grafana/{file}", get(dashboard))
         .route("/healthz", get(healthy))
+        .merge(control::router())
         .fallback(not_found)
         .layer(from_fn(guard::check))
         .with_state(server)

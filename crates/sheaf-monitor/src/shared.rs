@@ -34,6 +34,8 @@ pub(crate) struct Told {
     pub(crate) run: Option<Arc<RunDescription>>,
     pub(crate) waits_for: Option<String>,
     pub(crate) verdict: Option<RunVerdict>,
+    /// State of run control, if this page has it.
+    pub(crate) control: Option<serde_json::Value>,
     pub(crate) messages: Messages,
 }
 

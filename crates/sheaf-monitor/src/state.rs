@@ -46,6 +46,9 @@ pub struct State {
     pub alarms: Vec<Alarm>,
     /// The last messages of the log.
     pub log: Vec<LogEntry>,
+    /// State of run control, if this page has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub control: Option<serde_json::Value>,
 }
 
 /// The run.
@@ -91,7 +94,7 @@ pub(crate) struct Context<'a> {
     pub(crate) verdict: Option<RunVerdict>,
 }
 
-/// Composes a state, without alarms and messages.
+/// Composes a state, without alarms, messages and run control.
 pub(crate) fn compose(snapshot: &Snapshot, context: &Context<'_>) -> State {
     let manager = manager(snapshot);
     let books = Books::of(snapshot, manager);
@@ -110,6 +113,7 @@ pub(crate) fn compose(snapshot: &Snapshot, context: &Context<'_>) -> State {
         books,
         alarms: Vec::new(),
         log: Vec::new(),
+        control: None,
     }
 }
 

@@ -35,10 +35,46 @@ pub(crate) struct View<'a> {
     pub(crate) page: Option<&'a Page>,
 }
 
-/// The page of this process.
+/// Who sees the runs of this process.
+pub(crate) trait Audience: Send + Sync {
+    /// Where the nodes of this process publish their metrics.
+    fn hub(&self) -> &Hub;
+    /// A run is announced, before its nodes begin.
+    fn begin_run(&self, run: RunDescription);
+    /// What the run waits for.
+    fn note_waiting(&self, waits_for: Option<String>);
+    /// A message of the log, of a node if it is of one.
+    fn add_message(&self, level: Level, node: Option<&str>, text: &str);
+    /// How the run ended.
+    fn end_run(&self, verdict: RunVerdict);
+}
+
+impl Audience for Monitor {
+    fn hub(&self) -> &Hub {
+        Monitor::hub(self)
+    }
+
+    fn begin_run(&self, run: RunDescription) {
+        Monitor::begin_run(self, run);
+    }
+
+    fn note_waiting(&self, waits_for: Option<String>) {
+        Monitor::note_waiting(self, waits_for);
+    }
+
+    fn add_message(&self, level: Level, node: Option<&str>, text: &str) {
+        Monitor::add_message(self, severity(level), node.map(str::to_owned), text);
+    }
+
+    fn end_run(&self, verdict: RunVerdict) {
+        Monitor::end_run(self, verdict);
+    }
+}
+
+/// The runs of this process, as its audience sees them.
 #[derive(Clone)]
 pub(crate) struct Page {
-    monitor: Arc<Monitor>,
+    audience: Arc<dyn Audience>,
 }
 
 impl Page {
@@ -63,16 +99,22 @@ impl Page {
     }
 
     fn of(monitor: Monitor) -> Self {
-        let page = Self { monitor: Arc::new(monitor) };
-        page.take_messages();
-        let address = page.monitor.address();
+        let address = monitor.address();
+        let page = Self::to(Arc::new(monitor));
         log::info!("the page is at http://{address}/, the metrics are at http://{address}/metrics");
+        page
+    }
+
+    /// Shows the runs of this process to this audience, and all messages of the log.
+    pub(crate) fn to(audience: Arc<dyn Audience>) -> Self {
+        let page = Self { audience };
+        page.take_messages();
         page
     }
 
     /// Returns where the nodes of this process publish their metrics.
     pub(crate) fn hub(&self) -> Hub {
-        self.monitor.hub().clone()
+        self.audience.hub().clone()
     }
 
     /// Announces a run before its nodes begin.
@@ -89,7 +131,8 @@ impl Page {
 
     fn begin(&self, plan: &Plan, nodes: Vec<NodeDescription>, directory: Option<&Path>) {
         let directory = directory.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
-        self.monitor.begin_run(RunDescription {
+        self.audience.begin_run(RunDescription {
+            number: plan.config.run.number.0,
             directory: directory.map(|path| path.display().to_string()),
             nodes,
             sources: plan
@@ -109,19 +152,19 @@ impl Page {
 
     /// Sets what the run waits for.
     pub(crate) fn note_waiting(&self, waits_for: Option<String>) {
-        self.monitor.note_waiting(waits_for);
+        self.audience.note_waiting(waits_for);
     }
 
-    /// Adds a message of another process.
-    pub(crate) fn add_message(&self, level: Level, node: &str, text: &str) {
-        self.monitor.add_message(severity(level), Some(node.to_owned()), text);
+    /// Adds a message, of a node in another process if it is of one.
+    pub(crate) fn add_message(&self, level: Level, node: Option<&str>, text: &str) {
+        self.audience.add_message(level, node, text);
     }
 
     /// Announces how the run ended.
     pub(crate) fn end_run(&self, summary: &Summary) {
         let text = summary.to_string();
         let lines = text.lines().map(|line| console::named(line).into_owned()).collect();
-        self.monitor.end_run(RunVerdict { good: summary.is_good(), lines });
+        self.audience.end_run(RunVerdict { good: summary.is_good(), lines });
     }
 
     /// Goes on serving for this time after the last run, until `stop` is set.
@@ -138,10 +181,10 @@ impl Page {
 
     /// Shows the messages of this process on the page.
     fn take_messages(&self) {
-        let monitor = Arc::downgrade(&self.monitor);
+        let audience = Arc::downgrade(&self.audience);
         console::listen(Some(Box::new(move |level, text| {
-            if let Some(monitor) = monitor.upgrade().filter(|_| level <= Level::Info) {
-                monitor.add_message(severity(level), None, text);
+            if let Some(audience) = audience.upgrade().filter(|_| level <= Level::Info) {
+                audience.add_message(level, None, text);
             }
         })));
     }
@@ -172,7 +215,7 @@ fn describe_nodes(plan: &Plan) -> Vec<NodeDescription> {
             Role::Builder => "builder",
             Role::Output => "output",
         };
-        plan.of_role(role).map(move |node| NodeDescription { name: node.name.clone(), role: name })
+        plan.of_role(role).map(move |node| NodeDescription { name: node.name.clone(), role: name.to_owned() })
     };
     [Role::Readout, Role::Builder, Role::Output, Role::Manager].into_iter().flat_map(describe).collect()
 }

@@ -9,7 +9,8 @@ use anyhow::Context as _;
 use log::Level;
 use serde::{Deserialize, Serialize};
 use sheaf_node::report::Gauges;
-use sheaf_telemetry::{NodeSnapshot, Publication, Publisher, SeriesList, catalog};
+use sheaf_telemetry::{Hub, NodeSnapshot, Publication, Publisher, SeriesList, catalog};
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::str::FromStr as _;
 use std::sync::Arc;
@@ -27,9 +28,9 @@ const PERIOD: Duration = Duration::from_millis(100);
 const MESSAGES: usize = 256;
 
 /// A record.
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Record {
+pub(crate) enum Record {
     /// The series of a node that begins, or begins again: names of metrics and values of their labels.
     Series(Vec<(String, Vec<String>)>),
     /// Values of these series, published together at this time on the clock of the node.
@@ -63,7 +64,7 @@ impl Relay {
                 let _ = messages.try_send(record);
             }
         })));
-        let body = move || Writer { gauges, known: None, publications: 0, waits_for: None }.run(&records);
+        let body = move || Writer { gauges, feed: Feed::default(), waits_for: None }.run(&records);
         let thread = std::thread::Builder::new().name("relay".into()).spawn(body);
         Ok(Self { sender: Some(sender), thread: Some(thread.context("cannot start a thread")?) })
     }
@@ -81,9 +82,7 @@ impl Drop for Relay {
 
 struct Writer {
     gauges: Arc<Gauges>,
-    /// The publication whose series the parent knows.
-    known: Option<Arc<Publication>>,
-    publications: u64,
+    feed: Feed,
     waits_for: Option<String>,
 }
 
@@ -110,23 +109,39 @@ impl Writer {
             self.waits_for = waits_for;
         }
         // A process is one node.
-        if let Some(node) = self.gauges.hub().snapshot().nodes.into_values().next() {
-            self.write_values(&node);
+        self.feed.each(self.gauges.hub(), |_, record| write(&record));
+    }
+}
+
+/// Turns what nodes publish into records, for a reader that has seen those before.
+#[derive(Default)]
+pub(crate) struct Feed {
+    /// For each node the publication whose series the reader knows, and the number of publications that it has.
+    known: BTreeMap<String, (Arc<Publication>, u64)>,
+}
+
+impl Feed {
+    /// Passes on everything that the nodes of `hub` have published since the last call.
+    pub(crate) fn each(&mut self, hub: &Hub, mut pass: impl FnMut(&str, Record)) {
+        for (name, node) in &hub.snapshot().nodes {
+            self.of_node(name, node, &mut pass);
         }
     }
 
-    fn write_values(&mut self, node: &NodeSnapshot) {
+    fn of_node(&mut self, name: &str, node: &NodeSnapshot, pass: &mut impl FnMut(&str, Record)) {
         let publication = node.publication();
-        if !self.known.as_ref().is_some_and(|known| Arc::ptr_eq(known, publication)) {
+        let known = self.known.get(name).filter(|(known, _)| Arc::ptr_eq(known, publication));
+        let seen = known.map_or(0, |(_, publications)| *publications);
+        if known.is_none() {
             let series = publication.series().iter();
             let series = series.map(|series| (series.metric.name.to_owned(), series.labels.clone()));
-            write(&Record::Series(series.collect()));
-            (self.known, self.publications) = (Some(publication.clone()), 0);
+            pass(name, Record::Series(series.collect()));
+            self.known.insert(name.to_owned(), (publication.clone(), 0));
         }
         let publications = publication.publications();
-        if publications != self.publications && !node.values().is_empty() {
-            self.publications = publications;
-            write(&Record::Values { at_ns: node.at_ns, values: node.values().to_vec() });
+        if publications != seen && !node.values().is_empty() {
+            self.known.insert(name.to_owned(), (publication.clone(), publications));
+            pass(name, Record::Values { at_ns: node.at_ns, values: node.values().to_vec() });
         }
     }
 }
@@ -152,17 +167,24 @@ impl Relayed {
     /// Takes a record, without its separator. What it does not understand it leaves out: it comes from the same program.
     pub(crate) fn take(&mut self, text: &str) {
         match serde_json::from_str(text) {
-            Ok(Record::Series(series)) => self.begin(&series),
-            Ok(Record::Values { at_ns, values }) => {
+            Ok(record) => self.take_record(record),
+            Err(error) => log::debug!("{}: a record of its metrics cannot be read: {error}", self.node),
+        }
+    }
+
+    /// Takes a record that has been read.
+    pub(crate) fn take_record(&mut self, record: Record) {
+        match record {
+            Record::Series(series) => self.begin(&series),
+            Record::Values { at_ns, values } => {
                 if let Some(publisher) = &mut self.publisher {
                     publisher.publish(at_ns, |to| to.set_all(&values));
                 }
             }
-            Ok(Record::WaitsFor(waits_for)) => self.page.note_waiting(waits_for),
-            Ok(Record::Message { level, text }) => {
-                self.page.add_message(Level::from_str(&level).unwrap_or(Level::Info), &self.node, &text);
+            Record::WaitsFor(waits_for) => self.page.note_waiting(waits_for),
+            Record::Message { level, text } => {
+                self.page.add_message(Level::from_str(&level).unwrap_or(Level::Info), Some(&self.node), &text);
             }
-            Err(error) => log::debug!("{}: a record of its metrics cannot be read: {error}", self.node),
         }
     }
 

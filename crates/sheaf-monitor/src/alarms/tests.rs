@@ -19,13 +19,14 @@ fn state(time_ms: u64) -> State {
         latency: Latency::default(),
         alarms: Vec::new(),
         log: Vec::new(),
+        control: None,
     }
 }
 
 fn node(name: &str) -> NodeState {
     NodeState {
         name: name.into(),
-        role: "builder",
+        role: "builder".into(),
         up: true,
         age_ms: Some(0),
         restarts: 0,

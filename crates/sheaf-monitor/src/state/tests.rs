@@ -14,8 +14,9 @@ fn publish(hub: &Hub, node: &str, values: &[(&'static Metric, &[&str], u64)]) {
 }
 
 fn description() -> RunDescription {
-    let node = |name: &str, role| NodeDescription { name: name.into(), role };
+    let node = |name: &str, role: &str| NodeDescription { name: name.into(), role: role.into() };
     RunDescription {
+        number: 7,
         directory: Some("/data/run000007".into()),
         nodes: vec![node("ru0", "readout"), node("bu0", "builder"), node("evm", "manager")],
         sources: [(3, Some("DU3".to_owned())), (4, None)].into(),
