@@ -80,7 +80,7 @@ pub use programs::ProgramStart;
 pub use reference::{lab_reference_page, reference_page};
 pub use settings::{
     Access, Affinity, BuildBy, Builder, Building, CardClock, Check, CheckField, Congestion, Consumers,
-    Content, Counted, Described, Emulated, EthernetBackend, Feed, Filter, FilterKind, FramePacing,
+    Content, Control, Counted, Described, Emulated, EthernetBackend, Feed, Filter, FilterKind, FramePacing,
     FreeRunning, FrontEnd, HitDecoder, HitTimes, Hits, Incomplete, IncompletePolicy, Lab, LabHead,
     LabPlacement, LibfabricProvider, Manager, Measure, MemoryPolicy, Monitor, Node, ObjectCheck, ObjectStore,
     Output, OutputCompression, OutputFormat, OutputKind, Pacing, PacketProtocol, Preprocessing, Program,
@@ -138,6 +138,8 @@ pub struct Config {
     pub consumers: Consumers,
     /// The page and the metrics of the run.
     pub monitor: Monitor,
+    /// Run control.
+    pub control: Control,
     /// Transport of the messages.
     pub transport: Transport,
     /// Message sizes and timeouts.
@@ -201,6 +203,13 @@ impl Config {
     pub fn load_with(path: &Path, change: impl FnOnce(&mut Self)) -> Result<Self, ConfigErrors> {
         let bytes = read_file(path)?;
         Self::from_bytes(&bytes, (&path.display().to_string(), Files::Read), change, Purpose::Run)
+    }
+
+    /// Returns whether a file sets a knob, by the full key of the knob. A file that cannot be read sets none.
+    #[must_use]
+    pub fn sets(path: &Path, key: &str) -> bool {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        document::read(&text, "", Files::Read).origins.is_in_file(key)
     }
 
     /// Reads and validates a file for the node `name`, which is started alone: on top of what [`Config::load`] asks for,

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | this | [`RunKey`] and its proofs |
 //! | `door` | challenge and response at a door, both sides |
+//! | `token` | bearer tokens and their hashes |
 //! | `file` | key files: permissions, reading and writing |
 //!
 //! Deliberately not part of this crate: encryption, or protection of data after a proof. An attacker who can modify packets in
@@ -15,9 +16,11 @@
 
 mod door;
 mod file;
+mod token;
 
 pub use door::{CallerProof, DoorProof, DoorPurposes};
 pub use file::KeyError;
+pub use token::{make_token, token_hash};
 
 use ring::rand::{SecureRandom, SystemRandom};
 use ring::{digest, hmac};

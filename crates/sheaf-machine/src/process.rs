@@ -76,7 +76,8 @@ struct Stat {
 impl Stat {
     fn read(pid: i32) -> io::Result<Self> {
         let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-        Self::parse(&text).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "/proc/PID/stat is not as expected"))
+        Self::parse(&text)
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "/proc/PID/stat is not as expected"))
     }
 
     /// The second field is the name in parentheses, and may have any characters. The state follows it, as field 3; the session is field 6,
@@ -84,7 +85,11 @@ impl Stat {
     fn parse(text: &str) -> Option<Self> {
         let fields: Vec<_> = text.rsplit_once(')')?.1.split_ascii_whitespace().collect();
         let has_ended = matches!(*fields.first()?, "Z" | "X");
-        Some(Self { session: fields.get(3)?.parse().ok()?, started: fields.get(19)?.parse().ok()?, has_ended })
+        Some(Self {
+            session: fields.get(3)?.parse().ok()?,
+            started: fields.get(19)?.parse().ok()?,
+            has_ended,
+        })
     }
 }
 
@@ -113,7 +118,12 @@ mod tests {
     #[test]
     fn a_session_is_killed_whole_also_when_its_leader_is_stopped() {
         let mut command = Command::new("setsid");
-        let Ok(mut child) = command.args(["sh", "-c", "sleep 60 & exec sleep 61"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn() else {
+        let Ok(mut child) = command
+            .args(["sh", "-c", "sleep 60 & exec sleep 61"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+        else {
             return eprintln!("left out: `setsid` is not installed");
         };
         let pid = child.id().cast_signed();

@@ -28,6 +28,8 @@ const LISTED: usize = 50;
 /// What somebody asks of run control.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Call {
+    /// The state of run control, as it is now. The state of a run has it too, as it was at the last tick.
+    Status,
     /// Who the token belongs to.
     Me,
     /// A command, as JSON.
@@ -81,6 +83,7 @@ pub trait Control: Send + Sync + Debug {
 /// Returns the answers to requests about run control.
 pub(crate) fn router() -> Router<Server> {
     Router::new()
+        .route("/api/v1/control", get(status))
         .route("/api/v1/me", get(me))
         .route("/api/v1/operations", post(operate))
         .route("/api/v1/operations/{id}", get(operation))
@@ -90,6 +93,10 @@ pub(crate) fn router() -> Router<Server> {
         .route("/api/v1/runs/{number}", get(run))
         .route("/api/v1/runs/{number}/comments", post(comment))
         .route("/api/v1/audit", get(audit))
+}
+
+async fn status(State(server): State<Server>, headers: HeaderMap) -> Response {
+    answer(&server, &headers, Call::Status).await
 }
 
 async fn me(State(server): State<Server>, headers: HeaderMap) -> Response {
@@ -142,7 +149,11 @@ struct Last {
     last: Option<usize>,
 }
 
-async fn runs(State(server): State<Server>, Query(Last { last }): Query<Last>, headers: HeaderMap) -> Response {
+async fn runs(
+    State(server): State<Server>,
+    Query(Last { last }): Query<Last>,
+    headers: HeaderMap,
+) -> Response {
     answer(&server, &headers, Call::Runs(last.unwrap_or(LISTED))).await
 }
 
@@ -159,7 +170,11 @@ async fn comment(
     answer(&server, &headers, Call::Comment(number, body)).await
 }
 
-async fn audit(State(server): State<Server>, Query(Last { last }): Query<Last>, headers: HeaderMap) -> Response {
+async fn audit(
+    State(server): State<Server>,
+    Query(Last { last }): Query<Last>,
+    headers: HeaderMap,
+) -> Response {
     answer(&server, &headers, Call::Audit(last.unwrap_or(LISTED))).await
 }
 
@@ -177,7 +192,8 @@ async fn ask(server: &Server, headers: &HeaderMap, call: Call) -> Answer {
         );
     };
     let header = |name| headers.get(name).and_then(|value| value.to_str().ok());
-    let token = header(header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer ")).map(str::to_owned);
+    let token =
+        header(header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer ")).map(str::to_owned);
     let revision = match header(header::IF_MATCH).map(|value| value.trim().trim_matches('"').parse()) {
         None => None,
         Some(Ok(revision)) => Some(revision),

@@ -78,6 +78,23 @@ pub(crate) struct RehearsalArguments {
     pub(crate) run: u32,
 }
 
+/// Arguments by which a controller starts a run.
+#[derive(Debug, Default, Args)]
+pub(crate) struct ControlledArguments {
+    /// Follow a controller, in the directory of a launch.
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub(crate) controlled: Option<PathBuf>,
+    /// Wait for the controller before the run takes triggers.
+    #[arg(long, requires = "controlled", hide = true)]
+    pub(crate) held: bool,
+    /// A comment for the record of the run.
+    #[arg(long, value_name = "TEXT", requires = "controlled", hide = true)]
+    pub(crate) comment: Option<String>,
+    /// Who has started the run.
+    #[arg(long, value_name = "NAME", requires = "controlled", hide = true)]
+    pub(crate) operator: Option<String>,
+}
+
 #[derive(Debug, Default, Args)]
 pub(crate) struct RunArguments {
     /// Configuration file (TOML) [default: an emulated detector for ten seconds].
@@ -149,6 +166,8 @@ pub(crate) struct RunArguments {
     /// Print the summary as JSON on standard output, one object per line for several runs.
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) control: ControlledArguments,
 }
 
 /// Trigger rate of a run without a configuration, in Hz: with its 4 sources of 2 KiB, 82 MB/s.
@@ -201,8 +220,15 @@ impl RunArguments {
     }
 
     /// A limit that is given replaces the default of ten seconds; a replay ends with its data.
+    ///
+    /// A run under a controller ends when it is told to, where nobody has set a limit.
     fn apply_length(&self, config: &mut Config) {
+        let file = self.config.as_deref();
         let default_duration = self.config.is_none() && self.duration.is_none();
+        let is_set = || file.is_some_and(|file| Config::sets(file, "run.duration_s"));
+        if self.control.controlled.is_some() && !is_set() {
+            config.run.duration = None;
+        }
         if default_duration && (self.events.is_some() || self.replay.is_some()) {
             config.run.duration = None;
         }
@@ -304,6 +330,9 @@ pub(crate) struct NodeArguments {
     /// Report metrics and messages to the parent, on standard output.
     #[arg(long, hide = true, requires = "supervised")]
     pub(crate) relay: bool,
+    /// Take requests of a controller from standard output, which is a socket, and begin held.
+    #[arg(long, hide = true, requires = "supervised")]
+    pub(crate) steered: bool,
     /// The file of the key that `sheaf run --processes` has made for the links of its nodes.
     #[arg(long, hide = true, value_name = "FILE")]
     pub(crate) run_key: Option<PathBuf>,
@@ -490,7 +519,7 @@ fn parse_rate(text: &str) -> Result<f64, ValueError> {
     values::positive(text, "a number of events per second")
 }
 
-fn parse_seconds(text: &str) -> Result<Nanos, ValueError> {
+pub(crate) fn parse_seconds(text: &str) -> Result<Nanos, ValueError> {
     let seconds = text.parse().ok().and_then(|seconds| std::time::Duration::try_from_secs_f64(seconds).ok());
     seconds.map(Nanos::from).ok_or(ValueError::Negative("a number of seconds"))
 }

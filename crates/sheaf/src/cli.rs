@@ -6,6 +6,7 @@ use crate::arguments::{
     ProcessorArguments, RehearsalArguments, RunArguments, TapArguments, UploadArguments,
 };
 use crate::bench::arguments::BenchArguments;
+use crate::ctl::CtlArguments;
 use crate::describe::SourceArguments;
 use crate::emulate_trigger::EmulateTriggerArguments;
 use crate::extract::ExtractArguments;
@@ -13,8 +14,10 @@ use crate::lab::arguments::LabArguments;
 use crate::model::ModelArguments;
 use crate::record::RecordArguments;
 use crate::records::RunsArguments;
+use crate::serve::ServeArguments;
 use crate::sim::arguments::SimArguments;
 use crate::spool::SpoolArguments;
+use crate::token::TokenArguments;
 use clap::{CommandFactory, FromArgMatches as _, Parser, Subcommand};
 
 /// Event builder for physics experiments: collects the fragments of each event, filters it, and stores it.
@@ -44,6 +47,7 @@ Examples:
   sheaf verify runs/run000001                           check every checksum of a run
   sheaf dump runs/run000001 --csv                       print one line per fragment
   sheaf tap runs/run000001                              watch a run in progress
+  sheaf serve run.toml                                  serve run control with a page; `sheaf ctl start` starts a run
   sheaf runs list                                       list all runs, with their numbers and how they ended
   sheaf doctor --config run.toml                        find settings of this host that slow a run
   sheaf sim --list                                      list the networks to simulate
@@ -87,6 +91,12 @@ pub(crate) enum Command {
     Run(RunArguments),
     /// End the current run in good order and start the next one.
     Next(NextArguments),
+    /// Serve run control: a page and an interface from which runs are started, paused and stopped.
+    Serve(ServeArguments),
+    /// Give a command to a controller that `sheaf serve` has started.
+    Ctl(CtlArguments),
+    /// Make, list and remove the tokens of people who give commands to a controller.
+    Token(TokenArguments),
     /// List, show, compare and comment on runs.
     Runs(RunsArguments),
     /// Run one node of a system that spans several processes or hosts.

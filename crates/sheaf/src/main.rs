@@ -37,6 +37,12 @@
 //! | `processes` | `sheaf run --processes`, each role in its own process |
 //! | `node` | `sheaf node`, one role |
 //! | `page` | the page and the metrics of a run |
+//! | `serve` | `sheaf serve`, run control with a page |
+//! | `ctl` | `sheaf ctl`, commands to it |
+//! | `token`, `people` | `sheaf token`, and who may give commands |
+//! | `control_directory` | the directory of a controller |
+//! | `controlled` | a run that follows a controller |
+//! | `steered` | requests of a controller to an event manager in its own process |
 //! | `relay` | metrics and messages of a node, for the process that has started it |
 //! | `programs` | programs that readout units start, and `sheaf guard`, which each of them is behind |
 //! | `library` | sources of a library, and `sheaf poll`, a process that polls it |
@@ -80,6 +86,9 @@ mod cli;
 mod code;
 mod console;
 mod consumers;
+mod control_directory;
+mod controlled;
+mod ctl;
 mod decoders;
 mod describe;
 mod described;
@@ -109,6 +118,7 @@ mod objects;
 mod one_file;
 mod output;
 mod page;
+mod people;
 mod placement;
 mod plan;
 mod poll_trigger;
@@ -129,11 +139,13 @@ mod run_paths;
 mod run_time;
 mod runs;
 mod scenarios;
+mod serve;
 mod signals;
 mod sim;
 mod space;
 mod spool;
 mod spool_options;
+mod steered;
 mod steps;
 mod summary;
 mod supervisor;
@@ -141,6 +153,7 @@ mod table;
 mod tap;
 mod tap_stream;
 mod timed;
+mod token;
 mod trigger_connection;
 mod truth;
 mod values;
@@ -189,6 +202,9 @@ fn main() -> ExitCode {
     }
     let result = match cli.command() {
         Command::Run(arguments) => runs::command(&arguments, &console),
+        Command::Serve(arguments) => serve::command(&arguments, &console),
+        Command::Ctl(arguments) => ctl::command(&arguments),
+        Command::Token(arguments) => token::command(&arguments),
         Command::Next(arguments) => next::command(&arguments),
         Command::Runs(arguments) => records::command(&arguments),
         Command::EmulateTrigger(arguments) => emulate_trigger::command(&arguments),

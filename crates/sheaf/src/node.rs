@@ -10,13 +10,13 @@ use crate::plan::Plan;
 use crate::relay::Relay;
 use crate::run_directory::SharedManifest;
 use crate::summary::{ManagerSummary, NodeSummary, Summary};
-use crate::{Verdict, files, network, placement, processes, rehearsal, run_paths, signals};
+use crate::{Verdict, files, network, placement, processes, rehearsal, run_paths, signals, steered};
 use anyhow::{Context, bail};
 use rustix::process::Signal;
 use sheaf_config::{Config, NodeConfig, TransportKind};
 use sheaf_key::RunKey;
 use sheaf_node::report::{Gauges, RunReport};
-use sheaf_node::{Clock, NodeError, worker};
+use sheaf_node::{Clock, NodeError, RunControls, worker};
 use sheaf_telemetry::Hub;
 use sheaf_wire::{NodeId, Role, RunNumber};
 use std::net::TcpListener;
@@ -67,7 +67,10 @@ pub(crate) fn command(arguments: &NodeArguments, console: &Console) -> anyhow::R
         crate::print::print(processes::READY)
             .context("cannot report to the parent that this node handles signals")?;
     }
-    let mut maker = maker(&plan, stop);
+    let mut maker = maker(&plan, stop, arguments.steered);
+    if arguments.steered {
+        steered::follow(maker.controls.clone())?;
+    }
     let watch = Watch::begin(&mut maker, &node, arguments)?;
     match node.id.role {
         Role::Manager => manager(&maker, &node, listener, (arguments, watch), console),
@@ -181,13 +184,14 @@ fn stdin_is_socket() -> bool {
     kind == Ok(rustix::fs::FileType::Socket)
 }
 
-fn maker(plan: &Arc<Plan>, stop: Arc<AtomicBool>) -> AgentMaker {
+/// A node that is steered is held until it is told otherwise: the first line may arrive after everything else is there.
+fn maker(plan: &Arc<Plan>, stop: Arc<AtomicBool>, is_steered: bool) -> AgentMaker {
     AgentMaker {
         plan: plan.clone(),
         directory: plan.writes_files().then(|| run_paths::path_of(&plan.config)),
         clock: Clock::new(),
         stop,
-        controls: Arc::default(),
+        controls: Arc::new(RunControls { hold: AtomicBool::new(is_steered), ..RunControls::default() }),
         gauges: Arc::new(Gauges::new(Hub::default(), plan.node_names())),
         reports: Reports::default(),
         hub: None,

@@ -6,12 +6,14 @@ use crate::plan::Plan;
 use crate::summary::Summary;
 use log::Level;
 use sheaf_config::{Config, NodeConfig};
+use sheaf_monitor::control::Control;
 use sheaf_monitor::{Monitor, MonitorError, NodeDescription, RunDescription, RunVerdict};
+use sheaf_node::RunControls;
 use sheaf_node::report::Gauges;
 use sheaf_node::telemetry::BufferLimits;
 use sheaf_telemetry::Hub;
 use sheaf_wire::{ByteCount, Role, SourceId};
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,6 +35,8 @@ pub(crate) struct View<'a> {
     pub(crate) console: &'a Console,
     /// The page, if there is one.
     pub(crate) page: Option<&'a Page>,
+    /// Requests of a controller to the event manager, if there is one.
+    pub(crate) controls: Option<&'a Arc<RunControls>>,
 }
 
 /// Who sees the runs of this process.
@@ -87,15 +91,15 @@ impl Page {
             (None, None) => return Ok(None),
         };
         let monitor = match address {
-            Some(address) => Monitor::start(address, env!("CARGO_PKG_VERSION"))?,
-            None => start_at_default()?,
+            Some(address) => start(address, None)?,
+            None => start_at_default(None)?,
         };
         Ok(Some(Self::of(monitor)))
     }
 
     /// Serves the page at this address.
     pub(crate) fn open_at(address: &str) -> anyhow::Result<Self> {
-        Ok(Self::of(Monitor::start(resolve(address)?, env!("CARGO_PKG_VERSION"))?))
+        Ok(Self::of(start(resolve(address)?, None)?))
     }
 
     fn of(monitor: Monitor) -> Self {
@@ -150,6 +154,16 @@ impl Page {
         Show::every("waiting", WAITING_PERIOD, show, move || last.note_waiting(None))
     }
 
+    /// Announces a run of another process.
+    pub(crate) fn announce(&self, run: RunDescription) {
+        self.audience.begin_run(run);
+    }
+
+    /// Announces how the run of another process ended.
+    pub(crate) fn announce_end(&self, verdict: RunVerdict) {
+        self.audience.end_run(verdict);
+    }
+
     /// Sets what the run waits for.
     pub(crate) fn note_waiting(&self, waits_for: Option<String>) {
         self.audience.note_waiting(waits_for);
@@ -198,11 +212,23 @@ fn severity(level: Level) -> sheaf_monitor::Level {
     }
 }
 
+/// Serves the page of a controller at this address, or at the default one.
+pub(crate) fn serve_at(address: Option<&str>, control: Option<Arc<dyn Control>>) -> anyhow::Result<Monitor> {
+    Ok(match address {
+        Some(address) => start(resolve(address)?, control)?,
+        None => start_at_default(control)?,
+    })
+}
+
+fn start(address: SocketAddr, control: Option<Arc<dyn Control>>) -> Result<Monitor, MonitorError> {
+    Monitor::start_with(address, env!("CARGO_PKG_VERSION"), control)
+}
+
 /// Several users of a host can have a page each.
-fn start_at_default() -> Result<Monitor, MonitorError> {
-    let at = |port| Monitor::start((Ipv4Addr::LOCALHOST, port).into(), env!("CARGO_PKG_VERSION"));
-    match at(DEFAULT_PORT) {
-        Err(MonitorError::Bind { .. }) => at(0),
+fn start_at_default(control: Option<Arc<dyn Control>>) -> Result<Monitor, MonitorError> {
+    let at = |port, control| start((Ipv4Addr::LOCALHOST, port).into(), control);
+    match at(DEFAULT_PORT, control.clone()) {
+        Err(MonitorError::Bind { .. }) => at(0, control),
         other => other,
     }
 }

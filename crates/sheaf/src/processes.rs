@@ -13,16 +13,19 @@ use crate::programs;
 use crate::relay::{self, Relayed};
 use crate::run::{Outcome, loopback_listeners};
 use crate::run_directory::{RunDirectory, Scratch};
+use crate::steered::Steered;
 use crate::summary::{Extras, Lost, ManagerSummary, NodeSummary};
 use anyhow::{Context, anyhow};
 use rustix::process::{Pid, Signal, kill_process};
 use sheaf_config::NodeConfig;
 use sheaf_key::RunKey;
+use sheaf_node::RunControls;
 use sheaf_node::restarts::{RestartPolicy, Restarts};
 use sheaf_wire::{Nanos, NodeId, Role};
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -77,7 +80,7 @@ pub(crate) fn run(
     directory: Option<&RunDirectory>,
     scratch: &Scratch,
     stop: &AtomicBool,
-    View { console, page }: View<'_>,
+    View { console, page, controls }: View<'_>,
 ) -> anyhow::Result<Outcome> {
     let mut nodes = plan.nodes.clone();
     let mut listeners = loopback_listeners(plan, &mut nodes)?;
@@ -106,6 +109,8 @@ pub(crate) fn run(
         stops: 0,
         console: console.clone(),
         page: page.cloned(),
+        controls: controls.cloned(),
+        steered: None,
     };
     for node in nodes {
         let own = listeners.iter_mut().find(|(id, _)| *id == node.id).and_then(|(_, socket)| socket.take());
@@ -134,11 +139,18 @@ struct Family {
     console: Console,
     /// Shows the metrics and messages of the nodes, if there is one.
     page: Option<Page>,
+    /// Requests of a controller to the event manager, if there is one.
+    controls: Option<Arc<RunControls>>,
+    /// Passes them on.
+    steered: Option<Steered>,
 }
 
 impl Family {
     fn start(&mut self, node: NodeConfig, listener: Option<TcpListener>) -> anyhow::Result<()> {
-        let (child, listens, said) = self.spawn(&node, listener.as_ref())?;
+        let Started { child, listens, said, socket } = self.spawn(&node, listener.as_ref())?;
+        if let (Some(controls), Some(socket)) = (&self.controls, socket) {
+            self.steered = Some(Steered::new(controls.clone(), socket));
+        }
         let said = Some(said);
         let (started, restarts) = (Instant::now(), Restarts::new(RESTARTS));
         self.processes.push(Process { node, child, listens, said, listener, started, restarts, ended: None });
@@ -147,7 +159,8 @@ impl Family {
 
     fn spawn(&self, node: &NodeConfig, listener: Option<&TcpListener>) -> anyhow::Result<Started> {
         let relayed = self.page.clone().map(|page| Relayed::new(&node.name, page));
-        spawn(&self.config, self.key.as_ref(), node, listener, relayed)
+        let is_steered = self.controls.is_some() && node.id == NodeId::MANAGER;
+        spawn((&self.config, self.key.as_ref()), (node, listener), relayed, is_steered)
     }
 
     /// Passes on signals and restarts dead builders and output nodes until the event manager ends. Then waits for the
@@ -159,6 +172,9 @@ impl Family {
         loop {
             self.stops += u32::from(stop.swap(false, Ordering::Relaxed));
             self.ask_to_stop();
+            if let Some(steered) = &mut self.steered {
+                steered.pass_on();
+            }
             for index in 0..self.processes.len() {
                 self.check(index, manager_ended.is_some())?;
             }
@@ -223,7 +239,7 @@ impl Family {
                 Role::Output => self.lost.outputs += 1,
                 _ => self.lost.farms += u64::from(self.has_farm),
             }
-            let (child, listens, said) =
+            let Started { child, listens, said, .. } =
                 self.spawn(&self.processes[index].node, self.processes[index].listener.as_ref())?;
             let process = &mut self.processes[index];
             (process.child, process.listens, process.said) = (child, listens, Some(said));
@@ -346,14 +362,20 @@ impl Drop for KeyFile {
     }
 }
 
-type Started = (Child, Arc<AtomicBool>, JoinHandle<std::io::Result<String>>);
+/// A process that has been started.
+struct Started {
+    child: Child,
+    listens: Arc<AtomicBool>,
+    said: JoinHandle<std::io::Result<String>>,
+    /// Its standard output, if that is a socket over which it takes requests.
+    socket: Option<UnixStream>,
+}
 
 fn spawn(
-    config: &Path,
-    key: Option<&KeyFile>,
-    node: &NodeConfig,
-    listener: Option<&TcpListener>,
+    (config, key): (&Path, Option<&KeyFile>),
+    (node, listener): (&NodeConfig, Option<&TcpListener>),
     relayed: Option<Relayed>,
+    is_steered: bool,
 ) -> anyhow::Result<Started> {
     let program = std::env::current_exe().context("cannot determine the path of this program")?;
     let stdin = match listener {
@@ -368,16 +390,28 @@ fn spawn(
     if relayed.is_some() {
         command.arg("--relay");
     }
-    command.stdin(stdin).stdout(Stdio::piped()).process_group(0);
+    let sockets = is_steered.then(UnixStream::pair).transpose().context("cannot make a socket")?;
+    let (socket, its_end) = sockets.unzip();
+    let stdout = its_end.map_or_else(Stdio::piped, |its_end| Stdio::from(OwnedFd::from(its_end)));
+    if is_steered {
+        command.arg("--steered");
+    }
+    command.stdin(stdin).stdout(stdout).process_group(0);
     match log::max_level() {
         log::LevelFilter::Off | log::LevelFilter::Error => command.arg("--quiet"),
         log::LevelFilter::Debug => command.arg("-v"),
         log::LevelFilter::Trace => command.arg("-vv"),
         _ => &mut command,
     };
-    let command = sheaf_machine::ignoring_next_run_signal(&mut command);
+    sheaf_machine::ignoring_next_run_signal(&mut command);
     let mut child = command.spawn().with_context(|| format!("cannot start {}", node.name))?;
-    let mut pipe = BufReader::new(child.stdout.take().context("standard output is a pipe")?);
+    // The command has a copy of the end that the process writes to: as long as it lives, reading does not end.
+    drop(command);
+    let output: Box<dyn Read + Send> = match &socket {
+        Some(socket) => Box::new(socket.try_clone().context("cannot share a socket")?),
+        None => Box::new(child.stdout.take().context("standard output is a pipe")?),
+    };
+    let mut pipe = BufReader::new(output);
     let listens = Arc::new(AtomicBool::new(false));
     let is_ready = listens.clone();
     let read = move || {
@@ -388,7 +422,7 @@ fn spawn(
         take_records(pipe, relayed)
     };
     let said = std::thread::Builder::new().name(node.name.clone()).spawn(read);
-    Ok((child, listens, said.context("cannot start a thread")?))
+    Ok(Started { child, listens, said: said.context("cannot start a thread")?, socket })
 }
 
 /// Reads the standard output of a node. Returns the text besides its records, each of which is handled when it arrives.

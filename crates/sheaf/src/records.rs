@@ -3,7 +3,7 @@
 //! The directory of a run is its record: the manifest has its times, end, ledger, files, code and settings, and comments lie beside it. So
 //! nothing has to be kept in agreement with it, and a run that was copied to another place is known there.
 
-mod comments;
+pub(crate) mod comments;
 mod compare;
 mod record;
 mod table;
@@ -14,9 +14,10 @@ use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use comments::{Comment, Quality};
 use compare::Comparison;
-use record::Record;
+pub(crate) use record::Record;
 use sheaf_store::run::{MANIFEST_NAME, runs_in};
 use std::path::{Path, PathBuf};
+pub(crate) use table::utc;
 
 #[derive(Debug, Args)]
 pub(crate) struct RunsArguments {
@@ -116,8 +117,22 @@ fn list(arguments: &ListArguments) -> anyhow::Result<Verdict> {
     if !directory.is_dir() {
         bail!("{} is not a directory; name the directory of runs (`run.output`)", directory.display());
     }
+    let (records, failed) = read_all(directory, arguments.last)?;
+    if arguments.json {
+        print_json(&serde_json::json!({ "runs": records }))?;
+    } else {
+        print(&table::list(&records))?;
+    }
+    if failed > 0 {
+        bail!("{failed} of {} runs could not be read", records.len() + failed);
+    }
+    Ok(Verdict::Good)
+}
+
+/// Reads the last runs in a directory. Returns their records, and the number of runs that could not be read.
+pub(crate) fn read_all(directory: &Path, last: Option<usize>) -> anyhow::Result<(Vec<Record>, usize)> {
     let mut paths = runs_in(directory)?;
-    let surplus = arguments.last.map_or(0, |last| paths.len().saturating_sub(last));
+    let surplus = last.map_or(0, |last| paths.len().saturating_sub(last));
     paths.drain(..surplus);
     let mut records = Vec::new();
     let mut failed = 0;
@@ -131,15 +146,12 @@ fn list(arguments: &ListArguments) -> anyhow::Result<Verdict> {
             }
         }
     }
-    if arguments.json {
-        print_json(&serde_json::json!({ "runs": records }))?;
-    } else {
-        print(&table::list(&records))?;
-    }
-    if failed > 0 {
-        bail!("{failed} of {} runs could not be read", paths.len());
-    }
-    Ok(Verdict::Good)
+    Ok((records, failed))
+}
+
+/// Reads the record of the run in a directory.
+pub(crate) fn read(directory: &Path) -> anyhow::Result<Record> {
+    Record::read(directory)
 }
 
 fn show(arguments: &ShowArguments) -> anyhow::Result<Verdict> {
@@ -179,16 +191,22 @@ fn find(run: &str, place: &Place) -> anyhow::Result<PathBuf> {
         }
         return Ok(path.to_owned());
     }
-    let directory = place.directory.display();
     let number: u32 =
         run.parse().ok().with_context(|| format!("{run} is neither a directory nor the number of a run"))?;
-    let runs =
-        runs_in(&place.directory).with_context(|| format!("cannot look for run {number} in {directory}"))?;
+    find_number(number, &place.directory)
+}
+
+/// Returns the directory of a run that is given by its number.
+pub(crate) fn find_number(number: u32, directory: &Path) -> anyhow::Result<PathBuf> {
+    let runs = runs_in(directory)
+        .with_context(|| format!("cannot look for run {number} in {}", directory.display()))?;
     let is_it = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str());
         name.and_then(|name| name.strip_prefix("run")?.parse().ok()) == Some(number)
     };
     let known = runs.len();
     let found = runs.into_iter().find(is_it);
-    found.with_context(|| format!("there is no run {number} among the {known} runs in {directory}"))
+    found.with_context(|| {
+        format!("there is no run {number} among the {known} runs in {}", directory.display())
+    })
 }

@@ -183,7 +183,11 @@ impl Relayed {
             }
             Record::WaitsFor(waits_for) => self.page.note_waiting(waits_for),
             Record::Message { level, text } => {
-                self.page.add_message(Level::from_str(&level).unwrap_or(Level::Info), Some(&self.node), &text);
+                self.page.add_message(
+                    Level::from_str(&level).unwrap_or(Level::Info),
+                    Some(&self.node),
+                    &text,
+                );
             }
         }
     }

@@ -33,7 +33,7 @@ pub(crate) fn in_process(
     plan: &Arc<Plan>,
     directory: Option<PathBuf>,
     stop: Arc<AtomicBool>,
-    View { console, page }: View<'_>,
+    View { console, page, controls }: View<'_>,
     clock: Clock,
 ) -> anyhow::Result<Outcome> {
     let output = directory.clone();
@@ -42,7 +42,7 @@ pub(crate) fn in_process(
         directory,
         clock,
         stop,
-        controls: Arc::default(),
+        controls: controls.cloned().unwrap_or_default(),
         gauges: Arc::new(Gauges::new(page.map_or_else(Hub::default, Page::hub), plan.node_names())),
         reports: Reports::default(),
         hub: page.map(Page::hub),

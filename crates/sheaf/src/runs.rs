@@ -1,11 +1,13 @@
 //! `sheaf run`: one run or several consecutive runs. Each has its own number, directory and ledger, and loads the code
 //! that is installed when it begins.
 
-use crate::arguments::RunArguments;
+use crate::arguments::{ControlledArguments, RunArguments};
 use crate::code::{self, Code};
 use crate::console::Console;
+use crate::controlled::Controlled;
 use crate::page::{Page, View};
 use crate::plan::Plan;
+use crate::records::comments::{self, Comment};
 use crate::run::{Outcome, in_process};
 use crate::run_directory::{RunDirectory, Scratch};
 use crate::signals::Steering;
@@ -13,17 +15,40 @@ use crate::summary::cpu_seconds;
 use crate::{Verdict, files, placement, processes, programs, rehearsal, space, supervisor};
 use anyhow::{Context, bail};
 use sheaf_config::{Config, OutputKind, SourceKind, TransportKind};
-use sheaf_node::Clock;
+use sheaf_node::{Clock, RunControls};
 use sheaf_wire::RunNumber;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Makes runs until their number is reached or a signal ends them, and prints the summary of each.
 pub(crate) fn command(arguments: &RunArguments, console: &Console) -> anyhow::Result<Verdict> {
-    let config = configuration(arguments)?;
     let steering = Steering::watch()?;
-    let page = Page::open(&config, arguments.page.as_ref().map(|address| address.as_deref()))?;
+    let controlled = Controlled::open(&arguments.control, &steering)?;
+    let outcome = make_all(arguments, console, &steering, controlled.as_ref());
+    if let Some(controlled) = controlled {
+        controlled.close(&outcome)?;
+    }
+    outcome
+}
+
+/// Makes runs until their number is reached or a signal ends them.
+fn make_all(
+    arguments: &RunArguments,
+    console: &Console,
+    steering: &Steering,
+    controlled: Option<&Controlled>,
+) -> anyhow::Result<Verdict> {
+    let config = configuration(arguments)?;
+    let page = match controlled {
+        Some(controlled) => {
+            controlled.note_configuration(&config);
+            Some(controlled.page().clone())
+        }
+        None => Page::open(&config, arguments.page.as_ref().map(|address| address.as_deref()))?,
+    };
     let (several, page) = (config.run.runs != Some(1), page.as_ref());
-    let runs = Runs { arguments, console, steering: &steering, several, page };
+    let controls = controlled.map(Controlled::controls);
+    let runs = Runs { arguments, console, steering, several, page, controls };
     let mut verdict = Verdict::Good;
     let mut last = None;
     for count in 1_u32.. {
@@ -39,7 +64,7 @@ pub(crate) fn command(arguments: &RunArguments, console: &Console) -> anyhow::Re
         }
         last = Some(run);
     }
-    if let Some(page) = page {
+    if let Some(page) = page.filter(|_| controlled.is_none()) {
         page.linger(config.monitor.linger.to_std(), steering.stop());
     }
     Ok(verdict)
@@ -76,6 +101,8 @@ struct Runs<'a> {
     several: bool,
     /// The page that shows the runs, if there is one.
     page: Option<&'a Page>,
+    /// Requests of a controller, if there is one.
+    controls: Option<&'a Arc<RunControls>>,
 }
 
 impl Runs<'_> {
@@ -104,6 +131,9 @@ impl Runs<'_> {
         space::check(&plan.config)?;
         let mut directory = RunDirectory::create(&mut plan.config, created)?;
         let run = plan.config.run.number;
+        if let Some(directory) = &directory {
+            self.comment(&directory.path)?;
+        }
         let scratch = match self.prepare(&mut plan, directory.as_mut()) {
             Ok(scratch) => scratch,
             Err(error) => {
@@ -120,7 +150,7 @@ impl Runs<'_> {
         let (stop, console) = (self.steering.stop(), self.console);
         let path = directory.as_ref().map(|directory| directory.path.clone());
         let watch = space::Watch::begin(path.as_deref(), plan.config.output.keep_free.0, stop)?;
-        let view = View { console, page: self.page };
+        let view = View { console, page: self.page, controls: self.controls };
         if let Some(page) = self.page {
             page.begin_run(&plan, path.as_deref());
         }
@@ -133,6 +163,15 @@ impl Runs<'_> {
         // The processor time of this run is that of the process minus the time of earlier runs.
         outcome.summary.cpu_seconds -= if self.arguments.processes { 0.0 } else { before };
         self.close(directory, outcome, &plan, clock).map(|verdict| (run, verdict))
+    }
+
+    /// Adds the comment of the operator to the record of the run.
+    fn comment(&self, directory: &Path) -> anyhow::Result<()> {
+        let ControlledArguments { comment, operator, .. } = &self.arguments.control;
+        match comment {
+            Some(text) => comments::add(directory, &Comment::new(operator.as_deref(), Some(text), None)),
+            None => Ok(()),
+        }
     }
 
     /// Copies the code that the run loads, and checks that it can be loaded.

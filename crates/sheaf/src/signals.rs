@@ -95,6 +95,13 @@ impl Steering {
         &self.stop
     }
 
+    /// Asks for the end of the run and lets no other begin, as Ctrl-C does.
+    pub(crate) fn ask_to_stop(&self) {
+        if self.asked().note(SIGINT) {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+    }
+
     /// Begins a run, unless none is to follow. Requests for the run before are cleared, since it has ended.
     pub(crate) fn begin_run(&self) -> bool {
         let mut asked = self.asked();

@@ -3,6 +3,7 @@
 mod affinity;
 mod building;
 mod consumers;
+mod control;
 mod described;
 mod flow;
 mod free_running;
@@ -24,6 +25,7 @@ mod windows;
 pub use affinity::{Affinity, MemoryPolicy};
 pub use building::{Building, StepFilterKind, TriggerClass};
 pub use consumers::Consumers;
+pub use control::Control;
 pub use described::{Counted, Described, PacketProtocol};
 pub use flow::{Builder, Incomplete, IncompletePolicy, Manager, Readout};
 pub use free_running::{FramePacing, FreeRunning};

@@ -67,7 +67,7 @@ impl Comment {
 }
 
 /// Adds a comment with a single write, so that those of two people do not mix.
-pub(super) fn add(directory: &Path, comment: &Comment) -> anyhow::Result<()> {
+pub(crate) fn add(directory: &Path, comment: &Comment) -> anyhow::Result<()> {
     let path = directory.join(NAME);
     let mut line = serde_json::to_string(comment).context("cannot encode the comment")?;
     line.push('\n');

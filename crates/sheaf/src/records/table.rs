@@ -185,7 +185,7 @@ fn in_seconds(ns: u64) -> f64 {
 }
 
 /// UTC to the second.
-fn utc(ns: u64) -> String {
+pub(crate) fn utc(ns: u64) -> String {
     let seconds = i64::try_from(ns).unwrap_or(i64::MAX) / 1_000_000_000;
     UtcTime::from_nanos(seconds * 1_000_000_000).to_string()
 }

@@ -114,7 +114,7 @@ impl Running {
 
     /// Returns the child processes of `sheaf run --processes`: name of the node and process id.
     pub(crate) fn children(&self) -> Vec<(String, u32)> {
-        children(self.id())
+        children_of(self.id())
     }
 
     /// Waits for a process of this node other than `not`, and returns it.
@@ -147,7 +147,7 @@ pub(crate) fn signal(id: u32, name: &str) {
 }
 
 /// Returns the nodes that are children of a process: `sheaf node CONFIG NAME`.
-fn children(parent: u32) -> Vec<(String, u32)> {
+pub(crate) fn children_of(parent: u32) -> Vec<(String, u32)> {
     let process = |entry: std::io::Result<std::fs::DirEntry>| {
         let path = entry.ok()?.path();
         let id: u32 = path.file_name()?.to_str()?.parse().ok()?;

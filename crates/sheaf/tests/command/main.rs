@@ -60,6 +60,7 @@ mod records;
 mod repeatable;
 mod run_records;
 mod runs;
+mod serve;
 mod shaping;
 mod signals;
 mod sliced;

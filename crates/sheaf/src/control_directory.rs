@@ -1,0 +1,110 @@
+//! The directory of a controller, where it keeps its state and where `sheaf ctl` finds it.
+
+use crate::controlled::LaunchDirectory;
+use anyhow::{Context as _, bail};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use sheaf_control::link::Launch;
+use std::fs::{self, DirBuilder, File};
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// Name of the directory below that of the runs.
+pub(crate) const NAME: &str = "control";
+
+/// Launches whose directories are kept, for their logs.
+const KEPT: u64 = 20;
+
+const LAUNCH: &str = "launch-";
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub(crate) struct ControlDirectory {
+    path: PathBuf,
+}
+
+impl ControlDirectory {
+    /// Names the directory; it need not exist.
+    pub(crate) fn new(path: &Path) -> Self {
+        Self { path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()) }
+    }
+
+    /// Makes it, for this user only: it has tokens, and sockets over which runs are directed.
+    pub(crate) fn create(&self) -> anyhow::Result<()> {
+        let path = &self.path;
+        if !path.is_dir() {
+            let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+            made.with_context(|| {
+                format!("cannot create the directory of the controller, {}", path.display())
+            })?;
+        }
+        let mode =
+            fs::metadata(path).with_context(|| format!("cannot look at {}", path.display()))?.permissions();
+        if mode.mode() & 0o077 != 0 {
+            bail!(
+                "{path} can be used by others than its owner, and has tokens and sockets of runs; run `chmod 700 {path}`",
+                path = path.display()
+            );
+        }
+        Ok(())
+    }
+
+    /// Locks it for this controller, until the file is dropped.
+    pub(crate) fn lock(&self) -> anyhow::Result<File> {
+        let path = self.path.join("lock");
+        let file = File::options().write(true).create(true).truncate(false).open(&path);
+        let file = file.with_context(|| format!("cannot open {}", path.display()))?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(file),
+            Err(Errno::WOULDBLOCK) => bail!(
+                "another controller uses {}; end it, or give this one a directory of its own with --directory",
+                self.path.display()
+            ),
+            Err(error) => Err(error).with_context(|| format!("cannot lock {}", path.display())),
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn state(&self) -> PathBuf {
+        self.path.join("controller.json")
+    }
+
+    pub(crate) fn journal(&self) -> PathBuf {
+        self.path.join("journal.jsonl")
+    }
+
+    pub(crate) fn tokens(&self) -> PathBuf {
+        self.path.join("tokens.json")
+    }
+
+    /// The token of the user who has started the controller.
+    pub(crate) fn own_token(&self) -> PathBuf {
+        self.path.join("own.token")
+    }
+
+    /// Where the controller serves its page.
+    pub(crate) fn address(&self) -> PathBuf {
+        self.path.join("address")
+    }
+
+    pub(crate) fn launch(&self, Launch(number): Launch) -> LaunchDirectory {
+        LaunchDirectory::new(self.path.join(format!("{LAUNCH}{number}")))
+    }
+
+    /// Removes the directories of launches that are long over.
+    pub(crate) fn remove_old_launches(&self, Launch(newest): Launch) {
+        let Ok(entries) = fs::read_dir(&self.path) else { return };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let number = name.to_str().and_then(|name| name.strip_prefix(LAUNCH)?.parse::<u64>().ok());
+            if number.is_some_and(|number| number + KEPT < newest)
+                && let Err(error) = fs::remove_dir_all(entry.path())
+            {
+                log::warn!("cannot remove {}: {error}", entry.path().display());
+            }
+        }
+    }
+}

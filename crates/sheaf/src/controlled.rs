@@ -1,0 +1,98 @@
+//! `sheaf run` under a controller: the run follows its orders, and tells it what it is doing.
+//!
+//! The process listens at a socket in the directory of its launch. A controller that dies leaves it alone; the next one calls again. At
+//! the end the process writes its result into a file, for a controller that is not there at that moment.
+
+mod directory;
+mod line;
+mod station;
+
+use crate::Verdict;
+use crate::arguments::ControlledArguments;
+use crate::page::Page;
+use crate::signals::Steering;
+use anyhow::Context as _;
+use sheaf_config::{Config, TriggerMode};
+use sheaf_control::RunResult;
+use sheaf_monitor::RunVerdict;
+use sheaf_node::RunControls;
+use std::sync::Arc;
+
+pub(crate) use directory::{LaunchDirectory, write_whole};
+pub(crate) use line::{Ended, Line};
+use station::Station;
+
+/// The end of run control in the process of a run.
+pub(crate) struct Controlled {
+    directory: LaunchDirectory,
+    station: Arc<Station>,
+    page: Page,
+}
+
+impl Controlled {
+    /// Begins to listen for controllers. The process becomes the leader of a session, so that all of its nodes can be found.
+    pub(crate) fn open(arguments: &ControlledArguments, steering: &Steering) -> anyhow::Result<Option<Self>> {
+        let Some(path) = &arguments.controlled else { return Ok(None) };
+        // It fails where the process leads a session already.
+        let _ = rustix::process::setsid();
+        let directory = LaunchDirectory::new(path.clone());
+        directory.note_process().context("cannot note this process for its controller")?;
+        let listener = directory.listen().context("cannot listen for a controller")?;
+        let station = Station::begin(listener, steering.clone(), arguments.held)?;
+        let page = Page::to(station.clone());
+        Ok(Some(Self { directory, station, page }))
+    }
+
+    /// Who sees the runs of this process.
+    pub(crate) fn page(&self) -> &Page {
+        &self.page
+    }
+
+    /// Requests of the controller to the event manager.
+    pub(crate) fn controls(&self) -> &Arc<RunControls> {
+        self.station.controls()
+    }
+
+    /// Tells the controller what it has to know of the configuration.
+    pub(crate) fn note_configuration(&self, config: &Config) {
+        let no_pause = match config.trigger.mode {
+            TriggerMode::Source | TriggerMode::Seen => {
+                Some("its triggers come from its data, and its readout units would stop at different events")
+            }
+            TriggerMode::Free
+            | TriggerMode::Fixed
+            | TriggerMode::Poisson
+            | TriggerMode::Network
+            | TriggerMode::Command
+            | TriggerMode::Library => None,
+        };
+        self.station.note_no_pause(no_pause.map(str::to_owned));
+    }
+
+    /// Leaves the result of the run for the controller.
+    pub(crate) fn close(self, outcome: &anyhow::Result<Verdict>) -> anyhow::Result<()> {
+        let told = self.station.told_of_end();
+        let verdict: Option<&RunVerdict> = told.verdict.as_ref();
+        let text = match outcome {
+            Err(error) => crate::describe(error),
+            Ok(_) => {
+                match verdict.and_then(|verdict| verdict.lines.iter().find(|line| !line.trim().is_empty())) {
+                    // The first line says what was kept, behind its label.
+                    Some(line) => {
+                        line.split_once("  ").map_or(line.as_str(), |(_, text)| text).trim().to_owned()
+                    }
+                    None => "it was stopped before it took triggers".to_owned(),
+                }
+            }
+        };
+        let result = RunResult {
+            run: told.run,
+            begun: told.has_begun,
+            good: outcome.as_ref().is_ok_and(|verdict| *verdict == Verdict::Good),
+            text,
+        };
+        self.directory.write_result(&Ended { result, verdict: told.verdict.clone() })?;
+        self.station.end();
+        Ok(())
+    }
+}

@@ -1,0 +1,336 @@
+//! The threads that talk to controllers: one listens, one steers the run, and two serve the controller that has called last.
+
+use super::line::Line;
+use crate::page::Audience;
+use crate::relay::Feed;
+use crate::signals::Steering;
+use anyhow::Context as _;
+use log::Level;
+use sheaf_control::{Order, Report, RunState, Runner, Steer};
+use sheaf_monitor::{RunDescription, RunVerdict};
+use sheaf_node::RunControls;
+use sheaf_telemetry::{Hub, Snapshot, catalog};
+use std::collections::{BTreeSet, VecDeque};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Interval between two looks at what is new.
+const PERIOD: Duration = Duration::from_millis(50);
+
+/// A report is repeated after this time, so that a controller sees that the process lives.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+
+/// Time that a controller may take to read before its link is given up.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Messages that are kept for a controller that calls later. Older ones are in the log.
+const MESSAGES: usize = 256;
+
+/// Longest line of a controller, in bytes.
+const LONGEST_ORDER: u64 = 4_096;
+
+/// What has been told about the run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Told {
+    description: Option<RunDescription>,
+    pub(super) run: Option<u32>,
+    no_pause: Option<String>,
+    waits_for: Option<String>,
+    /// The newest last, with the number of each.
+    messages: VecDeque<(u64, Level, Option<String>, String)>,
+    pub(super) verdict: Option<RunVerdict>,
+    pub(super) has_begun: bool,
+}
+
+/// See the [module](self).
+pub(super) struct Station {
+    hub: Hub,
+    told: Mutex<Told>,
+    runner: Mutex<Runner>,
+    controls: Arc<RunControls>,
+    steers: Sender<Steer>,
+    /// Number of the controller that has called last. Those before are not served any more.
+    caller: AtomicU64,
+    /// Whether the run has ended, and the last lines are to be written.
+    ends: AtomicBool,
+    /// Number of threads that write to a controller.
+    writers: AtomicU64,
+}
+
+impl Station {
+    /// Begins to listen.
+    pub(super) fn begin(
+        listener: UnixListener,
+        steering: Steering,
+        is_held: bool,
+    ) -> anyhow::Result<Arc<Self>> {
+        let (steers, orders) = channel();
+        let controls = Arc::new(RunControls::default());
+        controls.hold.store(is_held, Ordering::Relaxed);
+        let station = Arc::new(Self {
+            hub: Hub::default(),
+            told: Mutex::default(),
+            runner: Mutex::new(Runner::new(is_held)),
+            controls: controls.clone(),
+            steers,
+            caller: AtomicU64::new(0),
+            ends: AtomicBool::new(false),
+            writers: AtomicU64::new(0),
+        });
+        thread("steering", move || steer(&orders, &steering, &controls))?;
+        let listening = station.clone();
+        thread("controllers", move || {
+            for stream in listener.incoming().flatten() {
+                if let Err(error) = listening.serve(stream) {
+                    log::warn!("cannot serve a controller: {error:#}");
+                }
+            }
+        })?;
+        Ok(station)
+    }
+
+    pub(super) fn controls(&self) -> &Arc<RunControls> {
+        &self.controls
+    }
+
+    pub(super) fn note_no_pause(&self, why: Option<String>) {
+        self.told().no_pause = why;
+    }
+
+    pub(super) fn told_of_end(&self) -> Told {
+        let mut told = self.told().clone();
+        told.has_begun |= has_begun(&self.hub.snapshot());
+        told
+    }
+
+    /// Has the last lines written, and waits for that for a limited time.
+    pub(super) fn end(&self) {
+        self.ends.store(true, Ordering::Release);
+        let until = Instant::now() + HEARTBEAT;
+        while self.writers.load(Ordering::Acquire) > 0 && Instant::now() < until {
+            std::thread::sleep(PERIOD);
+        }
+    }
+
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Serves a controller that has called, and no other from now on.
+    fn serve(self: &Arc<Self>, stream: UnixStream) -> anyhow::Result<()> {
+        let caller = self.caller.fetch_add(1, Ordering::AcqRel) + 1;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        let (reading, reader) = (self.clone(), stream.try_clone()?);
+        thread("orders", move || reading.read_orders(caller, reader))?;
+        let writing = self.clone();
+        self.writers.fetch_add(1, Ordering::AcqRel);
+        thread("reports", move || {
+            // The controller that has gone calls again, or another one does.
+            let _ = Writer::new(stream).run(&writing, caller);
+            writing.writers.fetch_sub(1, Ordering::AcqRel);
+        })
+    }
+
+    fn read_orders(&self, caller: u64, stream: UnixStream) {
+        let mut stream = BufReader::new(stream);
+        let mut line = String::new();
+        while self.caller.load(Ordering::Acquire) == caller {
+            line.clear();
+            match (&mut stream).take(LONGEST_ORDER).read_line(&mut line) {
+                Ok(0) | Err(_) => return,
+                Ok(_) => {}
+            }
+            match serde_json::from_str::<Order>(&line) {
+                Ok(order) => self.follow(order),
+                Err(error) => return log::warn!("an order of the controller cannot be read: {error}"),
+            }
+        }
+    }
+
+    fn follow(&self, order: Order) {
+        let mut runner = self.runner.lock().unwrap_or_else(PoisonError::into_inner);
+        runner.handle_order(order);
+        while let Some(steer) = runner.poll_steer() {
+            // The thread that steers lives as long as the process.
+            let _ = self.steers.send(steer);
+        }
+    }
+
+    fn report(&self, snapshot: &Snapshot) -> Report {
+        let order = self.runner.lock().unwrap_or_else(PoisonError::into_inner).followed();
+        let told = self.told();
+        let state = match (phase(snapshot), &told.verdict) {
+            (_, Some(_)) => RunState::Stopping,
+            (phase, None) => phase,
+        };
+        Report {
+            order,
+            state,
+            run: told.run,
+            waits_for: told.waits_for.clone(),
+            no_pause: told.no_pause.clone(),
+        }
+    }
+}
+
+impl Audience for Station {
+    fn hub(&self) -> &Hub {
+        &self.hub
+    }
+
+    fn begin_run(&self, run: RunDescription) {
+        let mut told = self.told();
+        told.run = Some(run.number).filter(|number| *number > 0);
+        told.description = Some(run);
+    }
+
+    fn note_waiting(&self, waits_for: Option<String>) {
+        self.told().waits_for = waits_for;
+    }
+
+    fn add_message(&self, level: Level, node: Option<&str>, text: &str) {
+        let mut told = self.told();
+        let number = told.messages.back().map_or(1, |(number, ..)| number + 1);
+        told.messages.push_back((number, level, node.map(str::to_owned), text.to_owned()));
+        if told.messages.len() > MESSAGES {
+            told.messages.pop_front();
+        }
+    }
+
+    fn end_run(&self, verdict: RunVerdict) {
+        let has_begun = has_begun(&self.hub.snapshot());
+        let mut told = self.told();
+        told.has_begun |= has_begun;
+        told.verdict = Some(verdict);
+    }
+}
+
+/// Returns whether the event manager has taken triggers.
+fn has_begun(snapshot: &Snapshot) -> bool {
+    snapshot.sum(&catalog::RUN_START) > 0
+}
+
+/// Returns the state of the run according to its event manager.
+fn phase(snapshot: &Snapshot) -> RunState {
+    let states = snapshot.nodes.values().flat_map(|node| node.of(&catalog::RUN_STATE));
+    let mut present = states.filter(|(_, values)| values.first() == Some(&1));
+    match present.next().and_then(|(series, _)| series.label("state")) {
+        Some("ready") => RunState::Ready,
+        Some("running") => RunState::Running,
+        Some("paused") => RunState::Paused,
+        Some("finishing" | "closing" | "closed") => RunState::Stopping,
+        _ => RunState::Preparing,
+    }
+}
+
+/// Passes on what the run is told.
+fn steer(orders: &Receiver<Steer>, steering: &Steering, controls: &RunControls) {
+    for steer in orders {
+        match steer {
+            Steer::Hold(held) => controls.hold.store(held, Ordering::Relaxed),
+            Steer::Pause(paused) => controls.pause.store(paused, Ordering::Relaxed),
+            Steer::Stop => {
+                // A second request before the first was noted would be the same.
+                while steering.stop().load(Ordering::Relaxed) {
+                    std::thread::sleep(PERIOD);
+                }
+                steering.ask_to_stop();
+            }
+        }
+    }
+}
+
+/// What one controller has been told.
+struct Writer {
+    stream: UnixStream,
+    feed: Feed,
+    gone: BTreeSet<String>,
+    description: Option<RunDescription>,
+    waits_for: Option<String>,
+    message: u64,
+    report: Option<(Report, Instant)>,
+    has_verdict: bool,
+}
+
+impl Writer {
+    fn new(stream: UnixStream) -> Self {
+        Self {
+            stream,
+            feed: Feed::default(),
+            gone: BTreeSet::new(),
+            description: None,
+            waits_for: None,
+            message: 0,
+            report: None,
+            has_verdict: false,
+        }
+    }
+
+    /// Writes what is new, until the run ends or another controller calls.
+    fn run(mut self, station: &Station, caller: u64) -> io::Result<()> {
+        loop {
+            let ends = station.ends.load(Ordering::Acquire);
+            self.write_news(station)?;
+            if ends || station.caller.load(Ordering::Acquire) != caller {
+                return Ok(());
+            }
+            std::thread::sleep(PERIOD);
+        }
+    }
+
+    fn write_news(&mut self, station: &Station) -> io::Result<()> {
+        let mut lines = Vec::new();
+        let told = station.told().clone();
+        if told.description != self.description {
+            lines.extend(told.description.clone().map(Line::Begin));
+            self.description = told.description;
+        }
+        self.feed.each(&station.hub, |node, record| lines.push(Line::Node { node: node.to_owned(), record }));
+        let snapshot = station.hub.snapshot();
+        for (name, _) in snapshot.nodes.iter().filter(|(_, node)| node.is_gone) {
+            if self.gone.insert(name.clone()) {
+                lines.push(Line::Gone(name.clone()));
+            }
+        }
+        if told.waits_for != self.waits_for {
+            lines.push(Line::WaitsFor(told.waits_for.clone()));
+            self.waits_for = told.waits_for;
+        }
+        for (number, level, node, text) in told.messages {
+            if number > self.message {
+                self.message = number;
+                lines.push(Line::Message { number, level: level.to_string(), node, text });
+            }
+        }
+        let report = station.report(&snapshot);
+        let is_known =
+            self.report.as_ref().is_some_and(|(known, at)| *known == report && at.elapsed() < HEARTBEAT);
+        if !is_known {
+            lines.push(Line::Report(report.clone()));
+            self.report = Some((report, Instant::now()));
+        }
+        if let Some(verdict) = told.verdict.filter(|_| !self.has_verdict) {
+            self.has_verdict = true;
+            lines.push(Line::End(verdict));
+        }
+        self.write(&lines)
+    }
+
+    fn write(&mut self, lines: &[Line]) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        for line in lines {
+            serde_json::to_writer(&mut bytes, line)?;
+            bytes.push(b'\n');
+        }
+        self.stream.write_all(&bytes)
+    }
+}
+
+fn thread(name: &str, body: impl FnOnce() + Send + 'static) -> anyhow::Result<()> {
+    std::thread::Builder::new().name(name.into()).spawn(body).context("cannot start a thread")?;
+    Ok(())
+}

@@ -1,0 +1,342 @@
+//! `sheaf ctl`: gives commands to a controller, from a shell or a script.
+
+mod client;
+
+use crate::Verdict;
+use crate::control_directory::ControlDirectory;
+use crate::print::{print, print_json};
+use crate::records::utc;
+use anyhow::{Context as _, bail};
+use clap::{Args, Subcommand};
+use client::Client;
+use serde_json::{Value, json};
+use sheaf_control::Command;
+use sheaf_key::make_token;
+use sheaf_wire::Nanos;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Interval between two looks at a run whose end is waited for.
+const PERIOD: Duration = Duration::from_millis(200);
+
+/// Time of one request for an operation, so that what it waits for is told again and again.
+const WAIT_MS: u64 = 2_000;
+
+#[derive(Debug, Args)]
+pub(crate) struct CtlArguments {
+    #[command(subcommand)]
+    command: CtlCommand,
+    /// Directory of the controller: it has the address and a token.
+    #[arg(long, value_name = "DIR", default_value = "runs/control", global = true)]
+    directory: PathBuf,
+    /// Address of the controller, instead of the one in its directory.
+    #[arg(long, value_name = "URL", global = true)]
+    url: Option<String>,
+    /// File with a token, instead of the one in the directory of the controller.
+    #[arg(long, value_name = "FILE", global = true)]
+    token_file: Option<PathBuf>,
+    /// Print JSON on standard output.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum CtlCommand {
+    /// Show the state of run control.
+    Status,
+    /// Bring up the nodes of a new run, and hold it.
+    Configure(BeginArguments),
+    /// Take triggers, in a new run if none is configured.
+    Start(StartArguments),
+    /// Take no triggers until `resume`. The time until then is dead time.
+    Pause(WaitArguments),
+    /// Take triggers again.
+    Resume(WaitArguments),
+    /// End the run: build and store its events in flight, within a time limit.
+    Stop(StopArguments),
+    /// Kill the processes of the run, and clear all faults.
+    Reset(WaitArguments),
+    /// Take or renew the lock: while you have it, nobody else gives commands.
+    Lock(LockArguments),
+    /// Give the lock back.
+    Unlock,
+    /// Note that a fault has been seen: it leaves the list.
+    Seen(SeenArguments),
+    /// List the last commands, and what came of them.
+    Journal(JournalArguments),
+}
+
+#[derive(Debug, Args)]
+struct WaitArguments {
+    /// Return when the command is accepted; do not wait until it is carried out.
+    #[arg(long)]
+    no_wait: bool,
+}
+
+#[derive(Debug, Args)]
+struct BeginArguments {
+    /// End the run after this many triggers.
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..))]
+    events: Option<u64>,
+    /// End the run after this time.
+    #[arg(long, value_name = "SECONDS", value_parser = crate::arguments::parse_seconds)]
+    duration: Option<Nanos>,
+    /// Comment for the record of the run.
+    #[arg(long, value_name = "TEXT")]
+    comment: Option<String>,
+    #[command(flatten)]
+    wait: WaitArguments,
+}
+
+#[derive(Debug, Args)]
+struct StartArguments {
+    #[command(flatten)]
+    begin: BeginArguments,
+    /// Wait until the run has ended. Exit status 3 if it was not good.
+    #[arg(long, conflicts_with = "no_wait")]
+    until_end: bool,
+}
+
+#[derive(Debug, Args)]
+struct StopArguments {
+    /// Drop the events in flight.
+    #[arg(long)]
+    now: bool,
+    #[command(flatten)]
+    wait: WaitArguments,
+}
+
+#[derive(Debug, Args)]
+struct LockArguments {
+    /// Take it from somebody; only an admin can.
+    #[arg(long)]
+    force: bool,
+}
+
+#[derive(Debug, Args)]
+struct SeenArguments {
+    /// Number of the fault.
+    fault: u64,
+}
+
+#[derive(Debug, Args)]
+struct JournalArguments {
+    /// Number of entries.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    last: usize,
+}
+
+impl BeginArguments {
+    fn body(&self) -> Value {
+        let mut body = json!({});
+        if let Some(events) = self.events {
+            body["events"] = events.into();
+        }
+        if let Some(Nanos(duration)) = self.duration.filter(|duration| *duration > Nanos::ZERO) {
+            body["duration_ms"] = (duration / 1_000_000).max(1).into();
+        }
+        if let Some(comment) = &self.comment {
+            body["comment"] = comment.clone().into();
+        }
+        body
+    }
+}
+
+pub(crate) fn command(arguments: &CtlArguments) -> anyhow::Result<Verdict> {
+    let desk = Desk { client: client(arguments)?, json: arguments.json };
+    match &arguments.command {
+        CtlCommand::Status => desk.status(),
+        CtlCommand::Configure(begin) => desk.operate(Command::Configure, begin.body(), &begin.wait),
+        CtlCommand::Start(StartArguments { begin, until_end }) => {
+            let before = desk.last_launch()?;
+            let verdict = desk.operate(Command::Start, begin.body(), &begin.wait)?;
+            if *until_end { desk.wait_for_end(before) } else { Ok(verdict) }
+        }
+        CtlCommand::Pause(wait) => desk.operate(Command::Pause, json!({}), wait),
+        CtlCommand::Resume(wait) => desk.operate(Command::Resume, json!({}), wait),
+        CtlCommand::Stop(StopArguments { now, wait }) => {
+            let body = if *now { json!({ "now": true }) } else { json!({}) };
+            desk.operate(Command::Stop, body, wait)
+        }
+        CtlCommand::Reset(wait) => desk.operate(Command::Reset, json!({}), wait),
+        CtlCommand::Lock(LockArguments { force }) => {
+            desk.client.put("/api/v1/lock", &json!({ "force": force }))?;
+            Ok(Verdict::Good)
+        }
+        CtlCommand::Unlock => desk.client.delete("/api/v1/lock").map(|_| Verdict::Good),
+        CtlCommand::Seen(SeenArguments { fault }) => {
+            desk.client.post(&format!("/api/v1/faults/{fault}/cleared"), &json!({}))?;
+            Ok(Verdict::Good)
+        }
+        CtlCommand::Journal(JournalArguments { last }) => desk.journal(*last),
+    }
+}
+
+fn client(arguments: &CtlArguments) -> anyhow::Result<Client> {
+    let directory = ControlDirectory::new(&arguments.directory);
+    let url = match &arguments.url {
+        Some(url) => url.clone(),
+        None => std::fs::read_to_string(directory.address()).with_context(|| {
+            format!(
+                "no controller has begun in {}; start one with `sheaf serve`, or name its directory with --directory",
+                directory.path().display()
+            )
+        })?,
+    };
+    let token = match &arguments.token_file {
+        Some(path) => {
+            Some(std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?)
+        }
+        // Without one, the state can be looked at.
+        None => std::fs::read_to_string(directory.own_token()).ok(),
+    };
+    Ok(Client::new(url.trim(), token.as_deref().map(str::trim)))
+}
+
+struct Desk {
+    client: Client,
+    json: bool,
+}
+
+impl Desk {
+    fn control(&self) -> anyhow::Result<Value> {
+        self.client.get("/api/v1/control")
+    }
+
+    fn status(&self) -> anyhow::Result<Verdict> {
+        let control = self.control()?;
+        if self.json {
+            print_json(&control)?;
+        } else {
+            print(&describe(&control))?;
+        }
+        Ok(Verdict::Good)
+    }
+
+    /// Gives a command, and waits until it is carried out. The name of the request makes it safe to give it again when an answer is lost.
+    fn operate(&self, command: Command, mut body: Value, wait: &WaitArguments) -> anyhow::Result<Verdict> {
+        body["command"] = command.name().into();
+        body["request"] = make_token()?.into();
+        let mut operation = self.client.post("/api/v1/operations", &body)?["operation"].take();
+        let mut told = None;
+        while !wait.no_wait && operation["ended_ms"].is_null() {
+            let progress = operation["progress"].as_str().map(str::to_owned);
+            if progress != told {
+                told.clone_from(&progress);
+                log::info!("{command}: {}", progress.unwrap_or_default());
+            }
+            let id = &operation["id"];
+            operation = self.client.get(&format!("/api/v1/operations/{id}?wait_ms={WAIT_MS}"))?;
+        }
+        if self.json {
+            print_json(&operation)?;
+        }
+        let text = operation["text"].as_str().unwrap_or("accepted");
+        match operation["result"].as_str() {
+            Some("done") | None => log::info!("{text}"),
+            Some(result) => bail!("`{command}` {result}: {text}"),
+        }
+        Ok(Verdict::Good)
+    }
+
+    /// Number of the launch that ended last.
+    fn last_launch(&self) -> anyhow::Result<Option<u64>> {
+        Ok(self.control()?["last_run"]["launch"].as_u64())
+    }
+
+    fn wait_for_end(&self, before: Option<u64>) -> anyhow::Result<Verdict> {
+        loop {
+            let control = self.control()?;
+            let last = &control["last_run"];
+            if last["launch"].as_u64() != before {
+                log::info!("{}", last["text"].as_str().unwrap_or("the run has ended"));
+                return Ok(if last["good"] == true { Verdict::Good } else { Verdict::NotGood });
+            }
+            std::thread::sleep(PERIOD);
+        }
+    }
+
+    fn journal(&self, last: usize) -> anyhow::Result<Verdict> {
+        let journal = self.client.get(&format!("/api/v1/audit?last={last}"))?;
+        if self.json {
+            print_json(&journal)?;
+            return Ok(Verdict::Good);
+        }
+        for entry in journal["entries"].as_array().into_iter().flatten() {
+            let text = |key: &str| entry[key].as_str().unwrap_or_default().to_owned();
+            let at = utc(entry["at_ms"].as_u64().unwrap_or(0) * 1_000_000);
+            let (by, action, answer, text) = (text("by"), text("action"), text("answer"), text("text"));
+            print(&format!("{at}  {by:<16} {action:<12} {answer:<10} {text}\n"))?;
+        }
+        Ok(Verdict::Good)
+    }
+}
+
+/// Returns the state in a few lines.
+fn describe(control: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut lines = format!("state     {}", text(&control["state"]));
+    if control["state"] != control["target"] {
+        lines += &format!(" (to be {})", text(&control["target"]));
+    }
+    if let Some(run) = control["run"].as_u64() {
+        lines += &format!(", run {run} of {}", text(&control["by"]));
+    }
+    lines += &format!("\nsystem    {}\n", text(&control["system"]));
+    let operation = &control["operation"];
+    if !operation.is_null() {
+        lines += &format!(
+            "command   {} of {}: {}\n",
+            text(&operation["command"]),
+            text(&operation["by"]),
+            text(&operation["progress"])
+        );
+    }
+    let last = &control["last"];
+    if !last.is_null() {
+        lines += &format!(
+            "before    {} of {}, {}: {}\n",
+            text(&last["command"]),
+            text(&last["by"]),
+            text(&last["result"]),
+            text(&last["text"])
+        );
+    }
+    if !control["last_run"].is_null() {
+        lines += &format!("last run  {}\n", text(&control["last_run"]["text"]));
+    }
+    if !control["lock"].is_null() {
+        lines += &format!("lock      {}\n", text(&control["lock"]["by"]));
+    }
+    for fault in control["faults"].as_array().into_iter().flatten() {
+        lines += &format!(
+            "fault {:<3} {}\n          {}\n",
+            fault["id"],
+            text(&fault["text"]),
+            text(&fault["remedy"])
+        );
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_is_described_with_its_faults_and_their_remedies() {
+        let control = json!({
+            "state": "stopping", "target": "idle", "run": 7, "by": "alice", "system": "run.toml",
+            "operation": { "command": "stop", "by": "bob", "progress": "builds the events in flight" },
+            "last": null, "last_run": null, "lock": { "by": "bob" },
+            "faults": [{ "id": 3, "text": "run 6 died", "remedy": "look at its log" }],
+        });
+        let text = describe(&control);
+        assert_eq!(
+            text,
+            "state     stopping (to be idle), run 7 of alice\nsystem    run.toml\n\
+             command   stop of bob: builds the events in flight\nlock      bob\n\
+             fault 3   run 6 died\n          look at its log\n"
+        );
+    }
+}

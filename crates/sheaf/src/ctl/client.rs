@@ -1,0 +1,118 @@
+//! Requests over HTTP, each repeated while the controller is not reached.
+
+use anyhow::bail;
+use serde_json::Value;
+use std::time::{Duration, Instant};
+use ureq::{Agent, Error};
+
+/// Time for which a controller that is not reached is called again: it may just be starting anew.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Pause between two calls.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Time that an answer may take. A request for an operation waits for its end.
+const ANSWER: Duration = Duration::from_secs(30);
+
+/// See the [module](self).
+pub(super) struct Client {
+    agent: Agent,
+    url: String,
+    token: Option<String>,
+}
+
+enum Method<'a> {
+    Get,
+    Delete,
+    Post(&'a Value),
+    Put(&'a Value),
+}
+
+impl Client {
+    pub(super) fn new(url: &str, token: Option<&str>) -> Self {
+        let config =
+            Agent::config_builder().http_status_as_error(false).timeout_global(Some(ANSWER)).proxy(None);
+        Self {
+            agent: config.build().new_agent(),
+            url: url.trim_end_matches('/').to_owned(),
+            token: token.filter(|token| !token.is_empty()).map(str::to_owned),
+        }
+    }
+
+    pub(super) fn get(&self, path: &str) -> anyhow::Result<Value> {
+        self.ask(path, &Method::Get)
+    }
+
+    pub(super) fn delete(&self, path: &str) -> anyhow::Result<Value> {
+        self.ask(path, &Method::Delete)
+    }
+
+    pub(super) fn post(&self, path: &str, body: &Value) -> anyhow::Result<Value> {
+        self.ask(path, &Method::Post(body))
+    }
+
+    pub(super) fn put(&self, path: &str, body: &Value) -> anyhow::Result<Value> {
+        self.ask(path, &Method::Put(body))
+    }
+
+    /// Every request has the same effect once and several times: commands have names.
+    fn ask(&self, path: &str, method: &Method<'_>) -> anyhow::Result<Value> {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match self.ask_once(path, method) {
+                Ok((status, text)) => return self.understand(status, &text),
+                Err(error) if Instant::now() > until => {
+                    bail!(
+                        "the controller at {} does not answer: {error}; is `sheaf serve` running?",
+                        self.url
+                    )
+                }
+                Err(_) => std::thread::sleep(PAUSE),
+            }
+        }
+    }
+
+    fn ask_once(&self, path: &str, method: &Method<'_>) -> Result<(u16, String), Error> {
+        let url = format!("{}{path}", self.url);
+        let bearer = self.token.as_ref().map(|token| format!("Bearer {token}"));
+        let mut response = match method {
+            Method::Get | Method::Delete => {
+                let request = if matches!(method, Method::Get) {
+                    self.agent.get(&url)
+                } else {
+                    self.agent.delete(&url)
+                };
+                match &bearer {
+                    Some(bearer) => request.header("Authorization", bearer).call()?,
+                    None => request.call()?,
+                }
+            }
+            Method::Post(body) | Method::Put(body) => {
+                let request = if matches!(method, Method::Post(_)) {
+                    self.agent.post(&url)
+                } else {
+                    self.agent.put(&url)
+                };
+                let request = request.header("Content-Type", "application/json");
+                let text = body.to_string();
+                match &bearer {
+                    Some(bearer) => request.header("Authorization", bearer).send(&text)?,
+                    None => request.send(&text)?,
+                }
+            }
+        };
+        let text = response.body_mut().read_to_string()?;
+        Ok((response.status().as_u16(), text))
+    }
+
+    fn understand(&self, status: u16, text: &str) -> anyhow::Result<Value> {
+        let value: Value = serde_json::from_str(text).unwrap_or_default();
+        if (200..300).contains(&status) {
+            return Ok(value);
+        }
+        match (value["text"].as_str(), value["remedy"].as_str()) {
+            (Some(text), Some(remedy)) => bail!("{text}; {remedy}"),
+            _ => bail!("the controller at {} answers with status {status}: {}", self.url, text.trim()),
+        }
+    }
+}

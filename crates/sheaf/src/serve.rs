@@ -1,0 +1,109 @@
+//! `sheaf serve`: run control with a page.
+//!
+//! The controller starts a process for each run, and the run goes on without it: what it has to know when it returns is in its directory,
+//! and the process of the run listens for it there.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `desk` | the thread that has the controller, and carries out its effects |
+//! | `answers` | answers to requests |
+//! | `inbox` | what comes to that thread |
+//! | `launch` | the process of a run: starting it, and the thread that listens to it |
+//! | `journal` | who has asked for what, on disk |
+//! | `lookup` | the thread that reads the records of runs |
+
+mod answers;
+mod desk;
+mod inbox;
+mod journal;
+mod launch;
+mod lookup;
+
+use crate::Verdict;
+use crate::console::Console;
+use crate::control_directory::ControlDirectory;
+use crate::controlled::write_whole;
+use crate::page::{Page, serve_at};
+use crate::{people, token};
+use anyhow::Context as _;
+use clap::Args;
+use desk::Desk;
+use inbox::Input;
+use launch::Launcher;
+use sheaf_config::Config;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArguments {
+    /// Configuration file (TOML), read again for each run [default: an emulated detector].
+    config: Option<PathBuf>,
+    /// Run each role in its own process, over TCP on loopback or through shared memory.
+    #[arg(long)]
+    processes: bool,
+    /// Loopback address of the page [default: `monitor.listen` of the configuration; without one, 127.0.0.1:7070, or another port if that
+    /// one is taken].
+    #[arg(long, value_name = "HOST:PORT")]
+    page: Option<String>,
+    /// Directory of the controller: its state, tokens, commands and the logs of runs [default: `control` in the directory of the runs].
+    #[arg(long, value_name = "DIR")]
+    directory: Option<PathBuf>,
+}
+
+pub(crate) fn command(arguments: &ServeArguments, console: &Console) -> anyhow::Result<Verdict> {
+    let config = match &arguments.config {
+        Some(path) => Config::load(path)?,
+        None => Config::default(),
+    };
+    let output = config.run.output.clone();
+    let directory = arguments.directory.clone().unwrap_or_else(|| token::directory_of(&output));
+    let directory = ControlDirectory::new(&directory);
+    directory.create()?;
+    let _lock = directory.lock()?;
+    let own_token = people::own_token(&directory)?;
+    let (counter, inbox) = inbox::open(lookup::begin(output.clone())?);
+    let address = arguments.page.as_deref().or(config.monitor.listen.as_deref());
+    let monitor = Arc::new(serve_at(address, Some(Arc::new(counter.clone())))?);
+    let at = monitor.address();
+    write_whole(&directory.address(), format!("http://{at}\n").as_bytes())?;
+    log::info!(
+        "run control is at http://{at}/#token={own_token} , for {} alone: the token is a password",
+        people::user()
+    );
+    log::info!(
+        "`sheaf ctl start` starts a run, `sheaf token add NAME` gives somebody else a token; Ctrl-C stops the run and ends"
+    );
+    watch_signals(counter.sender())?;
+    let launcher = Launcher {
+        config: arguments.config.clone(),
+        processes: arguments.processes,
+        directory: directory.clone(),
+        inbox: counter.sender(),
+        page: Page::to(monitor.clone()),
+        console: console.clone(),
+    };
+    let system = arguments
+        .config
+        .as_ref()
+        .map_or_else(|| "an emulated detector".to_owned(), |path| path.display().to_string());
+    Desk::open(directory, (system, output), monitor, launcher, &config)?.run(&inbox)?;
+    Ok(Verdict::Good)
+}
+
+/// Ctrl-C stops the run and ends the controller; SIGTERM ends the controller alone.
+fn watch_signals(inbox: SyncSender<Input>) -> anyhow::Result<()> {
+    let mut signals = Signals::new([SIGINT, SIGTERM]).context("cannot handle signals")?;
+    let body = move || {
+        for signal in signals.forever() {
+            let input = if signal == SIGINT { Input::Interrupt } else { Input::Terminate };
+            if inbox.send(input).is_err() {
+                return;
+            }
+        }
+    };
+    std::thread::Builder::new().name("signals".into()).spawn(body).context("cannot start a thread")?;
+    Ok(())
+}

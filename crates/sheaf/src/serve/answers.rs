@@ -1,0 +1,248 @@
+//! Answers to requests over HTTP.
+
+use super::desk::Desk;
+use super::journal::Entry;
+use crate::people::People;
+use crate::records::comments::{self, Comment, Quality};
+use crate::records::find_number;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use sheaf_control::request::RunSettings;
+use sheaf_control::{Command, Operator, Refusal, RefusalCode, Request};
+use sheaf_monitor::control::{Answer, Asked, Call};
+use std::str::FromStr as _;
+
+/// Most entries of the journal in an answer.
+const MOST: usize = 1_000;
+
+/// A command, as clients write it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Operate {
+    command: Command,
+    request: String,
+    #[serde(default)]
+    now: bool,
+    #[serde(flatten)]
+    settings: SettingsOf,
+}
+
+/// Settings of a run, as clients write them.
+#[derive(Debug, Default, Deserialize)]
+struct SettingsOf {
+    events: Option<u64>,
+    duration_ms: Option<u64>,
+    comment: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LockOf {
+    #[serde(default)]
+    force: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CommentOf {
+    text: Option<String>,
+    quality: Option<String>,
+}
+
+pub(super) fn json(status: u16, value: &Value) -> Answer {
+    Answer { status, body: value.to_string().into_bytes(), lasts: false }
+}
+
+pub(super) fn error(status: u16, code: &str, text: &str, remedy: &str) -> Answer {
+    json(status, &json!({ "code": code, "text": text, "remedy": remedy }))
+}
+
+fn refuse(refusal: &Refusal) -> Answer {
+    let (status, code) = match refusal.code {
+        RefusalCode::Invalid => (400, "invalid"),
+        RefusalCode::Role => (403, "role"),
+        RefusalCode::NotFound => (404, "not_found"),
+        RefusalCode::State => (409, "state"),
+        RefusalCode::Stale => (412, "stale"),
+        RefusalCode::Locked => (423, "locked"),
+    };
+    error(status, code, &refusal.text, &refusal.remedy)
+}
+
+fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Answer> {
+    serde_json::from_slice(body).map_err(|problem| {
+        error(
+            400,
+            "invalid",
+            &format!("the request cannot be read: {problem}"),
+            "docs/reference/http.md lists what it may have",
+        )
+    })
+}
+
+impl Desk {
+    /// Answers a request. What it changes is on disk before the answer is given.
+    pub(super) fn reply(&mut self, Asked { call, token, revision }: Asked) -> Answer {
+        match call {
+            Call::Status => return json(200, &self.status()),
+            Call::Operation(id) => return self.operation(id),
+            Call::Audit(last) => {
+                return json(200, &json!({ "entries": self.journal.last(last.min(MOST)) }));
+            }
+            // The records of runs are read on another thread.
+            Call::Runs(_) | Call::Run(_) => {
+                return error(404, "not_found", "nothing is here", "look at the list of paths");
+            }
+            Call::Me
+            | Call::Operate(_)
+            | Call::Lock(_)
+            | Call::Unlock
+            | Call::Seen(_)
+            | Call::Comment(..) => {}
+        }
+        let operator = match self.identify(token.as_deref()) {
+            Ok(operator) => operator,
+            Err(answer) => return answer,
+        };
+        let done = match call {
+            Call::Operate(body) => self.operate(&operator, &body, revision),
+            Call::Lock(body) => self.lock(&operator, &body),
+            Call::Unlock => self.change(&operator, "unlock", |desk| {
+                let now = desk.now();
+                desk.controller.handle_unlock(now, &operator);
+                Ok(json!({}))
+            }),
+            Call::Seen(fault) => self.change(&operator, &format!("fault {fault} seen"), |desk| {
+                let now = desk.now();
+                desk.controller.handle_seen(now, fault)?;
+                Ok(json!({}))
+            }),
+            Call::Comment(run, body) => self.comment(&operator, run, &body),
+            _ => Ok(json(200, &json!({ "name": operator.name, "role": operator.role.name() }))),
+        };
+        done.unwrap_or_else(|answer| answer)
+    }
+
+    fn identify(&mut self, token: Option<&str>) -> Result<Operator, Answer> {
+        let Some(token) = token else {
+            return Err(error(
+                401,
+                "token",
+                "this needs a token",
+                "send `Authorization: Bearer TOKEN`; `sheaf serve` prints the address with its own, `sheaf token add NAME` makes one",
+            ));
+        };
+        if !self.looks_at_tokens() {
+            return Err(error(429, "too_many", "too many wrong tokens", "wait a minute"));
+        }
+        let people = People::read(&self.directory);
+        let people = people.map_err(|problem| {
+            error(
+                503,
+                "tokens",
+                &crate::describe(&problem),
+                "repair the file, or remove it and add everybody again",
+            )
+        })?;
+        people.find(token).ok_or_else(|| {
+            self.note_wrong_token();
+            error(
+                401,
+                "token",
+                "the token is not known, or has ended",
+                "ask for a new one: `sheaf token add NAME`",
+            )
+        })
+    }
+
+    fn operation(&self, id: u64) -> Answer {
+        match self.controller.operation(id) {
+            Some(operation) => {
+                let view = self.controller.show_operation(operation);
+                Answer { lasts: view.ended_ms.is_none(), ..json(200, &json!(view)) }
+            }
+            None => error(
+                404,
+                "not_found",
+                &format!("there is no operation {id}, or it is too old"),
+                "look at the journal",
+            ),
+        }
+    }
+
+    fn operate(&mut self, operator: &Operator, body: &[u8], revision: Option<u64>) -> Result<Answer, Answer> {
+        let Operate { command, request, now, settings } = parse(body)?;
+        let SettingsOf { events, duration_ms, comment } = settings;
+        let settings = RunSettings { events, duration_ms, comment };
+        let request = Request { command, name: request, settings, now, revision };
+        let mut again = false;
+        let answer = self.change(operator, command.name(), |desk| {
+            let now = desk.now();
+            let accepted = desk.controller.handle_request(now, operator, &request)?;
+            again = accepted.again;
+            let view = desk
+                .controller
+                .operation(accepted.operation)
+                .map(|known| desk.controller.show_operation(known));
+            Ok(json!({ "operation": view }))
+        })?;
+        Ok(Answer { status: if again { 200 } else { 202 }, ..answer })
+    }
+
+    fn lock(&mut self, operator: &Operator, body: &[u8]) -> Result<Answer, Answer> {
+        let LockOf { force } = if body.is_empty() { LockOf::default() } else { parse(body)? };
+        self.change(operator, if force { "lock by force" } else { "lock" }, |desk| {
+            let now = desk.now();
+            desk.controller.handle_lock(now, operator, force)?;
+            Ok(json!({ "lock": desk.controller.view().lock }))
+        })
+    }
+
+    fn comment(&mut self, operator: &Operator, run: u32, body: &[u8]) -> Result<Answer, Answer> {
+        let CommentOf { text, quality } = parse(body)?;
+        let quality = quality.as_deref().map(Quality::from_str).transpose();
+        let quality = quality
+            .map_err(|problem| error(400, "invalid", &format!("quality {problem}"), "choose one of them"))?;
+        let text = text.filter(|text| !text.trim().is_empty());
+        if text.is_none() && quality.is_none() {
+            return Err(error(400, "invalid", "there is neither a text nor a quality", "give one of them"));
+        }
+        let path = find_number(run, &self.output);
+        let path = path.map_err(|problem| {
+            error(404, "not_found", &crate::describe(&problem), "look at the list of runs")
+        })?;
+        let comment = Comment::new(Some(&operator.name), text.as_deref(), quality);
+        let added = comments::add(&path, &comment);
+        added.map_err(|problem| error(503, "disk", &crate::describe(&problem), "free some space"))?;
+        Ok(json(200, &json!({})))
+    }
+
+    /// Makes a change, and writes it down; takes it back if it cannot be written down.
+    fn change(
+        &mut self,
+        operator: &Operator,
+        action: &str,
+        change: impl FnOnce(&mut Self) -> Result<Value, Refusal>,
+    ) -> Result<Answer, Answer> {
+        let before = self.controller.clone();
+        let (entry, answer) = match change(self) {
+            Ok(value) => (Entry::new(&operator.name, action, "accepted", ""), Ok(json(200, &value))),
+            Err(refusal) => {
+                (Entry::new(&operator.name, action, "refused", refusal.text.clone()), Err(refuse(&refusal)))
+            }
+        };
+        let written = self.journal.add(entry).and_then(|()| self.save());
+        if let Err(problem) = written {
+            self.controller = before;
+            let text =
+                format!("nothing was done, because it cannot be recorded: {}", crate::describe(&problem));
+            return Err(error(
+                503,
+                "disk",
+                &text,
+                "free some space on the disk of the controller's directory",
+            ));
+        }
+        answer
+    }
+}

@@ -1,0 +1,336 @@
+//! The desk: the thread that has the controller, writes down what it decides, and carries it out.
+
+use super::inbox::Input;
+use super::journal::{Entry, Journal};
+use super::launch::{Departure, Launcher};
+use crate::control_directory::ControlDirectory;
+use crate::controlled::write_whole;
+use crate::people;
+use anyhow::Context as _;
+use sheaf_config::Config;
+use sheaf_control::controller::{Event, Gone};
+use sheaf_control::link::Launch;
+use sheaf_control::operation::Outcome;
+use sheaf_control::request::RunSettings;
+use sheaf_control::saved::Saved;
+use sheaf_control::view::State;
+use sheaf_control::{Command, Controller, Effect, Limits, Operator, Order, Request, Role};
+use sheaf_monitor::Monitor;
+use sheaf_node::Clock;
+use sheaf_wire::{Nanos, Timestamp};
+use std::fs;
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+/// Longest time between two looks at what is due.
+const PERIOD: Duration = Duration::from_millis(200);
+
+/// Time beyond the start of the nodes that a run has to take triggers.
+const MARGIN: Nanos = Nanos::from_secs(30);
+
+/// Name in the journal of what nobody has asked for.
+const CONTROLLER: &str = "controller";
+
+/// Wrong tokens within a minute, beyond which no token is looked at until the minute is over.
+const WRONG_TOKENS: u32 = 20;
+
+/// See the [module](self).
+pub(super) struct Desk {
+    pub(super) controller: Controller,
+    pub(super) directory: ControlDirectory,
+    pub(super) journal: Journal,
+    /// Name of the system.
+    system: String,
+    /// Directory of runs.
+    pub(super) output: PathBuf,
+    clock: Clock,
+    monitor: Arc<Monitor>,
+    launcher: Launcher,
+    /// The link to the process of a run.
+    link: Option<(Launch, UnixStream)>,
+    /// What is on disk.
+    saved: Saved,
+    /// Whether the last attempt to write it failed, so that this is said once.
+    cannot_write: bool,
+    shown: serde_json::Value,
+    interrupts: u32,
+    is_over: bool,
+    wrong_tokens: (u32, Instant),
+}
+
+impl Desk {
+    /// Goes on where the last controller of this directory ended.
+    pub(super) fn open(
+        directory: ControlDirectory,
+        (system, output): (String, PathBuf),
+        monitor: Arc<Monitor>,
+        launcher: Launcher,
+        config: &Config,
+    ) -> anyhow::Result<Self> {
+        let saved = read_state(&directory.state())?;
+        let clock = Clock::new();
+        let controller = Controller::restore(saved.clone(), limits(config), clock.now());
+        let journal = Journal::open(&directory.journal())?;
+        if let Some(launch) = controller.launch() {
+            log::info!("there is a run of an earlier controller, which goes on");
+            launcher.listen(launch, None)?;
+        }
+        let mut desk = Self {
+            controller,
+            directory,
+            journal,
+            system,
+            output,
+            clock,
+            monitor,
+            launcher,
+            link: None,
+            saved,
+            cannot_write: false,
+            shown: serde_json::Value::Null,
+            interrupts: 0,
+            is_over: false,
+            wrong_tokens: (0, Instant::now()),
+        };
+        desk.note(Entry::new(CONTROLLER, "begin", "done", format!("version {}", env!("CARGO_PKG_VERSION"))));
+        desk.carry_on();
+        Ok(desk)
+    }
+
+    /// Works until the controller ends.
+    pub(super) fn run(mut self, inbox: &Receiver<Input>) -> anyhow::Result<()> {
+        while !self.is_over {
+            let due = self.controller.poll_timeout().map(|at| at.since(self.now()).to_std());
+            match inbox.recv_timeout(due.unwrap_or(PERIOD).min(PERIOD)) {
+                Ok(input) => self.take(input),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if self.controller.poll_timeout().is_some_and(|at| at <= self.now()) {
+                let now = self.now();
+                self.controller.handle_timeout(now);
+            }
+            self.carry_on();
+        }
+        self.note(Entry::new(CONTROLLER, "end", "done", ""));
+        Ok(())
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    fn take(&mut self, input: Input) {
+        let now = self.now();
+        match input {
+            Input::Asked(asked, answer) => {
+                let reply = self.reply(asked);
+                // The client may have gone.
+                let _ = answer.send(reply);
+            }
+            Input::Reached(launch, stream) => {
+                self.link = Some((launch, stream));
+                self.controller.handle_link(now, launch, true);
+            }
+            Input::Lost(launch) => {
+                self.link.take_if(|(of, _)| *of == launch);
+                self.controller.handle_link(now, launch, false);
+            }
+            Input::Report(launch, report) => self.controller.handle_report(now, launch, report),
+            Input::Gone(launch, departure) => self.take_departure(now, launch, departure),
+            Input::Interrupt => self.interrupt(now),
+            Input::Terminate => {
+                if self.controller.state() != State::Idle {
+                    log::warn!("the controller ends, and its run goes on; start it again to direct the run");
+                }
+                self.is_over = true;
+            }
+        }
+    }
+
+    fn take_departure(&mut self, now: Timestamp, launch: Launch, departure: Departure) {
+        self.link.take_if(|(of, _)| *of == launch);
+        if let Some(verdict) = departure.verdict() {
+            self.monitor.end_run(verdict);
+        }
+        let Departure { ended, how, look } = departure;
+        let gone = Gone { result: ended.map(|ended| ended.result), how, look };
+        self.controller.handle_gone(now, launch, &gone);
+    }
+
+    /// Ctrl-C: stops the run, the second time at once, and ends when there is none.
+    fn interrupt(&mut self, now: Timestamp) {
+        self.interrupts += 1;
+        let operator = Operator { name: people::user(), role: Role::Admin };
+        if self.controller.state() == State::Idle {
+            self.is_over = true;
+            return;
+        }
+        match self.interrupts {
+            1 => log::info!(
+                "the run is stopped, then the controller ends; Ctrl-C again drops the events in flight"
+            ),
+            2 => log::info!(
+                "the events in flight are dropped; Ctrl-C again ends the controller, and the run goes on"
+            ),
+            _ => return self.is_over = true,
+        }
+        let is_second = self.interrupts > 1;
+        let request = Request {
+            command: Command::Stop,
+            name: format!("Ctrl-C {}", now.0),
+            settings: RunSettings::default(),
+            now: is_second,
+            revision: None,
+        };
+        // Who can interrupt the process needs no lock.
+        let _ = self.controller.handle_lock(now, &operator, true);
+        match self.controller.handle_request(now, &operator, &request) {
+            Ok(_) => self.note(Entry::new(&operator.name, "stop", "accepted", "Ctrl-C")),
+            Err(refusal) => log::info!("{refusal}"),
+        }
+        self.controller.handle_unlock(now, &operator);
+    }
+
+    /// Writes down what has changed, then carries it out, then shows it.
+    pub(super) fn carry_on(&mut self) {
+        if let Err(error) = self.save() {
+            if !self.cannot_write {
+                log::error!(
+                    "{}; the run is not affected, but a controller that begins now knows less",
+                    crate::describe(&error)
+                );
+            }
+            self.cannot_write = true;
+        } else {
+            self.cannot_write = false;
+        }
+        while let Some(event) = self.controller.poll_event() {
+            self.tell(&event);
+        }
+        while let Some(effect) = self.controller.poll_effect() {
+            self.carry_out(effect);
+        }
+        self.show();
+        if self.interrupts > 0 && self.controller.state() == State::Idle {
+            self.is_over = true;
+        }
+    }
+
+    /// Writes the state, if it has changed.
+    pub(super) fn save(&mut self) -> anyhow::Result<()> {
+        let saved = self.controller.save();
+        if saved != self.saved {
+            write_whole(&self.directory.state(), &serde_json::to_vec(&saved)?)?;
+            self.saved = saved;
+        }
+        Ok(())
+    }
+
+    fn carry_out(&mut self, effect: Effect) {
+        match effect {
+            Effect::Launch { launch, held, settings, by } => {
+                if let Err(error) = self.launcher.start(launch, held, &settings, &by) {
+                    let how = crate::describe(&error);
+                    let departure = Departure { ended: None, how, look: "nothing has begun".to_owned() };
+                    let now = self.now();
+                    self.take_departure(now, launch, departure);
+                    // What follows from it is carried out next time.
+                }
+            }
+            Effect::Send { launch, order } => self.send(launch, order),
+            Effect::Kill { launch } => self.launcher.kill(launch),
+        }
+    }
+
+    /// A link that does not take an order is broken, and the thread that listens to it says so.
+    fn send(&mut self, launch: Launch, order: Order) {
+        let Some((_, stream)) = self.link.as_mut().filter(|(of, _)| *of == launch) else { return };
+        let Ok(mut line) = serde_json::to_vec(&order) else { return };
+        line.push(b'\n');
+        if let Err(error) = stream.write_all(&line) {
+            log::debug!("an order does not reach the run: {error}");
+        }
+    }
+
+    fn tell(&mut self, event: &Event) {
+        match event {
+            Event::Ended(operation) => {
+                let Some(end) = &operation.end else { return };
+                let answer = match end.result {
+                    Outcome::Done => "done",
+                    Outcome::Failed => "failed",
+                    Outcome::Superseded => "superseded",
+                };
+                log::info!("`{}` of {}: {}", operation.command, operation.by, end.text);
+                self.note(Entry::new(&operation.by, operation.command.name(), answer, end.text.clone()));
+            }
+            Event::Fault(fault) => {
+                log::error!("{}; {}", fault.text, fault.remedy);
+                self.note(Entry::new(CONTROLLER, "fault", fault.code.name(), fault.text.clone()));
+            }
+            Event::RunEnded(last) => {
+                let answer = if last.good { "good" } else { "not good" };
+                self.note(Entry::new(CONTROLLER, "run ended", answer, last.text.clone()));
+            }
+        }
+    }
+
+    /// Adds an entry that nobody waits for.
+    pub(super) fn note(&mut self, entry: Entry) {
+        if let Err(error) = self.journal.add(entry) {
+            log::warn!("{}", crate::describe(&error));
+        }
+    }
+
+    /// Returns the state of run control as people see it.
+    pub(super) fn status(&self) -> serde_json::Value {
+        let mut view = serde_json::to_value(self.controller.view()).unwrap_or_default();
+        view["system"] = self.system.clone().into();
+        view
+    }
+
+    fn show(&mut self) {
+        let view = self.status();
+        if view != self.shown {
+            self.monitor.note_control(view.clone());
+            self.shown = view;
+        }
+    }
+
+    /// Returns whether tokens are looked at: not while somebody tries one after the other.
+    pub(super) fn looks_at_tokens(&mut self) -> bool {
+        if self.wrong_tokens.1.elapsed() > Duration::from_secs(60) {
+            self.wrong_tokens = (0, Instant::now());
+        }
+        self.wrong_tokens.0 < WRONG_TOKENS
+    }
+
+    pub(super) fn note_wrong_token(&mut self) {
+        self.wrong_tokens.0 += 1;
+        if self.wrong_tokens.0 == WRONG_TOKENS {
+            log::warn!("{WRONG_TOKENS} wrong tokens within a minute: no token is looked at until it is over");
+        }
+    }
+}
+
+/// Time limits that follow from the configuration.
+fn limits(config: &Config) -> Limits {
+    let start = Nanos(config.manager.start_timeout.0.saturating_add(MARGIN.0));
+    let sheaf_config::Control { stop_timeout: drain, cut_timeout: cut, lock } = config.control;
+    Limits { configure: start, start, drain, cut, lock, ..Limits::default() }
+}
+
+fn read_state(path: &Path) -> anyhow::Result<Saved> {
+    match fs::read(path) {
+        Ok(bytes) => serde_json::from_slice(&bytes).with_context(|| {
+            format!("{} cannot be read; if no run is in progress, remove it and begin anew", path.display())
+        }),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Saved::default()),
+        Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+    }
+}

@@ -1,0 +1,214 @@
+//! The process of a run: starting it, and the thread that listens to it until no process of it is left.
+
+use super::inbox::Input;
+use crate::console::Console;
+use crate::control_directory::ControlDirectory;
+use crate::controlled::{Ended, LaunchDirectory, Line};
+use crate::page::Page;
+use crate::relay::Relayed;
+use anyhow::Context as _;
+use log::Level;
+use sheaf_control::link::Launch;
+use sheaf_control::request::RunSettings;
+use sheaf_monitor::RunVerdict;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::str::FromStr as _;
+use std::sync::mpsc::SyncSender;
+use std::time::{Duration, Instant};
+
+/// Pause between two attempts to reach a process.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Time in which a process that was started by a controller that has died must have noted itself.
+const NOTED: Duration = Duration::from_secs(10);
+
+/// Time that nodes have to close their files when the process that has started them is dead.
+const ORPHANS: Duration = Duration::from_secs(20);
+
+/// How a run ended, as far as it can be known.
+#[derive(Debug)]
+pub(super) struct Departure {
+    pub(super) ended: Option<Ended>,
+    pub(super) how: String,
+    pub(super) look: String,
+}
+
+/// Starts processes, and has threads listen to them.
+pub(super) struct Launcher {
+    pub(super) config: Option<PathBuf>,
+    pub(super) processes: bool,
+    pub(super) directory: ControlDirectory,
+    pub(super) inbox: SyncSender<Input>,
+    pub(super) page: Page,
+    pub(super) console: Console,
+}
+
+impl Launcher {
+    /// Starts the process of a run.
+    pub(super) fn start(
+        &self,
+        launch: Launch,
+        held: bool,
+        settings: &RunSettings,
+        by: &str,
+    ) -> anyhow::Result<()> {
+        self.directory.remove_old_launches(launch);
+        let directory = self.directory.launch(launch);
+        directory.create().with_context(|| format!("cannot create {}", directory.path().display()))?;
+        let log = File::create(directory.log()).context("cannot create the log of the run")?;
+        let mut command =
+            Command::new(std::env::current_exe().context("cannot determine the path of this program")?);
+        command.arg("run").args(&self.config).arg("--controlled").arg(directory.path());
+        if self.processes {
+            command.arg("--processes");
+        }
+        if held {
+            command.arg("--held");
+        }
+        if let Some(events) = settings.events {
+            command.arg("--events").arg(events.to_string());
+        }
+        if let Some(duration_ms) = settings.duration_ms {
+            command.arg("--duration").arg(format!("{}.{:03}", duration_ms / 1_000, duration_ms % 1_000));
+        }
+        if let Some(comment) = &settings.comment {
+            command.arg(format!("--comment={comment}"));
+        }
+        command.arg(format!("--operator={by}"));
+        command
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().context("cannot share the log of the run")?)
+            .stderr(log);
+        let child = command.spawn().context("cannot start the process of the run")?;
+        self.listen(launch, Some(child))
+    }
+
+    /// Listens to the process of a run, which this controller has started or an earlier one.
+    pub(super) fn listen(&self, launch: Launch, child: Option<Child>) -> anyhow::Result<()> {
+        let directory = self.directory.launch(launch);
+        let (inbox, page, console) = (self.inbox.clone(), self.page.clone(), self.console.clone());
+        let listener =
+            Listener { launch, directory, child, inbox, page, console, message: 0, began: Instant::now() };
+        let spawned = std::thread::Builder::new().name("launch".into()).spawn(move || listener.run());
+        spawned.context("cannot start a thread")?;
+        Ok(())
+    }
+
+    /// Kills every process of a run.
+    pub(super) fn kill(&self, launch: Launch) {
+        if let Some(process) = self.directory.launch(launch).process() {
+            process.kill_session();
+        }
+    }
+}
+
+struct Listener {
+    launch: Launch,
+    directory: LaunchDirectory,
+    /// The process, if this one has started it.
+    child: Option<Child>,
+    inbox: SyncSender<Input>,
+    page: Page,
+    console: Console,
+    /// Number of the last message of the log.
+    message: u64,
+    began: Instant,
+}
+
+impl Listener {
+    fn run(mut self) {
+        let how = loop {
+            if let Ok(stream) = self.directory.connect() {
+                self.listen(stream);
+            }
+            if let Some(how) = self.has_ended() {
+                break how;
+            }
+            std::thread::sleep(PAUSE);
+        };
+        self.wait_for_orphans();
+        let look = format!("its messages are in {}", self.directory.log().display());
+        let ended = self.directory.result();
+        let _ = self.inbox.send(Input::Gone(self.launch, Departure { ended, how, look }));
+    }
+
+    /// Returns how the process has ended, if it has.
+    fn has_ended(&mut self) -> Option<String> {
+        if let Some(child) = &mut self.child {
+            let status = child.try_wait().ok()??;
+            return Some(status.to_string());
+        }
+        match self.directory.process() {
+            Some(process) => {
+                (!process.lives()).then(|| "how is not known, the controller was not there".to_owned())
+            }
+            None => (self.began.elapsed() > NOTED).then(|| "it did not begin".to_owned()),
+        }
+    }
+
+    /// Waits until the nodes of a process that has died have closed their files, and kills those that do not.
+    fn wait_for_orphans(&self) {
+        let Some(process) = self.directory.process() else { return };
+        let until = Instant::now() + ORPHANS;
+        while !process.session().is_empty() {
+            if Instant::now() > until {
+                process.kill_session();
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Passes on what the process says, until the link breaks.
+    fn listen(&mut self, stream: UnixStream) {
+        let Ok(orders) = stream.try_clone() else { return };
+        if self.inbox.send(Input::Reached(self.launch, orders)).is_err() {
+            return;
+        }
+        let mut nodes = BTreeMap::new();
+        for line in BufReader::new(stream).lines().map_while(Result::ok) {
+            match serde_json::from_str(&line) {
+                Ok(line) => self.take(line, &mut nodes),
+                Err(error) => log::debug!("a line of the run cannot be read: {error}"),
+            }
+        }
+        let _ = self.inbox.send(Input::Lost(self.launch));
+    }
+
+    fn take(&mut self, line: Line, nodes: &mut BTreeMap<String, Relayed>) {
+        match line {
+            Line::Report(report) => _ = self.inbox.send(Input::Report(self.launch, report)),
+            Line::Begin(description) => {
+                nodes.clear();
+                self.page.announce(description);
+            }
+            Line::Node { node, record } => {
+                let relayed =
+                    nodes.entry(node).or_insert_with_key(|node| Relayed::new(node, self.page.clone()));
+                relayed.take_record(record);
+            }
+            Line::Gone(node) => self.page.hub().note_gone(&node),
+            Line::WaitsFor(waits_for) => self.page.note_waiting(waits_for),
+            Line::Message { number, level, node, text } if number > self.message => {
+                self.message = number;
+                let level = Level::from_str(&level).unwrap_or(Level::Info);
+                self.page.add_message(level, node.as_deref(), &text);
+                if level <= Level::Warn {
+                    self.console.print(&format!("{}: {text}", node.as_deref().unwrap_or("run")));
+                }
+            }
+            Line::Message { .. } => {}
+            Line::End(verdict) => self.page.announce_end(verdict),
+        }
+    }
+}
+
+impl Departure {
+    pub(super) fn verdict(&self) -> Option<RunVerdict> {
+        self.ended.as_ref().and_then(|ended| ended.verdict.clone())
+    }
+}

@@ -1,0 +1,108 @@
+//! `sheaf token`: who may give commands to a controller.
+
+use crate::Verdict;
+use crate::control_directory::{self, ControlDirectory};
+use crate::people::People;
+use crate::print::print;
+use anyhow::bail;
+use clap::{Args, Subcommand};
+use sheaf_control::Role;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const SECONDS_PER_DAY: u64 = 86_400;
+
+#[derive(Debug, Args)]
+pub(crate) struct TokenArguments {
+    #[command(subcommand)]
+    command: TokenCommand,
+    /// Directory of the controller.
+    #[arg(long, value_name = "DIR", default_value = "runs/control", global = true)]
+    directory: PathBuf,
+}
+
+#[derive(Debug, Subcommand)]
+enum TokenCommand {
+    /// Make a token for a person or a script, and print it. It is kept nowhere.
+    Add(AddArguments),
+    /// List who has a token.
+    List,
+    /// Make the token of somebody worthless.
+    Remove(RemoveArguments),
+}
+
+#[derive(Debug, Args)]
+struct AddArguments {
+    /// Name in the records.
+    name: String,
+    /// Role: an admin also takes the lock from somebody.
+    #[arg(long, value_name = "operator|admin", default_value = "operator", value_parser = parse_role)]
+    role: Role,
+    /// Days until the token ends [default: it does not end].
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..))]
+    days: Option<u32>,
+}
+
+#[derive(Debug, Args)]
+struct RemoveArguments {
+    /// Name in the records.
+    name: String,
+}
+
+fn parse_role(text: &str) -> Result<Role, String> {
+    Role::from_name(text).ok_or_else(|| "must be operator or admin".to_owned())
+}
+
+pub(crate) fn command(arguments: &TokenArguments) -> anyhow::Result<Verdict> {
+    let directory = ControlDirectory::new(&arguments.directory);
+    match &arguments.command {
+        TokenCommand::Add(arguments) => {
+            directory.create()?;
+            let mut people = People::read(&directory)?;
+            let lasts = arguments.days.map(|days| Duration::from_secs(u64::from(days) * SECONDS_PER_DAY));
+            let token = people.add(&arguments.name, arguments.role, lasts)?;
+            people.write(&directory)?;
+            print(&format!("{token}\n"))?;
+        }
+        TokenCommand::List => {
+            for person in people_of(&directory)?.people {
+                let ends = person.expires_ms.map_or_else(
+                    || "does not end".to_owned(),
+                    |expires_ms| {
+                        let left_ms = expires_ms.saturating_sub(crate::people::unix_ms());
+                        match left_ms / 1_000 / SECONDS_PER_DAY {
+                            _ if left_ms == 0 => "has ended".to_owned(),
+                            0 => "ends within a day".to_owned(),
+                            days => format!("ends in {} days", days + 1),
+                        }
+                    },
+                );
+                print(&format!("{:<20} {:<9} {ends}\n", person.name, person.role.name()))?;
+            }
+        }
+        TokenCommand::Remove(RemoveArguments { name }) => {
+            let mut people = people_of(&directory)?;
+            if !people.remove(name) {
+                bail!("{name} has no token; `sheaf token list` lists who has");
+            }
+            people.write(&directory)?;
+        }
+    }
+    Ok(Verdict::Good)
+}
+
+fn people_of(directory: &ControlDirectory) -> anyhow::Result<People> {
+    if !directory.path().is_dir() {
+        bail!(
+            "{} does not exist; name the directory of a controller with --directory (`{}` below `run.output`)",
+            directory.path().display(),
+            control_directory::NAME
+        );
+    }
+    People::read(directory)
+}
+
+/// Default of `--directory` where a configuration says where runs are.
+pub(crate) fn directory_of(output: &Path) -> PathBuf {
+    output.join(control_directory::NAME)
+}
