@@ -11,22 +11,22 @@ mod commands;
 mod current;
 mod ending;
 mod operations;
+mod showing;
 
 use crate::fault::{FAULTS, Fault, FaultCode};
 use crate::limits::Limits;
 use crate::link::{Launch, Order, Report, RunResult, RunState, Wish};
 use crate::lock::{self, Lock};
 use crate::operation::{Operation, milliseconds};
-use crate::request::{Command, Operator, Refusal, RefusalCode, Request, RunSettings};
+use crate::request::{Operator, Refusal, RefusalCode, Request, RunSettings};
 use crate::saved::Saved;
-use crate::view::{Ends, LastRun, State, Target, View, lock_view};
+use crate::view::{LastRun, State, Target};
 use current::Current;
-pub use ending::Step;
 use operations::Operations;
 use sheaf_wire::Timestamp;
 use std::collections::VecDeque;
 
-/// What a driver shall do.
+/// An action for the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Start a process that makes one run.
@@ -74,12 +74,12 @@ pub struct Accepted {
     pub again: bool,
 }
 
-/// How the process of a run has ended.
+/// The end of the process of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gone {
     /// The result that it left, if it did.
     pub result: Option<RunResult>,
-    /// How the process ended, in words: `signal: 9 (SIGKILL)`.
+    /// Its exit in words: `signal: 9 (SIGKILL)`.
     pub how: String,
     /// Where to look for its messages, in words.
     pub look: String,
@@ -98,7 +98,7 @@ pub struct Controller {
     launches: u64,
     last_run: Option<LastRun>,
     revision: u64,
-    /// What the revision stands for.
+    /// State that the revision stands for.
     seen: Seen,
     effects: VecDeque<Effect>,
     events: VecDeque<Event>,
@@ -326,31 +326,6 @@ impl Controller {
             Wish::Pause => Target::Paused,
             Wish::Stop | Wish::Cut => Target::Idle,
         })
-    }
-
-    /// Returns all of it as people see it.
-    #[must_use]
-    pub fn view(&self) -> View {
-        let show = |operation| self.show_operation(operation);
-        let run = self.run.as_ref();
-        let ends = |run: &Current| {
-            let RunSettings { events, duration_ms, .. } = *run.settings();
-            Ends { events, duration_ms }
-        };
-        View {
-            state: self.state(),
-            target: self.target(),
-            revision: self.revision,
-            run: run.and_then(Current::number),
-            by: run.map(|run| run.by().to_owned()),
-            ends: run.map(ends),
-            operation: self.operations.current().map(show),
-            last: self.operations.last().map(show),
-            last_run: self.last_run.clone(),
-            lock: self.lock.as_ref().map(lock_view),
-            faults: self.faults.iter().cloned().collect(),
-            commands: Command::ALL.into_iter().map(|command| self.show_command(command)).collect(),
-        }
     }
 
     /// Draws the conclusions of a change: ends the operation that is done, and counts the revision.

@@ -47,8 +47,8 @@ pub struct Fault {
     pub since_ms: u64,
     /// Its kind.
     pub code: FaultCode,
-    /// What is wrong.
+    /// Description.
     pub text: String,
-    /// What to do about it.
+    /// Remedy.
     pub remedy: String,
 }

@@ -6,11 +6,12 @@
 //! | [`runner`] | the end of the link in the process of a run |
 //! | [`link`] | the messages between the two |
 //! | [`request`] | commands, and why they are refused |
-//! | [`operation`] | what becomes of a command |
+//! | [`operation`] | the course of a command |
 //! | [`lock`] | the lock of one operator |
 //! | [`fault`] | faults of the system, with remedies |
 //! | [`limits`] | time limits |
-//! | [`saved`] | what a controller keeps on disk, so that a later one goes on |
+//! | [`means`] | means by which a run is ended |
+//! | [`saved`] | state that a controller keeps on disk, so that a later one goes on |
 //! | [`view`] | the state of run control as people see it |
 //!
 //! A controller *directs*: it sends the run what it wants as a whole, never a step, and the run reports its state as a whole. So a message
@@ -24,6 +25,7 @@ pub mod fault;
 pub mod limits;
 pub mod link;
 pub mod lock;
+pub mod means;
 pub mod operation;
 pub mod request;
 pub mod runner;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct Launch(pub u64);
 
-/// What a run shall do.
+/// Desired behaviour of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Wish {
@@ -39,7 +39,7 @@ impl Wish {
 pub struct Order {
     /// Number of the order within its launch, from 1.
     pub number: u64,
-    /// What the run shall do.
+    /// Desired behaviour of the run.
     pub wish: Wish,
 }
 
@@ -60,7 +60,7 @@ pub enum RunState {
     Stopping,
 }
 
-/// What a run is doing.
+/// State of a run, as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     /// Number of the latest order that it follows; 0 before the first.
@@ -75,7 +75,7 @@ pub struct Report {
     pub no_pause: Option<String>,
 }
 
-/// How a run ended.
+/// Result of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunResult {
     /// Its number, if it had one.

@@ -4,7 +4,7 @@ use crate::request::Command;
 use serde::{Deserialize, Serialize};
 use sheaf_wire::Timestamp;
 
-/// How an operation ended.
+/// Result of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {

@@ -55,7 +55,7 @@ impl fmt::Display for Command {
     }
 }
 
-/// What a person may do.
+/// Rights of a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -90,11 +90,11 @@ impl Role {
 pub struct Operator {
     /// Name in records.
     pub name: String,
-    /// What the operator may do.
+    /// Rights of the operator.
     pub role: Role,
 }
 
-/// What ends a run, and what it is for.
+/// Settings of one run: its end, and a comment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunSettings {
     /// Number of triggers after which it ends.
@@ -157,7 +157,7 @@ pub struct Refusal {
     pub code: RefusalCode,
     /// The reason.
     pub text: String,
-    /// What to do about it.
+    /// Remedy.
     pub remedy: String,
 }
 

@@ -3,7 +3,7 @@
 use crate::link::{Order, Wish};
 use std::collections::VecDeque;
 
-/// What the run is told.
+/// A request to the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Steer {
     /// Whether its start is held.

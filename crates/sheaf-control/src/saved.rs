@@ -1,8 +1,8 @@
-//! What a controller keeps on disk.
+//! State that a controller keeps on disk.
 
-pub use crate::controller::Step;
 use crate::fault::Fault;
 use crate::link::{Launch, Order};
+use crate::means::Step;
 use crate::operation::Operation;
 use crate::request::RunSettings;
 use crate::view::LastRun;
@@ -21,7 +21,7 @@ pub struct Saved {
     pub operation: Option<Operation>,
     /// Ended operations, the newest last.
     pub past: Vec<Operation>,
-    /// Who has the lock, and until when in milliseconds since 1970.
+    /// Holder of the lock, and its end in milliseconds since 1970.
     pub lock: Option<(String, u64)>,
     /// Faults that nobody has seen, the newest last.
     pub faults: Vec<Fault>,
@@ -38,12 +38,12 @@ pub struct SavedRun {
     pub launch: Launch,
     /// Its settings.
     pub settings: RunSettings,
-    /// Who asked for it.
+    /// Operator who asked for it.
     pub by: String,
     /// The latest order.
     pub order: Order,
     /// Its number, if it is known.
     pub run: Option<u32>,
-    /// By which means it is being ended.
+    /// Means by which it is being ended.
     pub ending: Option<Step>,
 }

@@ -1,8 +1,7 @@
 //! The state of run control as people see it.
 
-use crate::controller::Controller;
 use crate::fault::Fault;
-use crate::operation::{Operation, milliseconds};
+use crate::operation::Outcome;
 use crate::request::Command;
 use serde::{Deserialize, Serialize};
 
@@ -66,7 +65,7 @@ pub struct LastRun {
     pub text: String,
 }
 
-/// What ends the run.
+/// Conditions that end the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Ends {
     /// Number of triggers.
@@ -88,13 +87,13 @@ pub struct OperationView {
     pub began_ms: u64,
     /// Time at which it has failed, or stronger means are used.
     pub deadline_ms: u64,
-    /// What it waits for; `None` once it has ended.
+    /// Reason why it lasts; `None` once it has ended.
     pub progress: Option<String>,
     /// When it ended.
     pub ended_ms: Option<u64>,
-    /// How it ended: `done`, `failed` or `superseded`.
-    pub result: Option<crate::operation::Outcome>,
-    /// How it ended, in words.
+    /// Result: `done`, `failed` or `superseded`.
+    pub result: Option<Outcome>,
+    /// Result in words.
     pub text: Option<String>,
 }
 
@@ -131,7 +130,7 @@ pub struct View {
     pub run: Option<u32>,
     /// Who asked for it.
     pub by: Option<String>,
-    /// What ends it, apart from a command.
+    /// Conditions that end it, apart from a command.
     pub ends: Option<Ends>,
     /// The operation that lasts.
     pub operation: Option<OperationView>,
@@ -145,33 +144,4 @@ pub struct View {
     pub faults: Vec<Fault>,
     /// Every command, and whether it can be given.
     pub commands: Vec<CommandView>,
-}
-
-impl Controller {
-    /// Returns an operation as people see it.
-    #[must_use]
-    pub fn show_operation(&self, operation: &Operation) -> OperationView {
-        let end = operation.end.as_ref();
-        OperationView {
-            id: operation.id,
-            command: operation.command,
-            by: operation.by.clone(),
-            began_ms: operation.began_ms,
-            deadline_ms: operation.deadline_ms,
-            progress: if end.is_none() { self.progress() } else { None },
-            ended_ms: end.map(|end| end.at_ms),
-            result: end.map(|end| end.result),
-            text: end.map(|end| end.text.clone()),
-        }
-    }
-
-    pub(crate) fn show_command(&self, command: Command) -> CommandView {
-        // A run that is stopping can be stopped now.
-        let refusal = self.allows(command, true).err();
-        CommandView { command, allowed: refusal.is_none(), why: refusal.map(|refusal| refusal.text) }
-    }
-}
-
-pub(crate) fn lock_view(lock: &crate::lock::Lock) -> LockView {
-    LockView { by: lock.by.clone(), until_ms: milliseconds(lock.until) }
 }

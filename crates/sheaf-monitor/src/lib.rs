@@ -3,7 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`monitor`] | the monitor of a process: its thread, and what the command tells it |
-//! | `server` | the HTTP server |
+//! | `server`, `serving` | the HTTP server, and what its handlers share |
 //! | `guard` | requests that are answered, and the headers of every answer |
 //! | `description` | a run, as the command describes it |
 //! | `shared` | data that the threads of a monitor share |
@@ -12,7 +12,7 @@
 //! | `advice` | advice about each cause of dead time |
 //! | [`alarms`] | conditions that an operator must know |
 //! | `columns` | numbers over time: rates and levels, computed from consecutive snapshots |
-//! | [`control`] | requests to run control |
+//! | [`control`], `control_routes` | run control as the server sees it, and requests to it |
 //! | `history` | these numbers in rings of three resolutions, and their binary form |
 //! | `messages` | the last messages of the log |
 //! | [`prometheus`] | alert rules and dashboards |
@@ -30,6 +30,7 @@ pub mod alarms;
 mod assets;
 mod columns;
 pub mod control;
+mod control_routes;
 mod description;
 mod guard;
 mod history;
@@ -38,6 +39,7 @@ pub mod monitor;
 pub mod openmetrics;
 pub mod prometheus;
 mod server;
+mod serving;
 mod shared;
 pub mod state;
 

@@ -2,8 +2,8 @@
 
 use crate::assets::{self, Asset};
 use crate::columns::Columns;
-use crate::control::{self, Control};
-use crate::shared::{Shared, Tick};
+use crate::control_routes;
+use crate::serving::Server;
 use crate::state::Figure;
 use crate::{guard, openmetrics, prometheus};
 use axum::Router;
@@ -16,10 +16,7 @@ use axum::routing::get;
 use futures_util::stream;
 use serde::{Deserialize, Serialize};
 use std::convert::Infallible;
-use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
 use tokio::time::timeout;
 
 /// Time that a request for new numbers waits for some.
@@ -34,17 +31,6 @@ const STATE_PAUSE: Duration = Duration::from_millis(200);
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
 const BINARY: &str = "application/octet-stream";
-
-/// Everything that handlers need.
-#[derive(Clone)]
-pub(crate) struct Server {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) ticks: watch::Receiver<Tick>,
-    /// Run control, if this page has it.
-    pub(crate) control: Option<Arc<dyn Control>>,
-    /// Where it listens.
-    pub(crate) address: SocketAddr,
-}
 
 /// Returns the answers to all requests.
 pub(crate) fn router(server: Server) -> Router {
@@ -62,7 +48,7 @@ pub(crate) fn router(server: Server) -> Router {
         .route("/prometheus/rules.yml", get(rules))
         .route("/grafana/{file}", get(dashboard))
         .route("/healthz", get(healthy))
-        .merge(control::router())
+        .merge(control_routes::router())
         .fallback(not_found)
         .layer(from_fn(guard::check))
         .with_state(server)

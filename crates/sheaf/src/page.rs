@@ -45,11 +45,11 @@ pub(crate) trait Audience: Send + Sync {
     fn hub(&self) -> &Hub;
     /// A run is announced, before its nodes begin.
     fn begin_run(&self, run: RunDescription);
-    /// What the run waits for.
+    /// Nodes and programs that the run waits for.
     fn note_waiting(&self, waits_for: Option<String>);
     /// A message of the log, of a node if it is of one.
     fn add_message(&self, level: Level, node: Option<&str>, text: &str);
-    /// How the run ended.
+    /// Result of the run.
     fn end_run(&self, verdict: RunVerdict);
 }
 

@@ -9,7 +9,7 @@ use sheaf_key::{make_token, token_hash};
 use std::fs;
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Most characters of a name.
 const NAME_CHARACTERS: usize = 64;
@@ -85,6 +85,29 @@ impl People {
         let person = self.people.iter().find(|person| person.hash == hash)?;
         let is_valid = person.expires_ms.is_none_or(|expires_ms| now_ms < expires_ms);
         is_valid.then(|| Operator { name: person.name.clone(), role: person.role })
+    }
+}
+
+/// Wrong tokens within a minute, beyond which more of them are refused as too many.
+const WRONG_TOKENS: u32 = 20;
+
+/// Counts wrong tokens. A right one is served however many wrong ones there were: else anybody on this host could lock all operators out.
+#[derive(Debug, Default)]
+pub(crate) struct WrongTokens {
+    /// Number in this minute, and when it began.
+    count: Option<(u32, Instant)>,
+}
+
+impl WrongTokens {
+    /// Counts a wrong token. Returns whether there were not too many.
+    pub(crate) fn note(&mut self) -> bool {
+        let minute = self.count.filter(|(_, began)| began.elapsed() < Duration::from_secs(60));
+        let (count, began) = minute.unwrap_or_else(|| (0, Instant::now()));
+        self.count = Some((count.saturating_add(1), began));
+        if count == WRONG_TOKENS {
+            log::warn!("more than {WRONG_TOKENS} wrong tokens within a minute: somebody may be guessing");
+        }
+        count < WRONG_TOKENS
     }
 }
 

@@ -1,9 +1,9 @@
 //! When each command is possible, and what follows it.
 
 use super::current::Current;
-use super::ending::{Ending, Step};
 use super::{Controller, Effect};
 use crate::link::{Launch, RunState, Wish};
+use crate::means::{Ending, Step};
 use crate::operation::Outcome;
 use crate::request::{Command, Operator, REQUEST_CHARACTERS, Refusal, RefusalCode, Request};
 use crate::view::State;

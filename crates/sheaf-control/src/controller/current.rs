@@ -1,8 +1,8 @@
 //! The run that a controller directs.
 
-use super::ending::Ending;
 use crate::limits::Limits;
 use crate::link::{Launch, Order, Report, RunState, Wish};
+use crate::means::Ending;
 use crate::request::{Command, RunSettings};
 use crate::saved::SavedRun;
 use crate::view::State;
@@ -15,7 +15,7 @@ pub(super) struct Current {
     settings: RunSettings,
     by: String,
     order: Order,
-    /// What it was told to do by its launch and its latest report.
+    /// The latest one.
     report: Report,
     is_linked: bool,
     ending: Option<Ending>,

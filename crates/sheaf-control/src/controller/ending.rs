@@ -3,56 +3,12 @@
 use super::current::Current;
 use super::{Controller, Effect, Event, Gone};
 use crate::fault::FaultCode;
-use crate::limits::Limits;
 use crate::link::Wish;
+use crate::means::{ATTEMPTS, Ending, Step};
 use crate::operation::{Operation, Outcome};
 use crate::request::Command;
 use crate::view::LastRun;
-use serde::{Deserialize, Serialize};
 use sheaf_wire::Timestamp;
-
-/// Means by which a run is ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Step {
-    /// The events in flight are built and stored.
-    Drain,
-    /// They are dropped.
-    Cut,
-    /// Every process is killed.
-    Kill,
-}
-
-/// The means in use, and when the next one follows.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Ending {
-    step: Step,
-    until: Timestamp,
-    /// Attempts to kill so far.
-    attempts: u32,
-}
-
-/// Attempts to kill after which somebody has to look.
-const ATTEMPTS: u32 = 10;
-
-impl Ending {
-    pub(super) fn at(step: Step, limits: &Limits, now: Timestamp) -> Self {
-        let time = match step {
-            Step::Drain => limits.drain,
-            Step::Cut => limits.cut,
-            Step::Kill => limits.kill,
-        };
-        Self { step, until: now + time, attempts: 0 }
-    }
-
-    pub(super) fn step(self) -> Step {
-        self.step
-    }
-
-    pub(super) fn until(self) -> Timestamp {
-        self.until
-    }
-}
 
 impl Controller {
     /// Ends the run by these means.
@@ -60,7 +16,7 @@ impl Controller {
         let Some(run) = &mut self.run else { return };
         let ending = Ending::at(step, &self.limits, now);
         run.set_ending(ending);
-        self.operations.set_deadline(ending.until);
+        self.operations.set_deadline(ending.until());
         match step {
             Step::Drain => self.direct(Wish::Stop),
             Step::Cut => self.direct(Wish::Cut),
@@ -71,9 +27,9 @@ impl Controller {
     /// Uses stronger means where the time of those in use is over.
     pub(super) fn press(&mut self, now: Timestamp) {
         let Some(run) = &mut self.run else { return };
-        let Some(ending) = run.ending().filter(|ending| ending.until <= now) else { return };
+        let Some(ending) = run.ending().filter(|ending| ending.until() <= now) else { return };
         let name = run.name();
-        match ending.step {
+        match ending.step() {
             Step::Drain => {
                 let seconds = self.limits.drain.as_secs_f64();
                 self.raise(
@@ -96,10 +52,10 @@ impl Controller {
                 self.end_run(now, Step::Kill);
             }
             Step::Kill => {
-                let attempts = ending.attempts + 1;
-                run.set_ending(Ending { attempts, ..Ending::at(Step::Kill, &self.limits, now) });
+                let ending = ending.again(&self.limits, now);
+                run.set_ending(ending);
                 self.effects.push_back(Effect::Kill { launch: run.launch() });
-                if attempts == ATTEMPTS {
+                if ending.attempts() == ATTEMPTS {
                     self.raise(
                         now,
                         FaultCode::CannotKill,
@@ -129,7 +85,7 @@ impl Controller {
 
     /// Records the end of a run of which no process is left.
     pub(super) fn conclude(&mut self, now: Timestamp, run: &Current, gone: &Gone) {
-        let was_killed = run.ending().is_some_and(|ending| ending.step == Step::Kill);
+        let was_killed = run.ending().is_some_and(|ending| ending.step() == Step::Kill);
         let number = gone.result.as_ref().and_then(|result| result.run).or(run.number());
         let name = number.map_or_else(|| "the run".to_owned(), |number| format!("run {number}"));
         let text = match &gone.result {

@@ -1,4 +1,4 @@
-//! What single commands do. Whole histories are in `tests/simulation.rs`.
+//! Effects of single commands. Whole histories are in `tests/simulation.rs`.
 
 use super::*;
 use crate::request::Role;

@@ -4,7 +4,7 @@ use super::rng::Rng;
 use sheaf_control::link::Launch;
 use sheaf_control::{Order, Report, RunResult, RunState, Runner, Steer};
 
-/// What becomes of a process.
+/// Fate of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Healthy,

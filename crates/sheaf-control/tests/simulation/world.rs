@@ -22,7 +22,7 @@ const LIMITS: [u64; 7] = [100, 120, 40, 200, 100, 5, 300];
 /// Time that a controller waits for a process that it cannot reach before it looks whether there is one.
 const GRACE: u64 = 20;
 
-/// How often each situation occurred.
+/// Number of occurrences of each situation.
 #[derive(Debug, Default)]
 pub(crate) struct Reached(BTreeMap<&'static str, u64>);
 
@@ -210,7 +210,7 @@ impl World {
         }
     }
 
-    /// What a driver does: connects, and notices that a process is gone.
+    /// The part of a driver: connects, and notices that a process is gone.
     fn look_at_process(&mut self, now: Timestamp) {
         let Some(wanted) = self.controller.as_ref().and_then(Controller::launch) else { return };
         let is_there =
@@ -426,7 +426,7 @@ impl World {
         }
     }
 
-    /// What is on its way is lost.
+    /// Messages on their way are lost.
     fn drop_link(&mut self) {
         self.linked = false;
         self.to_run.clear();

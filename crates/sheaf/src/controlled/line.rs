@@ -1,4 +1,4 @@
-//! What the process of a run tells its controller: one JSON object a line. The controller answers with orders.
+//! Messages of the process of a run to its controller: one JSON object a line. The controller answers with orders.
 
 use crate::relay::Record;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use sheaf_monitor::{RunDescription, RunVerdict};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Line {
-    /// What the run is doing.
+    /// State of the run.
     Report(Report),
     /// The run that begins.
     Begin(RunDescription),
@@ -17,11 +17,11 @@ pub(crate) enum Line {
     Node { node: String, record: Record },
     /// A node has ended.
     Gone(String),
-    /// What the run waits for.
+    /// Nodes and programs that the run waits for.
     WaitsFor(Option<String>),
     /// A message of the log. Its number tells it from those before, also after the link was broken.
     Message { number: u64, level: String, node: Option<String>, text: String },
-    /// How the run ended.
+    /// Result of the run.
     End(RunVerdict),
 }
 

@@ -33,7 +33,7 @@ const MESSAGES: usize = 256;
 /// Longest line of a controller, in bytes.
 const LONGEST_ORDER: u64 = 4_096;
 
-/// What has been told about the run.
+/// Everything that has been told about the run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Told {
     description: Option<RunDescription>,
@@ -244,7 +244,7 @@ fn steer(orders: &Receiver<Steer>, steering: &Steering, controls: &RunControls) 
     }
 }
 
-/// What one controller has been told.
+/// Everything that one controller has been told.
 struct Writer {
     stream: UnixStream,
     feed: Feed,

@@ -132,9 +132,6 @@ impl Desk {
                 "send `Authorization: Bearer TOKEN`; `sheaf serve` prints the address with its own, `sheaf token add NAME` makes one",
             ));
         };
-        if !self.looks_at_tokens() {
-            return Err(error(429, "too_many", "too many wrong tokens", "wait a minute"));
-        }
         let people = People::read(&self.directory);
         let people = people.map_err(|problem| {
             error(
@@ -144,14 +141,19 @@ impl Desk {
                 "repair the file, or remove it and add everybody again",
             )
         })?;
-        people.find(token).ok_or_else(|| {
-            self.note_wrong_token();
-            error(
+        people.find(token).ok_or_else(|| match self.wrong_tokens.note() {
+            true => error(
                 401,
                 "token",
                 "the token is not known, or has ended",
                 "ask for a new one: `sheaf token add NAME`",
-            )
+            ),
+            false => error(
+                429,
+                "too_many",
+                "too many wrong tokens",
+                "wait a minute; a right token is served at any time",
+            ),
         })
     }
 

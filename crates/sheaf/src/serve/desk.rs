@@ -1,11 +1,11 @@
 //! The desk: the thread that has the controller, writes down what it decides, and carries it out.
 
-use super::inbox::Input;
+use super::inbox::{Departure, Input};
 use super::journal::{Entry, Journal};
-use super::launch::{Departure, Launcher};
+use super::launch::Launcher;
 use crate::control_directory::ControlDirectory;
 use crate::controlled::write_whole;
-use crate::people;
+use crate::people::{self, WrongTokens};
 use anyhow::Context as _;
 use sheaf_config::Config;
 use sheaf_control::controller::{Event, Gone};
@@ -24,7 +24,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Longest time between two looks at what is due.
 const PERIOD: Duration = Duration::from_millis(200);
@@ -34,9 +34,6 @@ const MARGIN: Nanos = Nanos::from_secs(30);
 
 /// Name in the journal of what nobody has asked for.
 const CONTROLLER: &str = "controller";
-
-/// Wrong tokens within a minute, beyond which no token is looked at until the minute is over.
-const WRONG_TOKENS: u32 = 20;
 
 /// See the [module](self).
 pub(super) struct Desk {
@@ -52,14 +49,14 @@ pub(super) struct Desk {
     launcher: Launcher,
     /// The link to the process of a run.
     link: Option<(Launch, UnixStream)>,
-    /// What is on disk.
+    /// State on disk.
     saved: Saved,
     /// Whether the last attempt to write it failed, so that this is said once.
     cannot_write: bool,
     shown: serde_json::Value,
     interrupts: u32,
     is_over: bool,
-    wrong_tokens: (u32, Instant),
+    pub(super) wrong_tokens: WrongTokens,
 }
 
 impl Desk {
@@ -94,7 +91,7 @@ impl Desk {
             shown: serde_json::Value::Null,
             interrupts: 0,
             is_over: false,
-            wrong_tokens: (0, Instant::now()),
+            wrong_tokens: WrongTokens::default(),
         };
         desk.note(Entry::new(CONTROLLER, "begin", "done", format!("version {}", env!("CARGO_PKG_VERSION"))));
         desk.carry_on();
@@ -299,21 +296,6 @@ impl Desk {
         if view != self.shown {
             self.monitor.note_control(view.clone());
             self.shown = view;
-        }
-    }
-
-    /// Returns whether tokens are looked at: not while somebody tries one after the other.
-    pub(super) fn looks_at_tokens(&mut self) -> bool {
-        if self.wrong_tokens.1.elapsed() > Duration::from_secs(60) {
-            self.wrong_tokens = (0, Instant::now());
-        }
-        self.wrong_tokens.0 < WRONG_TOKENS
-    }
-
-    pub(super) fn note_wrong_token(&mut self) {
-        self.wrong_tokens.0 += 1;
-        if self.wrong_tokens.0 == WRONG_TOKENS {
-            log::warn!("{WRONG_TOKENS} wrong tokens within a minute: no token is looked at until it is over");
         }
     }
 }

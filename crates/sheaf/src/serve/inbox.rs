@@ -1,8 +1,9 @@
-//! What comes to the desk, and the counter at which requests over HTTP are handed in.
+//! Inputs of the desk, and the counter at which requests over HTTP are handed in.
 
-use super::launch::Departure;
+use crate::controlled::Ended;
 use sheaf_control::Report;
 use sheaf_control::link::Launch;
+use sheaf_monitor::RunVerdict;
 use sheaf_monitor::control::{Answer, Asked, Call, Control};
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -27,6 +28,20 @@ pub(super) enum Input {
     Interrupt,
     /// SIGTERM.
     Terminate,
+}
+
+/// The end of a run, as far as it can be known.
+#[derive(Debug)]
+pub(super) struct Departure {
+    pub(super) ended: Option<Ended>,
+    pub(super) how: String,
+    pub(super) look: String,
+}
+
+impl Departure {
+    pub(super) fn verdict(&self) -> Option<RunVerdict> {
+        self.ended.as_ref().and_then(|ended| ended.verdict.clone())
+    }
 }
 
 /// A request that reads the records of runs.

@@ -1,16 +1,15 @@
 //! The process of a run: starting it, and the thread that listens to it until no process of it is left.
 
-use super::inbox::Input;
+use super::inbox::{Departure, Input};
 use crate::console::Console;
 use crate::control_directory::ControlDirectory;
-use crate::controlled::{Ended, LaunchDirectory, Line};
+use crate::controlled::{LaunchDirectory, Line};
 use crate::page::Page;
 use crate::relay::Relayed;
 use anyhow::Context as _;
 use log::Level;
 use sheaf_control::link::Launch;
 use sheaf_control::request::RunSettings;
-use sheaf_monitor::RunVerdict;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
@@ -29,14 +28,6 @@ const NOTED: Duration = Duration::from_secs(10);
 
 /// Time that nodes have to close their files when the process that has started them is dead.
 const ORPHANS: Duration = Duration::from_secs(20);
-
-/// How a run ended, as far as it can be known.
-#[derive(Debug)]
-pub(super) struct Departure {
-    pub(super) ended: Option<Ended>,
-    pub(super) how: String,
-    pub(super) look: String,
-}
 
 /// Starts processes, and has threads listen to them.
 pub(super) struct Launcher {
@@ -204,11 +195,5 @@ impl Listener {
             Line::Message { .. } => {}
             Line::End(verdict) => self.page.announce_end(verdict),
         }
-    }
-}
-
-impl Departure {
-    pub(super) fn verdict(&self) -> Option<RunVerdict> {
-        self.ended.as_ref().and_then(|ended| ended.verdict.clone())
     }
 }

@@ -254,6 +254,10 @@ fn commands_need_a_token_the_lock_and_a_state_that_was_seen() {
     let own = [("Authorization", own.as_str())];
     let foreign = [own[0], ("Origin", "http://attacker.example")];
     assert_eq!(operate(&foreign, &body).0, 403, "a page of another site");
+    // Whoever guesses does not lock others out.
+    let guesses: Vec<_> =
+        (0..30).map(|_| operate(&[("Authorization", "Bearer nonsense")], &body).0).collect();
+    assert_eq!((guesses[0], guesses[29]), (401, 429));
     let stale = [own[0], ("If-Match", "\"999\"")];
     assert_eq!((operate(&stale, &body).0, operate(&own, "{\"command\": \"fly\"}").0), (412, 400));
     // The lock of somebody else.

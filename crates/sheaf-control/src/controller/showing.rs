@@ -1,0 +1,62 @@
+//! The controller as people see it.
+
+use super::Controller;
+use super::current::Current;
+use crate::lock::Lock;
+use crate::operation::{Operation, milliseconds};
+use crate::request::{Command, RunSettings};
+use crate::view::{CommandView, Ends, LockView, OperationView, View};
+
+impl Controller {
+    /// Returns all of it as people see it.
+    #[must_use]
+    pub fn view(&self) -> View {
+        let show = |operation| self.show_operation(operation);
+        let run = self.run.as_ref();
+        let ends = |run: &Current| {
+            let RunSettings { events, duration_ms, .. } = *run.settings();
+            Ends { events, duration_ms }
+        };
+        View {
+            state: self.state(),
+            target: self.target(),
+            revision: self.revision,
+            run: run.and_then(Current::number),
+            by: run.map(|run| run.by().to_owned()),
+            ends: run.map(ends),
+            operation: self.operations.current().map(show),
+            last: self.operations.last().map(show),
+            last_run: self.last_run.clone(),
+            lock: self.lock.as_ref().map(show_lock),
+            faults: self.faults.iter().cloned().collect(),
+            commands: Command::ALL.into_iter().map(|command| self.show_command(command)).collect(),
+        }
+    }
+
+    /// Returns an operation as people see it.
+    #[must_use]
+    pub fn show_operation(&self, operation: &Operation) -> OperationView {
+        let end = operation.end.as_ref();
+        OperationView {
+            id: operation.id,
+            command: operation.command,
+            by: operation.by.clone(),
+            began_ms: operation.began_ms,
+            deadline_ms: operation.deadline_ms,
+            progress: if end.is_none() { self.progress() } else { None },
+            ended_ms: end.map(|end| end.at_ms),
+            result: end.map(|end| end.result),
+            text: end.map(|end| end.text.clone()),
+        }
+    }
+
+    fn show_command(&self, command: Command) -> CommandView {
+        // A run that is stopping can be stopped now.
+        let refusal = self.allows(command, true).err();
+        CommandView { command, allowed: refusal.is_none(), why: refusal.map(|refusal| refusal.text) }
+    }
+}
+
+fn show_lock(lock: &Lock) -> LockView {
+    LockView { by: lock.by.clone(), until_ms: milliseconds(lock.until) }
+}
