@@ -149,9 +149,18 @@ pub(crate) fn read_all(directory: &Path, last: Option<usize>) -> anyhow::Result<
     Ok((records, failed))
 }
 
-/// Reads the record of the run in a directory.
-pub(crate) fn read(directory: &Path) -> anyhow::Result<Record> {
-    Record::read(directory)
+/// Returns the record of a run, with the settings that have changed since the run before it in the same directory.
+pub(crate) fn with_changes(number: u32, directory: &Path) -> anyhow::Result<serde_json::Value> {
+    let path = find_number(number, directory)?;
+    let record = Record::read(&path)?;
+    let runs = runs_in(directory)?;
+    let before = runs.iter().take_while(|other| **other != path).last();
+    // A run before that cannot be read is no reason to withhold this one.
+    let before = before.and_then(|before| Record::read(before).ok());
+    let changed = before.map(|before| Comparison::of(&before, &record).settings);
+    let mut value = serde_json::to_value(&record)?;
+    value["changed"] = serde_json::to_value(changed)?;
+    Ok(value)
 }
 
 fn show(arguments: &ShowArguments) -> anyhow::Result<Verdict> {

@@ -1,7 +1,7 @@
 //! Effects of single commands. Whole histories are in `tests/simulation.rs`.
 
 use super::*;
-use crate::request::Role;
+use crate::request::{Command, Role};
 use sheaf_wire::Nanos;
 
 fn at(ms: u64) -> Timestamp {

@@ -15,7 +15,7 @@ use sheaf_control::request::RunSettings;
 use sheaf_control::saved::Saved;
 use sheaf_control::view::State;
 use sheaf_control::{Command, Controller, Effect, Limits, Operator, Order, Request, Role};
-use sheaf_monitor::Monitor;
+use sheaf_monitor::{Monitor, RunVerdict};
 use sheaf_node::Clock;
 use sheaf_wire::{Nanos, Timestamp};
 use std::fs;
@@ -151,12 +151,16 @@ impl Desk {
 
     fn take_departure(&mut self, now: Timestamp, launch: Launch, departure: Departure) {
         self.link.take_if(|(of, _)| *of == launch);
-        if let Some(verdict) = departure.verdict() {
-            self.monitor.end_run(verdict);
-        }
+        let verdict = departure.verdict();
         let Departure { ended, how, look } = departure;
         let gone = Gone { result: ended.map(|ended| ended.result), how, look };
         self.controller.handle_gone(now, launch, &gone);
+        // A run that has left no verdict is over, too.
+        let killed = || {
+            let text = self.controller.view().last_run.map(|last| last.text);
+            RunVerdict { good: false, lines: text.into_iter().collect() }
+        };
+        self.monitor.end_run(verdict.unwrap_or_else(killed));
     }
 
     /// Ctrl-C: stops the run, the second time at once, and ends when there is none.

@@ -1,7 +1,7 @@
 //! Reads the records of runs: slowly where there are thousands, so on a thread of its own.
 
 use super::inbox::Lookup;
-use crate::records::{self, find_number};
+use crate::records;
 use anyhow::Context as _;
 use serde_json::json;
 use sheaf_monitor::control::{Answer, Call};
@@ -30,9 +30,7 @@ fn look_up(output: &Path, call: &Call) -> Answer {
     let found = match call {
         Call::Runs(last) if output.is_dir() => records::read_all(output, Some((*last).min(MOST)))
             .map(|(runs, failed)| json!({ "runs": runs, "unreadable": failed })),
-        Call::Run(number) => find_number(*number, output)
-            .and_then(|path| records::read(&path))
-            .and_then(|record| Ok(serde_json::to_value(record)?)),
+        Call::Run(number) => records::with_changes(*number, output),
         _ => Ok(json!({ "runs": [], "unreadable": 0 })),
     };
     match found {

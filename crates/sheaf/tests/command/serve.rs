@@ -300,7 +300,12 @@ fn runs_are_listed_and_commented_over_http() {
     assert_eq!(controller.http("POST", "/api/v1/runs/1/comments", &own, "{\"quality\": \"fine\"}").0, 400);
     let (_, run) = controller.http("GET", "/api/v1/runs/1", &[], "");
     assert_eq!(run["comments"][0]["quality"], "bad");
+    assert!(run["changed"].is_null(), "there is no run before");
     assert_eq!(controller.http("GET", "/api/v1/runs/2", &[], "").0, 404);
+    controller.place.file("run.toml", &SYSTEM.replace("rate_hz = 200", "rate_hz = 300"));
+    controller.ctl("start --events 50 --until-end").exits(0);
+    let (_, run) = controller.http("GET", "/api/v1/runs/2", &[], "");
+    assert_eq!(run["changed"]["trigger.rate_hz"], json!(["200", "300"]), "{}", run["changed"]);
 }
 
 #[test]
