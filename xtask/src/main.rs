@@ -15,6 +15,7 @@
 //! | `instructions` | `instructions`: instruction counts per fragment |
 //! | `python` | `python`: builds and tests the Python package |
 //! | `page` | `page`: type check and tests of the page of a run |
+//! | `openapi` | `openapi`: a running controller compared with the description of its interface |
 //! | `compare` | `compare`: other software with the same traffic |
 //! | `performance` | `performance`: the tables and pictures of `docs/performance.md` |
 //!
@@ -31,6 +32,7 @@ mod fuzz;
 mod instructions;
 mod layers;
 mod mutants;
+mod openapi;
 mod optional;
 mod page;
 mod performance;
@@ -74,6 +76,8 @@ enum Verb {
     Python,
     /// Check the types of the page of a run, and test it in Chromium. Prints the reason if that is not possible.
     Page,
+    /// Compare a running `sheaf serve` with `docs/reference/openapi.json`, by generated requests. Prints the reason if that is not possible.
+    Openapi(openapi::OpenapiArguments),
     /// Run the release build briefly and verify its events: in one process, and with one process per role.
     Smoke,
     /// Plant bugs in a copy of the workspace, one at a time, and report which of them the swarm finds.
@@ -125,6 +129,7 @@ fn run(verb: Verb) -> Result<()> {
         Verb::Swarm(arguments) => verify::swarm(&arguments),
         Verb::Python => python::package_tests(),
         Verb::Page => page::command(),
+        Verb::Openapi(arguments) => openapi::command(&arguments),
         Verb::Smoke => smoke::command(),
         Verb::Mutants(arguments) => mutants::command(&arguments),
         Verb::Torture(arguments) => torture::command(&arguments),

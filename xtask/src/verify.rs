@@ -5,10 +5,11 @@ use crate::documents::{self, DocsTestArguments};
 use crate::fuzz::Limits;
 use crate::instructions::{self, InstructionsArguments};
 use crate::mutants::{self, MutantsArguments};
+use crate::openapi::OpenapiArguments;
 use crate::optional::{tests, with_optional_parts};
 use crate::shell::{self, Steps, cargo};
 use crate::torture::{self, TortureArguments};
-use crate::{fuzz, layers, page, python, smoke, testing, tidy, workspace};
+use crate::{fuzz, layers, openapi, page, python, smoke, testing, tidy, workspace};
 use anyhow::{Context as _, Result, ensure};
 use std::fs::File;
 use std::path::PathBuf;
@@ -141,6 +142,7 @@ pub(crate) fn test(arguments: &TestArguments) -> Result<()> {
 const GENERATED: &[&[&str]] = &[
     &["sheaf-config", "--test", "suite", "page"],
     &["sheaf-netsim-scenarios", "--lib", "page"],
+    &["sheaf-monitor", "--lib", "openapi"],
     &["sheaf-capi", "--test", "suite", "the_header"],
     &["sheaf-swarm", "--test", "suite", "the_table"],
 ];
@@ -236,7 +238,8 @@ fn release_steps(steps: &mut Steps) -> Result<()> {
     steps.step("smoke", smoke::command)?;
     steps.step("torture", || torture::command(&TortureArguments::for_every_change()))?;
     // Its tests wait more than they compute, so they take little from the steps beside them.
-    steps.step("page of a run", page::command)
+    steps.step("page of a run", page::command)?;
+    steps.step("interface for programs", || openapi::command(&OpenapiArguments::default()))
 }
 
 /// The steps of [`Half::Release`] in a separate process, whose output is printed when it has ended.

@@ -186,7 +186,7 @@ impl Controller {
         if let Some(known) = self.operations.find_request(&request.name) {
             if known.command != request.command || known.by != operator.name {
                 return Err(Refusal::new(
-                    RefusalCode::Invalid,
+                    RefusalCode::State,
                     format!("the request {} was a `{}` of {}", request.name, known.command, known.by),
                     "choose a new name for each request",
                 ));

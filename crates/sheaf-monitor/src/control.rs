@@ -39,8 +39,8 @@ pub struct Asked {
     pub call: Call,
     /// The bearer token, if one was sent.
     pub token: Option<String>,
-    /// The revision of the state that the client has seen, if it says so.
-    pub revision: Option<u64>,
+    /// The header `If-Match`, if there is one: the revision of the state that the client has seen, in quotes.
+    pub revision: Option<String>,
 }
 
 /// An answer of run control.

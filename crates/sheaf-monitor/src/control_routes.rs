@@ -4,13 +4,12 @@
 //! it writes down what it does, must not hold up the page.
 
 use crate::control::{Answer, Asked, Call};
+use crate::routes::Route;
 use crate::serving::Server;
-use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post, put};
 use serde::Deserialize;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -23,21 +22,23 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Number of runs or commands that are listed where no number is given.
-const LISTED: usize = 50;
+const LISTED: u32 = 50;
 
-/// Returns the answers to requests about run control.
-pub(crate) fn router() -> Router<Server> {
-    Router::new()
-        .route("/api/v1/control", get(status))
-        .route("/api/v1/me", get(me))
-        .route("/api/v1/operations", post(operate))
-        .route("/api/v1/operations/{id}", get(operation))
-        .route("/api/v1/lock", put(lock).delete(unlock))
-        .route("/api/v1/faults/{id}/cleared", post(seen))
-        .route("/api/v1/runs", get(runs))
-        .route("/api/v1/runs/{number}", get(run))
-        .route("/api/v1/runs/{number}/comments", post(comment))
-        .route("/api/v1/audit", get(audit))
+/// Returns the requests to run control.
+pub(crate) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/api/v1/control", status),
+        Route::get("/api/v1/me", me),
+        Route::new(Method::POST, "/api/v1/operations", operate),
+        Route::get("/api/v1/operations/{id}", operation),
+        Route::new(Method::PUT, "/api/v1/lock", lock),
+        Route::new(Method::DELETE, "/api/v1/lock", unlock),
+        Route::new(Method::POST, "/api/v1/faults/{id}/cleared", seen),
+        Route::get("/api/v1/runs", runs),
+        Route::get("/api/v1/runs/{number}", run),
+        Route::new(Method::POST, "/api/v1/runs/{number}/comments", comment),
+        Route::get("/api/v1/audit", audit),
+    ]
 }
 
 async fn status(State(server): State<Server>, headers: HeaderMap) -> Response {
@@ -55,7 +56,7 @@ async fn operate(State(server): State<Server>, headers: HeaderMap, body: Bytes) 
 /// Time for which a client waits.
 #[derive(Debug, Deserialize)]
 struct Wait {
-    wait_ms: Option<u64>,
+    wait_ms: Option<u32>,
 }
 
 /// Answers when the operation has ended, or the client's time is over.
@@ -65,7 +66,7 @@ async fn operation(
     Query(Wait { wait_ms }): Query<Wait>,
     headers: HeaderMap,
 ) -> Response {
-    let until = Instant::now() + Duration::from_millis(wait_ms.unwrap_or(0)).min(LONGEST_WAIT);
+    let until = Instant::now() + Duration::from_millis(wait_ms.unwrap_or(0).into()).min(LONGEST_WAIT);
     let mut ticks = server.ticks.clone();
     loop {
         ticks.mark_unchanged();
@@ -91,7 +92,11 @@ async fn seen(State(server): State<Server>, Path(id): Path<u64>, headers: Header
 /// Number of listed entries.
 #[derive(Debug, Deserialize)]
 struct Last {
-    last: Option<usize>,
+    last: Option<u32>,
+}
+
+fn count(last: Option<u32>) -> usize {
+    usize::try_from(last.unwrap_or(LISTED)).unwrap_or(usize::MAX)
 }
 
 async fn runs(
@@ -99,7 +104,7 @@ async fn runs(
     Query(Last { last }): Query<Last>,
     headers: HeaderMap,
 ) -> Response {
-    answer(&server, &headers, Call::Runs(last.unwrap_or(LISTED))).await
+    answer(&server, &headers, Call::Runs(count(last))).await
 }
 
 async fn run(State(server): State<Server>, Path(number): Path<u32>, headers: HeaderMap) -> Response {
@@ -120,7 +125,7 @@ async fn audit(
     Query(Last { last }): Query<Last>,
     headers: HeaderMap,
 ) -> Response {
-    answer(&server, &headers, Call::Audit(last.unwrap_or(LISTED))).await
+    answer(&server, &headers, Call::Audit(count(last))).await
 }
 
 async fn answer(server: &Server, headers: &HeaderMap, call: Call) -> Response {
@@ -136,21 +141,13 @@ async fn ask(server: &Server, headers: &HeaderMap, call: Call) -> Answer {
             "`sheaf serve` has a page with run control",
         );
     };
-    let header = |name| headers.get(name).and_then(|value| value.to_str().ok());
-    let token =
-        header(header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer ")).map(str::to_owned);
-    let revision = match header(header::IF_MATCH).map(|value| value.trim().trim_matches('"').parse()) {
-        None => None,
-        Some(Ok(revision)) => Some(revision),
-        Some(Err(_)) => {
-            return Answer::error(
-                StatusCode::BAD_REQUEST,
-                "invalid",
-                "If-Match is not a revision of the state",
-                "send the number of `control.revision` in quotes, or leave the header out",
-            );
-        }
-    };
+    // A header that is no text is not passed over: without its revision, a command would be followed whatever the state.
+    let header = |name| headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+    let token = header(header::AUTHORIZATION).and_then(|value| {
+        let (scheme, token) = value.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().to_owned())
+    });
+    let revision = header(header::IF_MATCH);
     let (sender, receiver) = oneshot::channel();
     let is_queued = control.ask(Asked { call, token, revision }, sender);
     let busy = || {

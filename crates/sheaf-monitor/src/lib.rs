@@ -4,6 +4,9 @@
 //! |---|---|
 //! | [`monitor`] | the monitor of a process: its thread, and what the command tells it |
 //! | `server`, `serving` | the HTTP server, and what its handlers share |
+//! | `routes` | the list of requests that are answered |
+//! | [`openapi`] | the description of the interface for programs |
+//! | `errors` | errors of this interface |
 //! | `guard` | requests that are answered, and the headers of every answer |
 //! | `description` | a run, as the command describes it |
 //! | `shared` | data that the threads of a monitor share |
@@ -32,12 +35,15 @@ mod columns;
 pub mod control;
 mod control_routes;
 mod description;
+mod errors;
 mod guard;
 mod history;
 mod messages;
 pub mod monitor;
+pub mod openapi;
 pub mod openmetrics;
 pub mod prometheus;
+mod routes;
 mod server;
 mod serving;
 mod shared;

@@ -3,16 +3,16 @@
 use crate::assets::{self, Asset};
 use crate::columns::Columns;
 use crate::control_routes;
+use crate::routes::{self, Route};
 use crate::serving::Server;
 use crate::state::Figure;
-use crate::{guard, openmetrics, prometheus};
+use crate::{errors, guard, openapi, openmetrics, prometheus};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, Query, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 use futures_util::stream;
 use serde::{Deserialize, Serialize};
 use std::convert::Infallible;
@@ -32,26 +32,40 @@ const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
 const BINARY: &str = "application/octet-stream";
 
+/// Returns all requests that are answered.
+pub(crate) fn routes() -> Vec<Route> {
+    let mut routes = vec![
+        Route::get("/", index),
+        Route::get("/assets/{*path}", asset),
+        Route::get("/api/v1/openapi.json", description),
+        Route::get("/api/v1/state", state),
+        Route::get("/api/v1/stream", state_stream),
+        Route::get("/api/v1/nodes/{name}", node),
+        Route::get("/api/v1/columns", column_list),
+        Route::get("/api/v1/history", history),
+        Route::get("/api/v1/live", live),
+        Route::get("/metrics", metrics),
+        Route::get("/prometheus/targets", targets),
+        Route::get("/prometheus/rules.yml", rules),
+        Route::get("/grafana/{file}", dashboard),
+        Route::get("/healthz", healthy),
+    ];
+    routes.extend(control_routes::routes());
+    routes
+}
+
 /// Returns the answers to all requests.
 pub(crate) fn router(server: Server) -> Router {
-    Router::new()
-        .route("/", get(index))
-        .route("/assets/{*path}", get(asset))
-        .route("/api/v1/state", get(state))
-        .route("/api/v1/stream", get(state_stream))
-        .route("/api/v1/nodes/{name}", get(node))
-        .route("/api/v1/columns", get(column_list))
-        .route("/api/v1/history", get(history))
-        .route("/api/v1/live", get(live))
-        .route("/metrics", get(metrics))
-        .route("/prometheus/targets", get(targets))
-        .route("/prometheus/rules.yml", get(rules))
-        .route("/grafana/{file}", get(dashboard))
-        .route("/healthz", get(healthy))
-        .merge(control_routes::router())
+    routes::router(routes())
         .fallback(not_found)
         .layer(from_fn(guard::check))
+        .layer(from_fn(errors::as_json))
         .with_state(server)
+}
+
+/// Describes the interface for programs.
+async fn description() -> Response {
+    json(&openapi::document())
 }
 
 async fn index() -> Response {

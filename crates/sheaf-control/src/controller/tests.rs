@@ -60,7 +60,7 @@ fn a_request_that_comes_again_has_no_second_effect_even_when_the_state_has_chang
     let again = ask(&mut controller, 5, Command::Start, "a").expect("it was accepted");
     assert!(again.again);
     let other = ask(&mut controller, 6, Command::Stop, "a").expect_err("the name is taken");
-    assert_eq!(other.code, RefusalCode::Invalid);
+    assert_eq!(other.code, RefusalCode::State);
 }
 
 #[test]

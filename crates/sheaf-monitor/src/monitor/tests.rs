@@ -56,6 +56,48 @@ fn requests_for_another_host_are_refused() {
 }
 
 #[test]
+fn errors_of_the_interface_for_programs_are_json_whoever_makes_them() {
+    let monitor = start();
+    for (path, host, status, code) in [
+        ("/api/v1/nothing", "127.0.0.1", 404, "not_found"),
+        ("/api/v1/nodes/nobody", "127.0.0.1", 404, "not_found"),
+        ("/api/v1/nodes/%ff", "127.0.0.1", 400, "invalid"),
+        ("/api/v1/operations/x", "127.0.0.1", 400, "invalid"),
+        ("/api/v1/runs/-1", "127.0.0.1", 400, "invalid"),
+        ("/api/v1/runs?last=many", "127.0.0.1", 400, "invalid"),
+        ("/api/v1/history", "127.0.0.1", 400, "invalid"),
+        ("/api/v1/history?step=7", "127.0.0.1", 400, "invalid"),
+        ("/api/v1/faults/1/cleared", "127.0.0.1", 405, "method"),
+        ("/api/v1/control", "127.0.0.1", 404, "not_found"),
+        ("/api/v1/state", "attacker.example", 403, "host"),
+    ] {
+        let (head, body) = get_as(&monitor, path, host);
+        assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{path}: {head}");
+        assert!(head.to_lowercase().contains("content-type: application/json"), "{path}: {head}");
+        let error: serde_json::Value = serde_json::from_slice(&body).expect(path);
+        assert_eq!(error["code"], code, "{path}: {error}");
+        assert!(error["text"].as_str().is_some_and(|text| !text.is_empty()), "{path}: {error}");
+        assert!(error["remedy"].as_str().is_some_and(|text| !text.is_empty()), "{path}: {error}");
+    }
+    let (head, _) = get(&monitor, "/api/v1/faults/1/cleared");
+    assert!(head.to_lowercase().contains("allow: post"), "{head}");
+}
+
+#[test]
+fn other_paths_have_errors_in_plain_text() {
+    let (head, body) = get(&start(), "/nothing");
+    assert!(head.to_lowercase().contains("content-type: text/plain"), "{head}");
+    assert!(body.starts_with(b"nothing is here"));
+}
+
+#[test]
+fn the_interface_describes_itself() {
+    let document: serde_json::Value =
+        serde_json::from_str(&text(&start(), "/api/v1/openapi.json")).expect("it is JSON");
+    assert_eq!(document, crate::openapi::document());
+}
+
+#[test]
 fn addresses_that_other_hosts_reach_are_refused() {
     let error = Monitor::start(([0, 0, 0, 0], 0).into(), "test").expect_err("nobody protects it");
     assert!(error.to_string().contains("ssh -L"), "{error}");

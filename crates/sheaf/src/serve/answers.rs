@@ -5,8 +5,9 @@ use super::journal::Entry;
 use crate::people::People;
 use crate::records::comments::{self, Comment, Quality};
 use crate::records::find_number;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Number, Value, json};
 use sheaf_control::request::RunSettings;
 use sheaf_control::{Command, Operator, Refusal, RefusalCode, Request};
 use sheaf_monitor::control::{Answer, Asked, Call};
@@ -30,7 +31,9 @@ struct Operate {
 /// Settings of a run, as clients write them.
 #[derive(Debug, Default, Deserialize)]
 struct SettingsOf {
+    #[serde(default, deserialize_with = "whole_number")]
     events: Option<u64>,
+    #[serde(default, deserialize_with = "whole_number")]
     duration_ms: Option<u64>,
     comment: Option<String>,
 }
@@ -80,6 +83,30 @@ fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Answer> {
     })
 }
 
+/// Reads a whole number. Some languages write 1000 as `1000.0`.
+fn whole_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    let Some(number) = Option::<Number>::deserialize(deserializer)? else { return Ok(None) };
+    let whole = || number.as_f64().filter(|value| value.fract() == 0.0)?.to_string().parse().ok();
+    let value = number.as_u64().or_else(whole);
+    value
+        .map(Some)
+        .ok_or_else(|| D::Error::custom(format!("{number} is not a whole number from 0 to {}", u64::MAX)))
+}
+
+/// Returns the number in an entity tag such as `"17"`. Some clients take the quotes away.
+fn parse_revision(tag: &str) -> Result<u64, Answer> {
+    let number = tag.trim().trim_matches('"');
+    let digits = Some(number).filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
+    digits.and_then(|digits| digits.parse().ok()).ok_or_else(|| {
+        error(
+            400,
+            "invalid",
+            "If-Match is not a revision of the state",
+            "send the number of `control.revision` in quotes, or leave the header out",
+        )
+    })
+}
+
 impl Desk {
     /// Answers a request. What it changes is on disk before the answer is given.
     pub(super) fn reply(&mut self, Asked { call, token, revision }: Asked) -> Answer {
@@ -105,7 +132,7 @@ impl Desk {
             Err(answer) => return answer,
         };
         let done = match call {
-            Call::Operate(body) => self.operate(&operator, &body, revision),
+            Call::Operate(body) => self.operate(&operator, &body, revision.as_deref()),
             Call::Lock(body) => self.lock(&operator, &body),
             Call::Unlock => self.change(&operator, "unlock", |desk| {
                 let now = desk.now();
@@ -172,7 +199,13 @@ impl Desk {
         }
     }
 
-    fn operate(&mut self, operator: &Operator, body: &[u8], revision: Option<u64>) -> Result<Answer, Answer> {
+    fn operate(
+        &mut self,
+        operator: &Operator,
+        body: &[u8],
+        revision: Option<&str>,
+    ) -> Result<Answer, Answer> {
+        let revision = revision.map(parse_revision).transpose()?;
         let Operate { command, request, now, settings } = parse(body)?;
         let SettingsOf { events, duration_ms, comment } = settings;
         let settings = RunSettings { events, duration_ms, comment };
@@ -246,5 +279,25 @@ impl Desk {
             ));
         }
         answer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_numbers_may_be_written_with_a_fraction_of_0() {
+        let events = |text: &str| {
+            let body = format!(r#"{{"command": "start", "request": "a", "events": {text}}}"#);
+            parse::<Operate>(body.as_bytes()).ok().map(|operate| operate.settings.events)
+        };
+        for (text, value) in [("7", 7), ("7.0", 7), ("7e2", 700), ("18446744073709551615", u64::MAX)] {
+            assert_eq!(events(text), Some(Some(value)), "{text}");
+        }
+        assert_eq!(events("null"), Some(None));
+        for text in ["7.5", "-1", "-1.0", "1e30", "\"7\"", "true"] {
+            assert_eq!(events(text), None, "{text}");
+        }
     }
 }

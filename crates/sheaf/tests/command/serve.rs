@@ -254,6 +254,13 @@ fn commands_need_a_token_the_lock_and_a_state_that_was_seen() {
     let own = [("Authorization", own.as_str())];
     let foreign = [own[0], ("Origin", "http://attacker.example")];
     assert_eq!(operate(&foreign, &body).0, 403, "a page of another site");
+    // A revision that cannot be read is not passed over, and a stranger learns nothing of it.
+    for unreadable in ["\"x\"", "\"+9\"", "\"\"", "*", "\u{e9}"] {
+        let unreadable = ("If-Match", unreadable);
+        let (status, answer) = operate(&[own[0], unreadable], &body);
+        assert_eq!((status, &answer["code"]), (400, &json!("invalid")), "{unreadable:?}");
+        assert_eq!(operate(&[unreadable], &body).0, 401);
+    }
     let stale = [own[0], ("If-Match", "\"999\"")];
     assert_eq!((operate(&stale, &body).0, operate(&own, "{\"command\": \"fly\"}").0), (412, 400));
     // The lock of somebody else.

@@ -1,0 +1,204 @@
+//! All requests.
+
+use super::operation::Operation;
+use super::schemas::examples;
+use super::values::{count, list, nullable, object, reference, text, within};
+use serde_json::{Value, json};
+
+const U32_MAX: u64 = u32::MAX as u64;
+
+pub(super) fn all() -> Vec<Operation> {
+    [control(), lock(), runs(), state(), numbers(), monitoring(), page()].into_iter().flatten().collect()
+}
+
+/// Adds the parameter `last`.
+fn last(operation: Operation, text: &str) -> Operation {
+    operation.query("last", &within(0, U32_MAX), (text, json!(50)))
+}
+
+fn control() -> Vec<Operation> {
+    let operation = object(&[("operation", reference("Operation"), "The operation")]);
+    let example = json!({ "operation": examples::operation() });
+    let begin = json!({ "command": "start", "request": "3f0c", "events": 1000, "comment": "cosmics" });
+    vec![
+        Operation::get("/api/v1/control", ("control", "control"), "Returns the state of run control, as it is now")
+            .gives(200, "The state.", &reference("Control"), &examples::control())
+            .errors(&[400, 404, 503]),
+        Operation::new("post", "/api/v1/operations", ("control", "operate"), "Gives a command")
+            .note(
+                "A command has one effect: the same name `request` again is the same command, and the answer has its operation. \
+                 So a client that got no answer asks again.",
+            )
+            .parameter(
+                "header",
+                "If-Match",
+                &json!({ "type": "string", "pattern": "^\"?(0|[1-9][0-9]{0,14})\"?$" }),
+                ("Revision of the state that the client has seen, in quotes or without. The command is refused if the state has changed since.", json!("\"17\"")),
+            )
+            .takes("Command", true, &[("start", begin), ("stop", json!({ "command": "stop", "request": "9a11", "now": false }))])
+            .gives(202, "The command is accepted.", &operation, &example)
+            .gives(200, "The command was given before, under the same name.", &operation, &example)
+            .changes()
+            .errors(&[409, 412, 423]),
+        Operation::get("/api/v1/operations/{id}", ("control", "operation"), "Returns what becomes of a command")
+            .part("id", &within(0, u64::MAX), json!(5))
+            .query(
+                "wait_ms",
+                &within(0, U32_MAX),
+                ("Time to wait for its end, at most a minute.", json!(10_000)),
+            )
+            .gives(200, "The operation.", &reference("Operation"), &examples::operation())
+            .errors(&[400, 404, 503]),
+        Operation::new("post", "/api/v1/faults/{id}/cleared", ("control", "seen"), "Notes that a fault has been seen: it leaves the list")
+            .part("id", &within(0, u64::MAX), json!(3))
+            .gives(200, "It has left the list.", &object(&[]), &json!({}))
+            .changes(),
+        last(
+            Operation::get("/api/v1/audit", ("control", "journal"), "Returns the last entries of the journal"),
+            "Number of entries, at most 1,000.",
+        )
+        .gives(
+            200,
+            "The entries, the oldest first.",
+            &object(&[("entries", list(&reference("JournalEntry")), "The entries")]),
+            &json!({ "entries": [examples::entry()] }),
+        )
+        .errors(&[400, 404, 503]),
+        Operation::get("/api/v1/me", ("control", "me"), "Returns who the token belongs to")
+            .gives(200, "The person.", &reference("Person"), &json!({ "name": "alice", "role": "operator" }))
+            .with_token()
+            .errors(&[400, 404, 503]),
+    ]
+}
+
+fn lock() -> Vec<Operation> {
+    let taken = object(&[("lock", nullable(&reference("Lock")), "The lock")]);
+    vec![
+        Operation::new("put", "/api/v1/lock", ("control", "lock"), "Takes or renews the lock")
+            .takes("TakeLock", false, &[("lock", json!({ "force": false }))])
+            .gives(
+                200,
+                "The lock.",
+                &taken,
+                &json!({ "lock": { "by": "alice", "until_ms": 1_780_000_300_000_u64 } }),
+            )
+            .changes()
+            .errors(&[423]),
+        Operation::new("delete", "/api/v1/lock", ("control", "unlock"), "Gives the lock back")
+            .gives(200, "The caller does not have the lock.", &object(&[]), &json!({}))
+            .changes(),
+    ]
+}
+
+fn runs() -> Vec<Operation> {
+    let runs = object(&[
+        ("runs", list(&reference("Run")), "The runs, the newest last"),
+        ("unreadable", count(), "Number of runs whose records cannot be read"),
+    ]);
+    vec![
+        last(
+            Operation::get("/api/v1/runs", ("runs", "runs"), "Returns the last runs"),
+            "Number of runs, at most 1,000.",
+        )
+        .gives(200, "The runs.", &runs, &json!({ "runs": [examples::run()], "unreadable": 0 }))
+        .errors(&[400, 404, 503]),
+        Operation::get("/api/v1/runs/{number}", ("runs", "run"), "Returns the record of a run")
+            .part("number", &within(0, U32_MAX), json!(7))
+            .gives(200, "The record.", &reference("Run"), &examples::run())
+            .errors(&[400, 404, 503]),
+        Operation::new(
+            "post",
+            "/api/v1/runs/{number}/comments",
+            ("runs", "comment"),
+            "Adds a comment to a run",
+        )
+        .part("number", &within(0, U32_MAX), json!(7))
+        .takes(
+            "NewComment",
+            true,
+            &[("comment", json!({ "text": "cosmics, threshold 12", "quality": "good" }))],
+        )
+        .gives(200, "It is added.", &object(&[]), &json!({}))
+        .changes(),
+    ]
+}
+
+fn state() -> Vec<Operation> {
+    vec![
+        Operation::get("/api/v1/state", ("state", "state"), "Returns the state of the run")
+            .gives(200, "The state.", &reference("State"), &examples::state()),
+        Operation::get("/api/v1/stream", ("state", "stream"), "Sends the state again and again")
+            .note("Server-sent events `state`, each with the state as data, at most five times and at least once a second.")
+            .gives_media("text/event-stream", "The states. It ends with the server."),
+        Operation::get("/api/v1/nodes/{name}", ("state", "node"), "Returns all numbers of a node that are not 0")
+            .part("name", &text(), json!("evm"))
+            .gives(200, "The numbers.", &reference("NodeFigures"), &examples::node())
+            .errors(&[400, 404]),
+        Operation::get("/api/v1/openapi.json", ("state", "description"), "Returns this description")
+            .gives(200, "The description.", &json!({ "type": "object" }), &json!({ "openapi": "3.1.0" })),
+    ]
+}
+
+fn numbers() -> Vec<Operation> {
+    let column = json!({ "id": "events_stored", "title": "stored", "unit": "1/s", "panel": "rate" });
+    vec![
+        Operation::get("/api/v1/columns", ("state", "columns"), "Returns the meaning of the columns of numbers over time")
+            .gives(200, "The columns, in the order of the binary answers.", &list(&reference("Column")), &json!([column])),
+        Operation::get("/api/v1/history", ("state", "history"), "Returns numbers over time")
+            .note("docs/reference/http.md describes the binary form.")
+            .query(
+                "step",
+                &json!({ "type": "integer", "enum": [100, 1000, 10_000] }),
+                ("Time between rows, in milliseconds: for the last five minutes, two hours, or seven days.", json!(1000)),
+            )
+            .required()
+            .gives_media("application/octet-stream", "The rows.")
+            .errors(&[400]),
+        Operation::get("/api/v1/live", ("state", "live"), "Returns the rows of 100 ms after a certain one")
+            .query(
+                "after",
+                &within(0, u64::MAX),
+                ("Number of the row. The answer waits up to a second for the next one. Without it: the newest row.", json!(1200)),
+            )
+            .gives_media("application/octet-stream", "The rows; none if there was no new one in time.")
+            .errors(&[400]),
+    ]
+}
+
+fn monitoring() -> Vec<Operation> {
+    let tag = "monitoring";
+    let targets = json!([{ "targets": ["127.0.0.1:7070"], "labels": { "job": "sheaf" } }]);
+    let target: Value =
+        object(&[("targets", list(&text()), "Addresses"), ("labels", super::values::map(&text()), "Labels")]);
+    vec![
+        Operation::get("/metrics", (tag, "metrics"), "Returns metrics in the format OpenMetrics")
+            .gives_media(crate::openmetrics::MEDIA_TYPE, "The metrics."),
+        Operation::get(
+            "/prometheus/targets",
+            (tag, "targets"),
+            "Returns the address of the metrics, for `http_sd_configs` of Prometheus",
+        )
+        .gives(200, "The address.", &list(&target), &targets),
+        Operation::get("/prometheus/rules.yml", (tag, "rules"), "Returns alert rules for Prometheus")
+            .gives_media("application/yaml", "The rules."),
+        Operation::get("/grafana/{file}", (tag, "dashboard"), "Returns a dashboard for Grafana")
+            .part("file", &text(), json!("overview.json"))
+            .gives(200, "The dashboard.", &json!({ "type": "object" }), &json!({ "title": "Sheaf" }))
+            .fails(400, "The name is not UTF-8.")
+            .fails(404, "There is no such dashboard."),
+        Operation::get("/healthz", (tag, "healthy"), "Answers while the server works")
+            .gives_media("text/plain; charset=utf-8", "`ok`."),
+    ]
+}
+
+fn page() -> Vec<Operation> {
+    vec![
+        Operation::get("/", ("page", "page"), "Returns the page")
+            .gives_media("text/html; charset=utf-8", "The page."),
+        Operation::get("/assets/{path}", ("page", "asset"), "Returns a file of the page")
+            .part("path", &text(), json!("app.js"))
+            .gives_media("*/*", "The file.")
+            .fails(400, "The path is not UTF-8.")
+            .fails(404, "There is no such file."),
+    ]
+}

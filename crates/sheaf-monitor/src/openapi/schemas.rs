@@ -1,0 +1,238 @@
+//! Schemas of bodies and answers.
+
+pub(super) mod examples;
+mod state;
+
+use super::values::{
+    Member, count, exact, flag, list, map, nullable, object, one_of, reference, text, within,
+};
+use serde_json::{Map, Value, json};
+
+const COMMANDS: [&str; 6] = ["configure", "start", "pause", "resume", "stop", "reset"];
+
+const TARGETS: [&str; 4] = ["idle", "configured", "running", "paused"];
+
+/// Most characters of a comment on a run that begins.
+const COMMENT_CHARACTERS: u64 = 1_000;
+
+pub(super) fn all() -> Value {
+    let schemas = [control(), bodies(), records(), state::all()].concat();
+    Value::Object(schemas.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect::<Map<_, _>>())
+}
+
+type Schemas = Vec<(&'static str, Value)>;
+
+/// Returns the schema of a time in milliseconds since 1970.
+fn time() -> Value {
+    count()
+}
+
+fn control() -> Schemas {
+    let error = object(&[
+        ("code", text(), "Kind of the error, for programs"),
+        ("text", text(), "What happened"),
+        ("remedy", text(), "What to do"),
+    ]);
+    let person = object(&[
+        ("name", text(), "Name in records"),
+        ("role", one_of(&["operator", "admin"]), "An admin also takes the lock from others"),
+    ]);
+    let lock = object(&[("by", text(), "Who has it"), ("until_ms", time(), "Until when")]);
+    let codes = ["run_died", "run_failed", "late", "stop_cut", "killed", "cannot_kill"];
+    let fault = object(&[
+        ("id", count(), "Number of the fault"),
+        ("since_ms", time(), "When it occurred"),
+        ("code", one_of(&codes), "Kind of the fault"),
+        ("text", text(), "What is wrong"),
+        ("remedy", text(), "What to do"),
+    ]);
+    let last_run = object(&[
+        ("launch", count(), "Number that grows with each run of the controller"),
+        ("run", nullable(&count()), "Number of the run, if it had one"),
+        ("good", flag(), "Whether its books balance and nothing accepted was lost"),
+        ("text", text(), "Its end in a sentence"),
+    ]);
+    let entry = object(&[
+        ("at_ms", time(), "When"),
+        ("by", text(), "Name of the operator; `controller` for what nobody has asked for"),
+        ("action", text(), "The command, or what happened"),
+        ("answer", text(), "`accepted`, `refused`, or how it ended"),
+        ("text", text(), "Why, or how"),
+    ]);
+    vec![
+        ("Error", error),
+        ("Person", person),
+        ("Lock", lock),
+        ("Fault", fault),
+        ("LastRun", last_run),
+        ("JournalEntry", entry),
+        ("Operation", operation()),
+        ("Control", object(&state_of_control())),
+    ]
+}
+
+fn operation() -> Value {
+    object(&[
+        ("id", count(), "Number of the operation"),
+        ("command", one_of(&COMMANDS), "The command"),
+        ("by", text(), "Who gave it"),
+        ("began_ms", time(), "When it was given"),
+        ("deadline_ms", time(), "When it has failed, or stronger means are used"),
+        ("progress", nullable(&text()), "What it waits for; `null` when it has ended"),
+        ("ended_ms", nullable(&time()), "When it ended"),
+        ("result", nullable(&one_of(&["done", "failed", "superseded"])), "How it ended"),
+        ("text", nullable(&text()), "How it ended, in words"),
+    ])
+}
+
+fn state_of_control() -> Vec<Member> {
+    let ends = object(&[
+        ("events", nullable(&count()), "Number of triggers"),
+        ("duration_ms", nullable(&count()), "Time"),
+    ]);
+    let command = object(&[
+        ("command", one_of(&COMMANDS), "The command"),
+        ("allowed", flag(), "Whether it can be given now"),
+        ("why", nullable(&text()), "Why it cannot"),
+    ]);
+    let states = ["idle", "configuring", "configured", "running", "paused", "stopping"];
+    vec![
+        ("state", one_of(&states), "State of the system"),
+        ("target", one_of(&TARGETS), "State that the latest command asks for"),
+        ("revision", count(), "Grows whenever something changes that a person would act on"),
+        ("system", text(), "Name of the configuration"),
+        ("run", nullable(&count()), "Number of the run that comes up, takes triggers or ends"),
+        ("by", nullable(&text()), "Who started it"),
+        ("ends", nullable(&ends), "What ends it, apart from a command"),
+        ("operation", nullable(&reference("Operation")), "The command that is being carried out"),
+        ("last", nullable(&reference("Operation")), "The one before"),
+        ("last_run", nullable(&reference("LastRun")), "The run that ended last"),
+        ("lock", nullable(&reference("Lock")), "Who has the lock"),
+        ("faults", list(&reference("Fault")), "Faults that nobody has seen, the oldest first"),
+        ("commands", list(&command), "Every command, and whether it can be given"),
+    ]
+}
+
+fn bodies() -> Schemas {
+    let name = json!({ "type": "string", "minLength": 1, "maxLength": 64 });
+    let request =
+        ("request", name, "Name of the request, chosen by the client: the same name is the same command");
+    let comment = json!({ "type": ["string", "null"], "maxLength": COMMENT_CHARACTERS });
+    let begin = exact(&[
+        ("command", one_of(&["configure", "start"]), "The command"),
+        request.clone(),
+        ("events?", nullable(&within(1, u64::MAX)), "End the run after this number of triggers"),
+        ("duration_ms?", nullable(&within(1, u64::MAX)), "End the run after this time"),
+        ("comment?", comment, "Comment for the record of the run"),
+    ]);
+    let stop = exact(&[
+        ("command", one_of(&["stop"]), "The command"),
+        request.clone(),
+        ("now?", flag(), "Drop the events in flight"),
+    ]);
+    let other = exact(&[("command", one_of(&["pause", "resume", "reset"]), "The command"), request]);
+    let lock = exact(&[("force?", flag(), "Take it from somebody else; only an admin can")]);
+    let quality = one_of(&["good", "bad", "unknown"]);
+    let remark = json!({ "type": "string", "pattern": "\\S" });
+    let with_text =
+        exact(&[("text", remark, "The comment"), ("quality?", nullable(&quality), "Judgement of the data")]);
+    let with_quality =
+        exact(&[("quality", quality, "Judgement of the data"), ("text?", nullable(&text()), "The comment")]);
+    // One of the two is needed.
+    let comment = json!({ "anyOf": [with_text, with_quality] });
+    let kinds = ["Begin", "Stop", "OtherCommand"].map(reference);
+    vec![
+        ("Command", json!({ "oneOf": kinds })),
+        ("Begin", begin),
+        ("Stop", stop),
+        ("OtherCommand", other),
+        ("TakeLock", lock),
+        ("NewComment", comment),
+    ]
+}
+
+fn records() -> Schemas {
+    let end = object(&[
+        ("reason", text(), "`duration`, `events`, `end_of_sources`, `signal`, `disk_space` or `failure`"),
+        ("detail?", text(), "Details for the operator"),
+        ("good", flag(), "Whether the books balanced and nothing was lost"),
+        ("lost", count(), "Accepted events that were lost"),
+    ]);
+    let file = object(&[
+        ("file", text(), "Name of the file in the directory of the run"),
+        ("stream", text(), "Its stream"),
+        ("events", count(), "Number of events"),
+        ("bytes", count(), "Its size"),
+    ]);
+    let code = object(&[
+        ("table", text(), "The table of the configuration that names it"),
+        ("path", text(), "Its path"),
+        ("bytes", count(), "Its size"),
+        ("crc32c", text(), "Its CRC-32C, in hexadecimal digits"),
+    ]);
+    let comment = object(&[
+        ("time_ns", count(), "When it was written, in nanoseconds since 1970"),
+        ("author", text(), "Who wrote it"),
+        ("text?", text(), "The comment"),
+        ("quality?", one_of(&["good", "bad", "unknown"]), "Judgement of the data"),
+    ]);
+    // Before and after.
+    let values = json!({ "type": "array", "items": nullable(&text()), "minItems": 2, "maxItems": 2 });
+    let run = object(&[
+        ("run", count(), "Number of the run"),
+        ("directory", text(), "Its directory"),
+        ("state", one_of(&["in_progress", "good", "not_good", "not_closed"]), "State of the record"),
+        ("software", text(), "Program and version that took it"),
+        ("created_ns", count(), "When it began, in nanoseconds since 1970"),
+        ("ended_ns", nullable(&count()), "When it ended"),
+        ("end", nullable(&end), "How it ended"),
+        ("ledger", nullable(&reference("Ledger")), "Its ledger, once it is closed"),
+        ("files", list(&file), "Closed files"),
+        ("code", list(&code), "Libraries and scripts that it loaded"),
+        ("comments", list(&reference("Comment")), "Comments, the oldest first"),
+        (
+            "changed?",
+            nullable(&map(&values)),
+            "Settings that differ from the run before, by key, with both values; only in the record of one run",
+        ),
+    ]);
+    vec![("Comment", comment), ("Run", run), ("Ledger", ledger())]
+}
+
+fn ledger() -> Value {
+    let fragments = object(&[
+        ("received", count(), "Received by readout units"),
+        ("stored", count(), "Stored with their events"),
+        ("rejected", count(), "Rejected with their events"),
+        ("dropped", map(&count()), "Dropped, by reason"),
+        ("in_flight", count(), "Held"),
+        (
+            "restarted_readouts",
+            count(),
+            "Readout units that were restarted; their accounts until then are lost",
+        ),
+    ]);
+    let time = object(&[
+        ("run_ns", count(), "Live time and dead time"),
+        ("live_ns", count(), "Time in which triggers were taken"),
+        ("dead_ns", map(&count()), "Time in which they were not, by cause"),
+    ]);
+    object(&[
+        ("offered", count(), "Triggers that there were"),
+        ("vetoed", map(&count()), "Vetoed triggers, by cause"),
+        ("triggers", count(), "Accepted triggers"),
+        ("stored", count(), "Events stored"),
+        ("rejected", count(), "Events rejected by the filter"),
+        ("dropped", map(&count()), "Events dropped, by reason"),
+        ("in_flight", count(), "Events that had not ended"),
+        ("balanced", flag(), "Whether the books balance"),
+        ("problems", list(&text()), "Relations that do not add up"),
+        ("fragments", fragments, "Fragments of all readout units"),
+        ("time", time, "Time of the run"),
+        (
+            "shifts?",
+            list(&json!({ "type": "object" })),
+            "Sources whose event numbers disagree with those of the others",
+        ),
+    ])
+}

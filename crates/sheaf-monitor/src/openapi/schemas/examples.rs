@@ -1,0 +1,75 @@
+//! Examples of answers.
+
+use crate::state::{Context, compose};
+use serde_json::{Value, json};
+use sheaf_telemetry::Snapshot;
+
+const TIME_MS: u64 = 1_780_000_000_000;
+
+pub(in crate::openapi) fn operation() -> Value {
+    json!({
+        "id": 5, "command": "start", "by": "alice", "began_ms": TIME_MS, "deadline_ms": TIME_MS + 60_000,
+        "progress": "waits for ru1", "ended_ms": null, "result": null, "text": null
+    })
+}
+
+pub(in crate::openapi) fn control() -> Value {
+    let command =
+        |name: &str, why: Option<&str>| json!({ "command": name, "allowed": why.is_none(), "why": why });
+    let under_way = Some("run 7 is running");
+    json!({
+        "state": "running", "target": "running", "revision": 17, "system": "run.toml", "run": 7, "by": "alice",
+        "ends": { "events": 1000, "duration_ms": null },
+        "operation": null, "last": null,
+        "last_run": { "launch": 6, "run": 6, "good": true, "text": "run 6 ended: 1,000 events stored" },
+        "lock": { "by": "alice", "until_ms": TIME_MS + 300_000 },
+        "faults": [{
+            "id": 3, "since_ms": TIME_MS, "code": "run_failed", "text": "run 5 lost 12 events", "remedy": "look at `sheaf runs show 5`"
+        }],
+        "commands": [
+            command("configure", under_way), command("start", under_way), command("pause", None),
+            command("resume", under_way), command("stop", None), command("reset", None)
+        ]
+    })
+}
+
+pub(in crate::openapi) fn entry() -> Value {
+    json!({ "at_ms": TIME_MS, "by": "alice", "action": "start", "answer": "accepted", "text": "" })
+}
+
+pub(in crate::openapi) fn node() -> Value {
+    json!({ "name": "evm", "figures": [{ "name": "triggers", "text": "Triggers that there were", "value": 1000.0 }] })
+}
+
+pub(in crate::openapi) fn run() -> Value {
+    let begin_ns = TIME_MS * 1_000_000;
+    json!({
+        "run": 7, "directory": "runs/run000007", "state": "good", "software": "sheaf 0.1.0",
+        "created_ns": begin_ns, "ended_ns": begin_ns + 5_000_000_000,
+        "end": { "reason": "events", "good": true, "lost": 0 },
+        "ledger": {
+            "offered": 1010, "vetoed": { "builder_credit": 10 }, "triggers": 1000, "stored": 1000, "rejected": 0,
+            "dropped": {}, "in_flight": 0, "balanced": true, "problems": [],
+            "fragments": {
+                "received": 4000, "stored": 4000, "rejected": 0, "dropped": {}, "in_flight": 0, "restarted_readouts": 0
+            },
+            "time": { "run_ns": 5_000_000_000_u64, "live_ns": 4_950_000_000_u64, "dead_ns": { "builder_credit": 50_000_000 } }
+        },
+        "files": [{ "file": "bu0.sheaf", "stream": "all", "events": 1000, "bytes": 8_192_000 }],
+        "code": [],
+        "comments": [{ "time_ns": begin_ns, "author": "alice", "text": "cosmics, threshold 12", "quality": "good" }]
+    })
+}
+
+/// The state before a run.
+pub(in crate::openapi) fn state() -> Value {
+    let context = Context {
+        version: "0.1.0",
+        time_ms: TIME_MS,
+        revision: 1,
+        run: None,
+        waits_for: None,
+        verdict: None,
+    };
+    serde_json::to_value(compose(&Snapshot::default(), &context)).unwrap_or_default()
+}
