@@ -1,0 +1,562 @@
+"""Run control from Python: give commands to `sheaf serve`, and wait for what they do.
+
+The module needs the standard library alone, and nothing of the rest of the package: where the package cannot be built, a copy of this
+file beside a script does, with `import control`.
+
+    from sheaf.control import Controller
+
+    controller = Controller("runs/control")
+    controller.start(events=100_000, comment="cosmics")
+    print(controller.wait_for_end().text)
+
+Each command has a name of its own, which is sent again when the connection fails: however often it is sent, it is carried out once.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import secrets
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+__all__ = [
+    "Command",
+    "CommandFailed",
+    "CommandRefused",
+    "Comment",
+    "ControlError",
+    "Controller",
+    "Ends",
+    "Fault",
+    "JournalEntry",
+    "LastRun",
+    "Lock",
+    "NoControllerError",
+    "Operation",
+    "Person",
+    "RunRecord",
+    "Status",
+]
+
+#: Time that one request for an operation waits for its end, in milliseconds.
+_WAIT_MS = 10_000
+
+#: Time for an answer, beside the time that the request asks the controller to wait.
+_ANSWER_S = 30.0
+
+#: Pause between two attempts, and between two looks at a run whose end is waited for.
+_PAUSE_S = 0.2
+
+
+class ControlError(Exception):
+    """Something that was asked of a controller has not happened."""
+
+
+class NoControllerError(ControlError):
+    """No controller answers."""
+
+
+class CommandRefused(ControlError):
+    """The controller refuses: nothing was done."""
+
+    def __init__(self, status: int, code: str, text: str, remedy: str) -> None:
+        super().__init__(f"{text}; {remedy}" if remedy else text)
+        #: Status code of HTTP.
+        self.status = status
+        #: Kind of the refusal: "state", "locked", "stale", "role", "token", "not_found", "invalid" and others.
+        self.code = code
+        #: What happened.
+        self.text = text
+        #: What to do.
+        self.remedy = remedy
+
+
+class CommandFailed(ControlError):
+    """A command was accepted, and was not carried out."""
+
+    def __init__(self, operation: Operation) -> None:
+        super().__init__(f"`{operation.command}` {operation.result}: {operation.text}")
+        #: The command, with its result.
+        self.operation = operation
+
+
+@dataclass(frozen=True)
+class _Record:
+    """A part of an answer."""
+
+
+_Kind = TypeVar("_Kind", bound=_Record)
+
+
+@dataclass(frozen=True)
+class Operation(_Record):
+    """A command that was accepted."""
+
+    id: int
+    command: str
+    by: str
+    #: Times are in milliseconds since 1970.
+    began_ms: int
+    deadline_ms: int
+    #: What it waits for; `None` once it has ended.
+    progress: str | None
+    ended_ms: int | None
+    #: "done", "failed" or "superseded".
+    result: str | None
+    text: str | None
+
+
+@dataclass(frozen=True)
+class Ends(_Record):
+    """What ends a run, apart from a command."""
+
+    events: int | None
+    duration_ms: int | None
+
+
+@dataclass(frozen=True)
+class LastRun(_Record):
+    """The run that ended last."""
+
+    #: Number that grows with each run of the controller.
+    launch: int
+    #: Number of the run, if it had one.
+    run: int | None
+    #: Whether its books balance and nothing accepted was lost.
+    good: bool
+    text: str
+
+
+@dataclass(frozen=True)
+class LockState(_Record):
+    """Who has the lock."""
+
+    by: str
+    until_ms: int
+
+
+@dataclass(frozen=True)
+class Fault(_Record):
+    """What is wrong with the system. It stays until somebody has seen it."""
+
+    id: int
+    since_ms: int
+    code: str
+    text: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class Command(_Record):
+    """Whether a command can be given now."""
+
+    command: str
+    allowed: bool
+    #: Why it cannot.
+    why: str | None
+
+
+@dataclass(frozen=True)
+class Status(_Record):
+    """The state of run control."""
+
+    #: "idle", "configuring", "configured", "running", "paused" or "stopping".
+    state: str
+    #: State that the latest command asks for: "idle", "configured", "running" or "paused".
+    target: str
+    #: Grows whenever something changes that a person would act on.
+    revision: int
+    system: str
+    #: Number of the run that comes up, takes triggers or ends.
+    run: int | None
+    by: str | None
+    ends: Ends | None
+    operation: Operation | None
+    last: Operation | None
+    last_run: LastRun | None
+    lock: LockState | None
+    faults: tuple[Fault, ...]
+    commands: tuple[Command, ...]
+
+
+@dataclass(frozen=True)
+class Comment(_Record):
+    """A comment on a run."""
+
+    #: Nanoseconds since 1970.
+    time_ns: int
+    author: str
+    text: str = ""
+    #: "good", "bad" or "unknown".
+    quality: str | None = None
+
+
+@dataclass(frozen=True)
+class RunRecord(_Record):
+    """The record of a run, as `sheaf runs show --json` has it."""
+
+    run: int
+    directory: str
+    #: "in_progress", "good", "not_good" or "not_closed".
+    state: str
+    software: str
+    #: Nanoseconds since 1970.
+    created_ns: int
+    ended_ns: int | None
+    end: dict[str, Any] | None
+    ledger: dict[str, Any] | None
+    files: list[dict[str, Any]]
+    code: list[dict[str, Any]]
+    comments: tuple[Comment, ...]
+    #: Settings that differ from the run before, by key, with both values; `None` in a list of runs.
+    changed: dict[str, list[str | None]] | None = None
+
+
+@dataclass(frozen=True)
+class JournalEntry(_Record):
+    """What somebody has asked for, or what happened."""
+
+    at_ms: int
+    by: str
+    action: str
+    answer: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Person(_Record):
+    """Who a token belongs to."""
+
+    name: str
+    #: "operator" or "admin".
+    role: str
+
+
+class Controller:
+    """A controller, that is a running `sheaf serve`.
+
+    `directory` is that of the controller: it has its address, and the token of whoever started it. `url` and `token` are used instead if
+    they are given. A controller that is not reached is called again for `patience_s` seconds, since it may just be starting anew; then
+    `NoControllerError` is raised.
+
+    Commands return when they have been carried out. They raise `CommandRefused` or `CommandFailed` if they are not.
+    """
+
+    def __init__(
+        self,
+        directory: str | PathLike[str] = "runs/control",
+        *,
+        url: str | None = None,
+        token: str | None = None,
+        patience_s: float = 10.0,
+    ) -> None:
+        self._directory = Path(directory)
+        self._url = url
+        self._token = token
+        self._patience_s = patience_s
+        # Nothing of this machine's settings lies between a program and a server on the same host.
+        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        # Launch that had ended before this object began a run.
+        self._before: int | None = None
+        self._has_begun = False
+
+    def status(self) -> Status:
+        """Returns the state of run control, as it is now."""
+        value = self._get("/api/v1/control")
+        return Status(
+            **{name: value[name] for name in ("state", "target", "revision", "system", "run", "by")},
+            ends=_optional(Ends, value["ends"]),
+            operation=_optional(Operation, value["operation"]),
+            last=_optional(Operation, value["last"]),
+            last_run=_optional(LastRun, value["last_run"]),
+            lock=_optional(LockState, value["lock"]),
+            faults=tuple(_make(Fault, fault) for fault in value["faults"]),
+            commands=tuple(_make(Command, command) for command in value["commands"]),
+        )
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """Faults that nobody has seen, the oldest first."""
+        return self.status().faults
+
+    def configure(
+        self,
+        *,
+        events: int | None = None,
+        duration_s: float | None = None,
+        comment: str | None = None,
+        revision: int | None = None,
+        wait: bool = True,
+    ) -> Operation:
+        """Brings up the nodes of a new run, and holds it. `events` and `duration_s` end the run."""
+        return self._begin("configure", events, duration_s, comment, revision, wait)
+
+    def start(
+        self,
+        *,
+        events: int | None = None,
+        duration_s: float | None = None,
+        comment: str | None = None,
+        revision: int | None = None,
+        wait: bool = True,
+    ) -> Operation:
+        """Takes triggers, in a new run if none is configured. `events` and `duration_s` end the run.
+
+        With `wait=False` every command returns when it is accepted. With `revision`, that of a `status()`, it is refused if the state has
+        changed since.
+        """
+        return self._begin("start", events, duration_s, comment, revision, wait)
+
+    def pause(self, *, revision: int | None = None, wait: bool = True) -> Operation:
+        """Takes no triggers until `resume`. The time until then is dead time."""
+        return self._operate({"command": "pause"}, revision, wait)
+
+    def resume(self, *, revision: int | None = None, wait: bool = True) -> Operation:
+        """Takes triggers again."""
+        return self._operate({"command": "resume"}, revision, wait)
+
+    def stop(self, *, now: bool = False, revision: int | None = None, wait: bool = True) -> Operation:
+        """Ends the run: builds and stores its events in flight, within a time limit, or drops them `now`."""
+        return self._operate({"command": "stop", "now": now}, revision, wait)
+
+    def reset(self, *, revision: int | None = None, wait: bool = True) -> Operation:
+        """Kills the processes of the run, and clears all faults."""
+        return self._operate({"command": "reset"}, revision, wait)
+
+    def operation(self, id: int, *, wait_ms: int = 0) -> Operation:
+        """Returns what becomes of a command. Waits until it has ended, at most `wait_ms` and at most a minute."""
+        return _make(Operation, self._get(f"/api/v1/operations/{id}?wait_ms={wait_ms}", wait_ms / 1_000))
+
+    def wait_for_end(self, timeout_s: float | None = None) -> LastRun:
+        """Waits until the run has ended that this object has begun, or else the one in progress, and returns it.
+
+        Returns the run that ended last if there is none. Raises `TimeoutError` after `timeout_s` seconds.
+        """
+        until = None if timeout_s is None else time.monotonic() + timeout_s
+        status = self.status()
+        before = self._before if self._has_begun else _launch(status)
+        if not self._has_begun and status.state == "idle":
+            if status.last_run is None:
+                raise ControlError("there is no run, and there has been none; start one")
+            return status.last_run
+        while status.last_run is None or status.last_run.launch == before:
+            if until is not None and time.monotonic() > until:
+                raise TimeoutError(f"run {status.run} has not ended in {timeout_s} s: it is {status.state}")
+            time.sleep(_PAUSE_S)
+            status = self.status()
+        self._has_begun = False
+        return status.last_run
+
+    def lock(self, *, force: bool = False) -> Lock:
+        """Keeps everybody else from giving commands: `with controller.lock(): ...`. An admin takes it by `force`."""
+        return Lock(self, force)
+
+    def seen(self, fault: int | Fault) -> None:
+        """Notes that somebody has seen a fault: it leaves the list."""
+        id = fault.id if isinstance(fault, Fault) else fault
+        self._ask("POST", f"/api/v1/faults/{id}/cleared", {})
+
+    def me(self) -> Person:
+        """Returns who the token belongs to."""
+        return _make(Person, self._get("/api/v1/me"))
+
+    def runs(self, last: int = 50) -> list[RunRecord]:
+        """Returns the last runs, the newest last; at most 1,000."""
+        return [_run(run) for run in self._get(f"/api/v1/runs?last={last}")["runs"]]
+
+    def run(self, number: int) -> RunRecord:
+        """Returns the record of a run."""
+        return _run(self._get(f"/api/v1/runs/{number}"))
+
+    def comment(self, number: int, text: str | None = None, *, quality: str | None = None) -> None:
+        """Adds a comment to a run, a judgement of its `quality` ("good", "bad", "unknown"), or both."""
+        self._ask("POST", f"/api/v1/runs/{number}/comments", {"text": text, "quality": quality})
+
+    def journal(self, last: int = 50) -> list[JournalEntry]:
+        """Returns the last commands and what came of them, the oldest first; at most 1,000."""
+        return [_make(JournalEntry, entry) for entry in self._get(f"/api/v1/audit?last={last}")["entries"]]
+
+    def _begin(
+        self,
+        command: str,
+        events: int | None,
+        duration_s: float | None,
+        comment: str | None,
+        revision: int | None,
+        wait: bool,
+    ) -> Operation:
+        body: dict[str, Any] = {"command": command}
+        if events is not None:
+            body["events"] = events
+        if duration_s is not None:
+            body["duration_ms"] = max(1, round(duration_s * 1_000))
+        if comment is not None:
+            body["comment"] = comment
+        before = self.status()
+        operation = self._operate(body, revision, wait=False)
+        # The start of a configured run is no new one.
+        if before.state == "idle" or not self._has_begun:
+            self._before, self._has_begun = _launch(before), True
+        return self._wait_for(operation) if wait else operation
+
+    def _operate(self, body: dict[str, Any], revision: int | None, wait: bool) -> Operation:
+        # The name is made once. The same name again is the same command.
+        body = body | {"request": secrets.token_hex(16)}
+        headers = {} if revision is None else {"If-Match": f'"{revision}"'}
+        operation = _make(Operation, self._ask("POST", "/api/v1/operations", body, headers)["operation"])
+        return self._wait_for(operation) if wait else operation
+
+    def _wait_for(self, operation: Operation) -> Operation:
+        while operation.ended_ms is None:
+            operation = self.operation(operation.id, wait_ms=_WAIT_MS)
+        if operation.result != "done":
+            raise CommandFailed(operation)
+        return operation
+
+    def _get(self, path: str, wait_s: float = 0.0) -> Any:
+        return self._ask("GET", path, wait_s=wait_s)
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        wait_s: float = 0.0,
+    ) -> Any:
+        """Asks again while the controller is not reached. Every request has the same effect once and several times, except comments."""
+        until = time.monotonic() + self._patience_s
+        data = None if body is None else json.dumps(body).encode()
+        while True:
+            try:
+                return self._ask_once(method, path, data, headers or {}, wait_s)
+            except CommandRefused as refusal:
+                if refusal.code != "busy" or time.monotonic() > until:
+                    raise
+            except (OSError, http.client.HTTPException) as error:
+                if time.monotonic() > until:
+                    raise NoControllerError(
+                        f"no controller answers at {self._url or self._directory}: {error}; is `sheaf serve` running?"
+                    ) from error
+            time.sleep(_PAUSE_S)
+
+    def _ask_once(
+        self, method: str, path: str, data: bytes | None, headers: Mapping[str, str], wait_s: float
+    ) -> Any:
+        request = urllib.request.Request(self._address() + path, data, dict(headers), method=method)
+        if data is not None:
+            request.add_header("Content-Type", "application/json")
+        token = self._bearer()
+        if token:
+            request.add_header("Authorization", f"Bearer {token}")
+        try:
+            with self._opener.open(request, timeout=_ANSWER_S + wait_s) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            raise _refusal(error) from None
+
+    def _address(self) -> str:
+        """Returns the address. One that begins anew may have another, so it is read each time."""
+        url = self._url or (self._directory / "address").read_text()
+        parts = urllib.parse.urlsplit(url.strip())
+        return f"{parts.scheme}://{parts.netloc}"
+
+    def _bearer(self) -> str | None:
+        if self._token is not None:
+            return self._token
+        if self._url is not None:
+            # The address that `sheaf serve` prints has the token.
+            token = urllib.parse.parse_qs(urllib.parse.urlsplit(self._url).fragment).get("token")
+            return token[0] if token else None
+        try:
+            return (self._directory / "own.token").read_text().strip()
+        except OSError:
+            # Without a token, the state can be looked at.
+            return None
+
+
+class Lock:
+    """The lock of a controller, from `Controller.lock`: taken, renewed while its block lasts, and given back."""
+
+    def __init__(self, controller: Controller, force: bool) -> None:
+        self._controller = controller
+        self._force = force
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+        #: Why the lock could not be renewed: somebody else has taken it by force, or no controller answers.
+        self.lost: ControlError | None = None
+
+    def __enter__(self) -> Lock:
+        period_s = self._take(self._force)
+        self._over.clear()
+        self._thread = threading.Thread(target=self._renew, args=(period_s,), name="sheaf lock", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join()
+        if self.lost is None:
+            self._controller._ask("DELETE", "/api/v1/lock")
+        elif error is None:
+            raise self.lost
+
+    def _take(self, force: bool) -> float:
+        """Takes the lock and returns when to renew it, in seconds."""
+        lock = self._controller._ask("PUT", "/api/v1/lock", {"force": force})["lock"]
+        left_s: float = lock["until_ms"] / 1_000 - time.time()
+        return max(0.5, left_s / 3)
+
+    def _renew(self, period_s: float) -> None:
+        while not self._over.wait(period_s):
+            try:
+                period_s = self._take(False)
+            except ControlError as error:
+                self.lost = error
+                return
+
+
+def _make(kind: type[_Kind], value: Mapping[str, Any]) -> _Kind:
+    """Makes a part of an answer. Members of a later version are passed over."""
+    names = {field.name for field in fields(kind)}
+    return kind(**{name: member for name, member in value.items() if name in names})
+
+
+def _optional(kind: type[_Kind], value: Mapping[str, Any] | None) -> _Kind | None:
+    return None if value is None else _make(kind, value)
+
+
+def _run(value: Mapping[str, Any]) -> RunRecord:
+    comments = tuple(_make(Comment, comment) for comment in value["comments"])
+    return _make(RunRecord, {**value, "comments": comments})
+
+
+def _launch(status: Status) -> int | None:
+    return None if status.last_run is None else status.last_run.launch
+
+
+def _refusal(error: urllib.error.HTTPError) -> CommandRefused:
+    with error:
+        body = error.read()
+    try:
+        value = json.loads(body)
+        return CommandRefused(error.code, value["code"], value["text"], value["remedy"])
+    except (ValueError, KeyError, TypeError):
+        text = body.decode(errors="replace").strip() or error.reason
+        return CommandRefused(error.code, "unknown", f"the controller answers with status {error.code}: {text}", "")

@@ -1,0 +1,249 @@
+"""Run control against a real controller. They need the command, whose path is in SHEAF_COMMAND."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from sheaf import control
+from sheaf.control import CommandFailed, CommandRefused, Controller, NoControllerError
+
+COMMAND = os.environ.get("SHEAF_COMMAND", "")
+PATIENCE = 60.0
+
+SYSTEM = """
+[readout]
+count = 2
+[builder]
+count = 2
+[trigger]
+mode = "fixed"
+rate_hz = 1000
+[source.emulated]
+mean_bytes = 64
+rms_bytes = 0
+[control]
+lock_ms = 3000
+"""
+
+needs_command = pytest.mark.skipif(not COMMAND, reason="SHEAF_COMMAND does not name the command")
+
+
+class Serve:
+    """A controller in the background."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.configuration = place / "run.toml"
+        self.configuration.write_text(SYSTEM)
+        self.directory = place / "runs/control"
+        self.begin()
+
+    def begin(self) -> None:
+        self.process = subprocess.Popen(
+            [COMMAND, "serve", "run.toml", "--page", "127.0.0.1:0"],
+            cwd=self.place,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def end(self) -> None:
+        """Leaves the run, as SIGTERM does."""
+        self.process.terminate()
+        self.process.wait(PATIENCE)
+
+    def token(self, *arguments: str) -> str:
+        command = [COMMAND, "token", "add", *arguments, "--directory", str(self.directory)]
+        ended = subprocess.run(command, cwd=self.place, check=True, capture_output=True, text=True)
+        return str(ended.stdout).strip()
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Serve]:
+    serve = Serve(tmp_path)
+    yield serve
+    if serve.process.poll() is not None:
+        serve.begin()
+    # A run outlives its controller, and must not outlive a test.
+    Controller(serve.directory, patience_s=PATIENCE).reset()
+    serve.process.send_signal(signal.SIGINT)
+    serve.process.wait(PATIENCE)
+
+
+def connect(serve: Serve) -> Controller:
+    return Controller(serve.directory, patience_s=PATIENCE)
+
+
+def wait_until(happened: Callable[[], bool], what: str) -> None:
+    """Waits under a watchdog."""
+    end = time.monotonic() + PATIENCE
+    while not happened():
+        assert time.monotonic() < end, f"it did not happen that {what}"
+        time.sleep(0.01)
+
+
+@needs_command
+def test_a_run_is_started_paused_resumed_and_stopped(serve: Serve) -> None:
+    controller = connect(serve)
+    assert controller.status().state == "idle"
+    assert controller.configure(comment="a test").result == "done"
+    held = controller.status()
+    assert (held.state, held.run, held.by) == ("configured", 1, controller.me().name)
+    assert controller.start(revision=held.revision).command == "start"
+    controller.pause()
+    assert controller.status().state == "paused"
+    assert not next(command for command in controller.status().commands if command.command == "pause").allowed
+    controller.resume()
+    controller.stop()
+    last = controller.wait_for_end()
+    assert (last.run, last.good) == (1, True)
+    assert controller.status().last_run == last == controller.wait_for_end()
+
+
+@needs_command
+def test_runs_of_a_number_of_events_follow_each_other_and_are_commented(serve: Serve) -> None:
+    controller = connect(serve)
+    for number, events in [(1, 50), (2, 70)]:
+        controller.start(events=events, comment=f"run of {events}")
+        last = controller.wait_for_end(PATIENCE)
+        assert (last.run, last.good) == (number, True)
+        ledger = controller.run(number).ledger
+        assert ledger is not None and ledger["triggers"] == events
+    controller.comment(2, "looks fine", quality="good")
+    runs = controller.runs()
+    assert [run.run for run in runs] == [1, 2]
+    assert [comment.text for comment in runs[1].comments] == ["run of 70", "looks fine"]
+    assert runs[1].comments[-1].quality == "good"
+    assert [entry.action for entry in controller.journal() if entry.answer == "accepted"] == ["start", "start"]
+
+
+@needs_command
+def test_a_refusal_has_a_code_and_a_remedy_and_nothing_was_done(serve: Serve) -> None:
+    controller = connect(serve)
+    with pytest.raises(CommandRefused) as refused:
+        controller.pause()
+    assert (refused.value.status, refused.value.code) == (409, "state")
+    assert refused.value.remedy
+    with pytest.raises(CommandRefused) as refused:
+        controller.start(revision=controller.status().revision + 1)
+    assert refused.value.code == "stale"
+    url = (serve.directory / "address").read_text().strip()
+    stranger = Controller(url=url)
+    assert stranger.status().state == "idle"
+    with pytest.raises(CommandRefused) as refused:
+        stranger.start()
+    assert refused.value.code == "token"
+    with pytest.raises(CommandRefused) as refused:
+        controller.run(99)
+    assert refused.value.code == "not_found"
+
+
+@needs_command
+def test_a_run_that_cannot_begin_is_a_failed_command(serve: Serve) -> None:
+    controller = connect(serve)
+    controller.status()
+    serve.configuration.write_text("[readout]\ncount = 0\n")
+    with pytest.raises(CommandFailed) as failed:
+        controller.start()
+    assert failed.value.operation.result == "failed"
+    assert controller.status().state == "idle"
+
+
+@needs_command
+def test_a_run_that_dies_is_a_fault_until_it_is_seen(serve: Serve) -> None:
+    controller = connect(serve)
+    controller.start()
+    process = json.loads((serve.directory / "launch-1/process.json").read_text())
+    os.kill(process["pid"], signal.SIGKILL)
+    assert not controller.wait_for_end(PATIENCE).good
+    fault = controller.faults[0]
+    assert fault.code == "run_died" and fault.text and fault.remedy
+    controller.seen(fault)
+    assert controller.faults == ()
+
+
+@needs_command
+def test_the_lock_is_renewed_keeps_others_out_and_is_given_back(serve: Serve) -> None:
+    controller = connect(serve)
+    controller.status()
+    bob = Controller(url=(serve.directory / "address").read_text(), token=serve.token("bob"))
+    assert bob.me().name == "bob"
+    with controller.lock():
+        taken = controller.status().lock
+        assert taken is not None
+
+        def is_renewed() -> bool:
+            now = controller.status().lock
+            return now is not None and now.until_ms > taken.until_ms
+
+        wait_until(is_renewed, "the lock is renewed")
+        with pytest.raises(CommandRefused) as refused:
+            bob.start()
+        assert refused.value.code == "locked"
+    assert controller.status().lock is None
+
+
+@needs_command
+def test_a_controller_that_begins_anew_is_found_at_its_new_address(serve: Serve) -> None:
+    controller = connect(serve)
+    controller.start()
+    serve.end()
+    begun = threading.Timer(0.5, serve.begin)
+    begun.start()
+    assert controller.status().run == 1
+    begun.join()
+    controller.stop()
+    assert controller.wait_for_end(PATIENCE).run == 1
+
+
+class _Forgetful(BaseHTTPRequestHandler):
+    """Takes commands as a controller does, and breaks the connection before the first answer."""
+
+    requests: list[bytes] = []
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.requests.append(body)
+        if len(self.requests) == 1:
+            return
+        operation = b'{"id": 1, "command": "pause", "by": "a", "began_ms": 0, "deadline_ms": 0, "progress": null, "ended_ms": 1'
+        answer = b'{"operation": ' + operation + b', "result": "done", "text": "", "new": 1}}'
+        self.send_response(202)
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        pass
+
+
+def test_a_command_whose_answer_is_lost_is_given_again_under_the_same_name() -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Forgetful)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        controller = Controller(url=f"http://127.0.0.1:{server.server_port}/#token=abc", patience_s=PATIENCE)
+        assert controller.pause().result == "done"
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert len(_Forgetful.requests) == 2 and len(set(_Forgetful.requests)) == 1
+
+
+def test_a_controller_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(NoControllerError, match=re.escape(str(tmp_path))):
+        Controller(tmp_path, patience_s=0).status()
+
+
+def test_the_module_works_alone() -> None:
+    script = "import runpy, sys; runpy.run_path(sys.argv[1]); assert 'sheaf' not in sys.modules and 'numpy' not in sys.modules"
+    subprocess.run([sys.executable, "-I", "-S", "-c", script, control.__file__], check=True)
