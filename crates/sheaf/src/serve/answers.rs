@@ -7,7 +7,7 @@ use crate::records::comments::{self, Comment, Quality};
 use crate::records::find_number;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
-use serde_json::{Number, Value, json};
+use serde_json::{Error, Number, Value, json};
 use sheaf_control::request::RunSettings;
 use sheaf_control::{Command, Operator, Refusal, RefusalCode, Request};
 use sheaf_monitor::control::{Answer, Asked, Call};
@@ -73,7 +73,11 @@ fn refuse(refusal: &Refusal) -> Answer {
 }
 
 fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Answer> {
-    serde_json::from_slice(body).map_err(|problem| {
+    // An array of its members would make a value, too.
+    let is_object = body.trim_ascii_start().starts_with(b"{");
+    let value =
+        if is_object { serde_json::from_slice(body) } else { Err(Error::custom("it is not a JSON object")) };
+    value.map_err(|problem| {
         error(
             400,
             "invalid",
@@ -285,6 +289,15 @@ impl Desk {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_body_is_an_object() {
+        for text in ["[]", "[true]", "null", "true", " ", "{"] {
+            assert!(parse::<LockOf>(text.as_bytes()).is_err(), "{text}");
+        }
+        assert!(parse::<LockOf>(b" {\"force\": true}").is_ok_and(|lock| lock.force));
+        assert!(parse::<CommentOf>(b"[\"fine\", \"good\"]").is_err());
+    }
 
     #[test]
     fn whole_numbers_may_be_written_with_a_fraction_of_0() {
