@@ -14,6 +14,7 @@
 //! | [`state`] | the state of a run as JSON, made from a snapshot |
 //! | `advice` | advice about each cause of dead time |
 //! | [`alarms`] | conditions that an operator must know |
+//! | `notices` | news of alarms, for people who do not look at the page |
 //! | `columns` | numbers over time: rates and levels, computed from consecutive snapshots |
 //! | [`control`], `control_routes` | run control as the server sees it, and requests to it |
 //! | `history` | these numbers in rings of three resolutions, and their binary form |
@@ -40,6 +41,7 @@ mod guard;
 mod history;
 mod messages;
 pub mod monitor;
+mod notices;
 pub mod openapi;
 pub mod openmetrics;
 pub mod prometheus;
@@ -51,4 +53,5 @@ pub mod state;
 
 pub use description::{NodeDescription, RunDescription, RunVerdict};
 pub use messages::Level;
-pub use monitor::{Monitor, MonitorError};
+pub use monitor::{Monitor, MonitorError, Notifier};
+pub use notices::Notice;

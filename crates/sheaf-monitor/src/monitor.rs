@@ -6,9 +6,10 @@ use crate::control::Control;
 use crate::description::{RunDescription, RunVerdict};
 use crate::history::History;
 use crate::messages::Level;
+use crate::notices::{Notice, Notices};
 use crate::server::router;
 use crate::serving::Server;
-use crate::shared::{Shared, Tick};
+use crate::shared::{Notified, Shared, Tick};
 use crate::state::{self, Context};
 use bytes::Bytes;
 use sheaf_telemetry::{Hub, Snapshot};
@@ -49,6 +50,9 @@ pub enum MonitorError {
     Start(std::io::Error),
 }
 
+/// Takes notices of alarms. It is called on the thread of the server, and must return at once.
+pub type Notifier = Box<dyn Fn(Notice) + Send + Sync>;
+
 /// Serves the page and the metrics of this process until it is dropped.
 #[derive(Debug)]
 pub struct Monitor {
@@ -83,7 +87,13 @@ impl Monitor {
         listener.set_nonblocking(true).map_err(MonitorError::Start)?;
         let address = listener.local_addr().map_err(MonitorError::Start)?;
         let history = Mutex::new(History::new(unix_ms(), Columns::list().len()));
-        let shared = Arc::new(Shared { hub: Hub::default(), version, history, told: Mutex::default() });
+        let shared = Arc::new(Shared {
+            hub: Hub::default(),
+            version,
+            history,
+            told: Mutex::default(),
+            notices: Notified::default(),
+        });
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .enable_time()
@@ -133,6 +143,12 @@ impl Monitor {
     /// Sets the state of run control.
     pub fn note_control(&self, control: serde_json::Value) {
         self.shared.told().control = Some(control);
+    }
+
+    /// Has `notifier` called with notices of alarms, from now on; alarms of the first time of a run are held off.
+    pub fn notify(&self, hold_off: Duration, notifier: Notifier) {
+        let hold_off_ms = u64::try_from(hold_off.as_millis()).unwrap_or(u64::MAX);
+        *self.shared.notices() = Some((Notices::new(hold_off_ms), notifier));
     }
 
     /// Adds a message of the log, of a node if it is of one.
@@ -234,6 +250,9 @@ impl TickClock {
         let mut state = state::compose(&snapshot, &context);
         state.alarms = self.alarms.judge(&state);
         (state.log, state.control) = (log, control);
+        if let Some((notices, notifier)) = &mut *self.shared.notices() {
+            notices.of(&state).into_iter().for_each(&*notifier);
+        }
         let state = serde_json::to_vec(&state).map(Bytes::from).unwrap_or_default();
         // JSON has no line feeds, so the data of the event are one line.
         let event = [b"event: state\ndata: ", &*state, b"\n\n"].concat().into();

@@ -3,6 +3,7 @@
 use crate::description::{RunDescription, RunVerdict};
 use crate::history::History;
 use crate::messages::Messages;
+use crate::notices::{Notice, Notices};
 use bytes::Bytes;
 use sheaf_telemetry::Hub;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,6 +27,17 @@ pub(crate) struct Shared {
     pub(crate) version: &'static str,
     pub(crate) history: Mutex<History>,
     pub(crate) told: Mutex<Told>,
+    pub(crate) notices: Notified,
+}
+
+/// News of alarms, and who takes them. The thread of the server calls it, and nobody else waits for the lock.
+#[derive(Default)]
+pub(crate) struct Notified(Mutex<Option<(Notices, Box<dyn Fn(Notice) + Send + Sync>)>>);
+
+impl std::fmt::Debug for Notified {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Notified")
+    }
 }
 
 /// Everything that the command has told.
@@ -42,6 +54,10 @@ pub(crate) struct Told {
 impl Shared {
     pub(crate) fn history(&self) -> MutexGuard<'_, History> {
         self.history.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn notices(&self) -> MutexGuard<'_, Option<(Notices, Box<dyn Fn(Notice) + Send + Sync>)>> {
+        self.notices.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn told(&self) -> MutexGuard<'_, Told> {

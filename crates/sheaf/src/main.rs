@@ -43,6 +43,7 @@
 //! | `control_directory` | the directory of a controller |
 //! | `controlled` | a run that follows a controller |
 //! | `steered` | requests of a controller to an event manager in its own process |
+//! | `notify` | notices of alarms to a command and to Alertmanager |
 //! | `relay` | metrics and messages of a node, for the process that has started it |
 //! | `programs` | programs that readout units start, and `sheaf guard`, which each of them is behind |
 //! | `library` | sources of a library, and `sheaf poll`, a process that polls it |
@@ -113,6 +114,7 @@ mod names;
 mod network;
 mod next;
 mod node;
+mod notify;
 mod numbering;
 mod objects;
 mod one_file;

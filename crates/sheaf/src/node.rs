@@ -94,7 +94,7 @@ impl Watch {
             return Ok(Self::Parent(Relay::begin(maker.gauges.clone())?));
         }
         let Some(address) = &arguments.page else { return Ok(Self::Nobody) };
-        let page = Page::open_at(address)?;
+        let page = Page::open_at(address, &maker.plan.config)?;
         page.begin_node(&maker.plan, node, maker.directory.as_deref());
         maker.publish_at(page.hub());
         let shown = page.show_waiting(maker.gauges.clone());

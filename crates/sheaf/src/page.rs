@@ -2,6 +2,7 @@
 
 use crate::address::resolve;
 use crate::console::{self, Console, Show};
+use crate::notify;
 use crate::plan::Plan;
 use crate::summary::Summary;
 use log::Level;
@@ -94,12 +95,15 @@ impl Page {
             Some(address) => start(address, None)?,
             None => start_at_default(None)?,
         };
+        send_notices(&monitor, config)?;
         Ok(Some(Self::of(monitor)))
     }
 
     /// Serves the page at this address.
-    pub(crate) fn open_at(address: &str) -> anyhow::Result<Self> {
-        Ok(Self::of(start(resolve(address)?, None)?))
+    pub(crate) fn open_at(address: &str, config: &Config) -> anyhow::Result<Self> {
+        let monitor = start(resolve(address)?, None)?;
+        send_notices(&monitor, config)?;
+        Ok(Self::of(monitor))
     }
 
     fn of(monitor: Monitor) -> Self {
@@ -212,12 +216,26 @@ fn severity(level: Level) -> sheaf_monitor::Level {
     }
 }
 
-/// Serves the page of a controller at this address, or at the default one.
-pub(crate) fn serve_at(address: Option<&str>, control: Option<Arc<dyn Control>>) -> anyhow::Result<Monitor> {
-    Ok(match address {
-        Some(address) => start(resolve(address)?, control)?,
-        None => start_at_default(control)?,
-    })
+/// Serves the page of a controller at the address of the command line, of the configuration, or the default one.
+pub(crate) fn serve_for(
+    config: &Config,
+    address: Option<&str>,
+    control: Arc<dyn Control>,
+) -> anyhow::Result<Monitor> {
+    let monitor = match address.or(config.monitor.listen.as_deref()) {
+        Some(address) => start(resolve(address)?, Some(control))?,
+        None => start_at_default(Some(control))?,
+    };
+    send_notices(&monitor, config)?;
+    Ok(monitor)
+}
+
+/// Has notices of alarms sent to whom the configuration names.
+fn send_notices(monitor: &Monitor, config: &Config) -> anyhow::Result<()> {
+    if let Some(notifier) = notify::begin(&config.monitor)? {
+        monitor.notify(config.monitor.alarm_hold_off.to_std(), notifier);
+    }
+    Ok(())
 }
 
 fn start(address: SocketAddr, control: Option<Arc<dyn Control>>) -> Result<Monitor, MonitorError> {

@@ -23,7 +23,7 @@ use crate::Verdict;
 use crate::console::Console;
 use crate::control_directory::ControlDirectory;
 use crate::controlled::write_whole;
-use crate::page::{Page, serve_at};
+use crate::page::{Page, serve_for};
 use crate::{people, token};
 use anyhow::Context as _;
 use clap::Args;
@@ -65,8 +65,7 @@ pub(crate) fn command(arguments: &ServeArguments, console: &Console) -> anyhow::
     let _lock = directory.lock()?;
     let own_token = people::own_token(&directory)?;
     let (counter, inbox) = inbox::open(lookup::begin(output.clone())?);
-    let address = arguments.page.as_deref().or(config.monitor.listen.as_deref());
-    let monitor = Arc::new(serve_at(address, Some(Arc::new(counter.clone())))?);
+    let monitor = Arc::new(serve_for(&config, arguments.page.as_deref(), Arc::new(counter.clone()))?);
     let at = monitor.address();
     write_whole(&directory.address(), format!("http://{at}\n").as_bytes())?;
     log::info!(

@@ -47,6 +47,7 @@ mod lossy;
 mod memory;
 mod monitor;
 mod nodes;
+mod notices;
 mod numbering;
 #[cfg(feature = "s3")]
 mod objects;

@@ -1,0 +1,154 @@
+//! Notices of alarms to people who do not look at the page: when one is raised, and when it has ended.
+//!
+//! An alarm is told once, however often it comes and goes within a short time, and not in the first moments of a run, in which buffers fill
+//! and front ends begin.
+
+use crate::state::{Alarm, State};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Time for which an alarm must be away before it counts as ended.
+const AWAY_MS: u64 = 10_000;
+
+/// News of an alarm.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Notice {
+    /// Whether the alarm has ended.
+    pub ended: bool,
+    /// Number of the run.
+    pub run: Option<u64>,
+    /// The alarm, as it was last.
+    pub alarm: Alarm,
+    /// When it ended, in milliseconds since 1970.
+    pub ended_ms: Option<u64>,
+}
+
+/// Finds the news in consecutive states.
+#[derive(Debug)]
+pub(crate) struct Notices {
+    /// Time from the start of a run in which nothing is told.
+    hold_off_ms: u64,
+    /// Alarms that have been told.
+    told: BTreeMap<Key, Told>,
+}
+
+/// Code and culprit, and the run.
+type Key = (Option<u64>, &'static str, Option<String>);
+
+#[derive(Debug)]
+struct Told {
+    alarm: Alarm,
+    /// Since when it is away, if it is.
+    away_ms: Option<u64>,
+}
+
+impl Notices {
+    pub(crate) fn new(hold_off_ms: u64) -> Self {
+        Self { hold_off_ms, told: BTreeMap::new() }
+    }
+
+    /// Returns the news of a state with its alarms.
+    pub(crate) fn of(&mut self, state: &State) -> Vec<Notice> {
+        let now_ms = state.time_ms;
+        let is_early =
+            state.run.began_ms.is_none_or(|began_ms| now_ms < began_ms.saturating_add(self.hold_off_ms));
+        // What is wrong before the start of a run holds it up, and what is wrong at its end stays so.
+        let is_held_off = is_early && matches!(&*state.run.phase, "running" | "paused");
+        let mut news = Vec::new();
+        for told in self.told.values_mut() {
+            told.away_ms = told.away_ms.or(Some(now_ms));
+        }
+        for alarm in &state.alarms {
+            let key = (state.run.number, alarm.code, alarm.culprit.clone());
+            match self.told.get_mut(&key) {
+                Some(told) => (told.alarm, told.away_ms) = (alarm.clone(), None),
+                None if is_held_off => {}
+                None => {
+                    self.told.insert(key, Told { alarm: alarm.clone(), away_ms: None });
+                    news.push(Notice {
+                        ended: false,
+                        run: state.run.number,
+                        alarm: alarm.clone(),
+                        ended_ms: None,
+                    });
+                }
+            }
+        }
+        self.told.retain(|(run, ..), told| {
+            let Some(ended_ms) = told.away_ms.filter(|away_ms| now_ms >= away_ms + AWAY_MS) else {
+                return true;
+            };
+            news.push(Notice { ended: true, run: *run, alarm: told.alarm.clone(), ended_ms: Some(ended_ms) });
+            false
+        });
+        news
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::{Books, Latency, Run, Severity};
+
+    fn state(time_ms: u64, alarms: &[&'static str]) -> State {
+        let alarm = |code: &&'static str| Alarm {
+            code,
+            severity: Severity::Warning,
+            text: (*code).to_owned(),
+            culprit: None,
+            remedy: "do something".into(),
+            since_ms: time_ms,
+        };
+        State {
+            api: 1,
+            version: "",
+            time_ms,
+            age_ms: Some(0),
+            revision: 0,
+            run: Run { number: Some(7), phase: "running".into(), began_ms: Some(1_000), ..Run::default() },
+            books: Books::default(),
+            nodes: Vec::new(),
+            sources: Vec::new(),
+            latency: Latency::default(),
+            alarms: alarms.iter().map(alarm).collect(),
+            log: Vec::new(),
+            control: None,
+        }
+    }
+
+    fn told(notices: &mut Notices, time_ms: u64, alarms: &[&'static str]) -> Vec<(bool, &'static str)> {
+        let news = notices.of(&state(time_ms, alarms));
+        news.into_iter().map(|notice| (notice.ended, notice.alarm.code)).collect()
+    }
+
+    #[test]
+    fn an_alarm_is_told_once_and_its_end_when_it_stays_away() {
+        let mut notices = Notices::new(0);
+        assert_eq!(told(&mut notices, 2_000, &["dead-time"]), [(false, "dead-time")]);
+        assert_eq!(told(&mut notices, 2_100, &["dead-time", "loss"]), [(false, "loss")]);
+        assert_eq!(told(&mut notices, 2_200, &["loss"]), []);
+        assert_eq!(told(&mut notices, 5_000, &["loss", "dead-time"]), [], "it was away for a moment");
+        assert_eq!(told(&mut notices, 5_100, &["loss"]), []);
+        assert_eq!(told(&mut notices, 15_099, &["loss"]), []);
+        assert_eq!(told(&mut notices, 15_100, &["loss"]), [(true, "dead-time")]);
+        assert_eq!(told(&mut notices, 15_200, &["loss", "dead-time"]), [(false, "dead-time")]);
+    }
+
+    #[test]
+    fn nothing_is_told_while_a_run_begins_unless_it_lasts() {
+        let mut notices = Notices::new(5_000);
+        assert_eq!(told(&mut notices, 2_000, &["dead-time", "incomplete"]), []);
+        assert_eq!(told(&mut notices, 5_999, &["dead-time"]), []);
+        assert_eq!(told(&mut notices, 6_000, &["dead-time"]), [(false, "dead-time")]);
+    }
+
+    #[test]
+    fn the_same_alarm_of_the_next_run_is_another_one() {
+        let mut notices = Notices::new(0);
+        assert_eq!(told(&mut notices, 2_000, &["loss"]), [(false, "loss")]);
+        let mut next = state(3_000, &["loss"]);
+        next.run.number = Some(8);
+        let news = notices.of(&next);
+        assert_eq!(news.iter().map(|notice| notice.run).collect::<Vec<_>>(), [Some(8)]);
+    }
+}

@@ -1,0 +1,106 @@
+//! Notices of alarms: to a command, and to a real Alertmanager.
+
+use crate::child::{ScratchDirectory, wait_until};
+use crate::monitor::{ask, get};
+use serde_json::Value;
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// A run whose filter is slower than its trigger, until it is told to end.
+const SLOW: &str = "[run]\nduration_s = 0\n[output]\nkind = \"none\"\n[readout]\ncount = 2\n[builder]\ncount = 1\nslots = 16\n\
+     [filter]\nkind = \"busy\"\nbusy_us = 2000\n[manager]\nbatch_events = 4\n\
+     [trigger]\nmode = \"poisson\"\nrate_hz = 5000\nqueue_events = 64\n[monitor]\nalarm_hold_off_ms = 0\nlinger_ms = 0\n";
+
+#[test]
+fn a_command_gets_alarms_with_their_culprit_and_their_remedy() {
+    let place = ScratchDirectory::new();
+    place.file("run.toml", &format!("{SLOW}alarm_command = \"cat >> notices\"\n"));
+    let run = place.start("run run.toml --page=127.0.0.1:0");
+    let notices = || -> Vec<Value> {
+        let text = std::fs::read_to_string(place.join("notices")).unwrap_or_default();
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    };
+    wait_until("the alarm is sent", || !notices().is_empty());
+    run.signal("INT");
+    run.end().exits(0);
+    let notices = notices();
+    let alarm = &notices[0]["alarm"];
+    assert_eq!((&alarm["code"], &alarm["culprit"]), (&"dead-time".into(), &"bu0".into()), "{notices:?}");
+    assert!(!alarm["remedy"].as_str().unwrap().is_empty());
+    assert_eq!(notices[0]["ended"], false);
+    assert_eq!(notices.iter().filter(|notice| notice["alarm"]["code"] == "dead-time" && notice["ended"] == false).count(), 1);
+}
+
+#[test]
+fn a_command_that_fails_is_named_in_the_log() {
+    let place = ScratchDirectory::new();
+    place.file("run.toml", &format!("{SLOW}alarm_command = \"exit 7\"\n"));
+    let mut run = place.start("run run.toml --page=127.0.0.1:0");
+    run.wait_until_said("`monitor.alarm_command` (exit 7): exit status: 7");
+    run.signal("INT");
+    run.end().exits(0);
+}
+
+/// An Alertmanager that is ended with the test.
+struct Alertmanager {
+    child: Child,
+    address: String,
+}
+
+impl Drop for Alertmanager {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Alertmanager {
+    /// `None` where there is none.
+    fn start(directory: &Path) -> Option<Self> {
+        let config = "route: { receiver: nobody }\nreceivers: [{ name: nobody }]\n";
+        std::fs::write(directory.join("alertmanager.yml"), config).unwrap();
+        loop {
+            // A port that was free a moment ago. If another program was faster, Alertmanager ends.
+            let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+            let child = Command::new("prometheus-alertmanager")
+                .args(["--config.file=alertmanager.yml", "--storage.path=alerts", "--cluster.listen-address="])
+                .arg(format!("--web.listen-address={address}"))
+                .current_dir(directory)
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn();
+            let mut alertmanager = Self { child: child.ok()?, address };
+            let mut has_ended = false;
+            wait_until("Alertmanager answers", || {
+                has_ended = alertmanager.child.try_wait().unwrap().is_some();
+                let address = &alertmanager.address;
+                has_ended || (TcpStream::connect(address).is_ok() && ask(address, "/-/ready").0.contains(" 200 OK"))
+            });
+            if !has_ended {
+                return Some(alertmanager);
+            }
+        }
+    }
+
+    fn alerts(&self) -> Vec<Value> {
+        serde_json::from_str(&get(&self.address, "/api/v2/alerts")).unwrap()
+    }
+}
+
+#[test]
+fn a_real_alertmanager_takes_alarms() {
+    let place = ScratchDirectory::new();
+    let Some(alertmanager) = Alertmanager::start(place.path()) else {
+        return eprintln!("left out: prometheus-alertmanager is not installed");
+    };
+    place.file("run.toml", &format!("{SLOW}alertmanager = \"http://{}\"\n", alertmanager.address));
+    let run = place.start("run run.toml --page=127.0.0.1:0");
+    wait_until("the alarm is there", || !alertmanager.alerts().is_empty());
+    run.signal("INT");
+    run.end().exits(0);
+    let alerts = alertmanager.alerts();
+    let labels = &alerts[0]["labels"];
+    assert_eq!((&labels["alertname"], &labels["culprit"], &labels["run"]), (&"dead-time".into(), &"bu0".into(), &"1".into()));
+    assert!(alerts[0]["annotations"]["remedy"].as_str().is_some());
+}
