@@ -29,7 +29,13 @@ fn a_command_gets_alarms_with_their_culprit_and_their_remedy() {
     assert_eq!((&alarm["code"], &alarm["culprit"]), (&"dead-time".into(), &"bu0".into()), "{notices:?}");
     assert!(!alarm["remedy"].as_str().unwrap().is_empty());
     assert_eq!(notices[0]["ended"], false);
-    assert_eq!(notices.iter().filter(|notice| notice["alarm"]["code"] == "dead-time" && notice["ended"] == false).count(), 1);
+    assert_eq!(
+        notices
+            .iter()
+            .filter(|notice| notice["alarm"]["code"] == "dead-time" && notice["ended"] == false)
+            .count(),
+        1
+    );
 }
 
 #[test]
@@ -64,7 +70,11 @@ impl Alertmanager {
             // A port that was free a moment ago. If another program was faster, Alertmanager ends.
             let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
             let child = Command::new("prometheus-alertmanager")
-                .args(["--config.file=alertmanager.yml", "--storage.path=alerts", "--cluster.listen-address="])
+                .args([
+                    "--config.file=alertmanager.yml",
+                    "--storage.path=alerts",
+                    "--cluster.listen-address=",
+                ])
                 .arg(format!("--web.listen-address={address}"))
                 .current_dir(directory)
                 .stdout(Stdio::null())
@@ -75,7 +85,8 @@ impl Alertmanager {
             wait_until("Alertmanager answers", || {
                 has_ended = alertmanager.child.try_wait().unwrap().is_some();
                 let address = &alertmanager.address;
-                has_ended || (TcpStream::connect(address).is_ok() && ask(address, "/-/ready").0.contains(" 200 OK"))
+                has_ended
+                    || (TcpStream::connect(address).is_ok() && ask(address, "/-/ready").0.contains(" 200 OK"))
             });
             if !has_ended {
                 return Some(alertmanager);
@@ -101,6 +112,9 @@ fn a_real_alertmanager_takes_alarms() {
     run.end().exits(0);
     let alerts = alertmanager.alerts();
     let labels = &alerts[0]["labels"];
-    assert_eq!((&labels["alertname"], &labels["culprit"], &labels["run"]), (&"dead-time".into(), &"bu0".into(), &"1".into()));
+    assert_eq!(
+        (&labels["alertname"], &labels["culprit"], &labels["run"]),
+        (&"dead-time".into(), &"bu0".into(), &"1".into())
+    );
     assert!(alerts[0]["annotations"]["remedy"].as_str().is_some());
 }
