@@ -53,5 +53,5 @@ pub mod state;
 
 pub use description::{NodeDescription, RunDescription, RunVerdict};
 pub use messages::Level;
-pub use monitor::{Monitor, MonitorError, Notifier};
-pub use notices::Notice;
+pub use monitor::{Monitor, MonitorError};
+pub use notices::{Notice, Notifier};

@@ -6,7 +6,7 @@ use crate::control::Control;
 use crate::description::{RunDescription, RunVerdict};
 use crate::history::History;
 use crate::messages::Level;
-use crate::notices::{Notice, Notices};
+use crate::notices::{Notices, Notifier};
 use crate::server::router;
 use crate::serving::Server;
 use crate::shared::{Notified, Shared, Tick};
@@ -49,9 +49,6 @@ pub enum MonitorError {
     #[error("the monitor cannot start: {0}")]
     Start(std::io::Error),
 }
-
-/// Takes notices of alarms. It is called on the thread of the server, and must return at once.
-pub type Notifier = Box<dyn Fn(Notice) + Send + Sync>;
 
 /// Serves the page and the metrics of this process until it is dropped.
 #[derive(Debug)]

@@ -23,6 +23,9 @@ pub struct Notice {
     pub ended_ms: Option<u64>,
 }
 
+/// Takes notices of alarms. It is called on the thread of the server, and must return at once.
+pub type Notifier = Box<dyn Fn(Notice) + Send + Sync>;
+
 /// Finds the news in consecutive states.
 #[derive(Debug)]
 pub(crate) struct Notices {

@@ -3,7 +3,7 @@
 use crate::description::{RunDescription, RunVerdict};
 use crate::history::History;
 use crate::messages::Messages;
-use crate::notices::{Notice, Notices};
+use crate::notices::{Notices, Notifier};
 use bytes::Bytes;
 use sheaf_telemetry::Hub;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,7 +32,7 @@ pub(crate) struct Shared {
 
 /// News of alarms, and who takes them. The thread of the server calls it, and nobody else waits for the lock.
 #[derive(Default)]
-pub(crate) struct Notified(Mutex<Option<(Notices, Box<dyn Fn(Notice) + Send + Sync>)>>);
+pub(crate) struct Notified(Mutex<Option<(Notices, Notifier)>>);
 
 impl std::fmt::Debug for Notified {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -56,7 +56,7 @@ impl Shared {
         self.history.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn notices(&self) -> MutexGuard<'_, Option<(Notices, Box<dyn Fn(Notice) + Send + Sync>)>> {
+    pub(crate) fn notices(&self) -> MutexGuard<'_, Option<(Notices, Notifier)>> {
         self.notices.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
