@@ -3,10 +3,10 @@
 //! A thread of its own sends them, because a command may hang and a host may be away. What cannot be sent in time is dropped, counted, and
 //! said in the log.
 
-use crate::people::unix_ms;
 use anyhow::Context as _;
 use sheaf_config::Monitor as Settings;
 use sheaf_monitor::{Notice, Notifier};
+use sheaf_node::Clock;
 use std::io::Write as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -93,7 +93,8 @@ impl Sender {
     fn post(&self, notices: &[Notice]) {
         let Some(url) = self.alertmanager.as_ref().filter(|_| !notices.is_empty()) else { return };
         let url = format!("{}/api/v2/alerts", url.trim_end_matches('/'));
-        let alerts: Vec<_> = notices.iter().map(|notice| alert(notice, unix_ms())).collect();
+        let now_ms = Clock::new().now().0 / 1_000_000;
+        let alerts: Vec<_> = notices.iter().map(|notice| alert(notice, now_ms)).collect();
         let request = self.agent.post(&url).header("Content-Type", "application/json");
         if let Err(error) = request.send(serde_json::Value::from(alerts).to_string()) {
             log::warn!("`monitor.alertmanager`: {url} does not take alarms: {error}");
