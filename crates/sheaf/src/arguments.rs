@@ -216,6 +216,10 @@ impl RunArguments {
         if let Some(runs) = self.runs {
             config.run.runs = Some(runs).filter(|runs| *runs > 0);
         }
+        if self.control.controlled.is_some() {
+            // The controller decides about the next one.
+            config.run.runs = Some(1);
+        }
         self.apply_length(config);
     }
 

@@ -33,8 +33,12 @@ impl ControlDirectory {
     pub(crate) fn create(&self) -> anyhow::Result<()> {
         let path = &self.path;
         if !path.is_dir() {
-            let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
-            made.with_context(|| {
+            let make = || {
+                // Others may look at the runs beside it.
+                path.parent().map_or(Ok(()), fs::create_dir_all)?;
+                DirBuilder::new().mode(0o700).create(path)
+            };
+            make().with_context(|| {
                 format!("cannot create the directory of the controller, {}", path.display())
             })?;
         }

@@ -33,6 +33,7 @@ use launch::Launcher;
 use sheaf_config::Config;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
@@ -68,12 +69,20 @@ pub(crate) fn command(arguments: &ServeArguments, console: &Console) -> anyhow::
     let monitor = Arc::new(serve_for(&config, arguments.page.as_deref(), Arc::new(counter.clone()))?);
     let at = monitor.address();
     write_whole(&directory.address(), format!("http://{at}\n").as_bytes())?;
+    // Text that does not go to a terminal is kept in a log, which others may read.
+    if std::io::stderr().is_terminal() {
+        log::info!("run control is at http://{at}/#token={own_token}");
+        log::info!("the address has the token of {}: treat it as a password", people::user());
+    } else {
+        let file = directory.own_token();
+        log::info!(
+            "run control is at http://{at}/, the token of {} is in {}",
+            people::user(),
+            file.display()
+        );
+    }
     log::info!(
-        "run control is at http://{at}/#token={own_token} , for {} alone: the token is a password",
-        people::user()
-    );
-    log::info!(
-        "`sheaf ctl start` starts a run, `sheaf token add NAME` gives somebody else a token; Ctrl-C stops the run and ends"
+        "`sheaf ctl start` starts a run, `sheaf token add NAME` makes a token for somebody else; Ctrl-C stops the run and ends"
     );
     watch_signals(counter.sender())?;
     let launcher = Launcher {

@@ -131,6 +131,11 @@ fn allowed(status: &Value) -> Vec<&str> {
 #[test]
 fn a_run_is_configured_started_paused_resumed_and_stopped() {
     let mut controller = Controller::begin(SYSTEM);
+    let said = controller.running().said();
+    assert!(
+        !said.contains("#token=") && said.contains("runs/control/own.token"),
+        "a log has no token: {said}"
+    );
     assert_eq!(allowed(&controller.status()), ["configure", "start", "reset"]);
     controller.ctl("pause").exits(1).says(&["there is no run", "start one"]);
     controller.ctl("configure --comment calibration").exits(0).says(&["run 1 is configured"]);
