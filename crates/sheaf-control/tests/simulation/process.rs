@@ -2,7 +2,7 @@
 
 use super::rng::Rng;
 use sheaf_control::link::Launch;
-use sheaf_control::{Order, Report, RunResult, RunState, Runner, Steer};
+use sheaf_control::{Order, Report, RunResult, RunState, Runner, Steer, Wish};
 
 /// Fate of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +34,8 @@ pub(crate) struct Process {
     stops: u32,
     drained_at: Option<u64>,
     begun: bool,
+    /// The order with the highest number.
+    newest: Option<Order>,
     pub(crate) result: Option<RunResult>,
     /// Whether it has ended, with or without a result.
     pub(crate) is_over: bool,
@@ -65,10 +67,15 @@ impl Process {
             stops: 0,
             drained_at: None,
             begun: false,
+            newest: None,
             result: None,
             is_over: false,
             drain: rng.below(60),
         }
+    }
+
+    pub(crate) fn has_begun(&self) -> bool {
+        self.begun
     }
 
     pub(crate) fn is_frozen(&self, now: u64) -> bool {
@@ -77,6 +84,9 @@ impl Process {
 
     pub(crate) fn take(&mut self, order: Order) {
         self.runner.handle_order(order);
+        if self.newest.is_none_or(|newest| newest.number < order.number) {
+            self.newest = Some(order);
+        }
     }
 
     pub(crate) fn report(&self) -> Report {
@@ -105,6 +115,10 @@ impl Process {
             }
         }
         assert!(self.stops <= 2, "a run is told to end at most twice");
+        if let Some(Order { wish, .. }) = self.newest.filter(|_| self.stops == 0) {
+            assert_eq!(self.is_paused, wish == Wish::Pause, "an older order was followed");
+            assert!(!wish.ends(), "a newer order was not followed");
+        }
         let ends_by_itself = matches!(self.fate, Fate::Ends(at) if at <= now) && self.begun;
         if (self.stops > 0 || ends_by_itself) && self.state != RunState::Stopping {
             self.state = RunState::Stopping;

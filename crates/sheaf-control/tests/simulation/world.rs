@@ -181,7 +181,7 @@ impl World {
 
     /// Messages on the link, with delays.
     fn deliver(&mut self, now: Timestamp) {
-        while let Some((_, launch, order)) = self.to_run.pop_front_if(|(at, ..)| *at <= self.now) {
+        for (launch, order) in take_due(&mut self.to_run, self.now) {
             if let Some(process) = self.process.as_mut().filter(|process| process.launch == launch)
                 && !process.is_frozen(self.now)
             {
@@ -198,7 +198,7 @@ impl World {
             let at = self.now + self.rng.below(5);
             self.to_controller.push_back((at, process.launch, process.report()));
         }
-        while let Some((_, launch, report)) = self.to_controller.pop_front_if(|(at, ..)| *at <= self.now) {
+        for (launch, report) in take_due(&mut self.to_controller, self.now) {
             self.call(|controller| controller.handle_report(now, launch, report));
         }
     }
@@ -277,7 +277,7 @@ impl World {
                 self.unreached_since = self.now;
             }
             Effect::Send { launch, order } if self.linked => {
-                let at = self.now + self.rng.below(5);
+                let at = self.now + self.rng.below(15);
                 self.to_run.push_back((at, launch, order));
             }
             Effect::Send { .. } => {}
@@ -297,6 +297,15 @@ impl World {
             Event::Ended(operation) => match operation.end.as_ref().map(|end| end.result) {
                 Some(Outcome::Done) => {
                     self.reached.note("done");
+                    let has_begun = self.process.as_ref().is_none_or(Process::has_begun);
+                    let needs_begin =
+                        matches!(operation.command, Command::Start | Command::Pause | Command::Resume);
+                    assert!(
+                        has_begun || !needs_begin,
+                        "seed {}: {operation:?} is not done: {:#?}",
+                        self.seed,
+                        self.log
+                    );
                     if operation.command == Command::Pause {
                         self.reached.note("paused");
                     }
@@ -426,10 +435,22 @@ impl World {
         }
     }
 
-    /// Messages on their way are lost.
+    /// Messages on their way are lost, or were read already and arrive late: after those of the next link, or of the next launch.
     fn drop_link(&mut self) {
         self.linked = false;
-        self.to_run.clear();
-        self.to_controller.clear();
+        let late = self.rng.below(150);
+        if self.rng.one_in(2) {
+            self.to_run.clear();
+            self.to_controller.clear();
+        }
+        self.to_run.iter_mut().for_each(|(at, ..)| *at += late);
+        self.to_controller.iter_mut().for_each(|(at, ..)| *at += late);
     }
+}
+
+/// Takes the messages that are due, each with its launch.
+fn take_due<T>(messages: &mut VecDeque<(u64, Launch, T)>, now: u64) -> Vec<(Launch, T)> {
+    let (due, later): (Vec<_>, Vec<_>) = messages.drain(..).partition(|(at, ..)| *at <= now);
+    messages.extend(later);
+    due.into_iter().map(|(_, launch, message)| (launch, message)).collect()
 }
