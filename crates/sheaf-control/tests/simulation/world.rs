@@ -414,6 +414,7 @@ impl World {
         self.reached.note(how);
         self.log.push(format!("{} {how}", self.now));
         self.controller = None;
+        self.stop_since = self.stop_since.map(|_| self.now);
         self.drop_link();
         self.back_at = self.now + self.rng.below(100);
     }
