@@ -13,7 +13,7 @@ mod simulation {
 
 use simulation::world::{Reached, World};
 
-const SEEDS: u64 = 1_000;
+const SEEDS: u64 = 500;
 
 #[test]
 fn one_run_at_a_time_one_effect_of_a_request_and_an_end_of_everything() {

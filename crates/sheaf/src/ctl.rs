@@ -311,7 +311,7 @@ fn describe(control: &Value) -> String {
     for fault in control["faults"].as_array().into_iter().flatten() {
         lines += &format!(
             "fault {:<3} {}\n          {}\n",
-            fault["id"],
+            fault["id"].as_u64().unwrap_or(0),
             text(&fault["text"]),
             text(&fault["remedy"])
         );

@@ -53,7 +53,7 @@ impl Reached {
             "locked",
             "paused",
         ] {
-            assert!(self.0.get(name).is_some_and(|count| *count > 20), "{name} was hardly reached: {self:?}");
+            assert!(self.0.get(name).is_some_and(|count| *count > 10), "{name} was hardly reached: {self:?}");
         }
     }
 }
