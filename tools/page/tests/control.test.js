@@ -102,7 +102,7 @@ scenario("an operation is shown with progress, time and limit, and then how it e
   });
   await until(page, () => document.querySelector(".operation.bad")?.textContent.includes("LATE"));
   operator.end("done", "10 nodes are configured", "configured");
-  await until(page, () => /^✓ configure by alice done \d\d:\d\d:\d\d; 10 nodes are configured$/.test(document.querySelector(".operation").textContent));
+  await until(page, () => /^✓ configure by alice done (\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d; 10 nodes are configured$/.test(document.querySelector(".operation").textContent));
   operator.end("failed", "ru3 does not answer", "idle");
   await until(page, () => document.querySelector(".operation.bad")?.textContent.startsWith("✖ configure by alice failed"));
   await until(page, () => document.querySelector("[role=status]").textContent.includes("configure failed: ru3 does not answer"));
@@ -375,14 +375,17 @@ scenario("the lock is taken, given back, and hinders others until an admin takes
   const root = await signedIn(show, { hash: "#token=root-token" });
   assert.match(await text(alice, ".access"), /lock: free Take lock/);
   await alice.click("#lock");
-  await until(alice, () => /^lock: yours until \d\d:\d\d:\d\d$/.test(document.querySelector(".lock").textContent));
+  await until(alice, () => /^lock: yours until (\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d$/.test(document.querySelector(".lock").textContent));
   assert.equal(await alice.locator(button("pause")).getAttribute("aria-disabled"), "false");
   await until(root, () => document.querySelector(".lock").textContent.startsWith("lock: alice until"));
-  assert.match(await root.locator(button("pause")).getAttribute("title"), /^alice has the lock until \d\d:\d\d:\d\d$/);
+  assert.match(await root.locator(button("pause")).getAttribute("title"), /^alice has the lock until (\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d$/);
   assert.equal(await text(root, "#lock"), "Take by force");
   await root.click("#lock");
   await until(alice, () => document.querySelector(".lock").textContent.startsWith("lock: root until"));
-  assert.deepEqual(operator.received.map(({ body }) => body), [{ force: false }, { force: true }]);
+  // A page that is in use renews its lock, however slow this machine is.
+  const bodies = operator.received.map(({ body }) => body);
+  assert.deepEqual(bodies.at(-1), { force: true });
+  assert.ok(bodies.length > 1 && bodies.slice(0, -1).every(({ force }) => force === false), JSON.stringify(bodies));
   // An operator cannot take it by force.
   assert.equal(await alice.locator("#lock").count(), 0);
   assert.equal(await alice.locator(button("pause")).getAttribute("aria-disabled"), "true");
@@ -429,7 +432,7 @@ scenario("faults are above the alarms until somebody has seen them", async (mock
   await page.waitForSelector("#panel-faults");
   assert.deepEqual(await page.evaluate(() => [...document.querySelectorAll("main > section")].slice(0, 2).map(({ id }) => id)), ["panel-faults", "panel-alarms"]);
   const first = page.locator("#panel-faults li").first();
-  assert.match((await first.innerText()).replace(/\s+/g, " "), /^✖ node_died bu3: the process ended: signal 9 \(SIGKILL\) since \d\d:\d\d:\d\d, 0:00:4\d Seen Remedy: look at the log of bu3/);
+  assert.match((await first.innerText()).replace(/\s+/g, " "), /^✖ node_died bu3: the process ended: signal 9 \(SIGKILL\) since (\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d, 0:\d\d:\d\d Seen Remedy: look at the log of bu3/);
   assert.match(await page.locator("#panel-faults li").nth(1).innerText(), /no_disk <b>full<\/b>/);
   assert.match(await page.title(), /^\(4\)/);
   operator.next = { status: 404, body: { code: "no_fault", text: "there is no fault 3", remedy: "somebody was faster" } };

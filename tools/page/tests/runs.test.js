@@ -130,7 +130,7 @@ scenario("commands are listed with who gave them and the answer, also those that
   const page = await show({ hash: "#token=alice-token" });
   await page.waitForSelector(".audit li");
   assert.equal(await page.locator(".audit li").count(), 3);
-  assert.match(await page.locator(".audit li").nth(1).innerText(), /^\S+ carol start ✖ refused bob has the lock until 12:40$/);
+  assert.match(await page.locator(".audit li").nth(1).innerText(), /^(\d{4}-\d\d-\d\d )?\S+ carol start ✖ refused bob has the lock until 12:40$/);
   await until(page, () => document.querySelector('[data-command="pause"]').getAttribute("aria-disabled") === "false");
   await page.click('[data-command="pause"]');
   await until(page, () => document.querySelector(".audit li")?.innerText.includes("alice pause accepted"));
