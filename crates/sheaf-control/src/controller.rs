@@ -17,7 +17,7 @@ use crate::fault::{FAULTS, Fault, FaultCode};
 use crate::limits::Limits;
 use crate::link::{Launch, Order, Report, RunResult, RunState, Wish};
 use crate::lock::{self, Lock};
-use crate::operation::{Operation, milliseconds};
+use crate::operation::{Operation, Outcome};
 use crate::request::{Operator, Refusal, RefusalCode, Request, RunSettings};
 use crate::saved::Saved;
 use crate::view::{LastRun, State, Target};
@@ -105,7 +105,7 @@ pub struct Controller {
 }
 
 /// Everything on which a person may have based a decision.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Seen {
     state: State,
     target: Target,
@@ -128,15 +128,6 @@ impl Controller {
     pub fn restore(saved: Saved, limits: Limits, now: Timestamp) -> Self {
         let Saved { launches, revision, run, operation, past, lock, faults, next_fault, last_run } = saved;
         let run = run.map(|run| Current::restore(run, &limits, now));
-        let seen = Seen {
-            state: State::Idle,
-            target: Target::Idle,
-            run: None,
-            operation: None,
-            lock: None,
-            faults: None,
-            last_run: None,
-        };
         let mut controller = Self {
             limits,
             run,
@@ -147,7 +138,7 @@ impl Controller {
             launches,
             last_run,
             revision,
-            seen,
+            seen: Seen::default(),
             effects: VecDeque::new(),
             events: VecDeque::new(),
         };
@@ -164,7 +155,7 @@ impl Controller {
             run: self.run.as_ref().map(Current::save),
             operation: self.operations.current().cloned(),
             past: self.operations.past().cloned().collect(),
-            lock: self.lock.as_ref().map(|lock| (lock.by.clone(), milliseconds(lock.until))),
+            lock: self.lock.as_ref().map(|lock| (lock.by.clone(), lock.until.as_millis())),
             faults: self.faults.iter().cloned().collect(),
             next_fault: self.next_fault,
             last_run: self.last_run.clone(),
@@ -340,7 +331,7 @@ impl Controller {
                     (Some(number), _) => format!("run {number} is running"),
                     (None, _) => "done".to_owned(),
                 };
-                self.end_operation(now, crate::operation::Outcome::Done, text);
+                self.end_operation(now, Outcome::Done, text);
             }
         }
         let seen = Seen {
@@ -360,7 +351,7 @@ impl Controller {
 
     fn raise(&mut self, now: Timestamp, code: FaultCode, text: String, remedy: String) {
         self.next_fault += 1;
-        let fault = Fault { id: self.next_fault, since_ms: milliseconds(now), code, text, remedy };
+        let fault = Fault { id: self.next_fault, since_ms: now.as_millis(), code, text, remedy };
         self.events.push_back(Event::Fault(fault.clone()));
         self.faults.push_back(fault);
         if self.faults.len() > FAULTS {

@@ -2,7 +2,6 @@
 
 use crate::request::Command;
 use serde::{Deserialize, Serialize};
-use sheaf_wire::Timestamp;
 
 /// Result of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,9 +43,4 @@ pub struct Operation {
     pub deadline_ms: u64,
     /// Its end; `None` while it lasts.
     pub end: Option<End>,
-}
-
-/// Returns milliseconds since the origin.
-pub(crate) const fn milliseconds(at: Timestamp) -> u64 {
-    at.0 / 1_000_000
 }

@@ -6,10 +6,11 @@ use crate::request::Command;
 use serde::{Deserialize, Serialize};
 
 /// State of the system.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
     /// There is no run.
+    #[default]
     Idle,
     /// The nodes of a run come up.
     Configuring,
@@ -39,10 +40,11 @@ impl State {
 }
 
 /// State that the latest command asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Target {
     /// No run.
+    #[default]
     Idle,
     /// A run that is held.
     Configured,

@@ -295,7 +295,7 @@ fn a_client_that_is_not_accepted_fills_its_window_and_no_more() {
     }
 }
 
-/// All sources of the unit are told; the first tells the clients.
+/// Notifies all sources of the unit; the first one notifies the clients.
 #[test]
 fn clients_see_a_pause_and_feed_during_it() {
     for way in WAYS {

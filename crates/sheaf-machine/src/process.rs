@@ -56,7 +56,7 @@ impl ProcessId {
     pub fn kill_session(self) -> usize {
         let mut count = 0;
         for pid in self.session() {
-            // From here on the number stands for this process, whatever ends: so it is looked at once more.
+            // The descriptor pins the process: its number cannot be reused from here on. So check its session again before the signal.
             let Some(pid) = Pid::from_raw(pid) else { continue };
             let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
             if self.is_in_session(pid.as_raw_nonzero().get()) {

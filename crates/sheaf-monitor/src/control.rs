@@ -1,7 +1,6 @@
 //! Run control, as the server sees it.
 
 use axum::body::Bytes;
-use axum::http::StatusCode;
 use std::fmt::Debug;
 use tokio::sync::oneshot;
 
@@ -63,8 +62,13 @@ pub trait Control: Send + Sync + Debug {
 impl Answer {
     /// Makes an error from its parts.
     #[must_use]
-    pub fn error(status: StatusCode, code: &str, text: &str, remedy: &str) -> Self {
-        let body = serde_json::json!({ "code": code, "text": text, "remedy": remedy });
-        Self { status: status.as_u16(), body: body.to_string().into_bytes(), lasts: false }
+    pub fn error(status: u16, code: &str, text: &str, remedy: &str) -> Self {
+        Self::json(status, &serde_json::json!({ "code": code, "text": text, "remedy": remedy }))
+    }
+
+    /// Makes an answer that is complete.
+    #[must_use]
+    pub fn json(status: u16, value: &serde_json::Value) -> Self {
+        Self { status, body: value.to_string().into_bytes(), lasts: false }
     }
 }

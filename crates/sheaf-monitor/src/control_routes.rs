@@ -135,7 +135,7 @@ async fn answer(server: &Server, headers: &HeaderMap, call: Call) -> Response {
 async fn ask(server: &Server, headers: &HeaderMap, call: Call) -> Answer {
     let Some(control) = &server.control else {
         return Answer::error(
-            StatusCode::NOT_FOUND,
+            StatusCode::NOT_FOUND.as_u16(),
             "not_found",
             "this page belongs to one run and has no run control",
             "`sheaf serve` has a page with run control",
@@ -152,7 +152,7 @@ async fn ask(server: &Server, headers: &HeaderMap, call: Call) -> Answer {
     let is_queued = control.ask(Asked { call, token, revision }, sender);
     let busy = || {
         Answer::error(
-            StatusCode::SERVICE_UNAVAILABLE,
+            StatusCode::SERVICE_UNAVAILABLE.as_u16(),
             "busy",
             "run control does not answer",
             "try again; if it stays so, look at the log of `sheaf serve`",

@@ -29,7 +29,7 @@ pub(crate) async fn as_json(request: Request, next: Next) -> Response {
     let text = if text.trim().is_empty() { reason } else { text.trim() };
     parts.headers.remove(header::CONTENT_LENGTH);
     parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    Response::from_parts(parts, Body::from(Answer::error(status, code, text, remedy).body))
+    Response::from_parts(parts, Body::from(Answer::error(status.as_u16(), code, text, remedy).body))
 }
 
 fn is_json(response: &Response) -> bool {

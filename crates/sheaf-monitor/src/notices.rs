@@ -1,7 +1,7 @@
 //! Notices of alarms to people who do not look at the page: when one is raised, and when it has ended.
 //!
-//! An alarm is told once, however often it comes and goes within a short time, and not in the first moments of a run, in which buffers fill
-//! and front ends begin.
+//! Each alarm is reported once, even if it comes and goes several times within a short time. During the first seconds of a run, while
+//! buffers fill and front ends start, only an alarm that lasts is reported.
 
 use crate::state::{Alarm, State};
 use serde::Serialize;
@@ -29,7 +29,7 @@ pub type Notifier = Box<dyn Fn(Notice) + Send + Sync>;
 /// Finds the news in consecutive states.
 #[derive(Debug)]
 pub(crate) struct Notices {
-    /// Time from the start of a run in which nothing is told.
+    /// Time after the start of a run during which no alarm is reported.
     hold_off_ms: u64,
     /// Alarms that have been told.
     told: BTreeMap<Key, Told>,
@@ -91,7 +91,7 @@ impl Notices {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::{Books, Latency, Run, Severity};
+    use crate::state::{Run, Severity};
 
     fn state(time_ms: u64, alarms: &[&'static str]) -> State {
         let alarm = |code: &&'static str| Alarm {
@@ -103,19 +103,11 @@ mod tests {
             since_ms: time_ms,
         };
         State {
-            api: 1,
-            version: "",
             time_ms,
             age_ms: Some(0),
-            revision: 0,
             run: Run { number: Some(7), phase: "running".into(), began_ms: Some(1_000), ..Run::default() },
-            books: Books::default(),
-            nodes: Vec::new(),
-            sources: Vec::new(),
-            latency: Latency::default(),
             alarms: alarms.iter().map(alarm).collect(),
-            log: Vec::new(),
-            control: None,
+            ..State::default()
         }
     }
 

@@ -19,7 +19,7 @@ use sheaf_telemetry::{NodeSnapshot, Snapshot, buckets, catalog};
 pub const API: u32 = 1;
 
 /// Everything that is known of a run at one moment, except numbers over time.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct State {
     /// Version of this interface.
     pub api: u32,

@@ -15,6 +15,7 @@
 //! | [`upload`] | the port to an uploader of closed files |
 //! | `hexadecimal` | checksums in JSON |
 //! | [`id_set`] | a compact set of event ids |
+//! | `whole_file` | files that are replaced as a whole |
 //!
 //! Byte layouts are in `sheaf-wire`; this crate does the I/O. It has no clock and no thread of its own: a writer gets
 //! the time from its caller. File content is never trusted: damage is a typed error or a count, costs only the affected
@@ -42,6 +43,9 @@ pub mod run;
 pub mod streams;
 pub mod upload;
 pub mod verify;
+mod whole_file;
 
 #[cfg(test)]
 mod testing;
+
+pub use whole_file::write_whole;

@@ -86,6 +86,12 @@ impl Timestamp {
     pub const fn since(self, earlier: Self) -> Nanos {
         Nanos(self.0.saturating_sub(earlier.0))
     }
+
+    /// Returns whole milliseconds since the origin.
+    #[must_use]
+    pub const fn as_millis(self) -> u64 {
+        self.0 / 1_000_000
+    }
 }
 
 impl Add<Nanos> for Timestamp {

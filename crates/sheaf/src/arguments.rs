@@ -225,7 +225,7 @@ impl RunArguments {
 
     /// A limit that is given replaces the default of ten seconds; a replay ends with its data.
     ///
-    /// A run under a controller ends when it is told to, where nobody has set a limit.
+    /// A run under a controller has no limit unless somebody has set one.
     fn apply_length(&self, config: &mut Config) {
         let file = self.config.as_deref();
         let default_duration = self.config.is_none() && self.duration.is_none();

@@ -5,6 +5,7 @@ use anyhow::{Context as _, bail};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use sheaf_control::link::Launch;
+use sheaf_store::write_whole;
 use std::fs::{self, DirBuilder, File};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -92,6 +93,11 @@ impl ControlDirectory {
     /// Where the controller serves its page.
     pub(crate) fn address(&self) -> PathBuf {
         self.path.join("address")
+    }
+
+    /// Writes one of these files in place of the existing one.
+    pub(crate) fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+        write_whole(path, bytes).with_context(|| format!("cannot write {}", path.display()))
     }
 
     pub(crate) fn launch(&self, Launch(number): Launch) -> LaunchDirectory {

@@ -10,15 +10,16 @@ mod station;
 use crate::Verdict;
 use crate::arguments::ControlledArguments;
 use crate::page::Page;
+use crate::plan::triggers_of;
 use crate::signals::Steering;
 use anyhow::Context as _;
-use sheaf_config::{Config, TriggerMode};
+use sheaf_config::Config;
 use sheaf_control::RunResult;
 use sheaf_monitor::RunVerdict;
 use sheaf_node::RunControls;
 use std::sync::Arc;
 
-pub(crate) use directory::{LaunchDirectory, write_whole};
+pub(crate) use directory::LaunchDirectory;
 pub(crate) use line::{Ended, Line};
 use station::Station;
 
@@ -55,18 +56,9 @@ impl Controlled {
 
     /// Tells the controller what it has to know of the configuration.
     pub(crate) fn note_configuration(&self, config: &Config) {
-        let no_pause = match config.trigger.mode {
-            TriggerMode::Source | TriggerMode::Seen => {
-                Some("its triggers come from its data, and its readout units would stop at different events")
-            }
-            TriggerMode::Free
-            | TriggerMode::Fixed
-            | TriggerMode::Poisson
-            | TriggerMode::Network
-            | TriggerMode::Command
-            | TriggerMode::Library => None,
-        };
-        self.station.note_no_pause(no_pause.map(str::to_owned));
+        let why = "its triggers come from its data, and its readout units would stop at different events";
+        let no_pause = (!triggers_of(config.trigger.mode).can_pause()).then(|| why.to_owned());
+        self.station.note_no_pause(no_pause);
     }
 
     /// Leaves the result of the run for the controller.

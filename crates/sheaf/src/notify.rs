@@ -93,7 +93,7 @@ impl Sender {
     fn post(&self, notices: &[Notice]) {
         let Some(url) = self.alertmanager.as_ref().filter(|_| !notices.is_empty()) else { return };
         let url = format!("{}/api/v2/alerts", url.trim_end_matches('/'));
-        let now_ms = Clock::new().now().0 / 1_000_000;
+        let now_ms = Clock::new().now().as_millis();
         let alerts: Vec<_> = notices.iter().map(|notice| alert(notice, now_ms)).collect();
         let request = self.agent.post(&url).header("Content-Type", "application/json");
         if let Err(error) = request.send(serde_json::Value::from(alerts).to_string()) {

@@ -86,24 +86,15 @@ impl Page {
     /// Serves the page if the configuration or the command line asks for it. `wanted` is the value of `--page`, if that was given, and
     /// the address in it, if there was one.
     pub(crate) fn open(config: &Config, wanted: Option<Option<&str>>) -> anyhow::Result<Option<Self>> {
-        let address = match (wanted, config.monitor.listen.as_deref()) {
-            (Some(Some(address)), _) | (None | Some(None), Some(address)) => Some(resolve(address)?),
-            (Some(None), None) => None,
-            (None, None) => return Ok(None),
-        };
-        let monitor = match address {
-            Some(address) => start(address, None)?,
-            None => start_at_default(None)?,
-        };
-        send_notices(&monitor, config)?;
-        Ok(Some(Self::of(monitor)))
+        if wanted.is_none() && config.monitor.listen.is_none() {
+            return Ok(None);
+        }
+        Ok(Some(Self::of(serve_for(config, wanted.flatten(), None)?)))
     }
 
     /// Serves the page at this address.
     pub(crate) fn open_at(address: &str, config: &Config) -> anyhow::Result<Self> {
-        let monitor = start(resolve(address)?, None)?;
-        send_notices(&monitor, config)?;
-        Ok(Self::of(monitor))
+        Ok(Self::of(serve_for(config, Some(address), None)?))
     }
 
     fn of(monitor: Monitor) -> Self {
@@ -216,26 +207,21 @@ fn severity(level: Level) -> sheaf_monitor::Level {
     }
 }
 
-/// Serves the page of a controller at the address of the command line, of the configuration, or the default one.
+/// Serves a page at the address of the command line, of the configuration, or the default one, and has notices of alarms sent to whom
+/// the configuration names.
 pub(crate) fn serve_for(
     config: &Config,
     address: Option<&str>,
-    control: Arc<dyn Control>,
+    control: Option<Arc<dyn Control>>,
 ) -> anyhow::Result<Monitor> {
     let monitor = match address.or(config.monitor.listen.as_deref()) {
-        Some(address) => start(resolve(address)?, Some(control))?,
-        None => start_at_default(Some(control))?,
+        Some(address) => start(resolve(address)?, control)?,
+        None => start_at_default(control)?,
     };
-    send_notices(&monitor, config)?;
-    Ok(monitor)
-}
-
-/// Has notices of alarms sent to whom the configuration names.
-fn send_notices(monitor: &Monitor, config: &Config) -> anyhow::Result<()> {
     if let Some(notifier) = notify::begin(&config.monitor)? {
         monitor.notify(config.monitor.alarm_hold_off.to_std(), notifier);
     }
-    Ok(())
+    Ok(monitor)
 }
 
 fn start(address: SocketAddr, control: Option<Arc<dyn Control>>) -> Result<Monitor, MonitorError> {

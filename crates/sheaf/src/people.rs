@@ -1,15 +1,15 @@
 //! Who may give commands to a controller: names, roles and hashes of tokens, in a file.
 
 use crate::control_directory::ControlDirectory;
-use crate::controlled::write_whole;
 use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize};
 use sheaf_control::{Operator, Role};
 use sheaf_key::{make_token, token_hash};
+use sheaf_node::Clock;
 use std::fs;
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// Most characters of a name.
 const NAME_CHARACTERS: usize = 64;
@@ -46,7 +46,7 @@ impl People {
     }
 
     pub(crate) fn write(&self, directory: &ControlDirectory) -> anyhow::Result<()> {
-        write_whole(&directory.tokens(), &serde_json::to_vec_pretty(self)?)
+        ControlDirectory::write(&directory.tokens(), &serde_json::to_vec_pretty(self)?)
     }
 
     /// Adds somebody, and returns the token. It is kept nowhere.
@@ -59,7 +59,7 @@ impl People {
             bail!("{name} has a token; remove it with `sheaf token remove {name}`, or choose another name");
         }
         let token = make_token()?;
-        let now_ms = unix_ms();
+        let now_ms = Clock::new().now().as_millis();
         let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         self.people.push(Person {
             name: name.to_owned(),
@@ -81,7 +81,7 @@ impl People {
     /// Returns who a token belongs to, unless it has expired.
     pub(crate) fn find(&self, token: &str) -> Option<Operator> {
         let hash = token_hash(token);
-        let now_ms = unix_ms();
+        let now_ms = Clock::new().now().as_millis();
         let person = self.people.iter().find(|person| person.hash == hash)?;
         let is_valid = person.expires_ms.is_none_or(|expires_ms| now_ms < expires_ms);
         is_valid.then(|| Operator { name: person.name.clone(), role: person.role })
@@ -137,11 +137,6 @@ pub(crate) fn own_token(directory: &ControlDirectory) -> anyhow::Result<String> 
 pub(crate) fn user() -> String {
     let of_environment = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).ok();
     of_environment.filter(|name| !name.is_empty()).unwrap_or_else(|| "owner".to_owned())
-}
-
-pub(crate) fn unix_ms() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

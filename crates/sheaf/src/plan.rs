@@ -300,12 +300,7 @@ impl Plan {
             readouts: self.count(Role::Readout),
             builders: self.count(Role::Builder),
             outputs: self.count(Role::Output),
-            triggers: match trigger.mode {
-                TriggerMode::Free => Triggers::Free,
-                TriggerMode::Fixed | TriggerMode::Poisson => Triggers::Driven,
-                TriggerMode::Network | TriggerMode::Command | TriggerMode::Library => Triggers::External,
-                TriggerMode::Source | TriggerMode::Seen => Triggers::Announced,
-            },
+            triggers: triggers_of(trigger.mode),
             first_event: trigger.first_event,
             max_events: run.events,
             trigger_type: trigger.trigger_type,
@@ -447,3 +442,13 @@ const LONGEST_TICK: Nanos = Nanos::from_millis(100);
 
 /// Time for which a link that takes nothing holds a free-running slot.
 const PATIENCE: Nanos = Nanos::from_millis(1);
+
+/// Returns where the event manager has its triggers from.
+pub(crate) fn triggers_of(mode: TriggerMode) -> Triggers {
+    match mode {
+        TriggerMode::Free => Triggers::Free,
+        TriggerMode::Fixed | TriggerMode::Poisson => Triggers::Driven,
+        TriggerMode::Network | TriggerMode::Command | TriggerMode::Library => Triggers::External,
+        TriggerMode::Source | TriggerMode::Seen => Triggers::Announced,
+    }
+}

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use log::Level;
 use serde::{Deserialize, Serialize};
 use sheaf_node::report::Gauges;
-use sheaf_telemetry::{Hub, NodeSnapshot, Publication, Publisher, SeriesList, catalog};
+use sheaf_telemetry::{NodeSnapshot, Publication, Publisher, SeriesList, Snapshot, catalog};
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::str::FromStr as _;
@@ -109,7 +109,7 @@ impl Writer {
             self.waits_for = waits_for;
         }
         // A process is one node.
-        self.feed.each(self.gauges.hub(), |_, record| write(&record));
+        self.feed.each(&self.gauges.hub().snapshot(), |_, record| write(&record));
     }
 }
 
@@ -121,9 +121,9 @@ pub(crate) struct Feed {
 }
 
 impl Feed {
-    /// Passes on everything that the nodes of `hub` have published since the last call.
-    pub(crate) fn each(&mut self, hub: &Hub, mut pass: impl FnMut(&str, Record)) {
-        for (name, node) in &hub.snapshot().nodes {
+    /// Passes on everything in `snapshot` that the nodes have published since the last call.
+    pub(crate) fn each(&mut self, snapshot: &Snapshot, mut pass: impl FnMut(&str, Record)) {
+        for (name, node) in &snapshot.nodes {
             self.of_node(name, node, &mut pass);
         }
     }

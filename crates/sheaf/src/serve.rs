@@ -22,7 +22,6 @@ mod lookup;
 use crate::Verdict;
 use crate::console::Console;
 use crate::control_directory::ControlDirectory;
-use crate::controlled::write_whole;
 use crate::page::{Page, serve_for};
 use crate::{people, token};
 use anyhow::Context as _;
@@ -66,9 +65,9 @@ pub(crate) fn command(arguments: &ServeArguments, console: &Console) -> anyhow::
     let _lock = directory.lock()?;
     let own_token = people::own_token(&directory)?;
     let (counter, inbox) = inbox::open(lookup::begin(output.clone())?);
-    let monitor = Arc::new(serve_for(&config, arguments.page.as_deref(), Arc::new(counter.clone()))?);
+    let monitor = Arc::new(serve_for(&config, arguments.page.as_deref(), Some(Arc::new(counter.clone())))?);
     let at = monitor.address();
-    write_whole(&directory.address(), format!("http://{at}\n").as_bytes())?;
+    ControlDirectory::write(&directory.address(), format!("http://{at}\n").as_bytes())?;
     // Text that does not go to a terminal is kept in a log, which others may read.
     if std::io::stderr().is_terminal() {
         log::info!("run control is at http://{at}/#token={own_token}");

@@ -7,6 +7,7 @@ use crate::print::print;
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use sheaf_control::Role;
+use sheaf_node::Clock;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -69,7 +70,7 @@ pub(crate) fn command(arguments: &TokenArguments) -> anyhow::Result<Verdict> {
                 let ends = person.expires_ms.map_or_else(
                     || "does not end".to_owned(),
                     |expires_ms| {
-                        let left_ms = expires_ms.saturating_sub(crate::people::unix_ms());
+                        let left_ms = expires_ms.saturating_sub(Clock::new().now().as_millis());
                         match left_ms / 1_000 / SECONDS_PER_DAY {
                             _ if left_ms == 0 => "has ended".to_owned(),
                             0 => "ends within a day".to_owned(),

@@ -133,6 +133,11 @@ impl Current {
 
     /// Returns what the run is called in texts.
     pub(super) fn name(&self) -> String {
-        self.number().map_or_else(|| "the run".to_owned(), |number| format!("run {number}"))
+        name_of(self.number())
     }
+}
+
+/// Returns what a run with this number, or with none, is called in texts.
+pub(super) fn name_of(number: Option<u32>) -> String {
+    number.map_or_else(|| "the run".to_owned(), |number| format!("run {number}"))
 }

@@ -1,6 +1,6 @@
 //! The end of a run, which comes within a limited time: its events in flight are built, then dropped, then its processes are killed.
 
-use super::current::Current;
+use super::current::{Current, name_of};
 use super::{Controller, Effect, Event, Gone};
 use crate::fault::FaultCode;
 use crate::link::Wish;
@@ -87,7 +87,7 @@ impl Controller {
     pub(super) fn conclude(&mut self, now: Timestamp, run: &Current, gone: &Gone) {
         let was_killed = run.ending().is_some_and(|ending| ending.step() == Step::Kill);
         let number = gone.result.as_ref().and_then(|result| result.run).or(run.number());
-        let name = number.map_or_else(|| "the run".to_owned(), |number| format!("run {number}"));
+        let name = name_of(number);
         let text = match &gone.result {
             Some(result) => format!("{name} ended: {}", result.text),
             None if was_killed => format!("{name} was killed"),

@@ -2,7 +2,7 @@
 
 use super::{Controller, Event};
 use crate::limits::Limits;
-use crate::operation::{End, Operation, Outcome, milliseconds};
+use crate::operation::{End, Operation, Outcome};
 use crate::request::{Command, Operator, Request};
 use sheaf_wire::{Nanos, Timestamp};
 use std::collections::VecDeque;
@@ -28,7 +28,7 @@ impl Operations {
     ) -> Self {
         let current = current.map(|operation| {
             let until = now + limits.of(operation.command);
-            let operation = Operation { deadline_ms: milliseconds(until), ..operation };
+            let operation = Operation { deadline_ms: until.as_millis(), ..operation };
             (operation.clone(), gives_up(operation.command).then_some(until))
         });
         Self { current, past: past.into() }
@@ -69,13 +69,13 @@ impl Operations {
     /// Sets when the next means is used, for people.
     pub(super) fn set_deadline(&mut self, until: Timestamp) {
         if let Some((operation, _)) = &mut self.current {
-            operation.deadline_ms = milliseconds(until);
+            operation.deadline_ms = until.as_millis();
         }
     }
 
     fn end(&mut self, now: Timestamp, result: Outcome, text: String) -> Option<Operation> {
         let (mut operation, _) = self.current.take()?;
-        operation.end = Some(End { at_ms: milliseconds(now), result, text });
+        operation.end = Some(End { at_ms: now.as_millis(), result, text });
         self.past.push_back(operation.clone());
         if self.past.len() > PAST {
             self.past.pop_front();
@@ -122,8 +122,8 @@ impl Controller {
             command: request.command,
             request: request.name.clone(),
             by: operator.name.clone(),
-            began_ms: milliseconds(now),
-            deadline_ms: milliseconds(until),
+            began_ms: now.as_millis(),
+            deadline_ms: until.as_millis(),
             end: None,
         };
         self.operations.current = Some((operation, gives_up(request.command).then_some(until)));

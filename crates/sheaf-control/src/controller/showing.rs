@@ -3,7 +3,7 @@
 use super::Controller;
 use super::current::Current;
 use crate::lock::Lock;
-use crate::operation::{Operation, milliseconds};
+use crate::operation::Operation;
 use crate::request::{Command, RunSettings};
 use crate::view::{CommandView, Ends, LockView, OperationView, View};
 
@@ -58,5 +58,5 @@ impl Controller {
 }
 
 fn show_lock(lock: &Lock) -> LockView {
-    LockView { by: lock.by.clone(), until_ms: milliseconds(lock.until) }
+    LockView { by: lock.by.clone(), until_ms: lock.until.as_millis() }
 }

@@ -16,7 +16,7 @@ pub(crate) enum Fate {
     Dies(u64),
     /// It ends by itself at some time, as a run of so many events does.
     Ends(u64),
-    /// It drains for ever, until it is told to drop its events.
+    /// Drains without end, until an order drops its events.
     Hangs,
     /// It cannot be paused.
     NoPause,

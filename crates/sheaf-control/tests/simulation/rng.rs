@@ -1,14 +1,14 @@
-//! A small generator of random numbers: SplitMix64.
+//! A stream of random numbers.
+
+use sheaf_wire::mix::{GOLDEN_GAMMA, splitmix64};
 
 pub(crate) struct Rng(pub(crate) u64);
 
 impl Rng {
     pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        let number = splitmix64(self.0);
+        self.0 = self.0.wrapping_add(GOLDEN_GAMMA);
+        number
     }
 
     pub(crate) fn below(&mut self, limit: u64) -> u64 {

@@ -1,25 +1,16 @@
 //! When alarms are raised, and when they go.
 
 use super::*;
-use crate::state::{Books, Cause, Culprit, DeadTime, Drop, Latency, Run};
+use crate::state::{Books, Cause, Culprit, DeadTime, Drop, Run};
 use std::collections::BTreeMap;
 
 /// A run at this time with nothing wrong.
 fn state(time_ms: u64) -> State {
     State {
-        api: 1,
-        version: "",
         time_ms,
         age_ms: Some(0),
-        revision: 0,
         run: Run { number: Some(1), phase: "running".into(), ..Run::default() },
-        books: Books::default(),
-        nodes: Vec::new(),
-        sources: Vec::new(),
-        latency: Latency::default(),
-        alarms: Vec::new(),
-        log: Vec::new(),
-        control: None,
+        ..State::default()
     }
 }
 

@@ -19,6 +19,15 @@ pub enum Triggers {
     Announced,
 }
 
+impl Triggers {
+    /// Returns whether a run with these triggers can be paused. Announced triggers cannot: each readout unit would stop at another
+    /// event.
+    #[must_use]
+    pub const fn can_pause(self) -> bool {
+        !matches!(self, Self::Announced)
+    }
+}
+
 /// The event manager's part in shaping the readout units' traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shaping {

@@ -3,11 +3,10 @@
 //! The time of a pause is dead time with the cause [`DeadTimeCause::Paused`]. Triggers of the driver are vetoed, free triggers stop,
 //! and a trigger supervisor is sent busy ([`Receiver::handle_pause`]): triggers that it sent before are accepted.
 //!
-//! Readout units are told, because programs that feed their sources see the pause. The channel delivers each command once and in
-//! order, and a new session of a readout unit begins with a command to join; so it is enough to remember what each session was told
-//! last. If pauses follow each other faster than a unit reads, it is told the last state only.
+//! The event manager notifies readout units, because programs that feed their sources see the pause. The channel delivers each command
+//! once and in order, and a new session of a readout unit begins with a command to join. So the event manager remembers the last state
+//! that it sent in each session, and sends only changes. A unit that reads more slowly than pauses follow each other gets the latest state.
 
-use super::config::Triggers;
 use super::{EventManager, readout_node};
 #[cfg(doc)]
 use crate::manager::DeadTimeCause;
@@ -17,11 +16,10 @@ use sheaf_wire::Timestamp;
 use sheaf_wire::message::{Body, Command};
 
 impl<P: Clone> EventManager<P> {
-    /// Returns whether the run can be paused. Runs whose triggers the readout units announce cannot: each unit would stop at another
-    /// event.
+    /// Returns whether the run [can be paused](super::config::Triggers::can_pause).
     #[must_use]
     pub fn can_pause(&self) -> bool {
-        self.config.triggers != Triggers::Announced
+        self.config.triggers.can_pause()
     }
 
     /// Returns whether the run is in progress and paused.

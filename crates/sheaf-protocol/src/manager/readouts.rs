@@ -70,7 +70,7 @@ impl Readouts {
         !std::mem::replace(&mut self.states[index].close_sent, true)
     }
 
-    /// Records that a readout unit is told whether the run is paused. Returns whether it was told otherwise before.
+    /// Records the pause state that is sent to a readout unit. Returns whether it differs from the one sent before.
     pub(super) fn tell_pause(&mut self, index: usize, paused: bool) -> bool {
         std::mem::replace(&mut self.states[index].knows_pause, paused) != paused
     }

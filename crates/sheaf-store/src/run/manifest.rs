@@ -4,11 +4,12 @@ use crate::event_file::{ClosedFile, parse_node};
 use crate::hexadecimal;
 use crate::kind::MANIFEST_NAME;
 use crate::regular;
+use crate::whole_file::write_whole;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sheaf_wire::checksum::crc32c;
 use sheaf_wire::{NodeId, RunNumber, SessionId, Timestamp};
-use std::fs::{self, File};
-use std::io::{self, ErrorKind, Write};
+use std::fs;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 /// The last entry of the file: the CRC-32C of all its bytes, with zeros in place of these digits.
@@ -247,14 +248,7 @@ impl Manifest {
     /// [`ManifestError::Write`]; the old one is then unchanged.
     pub fn write(&self, directory: &Path) -> Result<(), ManifestError> {
         let path = directory.join(MANIFEST_NAME);
-        let draft = directory.join(format!("{MANIFEST_NAME}.draft"));
-        let written = self.to_file().and_then(|text| {
-            let mut file = File::create(&draft)?;
-            file.write_all(&text)?;
-            file.sync_all()?;
-            fs::rename(&draft, &path)?;
-            File::open(directory)?.sync_all()
-        });
+        let written = self.to_file().and_then(|text| write_whole(&path, &text));
         written.map_err(|error| ManifestError::Write { path, error })
     }
 

@@ -267,7 +267,7 @@ impl Cluster {
                     let paused = event == ReadoutEvent::Paused;
                     watch.operator.see_told(node.host.session, paused);
                     if std::mem::replace(&mut node.knows_pause, paused) == paused || !node.is_started {
-                        watch.fail(format!("{id} is told {event:?} twice, or before the start"));
+                        watch.fail(format!("{id} gets {event:?} twice, or before the start"));
                     }
                     if let Some(feed) = &mut node.feed {
                         feed.pause(paused);

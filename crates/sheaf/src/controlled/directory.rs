@@ -2,9 +2,11 @@
 
 use super::line::Ended;
 use anyhow::Context as _;
+use serde::Serialize;
 use sheaf_machine::process::ProcessId;
+use sheaf_store::write_whole;
 use std::fs::{self, DirBuilder, File};
-use std::io::{self, ErrorKind, Write as _};
+use std::io;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -42,7 +44,7 @@ impl LaunchDirectory {
 
     /// Notes the calling process.
     pub(super) fn note_process(&self) -> anyhow::Result<()> {
-        write_whole(&self.path.join(PROCESS), &serde_json::to_vec(&ProcessId::own()?)?)
+        self.write(PROCESS, &ProcessId::own()?)
     }
 
     /// Returns the process, if it has come so far.
@@ -51,12 +53,18 @@ impl LaunchDirectory {
     }
 
     pub(super) fn write_result(&self, ended: &Ended) -> anyhow::Result<()> {
-        write_whole(&self.path.join(RESULT), &serde_json::to_vec(ended)?)
+        self.write(RESULT, ended)
     }
 
     /// Returns the result that the process has left, if it has.
     pub(crate) fn result(&self) -> Option<Ended> {
         serde_json::from_slice(&fs::read(self.path.join(RESULT)).ok()?).ok()
+    }
+
+    fn write(&self, name: &str, value: &impl Serialize) -> anyhow::Result<()> {
+        let path = self.path.join(name);
+        write_whole(&path, &serde_json::to_vec(value)?)
+            .with_context(|| format!("cannot write {}", path.display()))
     }
 
     /// The name of a socket has at most 107 bytes, and a path may have more: so the directory is named by an open file.
@@ -73,21 +81,4 @@ impl LaunchDirectory {
     pub(crate) fn connect(&self) -> io::Result<UnixStream> {
         self.with_socket(UnixStream::connect)
     }
-}
-
-/// Writes a file that is there as a whole, or as it was before, and survives a power cut.
-pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    let draft = path.with_extension("draft");
-    let write = || -> io::Result<()> {
-        match fs::remove_file(&draft) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let mut file = File::options().write(true).create_new(true).open(&draft)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&draft, path)?;
-        path.parent().map_or(Ok(()), |directory| File::open(directory)?.sync_all())
-    };
-    write().with_context(|| format!("cannot write {}", path.display()))
 }

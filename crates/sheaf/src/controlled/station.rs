@@ -283,27 +283,14 @@ impl Writer {
     }
 
     fn write_news(&mut self, station: &Station) -> io::Result<()> {
-        let mut lines = Vec::new();
-        let told = station.told().clone();
-        if told.description != self.description {
-            lines.extend(told.description.clone().map(Line::Begin));
-            self.description = told.description;
-        }
-        self.feed.each(&station.hub, |node, record| lines.push(Line::Node { node: node.to_owned(), record }));
+        // A run is announced before its nodes, and its end after everything else. The lock is held for copies of the news only: threads
+        // that carry data take it when they log.
+        let (mut lines, told) = self.news_of(&station.told());
         let snapshot = station.hub.snapshot();
+        self.feed.each(&snapshot, |node, record| lines.push(Line::Node { node: node.to_owned(), record }));
         for (name, _) in snapshot.nodes.iter().filter(|(_, node)| node.is_gone) {
             if self.gone.insert(name.clone()) {
                 lines.push(Line::Gone(name.clone()));
-            }
-        }
-        if told.waits_for != self.waits_for {
-            lines.push(Line::WaitsFor(told.waits_for.clone()));
-            self.waits_for = told.waits_for;
-        }
-        for (number, level, node, text) in told.messages {
-            if number > self.message {
-                self.message = number;
-                lines.push(Line::Message { number, level: level.to_string(), node, text });
             }
         }
         let report = station.report(&snapshot);
@@ -313,11 +300,33 @@ impl Writer {
             lines.push(Line::Report(report.clone()));
             self.report = Some((report, Instant::now()));
         }
-        if let Some(verdict) = told.verdict.filter(|_| !self.has_verdict) {
-            self.has_verdict = true;
-            lines.push(Line::End(verdict));
-        }
+        lines.extend(told);
         self.write(&lines)
+    }
+
+    /// Returns what has been told since the last call: the run that begins, and everything else.
+    fn news_of(&mut self, told: &Told) -> (Vec<Line>, Vec<Line>) {
+        let (mut begins, mut others) = (Vec::new(), Vec::new());
+        if told.description != self.description {
+            self.description.clone_from(&told.description);
+            begins.extend(told.description.clone().map(Line::Begin));
+        }
+        if told.waits_for != self.waits_for {
+            self.waits_for.clone_from(&told.waits_for);
+            others.push(Line::WaitsFor(told.waits_for.clone()));
+        }
+        for (number, level, node, text) in &told.messages {
+            if *number > self.message {
+                self.message = *number;
+                let (number, level) = (*number, level.to_string());
+                others.push(Line::Message { number, level, node: node.clone(), text: text.clone() });
+            }
+        }
+        if let Some(verdict) = told.verdict.as_ref().filter(|_| !self.has_verdict) {
+            self.has_verdict = true;
+            others.push(Line::End(verdict.clone()));
+        }
+        (begins, others)
     }
 
     fn write(&mut self, lines: &[Line]) -> io::Result<()> {

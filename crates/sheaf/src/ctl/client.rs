@@ -3,6 +3,7 @@
 use anyhow::bail;
 use serde_json::Value;
 use std::time::{Duration, Instant};
+use ureq::http::{Method, Request};
 use ureq::{Agent, Error};
 
 /// Time for which a controller that is not reached is called again: it may just be starting anew.
@@ -21,13 +22,6 @@ pub(super) struct Client {
     token: Option<String>,
 }
 
-enum Method<'a> {
-    Get,
-    Delete,
-    Post(&'a Value),
-    Put(&'a Value),
-}
-
 impl Client {
     pub(super) fn new(url: &str, token: Option<&str>) -> Self {
         let config =
@@ -40,26 +34,26 @@ impl Client {
     }
 
     pub(super) fn get(&self, path: &str) -> anyhow::Result<Value> {
-        self.ask(path, &Method::Get)
+        self.ask(&Method::GET, path, None)
     }
 
     pub(super) fn delete(&self, path: &str) -> anyhow::Result<Value> {
-        self.ask(path, &Method::Delete)
+        self.ask(&Method::DELETE, path, None)
     }
 
     pub(super) fn post(&self, path: &str, body: &Value) -> anyhow::Result<Value> {
-        self.ask(path, &Method::Post(body))
+        self.ask(&Method::POST, path, Some(body))
     }
 
     pub(super) fn put(&self, path: &str, body: &Value) -> anyhow::Result<Value> {
-        self.ask(path, &Method::Put(body))
+        self.ask(&Method::PUT, path, Some(body))
     }
 
     /// Every request has the same effect once and several times: commands have names.
-    fn ask(&self, path: &str, method: &Method<'_>) -> anyhow::Result<Value> {
+    fn ask(&self, method: &Method, path: &str, body: Option<&Value>) -> anyhow::Result<Value> {
         let until = Instant::now() + PATIENCE;
         loop {
-            match self.ask_once(path, method) {
+            match self.ask_once(method, path, body) {
                 Ok((status, text)) => return self.understand(status, &text),
                 Err(error) if Instant::now() > until => {
                     bail!(
@@ -72,34 +66,17 @@ impl Client {
         }
     }
 
-    fn ask_once(&self, path: &str, method: &Method<'_>) -> Result<(u16, String), Error> {
-        let url = format!("{}{path}", self.url);
-        let bearer = self.token.as_ref().map(|token| format!("Bearer {token}"));
-        let mut response = match method {
-            Method::Get | Method::Delete => {
-                let request = if matches!(method, Method::Get) {
-                    self.agent.get(&url)
-                } else {
-                    self.agent.delete(&url)
-                };
-                match &bearer {
-                    Some(bearer) => request.header("Authorization", bearer).call()?,
-                    None => request.call()?,
-                }
-            }
-            Method::Post(body) | Method::Put(body) => {
-                let request = if matches!(method, Method::Post(_)) {
-                    self.agent.post(&url)
-                } else {
-                    self.agent.put(&url)
-                };
+    fn ask_once(&self, method: &Method, path: &str, body: Option<&Value>) -> Result<(u16, String), Error> {
+        let mut request = Request::builder().method(method).uri(format!("{}{path}", self.url));
+        if let Some(token) = &self.token {
+            request = request.header("Authorization", format!("Bearer {token}"));
+        }
+        let mut response = match body {
+            Some(body) => {
                 let request = request.header("Content-Type", "application/json");
-                let text = body.to_string();
-                match &bearer {
-                    Some(bearer) => request.header("Authorization", bearer).send(&text)?,
-                    None => request.send(&text)?,
-                }
+                self.agent.run(request.body(body.to_string())?)?
             }
+            None => self.agent.run(request.body(())?)?,
         };
         let text = response.body_mut().read_to_string()?;
         Ok((response.status().as_u16(), text))

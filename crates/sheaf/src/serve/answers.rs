@@ -52,14 +52,6 @@ struct CommentOf {
     quality: Option<String>,
 }
 
-pub(super) fn json(status: u16, value: &Value) -> Answer {
-    Answer { status, body: value.to_string().into_bytes(), lasts: false }
-}
-
-pub(super) fn error(status: u16, code: &str, text: &str, remedy: &str) -> Answer {
-    json(status, &json!({ "code": code, "text": text, "remedy": remedy }))
-}
-
 fn refuse(refusal: &Refusal) -> Answer {
     let (status, code) = match refusal.code {
         RefusalCode::Invalid => (400, "invalid"),
@@ -69,7 +61,7 @@ fn refuse(refusal: &Refusal) -> Answer {
         RefusalCode::Stale => (412, "stale"),
         RefusalCode::Locked => (423, "locked"),
     };
-    error(status, code, &refusal.text, &refusal.remedy)
+    Answer::error(status, code, &refusal.text, &refusal.remedy)
 }
 
 fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Answer> {
@@ -78,7 +70,7 @@ fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Answer> {
     let value =
         if is_object { serde_json::from_slice(body) } else { Err(Error::custom("it is not a JSON object")) };
     value.map_err(|problem| {
-        error(
+        Answer::error(
             400,
             "invalid",
             &format!("the request cannot be read: {problem}"),
@@ -102,7 +94,7 @@ fn parse_revision(tag: &str) -> Result<u64, Answer> {
     let number = tag.trim().trim_matches('"');
     let digits = Some(number).filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
     digits.and_then(|digits| digits.parse().ok()).ok_or_else(|| {
-        error(
+        Answer::error(
             400,
             "invalid",
             "If-Match is not a revision of the state",
@@ -115,14 +107,14 @@ impl Desk {
     /// Answers a request. What it changes is on disk before the answer is given.
     pub(super) fn reply(&mut self, Asked { call, token, revision }: Asked) -> Answer {
         match call {
-            Call::Status => return json(200, &self.status()),
+            Call::Status => return Answer::json(200, &self.status()),
             Call::Operation(id) => return self.operation(id),
             Call::Audit(last) => {
-                return json(200, &json!({ "entries": self.journal.last(last.min(MOST)) }));
+                return Answer::json(200, &json!({ "entries": self.journal.last(last.min(MOST)) }));
             }
             // The records of runs are read on another thread.
             Call::Runs(_) | Call::Run(_) => {
-                return error(404, "not_found", "nothing is here", "look at the list of paths");
+                return Answer::error(404, "not_found", "nothing is here", "look at the list of paths");
             }
             Call::Me
             | Call::Operate(_)
@@ -149,14 +141,14 @@ impl Desk {
                 Ok(json!({}))
             }),
             Call::Comment(run, body) => self.comment(&operator, run, &body),
-            _ => Ok(json(200, &json!({ "name": operator.name, "role": operator.role.name() }))),
+            _ => Ok(Answer::json(200, &json!({ "name": operator.name, "role": operator.role.name() }))),
         };
         done.unwrap_or_else(|answer| answer)
     }
 
     fn identify(&mut self, token: Option<&str>) -> Result<Operator, Answer> {
         let Some(token) = token else {
-            return Err(error(
+            return Err(Answer::error(
                 401,
                 "token",
                 "this needs a token",
@@ -165,7 +157,7 @@ impl Desk {
         };
         let people = People::read(&self.directory);
         let people = people.map_err(|problem| {
-            error(
+            Answer::error(
                 503,
                 "tokens",
                 &crate::describe(&problem),
@@ -173,13 +165,13 @@ impl Desk {
             )
         })?;
         people.find(token).ok_or_else(|| match self.wrong_tokens.note() {
-            true => error(
+            true => Answer::error(
                 401,
                 "token",
                 "the token is not known, or has ended",
                 "ask for a new one: `sheaf token add NAME`",
             ),
-            false => error(
+            false => Answer::error(
                 429,
                 "too_many",
                 "too many wrong tokens",
@@ -192,9 +184,9 @@ impl Desk {
         match self.controller.operation(id) {
             Some(operation) => {
                 let view = self.controller.show_operation(operation);
-                Answer { lasts: view.ended_ms.is_none(), ..json(200, &json!(view)) }
+                Answer { lasts: view.ended_ms.is_none(), ..Answer::json(200, &json!(view)) }
             }
-            None => error(
+            None => Answer::error(
                 404,
                 "not_found",
                 &format!("there is no operation {id}, or it is too old"),
@@ -240,20 +232,26 @@ impl Desk {
     fn comment(&mut self, operator: &Operator, run: u32, body: &[u8]) -> Result<Answer, Answer> {
         let CommentOf { text, quality } = parse(body)?;
         let quality = quality.as_deref().map(Quality::from_str).transpose();
-        let quality = quality
-            .map_err(|problem| error(400, "invalid", &format!("quality {problem}"), "choose one of them"))?;
+        let quality = quality.map_err(|problem| {
+            Answer::error(400, "invalid", &format!("quality {problem}"), "choose one of them")
+        })?;
         let text = text.filter(|text| !text.trim().is_empty());
         if text.is_none() && quality.is_none() {
-            return Err(error(400, "invalid", "there is neither a text nor a quality", "give one of them"));
+            return Err(Answer::error(
+                400,
+                "invalid",
+                "there is neither a text nor a quality",
+                "give one of them",
+            ));
         }
         let path = find_number(run, &self.output);
         let path = path.map_err(|problem| {
-            error(404, "not_found", &crate::describe(&problem), "look at the list of runs")
+            Answer::error(404, "not_found", &crate::describe(&problem), "look at the list of runs")
         })?;
         let comment = Comment::new(Some(&operator.name), text.as_deref(), quality);
         let added = comments::add(&path, &comment);
-        added.map_err(|problem| error(503, "disk", &crate::describe(&problem), "free some space"))?;
-        Ok(json(200, &json!({})))
+        added.map_err(|problem| Answer::error(503, "disk", &crate::describe(&problem), "free some space"))?;
+        Ok(Answer::json(200, &json!({})))
     }
 
     /// Makes a change, and writes it down; takes it back if it cannot be written down.
@@ -265,7 +263,7 @@ impl Desk {
     ) -> Result<Answer, Answer> {
         let before = self.controller.clone();
         let (entry, answer) = match change(self) {
-            Ok(value) => (Entry::new(&operator.name, action, "accepted", ""), Ok(json(200, &value))),
+            Ok(value) => (Entry::new(&operator.name, action, "accepted", ""), Ok(Answer::json(200, &value))),
             Err(refusal) => {
                 (Entry::new(&operator.name, action, "refused", refusal.text.clone()), Err(refuse(&refusal)))
             }
@@ -275,7 +273,7 @@ impl Desk {
             self.controller = before;
             let text =
                 format!("nothing was done, because it cannot be recorded: {}", crate::describe(&problem));
-            return Err(error(
+            return Err(Answer::error(
                 503,
                 "disk",
                 &text,

@@ -4,7 +4,6 @@ use super::inbox::{Departure, Input};
 use super::journal::{Entry, Journal};
 use super::launch::Launcher;
 use crate::control_directory::ControlDirectory;
-use crate::controlled::write_whole;
 use crate::people::{self, WrongTokens};
 use anyhow::Context as _;
 use sheaf_config::Config;
@@ -226,7 +225,7 @@ impl Desk {
     pub(super) fn save(&mut self) -> anyhow::Result<()> {
         let saved = self.controller.save();
         if saved != self.saved {
-            write_whole(&self.directory.state(), &serde_json::to_vec(&saved)?)?;
+            ControlDirectory::write(&self.directory.state(), &serde_json::to_vec(&saved)?)?;
             self.saved = saved;
         }
         Ok(())

@@ -1,8 +1,8 @@
 //! Who has asked for what, and what came of it: one line of JSON each, added and never changed.
 
-use crate::people::unix_ms;
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
+use sheaf_node::Clock;
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -27,7 +27,7 @@ pub(super) struct Entry {
 impl Entry {
     pub(super) fn new(by: &str, action: &str, answer: &str, text: impl Into<String>) -> Self {
         let (by, action, answer) = (by.to_owned(), action.to_owned(), answer.to_owned());
-        Self { at_ms: unix_ms(), by, action, answer, text: text.into() }
+        Self { at_ms: Clock::new().now().as_millis(), by, action, answer, text: text.into() }
     }
 }
 

@@ -34,8 +34,8 @@ fn look_up(output: &Path, call: &Call) -> Answer {
         _ => Ok(json!({ "runs": [], "unreadable": 0 })),
     };
     match found {
-        Ok(value) => super::answers::json(200, &value),
-        Err(error) => super::answers::error(
+        Ok(value) => Answer::json(200, &value),
+        Err(error) => Answer::error(
             404,
             "not_found",
             &crate::describe(&error),
