@@ -175,6 +175,10 @@ metrics! {
     TAKEN_EVENTS = Counter Count "sheaf_taken_events_total" [];
     /// Events of ended builder sessions that an output node did not write.
     VOID_EVENTS = Counter Count "sheaf_void_events_total" [];
+    /// Traces of events, by reason. An event may have several.
+    TRACES = Counter Count "sheaf_traces_total" ["reason"];
+    /// Events that have no trace, and stamps that traces lack, by cause.
+    TRACES_LEFT_OUT = Counter Count "sheaf_traces_left_out_total" ["cause"];
 }
 
 /// Returns the metric with this name.

@@ -7,6 +7,8 @@
 //! | [`publication`] | the memory through which a thread publishes the values of its series |
 //! | [`buckets`] | histograms of durations |
 //! | [`hub`] | the publications of a process, and snapshots of all of them |
+//! | [`ring`] | the memory through which a thread publishes a sequence of entries |
+//! | [`stamps`] | when events passed the stages of a node, for traces |
 //!
 //! A *series* is a metric with values for its labels, such as `sheaf_event_drops_total{node="evm",reason="stopped"}`. A thread lists
 //! its series once and then publishes all their values together, a few times a second. Publishing takes no lock, allocates nothing and
@@ -23,6 +25,8 @@ pub mod catalog;
 pub mod hub;
 pub mod metric;
 pub mod publication;
+pub mod ring;
+pub mod stamps;
 
 pub use hub::{Hub, NodeSnapshot, Snapshot};
 pub use metric::{Kind, Metric, Unit};
