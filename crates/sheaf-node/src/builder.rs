@@ -1,7 +1,9 @@
 //! A builder unit on a thread: events in, judged and written.
 
+mod part_judging;
 mod pipeline;
 mod publishing;
+mod tracing;
 mod turn;
 
 use crate::content::ContentCheck;
@@ -13,21 +15,22 @@ use crate::outbox::{Outbox, OutboxStats};
 use crate::sink::EventSink;
 use crate::stall::StallFree;
 use crate::step::beside::StepsBeside;
-use crate::step::{self, StepFailure, StepFilter, StepVerdict, Steps};
+use crate::step::{StepFilter, Steps};
 use crate::storing::{Settled, Storing};
 use crate::telemetry::{BuilderSeries, Telemetry};
+use crate::traces::BuilderTrace;
 use crate::vigil::{LINGER, Vigil};
 use crate::worker::{Agent, NodeError, Progress};
 use bytes::Bytes;
 use pipeline::{EventPipeline, Fate, Outlet};
-use sheaf_protocol::builder::{BuilderEvent, BuilderUnit, Built, Decision, More, PartDecision};
+use sheaf_protocol::builder::{BuilderEvent, BuilderUnit, Built, Decision};
 use sheaf_protocol::ledger::NodeBooks;
 use sheaf_protocol::liveness::Patience;
 use sheaf_protocol::output::Sender;
 use sheaf_transport::Endpoint;
 use sheaf_wire::message::Work;
 use sheaf_wire::run_record::RunRecord;
-use sheaf_wire::{DropReason, Event, EventId, MissingReason, Nanos, NodeId, Role, SourceId, Timestamp};
+use sheaf_wire::{EventId, MissingReason, Nanos, NodeId, Role, SourceId, Tags, Timestamp};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::Arc;
@@ -66,6 +69,7 @@ pub struct BuilderNode {
     step_failures: Mishaps,
     report: Option<Box<dyn FnOnce(BuilderReport) + Send>>,
     telemetry: Option<Telemetry<BuilderSeries>>,
+    trace: Option<BuilderTrace>,
 }
 
 /// Failures of single events: all are counted, the first few are described in the log.
@@ -136,6 +140,7 @@ impl BuilderNode {
             lacking: Vec::new(),
             bad_events: Mishaps::default(),
             quarantined: Mishaps::default(),
+            is_quarantined: false,
         };
         Self {
             role,
@@ -152,6 +157,7 @@ impl BuilderNode {
             step_failures: Mishaps::default(),
             report: None,
             telemetry: None,
+            trace: None,
         }
     }
 
@@ -276,6 +282,13 @@ impl BuilderNode {
     #[inline(never)]
     fn take_one(&mut self, now: Timestamp, built: Built) -> bool {
         let mut incomplete = false;
+        let event = built.event();
+        if let Some(trace) = &mut self.trace {
+            match self.pipeline.farm {
+                None => trace.judged_here(event),
+                Some(_) => trace.offered(event),
+            }
+        }
         let fate = self.role.lend(built, |event| {
             incomplete = event.incomplete;
             if incomplete {
@@ -284,12 +297,15 @@ impl BuilderNode {
             self.pipeline.judge(event)
         });
         if incomplete {
-            self.note_missing();
+            self.note_missing(event);
+        }
+        if self.pipeline.is_quarantined {
+            self.note_quarantine(event);
         }
         if self.pipeline.disagrees {
             self.report_disagreements();
         }
-        self.settle(now, built.event(), fate)
+        self.settle(now, event, fate)
     }
 
     /// Reports the fragments of the last event that disagree.
@@ -309,15 +325,27 @@ impl BuilderNode {
     }
 
     /// Counts the required sources that the event which was just shown lacks.
-    fn note_missing(&mut self) {
-        for missing in self.pipeline.lacking.iter().filter(|missing| self.role.is_required(missing.source)) {
-            *self.missing.entry((missing.source, missing.reason)).or_default() += 1;
+    fn note_missing(&mut self, event: EventId) {
+        for missing in &self.pipeline.lacking {
+            let is_required = self.role.is_required(missing.source);
+            if is_required {
+                *self.missing.entry((missing.source, missing.reason)).or_default() += 1;
+            }
+            if let Some(trace) = &mut self.trace {
+                trace.lacks(event, missing, is_required);
+            }
         }
     }
 
     /// Handles the verdicts of the farm.
     fn take_verdicts(&mut self, now: Timestamp) {
         while let Some((mut event, verdict)) = self.pipeline.farm.as_mut().and_then(Farm::poll) {
+            if let Some(trace) = &mut self.trace {
+                trace.judged(event.id);
+                if verdict.tags.contains(Tags::QUARANTINED) {
+                    trace.quarantined(event.id);
+                }
+            }
             let fate = self.pipeline.follow(&mut event, &verdict);
             let goes_on = self.settle(now, event.id, fate);
             self.role.recycle(event);
@@ -331,54 +359,10 @@ impl BuilderNode {
     #[inline]
     fn settle(&mut self, now: Timestamp, event: EventId, fate: Fate) -> bool {
         if let Fate::Decided(decision) = fate {
+            self.trace_decision(event, decision);
             self.role.handle_decision(now, event, decision);
         }
         fate != Fate::Stuck
-    }
-
-    /// Has a part of an event judged.
-    fn judge_part(&mut self, now: Timestamp, part: Event<Bytes>) {
-        if self.pipeline.is_bad(&part) {
-            let decision = PartDecision::Dropped(DropReason::ContentMismatch);
-            self.role.handle_part_decision(now, part, decision);
-            return;
-        }
-        let answer = match &mut self.steps {
-            Some(Steps::Here(filter)) => step::judge(&mut **filter, &part),
-            Some(Steps::Beside(steps)) => {
-                steps.give(part);
-                return;
-            }
-            None => Ok(StepVerdict::More(More::All)),
-        };
-        self.follow_step(now, part, answer);
-    }
-
-    /// Takes the parts that the step filter on another thread has finished; returns whether there were any.
-    fn take_judged_parts(&mut self, now: Timestamp) -> bool {
-        let mut busy = false;
-        while let Some(Steps::Beside(steps)) = &mut self.steps
-            && let Some((part, answer)) = steps.poll()
-        {
-            busy = true;
-            self.follow_step(now, part, answer);
-        }
-        busy
-    }
-
-    /// Applies the verdict of a step filter on a part.
-    fn follow_step(&mut self, now: Timestamp, part: Event<Bytes>, answer: Result<StepVerdict, StepFailure>) {
-        let decision = match answer {
-            Ok(StepVerdict::Reject) => PartDecision::Rejected,
-            Ok(StepVerdict::Enough) => PartDecision::Enough,
-            Ok(StepVerdict::More(more)) => PartDecision::More(more),
-            Err(StepFailure { failure, rest }) => {
-                let what = format_args!("first step: {failure}; the rest of the event is requested");
-                self.step_failures.note(self.role.identity().node, part.id, what);
-                PartDecision::More(rest)
-            }
-        };
-        self.role.handle_part_decision(now, part, decision);
     }
 
     /// Ends a batch and passes decisions to the role. A stored event is passed only once it is as durable as
@@ -397,12 +381,18 @@ impl BuilderNode {
                         Settled::Stored(event, _) => (event, Decision::Stored),
                         Settled::LeftOut(event) => (event, Decision::Rejected),
                     };
+                    if let Some(trace) = &mut self.trace {
+                        trace.decided(event);
+                    }
                     self.role.handle_decision(now, event, decision);
                 }
             }
             Outlet::There(forwarding) => {
                 forwarding.tend(now);
                 while let Some((event, decision)) = forwarding.poll() {
+                    if let Some(trace) = &mut self.trace {
+                        trace.decided(event.id);
+                    }
                     self.role.handle_decision(now, event.id, decision);
                     self.role.recycle(event);
                 }
@@ -458,10 +448,16 @@ impl Agent for BuilderNode {
         self.turns.begin(now);
         self.part_turns.begin(now);
         self.pipeline.clock = now;
+        if let Some(trace) = &mut self.trace {
+            trace.begin_round(now);
+        }
         let now = self.time.at(now);
         let mut busy = false;
         while let Some(message) = self.outbox.poll() {
             busy = true;
+            if let Some(trace) = &mut self.trace {
+                trace.take(&message);
+            }
             match &mut self.pipeline.outlet {
                 Outlet::There(forwarding) if message.header.sender.role == Role::Output => {
                     forwarding.sender.handle_input(now, message);
@@ -502,6 +498,7 @@ impl Agent for BuilderNode {
             }
         }
         self.outbox.flush();
+        busy |= self.trace.as_mut().is_some_and(BuilderTrace::end_round);
         if self.is_over(now) {
             return Progress::Finished;
         }

@@ -36,6 +36,7 @@
 //! | [`trigger_input`] | the event manager's end of the link to a trigger supervisor |
 //! | [`evolution`] | events ended at each builder unit in each interval |
 //! | [`telemetry`] | metrics of nodes, published for other threads |
+//! | [`traces`] | stamps of events, for traces |
 //! | [`report`] | result of a run: ledger, accounts of all nodes, latency |
 //!
 //! The crate knows transports, sources and sinks only as traits; the command selects the implementations.
@@ -83,6 +84,7 @@ pub mod step;
 mod storing;
 mod supervised;
 pub mod telemetry;
+pub mod traces;
 pub mod trigger;
 pub mod trigger_door;
 pub mod trigger_input;

@@ -8,6 +8,7 @@ use crate::report::{Gauges, RunReport};
 use crate::stall::StallFree;
 use crate::supervised::Supervised;
 use crate::telemetry::{ManagerFigures, ManagerSeries, Telemetry};
+use crate::traces::{ManagerTrace, Tracing};
 use crate::trigger::{TriggerClock, TriggerRate};
 use crate::trigger_input::TriggerInput;
 use crate::worker::{Agent, NodeError, Progress, list, word};
@@ -15,6 +16,7 @@ use bytes::Bytes;
 use sheaf_protocol::manager::{EventManager, ManagerEvent};
 use sheaf_protocol::numbering::Shift;
 use sheaf_telemetry::SeriesList;
+use sheaf_telemetry::stamps::StampLabels;
 use sheaf_transport::Endpoint;
 use sheaf_wire::{Nanos, NodeId, Timestamp, TriggerType};
 use std::sync::Arc;
@@ -72,6 +74,7 @@ pub struct ManagerNode {
     failed: Option<NodeError>,
     time: StallFree,
     telemetry: Telemetry<ManagerSeries>,
+    trace: Option<ManagerTrace>,
 }
 
 impl ManagerNode {
@@ -103,7 +106,17 @@ impl ManagerNode {
             failed: None,
             time: StallFree::default(),
             telemetry,
+            trace: None,
         }
+    }
+
+    /// Stamps its events, and makes remarks about those that are to be traced.
+    #[must_use]
+    pub fn traced(mut self, tracing: Tracing) -> Self {
+        let names = self.gauges.nodes();
+        let labels = StampLabels { builders: names.builders.clone(), ..StampLabels::default() };
+        self.trace = Some(ManagerTrace::begin(tracing, &names.manager, labels));
+        self
     }
 
     /// Takes its triggers from a trigger supervisor; `program` is the one that this run has started.
@@ -123,7 +136,12 @@ impl ManagerNode {
     fn take_events(&mut self, now: Timestamp) {
         while let Some(event) = self.role.poll_event() {
             match event {
-                ManagerEvent::Ended(ended) => self.report.end_events(now, &ended),
+                ManagerEvent::Ended(ended) => {
+                    if let Some(trace) = &mut self.trace {
+                        trace.ended(&ended);
+                    }
+                    self.report.end_events(now, &ended);
+                }
                 ManagerEvent::Started { absent } => {
                     if !absent.is_empty() {
                         log::warn!("the run starts without {}", list(&absent));
@@ -339,6 +357,9 @@ impl Agent for ManagerNode {
     }
 
     fn work(&mut self, now: Timestamp) -> Progress {
+        if let Some(trace) = &mut self.trace {
+            trace.begin_round(now);
+        }
         let stall = self.time.note_round(now);
         self.role.handle_stall(stall);
         self.supervised.iter_mut().for_each(|supervised| supervised.handle_stall(stall));
@@ -357,9 +378,15 @@ impl Agent for ManagerNode {
         self.steer(now);
         while let Some(transmit) = self.role.poll_transmit(now) {
             busy = true;
+            if let Some(trace) = &mut self.trace {
+                trace.send(&transmit);
+            }
             self.outbox.send(transmit);
         }
         self.take_events(now);
+        if let Some(trace) = &mut self.trace {
+            trace.end_round();
+        }
         if let Some(signal) = &mut self.signal {
             signal.set(!self.role.takes_triggers() || self.role.gate().is_some());
         }

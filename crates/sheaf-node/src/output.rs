@@ -5,6 +5,7 @@ use crate::sink::EventSink;
 use crate::stall::StallFree;
 use crate::storing::{Settled, Storing};
 use crate::telemetry::{BufferLimits, OutputFigures, OutputSeries, Telemetry};
+use crate::traces::{OutputTrace, Tracing};
 use crate::vigil::{LINGER, Vigil};
 use crate::worker::{Agent, NodeError, Progress};
 use bytes::Bytes;
@@ -12,19 +13,21 @@ use sheaf_protocol::liveness::Patience;
 use sheaf_protocol::output::{OutputEvent, OutputUnit, Ticket};
 use sheaf_telemetry::{Hub, SeriesList};
 use sheaf_transport::Endpoint;
-use sheaf_wire::{Nanos, NodeId, Timestamp};
+use sheaf_wire::{EventId, Nanos, NodeId, Timestamp};
 
 /// An output node with its files and its endpoint.
 pub struct OutputNode {
     role: OutputUnit<Bytes>,
     outbox: Outbox,
-    storing: Storing<Ticket>,
+    /// The ticket and the event of each.
+    storing: Storing<(Ticket, EventId)>,
     vigil: Vigil,
     time: StallFree,
     closed_at: Option<Timestamp>,
     failed: Option<NodeError>,
     report: Option<Box<dyn FnOnce(OutputReport) + Send>>,
     telemetry: Option<Telemetry<OutputSeries>>,
+    trace: Option<OutputTrace>,
 }
 
 /// Counters of an output node's files and links, in addition to the accounts that it reports to the event manager.
@@ -60,6 +63,7 @@ impl OutputNode {
             failed: None,
             report: None,
             telemetry: None,
+            trace: None,
         }
     }
 
@@ -68,6 +72,13 @@ impl OutputNode {
     pub fn publishing(mut self, hub: &Hub, name: &str, limits: BufferLimits) -> Self {
         let list = |list: &mut SeriesList| OutputSeries::list(list, limits);
         self.telemetry = Some(Telemetry::begin(hub, name, list));
+        self
+    }
+
+    /// Stamps its events under this name.
+    #[must_use]
+    pub fn traced(mut self, tracing: &Tracing, name: &str) -> Self {
+        self.trace = Some(OutputTrace::begin(tracing, name));
         self
     }
 
@@ -89,6 +100,10 @@ impl OutputNode {
         while let Some(event) = self.role.poll_event() {
             match event {
                 OutputEvent::Store(ticket, mut event, verdict) => {
+                    if let Some(trace) = &mut self.trace {
+                        trace.writing(event.id);
+                    }
+                    let ticket = (ticket, event.id);
                     if !self.storing.write(clock, ticket, &mut event, &verdict) {
                         break;
                     }
@@ -110,8 +125,13 @@ impl OutputNode {
     fn tell(&mut self) {
         while let Some(settled) = self.storing.poll() {
             match settled {
-                Settled::Stored(ticket, number) => self.role.handle_stored(ticket, number),
-                Settled::LeftOut(ticket) => self.role.handle_left_out(ticket),
+                Settled::Stored((ticket, event), number) => {
+                    if let Some(trace) = &mut self.trace {
+                        trace.written(event);
+                    }
+                    self.role.handle_stored(ticket, number);
+                }
+                Settled::LeftOut((ticket, _)) => self.role.handle_left_out(ticket),
             }
         }
         self.role.handle_trouble(self.storing.is_in_trouble());
@@ -135,6 +155,9 @@ impl Agent for OutputNode {
     }
 
     fn work(&mut self, clock: Timestamp) -> Progress {
+        if let Some(trace) = &mut self.trace {
+            trace.begin_round(clock);
+        }
         let now = self.time.at(clock);
         let mut busy = false;
         while let Some(message) = self.outbox.poll() {
@@ -155,6 +178,9 @@ impl Agent for OutputNode {
             self.outbox.send(transmit);
         }
         self.outbox.flush();
+        if let Some(trace) = &mut self.trace {
+            trace.end_round();
+        }
         if self.is_over(now) {
             return Progress::Finished;
         }

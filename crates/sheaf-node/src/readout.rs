@@ -7,12 +7,14 @@ use crate::parcels::Parcels;
 use crate::preprocessing::{Preprocessing, PreprocessingCounts, PreprocessingError, PreprocessingSetup};
 use crate::stall::StallFree;
 use crate::telemetry::{BufferLimits, ReadoutSeries, SourceFigures, SourceWatch, Telemetry};
+use crate::traces::{ReadoutTrace, Tracing};
 use crate::vigil::{LINGER, Vigil};
 use crate::worker::{Agent, NodeError, Progress};
 use sheaf_protocol::liveness::Patience;
 use sheaf_protocol::readout::{ReadoutEvent, ReadoutUnit, WindowOrder};
 use sheaf_shaping::ShaperConfig;
 use sheaf_source::{Batch, BatchEnd, Source, SourceEvent, SourceStats};
+use sheaf_telemetry::stamps::StampLabels;
 use sheaf_telemetry::{Hub, SeriesList};
 use sheaf_transport::Endpoint;
 use sheaf_wire::{Fragment, Nanos, NodeId, SourceId, Span, Timestamp};
@@ -44,6 +46,7 @@ pub struct ReadoutNode {
     failed: Option<NodeError>,
     report: Option<Box<dyn FnOnce(ReadoutReport) + Send>>,
     telemetry: Option<Telemetry<ReadoutSeries>>,
+    trace: Option<ReadoutTrace>,
 }
 
 struct Input {
@@ -105,6 +108,7 @@ impl ReadoutNode {
             failed: None,
             report: None,
             telemetry: None,
+            trace: None,
         }
     }
 
@@ -114,6 +118,15 @@ impl ReadoutNode {
         let sources = self.inputs.iter().map(|input| input.source.id());
         let list = |list: &mut SeriesList| ReadoutSeries::list(list, sources, limits);
         self.telemetry = Some(Telemetry::begin(hub, name, list));
+        self
+    }
+
+    /// Stamps its events under this name. `builders` are the names of the builder units.
+    #[must_use]
+    pub fn traced(mut self, tracing: &Tracing, name: &str, builders: Vec<String>) -> Self {
+        let sources = self.inputs.iter().map(|input| input.source.id().0).collect();
+        let labels = StampLabels { sources, builders, ..StampLabels::default() };
+        self.trace = Some(ReadoutTrace::begin(tracing, name, labels));
         self
     }
 
@@ -151,6 +164,9 @@ impl ReadoutNode {
         let mut some = false;
         while let Some(transmit) = self.role.poll_transmit_if(now, |builder| self.outbox.has_room(builder)) {
             some = true;
+            if let Some(trace) = &mut self.trace {
+                trace.send(transmit.to.index, &transmit.message.body);
+            }
             self.outbox.send_from(now, &self.parcels, transmit);
         }
         some
@@ -158,7 +174,7 @@ impl ReadoutNode {
 
     /// The same where answers are processed before.
     fn transmit_processed(&mut self, now: Timestamp) -> bool {
-        let Self { role, outbox, parcels, preprocessing: Some(preprocessing), .. } = self else {
+        let Self { role, outbox, parcels, preprocessing: Some(preprocessing), trace, .. } = self else {
             return false;
         };
         let mut some = preprocessing.work(now);
@@ -176,6 +192,9 @@ impl ReadoutNode {
         preprocessing.flush();
         while let Some(transmit) = preprocessing.poll_transmit() {
             some = true;
+            if let Some(trace) = trace {
+                trace.send(transmit.to.index, &transmit.message.body);
+            }
             outbox.send_shaped(now, transmit);
         }
         let (saved, added) = preprocessing.take_difference();
@@ -285,8 +304,9 @@ impl ReadoutNode {
         let mut busy = false;
         let mut until = Timestamp::MAX;
         if self.running {
-            for input in &mut self.inputs {
-                let (taken, some, again) = input.take(&mut self.role, &mut self.parcels, now);
+            for (source, input) in self.inputs.iter_mut().enumerate() {
+                let trace = self.trace.as_mut().map(|trace| (trace, source));
+                let (taken, some, again) = input.take(&mut self.role, &mut self.parcels, (now, trace));
                 self.standstill.note_taken(taken);
                 busy |= some;
                 until = until.min(again);
@@ -324,7 +344,7 @@ impl Input {
         &mut self,
         role: &mut ReadoutUnit<Span>,
         parcels: &mut Parcels,
-        now: Timestamp,
+        (now, mut trace): (Timestamp, Option<(&mut ReadoutTrace, usize)>),
     ) -> (usize, bool, Timestamp) {
         if self.ended {
             return (0, false, Timestamp::MAX);
@@ -337,6 +357,9 @@ impl Input {
                 break;
             }
             let given = role.handle_fragments(now, self.rest());
+            if let Some((trace, source)) = &mut trace {
+                trace.arrived(*source, &self.rest()[..given]);
+            }
             self.source.handle_accepted(given);
             self.had += given;
             self.watch.note(given);
@@ -399,6 +422,9 @@ impl Agent for ReadoutNode {
     }
 
     fn work(&mut self, now: Timestamp) -> Progress {
+        if let Some(trace) = &mut self.trace {
+            trace.begin_round(now);
+        }
         let stall = self.time.note_round(now);
         self.role.handle_stall(stall);
         if stall >= LONG_STALL {
@@ -407,6 +433,9 @@ impl Agent for ReadoutNode {
         let mut busy = false;
         while let Some(message) = self.outbox.poll() {
             busy = true;
+            if let Some(trace) = &mut self.trace {
+                trace.take(&message);
+            }
             self.role.handle_input(now, message);
         }
         while let Some((peer, link)) = self.outbox.poll_link() {
@@ -425,6 +454,9 @@ impl Agent for ReadoutNode {
         self.outbox.flush_slots(now);
         self.outbox.flush();
         busy |= self.outbox.take_room_made();
+        if let Some(trace) = &mut self.trace {
+            trace.end_round();
+        }
         if self.is_over(now) {
             return Progress::Finished;
         }

@@ -47,6 +47,8 @@ pub(super) struct EventPipeline {
     pub(super) lacking: Vec<MissingSource>,
     pub(super) bad_events: Mishaps,
     pub(super) quarantined: Mishaps,
+    /// Whether the filter had no verdict about the last event.
+    pub(super) is_quarantined: bool,
 }
 
 impl EventPipeline {
@@ -74,6 +76,7 @@ impl EventPipeline {
         let verdict = self.filter.judge(event).unwrap_or_else(|failure| {
             let what = format_args!("{failure}; it is stored unfiltered");
             self.quarantined.note(self.node, event.id, what);
+            self.is_quarantined = true;
             Verdict::quarantine()
         });
         self.follow(event, &verdict)
