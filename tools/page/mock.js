@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { MockControl } from "./mock-control.js";
-import { sampleColumns, sampleFigures, sampleState, sampleValue } from "./sample.js";
+import { sampleColumns, sampleFigures, sampleState, sampleTrace, sampleTraces, sampleValue } from "./sample.js";
 
 export const PAGE = fileURLToPath(new URL("../../crates/sheaf-monitor/page/", import.meta.url));
 const SENT = /\.(html|js|css|svg)$/;
@@ -32,6 +32,7 @@ export class Mock {
     this.columns = sampleColumns();
     // The figures of a node, null if it has none: name => list.
     this.figures = sampleFigures;
+    this.traces = sampleTraces();
     // Run control, which a server of one run has not.
     this.operator = null;
     // Each request, without its query.
@@ -126,6 +127,8 @@ export class Mock {
     else if (pathname === "/favicon.ico") response.writeHead(204).end();
     else if (pathname === "/api/v1/columns") this.json(response, this.columns);
     else if (pathname === "/api/v1/stream") this.open(response);
+    else if (pathname === "/api/v1/traces") this.json(response, this.traces);
+    else if (pathname.startsWith("/api/v1/traces/")) this.trace(response, pathname.slice("/api/v1/traces/".length));
     else if (pathname.startsWith("/api/v1/nodes/")) this.node(response, decodeURIComponent(pathname.slice("/api/v1/nodes/".length)));
     else if (pathname === "/api/v1/history") this.history(response, Number(searchParams.get("step")));
     else if (pathname === "/api/v1/live") this.poll(request, response, Number(searchParams.get("after")));
@@ -154,6 +157,12 @@ export class Mock {
     const figures = this.state.nodes.some((node) => node.name === name) ? this.figures(name) : null;
     if (figures === null) this.missing(response);
     else this.json(response, { name, figures });
+  }
+
+  trace(response, name) {
+    if (name === "7/1413") return this.json(response, sampleTrace());
+    response.statusCode = 404;
+    this.json(response, { code: "not_found", text: `event ${name} has no trace`, remedy: "choose another" });
   }
 
   json(response, value) {

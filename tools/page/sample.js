@@ -252,3 +252,29 @@ export function sampleAudit() {
     { at_ms: now - 95_000, by: "alice", action: "start", answer: "accepted", text: "run 124, 1,000,000 events" },
   ];
 }
+
+// Remarkable events of run 7, the newest first.
+export function sampleTraces() {
+  const ended_ms = Date.now() - 5_000;
+  return {
+    run: 7, slow_ns: 1e9, sample: 1000, traces: 40, left_out: {},
+    events: [
+      { event: 3611, reasons: ["incomplete"], outcome: "stored", ended_ms, duration_ns: 22_191_000, missing: [3] },
+      { event: 1413, reasons: ["slow"], outcome: "stored", ended_ms: ended_ms - 2000, duration_ns: 90_400_000, missing: [] },
+    ],
+  };
+}
+
+// The trace of an event whose filter was slow.
+export function sampleTrace() {
+  const start = 1.795e18;
+  const span = (name, node, begin_us, end_us, note = "") => ({ name, node, note, clock: 0, start_ns: start + begin_us * 1000, end_ns: end_us === null ? null : start + end_us * 1000 });
+  return {
+    trace: { run: 7, event: 1413, reasons: ["slow"], stamps: [], missing: [{ source: 3, name: "ecal-left", reason: "source_skipped", required: true }] },
+    spans: [
+      span("event", "", 0, 90_400, "stored"), span("readout.hold", "ru1", -900, 500, "source 4 was last"), span("queue", "evm", 0, 200, "for bu0"),
+      span("build.gather", "bu0", 386, 7_226, "ru1 answered last"), span("filter.judge", "bu0", 7_230, 87_130), span("output.durable", "bu0", 87_200, 89_570),
+      span("release", "ru1", 90_400, null),
+    ],
+  };
+}

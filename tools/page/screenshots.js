@@ -33,6 +33,7 @@ await picture("help", { colorScheme: "light" }, async (page) => {
   await page.waitForSelector("dialog[open]");
 });
 await picture("overview", { colorScheme: "light", viewport: { width: 1180, height: 740 } });
+await picture("trace", { colorScheme: "light", viewport: { width: 1180, height: 620 }, hash: "#panel=traces&trace=7%2F1413" }, (page) => page.waitForSelector(".waterfall tr"));
 await picture("flow", { colorScheme: "light", viewport: { width: 1180, height: 560 }, hash: "#panel=flow" });
 
 // Run control.

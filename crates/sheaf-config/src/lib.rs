@@ -86,7 +86,7 @@ pub use settings::{
     Output, OutputCompression, OutputFormat, OutputKind, Pacing, PacketProtocol, Preprocessing, Program,
     Protocol, Readout, Replay, Restart, Run, Shaping, ShapingPolicy, ShiftAction, SizeModel, Source,
     SourceCommand, SourceGroup, SourceKind, SourceLibrary, StepFilterKind, Stream, Sync, Tag, Timed, Tls,
-    Transport, TransportKind, Trigger, TriggerClass, TriggerCommand, TriggerLibrary, TriggerMode,
+    Trace, Transport, TransportKind, Trigger, TriggerClass, TriggerCommand, TriggerLibrary, TriggerMode,
     TriggerNetwork, TriggerProtocol, Windows,
 };
 #[doc(hidden)]
@@ -138,6 +138,8 @@ pub struct Config {
     pub consumers: Consumers,
     /// The page and the metrics of the run.
     pub monitor: Monitor,
+    /// Traces of single events.
+    pub trace: Trace,
     /// Run control.
     pub control: Control,
     /// Transport of the messages.

@@ -60,6 +60,7 @@ tables! {
     "object_store" => object_store;
     "consumers" => consumers;
     "monitor" => monitor;
+    "trace" => trace;
     "control" => control;
     "transport" => transport;
     "transport.tls" => transport.tls;

@@ -5,7 +5,7 @@
 /** @import { NumbersFeed } from "./numbers.js" */
 /** @import { Feed } from "./feed.js" */
 /** @import { Operator } from "./operator.js" */
-/** @import { AuditEntry, RunRecord } from "./types.js" */
+/** @import { AuditEntry, RunRecord, Traced, TracedList } from "./types.js" */
 /** @import { Navigation, View } from "./view.js" */
 /** @import { Child, VNode } from "./vendor/preact.js" */
 import { alarmsPanel, announcements, faultsPanel } from "./alarms.js";
@@ -22,6 +22,7 @@ import { logPanel } from "./log.js";
 import { nodesPanel } from "./nodes.js";
 import { commandsPanel, runsPanel } from "./runs.js";
 import { sourcesPanel } from "./sources.js";
+import { tracesPanel } from "./traces.js";
 import { verdictPanel } from "./verdict.js";
 import { PANELS } from "./view.js";
 
@@ -35,6 +36,8 @@ import { PANELS } from "./view.js";
  * @property {Feed<{runs: RunRecord[]}>} runs
  * @property {Feed<RunRecord>} record The run whose record is open.
  * @property {Feed<{entries: AuditEntry[]}>} audit
+ * @property {Feed<TracedList>} traces
+ * @property {Feed<Traced>} trace The trace that is open.
  * @property {Operator} operator
  * @property {Navigation} navigation
  * @property {View} view
@@ -65,6 +68,7 @@ export function app(page) {
         panel(page, "latency", "third", latencyPanel(state), chartsOf(page, "latency")),
         panel(page, "nodes", "half", nodesPanel(page, state)),
         panel(page, "log", "half", logPanel(page, state)),
+        panel(page, "traces", "whole", tracesPanel(page, state)),
         state.control && panel(page, "runs", "wide", runsPanel(page, state)),
         state.control && panel(page, "commands", "third", commandsPanel(page, state)),
         panel(page, "numbers", "whole", html`<div class="charts">${otherCharts(page)}</div>`),

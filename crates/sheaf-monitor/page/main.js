@@ -14,6 +14,8 @@ import { Navigation } from "./view.js";
 
 /** Time between looks at the age of the data. */
 const LOOK_MS = 250;
+/** Time of the run between looks for traces, in seconds. */
+const TRACES_S = 2;
 /** States come more often than this; between them nothing needs to be drawn. */
 const STATE_MS = 400;
 /** Time between pictures of charts. In five minutes, a pixel is half a second. */
@@ -45,6 +47,8 @@ const figures = new FiguresFeed({ base, onChange: changePage });
 const runs = new Feed({ base, onChange: changePage });
 const record = new Feed({ base, onChange: changePage });
 const audit = new Feed({ base, onChange: changePage });
+const traces = new Feed({ base, onChange: changePage });
+const trace = new Feed({ base, onChange: changePage });
 // It takes a token out of the address before the view is read from there.
 const operator = new Operator({ base, onChange: changePage });
 const navigation = new Navigation((before) => {
@@ -78,6 +82,12 @@ function changeState() {
     record.want(navigation.view.run && `runs/${navigation.view.run}`, runs.key);
     audit.want("audit?last=200", `${control.revision} ${answers}`);
   }
+  if (store.state?.run.number) {
+    const { number, seconds, phase } = store.state.run;
+    // The list grows while the run does; events of a run that is over stay.
+    traces.want(`traces?last=50&run=${number}`, `${Math.floor(seconds / TRACES_S)} ${phase}`);
+  }
+  trace.want(navigation.view.trace && `traces/${navigation.view.trace}`, "");
   changePage();
 }
 
@@ -132,7 +142,7 @@ function paint() {
   const fresh = store.freshness(performance.now());
   try {
     const view = navigation.view;
-    render(app({ store, numbers, figures, runs, record, audit, operator, navigation, view, fresh, help, showHelp, changed: changePage }), root);
+    render(app({ store, numbers, figures, runs, record, audit, traces, trace, operator, navigation, view, fresh, help, showHelp, changed: changePage }), root);
   } catch (error) {
     // Without this, the last picture would stay, and look as if it were of now.
     failed = true;

@@ -249,6 +249,36 @@ export interface AuditEntry {
   text: string;
 }
 
+/** Remarkable events of a run, the newest first. */
+export interface TracedList {
+  run: number;
+  events: TracedEvent[];
+}
+
+export interface TracedEvent {
+  event: number;
+  reasons: string[];
+  outcome: string | null;
+  ended_ms: number | null;
+  duration_ns: number | null;
+  missing: number[];
+}
+
+/** The trace of an event. */
+export interface Traced {
+  trace: { missing?: { source: number; name?: string; reason: string }[] };
+  spans: Span[];
+}
+
+export interface Span {
+  name: string;
+  node: string;
+  start_ns: number;
+  end_ns: number | null;
+  note?: string;
+  clock: number;
+}
+
 /** The record of a run. */
 export interface RunRecord {
   run: number;

@@ -10,6 +10,9 @@ pub struct RunDescription {
     pub number: u32,
     /// Run directory, if the run writes files.
     pub directory: Option<String>,
+    /// File of traces, if traces are wanted.
+    #[serde(default)]
+    pub traces: Option<String>,
     /// All nodes, in the order in which the page shows them.
     pub nodes: Vec<NodeDescription>,
     /// The sources, and the names of those that have one.

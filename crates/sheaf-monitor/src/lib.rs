@@ -21,6 +21,7 @@
 //! | `messages` | the last messages of the log |
 //! | [`prometheus`] | alert rules and dashboards |
 //! | [`openmetrics`] | a snapshot in the format of Prometheus |
+//! | [`traces`], `trace_routes` | traces of single events, the thread that collects them, and requests for them |
 //!
 //! Everything comes from snapshots of a [`sheaf_telemetry::Hub`]. The server has a thread of its own with a runtime of one thread, and
 //! threads that carry data neither wait for it nor know it. A client that is slow or hidden gets fewer answers; nothing is queued for it.
@@ -50,6 +51,8 @@ mod server;
 mod serving;
 mod shared;
 pub mod state;
+mod trace_routes;
+pub mod traces;
 
 pub use description::{NodeDescription, RunDescription, RunVerdict};
 pub use messages::Level;

@@ -90,6 +90,7 @@ impl Monitor {
             history,
             told: Mutex::default(),
             notices: Notified::default(),
+            traces: Mutex::default(),
         });
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()

@@ -6,7 +6,7 @@ use crate::control_routes;
 use crate::routes::{self, Route};
 use crate::serving::Server;
 use crate::state::Figure;
-use crate::{errors, guard, openapi, openmetrics, prometheus};
+use crate::{errors, guard, openapi, openmetrics, prometheus, trace_routes};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, Query, State};
@@ -50,6 +50,7 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::get("/grafana/{file}", dashboard),
         Route::get("/healthz", healthy),
     ];
+    routes.extend(trace_routes::routes());
     routes.extend(control_routes::routes());
     routes
 }

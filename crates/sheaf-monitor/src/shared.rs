@@ -4,6 +4,7 @@ use crate::description::{RunDescription, RunVerdict};
 use crate::history::History;
 use crate::messages::Messages;
 use crate::notices::{Notices, Notifier};
+use crate::traces::TraceReader;
 use bytes::Bytes;
 use sheaf_telemetry::Hub;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,6 +29,8 @@ pub(crate) struct Shared {
     pub(crate) history: Mutex<History>,
     pub(crate) told: Mutex<Told>,
     pub(crate) notices: Notified,
+    /// File of traces that was read last.
+    pub(crate) traces: Mutex<TraceReader>,
 }
 
 /// News of alarms, and who takes them. The thread of the server calls it, and nobody else waits for the lock.
@@ -54,6 +57,10 @@ pub(crate) struct Told {
 impl Shared {
     pub(crate) fn history(&self) -> MutexGuard<'_, History> {
         self.history.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn traces(&self) -> MutexGuard<'_, TraceReader> {
+        self.traces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn notices(&self) -> MutexGuard<'_, Option<(Notices, Notifier)>> {

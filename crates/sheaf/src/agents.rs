@@ -17,6 +17,7 @@ use sheaf_node::output::{OutputNode, OutputReport};
 use sheaf_node::readout::{ReadoutNode, ReadoutReport};
 use sheaf_node::reborn::Reborn;
 use sheaf_node::report::{Gauges, RunReport};
+use sheaf_node::traces::Tracing;
 use sheaf_node::{Agent, Clock, NodeError, RunControls};
 use sheaf_protocol::Identity;
 use sheaf_protocol::builder::BuilderUnit;
@@ -45,6 +46,8 @@ pub(crate) struct AgentMaker {
     pub(crate) reports: Reports,
     /// Where agents other than the event manager publish their metrics, if somebody reads them.
     pub(crate) hub: Option<Hub>,
+    /// Stamps of events, if somebody reads them.
+    pub(crate) tracing: Option<Tracing>,
     /// Set when the event manager has ended.
     pub(crate) over: Arc<AtomicBool>,
 }
@@ -114,6 +117,9 @@ impl AgentMaker {
                 if let Some(hub) = &self.hub {
                     agent = agent.publishing(hub, &node.name, plan.readout_limits());
                 }
+                if let Some(tracing) = &self.tracing {
+                    agent = agent.traced(tracing, &node.name, plan.node_names().builders);
+                }
                 let builders = usize::from(plan.count(Role::Builder));
                 Ok(Box::new(match plan.frame_shaper() {
                     Some(config) => agent.shaped(config, builders),
@@ -149,6 +155,9 @@ impl AgentMaker {
                 if let Some(farm) = farm {
                     agent = agent.with_farm(farm);
                 }
+                if let Some(tracing) = &self.tracing {
+                    agent = agent.traced(tracing, &node.name, plan.node_names().readouts);
+                }
                 Ok(Box::new(match &self.hub {
                     Some(hub) => agent.publishing(hub, &node.name, &plan.source_ids(), plan.builder_limits()),
                     None => agent,
@@ -161,6 +170,10 @@ impl AgentMaker {
                 let sink = plan.sink(&me, self.directory.as_deref())?;
                 let agent = OutputNode::new(role, endpoint, sink, plan.manager_patience(), now);
                 let agent = agent.with_report(done);
+                let agent = match &self.tracing {
+                    Some(tracing) => agent.traced(tracing, &node.name),
+                    None => agent,
+                };
                 Ok(Box::new(match &self.hub {
                     Some(hub) => agent.publishing(hub, &node.name, plan.output_limits()),
                     None => agent,
@@ -185,6 +198,10 @@ impl AgentMaker {
         let manager = ManagerNode::new(role, endpoint, course, self.gauges.clone(), done);
         let manager = match door {
             Some(SupervisorDoor { door, .. }) => manager.triggered_by(Box::new(door), program),
+            None => manager,
+        };
+        let manager = match &self.tracing {
+            Some(tracing) => manager.traced(tracing.clone()),
             None => manager,
         };
         Ok(Box::new(match plan.busy_signal()? {

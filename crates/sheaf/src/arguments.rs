@@ -334,6 +334,9 @@ pub(crate) struct NodeArguments {
     /// Report metrics and messages to the parent, on standard output.
     #[arg(long, hide = true, requires = "supervised")]
     pub(crate) relay: bool,
+    /// Stamp events for the parent, which asks for stamps over standard output, a socket.
+    #[arg(long, hide = true, requires = "supervised")]
+    pub(crate) traced: bool,
     /// Take requests of a controller from standard output, which is a socket, and begin held.
     #[arg(long, hide = true, requires = "supervised")]
     pub(crate) steered: bool,

@@ -18,6 +18,7 @@ use crate::serve::ServeArguments;
 use crate::sim::arguments::SimArguments;
 use crate::spool::SpoolArguments;
 use crate::token::TokenArguments;
+use crate::trace::TraceArguments;
 use clap::{CommandFactory, FromArgMatches as _, Parser, Subcommand};
 
 /// Event builder for physics experiments: collects the fragments of each event, filters it, and stores it.
@@ -49,6 +50,7 @@ Examples:
   sheaf tap runs/run000001                              watch a run in progress
   sheaf serve run.toml                                  serve run control with a page; `sheaf ctl start` starts a run
   sheaf runs list                                       list all runs, with their numbers and how they ended
+  sheaf trace                                           list remarkable events of the last run; `sheaf trace RUN EVENT` shows one
   sheaf doctor --config run.toml                        find settings of this host that slow a run
   sheaf sim --list                                      list the networks to simulate
   sheaf model level2                                    calculate ports and messages of a trigger
@@ -99,6 +101,8 @@ pub(crate) enum Command {
     Token(TokenArguments),
     /// List, show, compare and comment on runs.
     Runs(RunsArguments),
+    /// Show which stage of an event took how long on which node, or list slow, incomplete, dropped and quarantined events.
+    Trace(TraceArguments),
     /// Run one node of a system that spans several processes or hosts.
     Node(NodeArguments),
     /// Give the triggers of a run with `trigger.mode = "network"`, as a trigger supervisor does.

@@ -42,9 +42,11 @@
 //! | `token`, `people` | `sheaf token`, and who may give commands |
 //! | `control_directory` | the directory of a controller |
 //! | `controlled` | a run that follows a controller |
-//! | `steered` | requests of a controller to an event manager in its own process |
+//! | `steered` | requests to nodes in processes of their own |
 //! | `notify` | notices of alarms to a command and to Alertmanager |
-//! | `relay` | metrics and messages of a node, for the process that has started it |
+//! | `trace` | `sheaf trace`: traces of events |
+//! | `tracing` | stamps of the nodes of a run, and the file of its traces |
+//! | `relay` | metrics, messages and stamps of a node, for the process that has started it |
 //! | `programs` | programs that readout units start, and `sheaf guard`, which each of them is behind |
 //! | `library` | sources of a library, and `sheaf poll`, a process that polls it |
 //! | `processor` | `sheaf processor`, a worker of a farm |
@@ -156,6 +158,8 @@ mod tap;
 mod tap_stream;
 mod timed;
 mod token;
+mod trace;
+mod tracing;
 mod trigger_connection;
 mod truth;
 mod values;
@@ -209,6 +213,7 @@ fn main() -> ExitCode {
         Command::Token(arguments) => token::command(&arguments),
         Command::Next(arguments) => next::command(&arguments),
         Command::Runs(arguments) => records::command(&arguments),
+        Command::Trace(arguments) => trace::command(&arguments),
         Command::EmulateTrigger(arguments) => emulate_trigger::command(&arguments),
         Command::Node(arguments) => node::command(&arguments, &console),
         Command::Processor(arguments) => processor::command(&arguments),

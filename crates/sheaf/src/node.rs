@@ -7,10 +7,10 @@ use crate::console::{Console, Show};
 use crate::leaving::Leaving;
 use crate::page::Page;
 use crate::plan::Plan;
-use crate::relay::Relay;
+use crate::relay::{Relay, Subjects};
 use crate::run_directory::SharedManifest;
 use crate::summary::{ManagerSummary, NodeSummary, Summary};
-use crate::{Verdict, files, network, placement, processes, rehearsal, run_paths, signals, steered};
+use crate::{Verdict, files, network, placement, processes, rehearsal, run_paths, signals, steered, tracing};
 use anyhow::{Context, bail};
 use rustix::process::Signal;
 use sheaf_config::{Config, NodeConfig, TransportKind};
@@ -68,14 +68,21 @@ pub(crate) fn command(arguments: &NodeArguments, console: &Console) -> anyhow::R
             .context("cannot report to the parent that this node handles signals")?;
     }
     let mut maker = maker(&plan, stop, arguments.steered);
-    if arguments.steered {
-        steered::follow(maker.controls.clone())?;
-    }
     let watch = Watch::begin(&mut maker, &node, arguments)?;
-    match node.id.role {
+    let collector = if arguments.supervised {
+        None
+    } else {
+        let place = (&node, maker.directory.as_deref());
+        let (tracing, collector) = tracing::of_node(&plan, place, maker.hub.clone())?.unzip();
+        maker.tracing = tracing;
+        collector
+    };
+    let ended = match node.id.role {
         Role::Manager => manager(&maker, &node, listener, (arguments, watch), console),
         Role::Readout | Role::Builder | Role::Output => other(&maker, &node, listener, (arguments, watch)),
-    }
+    };
+    drop(collector);
+    ended
 }
 
 /// Who sees the metrics of this node.
@@ -89,9 +96,23 @@ enum Watch {
 
 impl Watch {
     fn begin(maker: &mut AgentMaker, node: &NodeConfig, arguments: &NodeArguments) -> anyhow::Result<Self> {
+        if arguments.traced {
+            maker.tracing = tracing::tracing(&maker.plan.config);
+        }
         if arguments.relay {
             maker.publish_at(Hub::default());
-            return Ok(Self::Parent(Relay::begin(maker.gauges.clone())?));
+        }
+        let controls = maker.controls.clone();
+        if arguments.relay || arguments.traced {
+            let stamps = maker.tracing.as_ref().map(|tracing| tracing.hub.clone());
+            let relay = Relay::begin(maker.gauges.clone(), Subjects { metrics: arguments.relay, stamps })?;
+            if arguments.steered || arguments.traced {
+                steered::follow(controls, relay.requests())?;
+            }
+            return Ok(Self::Parent(relay));
+        }
+        if arguments.steered {
+            steered::follow(controls, drop)?;
         }
         let Some(address) = &arguments.page else { return Ok(Self::Nobody) };
         let page = Page::open_at(address, &maker.plan.config)?;
@@ -195,6 +216,7 @@ fn maker(plan: &Arc<Plan>, stop: Arc<AtomicBool>, is_steered: bool) -> AgentMake
         gauges: Arc::new(Gauges::new(Hub::default(), plan.node_names())),
         reports: Reports::default(),
         hub: None,
+        tracing: None,
         over: Arc::default(),
     }
 }

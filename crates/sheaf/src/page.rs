@@ -38,6 +38,8 @@ pub(crate) struct View<'a> {
     pub(crate) page: Option<&'a Page>,
     /// Requests of a controller to the event manager, if there is one.
     pub(crate) controls: Option<&'a Arc<RunControls>>,
+    /// File of traces, if traces are wanted.
+    pub(crate) traces: Option<&'a Path>,
 }
 
 /// Who sees the runs of this process.
@@ -117,22 +119,29 @@ impl Page {
     }
 
     /// Announces a run before its nodes begin.
-    pub(crate) fn begin_run(&self, plan: &Plan, directory: Option<&Path>) {
-        self.begin(plan, describe_nodes(plan), directory);
+    pub(crate) fn begin_run(&self, plan: &Plan, directory: Option<&Path>, traces: Option<&Path>) {
+        self.begin(plan, describe_nodes(plan), (directory, traces));
     }
 
     /// Announces a run of which this process is one node.
     pub(crate) fn begin_node(&self, plan: &Plan, node: &NodeConfig, directory: Option<&Path>) {
         let mut nodes = describe_nodes(plan);
         nodes.retain(|described| described.name == node.name);
-        self.begin(plan, nodes, directory);
+        self.begin(plan, nodes, (directory, None));
     }
 
-    fn begin(&self, plan: &Plan, nodes: Vec<NodeDescription>, directory: Option<&Path>) {
-        let directory = directory.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
+    fn begin(
+        &self,
+        plan: &Plan,
+        nodes: Vec<NodeDescription>,
+        (directory, traces): (Option<&Path>, Option<&Path>),
+    ) {
+        let whole =
+            |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string();
         self.audience.begin_run(RunDescription {
             number: plan.config.run.number.0,
-            directory: directory.map(|path| path.display().to_string()),
+            directory: directory.map(whole),
+            traces: traces.map(whole),
             nodes,
             sources: plan
                 .source_ids()

@@ -10,17 +10,20 @@ use crate::console::Console;
 use crate::page::{Page, View};
 use crate::plan::Plan;
 use crate::programs;
-use crate::relay::{self, Relayed};
+use crate::relay::{self, Relayed, TakeStamps};
 use crate::run::{Outcome, loopback_listeners};
 use crate::run_directory::{RunDirectory, Scratch};
-use crate::steered::Steered;
+use crate::steered::{NodeLines, NodeRequest, Steered};
 use crate::summary::{Extras, Lost, ManagerSummary, NodeSummary};
+use crate::tracing;
 use anyhow::{Context, anyhow};
 use rustix::process::{Pid, Signal, kill_process};
 use sheaf_config::NodeConfig;
 use sheaf_key::RunKey;
+use sheaf_monitor::traces::{Ask, Collector, CollectorNews};
 use sheaf_node::RunControls;
 use sheaf_node::restarts::{RestartPolicy, Restarts};
+use sheaf_node::traces::Tracing;
 use sheaf_wire::{Nanos, NodeId, Role};
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
@@ -65,6 +68,10 @@ struct Process {
     listens: Arc<AtomicBool>,
     /// Reads its standard output, so that it never blocks on a full pipe.
     said: Option<JoinHandle<std::io::Result<String>>>,
+    /// Its whole standard output.
+    text: Option<String>,
+    /// Whether its node has ended; its process may answer requests.
+    node_ended: Arc<AtomicBool>,
     /// Kept to start the process again with the same address.
     listener: Option<TcpListener>,
     started: Instant,
@@ -80,7 +87,7 @@ pub(crate) fn run(
     directory: Option<&RunDirectory>,
     scratch: &Scratch,
     stop: &AtomicBool,
-    View { console, page, controls }: View<'_>,
+    View { console, page, controls, traces }: View<'_>,
 ) -> anyhow::Result<Outcome> {
     let mut nodes = plan.nodes.clone();
     let mut listeners = loopback_listeners(plan, &mut nodes)?;
@@ -111,12 +118,18 @@ pub(crate) fn run(
         page: page.cloned(),
         controls: controls.cloned(),
         steered: None,
+        lines: NodeLines::default(),
+        collecting: None,
     };
+    if let Some(tracing) = tracing::tracing(&plan.config) {
+        family.collecting = Some(Collecting::begin(plan, &tracing, traces, (page, &family.lines))?);
+    }
     for node in nodes {
         let own = listeners.iter_mut().find(|(id, _)| *id == node.id).and_then(|(_, socket)| socket.take());
         family.start(node, own)?;
     }
     family.look_after(stop)?;
+    family.end_traces()?;
     family.collect(directory.map(|directory| directory.path.clone()))
 }
 
@@ -143,24 +156,88 @@ struct Family {
     controls: Option<Arc<RunControls>>,
     /// Passes them on.
     steered: Option<Steered>,
+    /// Lines to the nodes, for requests.
+    lines: NodeLines,
+    /// Collects their stamps, if traces are wanted.
+    collecting: Option<Collecting>,
+}
+
+/// Collects the stamps of all nodes.
+struct Collecting {
+    collector: Collector,
+    take: TakeStamps,
+}
+
+impl Collecting {
+    fn begin(
+        plan: &Plan,
+        tracing: &Tracing,
+        file: Option<&Path>,
+        (page, lines): (Option<&Page>, &NodeLines),
+    ) -> anyhow::Result<Self> {
+        let lines = lines.clone();
+        let ask: Ask = Box::new(move |events| lines.tell_all(&NodeRequest::Stamps(events.to_vec())));
+        let outside = (page.map(Page::hub), Some(ask));
+        let collector = tracing::collect(plan, tracing, file.map(Path::to_owned), outside)?;
+        let take: TakeStamps = Arc::new(collector.sender());
+        Ok(Self { collector, take })
+    }
 }
 
 impl Family {
     fn start(&mut self, node: NodeConfig, listener: Option<TcpListener>) -> anyhow::Result<()> {
-        let Started { child, listens, said, socket } = self.spawn(&node, listener.as_ref())?;
-        if let (Some(controls), Some(socket)) = (&self.controls, socket) {
-            self.steered = Some(Steered::new(controls.clone(), socket));
+        let Started { child, listens, said, socket, node_ended } = self.spawn(&node, listener.as_ref())?;
+        if let Some(socket) = socket {
+            self.lines.add(node.id, socket);
+        }
+        if let Some(controls) = self.controls.as_ref().filter(|_| node.id == NodeId::MANAGER) {
+            self.steered = Some(Steered::new(controls.clone(), self.lines.clone()));
         }
         let said = Some(said);
         let (started, restarts) = (Instant::now(), Restarts::new(RESTARTS));
-        self.processes.push(Process { node, child, listens, said, listener, started, restarts, ended: None });
+        self.processes.push(Process {
+            node,
+            child,
+            listens,
+            said,
+            text: None,
+            node_ended,
+            listener,
+            started,
+            restarts,
+            ended: None,
+        });
         Ok(())
     }
 
     fn spawn(&self, node: &NodeConfig, listener: Option<&TcpListener>) -> anyhow::Result<Started> {
-        let relayed = self.page.clone().map(|page| Relayed::new(&node.name, page));
-        let is_steered = self.controls.is_some() && node.id == NodeId::MANAGER;
-        spawn((&self.config, self.key.as_ref()), (node, listener), relayed, is_steered)
+        let take = self.collecting.as_ref().map(|collecting| collecting.take.clone());
+        let links = Links {
+            metrics: self.page.is_some(),
+            stamps: take.is_some(),
+            steering: self.controls.is_some() && node.id == NodeId::MANAGER,
+        };
+        let is_relayed = links.metrics || links.stamps;
+        let relayed = is_relayed.then(|| Relayed::new(&node.name, self.page.clone(), take));
+        spawn((&self.config, self.key.as_ref()), (node, listener), relayed, links)
+    }
+
+    /// Has the nodes answer requests for stamps of the last events, and then end. They have ended apart from that.
+    fn ask_for_last_stamps(&mut self) {
+        if let Some(Collecting { take, .. }) = &self.collecting {
+            take(CollectorNews::Ended);
+        }
+    }
+
+    /// Waits for the output of all nodes, and writes the last traces.
+    fn end_traces(&mut self) -> anyhow::Result<()> {
+        let Some(Collecting { collector, take }) = self.collecting.take() else { return Ok(()) };
+        for process in &mut self.processes {
+            process.read_to_end()?;
+        }
+        drop(take);
+        collector.finish();
+        Ok(())
     }
 
     /// Passes on signals and restarts dead builders and output nodes until the event manager ends. Then waits for the
@@ -169,6 +246,7 @@ impl Family {
     fn look_after(&mut self, stop: &AtomicBool) -> anyhow::Result<()> {
         let mut manager_ended: Option<Instant> = None;
         let mut asked = false;
+        let mut last_stamps = LastStamps::default();
         loop {
             self.stops += u32::from(stop.swap(false, Ordering::Relaxed));
             self.ask_to_stop();
@@ -182,6 +260,7 @@ impl Family {
             if all_ended {
                 return Ok(());
             }
+            last_stamps.advance(self);
             let manager = self.manager().and_then(|process| process.ended);
             if let (Some(status), None) = (manager, manager_ended) {
                 manager_ended = Some(Instant::now());
@@ -239,8 +318,11 @@ impl Family {
                 Role::Output => self.lost.outputs += 1,
                 _ => self.lost.farms += u64::from(self.has_farm),
             }
-            let Started { child, listens, said, .. } =
+            let Started { child, listens, said, socket, .. } =
                 self.spawn(&self.processes[index].node, self.processes[index].listener.as_ref())?;
+            if let Some(socket) = socket {
+                self.lines.add(self.processes[index].node.id, socket);
+            }
             let process = &mut self.processes[index];
             (process.child, process.listens, process.said) = (child, listens, Some(said));
             return Ok(());
@@ -318,9 +400,16 @@ impl Process {
 
     /// Returns its standard output; to be called after its end.
     fn said(&mut self) -> anyhow::Result<String> {
-        let Some(said) = self.said.take() else { return Ok(String::new()) };
+        self.read_to_end()?;
+        Ok(self.text.take().unwrap_or_default())
+    }
+
+    /// Waits until its standard output is read.
+    fn read_to_end(&mut self) -> anyhow::Result<()> {
+        let Some(said) = self.said.take() else { return Ok(()) };
         let text = said.join().map_err(|_| anyhow!("a thread panicked: this is a bug in sheaf"))?;
-        text.with_context(|| format!("cannot read the output of {}", self.node.name))
+        self.text = Some(text.with_context(|| format!("cannot read the output of {}", self.node.name))?);
+        Ok(())
     }
 }
 
@@ -369,13 +458,59 @@ struct Started {
     said: JoinHandle<std::io::Result<String>>,
     /// Its standard output, if that is a socket over which it takes requests.
     socket: Option<UnixStream>,
+    /// Set when its node has ended.
+    node_ended: Arc<AtomicBool>,
+}
+
+/// Subjects that a process and its parent tell each other about, besides messages.
+#[derive(Clone, Copy)]
+struct Links {
+    /// Metrics for a page.
+    metrics: bool,
+    /// Stamps for traces.
+    stamps: bool,
+    /// Requests of a controller.
+    steering: bool,
+}
+
+/// The last stamps of a run, which are asked for when the event manager has ended: then it is known which events are remarkable.
+#[derive(Default)]
+struct LastStamps {
+    manager_ended: Option<Instant>,
+    is_asked: bool,
+    are_there: bool,
+}
+
+/// Time after the end of the event manager in which the other nodes pass on their last remarks.
+const LAST_REMARKS: Duration = Duration::from_millis(150);
+
+/// Time that the collector has then to ask for the last stamps. Nodes answer before they take the request to end.
+const LAST_STAMPS: Duration = Duration::from_millis(250);
+
+impl LastStamps {
+    fn advance(&mut self, family: &mut Family) {
+        let has_ended =
+            |process: &Process| process.node_ended.load(Ordering::Relaxed) || process.ended.is_some();
+        if self.manager_ended.is_none() && family.manager().is_some_and(has_ended) {
+            self.manager_ended = Some(Instant::now());
+        }
+        let Some(at) = self.manager_ended else { return };
+        if !self.is_asked && at.elapsed() >= LAST_REMARKS {
+            self.is_asked = true;
+            family.ask_for_last_stamps();
+        }
+        if !self.are_there && at.elapsed() >= LAST_STAMPS {
+            self.are_there = true;
+            family.lines.tell_all(&NodeRequest::End);
+        }
+    }
 }
 
 fn spawn(
     (config, key): (&Path, Option<&KeyFile>),
     (node, listener): (&NodeConfig, Option<&TcpListener>),
     relayed: Option<Relayed>,
-    is_steered: bool,
+    links: Links,
 ) -> anyhow::Result<Started> {
     let program = std::env::current_exe().context("cannot determine the path of this program")?;
     let stdin = match listener {
@@ -387,15 +522,12 @@ fn spawn(
     if let Some(KeyFile(path)) = key {
         command.arg("--run-key").arg(path);
     }
-    if relayed.is_some() {
-        command.arg("--relay");
-    }
-    let sockets = is_steered.then(UnixStream::pair).transpose().context("cannot make a socket")?;
+    let arguments = [(links.metrics, "--relay"), (links.stamps, "--traced"), (links.steering, "--steered")];
+    command.args(arguments.iter().filter(|(is_given, _)| *is_given).map(|(_, argument)| argument));
+    let has_socket = links.stamps || links.steering;
+    let sockets = has_socket.then(UnixStream::pair).transpose().context("cannot make a socket")?;
     let (socket, its_end) = sockets.unzip();
     let stdout = its_end.map_or_else(Stdio::piped, |its_end| Stdio::from(OwnedFd::from(its_end)));
-    if is_steered {
-        command.arg("--steered");
-    }
     command.stdin(stdin).stdout(stdout).process_group(0);
     match log::max_level() {
         log::LevelFilter::Off | log::LevelFilter::Error => command.arg("--quiet"),
@@ -414,23 +546,33 @@ fn spawn(
     let mut pipe = BufReader::new(output);
     let listens = Arc::new(AtomicBool::new(false));
     let is_ready = listens.clone();
+    let node_ended = Arc::new(AtomicBool::new(false));
+    let is_over = node_ended.clone();
     let read = move || {
         let mut first = [0; READY.len()];
         if pipe.read_exact(&mut first).is_ok() {
             is_ready.store(true, Ordering::Relaxed);
         }
-        take_records(pipe, relayed)
+        take_records(pipe, relayed, &is_over)
     };
     let said = std::thread::Builder::new().name(node.name.clone()).spawn(read);
-    Ok(Started { child, listens, said: said.context("cannot start a thread")?, socket })
+    Ok(Started { child, listens, said: said.context("cannot start a thread")?, socket, node_ended })
 }
 
 /// Reads the standard output of a node. Returns the text besides its records, each of which is handled when it arrives.
-fn take_records(mut pipe: impl BufRead, mut relayed: Option<Relayed>) -> std::io::Result<String> {
+fn take_records(
+    mut pipe: impl BufRead,
+    mut relayed: Option<Relayed>,
+    is_over: &AtomicBool,
+) -> std::io::Result<String> {
     let (mut text, mut line) = (String::new(), String::new());
     while pipe.read_line(&mut line)? > 0 {
         match (line.strip_prefix(relay::RECORD_SEPARATOR), &mut relayed) {
-            (Some(record), Some(relayed)) => relayed.take(record),
+            (Some(record), Some(relayed)) => {
+                if relayed.take(record) {
+                    is_over.store(true, Ordering::Relaxed);
+                }
+            }
             (Some(_), None) => {}
             (None, _) => text.push_str(&line),
         }

@@ -1,14 +1,17 @@
-//! Metrics and messages of a node, on the way to the process that has started it.
+//! Metrics, messages and stamps of a node, on the way to the process that has started it.
 //!
 //! A child writes them to its standard output as a JSON text sequence (RFC 7464): a record separator, one JSON text, a line feed. What it
 //! prints at its end has no record separator, so the parent can tell the two apart.
 
 use crate::console;
 use crate::page::Page;
+use crate::steered::NodeRequest;
 use anyhow::Context as _;
 use log::Level;
 use serde::{Deserialize, Serialize};
+use sheaf_monitor::traces::{CollectorNews, LocalStamps, TraceStamp};
 use sheaf_node::report::Gauges;
+use sheaf_telemetry::stamps::StampHub;
 use sheaf_telemetry::{NodeSnapshot, Publication, Publisher, SeriesList, Snapshot, catalog};
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -23,6 +26,12 @@ pub(crate) const RECORD_SEPARATOR: char = '\u{1e}';
 
 /// Interval at which a child looks for new values.
 const PERIOD: Duration = Duration::from_millis(100);
+
+/// Interval at which a child takes stamps out of the ring of its node.
+const STAMP_PERIOD: Duration = Duration::from_millis(50);
+
+/// Time that a node with stamps answers its parent after its end.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Messages that wait for the thread that writes; further ones are on standard error only.
 const MESSAGES: usize = 256;
@@ -43,37 +52,87 @@ pub(crate) enum Record {
     WaitsFor(Option<String>),
     /// A message of the log.
     Message { level: String, text: String },
+    /// A remark about an event, as words.
+    Remark([u64; 4]),
+    /// Stamps of an event.
+    Stamps(u64, Vec<TraceStamp>),
+    /// Numbers of stamps and remarks that were overwritten before they were read.
+    StampsLost(u64, u64),
+    /// The node has ended. Its process answers requests until it is told that nothing more is wanted.
+    NodeEnded,
+}
+
+impl From<CollectorNews> for Record {
+    fn from(news: CollectorNews) -> Self {
+        match news {
+            CollectorNews::Remark(words) => Self::Remark(words),
+            CollectorNews::Stamps(event, stamps) => Self::Stamps(event, stamps),
+            CollectorNews::Lost(stamps, remarks) => Self::StampsLost(stamps, remarks),
+            CollectorNews::Ended => Self::NodeEnded,
+        }
+    }
+}
+
+/// Work for the thread that writes.
+enum Work {
+    Write(Record),
+    /// Stamps of these events are wanted.
+    Find(Vec<u64>),
+}
+
+/// Subjects that a child tells its parent about, besides messages.
+#[derive(Default)]
+pub(crate) struct Subjects {
+    /// Whether it passes on metrics.
+    pub(crate) metrics: bool,
+    /// Stamps of its node.
+    pub(crate) stamps: Option<StampHub>,
 }
 
 /// Writes the records of a child until it is dropped.
 pub(crate) struct Relay {
     /// The thread ends when no sender is left.
-    sender: Option<SyncSender<Record>>,
+    sender: Option<SyncSender<Work>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Relay {
     /// Begins to write what the node publishes at the hub of `gauges`, and all messages of this process.
-    pub(crate) fn begin(gauges: Arc<Gauges>) -> anyhow::Result<Self> {
+    pub(crate) fn begin(gauges: Arc<Gauges>, subjects: Subjects) -> anyhow::Result<Self> {
+        let Subjects { metrics, stamps } = subjects;
         let (sender, records) = sync_channel(MESSAGES);
         let messages = sender.clone();
         console::listen(Some(Box::new(move |level, text| {
             if level <= Level::Info {
                 let record = Record::Message { level: level.to_string(), text: text.to_owned() };
                 // A parent that does not read must not hold up this node.
-                let _ = messages.try_send(record);
+                let _ = messages.try_send(Work::Write(record));
             }
         })));
-        let body = move || Writer { gauges, feed: Feed::default(), waits_for: None }.run(&records);
+        let stamps = stamps.map(LocalStamps::new);
+        let writer = Writer { gauges, feed: metrics.then(Feed::default), waits_for: None, stamps };
+        let body = move || writer.run(&records);
         let thread = std::thread::Builder::new().name("relay".into()).spawn(body);
         Ok(Self { sender: Some(sender), thread: Some(thread.context("cannot start a thread")?) })
+    }
+
+    /// Returns a way to pass it requests of the parent. It ends when that is dropped, and the relay is.
+    pub(crate) fn requests(&self) -> impl FnMut(NodeRequest) + Send + use<> {
+        let sender = self.sender.clone();
+        move |request| {
+            if let (NodeRequest::Stamps(events), Some(sender)) = (request, &sender) {
+                let _ = sender.send(Work::Find(events));
+            }
+        }
     }
 }
 
 impl Drop for Relay {
     fn drop(&mut self) {
         console::listen(None);
-        drop(self.sender.take());
+        if let Some(sender) = self.sender.take() {
+            let _ = sender.send(Work::Write(Record::NodeEnded));
+        }
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -82,20 +141,31 @@ impl Drop for Relay {
 
 struct Writer {
     gauges: Arc<Gauges>,
-    feed: Feed,
+    /// Metrics that the parent has, if it wants any.
+    feed: Option<Feed>,
     waits_for: Option<String>,
+    stamps: Option<LocalStamps>,
 }
 
 impl Writer {
     /// Writes until no sender is left; then what is left.
-    fn run(&mut self, records: &Receiver<Record>) {
+    ///
+    /// A node with stamps that has ended answers the parent for a while: only then it is known which of its last events are remarkable.
+    fn run(mut self, records: &Receiver<Work>) {
         let mut next = Instant::now();
-        loop {
+        let mut until = None;
+        while until.is_none_or(|until| Instant::now() < until) {
             match records.recv_timeout(next.saturating_duration_since(Instant::now())) {
-                Ok(record) => write(&record),
+                Ok(Work::Write(Record::NodeEnded)) => {
+                    self.write_news();
+                    write(&Record::NodeEnded);
+                    until = Some(Instant::now() + PATIENCE);
+                }
+                Ok(Work::Write(record)) => write(&record),
+                Ok(Work::Find(events)) => self.find(&events),
                 Err(RecvTimeoutError::Timeout) => {
                     self.write_news();
-                    next = Instant::now() + PERIOD;
+                    next = Instant::now() + if self.stamps.is_some() { STAMP_PERIOD } else { PERIOD };
                 }
                 Err(RecvTimeoutError::Disconnected) => return self.write_news(),
             }
@@ -108,8 +178,20 @@ impl Writer {
             write(&Record::WaitsFor(waits_for.clone()));
             self.waits_for = waits_for;
         }
+        if let Some(stamps) = &mut self.stamps {
+            stamps.take(|news| write(&news.into()));
+        }
         // A process is one node.
-        self.feed.each(&self.gauges.hub().snapshot(), |_, record| write(&record));
+        if let Some(feed) = &mut self.feed {
+            feed.each(&self.gauges.hub().snapshot(), |_, record| write(&record));
+        }
+    }
+
+    fn find(&mut self, events: &[u64]) {
+        if let Some(stamps) = &mut self.stamps {
+            stamps.take(|news| write(&news.into()));
+            stamps.find(events, |news| write(&news.into()));
+        }
     }
 }
 
@@ -155,21 +237,29 @@ fn write(record: &Record) {
 /// Handles the records of one child, in its parent.
 pub(crate) struct Relayed {
     node: String,
-    page: Page,
+    page: Option<Page>,
     publisher: Option<Publisher>,
+    /// Takes stamps and remarks, if traces are wanted.
+    stamps: Option<TakeStamps>,
 }
 
+/// Takes stamps and remarks of other processes.
+pub(crate) type TakeStamps = Arc<dyn Fn(CollectorNews) + Send + Sync>;
+
 impl Relayed {
-    pub(crate) fn new(node: &str, page: Page) -> Self {
-        Self { node: node.to_owned(), page, publisher: None }
+    pub(crate) fn new(node: &str, page: Option<Page>, stamps: Option<TakeStamps>) -> Self {
+        Self { node: node.to_owned(), page, publisher: None, stamps }
     }
 
-    /// Takes a record, without its separator. What it does not understand it leaves out: it comes from the same program.
-    pub(crate) fn take(&mut self, text: &str) {
+    /// Takes a record, without its separator, and returns whether it is the last one of the node. What it does not understand it leaves
+    /// out: it comes from the same program.
+    pub(crate) fn take(&mut self, text: &str) -> bool {
         match serde_json::from_str(text) {
+            Ok(Record::NodeEnded) => return true,
             Ok(record) => self.take_record(record),
             Err(error) => log::debug!("{}: a record of its metrics cannot be read: {error}", self.node),
         }
+        false
     }
 
     /// Takes a record that has been read.
@@ -181,14 +271,25 @@ impl Relayed {
                     publisher.publish(at_ns, |to| to.set_all(&values));
                 }
             }
-            Record::WaitsFor(waits_for) => self.page.note_waiting(waits_for),
-            Record::Message { level, text } => {
-                self.page.add_message(
-                    Level::from_str(&level).unwrap_or(Level::Info),
-                    Some(&self.node),
-                    &text,
-                );
+            Record::WaitsFor(waits_for) => {
+                self.page.iter().for_each(|page| page.note_waiting(waits_for.clone()));
             }
+            Record::Message { level, text } => {
+                if let Some(page) = &self.page {
+                    let level = Level::from_str(&level).unwrap_or(Level::Info);
+                    page.add_message(level, Some(&self.node), &text);
+                }
+            }
+            Record::Remark(words) => self.collect(CollectorNews::Remark(words)),
+            Record::Stamps(event, stamps) => self.collect(CollectorNews::Stamps(event, stamps)),
+            Record::StampsLost(stamps, remarks) => self.collect(CollectorNews::Lost(stamps, remarks)),
+            Record::NodeEnded => {}
+        }
+    }
+
+    fn collect(&self, news: CollectorNews) {
+        if let Some(take) = &self.stamps {
+            take(news);
         }
     }
 
@@ -203,7 +304,9 @@ impl Relayed {
             }
         }
         let publisher = list.publish();
-        self.page.hub().add(&self.node, publisher.publication());
-        self.publisher = Some(publisher);
+        if let Some(page) = &self.page {
+            page.hub().add(&self.node, publisher.publication());
+            self.publisher = Some(publisher);
+        }
     }
 }

@@ -6,18 +6,19 @@ use crate::page::{Page, View};
 use crate::plan::Plan;
 use crate::run_directory::{self, Stored};
 use crate::summary::Summary;
-use crate::{network, placement};
+use crate::{network, placement, tracing};
 use anyhow::{Context, bail};
 use sheaf_config::{NodeConfig, TransportKind};
 use sheaf_machine::Placement;
 use sheaf_node::report::Gauges;
+use sheaf_node::traces::Tracing;
 use sheaf_node::{Agent, Clock, NodeError, worker};
 use sheaf_protocol::Identity;
 use sheaf_telemetry::Hub;
 use sheaf_transport::memory::Doorbell;
 use sheaf_wire::NodeId;
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError};
 
@@ -33,10 +34,11 @@ pub(crate) fn in_process(
     plan: &Arc<Plan>,
     directory: Option<PathBuf>,
     stop: Arc<AtomicBool>,
-    View { console, page, controls }: View<'_>,
+    View { console, page, controls, traces }: View<'_>,
     clock: Clock,
 ) -> anyhow::Result<Outcome> {
     let output = directory.clone();
+    let tracing = tracing::tracing(&plan.config);
     let maker = AgentMaker {
         plan: plan.clone(),
         directory,
@@ -46,6 +48,7 @@ pub(crate) fn in_process(
         gauges: Arc::new(Gauges::new(page.map_or_else(Hub::default, Page::hub), plan.node_names())),
         reports: Reports::default(),
         hub: page.map(Page::hub),
+        tracing: tracing.clone(),
         over: Arc::default(),
     };
     let threads = match plan.config.transport.kind {
@@ -57,11 +60,17 @@ pub(crate) fn in_process(
         | TransportKind::Udp
         | TransportKind::Ethernet => socket_threads(&maker)?,
     };
+    let collect = |tracing: &Tracing| {
+        tracing::collect(plan, tracing, traces.map(Path::to_owned), (page.map(Page::hub), None))
+    };
+    let collector = tracing.as_ref().map(collect).transpose()?;
     let errors = {
         let _show = console.show(maker.gauges.clone());
         let _wait = page.map(|page| page.show_waiting(maker.gauges.clone()));
         run_threads(threads, clock)?
     };
+    // Its file is closed before the directory is.
+    drop(collector);
     let report = maker.reports.run.lock().unwrap_or_else(PoisonError::into_inner).take();
     let report = report.context("the event manager ended without a report")?;
     let stored = run_directory::stored(&report);

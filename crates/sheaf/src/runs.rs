@@ -12,7 +12,7 @@ use crate::run::{Outcome, in_process};
 use crate::run_directory::{RunDirectory, Scratch};
 use crate::signals::Steering;
 use crate::summary::cpu_seconds;
-use crate::{Verdict, files, placement, processes, programs, rehearsal, space, supervisor};
+use crate::{Verdict, files, placement, processes, programs, rehearsal, space, supervisor, tracing};
 use anyhow::{Context, bail};
 use sheaf_config::{Config, OutputKind, SourceKind, TransportKind};
 use sheaf_node::{Clock, RunControls};
@@ -150,9 +150,10 @@ impl Runs<'_> {
         let (stop, console) = (self.steering.stop(), self.console);
         let path = directory.as_ref().map(|directory| directory.path.clone());
         let watch = space::Watch::begin(path.as_deref(), plan.config.output.keep_free.0, stop)?;
-        let view = View { console, page: self.page, controls: self.controls };
+        let traces = tracing::file(&plan.config, &scratch.path);
+        let view = View { console, page: self.page, controls: self.controls, traces: traces.as_deref() };
         if let Some(page) = self.page {
-            page.begin_run(&plan, path.as_deref());
+            page.begin_run(&plan, path.as_deref(), view.traces);
         }
         let mut outcome = if self.arguments.processes {
             processes::run(&plan, directory.as_ref(), &scratch, stop, view)?

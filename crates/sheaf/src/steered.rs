@@ -1,69 +1,119 @@
-//! Requests of a controller to an event manager in a process of its own.
+//! Requests to nodes in processes of their own.
 //!
-//! They come from the process that has started it, over its standard output, which is a socket then: a line of JSON whenever they
-//! change. Standard input is its listening socket.
+//! They come from the process that has started the node, over its standard output, which is a socket then, as lines of JSON: what a
+//! controller wants of the event manager, whenever it changes, and events whose stamps are wanted. Standard input is the listening socket
+//! of the node.
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use sheaf_node::RunControls;
+use sheaf_wire::NodeId;
+use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-/// Requests to the event manager.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Requests {
-    hold: bool,
-    pause: bool,
+/// Time that a node has to take a request. It reads them on a thread of its own, so one that does not has been stopped.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// A request to a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum NodeRequest {
+    /// Requests of a controller to the event manager.
+    Course {
+        /// Whether the start of the run is held.
+        hold: bool,
+        /// Whether the run is to be paused.
+        pause: bool,
+    },
+    /// The stamps of these events are wanted.
+    Stamps(Vec<u64>),
+    /// Nothing more is wanted of a node that has ended.
+    End,
 }
 
-impl Requests {
-    fn of(controls: &RunControls) -> Self {
-        Self { hold: controls.hold.load(Ordering::Relaxed), pause: controls.pause.load(Ordering::Relaxed) }
+/// The ends of the parent, by node.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct NodeLines(Arc<Mutex<BTreeMap<NodeId, UnixStream>>>);
+
+impl NodeLines {
+    /// Adds the line to a node that begins, or begins again.
+    pub(crate) fn add(&self, node: NodeId, stream: UnixStream) {
+        if let Err(error) = stream.set_write_timeout(Some(PATIENCE)) {
+            log::debug!("requests to {node} may wait: {error}");
+        }
+        self.lines().insert(node, stream);
+    }
+
+    /// Passes a request to a node. One that does not take it gets no others: a line may have been cut.
+    pub(crate) fn tell(&self, node: NodeId, request: &NodeRequest) {
+        let mut lines = self.lines();
+        let Some(stream) = lines.get_mut(&node) else { return };
+        let Ok(mut line) = serde_json::to_vec(request) else { return };
+        line.push(b'\n');
+        if let Err(error) = stream.write_all(&line) {
+            log::debug!("{node} does not take requests any more: {error}");
+            lines.remove(&node);
+        }
+    }
+
+    /// Passes a request to all nodes.
+    pub(crate) fn tell_all(&self, request: &NodeRequest) {
+        let nodes: Vec<_> = self.lines().keys().copied().collect();
+        nodes.into_iter().for_each(|node| self.tell(node, request));
+    }
+
+    fn lines(&self) -> MutexGuard<'_, BTreeMap<NodeId, UnixStream>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The end of the parent.
+/// Requests of a controller to the event manager, as they change.
 pub(crate) struct Steered {
     controls: Arc<RunControls>,
-    stream: UnixStream,
-    sent: Option<Requests>,
+    lines: NodeLines,
+    sent: Option<NodeRequest>,
 }
 
 impl Steered {
-    pub(crate) fn new(controls: Arc<RunControls>, stream: UnixStream) -> Self {
-        Self { controls, stream, sent: None }
+    pub(crate) fn new(controls: Arc<RunControls>, lines: NodeLines) -> Self {
+        Self { controls, lines, sent: None }
     }
 
     /// Passes on requests that have changed.
     pub(crate) fn pass_on(&mut self) {
-        let requests = Requests::of(&self.controls);
-        if self.sent == Some(requests) {
-            return;
-        }
-        self.sent = Some(requests);
-        let Ok(mut line) = serde_json::to_vec(&requests) else { return };
-        line.push(b'\n');
-        if let Err(error) = self.stream.write_all(&line) {
-            log::debug!("the event manager does not take requests any more: {error}");
+        let RunControls { hold, pause } = &*self.controls;
+        let request =
+            NodeRequest::Course { hold: hold.load(Ordering::Relaxed), pause: pause.load(Ordering::Relaxed) };
+        if self.sent.as_ref() != Some(&request) {
+            self.lines.tell(NodeId::MANAGER, &request);
+            self.sent = Some(request);
         }
     }
 }
 
-/// Follows the requests of the parent from now on, in the process of the event manager.
-pub(crate) fn follow(controls: Arc<RunControls>) -> anyhow::Result<()> {
+/// Follows the requests of the parent from now on, in the process of the node. Those that are not for its controls are passed to `other`,
+/// which is dropped when there will be no more.
+pub(crate) fn follow(
+    controls: Arc<RunControls>,
+    mut other: impl FnMut(NodeRequest) + Send + 'static,
+) -> anyhow::Result<()> {
     let socket = std::io::stdout().as_fd().try_clone_to_owned().context("standard output is no socket")?;
     let lines = BufReader::new(UnixStream::from(socket)).lines();
     let body = move || {
         for line in lines.map_while(Result::ok) {
-            match serde_json::from_str::<Requests>(&line) {
-                Ok(Requests { hold, pause }) => {
+            match serde_json::from_str(&line) {
+                Ok(NodeRequest::Course { hold, pause }) => {
                     controls.hold.store(hold, Ordering::Relaxed);
                     controls.pause.store(pause, Ordering::Relaxed);
                 }
-                Err(error) => log::warn!("a request of the controller cannot be read: {error}"),
+                Ok(NodeRequest::End) => break,
+                Ok(request) => other(request),
+                Err(error) => log::warn!("a request of the parent cannot be read: {error}"),
             }
         }
     };

@@ -7,4 +7,5 @@ import "./view.test.js";
 import "./numbers.test.js";
 import "./control.test.js";
 import "./runs.test.js";
+import "./traces.test.js";
 import "./real.test.js";

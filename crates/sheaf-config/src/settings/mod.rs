@@ -20,6 +20,7 @@ mod programs;
 mod run;
 mod shaping;
 mod source;
+mod trace;
 mod windows;
 
 pub use affinity::{Affinity, MemoryPolicy};
@@ -48,6 +49,7 @@ pub use source::{
     BuildBy, CardClock, Content, Emulated, Feed, FrontEnd, HitTimes, Pacing, Replay, SizeModel, Source,
     SourceGroup, SourceKind, Timed,
 };
+pub use trace::Trace;
 pub use windows::Windows;
 
 /// The longest accepted time of a timeout.

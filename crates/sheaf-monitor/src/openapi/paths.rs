@@ -8,7 +8,10 @@ use serde_json::{Value, json};
 const U32_MAX: u64 = u32::MAX as u64;
 
 pub(super) fn all() -> Vec<Operation> {
-    [control(), lock(), runs(), state(), numbers(), monitoring(), page()].into_iter().flatten().collect()
+    [control(), lock(), runs(), state(), traces(), numbers(), monitoring(), page()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// Adds the parameter `last`.
@@ -136,6 +139,48 @@ fn state() -> Vec<Operation> {
             .errors(&[400, 404]),
         Operation::get("/api/v1/openapi.json", ("state", "description"), "Returns this description")
             .gives(200, "The description.", &json!({ "type": "object" }), &json!({ "openapi": "3.1.0" })),
+    ]
+}
+
+fn traces() -> Vec<Operation> {
+    let list = object(&[
+        ("run", count(), "Number of the run"),
+        ("slow_ns", count(), "Time from a trigger to the end of its event from which on the event is slow"),
+        ("sample", count(), "One in so many events is always traced; 0: none"),
+        ("traces", count(), "Number of traces, with those of the sample"),
+        ("events", super::values::list(&reference("TracedEvent")), "The remarkable events, the newest first"),
+        (
+            "left_out",
+            super::values::map(&count()),
+            "Remarkable events without a trace, by cause, after the end of the run",
+        ),
+    ]);
+    let example = json!({
+        "run": 7, "slow_ns": 1_000_000_000, "sample": 1000, "traces": 1, "events": [examples::traced_event()],
+        "left_out": { "file_full": 0 }
+    });
+    let trace = object(&[
+        ("trace", json!({ "type": "object" }), "The trace, as in the file `traces.jsonl` of the run"),
+        (
+            "spans",
+            super::values::list(&reference("Span")),
+            "Its spans by their beginnings; the first one is the event",
+        ),
+    ]);
+    let trace_example = json!({ "trace": { "run": 7, "event": 1413, "reasons": ["slow"], "stamps": [] }, "spans": [examples::span()] });
+    vec![
+        last(
+            Operation::get("/api/v1/traces", ("state", "traces"), "Returns the remarkable events of a run"),
+            "Number of events, at most 1,000.",
+        )
+        .query("run", &within(0, U32_MAX), ("Number of the run. Without it: the present one.", json!(7)))
+        .gives(200, "The events.", &list, &example)
+        .errors(&[400, 404]),
+        Operation::get("/api/v1/traces/{run}/{event}", ("state", "trace"), "Returns the trace of an event")
+            .part("run", &within(0, U32_MAX), json!(7))
+            .part("event", &within(0, u64::MAX), json!(1413))
+            .gives(200, "The trace.", &trace, &trace_example)
+            .errors(&[400, 404]),
     ]
 }
 

@@ -17,6 +17,7 @@ fn description() -> RunDescription {
     let node = |name: &str, role: &str| NodeDescription { name: name.into(), role: role.into() };
     RunDescription {
         number: 7,
+        traces: None,
         directory: Some("/data/run000007".into()),
         nodes: vec![node("ru0", "readout"), node("bu0", "builder"), node("evm", "manager")],
         sources: [(3, Some("DU3".to_owned())), (4, None)].into(),

@@ -256,7 +256,7 @@ pub(super) fn run_once(
     let directory = RunDirectory::create(&mut config, clock.now())?;
     let plan = Arc::new(Plan::new(config)?);
     let console = scan.console.silent();
-    let view = View { console: &console, page: None, controls: None };
+    let view = View { console: &console, page: None, controls: None, traces: None };
     let before = cpu_seconds();
     let outcome = if in_processes {
         let scratch = Scratch::new(directory.as_ref())?;

@@ -178,8 +178,9 @@ impl Listener {
                 self.page.announce(description);
             }
             Line::Node { node, record } => {
-                let relayed =
-                    nodes.entry(node).or_insert_with_key(|node| Relayed::new(node, self.page.clone()));
+                let relayed = nodes
+                    .entry(node)
+                    .or_insert_with_key(|node| Relayed::new(node, Some(self.page.clone()), None));
                 relayed.take_record(record);
             }
             Line::Gone(node) => self.page.hub().note_gone(&node),

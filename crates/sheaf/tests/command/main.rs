@@ -77,6 +77,7 @@ mod strangers;
 mod streams;
 mod time_base;
 mod tls;
+mod traces;
 mod trigger_access;
 mod trigger_command;
 mod trigger_datagrams;

@@ -37,6 +37,14 @@ pub(in crate::openapi) fn entry() -> Value {
     json!({ "at_ms": TIME_MS, "by": "alice", "action": "start", "answer": "accepted", "text": "" })
 }
 
+pub(in crate::openapi) fn traced_event() -> Value {
+    json!({ "event": 1413, "reasons": ["slow"], "outcome": "stored", "ended_ms": 1_795_000_000_000_u64, "duration_ns": 90_400_000, "missing": [] })
+}
+
+pub(in crate::openapi) fn span() -> Value {
+    json!({ "name": "event", "node": "", "start_ns": 1_795_000_000_000_000_000_u64, "end_ns": 1_795_000_000_090_400_000_u64, "note": "stored", "clock": 0 })
+}
+
 pub(in crate::openapi) fn node() -> Value {
     json!({ "name": "evm", "figures": [{ "name": "triggers", "text": "Triggers that there were", "value": 1000.0 }] })
 }

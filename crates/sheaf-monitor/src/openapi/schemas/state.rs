@@ -29,7 +29,31 @@ pub(super) fn all() -> Schemas {
         ("Message", message()),
         ("NodeFigures", figures),
         ("Column", column),
+        ("TracedEvent", traced_event()),
+        ("Span", span()),
     ]
+}
+
+fn traced_event() -> Value {
+    object(&[
+        ("event", count(), "Id of the event"),
+        ("reasons", list(&text()), "`incomplete`, `slow`, `dropped`, `quarantined`"),
+        ("outcome", nullable(&text()), "Outcome, if it is known"),
+        ("ended_ms", nullable(&time()), "When it ended"),
+        ("duration_ns", nullable(&count()), "Time from its trigger to its end"),
+        ("missing", list(&count()), "Sources without a fragment"),
+    ])
+}
+
+fn span() -> Value {
+    object(&[
+        ("name", text(), "Name, such as `build.gather`"),
+        ("node", text(), "The node; empty for the event itself"),
+        ("start_ns", count(), "Begin in nanoseconds since 1970"),
+        ("end_ns", nullable(&count()), "End; `null` if none is known"),
+        ("note?", text(), "What else is known"),
+        ("clock", count(), "Number of the clock. Times of different clocks are not compared"),
+    ])
 }
 
 fn state() -> Vec<Member> {

@@ -1,0 +1,339 @@
+//! The thread that takes stamps out of the rings of all nodes, and writes the traces of remarkable events.
+
+use super::model::{LeftOut, Trace, TraceEnd, TraceHeader, TraceStamp};
+use super::open::OpenTraces;
+use super::stamp_store::StampStore;
+use super::trace_file::TraceWriter;
+use sheaf_telemetry::stamps::{Remark, RemarkKind, StampHub};
+use sheaf_telemetry::{Hub, Publisher, SeriesId, SeriesList, catalog};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Interval at which the rings are emptied.
+const PERIOD: Duration = Duration::from_millis(50);
+
+/// Events whose traces may begin in a second. More would cost the run more than some per cent of a processor.
+const MOST_IN_A_SECOND: u64 = 1_000;
+
+/// Messages of other processes that wait for the collector; further ones are lost.
+const WAITING: usize = 1 << 12;
+
+/// Name under which a collector publishes its counts.
+const NAME: &str = "traces";
+
+/// Asks other processes for the stamps of events.
+pub type Ask = Box<dyn FnMut(&[u64]) + Send>;
+
+/// Options of a collector.
+pub struct CollectorOptions {
+    /// First line of the file.
+    pub header: TraceHeader,
+    /// File of traces, if one is written. It and its directory are made with the first trace.
+    pub file: Option<PathBuf>,
+    /// Maximum size of the file in bytes. Events that are traced without a remark get a quarter of it.
+    pub file_bytes: u64,
+    /// Names of sources that have one.
+    pub source_names: BTreeMap<u32, String>,
+    /// The stamps of the nodes of this process.
+    pub stamps: StampHub,
+    /// Where it publishes its counts, if somebody reads them.
+    pub metrics: Option<Hub>,
+    /// Asks other processes of the run, if there are any.
+    pub ask: Option<Ask>,
+}
+
+/// Messages to a collector.
+#[derive(Debug)]
+pub enum CollectorNews {
+    /// Remark of a node in another process.
+    Remark([u64; 4]),
+    /// Stamps of an event, made in another process.
+    Stamps(u64, Vec<TraceStamp>),
+    /// Stamps and remarks of another process that were overwritten before they were read.
+    Lost(u64, u64),
+    /// The run has ended: the last stamps are to be asked for at once.
+    Ended,
+}
+
+/// Takes stamps and writes traces until it is finished or dropped.
+#[derive(Debug)]
+pub struct Collector {
+    news: Option<SyncSender<CollectorNews>>,
+    thread: Option<JoinHandle<TraceEnd>>,
+}
+
+impl Collector {
+    /// Begins to take stamps.
+    ///
+    /// # Errors
+    /// If the operating system cannot start a thread.
+    pub fn start(options: CollectorOptions) -> std::io::Result<Self> {
+        let (news, messages) = sync_channel(WAITING);
+        let body = move || Collecting::new(options).run(&messages);
+        let thread = std::thread::Builder::new().name("traces".into()).spawn(body)?;
+        Ok(Self { news: Some(news), thread: Some(thread) })
+    }
+
+    /// Returns a way to pass it messages of other processes. The collector ends when all are dropped.
+    pub fn sender(&self) -> impl Fn(CollectorNews) + Send + Sync + Clone + 'static {
+        let news = self.news.clone();
+        move |message| {
+            // The thread that reads the output of a process must not wait.
+            if let Some(Err(TrySendError::Full(_))) = news.as_ref().map(|news| news.try_send(message)) {
+                log::debug!("a part of a trace is lost: the collector is held up");
+            }
+        }
+    }
+
+    /// Writes what is left, and returns the counts. All senders must be gone.
+    pub fn finish(mut self) -> TraceEnd {
+        self.end()
+    }
+
+    fn end(&mut self) -> TraceEnd {
+        drop(self.news.take());
+        self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
+    }
+}
+
+impl Drop for Collector {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+struct Collecting {
+    run: u32,
+    source_names: BTreeMap<u32, String>,
+    hub: StampHub,
+    store: StampStore,
+    open: OpenTraces,
+    file: Option<TraceWriter>,
+    ask: Option<Ask>,
+    /// Beginning of the present second, and number of traces that have begun in it.
+    second: (Instant, u64),
+    end: TraceEnd,
+    /// Number of traces by reason.
+    reasons: BTreeMap<&'static str, u64>,
+    metrics: Option<Counts>,
+}
+
+impl Collecting {
+    fn new(options: CollectorOptions) -> Self {
+        let CollectorOptions { header, file, file_bytes, source_names, stamps, metrics, ask } = options;
+        Self {
+            run: header.run,
+            source_names,
+            hub: stamps,
+            store: StampStore::default(),
+            open: OpenTraces::default(),
+            file: file.map(|path| TraceWriter::new(path, header, file_bytes)),
+            ask,
+            second: (Instant::now(), 0),
+            end: TraceEnd::default(),
+            reasons: BTreeMap::new(),
+            metrics: metrics.as_ref().map(Counts::begin),
+        }
+    }
+
+    /// Works until all senders are gone; then writes what is left.
+    fn run(mut self, messages: &Receiver<CollectorNews>) -> TraceEnd {
+        let mut next = Instant::now();
+        loop {
+            match messages.recv_timeout(next.saturating_duration_since(Instant::now())) {
+                Ok(message) => self.hear(message),
+                Err(RecvTimeoutError::Timeout) => {
+                    self.work(false);
+                    next = Instant::now() + PERIOD;
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    self.work(true);
+                    return self.close();
+                }
+            }
+        }
+    }
+
+    fn hear(&mut self, message: CollectorNews) {
+        match message {
+            CollectorNews::Remark(words) => self.note(words),
+            CollectorNews::Stamps(event, stamps) => {
+                if let Some(trace) = self.open.of(event) {
+                    trace.add_stamps(stamps);
+                }
+            }
+            CollectorNews::Ended => self.ask_others(true),
+            CollectorNews::Lost(stamps, remarks) => {
+                self.end.left_out.stamps += stamps;
+                self.end.left_out.remarks += remarks;
+            }
+        }
+    }
+
+    fn note(&mut self, words: [u64; 4]) {
+        let Some(remark) = Remark::from_words(words) else { return };
+        let now = Instant::now();
+        if now.duration_since(self.second.0) >= Duration::from_secs(1) {
+            self.second = (now, 0);
+        }
+        let is_new = self.open.of(remark.event).is_none();
+        let names = &self.source_names;
+        let is_taken = (!is_new || self.second.1 < MOST_IN_A_SECOND)
+            && self.open.note(self.run, &remark, now, |source| names.get(&source).cloned());
+        if is_taken {
+            self.second.1 += u64::from(is_new);
+        } else if remark.is_sample() {
+            self.end.left_out.samples += 1;
+        } else if remark.kind == RemarkKind::Ended {
+            // An event has several remarks, and one end.
+            self.end.left_out.too_many += 1;
+        }
+    }
+
+    fn work(&mut self, is_last: bool) {
+        let mut remarks = Vec::new();
+        self.store.take(&self.hub, now_ns(), |_, words| remarks.push(words));
+        let (stamps, lost) = std::mem::take(&mut self.store.lost);
+        self.end.left_out.stamps += stamps;
+        self.end.left_out.remarks += lost;
+        remarks.into_iter().for_each(|words| self.note(words));
+        let due = self.open.due(Instant::now(), is_last);
+        if !due.is_empty() {
+            for (event, stamps) in self.store.find(due.iter().copied()) {
+                if let Some(trace) = self.open.of(event) {
+                    trace.add_stamps(stamps);
+                }
+            }
+            // The answers arrive before the next look.
+            for trace in self.open.settle(&due, is_last) {
+                self.write(&trace);
+            }
+            if let Some(file) = &mut self.file {
+                file.flush();
+            }
+        }
+        self.ask_others(false);
+        self.publish();
+    }
+
+    /// Asks other processes for the stamps of events that are due soon, or of all that are open.
+    fn ask_others(&mut self, all: bool) {
+        if let Some(ask) = &mut self.ask {
+            let soon = self.open.next_questions(Instant::now(), all);
+            if !soon.is_empty() {
+                ask(&soon);
+            }
+        }
+    }
+
+    fn write(&mut self, trace: &Trace) {
+        if !self.file.as_mut().is_none_or(|file| file.write(trace)) {
+            match trace.is_remarkable() {
+                true => self.end.left_out.file_full += 1,
+                false => self.end.left_out.samples += 1,
+            }
+            return;
+        }
+        self.end.traces += 1;
+        for reason in REASONS.iter().filter(|reason| trace.reasons.iter().any(|it| it == *reason)) {
+            *self.reasons.entry(reason).or_default() += 1;
+        }
+    }
+
+    fn publish(&mut self) {
+        if let Some(counts) = &mut self.metrics {
+            counts.publish(&self.reasons, &self.end.left_out);
+        }
+    }
+
+    fn close(mut self) -> TraceEnd {
+        if let Some(file) = &mut self.file {
+            file.close(self.end);
+        }
+        let LeftOut { file_full, too_many, remarks, stamps, .. } = self.end.left_out;
+        if file_full + too_many + remarks > 0 {
+            log::warn!(
+                "{} remarkable events have no trace: {file_full} for lack of room in the file (`trace.file_bytes`), {too_many} beyond \
+                 {MOST_IN_A_SECOND} in a second, {remarks} overwritten",
+                file_full + too_many + remarks
+            );
+        }
+        if stamps > 0 {
+            log::debug!("{stamps} stamps were overwritten before they were read; traces may lack stages");
+        }
+        self.end
+    }
+}
+
+/// Stamps and remarks of the nodes of this process, for a collector in another one.
+#[derive(Debug)]
+pub struct LocalStamps {
+    hub: StampHub,
+    store: StampStore,
+}
+
+impl LocalStamps {
+    /// Makes a reader of the stamps at this hub.
+    #[must_use]
+    pub fn new(hub: StampHub) -> Self {
+        Self { hub, store: StampStore::default() }
+    }
+
+    /// Takes what nodes have published since the last call, and passes on the news for the collector.
+    pub fn take(&mut self, mut pass: impl FnMut(CollectorNews)) {
+        self.store.take(&self.hub, now_ns(), |_, words| pass(CollectorNews::Remark(words)));
+        let (stamps, remarks) = std::mem::take(&mut self.store.lost);
+        if stamps + remarks > 0 {
+            pass(CollectorNews::Lost(stamps, remarks));
+        }
+    }
+
+    /// Passes on the stamps of events.
+    pub fn find(&self, events: &[u64], mut pass: impl FnMut(CollectorNews)) {
+        for (event, stamps) in self.store.find(events.iter().copied()) {
+            pass(CollectorNews::Stamps(event, stamps));
+        }
+    }
+}
+
+const REASONS: [&str; 5] = ["incomplete", "slow", "dropped", "quarantined", "sampled"];
+const CAUSES: [&str; 5] = ["file_full", "too_many", "sample", "remark_overwritten", "stamp_overwritten"];
+
+/// Counts of a collector, as metrics.
+struct Counts {
+    publisher: Publisher,
+    traces: SeriesId,
+    left_out: SeriesId,
+}
+
+impl Counts {
+    fn begin(hub: &Hub) -> Self {
+        let mut list = SeriesList::default();
+        let traces = REASONS.map(|reason| list.add(&catalog::TRACES, &[reason]));
+        let left_out = CAUSES.map(|cause| list.add(&catalog::TRACES_LEFT_OUT, &[cause]));
+        let publisher = list.publish();
+        hub.add(NAME, publisher.publication());
+        Self { publisher, traces: traces[0], left_out: left_out[0] }
+    }
+
+    fn publish(&mut self, reasons: &BTreeMap<&'static str, u64>, left_out: &LeftOut) {
+        let LeftOut { file_full, too_many, samples, remarks, stamps } = *left_out;
+        let (traces, causes) = (self.traces, self.left_out);
+        self.publisher.publish(now_ns(), |to| {
+            for (place, reason) in REASONS.iter().enumerate() {
+                to.set(traces.plus(place), reasons.get(reason).copied().unwrap_or(0));
+            }
+            for (place, count) in [file_full, too_many, samples, remarks, stamps].into_iter().enumerate() {
+                to.set(causes.plus(place), count);
+            }
+        });
+    }
+}
+
+fn now_ns() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
+}

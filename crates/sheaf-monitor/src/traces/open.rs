@@ -1,0 +1,164 @@
+//! Traces of events that have not ended, or whose last stamps are not here.
+
+use super::model::{MissingPart, Trace};
+use sheaf_telemetry::stamps::{Remark, RemarkKind};
+use sheaf_wire::{DropReason, MissingReason, Outcome};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// Times after the first remark at which stamps are looked for, until all are there. Later ones are of events that are held up.
+const LOOKS: [Duration; 6] = [
+    Duration::from_millis(300),
+    Duration::from_secs(1),
+    Duration::from_secs(3),
+    Duration::from_secs(10),
+    Duration::from_secs(30),
+    Duration::from_secs(60),
+];
+
+/// Time before a look at which other processes are asked.
+const AHEAD: Duration = Duration::from_millis(200);
+
+/// Look from which on a trace needs no stamp of the release, which is the last one.
+const LOOK_WITHOUT_RELEASE: usize = 2;
+
+/// Look from which on a trace needs no stamp of the event manager, which may be on another host.
+const LOOK_WITHOUT_MANAGER: usize = 3;
+
+/// Maximum number of traces that wait for their stamps.
+const MOST_OPEN: usize = 1 << 13;
+
+/// A trace that waits for its stamps.
+#[derive(Debug)]
+struct Open {
+    trace: Trace,
+    since: Instant,
+    /// Number of times that its stamps were looked for here.
+    looks: usize,
+    /// Number of times that other processes were asked for its stamps.
+    asked: usize,
+}
+
+/// Traces that wait for their stamps.
+#[derive(Debug, Default)]
+pub(super) struct OpenTraces {
+    open: BTreeMap<u64, Open>,
+}
+
+impl OpenTraces {
+    /// Takes a remark. Returns `false` if there is no room for another event.
+    pub(super) fn note(
+        &mut self,
+        run: u32,
+        remark: &Remark,
+        now: Instant,
+        name: impl FnOnce(u32) -> Option<String>,
+    ) -> bool {
+        if self.open.len() >= MOST_OPEN && !self.open.contains_key(&remark.event) {
+            return false;
+        }
+        let begin = || Open {
+            trace: Trace { run, event: remark.event, ..Trace::default() },
+            since: now,
+            looks: 0,
+            asked: 0,
+        };
+        let trace = &mut self.open.entry(remark.event).or_insert_with(begin).trace;
+        match remark.kind {
+            RemarkKind::Ended => note_end(trace, remark),
+            RemarkKind::Dropped => {
+                trace.add_reason("dropped");
+                trace.drop_reason = DropReason::from_code(remark.code).map(|reason| reason.name().to_owned());
+            }
+            RemarkKind::Missing => {
+                let reason = MissingReason::from_code(remark.code).map_or("unknown", MissingReason::name);
+                let (source, required) = (remark.source, remark.detail > 0);
+                if required {
+                    trace.add_reason("incomplete");
+                }
+                trace.add_missing(MissingPart {
+                    source,
+                    name: name(source),
+                    reason: reason.to_owned(),
+                    required,
+                });
+            }
+            RemarkKind::Quarantined => trace.add_reason("quarantined"),
+            RemarkKind::Sampled => trace.add_reason("sampled"),
+        }
+        true
+    }
+
+    /// Returns the events whose stamps are to be looked for now; all if `is_last`.
+    pub(super) fn due(&self, now: Instant, is_last: bool) -> Vec<u64> {
+        let is_due = |open: &Open| LOOKS.get(open.looks).is_none_or(|after| now >= open.since + *after);
+        self.open.iter().filter(|(_, open)| is_last || is_due(open)).map(|(event, _)| *event).collect()
+    }
+
+    /// Returns the events whose stamps in other processes are to be asked for now; all if `is_last`.
+    pub(super) fn next_questions(&mut self, now: Instant, is_last: bool) -> Vec<u64> {
+        let mut events = Vec::new();
+        for (event, open) in &mut self.open {
+            let is_due = LOOKS.get(open.looks).is_none_or(|after| now + AHEAD >= open.since + *after);
+            if is_last || (is_due && open.asked <= open.looks) {
+                open.asked = open.looks + 1;
+                events.push(*event);
+            }
+        }
+        events
+    }
+
+    /// Returns the trace of an event that is open.
+    pub(super) fn of(&mut self, event: u64) -> Option<&mut Trace> {
+        self.open.get_mut(&event).map(|open| &mut open.trace)
+    }
+
+    /// Notes that stamps of these events were looked for. Returns the traces that wait for nothing more.
+    pub(super) fn settle(&mut self, events: &[u64], is_last: bool) -> Vec<Trace> {
+        let mut done = Vec::new();
+        for event in events {
+            let Some(open) = self.open.get_mut(event) else { continue };
+            open.looks += 1;
+            let has_ended = open.trace.ended_ns.is_some() || open.trace.has("ended");
+            // Without the event manager, the last stage at the own node is all that there will be.
+            let has_left = open.trace.has("released") || open.trace.has("decided");
+            let is_over = open.looks >= LOOK_WITHOUT_MANAGER && has_left;
+            let is_whole =
+                is_over || has_ended && (open.looks >= LOOK_WITHOUT_RELEASE || open.trace.has("released"));
+            if (is_last || is_whole || open.looks >= LOOKS.len())
+                && let Some(mut open) = self.open.remove(event)
+            {
+                note_end_by_stamps(&mut open.trace);
+                done.push(open.trace);
+            }
+        }
+        done
+    }
+}
+
+/// Notes the times of an event that the event manager had no remark about.
+fn note_end_by_stamps(trace: &mut Trace) {
+    let of = |stage: &str| trace.stamps.iter().find(|stamp| stamp.stage == stage).map(|stamp| stamp.at_ns);
+    let (began, ended) = (of("triggered"), of("ended"));
+    trace.began_ns = trace.began_ns.or(began);
+    trace.ended_ns = trace.ended_ns.or(ended);
+    if ended.is_some() && trace.outcome.is_none() && trace.drop_reason.is_none() {
+        // The others are remarked upon: an event without a verdict is stored.
+        trace.outcome = Some(Outcome::Stored.name().to_owned());
+    }
+}
+
+fn note_end(trace: &mut Trace, remark: &Remark) {
+    let reasons = [
+        (Remark::INCOMPLETE, "incomplete"),
+        (Remark::SLOW, "slow"),
+        (Remark::DROPPED, "dropped"),
+        (Remark::SAMPLED, "sampled"),
+    ];
+    for (_, reason) in reasons.iter().filter(|(bit, _)| remark.detail & bit != 0) {
+        trace.add_reason(reason);
+    }
+    trace.outcome = Outcome::from_code(remark.code).map(|outcome| outcome.name().to_owned());
+    trace.ended_ns = Some(remark.at_ns);
+    trace.began_ns = Some(remark.at_ns.saturating_sub(remark.duration_ns));
+}
