@@ -106,15 +106,15 @@ export function sampleState() {
     fill: { buffer: { value: 81_000_000, limit: 268_435_456, unit: "B" }, slots: { value: 201, limit: 1024, unit: "events" } },
   });
   const texts = [
-    ["info", null, "run 7 begins: 64 sources, 4 readout units, 4 builder units, 1 output node"],
-    ["info", "ru1", "source 17 (DU3-DOM7) is there"],
-    ["warning", "ru2", "source 44 (DU9-DOM2) has sent nothing yet"],
-    ["error", "bu3", "bu3 ended: signal: 9 (SIGKILL)"],
-    ["info", "bu3", "bu3 is started again, for the first time"],
-    ["warning", "evm", "dead time: builders have no credit left; culprit bu1"],
-    ["warning", "bu1", "the disk of /data/run7 takes 1.3 s for a write"],
+    ["info", "run-begins", null, "run 7 begins: 64 sources, 4 readout units, 4 builder units, 1 output node"],
+    ["info", "feeder-joined", "ru1", "source 17 (DU3-DOM7) is there"],
+    ["warning", "source-silent", "ru2", "source 44 (DU9-DOM2) has sent nothing yet"],
+    ["error", "process-ended", "bu3", "bu3 ended: signal: 9 (SIGKILL)"],
+    ["info", "other", "bu3", "bu3 is started again, for the first time"],
+    ["warning", "dead-time", "evm", "dead time: builders have no credit left; culprit bu1"],
+    ["warning", "output-failing", "bu1", "the disk of /data/run7 takes 1.3 s for a write"],
   ];
-  texts.forEach(([level, node, text], index) => state.log.push({ number: index + 1, time_ms: now - 95_000 + index * 13_000, level, node, text }));
+  texts.forEach(([level, code, node, text], index) => state.log.push({ number: index + 1, time_ms: now - 95_000 + index * 13_000, level, code, node, text }));
   return state;
 }
 

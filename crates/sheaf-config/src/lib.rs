@@ -82,12 +82,12 @@ pub use settings::{
     Access, Affinity, BuildBy, Builder, Building, CardClock, Check, CheckField, Congestion, Consumers,
     Content, Control, Counted, Described, Emulated, EthernetBackend, Feed, Filter, FilterKind, FramePacing,
     FreeRunning, FrontEnd, HitDecoder, HitTimes, Hits, Incomplete, IncompletePolicy, Lab, LabHead,
-    LabPlacement, LibfabricProvider, Manager, Measure, MemoryPolicy, Monitor, Node, ObjectCheck, ObjectStore,
-    Output, OutputCompression, OutputFormat, OutputKind, Pacing, PacketProtocol, Preprocessing, Program,
-    Protocol, Readout, Replay, Restart, Run, Shaping, ShapingPolicy, ShiftAction, SizeModel, Source,
-    SourceCommand, SourceGroup, SourceKind, SourceLibrary, StepFilterKind, Stream, Sync, Tag, Timed, Tls,
-    Trace, Transport, TransportKind, Trigger, TriggerClass, TriggerCommand, TriggerLibrary, TriggerMode,
-    TriggerNetwork, TriggerProtocol, Windows,
+    LabPlacement, LibfabricProvider, Log, LogFormat, Manager, Measure, MemoryPolicy, Monitor, Node,
+    ObjectCheck, ObjectStore, Output, OutputCompression, OutputFormat, OutputKind, Pacing, PacketProtocol,
+    Preprocessing, Program, Protocol, Readout, Replay, Restart, Run, Shaping, ShapingPolicy, ShiftAction,
+    SizeModel, Source, SourceCommand, SourceGroup, SourceKind, SourceLibrary, StepFilterKind, Stream, Sync,
+    Tag, Timed, Tls, Trace, Transport, TransportKind, Trigger, TriggerClass, TriggerCommand, TriggerLibrary,
+    TriggerMode, TriggerNetwork, TriggerProtocol, Windows,
 };
 #[doc(hidden)]
 pub use source_lists::fuzz_source_map;
@@ -140,6 +140,8 @@ pub struct Config {
     pub monitor: Monitor,
     /// Traces of single events.
     pub trace: Trace,
+    /// The log of the run.
+    pub log: Log,
     /// Run control.
     pub control: Control,
     /// Transport of the messages.

@@ -61,6 +61,7 @@ tables! {
     "consumers" => consumers;
     "monitor" => monitor;
     "trace" => trace;
+    "log" => log;
     "control" => control;
     "transport" => transport;
     "transport.tls" => transport.tls;

@@ -3,12 +3,12 @@
 use crate::connection::{Connection, Message, Next};
 use crate::network::{Arrival, Network};
 use crate::queue::{Queue, Received};
-use log::{info, warn};
 use sheaf_buffer::Memory;
 use sheaf_protocol::feed::{ClientId, Server, ServerEvent};
 use sheaf_shm::door::{self, Door, DoorNews, DoorRefusal};
 use sheaf_source::SourceEvent;
 use sheaf_tcp::GuestId;
+use sheaf_telemetry::log_as;
 use sheaf_wire::feed::{
     ClientMessage, FRAGMENT_HEAD_BYTES, FRAGMENTS_HEAD_BYTES, Fragments, FragmentsHead, Phase, Refusal,
 };
@@ -219,7 +219,10 @@ impl<M: Memory> Feed<M> {
                 Arrival::Gone(guest) => self.note_left(Caller::Network(guest)),
                 Arrival::Refused(reason) => {
                     self.refused_on_network += 1;
-                    warn!("{}: refused a program that connected to feed sources: {reason}", self.node);
+                    log_as!(
+                        FEEDER_REFUSED, node = self.node;
+                        "{}: refused a program that connected to feed sources: {reason}", self.node
+                    );
                 }
             }
         }
@@ -334,18 +337,25 @@ impl<M: Memory> Feed<M> {
             self.received_messages += 1;
             match event {
                 ServerEvent::Joined { name, sources, .. } => {
-                    info!("{node}: {name} feeds {}", list(&sources));
+                    log_as!(
+                        FEEDER_JOINED, node = node, peer = name;
+                        "{node}: {name} feeds {}", list(&sources)
+                    );
                     for source in sources {
                         self.note(source, SourceEvent::Back);
                     }
                 }
                 ServerEvent::Gone(source) => {
-                    warn!(
+                    log_as!(
+                        FEEDER_GONE, node = node, source = source;
                         "{node}: the program that feeds source {source} has gone; another may take its place"
                     );
                     self.note(source, SourceEvent::Gone);
                 }
-                ServerEvent::Ended(source) => info!("{node}: source {source} has ended"),
+                ServerEvent::Ended(source) => log_as!(
+                    SOURCE_ENDED, node = node, source = source;
+                    "{node}: source {source} has ended"
+                ),
                 ServerEvent::Record(record) => self.note(record.source, SourceEvent::Record(record)),
                 ServerEvent::Declined { name, reason } => {
                     if let Some(queue) = self.queues.first_mut() {
@@ -357,9 +367,15 @@ impl<M: Memory> Feed<M> {
                     let name = if name.is_empty() { "a program" } else { &name };
                     match source {
                         Some(source) => {
-                            warn!("{node}: closes the connection to {name}, source {source}: {refusal}")
+                            log_as!(
+                                FEEDER_CLOSED, node = node, source = source, peer = name;
+                                "{node}: closes the connection to {name}, source {source}: {refusal}"
+                            )
                         }
-                        None => warn!("{node}: closes the connection to {name}: {refusal}"),
+                        None => log_as!(
+                            FEEDER_CLOSED, node = node, peer = name;
+                            "{node}: closes the connection to {name}: {refusal}"
+                        ),
                     }
                 }
             }
@@ -391,7 +407,10 @@ impl<M: Memory> Feed<M> {
             let refused = self.door.refused(reason);
             if refused > *noted {
                 *noted = refused;
-                warn!("{}: refused a program that connected to feed sources: {reason}", self.node);
+                log_as!(
+                    FEEDER_REFUSED, node = self.node;
+                    "{}: refused a program that connected to feed sources: {reason}", self.node
+                );
             }
         }
     }

@@ -4,12 +4,12 @@ use crate::feed::Feed;
 use crate::network::{ListenError, Network};
 use crate::queue::Queue;
 use crate::source::FedSource;
-use log::info;
 use sheaf_buffer::{Memory, Pool};
 use sheaf_protocol::feed::{Server, ServerConfig};
 use sheaf_shm::door::{Door, DoorError, DoorOptions};
 use sheaf_source::Source;
 use sheaf_tcp::HostOptions;
+use sheaf_telemetry::log_as;
 use sheaf_wire::{ByteCount, NodeId, RunNumber, SessionId, SourceId};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -95,7 +95,7 @@ impl FeedSetup {
             waker: self.waker.clone(),
         })
         .map_err(|source| OpenError::Door { node, source })?;
-        info!("{node}: programs may feed its sources at {}", self.socket.display());
+        log_as!(LISTENING, node = node; "{node}: programs may feed its sources at {}", self.socket.display());
         let network = self.listen.map(|options| Network::open(node, options, self.waker)).transpose();
         let network = network.map_err(|source| OpenError::Listen { node, source })?;
         let sources = self.server.sources.clone();

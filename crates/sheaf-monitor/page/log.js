@@ -20,7 +20,7 @@ export function logPanel(page, state) {
   const shown = state.log.filter((message) => isWanted(message, q.trim().toLowerCase(), level)).reverse();
   return [
     html`<p class="controls">
-      <label>Search <input type="search" id="log-search" value=${q} placeholder="text or node"
+      <label>Search <input type="search" id="log-search" value=${q} placeholder="text, node or code"
         onInput=${(/** @type {InputEvent} */ event) => page.navigation.set({ q: field(event) })} /></label>
       <label>Level <select id="log-level" value=${level} onChange=${(/** @type {Event} */ event) => page.navigation.set({ level: field(event) })}>
         ${LEVELS.map((item) => html`<option value=${item.level} key=${item.level} selected=${item.level === level}>${item.title}</option>`)}
@@ -38,14 +38,14 @@ function line(page, state, message) {
     <time dateTime=${new Date(message.time_ms).toISOString()}>${clock(message.time_ms, state.time_ms)}</time>
     <span class="level"><span aria-hidden="true">${SIGNS[message.level]}</span> ${message.level}</span>
     <span class="node">${message.node !== null && nodeLink(page, message.node)}</span>
-    <span class="text">${message.text}</span>
+    <span class="text">${message.text} ${message.level !== "info" && html`<a href=${`/codes#${message.code}`}>${message.code}</a>`}</span>
   </li>`;
 }
 
 /** @param {Message} message @param {string} wanted @param {string} level */
 function isWanted(message, wanted, level) {
   if (RANK[message.level] < RANK[/** @type {Severity} */ (level)]) return false;
-  return wanted === "" || `${message.node ?? ""} ${message.text}`.toLowerCase().includes(wanted);
+  return wanted === "" || `${message.node ?? ""} ${message.text} ${message.code}`.toLowerCase().includes(wanted);
 }
 
 /** @param {Event} event */

@@ -143,6 +143,8 @@ export interface Message {
   /** Unix time. */
   time_ms: number;
   level: Severity;
+  /** Kind of the message, of which `/codes` has an entry. */
+  code: string;
   node: string | null;
   text: string;
 }

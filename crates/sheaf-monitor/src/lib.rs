@@ -15,6 +15,7 @@
 //! | `advice` | advice about each cause of dead time |
 //! | [`alarms`] | conditions that an operator must know |
 //! | `notices` | news of alarms, for people who do not look at the page |
+//! | `code_page` | the page of all codes of messages |
 //! | `columns` | numbers over time: rates and levels, computed from consecutive snapshots |
 //! | [`control`], `control_routes` | run control as the server sees it, and requests to it |
 //! | `history` | these numbers in rings of three resolutions, and their binary form |
@@ -33,6 +34,7 @@
 mod advice;
 pub mod alarms;
 mod assets;
+mod code_page;
 mod columns;
 pub mod control;
 mod control_routes;
@@ -55,6 +57,6 @@ mod trace_routes;
 pub mod traces;
 
 pub use description::{NodeDescription, RunDescription, RunVerdict};
-pub use messages::Level;
+pub use messages::{Level, LogEntry};
 pub use monitor::{Monitor, MonitorError};
 pub use notices::{Notice, Notifier};

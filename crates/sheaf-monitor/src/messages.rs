@@ -30,6 +30,8 @@ pub struct LogEntry {
     pub time_ms: u64,
     /// Severity.
     pub level: Level,
+    /// Its code, by which troubleshooting has an entry for it.
+    pub code: String,
     /// Node that wrote it, if it is of one.
     pub node: Option<String>,
     /// The message.
@@ -44,13 +46,13 @@ pub(crate) struct Messages {
 }
 
 impl Messages {
-    pub(crate) fn add(&mut self, time_ms: u64, level: Level, node: Option<String>, text: &str) {
+    pub(crate) fn add(&mut self, mut entry: LogEntry) {
         self.last += 1;
         if self.entries.len() == KEPT {
             self.entries.pop_front();
         }
-        let text = shortened(text);
-        self.entries.push_back(LogEntry { number: self.last, time_ms, level, node, text });
+        (entry.number, entry.text) = (self.last, shortened(entry.text));
+        self.entries.push_back(entry);
     }
 
     pub(crate) fn entries(&self) -> Vec<LogEntry> {
@@ -58,22 +60,28 @@ impl Messages {
     }
 }
 
-fn shortened(text: &str) -> String {
-    if text.len() <= LONGEST {
-        return text.to_owned();
+fn shortened(mut text: String) -> String {
+    if text.len() > LONGEST {
+        text.truncate(text.floor_char_boundary(LONGEST));
+        text.push_str("...");
     }
-    format!("{}...", &text[..text.floor_char_boundary(LONGEST)])
+    text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn entry(text: &str) -> LogEntry {
+        let (level, code, text) = (Level::Info, "other".to_owned(), text.to_owned());
+        LogEntry { number: 0, time_ms: 0, level, code, node: None, text }
+    }
+
     #[test]
     fn the_last_messages_are_kept_and_numbered() {
         let mut messages = Messages::default();
         for number in 1..=KEPT as u64 + 5 {
-            messages.add(number, Level::Info, None, &format!("message {number}"));
+            messages.add(entry(&format!("message {number}")));
         }
         let entries = messages.entries();
         assert_eq!((entries.len(), entries[0].number), (KEPT, 6));
@@ -83,7 +91,7 @@ mod tests {
     #[test]
     fn long_messages_are_cut_at_a_character() {
         let mut messages = Messages::default();
-        messages.add(0, Level::Error, None, &"ä".repeat(LONGEST));
+        messages.add(entry(&"ä".repeat(LONGEST)));
         let text = &messages.entries()[0].text;
         assert!(text.len() <= LONGEST + 3 && text.ends_with("ä..."));
     }

@@ -5,14 +5,14 @@ use crate::columns::Columns;
 use crate::control::Control;
 use crate::description::{RunDescription, RunVerdict};
 use crate::history::History;
-use crate::messages::Level;
+use crate::messages::LogEntry;
 use crate::notices::{Notices, Notifier};
 use crate::server::router;
 use crate::serving::Server;
 use crate::shared::{Notified, Shared, Tick};
 use crate::state::{self, Context};
 use bytes::Bytes;
-use sheaf_telemetry::{Hub, Snapshot};
+use sheaf_telemetry::{Hub, Snapshot, log_as};
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -101,7 +101,7 @@ impl Monitor {
         let serving = shared.clone();
         let body = move || {
             if let Err(error) = runtime.block_on(serve(listener, (serving, control), stopped)) {
-                log::error!("the page is not served any more: {error}");
+                log_as!(PAGE_FAILED; "the page is not served any more: {error}");
             }
         };
         let thread =
@@ -149,9 +149,9 @@ impl Monitor {
         *self.shared.notices() = Some((Notices::new(hold_off_ms), notifier));
     }
 
-    /// Adds a message of the log, of a node if it is of one.
-    pub fn add_message(&self, level: Level, node: Option<String>, text: &str) {
-        self.shared.told().messages.add(unix_ms(), level, node, text);
+    /// Adds a message of the log, and numbers it.
+    pub fn add_message(&self, message: LogEntry) {
+        self.shared.told().messages.add(message);
     }
 }
 
@@ -161,7 +161,10 @@ impl Drop for Monitor {
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
-            log::error!("the thread of the page panicked: this is a bug in sheaf; its message is above");
+            log_as!(
+                THREAD_PANICKED;
+                "the thread of the page panicked: this is a bug in sheaf; its message is above"
+            );
         }
     }
 }

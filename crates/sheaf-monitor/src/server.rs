@@ -6,13 +6,13 @@ use crate::control_routes;
 use crate::routes::{self, Route};
 use crate::serving::Server;
 use crate::state::Figure;
-use crate::{errors, guard, openapi, openmetrics, prometheus, trace_routes};
+use crate::{code_page, errors, guard, openapi, openmetrics, prometheus, trace_routes};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, Query, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::from_fn;
-use axum::response::{IntoResponse, Response};
+use axum::response::{Html, IntoResponse, Response};
 use futures_util::stream;
 use serde::{Deserialize, Serialize};
 use std::convert::Infallible;
@@ -49,6 +49,7 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::get("/prometheus/rules.yml", rules),
         Route::get("/grafana/{file}", dashboard),
         Route::get("/healthz", healthy),
+        Route::get("/codes", code_list),
     ];
     routes.extend(trace_routes::routes());
     routes.extend(control_routes::routes());
@@ -193,6 +194,10 @@ async fn dashboard(Path(file): Path<String>) -> Response {
             (StatusCode::NOT_FOUND, format!("dashboards are {}\n", known.join(", "))).into_response()
         }
     }
+}
+
+async fn code_list() -> Html<String> {
+    Html(code_page::html())
 }
 
 fn json(value: &impl Serialize) -> Response {

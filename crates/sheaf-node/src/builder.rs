@@ -27,6 +27,7 @@ use sheaf_protocol::builder::{BuilderEvent, BuilderUnit, Built, Decision};
 use sheaf_protocol::ledger::NodeBooks;
 use sheaf_protocol::liveness::Patience;
 use sheaf_protocol::output::Sender;
+use sheaf_telemetry::log_as;
 use sheaf_transport::Endpoint;
 use sheaf_wire::message::Work;
 use sheaf_wire::run_record::RunRecord;
@@ -80,7 +81,7 @@ impl Mishaps {
     fn note(&mut self, node: NodeId, event: EventId, what: impl Display) {
         self.0 += 1;
         if self.0 <= MISHAPS_LOGGED {
-            log::error!("{node}: event {event}: {what}");
+            log_as!(CONTENT_WRONG, node = node, event = event; "{node}: event {event}: {what}");
         }
     }
 }
@@ -559,7 +560,10 @@ impl Agent for BuilderNode {
             // Events that a fenced session has not stored are built elsewhere: the failure of its output loses nothing,
             // and the next session begins with a new output.
             (Err(error), Some(fenced @ NodeError::Fenced(_))) => {
-                log::warn!("{node}: the output of a session that was given up: {error}");
+                log_as!(
+                    OUTPUT_ABANDONED, node = node;
+                    "{node}: the output of a session that was given up: {error}"
+                );
                 Err(fenced)
             }
             (Err(error), _) => Err(NodeError::Output { node, error }),

@@ -3,8 +3,9 @@
 //! A thread of its own writes the file and runs the command. The event manager only says when the state changes, and never waits. If
 //! the state changes faster than it can be written, only the last state is: changes in between are counted, and left out.
 
-use log::{info, warn};
 use rustix::fs::OFlags;
+use sheaf_telemetry::log_as;
+use sheaf_wire::NodeId;
 use sheaf_wire::times::Times;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -123,11 +124,14 @@ impl Writer {
             if let Err(error) = self.write(is_busy) {
                 self.failures += 1;
                 if let Some(times) = Times::to_log(self.failures) {
-                    warn!("busy cannot be signalled: {error}{times}");
+                    log_as!(BUSY_SIGNAL_FAILED, node = NodeId::MANAGER; "busy cannot be signalled: {error}{times}");
                 }
             }
         }
-        info!("busy signal: changes: {}, written: {}, failed: {}", self.seen, self.written, self.failures);
+        log_as!(
+            BUSY_SIGNAL_TOTALS, node = NodeId::MANAGER;
+            "busy signal: changes: {}, written: {}, failed: {}", self.seen, self.written, self.failures
+        );
     }
 
     /// Waits for the next state. Returns `None` after the last.

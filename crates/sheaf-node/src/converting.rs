@@ -5,6 +5,7 @@
 //! than they are converted takes no more events until some are converted.
 
 use sheaf_store::event_file::ClosedFile;
+use sheaf_telemetry::log_as;
 use std::collections::VecDeque;
 use std::error::Error;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -151,7 +152,10 @@ impl Converter {
         match trouble {
             Some(trouble) => Err(trouble),
             None if left > 0 => {
-                log::warn!("{left} closed files were not converted within the time limit");
+                log_as!(
+                    CONVERSION_INCOMPLETE;
+                    "{left} closed files were not converted within the time limit"
+                );
                 Ok(())
             }
             None => Ok(()),
@@ -164,7 +168,7 @@ impl Converter {
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
-            log::error!("the thread that converts files has panicked");
+            log_as!(THREAD_PANICKED; "the thread that converts files has panicked");
         }
     }
 }
@@ -193,7 +197,7 @@ impl Shared {
                     state.bytes += made.bytes;
                     state.done.push_back(made);
                     if mem::take(&mut state.trouble).is_some() {
-                        log::info!("closed files are converted again");
+                        log_as!(CONVERSION_WORKS; "closed files are converted again");
                     }
                     pause = FIRST_PAUSE;
                 }

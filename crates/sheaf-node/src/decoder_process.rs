@@ -10,6 +10,7 @@ use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sheaf_source::timed::{CounterBits, DecodeFailure, Decoder, Packet, PacketError, PacketHead, Reading};
 use sheaf_source::{Batch, BatchEnd, Source, SourceEvent, SourcePoll, SourceStats};
+use sheaf_telemetry::log_as;
 use sheaf_wire::{EventId, Fragment, Nanos, NumberMark, SourceId, Timestamp};
 use std::collections::VecDeque;
 use std::io::{self, BufReader, Read, Write};
@@ -145,7 +146,7 @@ impl Worker {
             match self.try_answer(fragments) {
                 Ok(answers) => return answers,
                 Err(error) => {
-                    log::error!("the decoder's process is started again: {error}");
+                    log_as!(DECODER_RESTARTED; "the decoder's process is started again: {error}");
                     failure = DecodeFailure(format!("the decoder's process died or hung: {error}"));
                     self.bury();
                     if error.kind() == io::ErrorKind::TimedOut {

@@ -43,6 +43,7 @@ use placing::Placing;
 use remote::Remote;
 use sheaf_protocol::farm::{Departure, Dispatcher, DispatcherEvent, Quarantine, Seat, Word};
 use sheaf_shm::door::{Door, DoorNews, DoorOptions, DoorRefusal, GuestId};
+use sheaf_telemetry::log_as;
 use sheaf_wire::farm::event_record_bytes;
 use sheaf_wire::{Event, EventId, NodeId, Timestamp, Verdict};
 use std::collections::VecDeque;
@@ -263,10 +264,14 @@ impl Farm {
         self.is_absence_reported = true;
         let node = self.node;
         match self.dispatcher.config().patience {
-            Some(patience) => log::warn!(
+            Some(patience) => log_as!(
+                PROCESSORS_AWAITED, node = node;
                 "{node}: events wait for a processor, and none has joined; after {patience} without one they are stored unfiltered"
             ),
-            None => log::warn!("{node}: events wait for a processor, and none has joined"),
+            None => log_as!(
+                PROCESSORS_AWAITED, node = node;
+                "{node}: events wait for a processor, and none has joined"
+            ),
         }
     }
 
@@ -369,7 +374,10 @@ impl Farm {
     fn note_refused(&mut self, why: String) {
         self.report.callers_refused += 1;
         if let Some(times) = self.refused.note(why.clone()) {
-            log::warn!("{}: a processor was refused: {why}{times}", self.node);
+            log_as!(
+                PROCESSOR_REFUSED, node = self.node;
+                "{}: a processor was refused: {why}{times}", self.node
+            );
         }
     }
 
@@ -435,7 +443,10 @@ impl Farm {
         }
         match self.start_thread(now) {
             Ok(()) => self.report.restarts += 1,
-            Err(error) => log::error!("{}: {error}; the farm has one worker less", self.node),
+            Err(error) => log_as!(
+                WORKER_LOST, node = self.node;
+                "{}: {error}; the farm has one worker less", self.node
+            ),
         }
     }
 
@@ -519,7 +530,7 @@ impl Farm {
     fn note(&mut self, text: &str) {
         self.logged += 1;
         if self.logged <= LOGGED {
-            log::warn!("{}: {text}", self.node);
+            log_as!(PROCESSOR_LOST, node = self.node; "{}: {text}", self.node);
         } else {
             log::debug!("{}: {text}", self.node);
         }

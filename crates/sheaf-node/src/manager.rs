@@ -15,8 +15,8 @@ use crate::worker::{Agent, NodeError, Progress, list, word};
 use bytes::Bytes;
 use sheaf_protocol::manager::{EventManager, ManagerEvent};
 use sheaf_protocol::numbering::Shift;
-use sheaf_telemetry::SeriesList;
 use sheaf_telemetry::stamps::StampLabels;
+use sheaf_telemetry::{SeriesList, log_as};
 use sheaf_transport::Endpoint;
 use sheaf_wire::{Nanos, NodeId, Timestamp, TriggerType};
 use std::sync::Arc;
@@ -144,7 +144,7 @@ impl ManagerNode {
                 }
                 ManagerEvent::Started { absent } => {
                     if !absent.is_empty() {
-                        log::warn!("the run starts without {}", list(&absent));
+                        log_as!(NODES_ABSENT, node = NodeId::MANAGER; "the run starts without {}", list(&absent));
                     }
                     self.started_at = Some(now);
                     self.report.started(now, absent);
@@ -161,7 +161,8 @@ impl ManagerNode {
                     self.failed = Some(NodeError::StartFailed(absent));
                 }
                 ManagerEvent::BuilderLost { builder, session, committed, reassigned } => {
-                    log::warn!(
+                    log_as!(
+                        BUILDER_LOST, node = NodeId::MANAGER, peer = builder;
                         "{builder} (session {session:x}) is lost: {committed} of its events are stored, \
                          {reassigned} go to others",
                         session = session.0
@@ -169,7 +170,8 @@ impl ManagerNode {
                     self.report.lost_builders += 1;
                 }
                 ManagerEvent::Deserted { role, limit } => {
-                    log::warn!(
+                    log_as!(
+                        NO_UNIT_LEFT, node = NodeId::MANAGER;
                         "no {} unit is left: the run takes no triggers, and ends in {limit} unless one is restarted",
                         word(role)
                     );
@@ -178,24 +180,30 @@ impl ManagerNode {
                     self.failed = Some(NodeError::Deserted { role, limit });
                 }
                 ManagerEvent::ReadoutRestarted { readout } => {
-                    log::warn!("{readout} restarted; the fragments that it held are lost");
+                    log_as!(
+                        READOUT_RESTARTED, node = NodeId::MANAGER, peer = readout;
+                        "{readout} restarted; the fragments that it held are lost"
+                    );
                     self.report.restarted_readouts += 1;
                 }
                 ManagerEvent::OutputRestarted { output } => {
-                    log::warn!(
+                    log_as!(
+                        OUTPUT_RESTARTED, node = NodeId::MANAGER, peer = output;
                         "{output} restarted; events that it had not stored are stored elsewhere or by its new session"
                     );
                     self.report.restarted_outputs += 1;
                 }
                 ManagerEvent::ShiftFound(Shift { source, first, shift, .. }) => {
-                    log::warn!(
+                    log_as!(
+                        SOURCE_SHIFTED, node = NodeId::MANAGER, event = first, source = source;
                         "source {source} is off by {shift:+} from event {first} on: {}",
                         explain_shift(shift)
                     );
                 }
                 ManagerEvent::ShiftRepaired(Shift { source, first, shift, repaired_from, .. }) => {
                     let from = repaired_from.unwrap_or(first);
-                    log::warn!(
+                    log_as!(
+                        SOURCE_RENUMBERED, node = NodeId::MANAGER, event = from, source = source;
                         "source {source}, off by {shift:+} from event {first} on, is renumbered from event {from} on"
                     );
                 }
@@ -234,7 +242,8 @@ impl ManagerNode {
             self.pauses.asked_at = None;
         } else if !self.role.can_pause() {
             if !std::mem::replace(&mut self.pauses.is_refusal_told, true) {
-                log::warn!(
+                log_as!(
+                    PAUSE_REFUSED, node = NodeId::MANAGER;
                     "the run cannot be paused: its data announce the triggers, and each readout unit would stop at another \
                      event; it goes on. Stop it instead, and start another run"
                 );
@@ -244,7 +253,10 @@ impl ManagerNode {
             if !self.has_trigger_until(at) {
                 self.role.handle_pause(at, wanted);
                 self.pauses.turn(at, wanted);
-                log::info!("the run is {}", if wanted { "paused: no triggers are taken" } else { "resumed" });
+                log_as!(
+                    RUN_PAUSED, node = NodeId::MANAGER;
+                    "the run is {}", if wanted { "paused: no triggers are taken" } else { "resumed" }
+                );
             }
         }
     }
@@ -307,7 +319,7 @@ impl ManagerNode {
         } else {
             "finishing in-flight events; a second Ctrl-C drops them"
         };
-        log::info!("stopping: {next}");
+        log_as!(RUN_STOPS, node = NodeId::MANAGER; "stopping: {next}");
         self.report.interrupted = true;
         self.stopped_at.get_or_insert(now);
         // Triggers that are due are handed over before a run stops: `steer` does that. Cutting a run takes a stop before.

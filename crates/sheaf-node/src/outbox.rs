@@ -6,6 +6,7 @@ use bytes::Bytes;
 use sheaf_protocol::Transmit;
 use sheaf_protocol::liveness::LinkStatus;
 use sheaf_shaping::{Lanes, ShaperConfig};
+use sheaf_telemetry::log_as;
 use sheaf_transport::{DownReason, Endpoint, Event, Frame, LinkStats, Refusal, SendError, TimeSlots};
 use sheaf_wire::message::{Body, DecodeError, Header, Message, PayloadSource};
 use sheaf_wire::{ByteCount, NodeId, Payload, Role, SessionId, Span, Timestamp};
@@ -328,9 +329,15 @@ impl Outbox {
             Ok(message) if message.header.sender == from => return Some(message),
             Ok(message) => {
                 let (node, claimed) = (self.endpoint.node(), message.header.sender);
-                log::warn!("{node}: a message from {from} claims to be from {claimed}; dropped");
+                log_as!(
+                    MESSAGE_BAD, node = node, peer = from;
+                    "{node}: a message from {from} claims to be from {claimed}; dropped"
+                );
             }
-            Err(error) => log::warn!("{}: a message from {from} was dropped: {error}", self.endpoint.node()),
+            Err(error) => log_as!(
+                MESSAGE_BAD, node = self.endpoint.node(), peer = from;
+                "{}: a message from {from} was dropped: {error}", self.endpoint.node()
+            ),
         }
         self.stats.bad_messages += 1;
         None
@@ -338,7 +345,10 @@ impl Outbox {
 
     fn peer_down(&mut self, peer: NodeId, reason: DownReason) {
         if reason != DownReason::Closed {
-            log::warn!("{}: link to {peer} is down: {reason}", self.endpoint.node());
+            log_as!(
+                LINK_DOWN, node = self.endpoint.node(), peer = peer;
+                "{}: link to {peer} is down: {reason}", self.endpoint.node()
+            );
         }
         self.links.push_back((peer, LinkStatus::Down));
         let waiting = self.backlog.remove(&peer).unwrap_or_default();
@@ -355,7 +365,10 @@ impl Outbox {
         // Without the values of the reason: a stranger chooses them.
         let Some(times) = self.refused.note((peer, discriminant(&reason))) else { return };
         let name = peer.map_or_else(|| "a stranger".to_owned(), |peer| peer.to_string());
-        log::warn!("{}: no link with {name}: {reason}{times}", self.endpoint.node());
+        log_as!(
+            LINK_REFUSED, node = self.endpoint.node(), peer = name;
+            "{}: no link with {name}: {reason}{times}", self.endpoint.node()
+        );
     }
 }
 
@@ -451,7 +464,10 @@ fn frame_of(message: Message<Bytes>) -> Frame {
 fn refuse(stats: &mut OutboxStats, endpoint: &dyn Endpoint, to: NodeId, error: &SendError) {
     if matches!(error, SendError::TooLarge { .. }) {
         stats.too_large_frames += 1;
-        log::error!("{}: to {to}: {error}; raise transport.max_frame_bytes", endpoint.node());
+        log_as!(
+            MESSAGE_TOO_LONG, node = endpoint.node(), peer = to;
+            "{}: to {to}: {error}; raise transport.max_frame_bytes", endpoint.node()
+        );
     } else {
         stats.dropped_frames += 1;
     }

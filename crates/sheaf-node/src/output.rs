@@ -70,7 +70,7 @@ impl OutputNode {
     /// Publishes its metrics under this name. `limits` are those of the events of all builder units.
     #[must_use]
     pub fn publishing(mut self, hub: &Hub, name: &str, limits: BufferLimits) -> Self {
-        let list = |list: &mut SeriesList| OutputSeries::list(list, limits);
+        let list = |list: &mut SeriesList| OutputSeries::list(list, name, limits);
         self.telemetry = Some(Telemetry::begin(hub, name, list));
         self
     }

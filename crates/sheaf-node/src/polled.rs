@@ -10,12 +10,12 @@
 
 pub mod feeder;
 
-use log::warn;
 use sheaf_buffer::{Memory, Pool};
 use sheaf_filter::{LibrarySource, PollEnd, PollError};
 use sheaf_source::outbox::Outbox;
 use sheaf_source::poll_books::PollBooks;
 use sheaf_source::{Batch, BatchEnd, Source, SourcePoll, SourceStats};
+use sheaf_telemetry::log_as;
 use sheaf_wire::times::Times;
 use sheaf_wire::{Nanos, SourceId, Timestamp};
 use std::collections::BTreeMap;
@@ -108,7 +108,7 @@ impl<M: Memory> Polled<M> {
         };
         *count += 1;
         if let Some(times) = Times::to_log(*count) {
-            warn!("the library of `source.library.path` failed: {error}{times}");
+            log_as!(SOURCE_LIBRARY_FAILED; "the library of `source.library.path` failed: {error}{times}");
         }
         self.last_error = Some(error.to_string());
     }

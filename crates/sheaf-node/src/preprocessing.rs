@@ -29,6 +29,7 @@ use bytes::Bytes;
 use made::Made;
 use sheaf_filter::{FilterFailure, Preprocessor};
 use sheaf_protocol::Transmit;
+use sheaf_telemetry::log_as;
 use sheaf_wire::message::{Body, Header, Message, SuperFragments};
 use sheaf_wire::{
     EventId, Fragment, MissingSource, Nanos, NodeId, NumberMark, SourceId, Span, SuperFragment, Timestamp,
@@ -376,7 +377,10 @@ impl Preprocessing {
                 self.counts.failed += 1;
                 if self.counts.failed <= FAILURES_LOGGED {
                     let Fragment { event, source, .. } = fragment;
-                    log::warn!("{}: event {event}, source {source}: sent unprocessed: {failure}", self.node);
+                    log_as!(
+                        FRAGMENT_UNPROCESSED, node = self.node, event = event, source = source;
+                        "{}: event {event}, source {source}: sent unprocessed: {failure}", self.node
+                    );
                 }
             }
             Made::New { payload, checksum } => {
@@ -405,7 +409,8 @@ impl Preprocessing {
         self.left_behind += usize::from(hangs);
         let what = if hangs { "hangs in a fragment" } else { "has died" };
         if self.left_behind > MOST_LEFT_BEHIND {
-            log::error!(
+            log_as!(
+                PREPROCESSOR_WORKER_LOST, node = self.node;
                 "{}: a worker of the preprocessor {what}, and {MOST_LEFT_BEHIND} already hang: it is not replaced",
                 self.node
             );
@@ -414,11 +419,17 @@ impl Preprocessing {
         let jobs = self.setup.outstanding_events + 1;
         match start(self.node, place, jobs, &mut self.setup, &self.waker) {
             Ok(line) => {
-                log::warn!("{}: a worker of the preprocessor {what}; another takes its place", self.node);
+                log_as!(
+                    PREPROCESSOR_WORKER_REPLACED, node = self.node;
+                    "{}: a worker of the preprocessor {what}; another takes its place", self.node
+                );
                 self.lines[place] = line;
                 self.counts.workers_restarted += 1;
             }
-            Err(error) => log::error!("a worker of the preprocessor {what}, and there is no other: {error}"),
+            Err(error) => log_as!(
+                PREPROCESSOR_WORKER_LOST, node = self.node;
+                "a worker of the preprocessor {what}, and there is no other: {error}"
+            ),
         }
     }
 

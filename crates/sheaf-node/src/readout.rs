@@ -15,7 +15,7 @@ use sheaf_protocol::readout::{ReadoutEvent, ReadoutUnit, WindowOrder};
 use sheaf_shaping::ShaperConfig;
 use sheaf_source::{Batch, BatchEnd, Source, SourceEvent, SourceStats};
 use sheaf_telemetry::stamps::StampLabels;
-use sheaf_telemetry::{Hub, SeriesList};
+use sheaf_telemetry::{Hub, SeriesList, log_as};
 use sheaf_transport::Endpoint;
 use sheaf_wire::{Fragment, Nanos, NodeId, SourceId, Span, Timestamp};
 use standstill::Standstill;
@@ -116,7 +116,7 @@ impl ReadoutNode {
     #[must_use]
     pub fn publishing(mut self, hub: &Hub, name: &str, limits: BufferLimits) -> Self {
         let sources = self.inputs.iter().map(|input| input.source.id());
-        let list = |list: &mut SeriesList| ReadoutSeries::list(list, sources, limits);
+        let list = |list: &mut SeriesList| ReadoutSeries::list(list, name, sources, limits);
         self.telemetry = Some(Telemetry::begin(hub, name, list));
         self
     }
@@ -267,14 +267,20 @@ impl ReadoutNode {
                     SourceEvent::Back => self.role.handle_source_gone(now, source, false),
                     SourceEvent::Missing { event, reason } => self.role.handle_missing(source, event, reason),
                     SourceEvent::Warning(text) => {
-                        log::warn!("{}: source {source}: {text}", self.role.identity().node);
+                        log_as!(
+                            SOURCE_ERROR, node = self.role.identity().node, source = source;
+                            "{}: source {source}: {text}", self.role.identity().node
+                        );
                     }
                     SourceEvent::Record(record) => self.role.handle_record(record),
                     SourceEvent::Declined { name, reason } => {
                         let node = self.role.identity().node;
                         let late =
                             if self.running { ", which is in progress: this has no effect" } else { "" };
-                        log::warn!("{node}: {name} declines the start of the run{late}: {reason}");
+                        log_as!(
+                            START_DECLINED, node = node, peer = name;
+                            "{node}: {name} declines the start of the run{late}: {reason}"
+                        );
                         if !self.running {
                             self.role.handle_decline(now);
                         }
@@ -464,7 +470,7 @@ impl Agent for ReadoutNode {
             return Progress::Busy;
         }
         if let Some(report) = self.standstill.report(now, &self.role) {
-            log::warn!("{report}");
+            log_as!(NO_PROGRESS, node = self.node(); "{report}");
         }
         if !self.prepare_sources_to_sleep() {
             return Progress::Busy;
@@ -501,7 +507,10 @@ impl Agent for ReadoutNode {
             self.inputs.iter().map(|input| (input.source.id(), input.source.stats())).collect();
         for (source, stats) in &sources {
             if let Some(error) = &stats.last_error {
-                log::warn!("{}: the last loss of source {source}: {error}", self.node());
+                log_as!(
+                    SOURCE_ERROR, node = self.node(), source = source;
+                    "{}: the last loss of source {source}: {error}", self.node()
+                );
             }
         }
         if let Some(report) = self.report.take() {

@@ -1,6 +1,7 @@
 //! A builder that begins a new life when the event manager has given it up.
 
 use crate::worker::{Agent, NodeError, Progress};
+use sheaf_telemetry::log_as;
 use sheaf_wire::{Nanos, NodeId, Timestamp};
 
 /// Makes the next life of a node, with a session of its own.
@@ -42,7 +43,7 @@ impl Agent for Reborn {
         // A node's place in a network becomes free when its endpoint is dropped.
         self.life = None;
         if let Err(error @ NodeError::Fenced(_)) = ended {
-            log::warn!("{error}; it begins a new session");
+            log_as!(SESSION_RESTARTED, node = self.node; "{error}; it begins a new session");
             match (self.next)() {
                 Ok(life) => {
                     self.life = Some(life);

@@ -2,6 +2,7 @@
 
 use crate::sink::{EventSink, SinkError, Taken};
 use bytes::Bytes;
+use sheaf_telemetry::log_as;
 use sheaf_wire::run_record::RunRecord;
 use sheaf_wire::{Event, Nanos, NodeId, Timestamp, Verdict};
 use std::collections::VecDeque;
@@ -155,7 +156,7 @@ impl<T> Storing<T> {
         match self.sink.end_batch(now) {
             Ok(()) => {
                 if self.records.is_empty() && self.trouble.take().is_some() && self.refused.is_none() {
-                    log::info!("{}: the output works again", self.node);
+                    log_as!(OUTPUT_WORKS, node = self.node; "{}: the output works again", self.node);
                 }
             }
             Err(error) => self.note_trouble(now, error),
@@ -164,7 +165,10 @@ impl<T> Storing<T> {
 
     fn note_trouble(&mut self, now: Timestamp, error: SinkError) {
         if self.trouble.is_none() {
-            log::error!("{}: {error}; events wait until it works again", self.node);
+            log_as!(
+                OUTPUT_FAILING, node = self.node;
+                "{}: {error}; events wait until it works again", self.node
+            );
         }
         self.trouble = Some(Trouble { error, try_again_at: now + RETRY });
     }

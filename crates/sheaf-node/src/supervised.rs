@@ -3,12 +3,12 @@
 use crate::programs::ProgramView;
 use crate::trigger_input::{LinkState, TriggerInput};
 use bytes::Bytes;
-use log::{info, warn};
 use sheaf_protocol::manager::{DeadTimeCause, EventManager};
 use sheaf_protocol::trigger_link::{LinkReport, ReceiverEvent};
+use sheaf_telemetry::log_as;
 use sheaf_wire::times::Times;
 use sheaf_wire::trigger_link::Phase;
-use sheaf_wire::{Nanos, Timestamp};
+use sheaf_wire::{Nanos, NodeId, Timestamp};
 use std::collections::BTreeMap;
 
 /// Time that a supervisor whose connection is up may take to stop, and then to give its account: a busy machine makes it slow, and
@@ -65,7 +65,10 @@ impl Supervised {
     ) -> bool {
         self.now = now;
         if !std::mem::replace(&mut self.is_announced, true) {
-            info!("waiting for a trigger supervisor at {}", self.input.address());
+            log_as!(
+                TRIGGER_SUPERVISOR_AWAITED, node = NodeId::MANAGER;
+                "waiting for a trigger supervisor at {}", self.input.address()
+            );
         }
         let phase = match (has_started, role.is_running(), self.stopping_since) {
             (_, true, None) => Phase::Running,
@@ -83,11 +86,20 @@ impl Supervised {
 
     fn handle_event(&mut self, event: ReceiverEvent, phase: Phase) {
         match event {
-            ReceiverEvent::Joined { name } => info!("the trigger supervisor `{name}` is connected"),
+            ReceiverEvent::Joined { name } => log_as!(
+                TRIGGER_SUPERVISOR_JOINED, node = NodeId::MANAGER, peer = name;
+                "the trigger supervisor `{name}` is connected"
+            ),
             ReceiverEvent::Gone { name, early: true } if phase == Phase::Running => {
-                warn!("the trigger supervisor `{name}` has gone; the run waits for one (Ctrl-C ends it)");
+                log_as!(
+                    TRIGGER_SUPERVISOR_GONE, node = NodeId::MANAGER, peer = name;
+                    "the trigger supervisor `{name}` has gone; the run waits for one (Ctrl-C ends it)"
+                );
             }
-            ReceiverEvent::Gone { name, early: true } => warn!("the trigger supervisor `{name}` has gone"),
+            ReceiverEvent::Gone { name, early: true } => log_as!(
+                TRIGGER_SUPERVISOR_GONE, node = NodeId::MANAGER, peer = name;
+                "the trigger supervisor `{name}` has gone"
+            ),
             ReceiverEvent::Gone { early: false, .. } => {}
             ReceiverEvent::TriggersEnded => self.has_ended = true,
             ReceiverEvent::Totals(totals) => {
@@ -99,7 +111,10 @@ impl Supervised {
             ReceiverEvent::Refused { name, refusal, .. } => {
                 self.refused += 1;
                 if let Some(times) = Times::to_log(self.refused) {
-                    warn!("a connection `{name}` to the trigger address was refused: {refusal}{times}");
+                    log_as!(
+                        TRIGGER_SUPERVISOR_REFUSED, node = NodeId::MANAGER, peer = name;
+                        "a connection `{name}` to the trigger address was refused: {refusal}{times}"
+                    );
                 }
             }
         }
@@ -113,13 +128,19 @@ impl Supervised {
                 return true;
             }
             if now.since(since) >= PATIENCE {
-                warn!("the trigger supervisor has not stopped within {PATIENCE}");
+                log_as!(
+                    TRIGGER_SUPERVISOR_SLOW, node = NodeId::MANAGER;
+                    "the trigger supervisor has not stopped within {PATIENCE}"
+                );
                 self.has_ended = true;
             }
         }
         let has_gone = self.program.as_ref().is_some_and(ProgramView::have_ended);
         if has_gone && !self.state.has_supervisor && !self.state.expects_triggers && !self.has_ended {
-            warn!("the program that gives the triggers has ended, and so does the run");
+            log_as!(
+                TRIGGER_PROGRAM_ENDED, node = NodeId::MANAGER;
+                "the program that gives the triggers has ended, and so does the run"
+            );
             self.has_ended = true;
         }
         self.has_ended
@@ -133,7 +154,10 @@ impl Supervised {
         }
         let waits = now.since(since) < PATIENCE;
         if !waits {
-            warn!("the trigger supervisor has not given its account within {PATIENCE}");
+            log_as!(
+                TRIGGER_SUPERVISOR_SLOW, node = NodeId::MANAGER;
+                "the trigger supervisor has not given its account within {PATIENCE}"
+            );
         }
         waits.then_some(since + PATIENCE)
     }

@@ -5,6 +5,7 @@ use crate::error::ObjectError;
 use crate::transfer;
 use sheaf_store::event_file::ClosedFile;
 use sheaf_store::upload::{StoreError, UploadError, Uploads};
+use sheaf_telemetry::log_as;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -79,7 +80,7 @@ impl Uploader {
         self.shared.changed.notify_all();
         for thread in self.threads.drain(..) {
             if thread.join().is_err() {
-                log::error!("a thread that uploads has panicked");
+                log_as!(THREAD_PANICKED; "a thread that uploads has panicked");
             }
         }
     }
@@ -181,7 +182,7 @@ impl Shared {
                     let mut state = self.state();
                     state.under_way.remove(&number);
                     if state.trouble.remove(&number).is_some() {
-                        log::info!("the object store works again");
+                        log_as!(OBJECT_STORE_WORKS; "the object store works again");
                     }
                     state.files += 1;
                     state.bytes += sent.bytes;

@@ -3,6 +3,7 @@
 use crate::catalog::{Catalog, HeldPart, HeldSession, file_name, parse_file_name};
 use crate::segment::{SegmentDamage, SegmentError, block_bytes, read_at, read_segment};
 use sheaf_store::regular;
+use sheaf_telemetry::log_as;
 use sheaf_wire::HitInterval;
 use sheaf_wire::checksum::crc32c;
 use sheaf_wire::hit::{HIT_BYTES, HitBytes};
@@ -68,7 +69,7 @@ impl Archive {
                     }
                 }
                 Err(SegmentError::Io { error, .. }) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => log::warn!("{error}; it is left out"),
+                Err(error) => log_as!(SPOOL_INCOMPLETE; "{error}; it is left out"),
             }
         }
         Ok((Self::new(directory, Arc::new(RwLock::new(catalog)), None), damages))

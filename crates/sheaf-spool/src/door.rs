@@ -8,6 +8,7 @@ use crate::conversation::{Conversation, ConversationStep};
 use mio::net::{TcpListener, UnixListener};
 use mio::{Events, Interest, Poll, Token, Waker};
 use sheaf_key::{DoorProof, DoorPurposes, RunKey};
+use sheaf_telemetry::log_as;
 use sheaf_wire::spool_link::{EndReason, Frame, MAX_HITS_BYTES, WindowRequest, emit_hits};
 use sheaf_wire::times::Times;
 use std::io::{self, ErrorKind, Read, Write};
@@ -283,12 +284,12 @@ impl Door {
     fn end(&mut self) {
         self.shared.over.store(true, Ordering::Release);
         if let Err(error) = self.waker.wake() {
-            log::warn!("the thread for requests cannot be woken: {error}");
+            log_as!(SPOOL_INCOMPLETE; "the thread for requests cannot be woken: {error}");
         }
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
-            log::error!("the thread for requests ended early: this is a bug in sheaf");
+            log_as!(THREAD_PANICKED; "the thread for requests ended early: this is a bug in sheaf");
         }
     }
 }
@@ -329,7 +330,7 @@ impl Keeper {
             if let Err(error) = self.poll.poll(&mut events, None)
                 && error.kind() != ErrorKind::Interrupted
             {
-                log::error!("the spool takes no more requests: {error}");
+                log_as!(SPOOL_FAILED; "the spool takes no more requests: {error}");
                 break;
             }
             self.accept();
@@ -368,7 +369,10 @@ impl Keeper {
         if self.threads.len() >= options.connections {
             let times = shared.counts.add(Count::Refused, 1);
             if let Some(times) = Times::to_log(times) {
-                log::warn!("a requester was refused: {} have joined{times}", options.connections);
+                log_as!(
+                    REQUESTER_REFUSED;
+                    "a requester was refused: {} have joined{times}", options.connections
+                );
             }
             // The socket's buffer is empty; whoever does not get this message finds the connection closed.
             let _ = socket.write_all(&Frame::End(EndReason::Full).emit());
@@ -390,7 +394,7 @@ impl Keeper {
         });
         match begun {
             Ok(thread) => self.threads.push((number, thread)),
-            Err(error) => log::warn!("a requester cannot join: {error}"),
+            Err(error) => log_as!(REQUESTER_REFUSED; "a requester cannot join: {error}"),
         }
     }
 }
@@ -401,7 +405,7 @@ fn accepted<S>(accepted: io::Result<S>) -> Option<S> {
         Ok(socket) => Some(socket),
         Err(error) => {
             if !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::ConnectionAborted) {
-                log::warn!("a requester cannot join: {error}");
+                log_as!(REQUESTER_REFUSED; "a requester cannot join: {error}");
             }
             None
         }
@@ -416,7 +420,7 @@ impl Shared {
     /// Logs what anyone who can reach the door can cause at any rate.
     fn warn(&self, count: Count, what: &str) {
         match Times::to_log(self.counts.add(count, 1)) {
-            Some(times) => log::warn!("{what}{times}"),
+            Some(times) => log_as!(REQUESTER_REFUSED; "{what}{times}"),
             None => log::debug!("{what}"),
         }
     }

@@ -8,6 +8,7 @@ use crate::gathering::{Gathering, SpoolBlock};
 use crate::ring::RingLimits;
 use crate::segment::{SegmentDamage, SegmentError, lock, read_segment, repair};
 use crate::writer::{SegmentOptions, SegmentWriter};
+use sheaf_telemetry::log_as;
 use sheaf_wire::HitInterval;
 use sheaf_wire::hit::{HIT_BYTES, NotHits};
 use sheaf_wire::{ByteCount, Nanos, RunNumber, SessionId, SourceId, Timestamp};
@@ -275,7 +276,7 @@ impl Spool {
             Ok(Some(block)) => block,
             Ok(None) => return,
             Err(error) => {
-                log::error!("{gathered} hits are dropped: {error}; make slices shorter");
+                log_as!(SPOOL_FAILED; "{gathered} hits are dropped: {error}; make slices shorter");
                 self.books.waiting -= gathered;
                 self.books.write_failed += gathered;
                 return;
@@ -300,7 +301,7 @@ impl Spool {
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
-            log::error!("the thread of the spool ended early: this is a bug in sheaf");
+            log_as!(THREAD_PANICKED; "the thread of the spool ended early: this is a bug in sheaf");
         }
     }
 }
@@ -340,7 +341,7 @@ fn recover(directory: &Path) -> Result<Recovered, SpoolError> {
                 match repair(&path, &content) {
                     Ok(bytes) => sizes.push((number, bytes)),
                     Err(error) => {
-                        log::warn!("cannot repair {}: {error}", path.display());
+                        log_as!(SPOOL_INCOMPLETE; "cannot repair {}: {error}", path.display());
                         sizes.push((number, size(&path)));
                     }
                 }
@@ -353,7 +354,7 @@ fn recover(directory: &Path) -> Result<Recovered, SpoolError> {
             }
             Err(error @ SegmentError::Io { .. }) => return Err(error.into()),
             Err(error) => {
-                log::warn!("{error}; it is left out");
+                log_as!(SPOOL_INCOMPLETE; "{error}; it is left out");
                 sizes.push((number, size(&path)));
                 recovery.unreadable.push(path);
             }

@@ -6,6 +6,7 @@ use crate::disk::SpoolDisk;
 use crate::gathering::SpoolBlock;
 use crate::ring::{Ring, RingLimits, RingStep};
 use sheaf_store::event_file::PartFile as _;
+use sheaf_telemetry::log_as;
 use sheaf_wire::spool_file::{
     FOOTER_BYTES, INDEX_ENTRY_BYTES, INDEX_HEADER_BYTES, SegmentHeader, emit_index,
 };
@@ -220,7 +221,8 @@ impl<D: SpoolDisk> SegmentWriter<D> {
                 self.ring.closed(end);
             }
             Err(error) => {
-                log::warn!(
+                log_as!(
+                    SPOOL_INCOMPLETE;
                     "{} has no index, which takes longer to read: {error}",
                     self.disk.path(&file_name(open.number)).display()
                 );
@@ -275,7 +277,7 @@ impl<D: SpoolDisk> SegmentWriter<D> {
     fn report(&mut self, what: &str) {
         self.failures += 1;
         if let Some(times) = Times::to_log(self.failures) {
-            log::warn!("{what}{times}");
+            log_as!(SPOOL_INCOMPLETE; "{what}{times}");
         }
     }
 

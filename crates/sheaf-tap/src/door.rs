@@ -14,6 +14,7 @@ use keeper::{BuilderLink, Keeper, Sockets};
 use mio::net::{TcpListener, UnixListener};
 use sheaf_key::RunKey;
 use sheaf_protocol::sampler::{Bounds, ConsumerId, Counts, Sampler, Selection};
+use sheaf_telemetry::log_as;
 use sheaf_wire::event_file::FileHeader;
 use sheaf_wire::tap;
 use sheaf_wire::verdict::Verdict;
@@ -318,7 +319,10 @@ impl Feed {
                     }
                 }
                 // The bound of a queue is below the largest event of the format.
-                Err(error) => log::error!("event {} cannot be shown: {error}", event.id),
+                Err(error) => log_as!(
+                    CONSUMERS_UNAVAILABLE, event = event.id;
+                    "event {} cannot be shown: {error}", event.id
+                ),
             }
         }
         for seat in &self.seats {
@@ -358,7 +362,7 @@ impl Feed {
         self.seats.clear();
         self.shared.over.store(true, Ordering::Release);
         if let Err(error) = self.waker.wake() {
-            log::warn!("the door for consumers cannot be woken: {error}");
+            log_as!(CONSUMERS_UNAVAILABLE; "the door for consumers cannot be woken: {error}");
         }
     }
 }

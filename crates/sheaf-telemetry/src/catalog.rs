@@ -113,6 +113,10 @@ metrics! {
     MESSAGES_UNSENT = Counter Count "sheaf_dropped_frames_total" [];
     /// Messages that could not be parsed, or whose sender was not the peer at the other end.
     MESSAGES_BAD = Counter Count "sheaf_bad_messages_total" [];
+    /// Messages of the log of a process, by severity. In a process of several nodes, one of them has all.
+    LOG_MESSAGES = Counter Count "sheaf_log_messages_total" ["severity"];
+    /// Messages that were left out of the log of a process or were not printed, because a disk or a reader did not keep up.
+    LOG_DROPPED = Counter Count "sheaf_log_dropped_total" [];
     /// 1 while a node takes part in the run, 0 after its end.
     NODE_UP = Gauge Count "sheaf_node_up" [];
     /// Age of the values of a node.

@@ -1,4 +1,4 @@
-//! Metrics of a run: each is declared once, published by the thread that knows it, and read by any other.
+//! Metrics and messages of a run. Each is declared once. Metrics are published by the thread that knows them, and read by any other.
 //!
 //! | module | holds |
 //! |---|---|
@@ -9,6 +9,8 @@
 //! | [`hub`] | the publications of a process, and snapshots of all of them |
 //! | [`ring`] | the memory through which a thread publishes a sequence of entries |
 //! | [`stamps`] | when events passed the stages of a node, for traces |
+//! | [`message`] | how messages for people are declared, logged and counted |
+//! | [`codes`] | the code of every message |
 //!
 //! A *series* is a metric with values for its labels, such as `sheaf_event_drops_total{node="evm",reason="stopped"}`. A thread lists
 //! its series once and then publishes all their values together, a few times a second. Publishing takes no lock, allocates nothing and
@@ -22,12 +24,18 @@
 
 pub mod buckets;
 pub mod catalog;
+pub mod codes;
 pub mod hub;
+pub mod message;
 pub mod metric;
 pub mod publication;
 pub mod ring;
 pub mod stamps;
 
 pub use hub::{Hub, NodeSnapshot, Snapshot};
+/// For [`log_as!`].
+#[doc(hidden)]
+pub use log;
+pub use message::{Code, Severity, TALLY, Tally};
 pub use metric::{Kind, Metric, Unit};
 pub use publication::{Publication, Publisher, Series, SeriesId, SeriesList};

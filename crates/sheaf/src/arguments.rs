@@ -2,7 +2,7 @@
 
 use crate::values::{self, ValueError};
 use clap::Args;
-use sheaf_config::{Config, Pacing, SizeModel, SourceKind, TransportKind, Trigger, TriggerMode};
+use sheaf_config::{Config, LogFormat, Pacing, SizeModel, SourceKind, TransportKind, Trigger, TriggerMode};
 use sheaf_store::event_file::StreamName;
 use sheaf_wire::{ByteCount, Nanos};
 use std::path::PathBuf;
@@ -142,6 +142,9 @@ pub(crate) struct RunArguments {
     /// without one, 127.0.0.1:7070, or another port if that one is taken].
     #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, require_equals = true)]
     pub(crate) page: Option<Option<String>>,
+    /// Form of messages on standard error [default: `log.format` of the configuration; without one, text].
+    #[arg(long, value_name = "text|json", value_parser = LogFormat::from_str)]
+    pub(crate) log: Option<LogFormat>,
     /// Directory in which the run directory is created [default: runs].
     #[arg(long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
@@ -209,6 +212,9 @@ impl RunArguments {
         }
         if self.processes && config.transport.kind == TransportKind::Memory {
             config.transport.kind = TransportKind::Tcp;
+        }
+        if let Some(format) = self.log {
+            config.log.format = format;
         }
         if let Some(output) = &self.output {
             config.run.output.clone_from(output);
@@ -324,6 +330,9 @@ pub(crate) struct NodeArguments {
     /// Serve a page that shows this node, and its metrics, at this loopback address.
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) page: Option<String>,
+    /// Form of messages on standard error [default: `log.format` of the configuration; without one, text].
+    #[arg(long, value_name = "text|json", value_parser = LogFormat::from_str)]
+    pub(crate) log: Option<LogFormat>,
     /// Print one JSON object on standard output.
     #[arg(long)]
     pub(crate) json: bool,
@@ -334,6 +343,9 @@ pub(crate) struct NodeArguments {
     /// Report metrics and messages to the parent, on standard output.
     #[arg(long, hide = true, requires = "supervised")]
     pub(crate) relay: bool,
+    /// Report messages to the parent, on standard output.
+    #[arg(long, hide = true, requires = "supervised")]
+    pub(crate) logged: bool,
     /// Stamp events for the parent, which asks for stamps over standard output, a socket.
     #[arg(long, hide = true, requires = "supervised")]
     pub(crate) traced: bool,

@@ -11,6 +11,7 @@ use crate::describe::SourceArguments;
 use crate::emulate_trigger::EmulateTriggerArguments;
 use crate::extract::ExtractArguments;
 use crate::lab::arguments::LabArguments;
+use crate::log_search::LogArguments;
 use crate::model::ModelArguments;
 use crate::record::RecordArguments;
 use crate::records::RunsArguments;
@@ -49,6 +50,7 @@ Examples:
   sheaf dump runs/run000001 --csv                       print one line per fragment
   sheaf tap runs/run000001                              watch a run in progress
   sheaf serve run.toml                                  serve run control with a page; `sheaf ctl start` starts a run
+  sheaf log --severity warning                          show what went wrong in the newest run
   sheaf runs list                                       list all runs, with their numbers and how they ended
   sheaf trace                                           list remarkable events of the last run; `sheaf trace RUN EVENT` shows one
   sheaf doctor --config run.toml                        find settings of this host that slow a run
@@ -103,6 +105,8 @@ pub(crate) enum Command {
     Runs(RunsArguments),
     /// Show which stage of an event took how long on which node, or list slow, incomplete, dropped and quarantined events.
     Trace(TraceArguments),
+    /// Show and search the messages of a run.
+    Log(LogArguments),
     /// Run one node of a system that spans several processes or hosts.
     Node(NodeArguments),
     /// Give the triggers of a run with `trigger.mode = "network"`, as a trigger supervisor does.

@@ -9,6 +9,7 @@ use anyhow::Context;
 use sheaf_config::{Config, FilterKind, FrontEnd, SourceKind, StepFilterKind, TriggerMode};
 use sheaf_store::regular;
 use sheaf_store::run::CodeRecord;
+use sheaf_telemetry::log_as;
 use sheaf_wire::checksum::crc32c;
 use std::collections::BTreeMap;
 use std::fs;
@@ -171,7 +172,7 @@ impl Code {
 /// Logs what is loaded.
 pub(crate) fn report(records: &[CodeRecord]) {
     for record in records {
-        log::info!("{}: {}, CRC-32C {:08x}", record.table, record.path.display(), record.crc32c);
+        log_as!(CODE_LOADED; "{}: {}, CRC-32C {:08x}", record.table, record.path.display(), record.crc32c);
     }
 }
 

@@ -1,15 +1,36 @@
 //! Standard error: a progress line, and the log above it.
+//!
+//! The log of a run is kept by threads of its own from [`Console::keep_log`] on. Other commands print their messages at once.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `message` | a message, for people and as JSON |
+//! | `limiter` | one line for repeats |
+//! | `file` | the log in the directory of a run |
+//! | `keeper` | the threads |
+//! | `time` | RFC 3339 |
+
+mod file;
+mod keeper;
+mod limiter;
+pub(crate) mod message;
+pub(crate) mod time;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use keeper::{Item, Keeper};
 use log::{Level, LevelFilter, Log, Metadata, Record};
+use message::{Message, Origin};
+use sheaf_config::LogFormat;
 use sheaf_node::report::{Gauges, Snapshot};
 use sheaf_protocol::manager::AwaitedNodes;
+use sheaf_telemetry::{Code, Severity, TALLY, codes, log_as};
 use sheaf_wire::message::Work;
 use sheaf_wire::{Nanos, NodeId, SourceNames};
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
+use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -44,8 +65,8 @@ pub(crate) fn named(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Receives every message that is printed, in addition to standard error.
-pub(crate) type Listener = Box<dyn Fn(Level, &str) + Send + Sync>;
+/// Receives every message of the log for people, in addition to standard error.
+pub(crate) type Listener = Box<dyn Fn(&Message) + Send + Sync>;
 
 /// As the log, there is one for each process.
 static LISTENER: RwLock<Option<Listener>> = RwLock::new(None);
@@ -55,9 +76,75 @@ pub(crate) fn listen(listener: Option<Listener>) {
     *LISTENER.write().unwrap_or_else(PoisonError::into_inner) = listener;
 }
 
-fn tell_listener(level: Level, text: &str) {
+fn tell_listener(message: &Message) {
     if let Some(listener) = &*LISTENER.read().unwrap_or_else(PoisonError::into_inner) {
-        listener(level, &named(text));
+        listener(message);
+    }
+}
+
+/// Prints a line on standard error.
+type Print = Box<dyn Fn(&str) + Send>;
+
+/// Keeps the log of a run, if this process makes one.
+static KEEPER: RwLock<Option<Keeper>> = RwLock::new(None);
+
+fn keeper() -> Option<Keeper> {
+    KEEPER.read().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// Name of the log in the directory of a run.
+pub(crate) const LOG_NAME: &str = "log.jsonl";
+
+/// Messages that this process prints.
+static VERBOSITY: OnceLock<LevelFilter> = OnceLock::new();
+
+pub(crate) fn verbosity() -> LevelFilter {
+    VERBOSITY.get().copied().unwrap_or(LevelFilter::Info)
+}
+
+/// Names of the processes that start nodes: of `sheaf run` and of `sheaf serve`.
+pub(crate) const PROCESSES: [&str; 2] = ["run", "controller"];
+
+/// Fields that all messages of this process have.
+static ORIGIN: RwLock<Option<Origin>> = RwLock::new(None);
+
+fn origin() -> Origin {
+    ORIGIN.read().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default()
+}
+
+/// Sets the run that messages of this process are of from now on, and its log, of at most this many bytes, if it has a directory.
+pub(crate) fn begin_run(run: u32, log: Option<(&Path, u64)>) {
+    if let Some(origin) = &mut *ORIGIN.write().unwrap_or_else(PoisonError::into_inner) {
+        origin.run = Some(run);
+    }
+    if let (Some(keeper), Some((path, max_bytes))) = (keeper(), log) {
+        keeper.put(Item::Open(path.to_owned(), max_bytes));
+    }
+}
+
+/// Stores a message of another process, which that process has printed.
+pub(crate) fn store(message: Message) {
+    if let Some(keeper) = keeper() {
+        keeper.put(Item::Foreign(message));
+    }
+}
+
+/// Stores a message of this process that is not printed.
+pub(crate) fn note(code: &'static Code, text: &str) {
+    store(Message::new(code.severity.level(), code.name, &named(text), &origin()));
+}
+
+/// Prints a message of another process.
+pub(crate) fn pass_on(message: Message) {
+    if let Some(keeper) = keeper() {
+        keeper.put(Item::PassedOn(message));
+    }
+}
+
+/// Waits until all messages are stored and printed, but not for long.
+pub(crate) fn flush() {
+    if let Some(keeper) = keeper() {
+        keeper.flush();
     }
 }
 
@@ -76,25 +163,52 @@ impl Console {
         let console = Self { line, is_terminal, quiet: level <= LevelFilter::Error };
         if log::set_boxed_logger(Box::new(console.clone())).is_ok() {
             log::set_max_level(level);
+            let _ = VERBOSITY.set(level);
         }
         console
+    }
+
+    /// Begins the log of the runs of this process, whose messages are of `node` unless they have another.
+    pub(crate) fn keep_log(&self, node: &str, format: LogFormat) -> anyhow::Result<()> {
+        *ORIGIN.write().unwrap_or_else(PoisonError::into_inner) =
+            Some(Origin { node: node.to_owned(), run: None });
+        let line = self.line.clone();
+        let print: Print = Box::new(move |text| line.suspend(|| write_line(text)));
+        *KEEPER.write().unwrap_or_else(PoisonError::into_inner) = Some(Keeper::begin(format, print)?);
+        // Messages that are not printed are kept.
+        log::set_max_level(verbosity().max(LevelFilter::Info));
+        log_panics();
+        Ok(())
     }
 
     /// Prints why the command failed.
     pub(crate) fn error(&self, text: &str) {
         // Errors of a configuration are several, each with this prefix.
         let text = text.trim_start_matches("error: ");
-        tell_listener(Level::Error, text);
-        self.print(&format!("{ERROR}{text}"));
+        let code = if keeper().is_some() { codes::NODE_FAILED.name } else { codes::OTHER.name };
+        self.take(Message::new(Level::Error, code, &named(text), &origin()));
     }
 
     /// Prints lines, above the progress line if there is one.
     pub(crate) fn print(&self, text: &str) {
         let text = named(text);
-        // Nothing can be done if standard error is closed.
-        self.line.suspend(|| {
-            let _ = writeln!(std::io::stderr(), "{text}");
-        });
+        match keeper() {
+            Some(keeper) => keeper.put(Item::Line(text.into_owned())),
+            None => self.line.suspend(|| write_line(&text)),
+        }
+    }
+
+    fn take(&self, message: Message) {
+        if message.is_kept() {
+            TALLY.count(Severity::from(message.severity));
+        }
+        if let Some(keeper) = keeper() {
+            return keeper.put(Item::Message(message));
+        }
+        if message.is_kept() {
+            tell_listener(&message);
+        }
+        self.line.suspend(|| write_line(&message.readable()));
     }
 
     /// The same standard error, without a progress line.
@@ -157,6 +271,30 @@ impl Console {
     }
 }
 
+/// Has panics of other threads logged. Those of the threads that log are printed.
+fn log_panics() {
+    let print = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let thread = std::thread::current();
+        let name = thread.name().unwrap_or("without a name");
+        if keeper::THREADS.contains(&name) || std::env::var_os("RUST_BACKTRACE").is_some() {
+            return print(panic);
+        }
+        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        let text = panic.payload_as_str().unwrap_or("no text");
+        log_as!(THREAD_PANICKED; "thread '{name}' panicked at {place}: {text}");
+        if name == "main" {
+            flush();
+        }
+    }));
+}
+
+/// Writes a line to standard error by one system call, because other processes may write to it, too.
+fn write_line(text: &str) {
+    // Nothing can be done if standard error is closed.
+    let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
+}
+
 /// Shows how much is done while it lives.
 pub(crate) struct Counted {
     console: Console,
@@ -196,16 +334,7 @@ impl Log for Console {
 
     fn log(&self, record: &Record<'_>) {
         if self.enabled(record.metadata()) {
-            let prefix = match record.level() {
-                Level::Error => ERROR,
-                Level::Warn => "warning: ",
-                Level::Info => "info: ",
-                Level::Debug => "debug: ",
-                Level::Trace => "trace: ",
-            };
-            let text = record.args().to_string();
-            tell_listener(record.level(), &text);
-            self.print(&format!("{prefix}{text}"));
+            self.take(Message::of(record, &origin()));
         }
     }
 

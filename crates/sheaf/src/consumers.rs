@@ -9,6 +9,7 @@ use sheaf_protocol::Identity;
 use sheaf_protocol::sampler::Bounds;
 use sheaf_tap::address::in_directory;
 use sheaf_tap::door::{Closing, Door, DoorCounts, DoorError, DoorOptions, Feed};
+use sheaf_telemetry::log_as;
 use sheaf_wire::event_file::FileHeader;
 use sheaf_wire::run_record::RunRecord;
 use sheaf_wire::{ByteRate, Event, EventId, Nanos, NodeId, SourceId, Timestamp, Verdict};
@@ -57,12 +58,18 @@ impl BuilderDoor {
         match open(plan, me, options) {
             Ok(feed) => {
                 for error in feed.closed_sockets() {
-                    log::warn!("{name}: {error}; consumers can still join at the other socket");
+                    log_as!(
+                        CONSUMERS_UNAVAILABLE, node = name;
+                        "{name}: {error}; consumers can still join at the other socket"
+                    );
                 }
                 Some(Self(Arc::new(Slot { feed: Mutex::new(Some(feed)), closed: closed.clone() })))
             }
             Err(error) => {
-                log::warn!("{name}: consumers cannot join this run: {error}");
+                log_as!(
+                    CONSUMERS_UNAVAILABLE, node = name;
+                    "{name}: consumers cannot join this run: {error}"
+                );
                 None
             }
         }
@@ -181,7 +188,10 @@ fn options(plan: &Plan, node: NodeId, directory: Option<&Path>) -> Option<DoorOp
     let listen = knobs.listen.as_deref().and_then(|address| match port_of(address, node.index) {
         Ok(address) => Some(address),
         Err(error) => {
-            log::warn!("{}: consumers.listen = {address:?}: {error}", plan.full_name(node));
+            log_as!(
+                CONSUMERS_UNAVAILABLE, node = node;
+                "{}: consumers.listen = {address:?}: {error}", plan.full_name(node)
+            );
             None
         }
     });
@@ -190,7 +200,8 @@ fn options(plan: &Plan, node: NodeId, directory: Option<&Path>) -> Option<DoorOp
     }
     let key = plan.key_of_guests();
     if let Some(address) = listen.filter(|address| key.is_none() && !address.ip().is_loopback()) {
-        log::warn!(
+        log_as!(
+            OPEN_TO_STRANGERS, node = node;
             "{}: anyone who can reach {address} receives accepted events of this run; set `transport.key_file` unless the network is private",
             plan.full_name(node)
         );

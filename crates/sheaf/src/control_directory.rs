@@ -6,6 +6,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use sheaf_control::link::Launch;
 use sheaf_store::write_whole;
+use sheaf_telemetry::log_as;
 use std::fs::{self, DirBuilder, File};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -113,7 +114,7 @@ impl ControlDirectory {
             if number.is_some_and(|number| number + KEPT < newest)
                 && let Err(error) = fs::remove_dir_all(entry.path())
             {
-                log::warn!("cannot remove {}: {error}", entry.path().display());
+                log_as!(FILE_NOT_REMOVED; "cannot remove {}: {error}", entry.path().display());
             }
         }
     }

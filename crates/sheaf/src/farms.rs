@@ -11,6 +11,7 @@ use sheaf_protocol::Identity;
 use sheaf_protocol::farm::DispatcherConfig;
 use sheaf_shm::Arena;
 use sheaf_tcp::{HostOptions, TcpSettings};
+use sheaf_telemetry::log_as;
 use sheaf_wire::farm::event_record_bytes;
 use sheaf_wire::verdict::MAX_VERDICT_PAYLOAD_BYTES;
 use sheaf_wire::{ByteCount, FilterFailure, NodeId, Role};
@@ -96,7 +97,7 @@ impl Plan {
         let listener = TcpListener::bind(address).with_context(|| {
             format!("{name} cannot listen at {address} for processors (`filter.listen`); is the port in use?")
         })?;
-        log::info!("{name}: processors may join at {address}");
+        log_as!(LISTENING, node = name; "{name}: processors may join at {address}");
         let (sources, transport) = (self.source_count(), &self.config.transport);
         let payload = self.config.max_fragment().0.saturating_mul(sources as u64);
         let event = payload.saturating_add(event_record_bytes(sources, sources) as u64);
@@ -121,7 +122,8 @@ impl Plan {
         let (tls, key) = (network::tls(self)?, self.key_of_guests());
         let names = self.config.filter.guest_names.clone();
         if tls.is_none() && key.is_none() && !address.ip().is_loopback() {
-            log::warn!(
+            log_as!(
+                OPEN_TO_STRANGERS, node = name;
                 "{name}: any host that can reach {address} may join as a processor and judge events; set `transport.key_file` or `transport.tls` unless the network is private"
             );
         }

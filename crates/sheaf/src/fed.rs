@@ -13,6 +13,7 @@ use sheaf_protocol::Identity;
 use sheaf_protocol::feed::ServerConfig;
 use sheaf_source::Source;
 use sheaf_tcp::{HostOptions, TcpSettings};
+use sheaf_telemetry::log_as;
 use sheaf_wire::feed::{
     FRAGMENT_HEAD_BYTES, FRAGMENTS_HEAD_BYTES, MAX_CONTROL_BYTES, MAX_RECORD_MESSAGE_BYTES,
 };
@@ -140,7 +141,7 @@ impl Plan {
                 "{name} cannot listen at {address} for programs (`source.feed.listen`); is the port in use?"
             )
         })?;
-        log::info!("{name}: programs may feed its sources at {address}");
+        log_as!(LISTENING, node = name; "{name}: programs may feed its sources at {address}");
         let (feed, transport) = (&self.config.source.feed, &self.config.transport);
         let max_guests = u16::try_from(feed.max_clients).unwrap_or(u16::MAX);
         let longest = self.config.source.block.max(self.max_fed_fragment()).0 + MESSAGE_HEADS;
@@ -163,7 +164,8 @@ impl Plan {
         let (node, run, session) = (me.node, me.run, me.session);
         let (tls, key, names) = (network::tls(self)?, self.key_of_guests(), feed.guest_names.clone());
         if tls.is_none() && key.is_none() && !address.ip().is_loopback() {
-            log::warn!(
+            log_as!(
+                OPEN_TO_STRANGERS, node = name;
                 "{name}: any host that can reach {address} may feed its sources; set `transport.key_file` or `transport.tls` unless the network is private"
             );
         }

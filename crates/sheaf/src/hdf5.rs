@@ -87,14 +87,15 @@ mod built {
         })?;
         if report.cut > 0 {
             let node = record.node;
-            log::info!(
+            sheaf_telemetry::log_as!(
+                EVENTS_VOID, node = node;
                 "{node}: {} events that do not count are removed from {} files",
                 report.void,
                 report.cut
             );
         }
         for damaged in &report.damaged {
-            log::error!("{damaged}");
+            sheaf_telemetry::log_as!(CONVERTED_FILE_DAMAGED, node = record.node; "{damaged}");
         }
         Ok(())
     }

@@ -59,6 +59,7 @@
 //! | `console` | progress line and log on standard error |
 //! | `print` | text and JSON on standard output |
 //! | `signals` | Ctrl-C and termination |
+//! | `log_search` | `sheaf log`: the messages of a run |
 //! | `records` | `sheaf runs`: the runs that there are, out of their directories |
 //! | `next` | `sheaf next`, which asks a running process for its next run |
 //! | `emulate_trigger` | `sheaf emulate-trigger`, a trigger supervisor |
@@ -111,6 +112,7 @@ mod lab;
 mod leaving;
 mod library;
 mod listening;
+mod log_search;
 mod model;
 mod names;
 mod network;
@@ -214,6 +216,7 @@ fn main() -> ExitCode {
         Command::Next(arguments) => next::command(&arguments),
         Command::Runs(arguments) => records::command(&arguments),
         Command::Trace(arguments) => trace::command(&arguments),
+        Command::Log(arguments) => log_search::command(&arguments),
         Command::EmulateTrigger(arguments) => emulate_trigger::command(&arguments),
         Command::Node(arguments) => node::command(&arguments, &console),
         Command::Processor(arguments) => processor::command(&arguments),
@@ -239,7 +242,7 @@ fn main() -> ExitCode {
         Command::Lab(arguments) => lab::command(&arguments, &console),
         Command::Model(arguments) => model::command(&arguments),
     };
-    match result {
+    let status = match result {
         Ok(Verdict::Good) => ExitCode::SUCCESS,
         Ok(Verdict::InProgress) => ExitCode::from(EXIT_IN_PROGRESS),
         Ok(Verdict::NotGood) => ExitCode::from(EXIT_NOT_GOOD),
@@ -249,7 +252,9 @@ fn main() -> ExitCode {
             console.error(&describe(&error));
             ExitCode::from(EXIT_FAILED)
         }
-    }
+    };
+    console::flush();
+    status
 }
 
 /// Prints clap's error about the arguments with the prefix of all errors and ends the process. Help is not an error.

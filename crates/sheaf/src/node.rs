@@ -17,7 +17,7 @@ use sheaf_config::{Config, NodeConfig, TransportKind};
 use sheaf_key::RunKey;
 use sheaf_node::report::{Gauges, RunReport};
 use sheaf_node::{Clock, NodeError, RunControls, worker};
-use sheaf_telemetry::Hub;
+use sheaf_telemetry::{Hub, log_as};
 use sheaf_wire::{NodeId, Role, RunNumber};
 use std::net::TcpListener;
 use std::os::fd::AsFd;
@@ -32,6 +32,7 @@ pub(crate) fn command(arguments: &NodeArguments, console: &Console) -> anyhow::R
         }
     })?;
     crate::console::name_sources(&config.names);
+    console.keep_log(&arguments.name, arguments.log.unwrap_or(config.log.format))?;
     files::give_access(config.run.access);
     let mut plan = Plan::new(config)?;
     plan.take_key()?;
@@ -47,6 +48,7 @@ pub(crate) fn command(arguments: &NodeArguments, console: &Console) -> anyhow::R
     if arguments.supervised {
         end_with_parent(node.id.role)?;
     }
+    keep_log(&plan, &node, arguments)?;
     let listener = listener(&plan, arguments, &node)?;
     if !arguments.supervised {
         // The parent of a supervised node has reported them.
@@ -85,6 +87,21 @@ pub(crate) fn command(arguments: &NodeArguments, console: &Console) -> anyhow::R
     ended
 }
 
+/// Begins the log of this node. That of a supervised one is the log of its parent.
+fn keep_log(plan: &Plan, node: &NodeConfig, arguments: &NodeArguments) -> anyhow::Result<()> {
+    let config = &plan.config;
+    if arguments.supervised || !plan.writes_files() {
+        crate::console::begin_run(config.run.number.0, None);
+        return Ok(());
+    }
+    let directory = run_paths::path_of(config);
+    std::fs::create_dir_all(&directory).with_context(|| format!("cannot create {}", directory.display()))?;
+    // The directory may be on a disk of several hosts, whose lines would mix in one file.
+    let log = directory.join(format!("log-{}.jsonl", node.name));
+    crate::console::begin_run(config.run.number.0, Some((&log, config.log.max.0)));
+    Ok(())
+}
+
 /// Who sees the metrics of this node.
 enum Watch {
     Nobody,
@@ -103,7 +120,7 @@ impl Watch {
             maker.publish_at(Hub::default());
         }
         let controls = maker.controls.clone();
-        if arguments.relay || arguments.traced {
+        if arguments.relay || arguments.traced || arguments.logged {
             let stamps = maker.tracing.as_ref().map(|tracing| tracing.hub.clone());
             let relay = Relay::begin(maker.gauges.clone(), Subjects { metrics: arguments.relay, stamps })?;
             if arguments.steered || arguments.traced {
@@ -156,9 +173,10 @@ fn introduce(plan: &Plan, node: &NodeConfig, listener: Option<&TcpListener>) {
         format!("calls the event manager at {manager}")
     };
     let (name, run) = (plan.full_name(node.id), plan.config.run.number);
-    log::info!("{name} of run {run}{listens}, {calls}");
+    log_as!(NODE_BEGAN; "{name} of run {run}{listens}, {calls}");
     if node.id == NodeId::MANAGER && is_open(plan) {
-        log::warn!(
+        log_as!(
+            OPEN_TO_STRANGERS;
             "any host that can reach the nodes of this run may take a node's place; set `transport.key_file` or `transport.tls` unless the network is private"
         );
     }
@@ -274,7 +292,8 @@ fn print_run(summary: &Summary, report: &RunReport, arguments: &NodeArguments) -
     }
     crate::print::print(&summary.to_string())?;
     if report.lost_builders > 0 {
-        log::info!(
+        log_as!(
+            EVENTS_VOID;
             "files of lost builder sessions may hold events that do not count; readers of the run skip them"
         );
     }
@@ -295,7 +314,7 @@ fn other(
     let failed = ended.iter().filter(|error| !matches!(error, NodeError::Fenced(_)));
     let errors: Vec<_> = failed.map(|error| plan.explain(error)).collect();
     if leave.load(Ordering::Relaxed) && !arguments.supervised {
-        log::warn!("{} left the run", plan.full_name(node.id));
+        log_as!(NODE_LEFT; "{} left the run", plan.full_name(node.id));
     }
     let summary = NodeSummary { node: node.name.clone(), extras: maker.reports.extras(), errors };
     watch.end();

@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use sheaf_config::Monitor as Settings;
 use sheaf_monitor::{Notice, Notifier};
 use sheaf_node::Clock;
+use sheaf_telemetry::log_as;
 use std::io::Write as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -49,7 +50,7 @@ pub(crate) fn begin(settings: &Settings) -> anyhow::Result<Option<Notifier>> {
 fn put(queue: &SyncSender<Notice>, notice: Notice) {
     let code = notice.alarm.code;
     if queue.try_send(notice).is_err() {
-        log::warn!("a notice of the alarm {code} is dropped: {WAITING} others wait to be sent");
+        log_as!(NOTICE_FAILED; "a notice of the alarm {code} is dropped: {WAITING} others wait to be sent");
     }
 }
 
@@ -85,7 +86,7 @@ impl Sender {
         if let Some(command) = &self.command
             && let Err(error) = run(command, notice)
         {
-            log::warn!("`monitor.alarm_command` ({command}): {error:#}");
+            log_as!(NOTICE_FAILED; "`monitor.alarm_command` ({command}): {error:#}");
         }
         self.post(std::slice::from_ref(notice));
     }
@@ -97,7 +98,7 @@ impl Sender {
         let alerts: Vec<_> = notices.iter().map(|notice| alert(notice, now_ms)).collect();
         let request = self.agent.post(&url).header("Content-Type", "application/json");
         if let Err(error) = request.send(serde_json::Value::from(alerts).to_string()) {
-            log::warn!("`monitor.alertmanager`: {url} does not take alarms: {error}");
+            log_as!(NOTICE_FAILED; "`monitor.alertmanager`: {url} does not take alarms: {error}");
         }
     }
 }

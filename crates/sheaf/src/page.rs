@@ -1,6 +1,7 @@
 //! The page and the metrics of a run, while this process makes runs.
 
 use crate::address::resolve;
+use crate::console::message::Message;
 use crate::console::{self, Console, Show};
 use crate::notify;
 use crate::plan::Plan;
@@ -8,11 +9,11 @@ use crate::summary::Summary;
 use log::Level;
 use sheaf_config::{Config, NodeConfig};
 use sheaf_monitor::control::Control;
-use sheaf_monitor::{Monitor, MonitorError, NodeDescription, RunDescription, RunVerdict};
+use sheaf_monitor::{LogEntry, Monitor, MonitorError, NodeDescription, Notice, RunDescription, RunVerdict};
 use sheaf_node::RunControls;
 use sheaf_node::report::Gauges;
 use sheaf_node::telemetry::BufferLimits;
-use sheaf_telemetry::Hub;
+use sheaf_telemetry::{Hub, codes, log_as};
 use sheaf_wire::{ByteCount, Role, SourceId};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -50,8 +51,8 @@ pub(crate) trait Audience: Send + Sync {
     fn begin_run(&self, run: RunDescription);
     /// Nodes and programs that the run waits for.
     fn note_waiting(&self, waits_for: Option<String>);
-    /// A message of the log, of a node if it is of one.
-    fn add_message(&self, level: Level, node: Option<&str>, text: &str);
+    /// A message of the log.
+    fn add_message(&self, message: &Message);
     /// Result of the run.
     fn end_run(&self, verdict: RunVerdict);
 }
@@ -69,8 +70,18 @@ impl Audience for Monitor {
         Monitor::note_waiting(self, waits_for);
     }
 
-    fn add_message(&self, level: Level, node: Option<&str>, text: &str) {
-        Monitor::add_message(self, severity(level), node.map(str::to_owned), text);
+    fn add_message(&self, message: &Message) {
+        Monitor::add_message(
+            self,
+            LogEntry {
+                number: 0,
+                time_ms: message.time_us / 1_000,
+                level: severity(message.severity),
+                code: message.code.clone().into_owned(),
+                node: Some(message.node.clone()).filter(|node| !console::PROCESSES.contains(&&**node)),
+                text: message.text.clone(),
+            },
+        );
     }
 
     fn end_run(&self, verdict: RunVerdict) {
@@ -102,7 +113,10 @@ impl Page {
     fn of(monitor: Monitor) -> Self {
         let address = monitor.address();
         let page = Self::to(Arc::new(monitor));
-        log::info!("the page is at http://{address}/, the metrics are at http://{address}/metrics");
+        log_as!(
+            PAGE_ADDRESS;
+            "the page is at http://{address}/, the metrics are at http://{address}/metrics"
+        );
         page
     }
 
@@ -173,9 +187,9 @@ impl Page {
         self.audience.note_waiting(waits_for);
     }
 
-    /// Adds a message, of a node in another process if it is of one.
-    pub(crate) fn add_message(&self, level: Level, node: Option<&str>, text: &str) {
-        self.audience.add_message(level, node, text);
+    /// Adds a message of another process.
+    pub(crate) fn add_message(&self, message: &Message) {
+        self.audience.add_message(message);
     }
 
     /// Announces how the run ended.
@@ -190,7 +204,7 @@ impl Page {
         if time.is_zero() {
             return;
         }
-        log::info!("the page stays for {} s; Ctrl-C ends it", time.as_secs());
+        log_as!(PAGE_ADDRESS; "the page stays for {} s; Ctrl-C ends it", time.as_secs());
         let began = Instant::now();
         while began.elapsed() < time && !stop.load(Ordering::Relaxed) {
             std::thread::sleep(PAUSE.min(time - began.elapsed().min(time)));
@@ -200,9 +214,9 @@ impl Page {
     /// Shows the messages of this process on the page.
     fn take_messages(&self) {
         let audience = Arc::downgrade(&self.audience);
-        console::listen(Some(Box::new(move |level, text| {
-            if let Some(audience) = audience.upgrade().filter(|_| level <= Level::Info) {
-                audience.add_message(level, None, text);
+        console::listen(Some(Box::new(move |message| {
+            if let Some(audience) = audience.upgrade() {
+                audience.add_message(message);
             }
         })));
     }
@@ -227,10 +241,26 @@ pub(crate) fn serve_for(
         Some(address) => start(resolve(address)?, control)?,
         None => start_at_default(control)?,
     };
-    if let Some(notifier) = notify::begin(&config.monitor)? {
-        monitor.notify(config.monitor.alarm_hold_off.to_std(), notifier);
-    }
+    let notifier = notify::begin(&config.monitor)?;
+    let tell = move |notice: Notice| {
+        log_alarm(&notice);
+        if let Some(notifier) = &notifier {
+            notifier(notice);
+        }
+    };
+    monitor.notify(config.monitor.alarm_hold_off.to_std(), Box::new(tell));
     Ok(monitor)
+}
+
+/// Logs that an alarm is raised, or has ended.
+fn log_alarm(Notice { ended, alarm, .. }: &Notice) {
+    let code = codes::find(alarm.code).unwrap_or(&codes::OTHER);
+    let culprit = alarm.culprit.as_deref().unwrap_or_default();
+    if *ended {
+        log_as!(ALARM_ENDED, peer = culprit; "the alarm `{}` has ended: {}", alarm.code, alarm.text);
+    } else {
+        log_as!(code = code, peer = culprit; "{}; {}", alarm.text, alarm.remedy);
+    }
 }
 
 fn start(address: SocketAddr, control: Option<Arc<dyn Control>>) -> Result<Monitor, MonitorError> {

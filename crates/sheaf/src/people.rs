@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use sheaf_control::{Operator, Role};
 use sheaf_key::{make_token, token_hash};
 use sheaf_node::Clock;
+use sheaf_telemetry::log_as;
 use std::fs;
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -105,7 +106,10 @@ impl WrongTokens {
         let (count, began) = minute.unwrap_or_else(|| (0, Instant::now()));
         self.count = Some((count.saturating_add(1), began));
         if count == WRONG_TOKENS {
-            log::warn!("more than {WRONG_TOKENS} wrong tokens within a minute: somebody may be guessing");
+            log_as!(
+                WRONG_TOKENS;
+                "more than {WRONG_TOKENS} wrong tokens within a minute: somebody may be guessing"
+            );
         }
         count < WRONG_TOKENS
     }

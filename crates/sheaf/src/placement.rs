@@ -4,6 +4,7 @@ use crate::plan::Plan;
 use anyhow::bail;
 use sheaf_config::NodeConfig;
 use sheaf_machine::{MemoryPolicy, Placement, PlacementError};
+use sheaf_telemetry::log_as;
 
 /// The place of a node's thread.
 pub(crate) fn of(node: &NodeConfig) -> Placement {
@@ -61,7 +62,7 @@ fn report(problems: &[String], required: bool) -> anyhow::Result<()> {
         bail!("{}\n(`affinity.required = false` lets the run continue without it)", problems.join("\n"));
     }
     for problem in problems {
-        log::warn!("{problem}; the run continues without it");
+        log_as!(CPU_NOT_AVAILABLE; "{problem}; the run continues without it");
     }
     Ok(())
 }

@@ -24,6 +24,7 @@ use sheaf_protocol::output::{OutputConfig, SenderConfig};
 use sheaf_protocol::readout::{Announce, ReadoutConfig, SourceConfig};
 use sheaf_shaping::{BarrelConfig, Policy, ShaperConfig, SlotSchedule};
 use sheaf_source::{StreamSet, open_directory};
+use sheaf_telemetry::log_as;
 use sheaf_wire::{ByteCount, Nanos, NodeId, Role, SessionId, SourceId, TimeBase, TimeUnit, Timestamp};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -116,7 +117,8 @@ impl Plan {
         let mut sources = self.nodes.iter().flat_map(|node| &node.sources);
         let is_foreign = !names.is_empty() && sources.clone().all(|source| names.get(*source).is_none());
         if let Some(source) = sources.next().filter(|_| is_foreign) {
-            log::warn!(
+            log_as!(
+                NAMES_UNUSED;
                 "no source of this run has a name in `source.map` or [source.names], for instance source {source}; see whether the ids \
                  there are those of the run"
             );

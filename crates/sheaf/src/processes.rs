@@ -6,7 +6,7 @@
 //! parent, which asks the event manager to end the run. Nodes identify each other by a key generated for the run, so
 //! that no other process on the machine can take a node's place.
 
-use crate::console::Console;
+use crate::console;
 use crate::page::{Page, View};
 use crate::plan::Plan;
 use crate::programs;
@@ -24,6 +24,7 @@ use sheaf_monitor::traces::{Ask, Collector, CollectorNews};
 use sheaf_node::RunControls;
 use sheaf_node::restarts::{RestartPolicy, Restarts};
 use sheaf_node::traces::Tracing;
+use sheaf_telemetry::log_as;
 use sheaf_wire::{Nanos, NodeId, Role};
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
@@ -87,7 +88,7 @@ pub(crate) fn run(
     directory: Option<&RunDirectory>,
     scratch: &Scratch,
     stop: &AtomicBool,
-    View { console, page, controls, traces }: View<'_>,
+    View { page, controls, traces, .. }: View<'_>,
 ) -> anyhow::Result<Outcome> {
     let mut nodes = plan.nodes.clone();
     let mut listeners = loopback_listeners(plan, &mut nodes)?;
@@ -114,7 +115,7 @@ pub(crate) fn run(
         programs: programs::time_to_end(&plan.config).to_std(),
         lost: Lost::default(),
         stops: 0,
-        console: console.clone(),
+        is_watched: page.is_some() || directory.is_some(),
         page: page.cloned(),
         controls: controls.cloned(),
         steered: None,
@@ -149,7 +150,8 @@ struct Family {
     lost: Lost,
     /// Number of requests to end the run that the event manager is still to receive.
     stops: u32,
-    console: Console,
+    /// Whether somebody wants the messages of the nodes: the log of the run, or the page.
+    is_watched: bool,
     /// Shows the metrics and messages of the nodes, if there is one.
     page: Option<Page>,
     /// Requests of a controller to the event manager, if there is one.
@@ -213,11 +215,12 @@ impl Family {
     fn spawn(&self, node: &NodeConfig, listener: Option<&TcpListener>) -> anyhow::Result<Started> {
         let take = self.collecting.as_ref().map(|collecting| collecting.take.clone());
         let links = Links {
+            messages: self.is_watched,
             metrics: self.page.is_some(),
             stamps: take.is_some(),
             steering: self.controls.is_some() && node.id == NodeId::MANAGER,
         };
-        let is_relayed = links.metrics || links.stamps;
+        let is_relayed = links.messages || links.metrics || links.stamps;
         let relayed = is_relayed.then(|| Relayed::new(&node.name, self.page.clone(), take));
         spawn((&self.config, self.key.as_ref()), (node, listener), relayed, links)
     }
@@ -313,7 +316,7 @@ impl Family {
         let again = matches!(process.node.id.role, Role::Builder | Role::Output) && !closing && died;
         if again && process.restarts.died(process.started.elapsed().into()).is_some() {
             process.started = Instant::now();
-            log::warn!("{name} died ({status}); it is restarted");
+            log_as!(PROCESS_RESTARTED, peer = name; "{name} died ({status}); it is restarted");
             match process.node.id.role {
                 Role::Output => self.lost.outputs += 1,
                 _ => self.lost.farms += u64::from(self.has_farm),
@@ -328,11 +331,12 @@ impl Family {
             return Ok(());
         }
         if again {
-            self.console.error(&format!(
+            log_as!(
+                PROCESS_ENDED, peer = name;
                 "{name} died ({status}) and is not restarted: it died too often shortly after its start; see its messages above"
-            ));
+            );
         } else if !status.success() {
-            self.console.error(&format!("{name} ended: {status}"));
+            log_as!(PROCESS_ENDED, peer = name; "{name} ended: {status}");
         }
         if let Some(page) = &self.page {
             page.hub().note_gone(name);
@@ -343,7 +347,10 @@ impl Family {
 
     fn kill_all(&mut self) {
         for process in self.processes.iter_mut().filter(|process| process.ended.is_none()) {
-            log::error!("{} did not end in time; it is killed", process.node.name);
+            log_as!(
+                PROCESS_KILLED, peer = process.node.name;
+                "{} did not end in time; it is killed", process.node.name
+            );
             let _ = process.child.kill();
         }
     }
@@ -394,7 +401,7 @@ impl Process {
         if let Some(pid) = pid
             && let Err(error) = kill_process(pid, signal)
         {
-            log::warn!("cannot signal {}: {error}", self.node.name);
+            log_as!(SIGNAL_FAILED, peer = self.node.name; "cannot signal {}: {error}", self.node.name);
         }
     }
 
@@ -446,7 +453,7 @@ impl KeyFile {
 impl Drop for KeyFile {
     fn drop(&mut self) {
         if let Err(error) = std::fs::remove_file(&self.0) {
-            log::warn!("cannot remove {}: {error}", self.0.display());
+            log_as!(FILE_NOT_REMOVED; "cannot remove {}: {error}", self.0.display());
         }
     }
 }
@@ -465,6 +472,8 @@ struct Started {
 /// Subjects that a process and its parent tell each other about, besides messages.
 #[derive(Clone, Copy)]
 struct Links {
+    /// Messages for the log of the run.
+    messages: bool,
     /// Metrics for a page.
     metrics: bool,
     /// Stamps for traces.
@@ -522,14 +531,19 @@ fn spawn(
     if let Some(KeyFile(path)) = key {
         command.arg("--run-key").arg(path);
     }
-    let arguments = [(links.metrics, "--relay"), (links.stamps, "--traced"), (links.steering, "--steered")];
+    let arguments = [
+        (links.messages, "--logged"),
+        (links.metrics, "--relay"),
+        (links.stamps, "--traced"),
+        (links.steering, "--steered"),
+    ];
     command.args(arguments.iter().filter(|(is_given, _)| *is_given).map(|(_, argument)| argument));
     let has_socket = links.stamps || links.steering;
     let sockets = has_socket.then(UnixStream::pair).transpose().context("cannot make a socket")?;
     let (socket, its_end) = sockets.unzip();
     let stdout = its_end.map_or_else(Stdio::piped, |its_end| Stdio::from(OwnedFd::from(its_end)));
     command.stdin(stdin).stdout(stdout).process_group(0);
-    match log::max_level() {
+    match console::verbosity() {
         log::LevelFilter::Off | log::LevelFilter::Error => command.arg("--quiet"),
         log::LevelFilter::Debug => command.arg("-v"),
         log::LevelFilter::Trace => command.arg("-vv"),

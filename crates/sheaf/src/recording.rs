@@ -6,6 +6,7 @@ use sheaf_config::{Config, TriggerMode};
 use sheaf_source::StreamSet;
 use sheaf_source::stream_set::StreamInfo;
 use sheaf_store::fragment_stream::Ending;
+use sheaf_telemetry::log_as;
 use sheaf_wire::SourceId;
 use std::collections::BTreeSet;
 
@@ -46,7 +47,8 @@ pub(crate) fn report_defects(
     }
     let directory = streams.directory().display();
     for source in expected.iter().filter(|source| !streams.has(**source) && concerns(**source)) {
-        log::warn!(
+        log_as!(
+            STREAM_MISSING, source = source;
             "{directory} has no stream of source {source}, which `source.replay.expected` lists: every event lacks it"
         );
     }
@@ -56,8 +58,12 @@ fn report_damage(stream: &StreamInfo) {
     let path = stream.path.display();
     match stream.counts.corrupt_headers + stream.counts.corrupt_payloads {
         0 => {}
-        1 => log::warn!("{path}: 1 damaged record is skipped; `sheaf verify {path}` shows it"),
-        damaged => log::warn!(
+        1 => log_as!(
+            STREAM_DAMAGED, source = stream.source;
+            "{path}: 1 damaged record is skipped; `sheaf verify {path}` shows it"
+        ),
+        damaged => log_as!(
+            STREAM_DAMAGED, source = stream.source;
             "{path}: {} damaged records are skipped; `sheaf verify {path}` lists them",
             count(damaged)
         ),
@@ -68,7 +74,8 @@ fn report_end(stream: &StreamInfo) {
     if let Some(Ending::Unfinished { offset, .. }) = stream.ending {
         let (path, source, records) =
             (stream.path.display(), stream.source, plural(stream.counts.records, "fragment"));
-        log::warn!(
+        log_as!(
+            STREAM_DAMAGED, source = source;
             "{path} is cut off at byte {offset}, after {records}: later events lack source {source}; copy the stream again if \
              the original is whole"
         );

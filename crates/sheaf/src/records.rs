@@ -205,6 +205,16 @@ fn find(run: &str, place: &Place) -> anyhow::Result<PathBuf> {
     find_number(number, &place.directory)
 }
 
+/// Returns the directory of a run that is given as the commands take it; without one, of the newest.
+pub(crate) fn find_run(run: Option<&str>, directory: &Path) -> anyhow::Result<PathBuf> {
+    if let Some(run) = run {
+        return find(run, &Place { directory: directory.to_owned() });
+    }
+    let newest =
+        runs_in(directory).with_context(|| format!("cannot look for runs in {}", directory.display()))?.pop();
+    newest.with_context(|| format!("there are no runs in {}", directory.display()))
+}
+
 /// Returns the directory of a run that is given by its number.
 pub(crate) fn find_number(number: u32, directory: &Path) -> anyhow::Result<PathBuf> {
     let runs = runs_in(directory)

@@ -4,18 +4,17 @@
 //! prints at its end has no record separator, so the parent can tell the two apart.
 
 use crate::console;
+use crate::console::message::Message;
 use crate::page::Page;
 use crate::steered::NodeRequest;
 use anyhow::Context as _;
-use log::Level;
 use serde::{Deserialize, Serialize};
 use sheaf_monitor::traces::{CollectorNews, LocalStamps, TraceStamp};
 use sheaf_node::report::Gauges;
 use sheaf_telemetry::stamps::StampHub;
-use sheaf_telemetry::{NodeSnapshot, Publication, Publisher, SeriesList, Snapshot, catalog};
+use sheaf_telemetry::{NodeSnapshot, Publication, Publisher, SeriesList, Snapshot, TALLY, catalog};
 use std::collections::BTreeMap;
 use std::io::Write as _;
-use std::str::FromStr as _;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
@@ -51,7 +50,7 @@ pub(crate) enum Record {
     /// Nodes and programs that the run waits for.
     WaitsFor(Option<String>),
     /// A message of the log.
-    Message { level: String, text: String },
+    Message(Message),
     /// A remark about an event, as words.
     Remark([u64; 4]),
     /// Stamps of an event.
@@ -102,11 +101,10 @@ impl Relay {
         let Subjects { metrics, stamps } = subjects;
         let (sender, records) = sync_channel(MESSAGES);
         let messages = sender.clone();
-        console::listen(Some(Box::new(move |level, text| {
-            if level <= Level::Info {
-                let record = Record::Message { level: level.to_string(), text: text.to_owned() };
-                // A parent that does not read must not hold up this node.
-                let _ = messages.try_send(Work::Write(record));
+        console::listen(Some(Box::new(move |message| {
+            // A parent that does not read must not hold up this node.
+            if messages.try_send(Work::Write(Record::Message(message.clone()))).is_err() {
+                TALLY.count_dropped(1);
             }
         })));
         let stamps = stamps.map(LocalStamps::new);
@@ -129,6 +127,8 @@ impl Relay {
 
 impl Drop for Relay {
     fn drop(&mut self) {
+        // The last messages are on their way.
+        console::flush();
         console::listen(None);
         if let Some(sender) = self.sender.take() {
             let _ = sender.send(Work::Write(Record::NodeEnded));
@@ -237,6 +237,7 @@ fn write(record: &Record) {
 /// Handles the records of one child, in its parent.
 pub(crate) struct Relayed {
     node: String,
+    /// Shows them, if there is one.
     page: Option<Page>,
     publisher: Option<Publisher>,
     /// Takes stamps and remarks, if traces are wanted.
@@ -274,11 +275,11 @@ impl Relayed {
             Record::WaitsFor(waits_for) => {
                 self.page.iter().for_each(|page| page.note_waiting(waits_for.clone()));
             }
-            Record::Message { level, text } => {
+            Record::Message(message) => {
                 if let Some(page) = &self.page {
-                    let level = Level::from_str(&level).unwrap_or(Level::Info);
-                    page.add_message(level, Some(&self.node), &text);
+                    page.add_message(&message);
                 }
+                console::store(message);
             }
             Record::Remark(words) => self.collect(CollectorNews::Remark(words)),
             Record::Stamps(event, stamps) => self.collect(CollectorNews::Stamps(event, stamps)),

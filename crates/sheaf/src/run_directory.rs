@@ -16,6 +16,7 @@ use sheaf_store::run::{
     CodeRecord, EndRecord, Holder, LOCK_NAME, MANIFEST_NAME, Manifest, RunLock, SessionRecord, closed_files,
     remove_list, seal_session,
 };
+use sheaf_telemetry::log_as;
 use sheaf_wire::{NodeId, RunNumber, SessionId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -106,7 +107,7 @@ impl RunDirectory {
     pub(crate) fn abandon(mut self) {
         drop(self.reserve.take());
         if let Err(error) = fs::remove_dir_all(&self.path) {
-            log::warn!("cannot remove {}, which has no run: {error}", self.path.display());
+            log_as!(FILE_NOT_REMOVED; "cannot remove {}, which has no run: {error}", self.path.display());
         }
         remains::forget();
     }
@@ -224,7 +225,8 @@ fn seal(
 ) -> anyhow::Result<SessionRecord> {
     let sealed = seal_session(directory, SessionName { run, node, session }, counting.committed)?;
     if sealed.void > 0 {
-        log::info!(
+        log_as!(
+            EVENTS_VOID, node = node;
             "{node}: {} events at the end of the files of session {:x} do not count and are cut off: they had not \
              been reported to the event manager when it gave up that session. Each was built again, or is booked as dropped",
             sealed.void,
@@ -232,7 +234,10 @@ fn seal(
         );
     }
     if sealed.missing > 0 {
-        log::error!("{node}: {} events that it reported as stored are not in its files", sealed.missing);
+        log_as!(
+            EVENTS_MISSING, node = node;
+            "{node}: {} events that it reported as stored are not in its files", sealed.missing
+        );
     }
     Ok(counting.into_record((node, session), true))
 }
@@ -267,7 +272,7 @@ impl Reserve {
 impl Drop for Reserve {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_file(&self.path) {
-            log::warn!("cannot remove {}: {error}", self.path.display());
+            log_as!(FILE_NOT_REMOVED; "cannot remove {}: {error}", self.path.display());
         }
     }
 }

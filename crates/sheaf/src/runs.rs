@@ -3,7 +3,7 @@
 
 use crate::arguments::{ControlledArguments, RunArguments};
 use crate::code::{self, Code};
-use crate::console::Console;
+use crate::console::{self, Console, LOG_NAME};
 use crate::controlled::Controlled;
 use crate::page::{Page, View};
 use crate::plan::Plan;
@@ -16,6 +16,7 @@ use crate::{Verdict, files, placement, processes, programs, rehearsal, space, su
 use anyhow::{Context, bail};
 use sheaf_config::{Config, OutputKind, SourceKind, TransportKind};
 use sheaf_node::{Clock, RunControls};
+use sheaf_telemetry::{codes, log_as};
 use sheaf_wire::RunNumber;
 use std::path::Path;
 use std::sync::Arc;
@@ -39,6 +40,7 @@ fn make_all(
     controlled: Option<&Controlled>,
 ) -> anyhow::Result<Verdict> {
     let config = configuration(arguments)?;
+    console.keep_log("run", config.log.format)?;
     let page = match controlled {
         Some(controlled) => {
             controlled.note_configuration(&config);
@@ -131,6 +133,8 @@ impl Runs<'_> {
         space::check(&plan.config)?;
         let mut directory = RunDirectory::create(&mut plan.config, created)?;
         let run = plan.config.run.number;
+        let log = directory.as_ref().map(|directory| directory.path.join(LOG_NAME));
+        console::begin_run(run.0, log.as_deref().map(|log| (log, plan.config.log.max.0)));
         if let Some(directory) = &directory {
             self.comment(&directory.path)?;
         }
@@ -144,7 +148,9 @@ impl Runs<'_> {
             }
         };
         if self.several {
-            log::info!("run {run} begins");
+            log_as!(RUN_BEGINS; "run {run} begins");
+        } else {
+            console::note(&codes::RUN_BEGINS, &format!("run {run} begins"));
         }
         let plan = Arc::new(plan);
         let (stop, console) = (self.steering.stop(), self.console);
@@ -203,6 +209,14 @@ impl Runs<'_> {
         let end = summary.end_record(&plan.config, errors.first().map(String::as_str));
         let close =
             |directory: RunDirectory| directory.close(&stored, (summary.ledger_json(), end), clock.now());
+        let text = summary.to_string();
+        if let Some(kept) = text.lines().find(|line| !line.trim().is_empty()) {
+            // The first line says what was kept, behind its label.
+            let kept = kept.split_once("  ").map_or(kept, |(_, text)| text).trim();
+            console::note(&codes::RUN_ENDED, &format!("run {} has ended: {kept}", plan.config.run.number));
+        }
+        // Messages are in front of the books on a terminal.
+        console::flush();
         // The books come first: they are printed also where the disk takes nothing more.
         let closed = directory.map_or(Ok(()), close);
         match (self.arguments.json, self.several) {

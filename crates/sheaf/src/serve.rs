@@ -29,11 +29,13 @@ use clap::Args;
 use desk::Desk;
 use inbox::Input;
 use launch::Launcher;
-use sheaf_config::Config;
+use sheaf_config::{Config, LogFormat};
+use sheaf_telemetry::log_as;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
+use std::str::FromStr as _;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
@@ -48,6 +50,9 @@ pub(crate) struct ServeArguments {
     /// one is taken].
     #[arg(long, value_name = "HOST:PORT")]
     page: Option<String>,
+    /// Form of messages on standard error, also of the runs [default: `log.format` of the configuration; without one, text].
+    #[arg(long, value_name = "text|json", value_parser = LogFormat::from_str)]
+    log: Option<LogFormat>,
     /// Directory of the controller: its state, tokens, commands and the logs of runs [default: `control` in the directory of the runs].
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
@@ -58,6 +63,7 @@ pub(crate) fn command(arguments: &ServeArguments, console: &Console) -> anyhow::
         Some(path) => Config::load(path)?,
         None => Config::default(),
     };
+    console.keep_log("controller", arguments.log.unwrap_or(config.log.format))?;
     let output = config.run.output.clone();
     let directory = arguments.directory.clone().unwrap_or_else(|| token::directory_of(&output));
     let directory = ControlDirectory::new(&directory);
@@ -70,27 +76,30 @@ pub(crate) fn command(arguments: &ServeArguments, console: &Console) -> anyhow::
     ControlDirectory::write(&directory.address(), format!("http://{at}\n").as_bytes())?;
     // Text that does not go to a terminal is kept in a log, which others may read.
     if std::io::stderr().is_terminal() {
-        log::info!("run control is at http://{at}/#token={own_token}");
-        log::info!("the address has the token of {}: treat it as a password", people::user());
+        log_as!(CONTROL_ADDRESS; "run control is at http://{at}/#token={own_token}");
+        log_as!(CONTROL_ADDRESS; "the address has the token of {}: treat it as a password", people::user());
     } else {
         let file = directory.own_token();
-        log::info!(
+        log_as!(
+            CONTROL_ADDRESS;
             "run control is at http://{at}/, the token of {} is in {}",
             people::user(),
             file.display()
         );
     }
-    log::info!(
+    log_as!(
+        CONTROL_ADDRESS;
         "`sheaf ctl start` starts a run, `sheaf token add NAME` makes a token for somebody else; Ctrl-C stops the run and ends"
     );
     watch_signals(counter.sender())?;
     let launcher = Launcher {
         config: arguments.config.clone(),
         processes: arguments.processes,
+        log: arguments.log,
+        log_bytes: config.log.max.0,
         directory: directory.clone(),
         inbox: counter.sender(),
         page: Page::to(monitor.clone()),
-        console: console.clone(),
     };
     let system = arguments
         .config

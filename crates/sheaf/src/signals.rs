@@ -1,7 +1,9 @@
 //! Ctrl-C, termination, and the signal that asks for the next run.
 
+use crate::console;
 use crate::run_directory::remains;
 use anyhow::Context;
+use sheaf_telemetry::log_as;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 use std::ffi::c_int;
@@ -32,12 +34,14 @@ fn watch(which: &[c_int], mut note: impl FnMut(c_int) + Send + 'static) -> anyho
             count += u32::from(signal != SIGUSR1);
             if count >= SIGNALS_TO_ABORT {
                 if let Some(run) = remains::remove() {
-                    log::error!(
+                    log_as!(
+                        RUN_ABORTED;
                         "{run} is aborted: its files are not closed, and the events that count are not recorded; \
                          `sheaf verify {run}` checks them",
                         run = run.display()
                     );
                 }
+                console::flush();
                 std::process::exit(EXIT_INTERRUPTED);
             }
             note(signal);

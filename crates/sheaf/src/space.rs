@@ -2,6 +2,7 @@
 
 use anyhow::{Context, bail};
 use sheaf_config::{Config, OutputKind, TriggerMode};
+use sheaf_telemetry::log_as;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,7 +29,8 @@ pub(crate) fn check(config: &Config) -> anyhow::Result<()> {
     require(directory, keep)?;
     let most = free.saturating_sub(keep);
     match estimate(config) {
-        Some(bytes) if bytes > most => log::warn!(
+        Some(bytes) if bytes > most => log_as!(
+            DISK_SMALL;
             "this run writes about {} if every event is stored, and {shown} has room for {}; the run ends when that is full",
             size(bytes),
             size(most)
@@ -107,7 +109,7 @@ impl Watch {
                     size(free),
                     size(keep)
                 );
-                log::warn!("the run ends: {why}");
+                log_as!(DISK_NEARLY_FULL; "the run ends: {why}");
                 stop.store(true, Ordering::Relaxed);
                 return Some(why);
             }

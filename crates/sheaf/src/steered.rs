@@ -7,6 +7,7 @@
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use sheaf_node::RunControls;
+use sheaf_telemetry::log_as;
 use sheaf_wire::NodeId;
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -113,7 +114,7 @@ pub(crate) fn follow(
                 }
                 Ok(NodeRequest::End) => break,
                 Ok(request) => other(request),
-                Err(error) => log::warn!("a request of the parent cannot be read: {error}"),
+                Err(error) => log_as!(CONTROL_UNREADABLE; "a request of the parent cannot be read: {error}"),
             }
         }
     };

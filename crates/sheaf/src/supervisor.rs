@@ -13,6 +13,7 @@ use sheaf_node::programs::{ProgramSetup, ProgramView, Programs};
 use sheaf_node::trigger_door::{TriggerAccess, TriggerDoor, TriggerDoorOptions, TriggerTransport};
 use sheaf_protocol::Identity;
 use sheaf_protocol::trigger_link::ReceiverConfig;
+use sheaf_telemetry::log_as;
 use sheaf_wire::{ByteCount, TimeBase};
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -98,7 +99,8 @@ impl Plan {
             .with_context(|| format!("cannot listen for a trigger supervisor at {listen} ({protocol})"))?;
         if !has_evidence && !door.address().ip().is_loopback() {
             let address = door.address();
-            log::warn!(
+            log_as!(
+                OPEN_TO_STRANGERS;
                 "any host that can reach {address} can give the triggers of this run; set `transport.key_file` or `transport.tls` unless the network is private"
             );
         }

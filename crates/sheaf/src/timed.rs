@@ -15,6 +15,7 @@ use sheaf_source::timed::slice_source::scan_streams;
 use sheaf_source::timed::sources::scan_capture;
 use sheaf_source::timed::{self, FeedConfig};
 use sheaf_source::{Source, StreamSet};
+use sheaf_telemetry::log_as;
 use sheaf_time::clock::PulseConfig;
 use sheaf_time::{CoincidenceConfig, Picos, Rule, SliceConfig};
 use sheaf_wire::hit::HIT_BYTES;
@@ -246,7 +247,8 @@ impl TimedSources {
     /// Warns of clocks of cards that sent nothing in the capture.
     pub(crate) fn report_unseen(&self) {
         for (clock, card) in &self.unseen {
-            log::warn!(
+            log_as!(
+                CARD_UNUSED;
                 "`clocks.{clock}.cards` names card {card}, which has no packet in the capture; check the number of the card"
             );
         }

@@ -12,6 +12,7 @@ use sheaf_source::Source;
 use sheaf_source::windows::{HitArchive, NotHeld};
 use sheaf_spool::Spool;
 use sheaf_spool::archive::WindowAnswer;
+use sheaf_telemetry::log_as;
 use sheaf_wire::spool_link::{GapReason, WindowRequest};
 use sheaf_wire::{HitInterval, Nanos, SourceId, TimeUnit, Timestamp};
 use std::path::Path;
@@ -80,7 +81,8 @@ impl Drop for SpoolOfUnit {
     fn drop(&mut self) {
         let books = self.0.finish(Clock::new().now());
         if books.lost() > 0 {
-            log::warn!(
+            log_as!(
+                SPOOL_INCOMPLETE;
                 "{} hits are not in the hit spool: the disk was full or too slow, or a segment could not be written",
                 books.lost()
             );
@@ -105,7 +107,7 @@ impl HitArchive for SpooledHits {
     fn keep(&mut self, source: SourceId, interval: HitInterval, hits: &[u8], now: Timestamp) {
         // Sources give nothing but whole hits.
         if let Err(error) = self.with(|spool| spool.take(source, interval, hits, now)) {
-            log::error!("hits of source {source} are not kept: {error}");
+            log_as!(SPOOL_FAILED, source = source; "hits of source {source} are not kept: {error}");
         }
     }
 
@@ -135,7 +137,10 @@ impl HitArchive for SpooledHits {
             (Ok(_), None) => Ok(()),
             (Ok(_), Some(gap)) => Err(gap),
             (Err(error), _) => {
-                log::warn!("cannot read hits of source {source} in the hit spool: {error}");
+                log_as!(
+                    SPOOL_INCOMPLETE, source = source;
+                    "cannot read hits of source {source} in the hit spool: {error}"
+                );
                 Err(NotHeld::Lost)
             }
         }

@@ -14,10 +14,11 @@ scenario("the log can be searched, and filtered by level", async (mock, show) =>
   assert.match(await text(page, "#panel-log .shown"), /2 of 7 messages/);
   await page.selectOption("#log-level", "error");
   await until(page, () => document.querySelectorAll(".log li").length === 1);
-  assert.match(await text(page, ".log li"), /✖ error bu3 bu3 ended: signal: 9/);
+  assert.match(await text(page, ".log li"), /✖ error bu3 bu3 ended: signal: 9 \(SIGKILL\) process-ended/);
+  assert.equal(await page.locator(".log li .text a").getAttribute("href"), "/codes#process-ended");
   assert.equal(new URL(page.url()).hash, "#q=BU3&level=error");
   // The search goes on while messages come.
-  mock.change((state) => state.log.push({ number: 100, time_ms: Date.now(), level: "error", node: "bu3", text: "again" }));
+  mock.change((state) => state.log.push({ number: 100, time_ms: Date.now(), level: "error", code: "node-failed", node: "bu3", text: "again" }));
   await until(page, () => document.querySelectorAll(".log li").length === 2);
   assert.equal(await page.inputValue("#log-search"), "BU3");
 });

@@ -1,6 +1,7 @@
 //! Requests to a monitor over TCP.
 
 use super::*;
+use crate::messages::Level;
 use sheaf_telemetry::{SeriesList, catalog};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
@@ -123,7 +124,8 @@ fn published_values_are_in_metrics_and_state() {
         to.set(number, 42);
         to.set(stored, 17);
     });
-    monitor.add_message(Level::Warning, Some("bu0".into()), "<script>");
+    let (level, code, text_of) = (Level::Warning, "other".to_owned(), "<script>".to_owned());
+    monitor.add_message(LogEntry { number: 0, time_ms: 0, level, code, node: None, text: text_of });
     assert!(text(&monitor, "/metrics").contains("sheaf_events_total{node=\"evm\",outcome=\"stored\"} 17\n"));
     let state = loop {
         let state: serde_json::Value =

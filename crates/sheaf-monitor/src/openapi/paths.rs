@@ -240,6 +240,12 @@ fn page() -> Vec<Operation> {
     vec![
         Operation::get("/", ("page", "page"), "Returns the page")
             .gives_media("text/html; charset=utf-8", "The page."),
+        Operation::get(
+            "/codes",
+            ("page", "codes"),
+            "Returns the page of all codes of messages, with their remedies",
+        )
+        .gives_media("text/html; charset=utf-8", "The page."),
         Operation::get("/assets/{path}", ("page", "asset"), "Returns a file of the page")
             .part("path", &text(), json!("app.js"))
             .gives_media("*/*", "The file.")

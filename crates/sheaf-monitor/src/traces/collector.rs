@@ -4,6 +4,7 @@ use super::model::{LeftOut, Trace, TraceEnd, TraceHeader, TraceStamp};
 use super::open::OpenTraces;
 use super::stamp_store::StampStore;
 use super::trace_file::TraceWriter;
+use sheaf_telemetry::log_as;
 use sheaf_telemetry::stamps::{Remark, RemarkKind, StampHub};
 use sheaf_telemetry::{Hub, Publisher, SeriesId, SeriesList, catalog};
 use std::collections::BTreeMap;
@@ -255,7 +256,8 @@ impl Collecting {
         }
         let LeftOut { file_full, too_many, remarks, stamps, .. } = self.end.left_out;
         if file_full + too_many + remarks > 0 {
-            log::warn!(
+            log_as!(
+                TRACES_INCOMPLETE;
                 "{} remarkable events have no trace: {file_full} for lack of room in the file (`trace.file_bytes`), {too_many} beyond \
                  {MOST_IN_A_SECOND} in a second, {remarks} overwritten",
                 file_full + too_many + remarks

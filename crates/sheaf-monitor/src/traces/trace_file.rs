@@ -1,6 +1,7 @@
 //! Files of traces: a line of JSON for each.
 
 use super::model::{Trace, TraceEnd, TraceHeader, TraceLine};
+use sheaf_telemetry::log_as;
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
@@ -68,7 +69,7 @@ impl TraceWriter {
         let written = self.open().and_then(|mut file| file.write_all(&lines));
         if let Err(error) = written {
             self.has_failed = true;
-            log::warn!("cannot write traces to {}: {error}; the run goes on without", self.path.display());
+            log_as!(TRACES_INCOMPLETE; "cannot write traces to {}: {error}; the run goes on without", self.path.display());
         }
     }
 

@@ -12,7 +12,7 @@ impl BuilderNode {
     #[must_use]
     pub fn publishing(mut self, hub: &Hub, name: &str, sources: &[SourceId], limits: BufferLimits) -> Self {
         let required = sources.iter().copied().filter(|source| self.role.is_required(*source));
-        let list = |list: &mut SeriesList| BuilderSeries::list(list, required, limits);
+        let list = |list: &mut SeriesList| BuilderSeries::list(list, name, required, limits);
         self.telemetry = Some(Telemetry::begin(hub, name, list));
         self
     }

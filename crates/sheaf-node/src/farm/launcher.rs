@@ -1,6 +1,7 @@
 //! Processes that a farm starts, and starts again when they end before the run does.
 
 use crate::restarts::{RestartPolicy, Restarts};
+use sheaf_telemetry::log_as;
 use sheaf_wire::{Nanos, NodeId, Timestamp};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
@@ -107,7 +108,10 @@ impl Launcher {
         let status = match child.try_wait() {
             Ok(None) => {
                 if !post.joined && now.since(post.started_at) >= TIME_TO_JOIN {
-                    log::warn!("{}: worker {index} did not join in time; it is killed", self.node);
+                    log_as!(
+                        WORKER_RESTARTED, node = self.node;
+                        "{}: worker {index} did not join in time; it is killed", self.node
+                    );
                     // Fails where it has ended.
                     let _ = child.kill();
                 }
@@ -119,7 +123,10 @@ impl Launcher {
         post.child = None;
         post.restart(now, now.since(post.started_at));
         let how = status.as_ref().map_or_else(|| "unknown".into(), ExitStatus::to_string);
-        log::warn!("{}: worker {index} ended ({how}); it is restarted", self.node);
+        log_as!(
+            WORKER_RESTARTED, node = self.node;
+            "{}: worker {index} ended ({how}); it is restarted", self.node
+        );
     }
 
     fn start(&mut self, now: Timestamp, index: usize) {
@@ -134,7 +141,10 @@ impl Launcher {
                 (post.joined, post.started_at) = (false, now);
             }
             Err(error) => {
-                log::error!("{}: worker {index} cannot be started: {error}; it is retried", self.node);
+                log_as!(
+                    WORKER_LOST, node = self.node;
+                    "{}: worker {index} cannot be started: {error}; it is retried", self.node
+                );
                 post.restart(now, Nanos::ZERO);
             }
         }

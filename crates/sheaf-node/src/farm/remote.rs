@@ -15,6 +15,7 @@ use bytes::{Bytes, BytesMut};
 use rtrb::{Consumer, Producer, PushError, RingBuffer};
 use sheaf_protocol::farm::{Departure, Seat, Ticket};
 use sheaf_tcp::{GuestId, HostEvent, HostOptions, TcpError, TcpHost};
+use sheaf_telemetry::log_as;
 use sheaf_transport::{Frame, SendError};
 use sheaf_wire::farm::{CLOSE_RECORD, Hello, Welcome, WordReader, split_words};
 use sheaf_wire::{ByteCount, Event, Nanos, NodeId, Timestamp};
@@ -258,7 +259,10 @@ impl Farm {
         let line = Box::new(RemoteLine { guest, hello, address, reader, times });
         match self.dispatcher.join(now) {
             Some(seat) => {
-                log::info!("{}: {} judges events as processor {seat}", self.node, line.describe());
+                log_as!(
+                    PROCESSOR_JOINED, node = self.node;
+                    "{}: {} judges events as processor {seat}", self.node, line.describe()
+                );
                 self.members.push(Member { seat, line: Line::Remote(line) });
             }
             None => {

@@ -7,9 +7,9 @@ use super::{
     StartError,
 };
 use crate::restarts::{RestartPolicy, Restarts};
-use log::{info, warn};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
+use sheaf_telemetry::log_as;
 use sheaf_wire::NodeId;
 use std::io::{self, PipeReader, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -66,6 +66,7 @@ pub(super) struct Keeper {
 
 /// A program and its process.
 struct Post {
+    node: NodeId,
     setup: ProgramSetup,
     title: String,
     state: State,
@@ -109,6 +110,7 @@ impl Keeper {
         (shared, waker): (Arc<Shared>, Waker),
     ) -> Self {
         let post = |setup: &ProgramSetup| Post {
+            node,
             title: format!("{node}: {}", setup.name),
             state: State::Waiting(Instant::now()),
             output: None,
@@ -140,7 +142,10 @@ impl Keeper {
             let said = process.first_word().map_err(|error| failed(error.to_string()))?;
             match said {
                 Said::Started(pid) => {
-                    info!("{}: program {} is process {pid}", self.node, post.setup.name);
+                    log_as!(
+                        PROGRAM_STARTED, node = self.node, peer = post.setup.name;
+                        "{}: program {} is process {pid}", self.node, post.setup.name
+                    );
                     post.state = State::Running(process);
                 }
                 Said::Failed(reason) => return Err(failed(reason)),
@@ -269,9 +274,9 @@ impl Post {
         let has_work = shared.with(index, |program| program.open_sources > 0);
         if stopping || status.success() || !has_work {
             if !stopping && status.success() {
-                info!("{} has ended", self.title);
+                log_as!(PROGRAM_ENDED, node = self.node, peer = self.setup.name; "{} has ended", self.title);
             } else if !status.success() {
-                info!("{} has ended ({status})", self.title);
+                log_as!(PROGRAM_ENDED, node = self.node, peer = self.setup.name; "{} has ended ({status})", self.title);
             }
             shared.with(index, |program| program.outlook = Outlook::Finished);
             waker.wake_by_ref();
@@ -284,7 +289,10 @@ impl Post {
         }
         match self.restarts.as_mut().map(|restarts| restarts.died(lived.into())) {
             Some(Some(pause)) => {
-                warn!("{} failed ({status}); it is started again in {pause}{}", self.title, self.see());
+                log_as!(
+                    PROGRAM_RESTARTED, node = self.node, peer = self.setup.name;
+                    "{} failed ({status}); it is started again in {pause}{}", self.title, self.see()
+                );
                 self.state = State::Waiting(Instant::now() + pause.to_std());
             }
             Some(None) => {
@@ -298,7 +306,10 @@ impl Post {
     /// Gives the program up.
     fn fail(&mut self, reason: &str, (shared, waker): (&Shared, &Waker), index: usize) {
         let end = if self.setup.sources.is_empty() { "the run ends" } else { "its sources end" };
-        warn!("{} {reason}; it is not started again, and {end}{}", self.title, self.see());
+        log_as!(
+            PROGRAM_GIVEN_UP, node = self.node, peer = self.setup.name;
+            "{} {reason}; it is not started again, and {end}{}", self.title, self.see()
+        );
         self.state = State::Over;
         self.report.given_up = true;
         let reason = format!("it {reason}{}", self.see());

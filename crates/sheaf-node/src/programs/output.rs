@@ -1,7 +1,7 @@
 //! The output of a program: each line in a file, and as many as the log of the run can bear in it.
 
 use super::COUNT;
-use log::{info, warn};
+use sheaf_telemetry::log_as;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -142,7 +142,8 @@ impl ProgramOutput {
         }
         if self.in_log.passes() {
             self.tell_left_out();
-            info!("{}: {line}", self.title);
+            let (node, program) = parts(&self.title);
+            log_as!(PROGRAM_OUTPUT, node = node, peer = program; "{}: {line}", self.title);
         }
     }
 
@@ -175,7 +176,8 @@ impl ProgramOutput {
             return;
         }
         let place = self.path().map_or_else(String::new, |path| format!("; they are in {}", path.display()));
-        info!("{}: {left_out} further lines in this second{place}", self.title);
+        let (node, program) = parts(&self.title);
+        log_as!(PROGRAM_OUTPUT, node = node, peer = program; "{}: {left_out} further lines in this second{place}", self.title);
     }
 
     /// The file.
@@ -206,7 +208,9 @@ impl LogFile {
         let line = format!("{} {line}\n", utc(since));
         if line.len() as u64 > self.room {
             self.is_full = true;
-            warn!(
+            let (node, program) = parts(title);
+            log_as!(
+                PROGRAM_LOG_INCOMPLETE, node = node, peer = program;
                 "{title}: {} is full (`source.command.log_bytes`); further lines are dropped",
                 self.path.display()
             );
@@ -232,7 +236,11 @@ impl LogFile {
 
     fn fail(&mut self, title: &str, error: &io::Error) {
         self.is_full = true;
-        warn!("{title}: cannot write {}: {error}; further lines are dropped", self.path.display());
+        let (node, program) = parts(title);
+        log_as!(
+            PROGRAM_LOG_INCOMPLETE, node = node, peer = program;
+            "{title}: cannot write {}: {error}; further lines are dropped", self.path.display()
+        );
     }
 }
 
@@ -247,6 +255,11 @@ impl Allowance {
         self.left_out += u64::from(!passes);
         passes
     }
+}
+
+/// Returns the node and the program of a title.
+fn parts(title: &str) -> (&str, &str) {
+    title.split_once(": ").unwrap_or((title, ""))
 }
 
 /// Returns a time since 1970 as `2026-11-23T16:12:29.001Z`.

@@ -46,6 +46,7 @@ impl BuilderSeries {
     /// Lists the series of a builder unit with these required sources and limits.
     pub(crate) fn list(
         list: &mut SeriesList,
+        name: &str,
         sources: impl Iterator<Item = SourceId>,
         limits: BufferLimits,
     ) -> Self {
@@ -58,7 +59,8 @@ impl BuilderSeries {
                 missing.insert((source, reason), series);
             }
         }
-        let (buffer, messages) = (BufferSeries::list(list, "events", limits), MessageSeries::list(list));
+        let (buffer, messages) =
+            (BufferSeries::list(list, "events", limits), MessageSeries::list(list, name));
         let mut plain = |metric| list.add(metric, &[]);
         let mishaps = [&catalog::QUARANTINED, &catalog::CONTENT_MISMATCHES, &catalog::STEP_FAILURES];
         Self {

@@ -89,7 +89,7 @@ impl ManagerSeries {
         let ended = ended.map(&mut plain);
         let mishaps = [&catalog::BUILDERS_LOST, &catalog::READOUT_RESTARTS, &catalog::OUTPUT_RESTARTS];
         let mishaps = mishaps.map(&mut plain);
-        let messages = MessageSeries::list(list);
+        let messages = MessageSeries::list(list, &nodes.manager);
         let states = STATES.map(|state| list.add(&catalog::RUN_STATE, &[state]));
         let [stored, rejected, dropped] = OUTCOMES.map(|outcome| list.add(&catalog::EVENTS, &[outcome]));
         let ledger = CountSeries::new()

@@ -31,11 +31,11 @@ pub(crate) struct OutputSeries {
 
 impl OutputSeries {
     /// Lists the series of an output node with these limits, of all builder units together.
-    pub(crate) fn list(list: &mut SeriesList, limits: BufferLimits) -> Self {
+    pub(crate) fn list(list: &mut SeriesList, name: &str, limits: BufferLimits) -> Self {
         Self {
             counts: CountSeries::new().with_counters(list),
             buffer: BufferSeries::list(list, "output", limits),
-            messages: MessageSeries::list(list),
+            messages: MessageSeries::list(list, name),
             unwritten: list.add(&catalog::EVENTS_UNWRITTEN, &[]),
             output_failing: list.add(&catalog::OUTPUT_FAILING, &[]),
         }

@@ -38,6 +38,7 @@ impl ReadoutSeries {
     /// Lists the series of a readout unit with these sources and limits of the buffer.
     pub(crate) fn list(
         list: &mut SeriesList,
+        name: &str,
         sources: impl Iterator<Item = SourceId>,
         limits: BufferLimits,
     ) -> Self {
@@ -57,7 +58,8 @@ impl ReadoutSeries {
             metrics.map(|metric| list.add(metric, &[&source]))
         });
         let sources = sources.collect();
-        let (buffer, messages) = (BufferSeries::list(list, "fragments", limits), MessageSeries::list(list));
+        let (buffer, messages) =
+            (BufferSeries::list(list, "fragments", limits), MessageSeries::list(list, name));
         Self { counts, buffer, messages, sources }
     }
 

@@ -3,9 +3,9 @@
 //! A thread feeds that readout unit by the source protocol, as a program of the user does. Fragments are kept until the readout
 //! unit has accepted them, so that its restart repeats none and leaves none out.
 
-use log::{info, warn};
 use sheaf_feed::client::SourceFragment;
 use sheaf_feed::{ClientOptions, FeedError, SourceClient};
+use sheaf_telemetry::log_as;
 use sheaf_wire::feed::Phase;
 use sheaf_wire::times::Times;
 use sheaf_wire::{EventId, NodeId, SourceId, Timestamp};
@@ -158,7 +158,10 @@ struct Feeder {
 impl Feeder {
     fn run(mut self) {
         let Some(mut client) = self.connect() else { return };
-        info!("payloads of triggers are source {} of {}", self.source.source, self.source.readout);
+        log_as!(
+            LISTENING, node = NodeId::MANAGER, source = self.source.source;
+            "payloads of triggers are source {} of {}", self.source.source, self.source.readout
+        );
         let mut is_over = false;
         while !is_over {
             let result = match self.next_step() {
@@ -218,7 +221,8 @@ impl Feeder {
 
     fn report_absence(&self, attempts: u32) {
         let PayloadSource { source, readout, socket, .. } = &self.source;
-        warn!(
+        log_as!(
+            TRIGGER_PAYLOADS_UNSENT, node = NodeId::MANAGER, source = source, peer = readout;
             "payloads of triggers: {readout}, which reads source {source}, does not listen at {} after {:.0?}; the run \
              waits for it. It must run on the host of the event manager",
             socket.display(),
@@ -229,7 +233,10 @@ impl Feeder {
     fn report(&mut self, error: &FeedError) {
         self.failures += 1;
         if let Some(times) = Times::to_log(self.failures) {
-            warn!("payloads of triggers cannot be sent to {}: {error}{times}", self.source.readout);
+            log_as!(
+                TRIGGER_PAYLOADS_UNSENT, node = NodeId::MANAGER, source = self.source.source, peer = self.source.readout;
+                "payloads of triggers cannot be sent to {}: {error}{times}", self.source.readout
+            );
         }
     }
 

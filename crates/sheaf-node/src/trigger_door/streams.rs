@@ -6,11 +6,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sheaf_key::{DoorProof, DoorPurposes, RunKey};
 use sheaf_protocol::trigger_link::LinkId;
 use sheaf_tcp::SecureStream;
+use sheaf_telemetry::log_as;
 use sheaf_wire::message::DecodeError;
 use sheaf_wire::trigger_link::{
     FromManager, FromSupervisor, HEAD_BYTES, MAX_MESSAGE_BYTES, Refusal, Trigger, declared_length,
 };
-use sheaf_wire::{Nanos, Timestamp};
+use sheaf_wire::{Nanos, NodeId, Timestamp};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::net::TcpListener;
@@ -270,7 +271,10 @@ impl Inbox {
                         self.proof = Proof::Asked { door, name };
                         return None;
                     }
-                    Err(error) => log::error!("a trigger supervisor cannot connect: {error}"),
+                    Err(error) => log_as!(
+                        TRIGGER_SUPERVISOR_REFUSED, node = NodeId::MANAGER;
+                        "a trigger supervisor cannot connect: {error}"
+                    ),
                 }
             }
             (Proof::Asked { door, name }, FromSupervisor::Answer { nonce, proof }) => {

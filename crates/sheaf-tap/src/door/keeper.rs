@@ -6,6 +6,7 @@ use mio::net::{TcpListener, UnixListener};
 use mio::{Events, Interest, Poll, Token, Waker};
 use sheaf_key::{DoorProof, DoorPurposes};
 use sheaf_protocol::sampler::{ConsumerId, Selection};
+use sheaf_telemetry::log_as;
 use sheaf_wire::NodeId;
 use sheaf_wire::tap::{EndReason, emit_end};
 use sheaf_wire::times::Times;
@@ -108,7 +109,10 @@ impl Keeper {
             if let Err(error) = self.poll.poll(&mut events, self.timeout())
                 && error.kind() != ErrorKind::Interrupted
             {
-                log::error!("{}: the door for consumers closes: {error}", self.node);
+                log_as!(
+                    CONSUMERS_UNAVAILABLE, node = self.node;
+                    "{}: the door for consumers closes: {error}", self.node
+                );
                 break;
             }
             let now = Instant::now();
@@ -158,7 +162,7 @@ impl Keeper {
         if let Some(Err(error)) = accepted
             && !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::ConnectionAborted)
         {
-            log::warn!("{}: a consumer cannot join: {error}", self.node);
+            log_as!(CONSUMER_REFUSED, node = self.node; "{}: a consumer cannot join: {error}", self.node);
         }
     }
 
@@ -175,7 +179,7 @@ impl Keeper {
         }
         let token = Token(FIRST_VISITOR + self.next as usize);
         if let Err(error) = socket.register(self.poll.registry(), token) {
-            log::warn!("{}: a consumer cannot join: {error}", self.node);
+            log_as!(CONSUMER_REFUSED, node = self.node; "{}: a consumer cannot join: {error}", self.node);
             return;
         }
         let proof = match &socket {
@@ -187,7 +191,12 @@ impl Keeper {
         };
         let proof = match proof {
             Ok(proof) => proof,
-            Err(error) => return log::error!("{}: a consumer cannot join: {error}", self.node),
+            Err(error) => {
+                return log_as!(
+                    CONSUMER_REFUSED, node = self.node;
+                    "{}: a consumer cannot join: {error}", self.node
+                );
+            }
         };
         self.visitors.push(Visitor::new(ConsumerId(self.next), socket, self.welcome.clone(), proof, now));
         self.next = self.next.wrapping_add(1);
@@ -225,7 +234,10 @@ impl Keeper {
         self.tell(News::Joined(seat, selection));
         self.introduced += 1;
         self.counts.joined += 1;
-        log::info!("{} joined", called(self.node, &visitor.name));
+        log_as!(
+            CONSUMER_JOINED, node = self.node, peer = visitor.name;
+            "{} joined", called(self.node, &visitor.name)
+        );
     }
 
     fn part(&mut self, visitor: &Visitor, ended: Ended) {
@@ -255,11 +267,17 @@ impl Keeper {
                     REMEDY,
                 );
             }
-            Ended::Left if visitor.is_listening() => log::info!("{who} left: {books}"),
+            Ended::Left if visitor.is_listening() => log_as!(
+                CONSUMER_LEFT, node = self.node, peer = visitor.name;
+                "{who} left: {books}"
+            ),
             Ended::Left => log::debug!("{who} looked in and left"),
             Ended::Slow => {
                 self.counts.slow += 1;
-                log::warn!("{who} read nothing and was dropped: {books}");
+                log_as!(
+                    CONSUMER_DROPPED, node = self.node, peer = visitor.name;
+                    "{who} read nothing and was dropped: {books}"
+                );
             }
             Ended::Silent => {
                 self.counts.silent += 1;
@@ -279,7 +297,10 @@ impl Keeper {
     /// Logs events that anyone who can reach the door can cause at any rate.
     fn warn(&self, count: u64, what: &str, remedy: &str) {
         match Times::to_log(count) {
-            Some(times) => log::warn!("{}: {what}{remedy}{times}", self.node),
+            Some(times) => log_as!(
+                CONSUMER_REFUSED, node = self.node;
+                "{}: {what}{remedy}{times}", self.node
+            ),
             None => log::debug!("{}: {what}", self.node),
         }
     }
@@ -301,7 +322,7 @@ impl Keeper {
             && let Err(error) = std::fs::remove_file(path)
             && error.kind() != ErrorKind::NotFound
         {
-            log::warn!("cannot remove {}: {error}", path.display());
+            log_as!(FILE_NOT_REMOVED, node = self.node; "cannot remove {}: {error}", path.display());
         }
         self.counts
     }

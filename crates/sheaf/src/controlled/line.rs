@@ -1,5 +1,6 @@
 //! Messages of the process of a run to its controller: one JSON object a line. The controller answers with orders.
 
+use crate::console::message::Message;
 use crate::relay::Record;
 use serde::{Deserialize, Serialize};
 use sheaf_control::{Report, RunResult};
@@ -20,7 +21,7 @@ pub(crate) enum Line {
     /// Nodes and programs that the run waits for.
     WaitsFor(Option<String>),
     /// A message of the log. Its number tells it from those before, also after the link was broken.
-    Message { number: u64, level: String, node: Option<String>, text: String },
+    Message { number: u64, message: Message },
     /// Result of the run.
     End(RunVerdict),
 }

@@ -1,15 +1,15 @@
 //! The threads that talk to controllers: one listens, one steers the run, and two serve the controller that has called last.
 
 use super::line::Line;
+use crate::console::message::Message;
 use crate::page::Audience;
 use crate::relay::Feed;
 use crate::signals::Steering;
 use anyhow::Context as _;
-use log::Level;
 use sheaf_control::{Order, Report, RunState, Runner, Steer};
 use sheaf_monitor::{RunDescription, RunVerdict};
 use sheaf_node::RunControls;
-use sheaf_telemetry::{Hub, Snapshot, catalog};
+use sheaf_telemetry::{Hub, Snapshot, catalog, log_as};
 use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, BufRead as _, BufReader, Read as _, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -41,7 +41,7 @@ pub(super) struct Told {
     no_pause: Option<String>,
     waits_for: Option<String>,
     /// The newest last, with the number of each.
-    messages: VecDeque<(u64, Level, Option<String>, String)>,
+    messages: VecDeque<(u64, Message)>,
     pub(super) verdict: Option<RunVerdict>,
     pub(super) has_begun: bool,
 }
@@ -86,7 +86,7 @@ impl Station {
         thread("controllers", move || {
             for stream in listener.incoming().flatten() {
                 if let Err(error) = listening.serve(stream) {
-                    log::warn!("cannot serve a controller: {error:#}");
+                    log_as!(CONTROL_UNREADABLE; "cannot serve a controller: {error:#}");
                 }
             }
         })?;
@@ -146,7 +146,12 @@ impl Station {
             }
             match serde_json::from_str::<Order>(&line) {
                 Ok(order) => self.follow(order),
-                Err(error) => return log::warn!("an order of the controller cannot be read: {error}"),
+                Err(error) => {
+                    return log_as!(
+                        CONTROL_UNREADABLE;
+                        "an order of the controller cannot be read: {error}"
+                    );
+                }
             }
         }
     }
@@ -192,10 +197,10 @@ impl Audience for Station {
         self.told().waits_for = waits_for;
     }
 
-    fn add_message(&self, level: Level, node: Option<&str>, text: &str) {
+    fn add_message(&self, message: &Message) {
         let mut told = self.told();
         let number = told.messages.back().map_or(1, |(number, ..)| number + 1);
-        told.messages.push_back((number, level, node.map(str::to_owned), text.to_owned()));
+        told.messages.push_back((number, message.clone()));
         if told.messages.len() > MESSAGES {
             told.messages.pop_front();
         }
@@ -315,11 +320,10 @@ impl Writer {
             self.waits_for.clone_from(&told.waits_for);
             others.push(Line::WaitsFor(told.waits_for.clone()));
         }
-        for (number, level, node, text) in &told.messages {
+        for (number, message) in &told.messages {
             if *number > self.message {
                 self.message = *number;
-                let (number, level) = (*number, level.to_string());
-                others.push(Line::Message { number, level, node: node.clone(), text: text.clone() });
+                others.push(Line::Message { number: *number, message: message.clone() });
             }
         }
         if let Some(verdict) = told.verdict.as_ref().filter(|_| !self.has_verdict) {

@@ -8,6 +8,7 @@ use sheaf_datagram::lossy::{self, LossyOptions, LossySettings};
 use sheaf_datagram::udp::{UdpOptions, UdpPeer, UdpPort, UdpSettings};
 use sheaf_datagram::{DatagramPort, Dropping};
 use sheaf_protocol::Identity;
+use sheaf_telemetry::log_as;
 use sheaf_wire::{ByteCount, NodeId, Role};
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 
@@ -113,7 +114,10 @@ pub(super) fn ethernet(
     })
     .with_context(|| format!("cannot connect {}", me.node))?;
     for RailReport { interface, address, mtu, way, reason } in port.rail_reports() {
-        log::info!("{}: {interface} ({address}, MTU {mtu}) through {way}: {reason}", own.name);
+        log_as!(
+            NETWORK_WAY, node = own.name;
+            "{}: {interface} ({address}, MTU {mtu}) through {way}: {reason}", own.name
+        );
     }
     join(plan, me, Box::new(port), peers)
 }

@@ -8,6 +8,7 @@ use sheaf_s3::{Client, ObjectError, Secrets, Settings, Uploader, Verification};
 use sheaf_store::event_file::ClosedFile;
 use sheaf_store::run::MANIFEST_NAME;
 use sheaf_store::upload::Uploads;
+use sheaf_telemetry::log_as;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
@@ -105,7 +106,7 @@ fn patiently<T>(mut attempt: impl FnMut() -> Result<T, ObjectError>) -> Result<T
     let mut pause = FIRST_PAUSE;
     for _ in 1..ATTEMPTS {
         match attempt() {
-            Err(error) if error.is_passing() => log::warn!("{error}; it is retried"),
+            Err(error) if error.is_passing() => log_as!(OBJECT_STORE_FAILING; "{error}; it is retried"),
             done => return done,
         }
         sleep(pause);

@@ -1,5 +1,6 @@
 //! Calls of a library that do not return.
 
+use sheaf_telemetry::log_as;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -31,7 +32,8 @@ impl CallWatch {
         let mut due = before.filter(|(other, _)| *other == begin).map_or(FIRST, |(_, due)| due);
         let lasted = begin.elapsed();
         if lasted >= due {
-            log::warn!(
+            log_as!(
+                TRIGGER_LIBRARY_SLOW;
                 "the trigger library {} has been in `{name}` for {} s; there are no triggers until it returns",
                 self.library.display(),
                 lasted.as_secs()

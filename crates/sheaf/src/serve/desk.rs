@@ -16,6 +16,7 @@ use sheaf_control::view::State;
 use sheaf_control::{Command, Controller, Effect, Limits, Operator, Order, Request, Role};
 use sheaf_monitor::{Monitor, RunVerdict};
 use sheaf_node::Clock;
+use sheaf_telemetry::{codes, log_as};
 use sheaf_wire::{Nanos, Timestamp};
 use std::fs;
 use std::io::{ErrorKind, Write as _};
@@ -72,7 +73,7 @@ impl Desk {
         let controller = Controller::restore(saved.clone(), limits(config), clock.now());
         let journal = Journal::open(&directory.journal())?;
         if let Some(launch) = controller.launch() {
-            log::info!("there is a run of an earlier controller, which goes on");
+            log_as!(CONTROL_NEWS; "there is a run of an earlier controller, which goes on");
             launcher.listen(launch, None)?;
         }
         let mut desk = Self {
@@ -141,7 +142,10 @@ impl Desk {
             Input::Interrupt => self.interrupt(now),
             Input::Terminate => {
                 if self.controller.state() != State::Idle {
-                    log::warn!("the controller ends, and its run goes on; start it again to direct the run");
+                    log_as!(
+                        CONTROLLER_LEAVES;
+                        "the controller ends, and its run goes on; start it again to direct the run"
+                    );
                 }
                 self.is_over = true;
             }
@@ -171,10 +175,12 @@ impl Desk {
             return;
         }
         match self.interrupts {
-            1 => log::info!(
+            1 => log_as!(
+                CONTROL_NEWS;
                 "the run is stopped, then the controller ends; Ctrl-C again drops the events in flight"
             ),
-            2 => log::info!(
+            2 => log_as!(
+                CONTROL_NEWS;
                 "the events in flight are dropped; Ctrl-C again ends the controller, and the run goes on"
             ),
             _ => return self.is_over = true,
@@ -191,7 +197,7 @@ impl Desk {
         let _ = self.controller.handle_lock(now, &operator, true);
         match self.controller.handle_request(now, &operator, &request) {
             Ok(_) => self.note(Entry::new(&operator.name, "stop", "accepted", "Ctrl-C")),
-            Err(refusal) => log::info!("{refusal}"),
+            Err(refusal) => log_as!(CONTROL_NEWS; "{refusal}"),
         }
         self.controller.handle_unlock(now, &operator);
     }
@@ -200,7 +206,8 @@ impl Desk {
     pub(super) fn carry_on(&mut self) {
         if let Err(error) = self.save() {
             if !self.cannot_write {
-                log::error!(
+                log_as!(
+                    CONTROL_NOT_RECORDED;
                     "{}; the run is not affected, but a controller that begins now knows less",
                     crate::describe(&error)
                 );
@@ -266,11 +273,12 @@ impl Desk {
                     Outcome::Failed => "failed",
                     Outcome::Superseded => "superseded",
                 };
-                log::info!("`{}` of {}: {}", operation.command, operation.by, end.text);
+                log_as!(CONTROL_NEWS; "`{}` of {}: {}", operation.command, operation.by, end.text);
                 self.note(Entry::new(&operation.by, operation.command.name(), answer, end.text.clone()));
             }
             Event::Fault(fault) => {
-                log::error!("{}; {}", fault.text, fault.remedy);
+                let code = fault.code.name().replace('_', "-");
+                log_as!(code = codes::find(&code).unwrap_or(&codes::RUN_FAILED); "{}; {}", fault.text, fault.remedy);
                 self.note(Entry::new(CONTROLLER, "fault", fault.code.name(), fault.text.clone()));
             }
             Event::RunEnded(last) => {
@@ -283,7 +291,7 @@ impl Desk {
     /// Adds an entry that nobody waits for.
     pub(super) fn note(&mut self, entry: Entry) {
         if let Err(error) = self.journal.add(entry) {
-            log::warn!("{}", crate::describe(&error));
+            log_as!(CONTROL_NOT_RECORDED; "{}", crate::describe(&error));
         }
     }
 

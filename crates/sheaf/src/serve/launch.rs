@@ -1,22 +1,22 @@
 //! The process of a run: starting it, and the thread that listens to it until no process of it is left.
 
 use super::inbox::{Departure, Input};
-use crate::console::Console;
+use crate::console;
 use crate::control_directory::ControlDirectory;
 use crate::controlled::{LaunchDirectory, Line};
 use crate::page::Page;
 use crate::relay::Relayed;
 use anyhow::Context as _;
 use log::Level;
+use sheaf_config::LogFormat;
 use sheaf_control::link::Launch;
 use sheaf_control::request::RunSettings;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::str::FromStr as _;
 use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
@@ -33,10 +33,12 @@ const ORPHANS: Duration = Duration::from_secs(20);
 pub(super) struct Launcher {
     pub(super) config: Option<PathBuf>,
     pub(super) processes: bool,
+    pub(super) log: Option<LogFormat>,
+    /// Upper limit of what the controller adds to the log of a run.
+    pub(super) log_bytes: u64,
     pub(super) directory: ControlDirectory,
     pub(super) inbox: SyncSender<Input>,
     pub(super) page: Page,
-    pub(super) console: Console,
 }
 
 impl Launcher {
@@ -57,6 +59,9 @@ impl Launcher {
         command.arg("run").args(&self.config).arg("--controlled").arg(directory.path());
         if self.processes {
             command.arg("--processes");
+        }
+        if let Some(format) = self.log {
+            command.arg("--log").arg(format.to_string());
         }
         if held {
             command.arg("--held");
@@ -82,9 +87,17 @@ impl Launcher {
     /// Listens to the process of a run, which this controller has started or an earlier one.
     pub(super) fn listen(&self, launch: Launch, child: Option<Child>) -> anyhow::Result<()> {
         let directory = self.directory.launch(launch);
-        let (inbox, page, console) = (self.inbox.clone(), self.page.clone(), self.console.clone());
-        let listener =
-            Listener { launch, directory, child, inbox, page, console, message: 0, began: Instant::now() };
+        let (inbox, page) = (self.inbox.clone(), self.page.clone());
+        let listener = Listener {
+            launch,
+            directory,
+            child,
+            inbox,
+            page,
+            log_bytes: self.log_bytes,
+            message: 0,
+            began: Instant::now(),
+        };
         let spawned = std::thread::Builder::new().name("launch".into()).spawn(move || listener.run());
         spawned.context("cannot start a thread")?;
         Ok(())
@@ -105,7 +118,7 @@ struct Listener {
     child: Option<Child>,
     inbox: SyncSender<Input>,
     page: Page,
-    console: Console,
+    log_bytes: u64,
     /// Number of the last message of the log.
     message: u64,
     began: Instant,
@@ -175,6 +188,10 @@ impl Listener {
             Line::Report(report) => _ = self.inbox.send(Input::Report(self.launch, report)),
             Line::Begin(description) => {
                 nodes.clear();
+                if let Some(directory) = &description.directory {
+                    let log = Path::new(directory).join(console::LOG_NAME);
+                    console::begin_run(description.number, Some((&log, self.log_bytes)));
+                }
                 self.page.announce(description);
             }
             Line::Node { node, record } => {
@@ -185,12 +202,11 @@ impl Listener {
             }
             Line::Gone(node) => self.page.hub().note_gone(&node),
             Line::WaitsFor(waits_for) => self.page.note_waiting(waits_for),
-            Line::Message { number, level, node, text } if number > self.message => {
+            Line::Message { number, message } if number > self.message => {
                 self.message = number;
-                let level = Level::from_str(&level).unwrap_or(Level::Info);
-                self.page.add_message(level, node.as_deref(), &text);
-                if level <= Level::Warn {
-                    self.console.print(&format!("{}: {text}", node.as_deref().unwrap_or("run")));
+                self.page.add_message(&message);
+                if message.severity <= Level::Warn {
+                    console::pass_on(message);
                 }
             }
             Line::Message { .. } => {}

@@ -43,6 +43,7 @@ mod lab;
 mod libfabric;
 mod library;
 mod live_time;
+mod log;
 mod lossy;
 mod memory;
 mod monitor;

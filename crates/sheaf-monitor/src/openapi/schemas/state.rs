@@ -215,6 +215,7 @@ fn message() -> Value {
         ("number", count(), "Its number; a gap shows that messages were left out"),
         ("time_ms", time(), "When it was written"),
         ("level", one_of(&["info", "warning", "error"]), "Severity"),
+        ("code", text(), "Kind of the message, of which `/codes` has an entry"),
         ("node", nullable(&text()), "Node that wrote it"),
         ("text", text(), "The message"),
     ])
