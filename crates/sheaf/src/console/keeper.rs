@@ -314,8 +314,8 @@ mod tests {
         let written = || std::fs::read_to_string(&path).unwrap_or_default().lines().count();
         let all = LINES + 100;
         for number in 0..all {
-            // Different runs, so that these are no repeats.
-            keeper.put(Item::Message(Message { run: u32::try_from(number).ok(), ..message("text") }));
+            // Lines of programs are no repeats.
+            keeper.put(Item::Message(Message { code: codes::PROGRAM_OUTPUT.name.into(), ..message("line") }));
             if number % 100 == 0 {
                 wait_for(|| written() == number + 1);
             }

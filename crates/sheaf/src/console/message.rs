@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use sheaf_telemetry::codes;
 use std::borrow::Cow;
 
-/// Longest text of a message, in bytes. With its fields, a line is short enough that a pipe takes it whole.
+/// Longest text of a message in JSON, in bytes. With its fields, a line is short enough that a pipe takes it whole.
 const LONGEST: usize = 3_000;
 
 /// See the [module](self). In JSON, it is a line of the log.
@@ -117,10 +117,17 @@ impl<'kvs> VisitSource<'kvs> for Fields {
 }
 
 fn shortened(text: &str) -> String {
-    if text.len() <= LONGEST {
-        return text.to_owned();
-    }
-    format!("{}...", &text[..text.floor_char_boundary(LONGEST)])
+    let mut length = 0;
+    let end = text.char_indices().find(|(_, letter)| {
+        // As JSON escapes them.
+        length += match letter {
+            '"' | '\\' | '\n' | '\r' | '\t' => 2,
+            '\0'..' ' => 6,
+            _ => letter.len_utf8(),
+        };
+        length > LONGEST
+    });
+    end.map_or_else(|| text.to_owned(), |(end, _)| format!("{}...", &text[..end]))
 }
 
 /// Levels in JSON, by the names that people see.

@@ -131,7 +131,7 @@ fn a_third_interrupt_ends_the_run_and_leaves_only_files_of_events() {
         std::fs::read_dir(&run).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     // The third signal may arrive between the end of a file and that of the run: `sheaf verify` then needs the list of ended files.
     let is_of_events = |name: &String| name.ends_with(".sheaf") || name.ends_with(".files.jsonl");
-    let is_kept = |name: &String| ["run.json", "log.jsonl"].contains(&&**name);
+    let is_kept = |name: &String| ["run.json", "log.jsonl", "traces.jsonl"].contains(&&**name);
     let left: Vec<_> = entries.filter(|name| !is_of_events(name) && !is_kept(name)).collect();
     assert_eq!(left, [] as [String; 0]);
 }
