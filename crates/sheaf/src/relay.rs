@@ -23,11 +23,8 @@ use std::time::{Duration, Instant};
 /// Begins each record of a JSON text sequence.
 pub(crate) const RECORD_SEPARATOR: char = '\u{1e}';
 
-/// Interval at which a child looks for new values.
+/// Interval at which a child looks for new values and stamps.
 const PERIOD: Duration = Duration::from_millis(100);
-
-/// Interval at which a child takes stamps out of the ring of its node.
-const STAMP_PERIOD: Duration = Duration::from_millis(50);
 
 /// Time that a node with stamps answers its parent after its end.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -165,7 +162,7 @@ impl Writer {
                 Ok(Work::Find(events)) => self.find(&events),
                 Err(RecvTimeoutError::Timeout) => {
                     self.write_news();
-                    next = Instant::now() + if self.stamps.is_some() { STAMP_PERIOD } else { PERIOD };
+                    next = Instant::now() + PERIOD;
                 }
                 Err(RecvTimeoutError::Disconnected) => return self.write_news(),
             }

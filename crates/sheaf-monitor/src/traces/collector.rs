@@ -19,6 +19,9 @@ const PERIOD: Duration = Duration::from_millis(50);
 /// Events whose traces may begin in a second. More would cost the run more than some per cent of a processor.
 const MOST_IN_A_SECOND: u64 = 1_000;
 
+/// Events of the sample among these. With 700,000 events/s, the sample has 700 in a second.
+const MOST_SAMPLED: u64 = 50;
+
 /// Messages of other processes that wait for the collector; further ones are lost.
 const WAITING: usize = 1 << 12;
 
@@ -114,8 +117,8 @@ struct Collecting {
     open: OpenTraces,
     file: Option<TraceWriter>,
     ask: Option<Ask>,
-    /// Beginning of the present second, and number of traces that have begun in it.
-    second: (Instant, u64),
+    /// Beginning of the present second, number of traces that have begun in it, and of those of the sample.
+    second: (Instant, u64, u64),
     end: TraceEnd,
     /// Number of traces by reason.
     reasons: BTreeMap<&'static str, u64>,
@@ -133,7 +136,7 @@ impl Collecting {
             open: OpenTraces::default(),
             file: file.map(|path| TraceWriter::new(path, header, file_bytes)),
             ask,
-            second: (Instant::now(), 0),
+            second: (Instant::now(), 0, 0),
             end: TraceEnd::default(),
             reasons: BTreeMap::new(),
             metrics: metrics.as_ref().map(Counts::begin),
@@ -146,14 +149,16 @@ impl Collecting {
         loop {
             match messages.recv_timeout(next.saturating_duration_since(Instant::now())) {
                 Ok(message) => self.hear(message),
-                Err(RecvTimeoutError::Timeout) => {
-                    self.work(false);
-                    next = Instant::now() + PERIOD;
-                }
+                Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
                     self.work(true);
                     return self.close();
                 }
+            }
+            // Also if there are always messages.
+            if Instant::now() >= next {
+                self.work(false);
+                next = Instant::now() + PERIOD;
             }
         }
     }
@@ -178,14 +183,17 @@ impl Collecting {
         let Some(remark) = Remark::from_words(words) else { return };
         let now = Instant::now();
         if now.duration_since(self.second.0) >= Duration::from_secs(1) {
-            self.second = (now, 0);
+            self.second = (now, 0, 0);
         }
         let is_new = self.open.of(remark.event).is_none();
         let names = &self.source_names;
-        let is_taken = (!is_new || self.second.1 < MOST_IN_A_SECOND)
+        let sample = u64::from(remark.is_sample());
+        let has_room = self.second.1 < MOST_IN_A_SECOND && self.second.2 + sample <= MOST_SAMPLED;
+        let is_taken = (!is_new || has_room)
             && self.open.note(self.run, &remark, now, |source| names.get(&source).cloned());
         if is_taken {
             self.second.1 += u64::from(is_new);
+            self.second.2 += if is_new { sample } else { 0 };
         } else if remark.is_sample() {
             self.end.left_out.samples += 1;
         } else if remark.kind == RemarkKind::Ended {
@@ -251,6 +259,8 @@ impl Collecting {
     }
 
     fn close(mut self) -> TraceEnd {
+        // Its last values stay.
+        self.metrics.iter().for_each(|counts| counts.hub.note_gone(NAME));
         if let Some(file) = &mut self.file {
             file.close(self.end);
         }
@@ -306,6 +316,7 @@ const CAUSES: [&str; 5] = ["file_full", "too_many", "sample", "remark_overwritte
 
 /// Counts of a collector, as metrics.
 struct Counts {
+    hub: Hub,
     publisher: Publisher,
     traces: SeriesId,
     left_out: SeriesId,
@@ -318,7 +329,7 @@ impl Counts {
         let left_out = CAUSES.map(|cause| list.add(&catalog::TRACES_LEFT_OUT, &[cause]));
         let publisher = list.publish();
         hub.add(NAME, publisher.publication());
-        Self { publisher, traces: traces[0], left_out: left_out[0] }
+        Self { hub: hub.clone(), publisher, traces: traces[0], left_out: left_out[0] }
     }
 
     fn publish(&mut self, reasons: &BTreeMap<&'static str, u64>, left_out: &LeftOut) {

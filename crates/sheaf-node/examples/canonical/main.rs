@@ -1,7 +1,7 @@
 //! The canonical workload: 2 readout units and 2 builders build events of fixed fragments, on one thread.
 //!
 //! ```text
-//! canonical [memory|tcp|shm] [EVENTS] [FRAGMENT BYTES] [descriptor|write-read]
+//! canonical [memory|tcp|shm] [EVENTS] [FRAGMENT BYTES] [descriptor|write-read] [uncompared|compared] [untraced|traced]
 //! ```
 //!
 //! One thread and a clock that goes on by the same step each round: over the memory transport the same instructions
@@ -22,6 +22,7 @@ use sheaf_node::number_check::{CheckedQuantity, NumberCheck, SourceValue, ValueP
 use sheaf_node::readout::ReadoutNode;
 use sheaf_node::report::RunReport;
 use sheaf_node::sink::NullSink;
+use sheaf_node::traces::{Sample, Tracing};
 use sheaf_node::{Agent, Progress};
 use sheaf_protocol::Identity;
 use sheaf_protocol::builder::{Asking, BuilderConfig, BuilderUnit, IncompletePolicy, ReadoutSources, Scope};
@@ -37,6 +38,7 @@ use sheaf_source::pacing::{Pace, Schedule};
 use sheaf_source::script::Defects;
 use sheaf_source::size_model::{SizeConfig, SizeShape};
 use sheaf_source::{EmulatorConfig, Source};
+use sheaf_telemetry::stamps::StampHub;
 use sheaf_transport::Endpoint;
 use sheaf_wire::{
     ByteCount, Event, EventId, Nanos, NodeId, RunNumber, SessionId, SourceId, Timestamp, TriggerMix,
@@ -72,12 +74,23 @@ fn main() {
         "compared" => compared(),
         other => panic!("the fifth word is `uncompared` or `compared`, not `{other}`"),
     };
+    let tracing = match word(5, "untraced").as_str() {
+        "untraced" => None,
+        // Traced are events that are slow, incomplete, dropped, or in the sample.
+        "traced" => Some(Tracing {
+            hub: StampHub::default(),
+            sample: Sample::new(RunNumber(1), 1000),
+            slow: Nanos::from_secs(1),
+            is_alone: false,
+        }),
+        other => panic!("the sixth word is `untraced` or `traced`, not `{other}`"),
+    };
     let nodes: Vec<NodeId> = std::iter::once(NodeId::MANAGER)
         .chain((0..READOUTS).map(NodeId::readout))
         .chain((0..BUILDERS).map(NodeId::builder))
         .collect();
     let lab = links::Lab::new(&word(0, "memory"), &nodes, ByteCount(bytes));
-    let load = Load { events, bytes: ByteCount(bytes), is_touched, numbers };
+    let load = Load { events, bytes: ByteCount(bytes), is_touched, numbers, tracing };
     let stats = run(&lab, &nodes, &load);
     let fragments = events * u64::from(READOUTS);
     println!("{fragments} fragments of {bytes} bytes over {}", word(0, "memory"));
@@ -96,11 +109,13 @@ struct Load {
     /// Whether payload is written by the sources and read by the builder units.
     is_touched: bool,
     numbers: NumberCheck,
+    /// Stamps of the events, if there are any.
+    tracing: Option<Tracing>,
 }
 
 /// Builds all events, and returns the counts of all endpoints together.
 fn run(lab: &links::Lab, nodes: &[NodeId], load: &Load) -> Vec<(&'static str, u64)> {
-    let Load { events, bytes, is_touched, ref numbers } = *load;
+    let Load { events, bytes, is_touched, ref numbers, ref tracing } = *load;
     let mut now = Timestamp(1_000_000_000_000);
     let report: Arc<Mutex<Option<RunReport>>> = Arc::default();
     let stats = Arc::new(Mutex::new(sheaf_transport::LinkStats::default()));
@@ -110,14 +125,18 @@ fn run(lab: &links::Lab, nodes: &[NodeId], load: &Load) -> Vec<(&'static str, u6
             let (endpoint, memory) = lab.endpoint(*node);
             let endpoint: Box<dyn Endpoint> = Box::new(links::Counted::new(endpoint, stats.clone()));
             match node.role {
-                sheaf_wire::Role::Manager => manager(endpoint, events, report.clone(), now),
+                sheaf_wire::Role::Manager => {
+                    manager(endpoint, (events, tracing.as_ref()), report.clone(), now)
+                }
                 sheaf_wire::Role::Readout => readout(
                     *node,
-                    endpoint,
+                    (endpoint, tracing.as_ref()),
                     memory.source(&emulated(bytes, is_touched), SourceId(node.index.into())),
                     now,
                 ),
-                sheaf_wire::Role::Builder => builder(*node, endpoint, is_touched, numbers.clone(), now),
+                sheaf_wire::Role::Builder => {
+                    builder(*node, (endpoint, tracing.as_ref()), is_touched, numbers.clone(), now)
+                }
                 sheaf_wire::Role::Output => unreachable!("the laboratory has no output nodes"),
             }
         })
@@ -145,7 +164,7 @@ fn identity(node: NodeId) -> Identity {
 
 fn manager(
     endpoint: Box<dyn Endpoint>,
-    events: u64,
+    (events, tracing): (u64, Option<&Tracing>),
     report: Arc<Mutex<Option<RunReport>>>,
     now: Timestamp,
 ) -> Box<dyn Agent> {
@@ -182,7 +201,11 @@ fn manager(
     };
     let role = EventManager::new(identity(NodeId::MANAGER), config, now);
     let done = move |found| *report.lock().expect("nobody panicked") = Some(found);
-    Box::new(ManagerNode::new(role, endpoint, course, Arc::default(), done))
+    let node = ManagerNode::new(role, endpoint, course, Arc::default(), done);
+    match tracing {
+        Some(tracing) => Box::new(node.traced(tracing.clone())),
+        None => Box::new(node),
+    }
 }
 
 fn emulated(bytes: ByteCount, touched: bool) -> EmulatorConfig {
@@ -204,7 +227,7 @@ fn emulated(bytes: ByteCount, touched: bool) -> EmulatorConfig {
 
 fn readout(
     node: NodeId,
-    endpoint: Box<dyn Endpoint>,
+    (endpoint, tracing): (Box<dyn Endpoint>, Option<&Tracing>),
     source: Box<dyn Source>,
     now: Timestamp,
 ) -> Box<dyn Agent> {
@@ -227,7 +250,11 @@ fn readout(
         channel: CHANNEL,
     };
     let role = ReadoutUnit::new(identity(node), config, now);
-    Box::new(ReadoutNode::new(role, endpoint, vec![source], PATIENCE, now))
+    let unit = ReadoutNode::new(role, endpoint, vec![source], PATIENCE, now);
+    match tracing {
+        Some(tracing) => Box::new(unit.traced(tracing, &node.to_string(), Vec::new())),
+        None => Box::new(unit),
+    }
 }
 
 /// Compares 32 bits of every payload: all payload is alike.
@@ -241,7 +268,7 @@ fn compared() -> NumberCheck {
 
 fn builder(
     node: NodeId,
-    endpoint: Box<dyn Endpoint>,
+    (endpoint, tracing): (Box<dyn Endpoint>, Option<&Tracing>),
     touched: bool,
     numbers: NumberCheck,
     now: Timestamp,
@@ -268,7 +295,11 @@ fn builder(
     let filter = Box::new(Reader { touched });
     let judgement =
         Judgement { check: ContentCheck::Off, numbers, filter, sink: Box::new(NullSink::default()) };
-    Box::new(BuilderNode::new(role, endpoint, judgement, PATIENCE, now))
+    let unit = BuilderNode::new(role, endpoint, judgement, PATIENCE, now);
+    match tracing {
+        Some(tracing) => Box::new(unit.traced(tracing, &node.to_string(), Vec::new())),
+        None => Box::new(unit),
+    }
 }
 
 /// Reads every byte if the load is touched.

@@ -1,19 +1,19 @@
 //! Stamps of a builder unit.
 
-use super::{Sample, Tracing};
+use super::{Sample, Tracing, stamp_assignments};
 use sheaf_telemetry::stamps::{Remark, RemarkKind, Stage, StampLabels, Stamper};
-use sheaf_wire::message::{Body, Message};
+use sheaf_wire::message::{Assignment, Body, Message};
 use sheaf_wire::{DropReason, EventId, MissingSource, Role, Timestamp};
 
 /// Stamps of a builder unit: assignments, super-fragments, filter, output.
 #[derive(Debug)]
 pub(crate) struct BuilderTrace {
     stamper: Stamper,
-    /// Events that the filter on the thread of the node judged in the last round, as first and count of ranges. The round says when the
+    /// Events that the filter on the thread of the node judged in the last round. That round says when the
     /// filter began; the next one says when it has ended.
-    judged: Vec<(EventId, u64)>,
-    /// Events that were decided in a round in which the filter was asked, for the same reason.
-    decided: Vec<(EventId, u64)>,
+    judged: Ranges,
+    /// Events that were decided in this round. If the filter was asked in it, the next round says when, for the same reason.
+    decided: Ranges,
     /// Sample of which it makes remarks, if the event manager does not.
     alone: Option<Sample>,
 }
@@ -22,26 +22,43 @@ impl BuilderTrace {
     pub(crate) fn begin(tracing: &Tracing, name: &str, labels: StampLabels) -> Self {
         Self {
             stamper: tracing.hub.add(name, labels),
-            judged: Vec::new(),
-            decided: Vec::new(),
+            judged: Ranges::default(),
+            decided: Ranges::default(),
             alone: tracing.is_alone.then_some(tracing.sample),
         }
     }
 
     pub(crate) fn begin_round(&mut self, now: Timestamp) {
         self.stamper.begin_round(now.0);
-        for (first, count) in self.judged.drain(..) {
-            self.stamper.stamp(Stage::Judged, 0, first.0, count);
-        }
-        for (first, count) in self.decided.drain(..) {
-            self.stamper.stamp(Stage::Decided, 0, first.0, count);
-        }
+        let Self { stamper, judged, .. } = self;
+        judged.each(|first, count| stamper.stamp(Stage::Judged, 0, first, count));
+        judged.clear();
+        self.stamp_decided();
+    }
+
+    fn stamp_decided(&mut self) {
+        let Self { stamper, decided, alone, .. } = self;
+        decided.each(|first, count| {
+            stamper.stamp(Stage::Decided, 0, first, count);
+            if let Some(sample) = alone {
+                let count = u32::try_from(count).unwrap_or(u32::MAX);
+                sample.each_within(EventId(first), count, |event| {
+                    stamper.remark(Remark::new(RemarkKind::Sampled, event.0, stamper.now_ns()));
+                });
+            }
+        });
+        decided.clear();
     }
 
     /// Publishes the stamps of a round. Returns whether another round should follow at once, for the time at which the filter ended.
     pub(crate) fn end_round(&mut self) -> bool {
-        self.stamper.flush();
-        !self.judged.is_empty()
+        if self.judged.is_empty() {
+            self.stamp_decided();
+        }
+        let Self { stamper, judged, .. } = self;
+        judged.each(|first, count| stamper.stamp(Stage::Judging, 0, first, count));
+        stamper.flush();
+        !judged.is_empty()
     }
 
     /// Stamps the events of a message that has arrived.
@@ -54,9 +71,8 @@ impl BuilderTrace {
                 }
             }
             (Role::Manager, Body::Assign(assignments)) => {
-                for assignment in assignments {
-                    self.stamper.stamp(Stage::Began, assignment.attempt, assignment.event.0, 1);
-                }
+                let attempt = |assignment: &Assignment| assignment.attempt;
+                stamp_assignments(&mut self.stamper, Stage::Began, assignments, attempt);
             }
             _ => {}
         }
@@ -65,8 +81,7 @@ impl BuilderTrace {
     /// Stamps an event that the filter on this thread has judged.
     #[inline]
     pub(crate) fn judged_here(&mut self, event: EventId) {
-        self.stamper.stamp(Stage::Judging, 0, event.0, 1);
-        add(&mut self.judged, event);
+        self.judged.add(event);
     }
 
     /// Stamps an event that goes to the farm.
@@ -84,14 +99,7 @@ impl BuilderTrace {
     /// Stamps an event that needs nothing more here.
     #[inline]
     pub(crate) fn decided(&mut self, event: EventId) {
-        if self.judged.is_empty() {
-            self.stamper.stamp(Stage::Decided, 0, event.0, 1);
-        } else {
-            add(&mut self.decided, event);
-        }
-        if self.alone.is_some_and(|sample| sample.has(event)) {
-            self.stamper.remark(Remark::new(RemarkKind::Sampled, event.0, self.stamper.now_ns()));
-        }
+        self.decided.add(event);
     }
 
     /// Makes remarks about the sources that an event lacks.
@@ -119,11 +127,46 @@ impl BuilderTrace {
     }
 }
 
-/// Adds an event to ranges.
-#[inline]
-fn add(ranges: &mut Vec<(EventId, u64)>, event: EventId) {
-    match ranges.last_mut() {
-        Some((first, count)) if first.0.wrapping_add(*count) == event.0 => *count += 1,
-        _ => ranges.push((event, 1)),
+/// Events as ranges, to which most are added at the end of the last one.
+#[derive(Debug, Default)]
+struct Ranges {
+    /// First event and number of events of all ranges but the last.
+    done: Vec<(u64, u64)>,
+    /// First event of the last range, and the event behind its last; equal if it is empty.
+    last: (u64, u64),
+}
+
+impl Ranges {
+    #[inline]
+    fn add(&mut self, event: EventId) {
+        if self.last.1 == event.0 && self.last.0 != self.last.1 {
+            self.last.1 = event.0.wrapping_add(1);
+        } else {
+            self.begin(event.0);
+        }
+    }
+
+    fn begin(&mut self, event: u64) {
+        if !self.is_empty() {
+            self.done.push((self.last.0, self.last.1.wrapping_sub(self.last.0)));
+        }
+        self.last = (event, event.wrapping_add(1));
+    }
+
+    const fn is_empty(&self) -> bool {
+        self.last.0 == self.last.1
+    }
+
+    /// Passes all ranges to `stamp`.
+    fn each(&self, mut stamp: impl FnMut(u64, u64)) {
+        if !self.is_empty() {
+            self.done.iter().for_each(|(first, count)| stamp(*first, *count));
+            stamp(self.last.0, self.last.1.wrapping_sub(self.last.0));
+        }
+    }
+
+    fn clear(&mut self) {
+        self.done.clear();
+        self.last = (0, 0);
     }
 }

@@ -1,6 +1,6 @@
 //! Stamps of an event manager.
 
-use super::Tracing;
+use super::{Tracing, stamp_assignments};
 use sheaf_protocol::machine::Transmit;
 use sheaf_protocol::manager::Ended;
 use sheaf_telemetry::stamps::{Remark, RemarkKind, Stage, StampLabels, Stamper};
@@ -31,9 +31,7 @@ impl ManagerTrace {
     pub(crate) fn send<P>(&mut self, Transmit { to, message }: &Transmit<P>) {
         match &message.body {
             Body::Assign(assignments) => {
-                for assignment in assignments {
-                    self.stamper.stamp(Stage::Assigned, to.index, assignment.event.0, 1);
-                }
+                stamp_assignments(&mut self.stamper, Stage::Assigned, assignments, |_| to.index);
             }
             // All readout units get the same releases, and these have the reasons for drops.
             Body::Release(releases) if *to == NodeId::readout(0) => {

@@ -2,6 +2,7 @@
 
 use crate::child::ScratchDirectory;
 use crate::filters::compile;
+use crate::nodes::free_ports;
 use crate::output::number;
 use crate::streams;
 use serde_json::Value;
@@ -191,4 +192,36 @@ fn a_trace_is_sent_to_a_collector_of_open_telemetry() {
     assert!(spans.len() > 8, "{request:#}");
     let is_whole = |span: &&&Value| span["traceId"] == "0000000000000001000000000000000d";
     assert_eq!(spans.iter().filter(is_whole).count(), spans.len(), "{request:#}");
+}
+
+/// Nodes that were started by hand have files of their own, which are joined. All have the sample, without a word between them.
+#[test]
+fn nodes_started_by_hand_have_traces_of_the_same_sample() {
+    let scratch = ScratchDirectory::new();
+    let names = ["daq", "calo", "tracker", "farm"];
+    let roles =
+        ["manager", "readout\"\nsources = [\"1-2\"]\n#\"", "readout\"\nsources = [7]\n#\"", "builder"];
+    let ports: [u16; 4] = free_ports();
+    let nodes = names.iter().zip(roles).zip(ports).map(|((name, role), port)| {
+        format!("[[node]]\nname = \"{name}\"\naddress = \"127.0.0.1:{port}\"\nrole = \"{role}\"\n")
+    });
+    let head = "[run]\nnumber = 42\nevents = 2000\nduration_s = 0\n[transport]\nkind = \"tcp\"\n\
+                [manager]\nstart_timeout_ms = 60000\n[trace]\nsample = 100\nslow_ms = 3600000\n";
+    scratch.file("system.toml", &(head.to_owned() + &nodes.collect::<String>()));
+    let running = names.map(|name| scratch.start(&format!("node system.toml {name} --json")));
+    running.into_iter().for_each(|node| _ = node.end().exits(0));
+    let list = scratch.sheaf("trace 42 --all --last 1000 --json").exits(0).json();
+    let sampled = listed(&list, "sampled");
+    assert_eq!(sampled.len(), 20, "{list:#}");
+    for event in sampled {
+        let trace = scratch.sheaf(&format!("trace 42 {event} --json")).exits(0).json();
+        let stamps = trace["trace"]["stamps"].as_array().unwrap();
+        let seen: BTreeSet<&str> = stamps.iter().map(|stamp| stamp["node"].as_str().unwrap()).collect();
+        assert_eq!(seen, names.into_iter().collect(), "{trace:#}");
+        for name in
+            ["event", "queue", "readout.hold", "readout.send", "build.gather", "filter.judge", "release"]
+        {
+            assert!(span(&trace, name)["end_ns"].is_u64(), "{name} of event {event}: {trace:#}");
+        }
+    }
 }
