@@ -206,6 +206,7 @@ export function sampleControl(state = "running") {
     last: { id: 4, command: "start", by: "alice", began_ms: now - 95_000, ended_ms: now - 93_000, result: "done", text: "run 124 began with 10 nodes" },
     lock: null,
     faults: [],
+    sources: [],
     commands: sampleCommands(state),
   };
 }

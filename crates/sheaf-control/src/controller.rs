@@ -24,7 +24,7 @@ use crate::view::{LastRun, State, Target};
 use current::Current;
 use operations::Operations;
 use sheaf_wire::Timestamp;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 /// An action for the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +35,8 @@ pub enum Effect {
         launch: Launch,
         /// Whether the run is held.
         held: bool,
+        /// Sources that it excludes.
+        excluded: BTreeSet<u32>,
         /// Settings of the run.
         settings: RunSettings,
         /// Who asked for it.
@@ -97,6 +99,8 @@ pub struct Controller {
     /// Number of processes launched so far.
     launches: u64,
     last_run: Option<LastRun>,
+    /// Sources that are to be excluded.
+    excluded: BTreeSet<u32>,
     revision: u64,
     /// State that the revision stands for.
     seen: Seen,
@@ -114,6 +118,7 @@ struct Seen {
     lock: Option<String>,
     faults: Option<u64>,
     last_run: Option<u64>,
+    excluded: BTreeSet<u32>,
 }
 
 impl Controller {
@@ -126,7 +131,8 @@ impl Controller {
     /// Makes a controller that goes on where another one ended. Time limits start anew.
     #[must_use]
     pub fn restore(saved: Saved, limits: Limits, now: Timestamp) -> Self {
-        let Saved { launches, revision, run, operation, past, lock, faults, next_fault, last_run } = saved;
+        let Saved { launches, revision, run, operation, past, lock, faults, next_fault, last_run, excluded } =
+            saved;
         let run = run.map(|run| Current::restore(run, &limits, now));
         let mut controller = Self {
             limits,
@@ -137,6 +143,7 @@ impl Controller {
             next_fault,
             launches,
             last_run,
+            excluded,
             revision,
             seen: Seen::default(),
             effects: VecDeque::new(),
@@ -159,6 +166,7 @@ impl Controller {
             faults: self.faults.iter().cloned().collect(),
             next_fault: self.next_fault,
             last_run: self.last_run.clone(),
+            excluded: self.excluded.clone(),
         }
     }
 
@@ -185,18 +193,45 @@ impl Controller {
             return Ok(Accepted { operation: known.id, again: true });
         }
         lock::check(self.lock.as_ref(), now, operator)?;
-        if request.revision.is_some_and(|revision| revision != self.revision) {
+        self.check_revision(request.revision)?;
+        self.allows(request.command, request.now)?;
+        self.check_settings(request)?;
+        let operation = self.follow(now, operator, request);
+        self.settle(now);
+        Ok(Accepted { operation, again: false })
+    }
+
+    fn check_revision(&self, seen: Option<u64>) -> Result<(), Refusal> {
+        if seen.is_some_and(|revision| revision != self.revision) {
             return Err(Refusal::new(
                 RefusalCode::Stale,
                 "the state has changed since it was shown",
                 "look at the state and give the command again",
             ));
         }
-        self.allows(request.command, request.now)?;
-        self.check_settings(request)?;
-        let operation = self.follow(now, operator, request);
+        Ok(())
+    }
+
+    /// Excludes a source from the run and from those that follow, or includes it again. Without effect if that is so already.
+    ///
+    /// # Errors
+    /// If somebody else has the lock, or the state is not the one that the operator has seen.
+    pub fn handle_source(
+        &mut self,
+        now: Timestamp,
+        operator: &Operator,
+        (source, included): (u32, bool),
+        revision: Option<u64>,
+    ) -> Result<(), Refusal> {
+        lock::check(self.lock.as_ref(), now, operator)?;
+        self.check_revision(revision)?;
+        let has_changed = if included { self.excluded.remove(&source) } else { self.excluded.insert(source) };
+        if has_changed && let Some(run) = &mut self.run {
+            let (launch, order) = (run.launch(), run.exclude(&self.excluded));
+            self.effects.extend(order.map(|order| Effect::Send { launch, order }));
+        }
         self.settle(now);
-        Ok(Accepted { operation, again: false })
+        Ok(())
     }
 
     /// Takes or renews the lock for an operator. `force` takes it from somebody else.
@@ -238,7 +273,7 @@ impl Controller {
         let Some(run) = self.run.as_mut().filter(|run| run.launch() == launch) else { return };
         run.set_linked(is_up);
         if is_up {
-            self.effects.push_back(Effect::Send { launch, order: run.order() });
+            self.effects.push_back(Effect::Send { launch, order: run.order().clone() });
         }
         self.settle(now);
     }
@@ -342,6 +377,7 @@ impl Controller {
             lock: self.lock.as_ref().map(|lock| lock.by.clone()),
             faults: self.faults.iter().map(|fault| fault.id).max(),
             last_run: self.last_run.as_ref().map(|last| last.launch),
+            excluded: self.excluded.clone(),
         };
         if seen != self.seen {
             self.seen = seen;

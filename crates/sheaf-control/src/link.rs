@@ -4,6 +4,7 @@
 //! highest number that it has seen; a controller takes a report for what it is, whatever order it answers.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// Number of a launch: of a process that makes one run. It is never used twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -35,12 +36,15 @@ impl Wish {
 }
 
 /// A wish of the controller. A run follows the order with the highest number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Order {
     /// Number of the order within its launch, from 1.
     pub number: u64,
     /// Desired behaviour of the run.
     pub wish: Wish,
+    /// Sources that are to be excluded; all others are to be included.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub excluded: BTreeSet<u32>,
 }
 
 /// State of a run, as its process sees it.
@@ -73,6 +77,9 @@ pub struct Report {
     pub waits_for: Option<String>,
     /// Why it cannot be paused, in words; `None` if it can.
     pub no_pause: Option<String>,
+    /// Sources that are excluded from its events now, or have not returned yet.
+    #[serde(default)]
+    pub excluded: BTreeSet<u32>,
 }
 
 /// Result of a run.

@@ -1,15 +1,17 @@
 //! The end of run control in the process of a run.
 
 use crate::link::{Order, Wish};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 /// A request to the run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Steer {
     /// Whether its start is held.
     Hold(bool),
     /// Whether it takes no triggers.
     Pause(bool),
+    /// Which sources it excludes.
+    Exclude(BTreeSet<u32>),
     /// To end. The second time: to drop the events in flight.
     Stop,
 }
@@ -19,17 +21,18 @@ pub enum Steer {
 pub struct Runner {
     followed: u64,
     wish: Wish,
+    excluded: BTreeSet<u32>,
     /// Number of requests to end so far.
     stops: u32,
     steers: VecDeque<Steer>,
 }
 
 impl Runner {
-    /// Makes the runner of a run that begins held, or by itself.
+    /// Makes the runner of a run that begins held, or by itself, without these sources.
     #[must_use]
-    pub fn new(is_held: bool) -> Self {
+    pub fn new(is_held: bool, excluded: BTreeSet<u32>) -> Self {
         let wish = if is_held { Wish::Hold } else { Wish::Run };
-        Self { followed: 0, wish, stops: 0, steers: VecDeque::new() }
+        Self { followed: 0, wish, excluded, stops: 0, steers: VecDeque::new() }
     }
 
     /// Takes an order. One that is not newer than the latest has no effect, and a run that is to end is not called back.
@@ -38,6 +41,10 @@ impl Runner {
             return;
         }
         self.followed = order.number;
+        if order.excluded != self.excluded {
+            self.excluded.clone_from(&order.excluded);
+            self.steers.push_back(Steer::Exclude(order.excluded));
+        }
         if self.wish.ends() && order.wish < self.wish {
             return;
         }

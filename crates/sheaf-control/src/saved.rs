@@ -7,6 +7,7 @@ use crate::operation::Operation;
 use crate::request::RunSettings;
 use crate::view::LastRun;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// Everything that the next controller has to know.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +30,9 @@ pub struct Saved {
     pub next_fault: u64,
     /// The run that ended last.
     pub last_run: Option<LastRun>,
+    /// Sources that are excluded from the run, and from those that follow.
+    #[serde(default)]
+    pub excluded: BTreeSet<u32>,
 }
 
 /// A run that has a process.

@@ -110,6 +110,17 @@ pub struct CommandView {
     pub why: Option<String>,
 }
 
+/// A source that is to be excluded, or that the run excludes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct SourceView {
+    /// The source.
+    pub source: u32,
+    /// Whether it is to be included.
+    pub included: bool,
+    /// Whether the run excludes it now. One that is to be included is excluded until its next fragment.
+    pub excluded: bool,
+}
+
 /// Who has the lock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LockView {
@@ -144,6 +155,8 @@ pub struct View {
     pub lock: Option<LockView>,
     /// Faults that nobody has seen, the oldest first.
     pub faults: Vec<Fault>,
+    /// Sources that are not simply included, in ascending order.
+    pub sources: Vec<SourceView>,
     /// Every command, and whether it can be given.
     pub commands: Vec<CommandView>,
 }

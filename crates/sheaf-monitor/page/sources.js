@@ -30,6 +30,11 @@ export function troubles(state, of) {
 
 /** @param {Page} page @param {State} state */
 export function sourcesPanel(page, state) {
+  return [excluded(page, state), inTrouble(page, state)];
+}
+
+/** @param {Page} page @param {State} state */
+function inTrouble(page, state) {
   if (state.sources.length === 0) {
     const all = state.run.sources === 1 ? "the source is" : `all ${count(state.run.sources)} sources are`;
     if (page.fresh.blind || page.fresh.blindToFragments) return html`<p>no source in trouble when last seen</p>`;
@@ -41,16 +46,46 @@ export function sourcesPanel(page, state) {
     troubles(state, ` of ${counted(state.run.sources, "source")}`),
     html`<div class="scroll"><table class="sources">
       <thead><tr><th>source</th><th>node</th><th class="n">last seen</th><th>missing in events</th></tr></thead>
-      <tbody>${state.sources.map((source) => row(page, source))}</tbody>
+      <tbody>${state.sources.map((source) => row(page, state, source))}</tbody>
     </table></div>`,
   ];
 }
 
-/** @param {Page} page @param {Source} source */
-function row(page, source) {
+/** Sources that are not simply included. @param {Page} page @param {State} state */
+function excluded(page, state) {
+  const { operator } = page;
+  const said = operator.said.get("sources");
+  const sources = state.control?.sources ?? [];
+  return [
+    said && html`<p class="bad" role="status">${said.text}${said.remedy && `; ${said.remedy}`}</p>`,
+    sources.length > 0 && html`<ul class="excluded">${sources.map(({ source, name, included, excluded }) => html`<li key=${source}>
+      source ${source}${name !== null && html` <b>${name}</b>`}: ${included ? "included with its next fragment" : excluded || isBefore(state) ? "excluded" : "to be excluded"}
+      ${" "}${change(page, state, source, !included)}</li>`)}</ul>`,
+  ];
+}
+
+/** @param {State} state @param {Source} source */
+function listed(state, { source }) {
+  return state.control?.sources.some((known) => known.source === source);
+}
+
+/** A button that excludes a source, or includes it. @param {Page} page @param {State} state @param {number} source @param {boolean} included */
+function change(page, state, source, included) {
+  const { operator } = page;
+  if (!state.control) return null;
+  const why = operator.obstacle(state);
+  const press = () => {
+    if (why !== null) operator.explain(why);
+    else void operator.change("sources", { path: `sources/${source}/included`, method: "PUT", body: { included } });
+  };
+  return html`<button type="button" data-source=${source} onClick=${press} aria-disabled=${why !== null} title=${why ?? ""}>${included ? "Include" : "Exclude"}</button>`;
+}
+
+/** @param {Page} page @param {State} state @param {Source} source */
+function row(page, state, source) {
   const missing = source.missing.filter((item) => item.events > 0).map((item) => `${words(item.reason)} ${count(item.events)}`);
   const seen = source.last_seen_seconds === null ? "never" : `${duration(source.last_seen_seconds)} ago`;
   return html`<tr key=${source.source}><td>${source.source}${source.name !== null && html` <b>${source.name}</b>`}</td>
     <td>${source.node === null ? UNKNOWN : nodeLink(page, source.node)}</td>
-    <td class="n">${seen}${source.held_back && html`, <b>held back</b>`}</td><td>${missing.join(", ") || "nothing"}</td></tr>`;
+    <td class="n">${seen}${source.held_back && html`, <b>held back</b>`}</td><td>${missing.join(", ") || "nothing"} ${!listed(state, source) && change(page, state, source.source, false)}</td></tr>`;
 }

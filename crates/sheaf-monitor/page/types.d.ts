@@ -180,6 +180,16 @@ export interface Column {
   panel: string;
 }
 
+/** A source that is not simply included. */
+export interface SourceControl {
+  source: number;
+  name: string | null;
+  /** Whether it is to be included. */
+  included: boolean;
+  /** Whether the run excludes it now. */
+  excluded: boolean;
+}
+
 /** A command in progress. */
 export interface Operation {
   id: number;
@@ -233,6 +243,7 @@ export interface Control {
   last: Outcome | null;
   lock: { by: string; until_ms: number } | null;
   faults: Fault[];
+  sources: SourceControl[];
   commands: Command[];
 }
 

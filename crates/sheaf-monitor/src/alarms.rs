@@ -170,7 +170,7 @@ fn of_source(source: &SourceState) -> Option<Alarm> {
     let age = source.last_seen_seconds.filter(|age| *age >= 5.0)?;
     let name = source.name.clone().unwrap_or_else(|| source.source.to_string());
     let text = format!("source {name} has given nothing for {age:.0} s");
-    let remedy = "look at its front end and its link; the page about sources in trouble says what its readout unit sees";
+    let remedy = "look at its front end and its link; if it does not come back, exclude it (`sheaf ctl exclude`): events are then complete without it";
     Some(alarm("source-silent", Severity::Warning, text, Some(&name), remedy))
 }
 
@@ -220,7 +220,7 @@ fn dead_time(past: &Moment, now: &Moment) -> Option<Alarm> {
 fn incomplete(past: &Moment, now: &Moment) -> Option<Alarm> {
     let events = now.incomplete.checked_sub(past.incomplete).filter(|events| *events > 0)?;
     let text = format!("{events} events were built without a required source in the last 10 s");
-    let remedy = "the sources in trouble are listed; a source that is off for long can be made optional (`sources.optional`)";
+    let remedy = "the sources in trouble are listed; exclude one that does not come back (`sheaf ctl exclude`), or make it optional (`source.optional`)";
     Some(alarm("incomplete", Severity::Warning, text, None, remedy))
 }
 

@@ -15,6 +15,8 @@ pub enum Call {
     Operate(Bytes),
     /// The state of an operation.
     Operation(u64),
+    /// Excluding a source, given by number or name, or including it again, as JSON.
+    Include(String, Bytes),
     /// Taking or renewing the lock, as JSON.
     Lock(Bytes),
     /// Giving the lock back.

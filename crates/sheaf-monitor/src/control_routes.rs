@@ -31,6 +31,7 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::get("/api/v1/me", me),
         Route::new(Method::POST, "/api/v1/operations", operate),
         Route::get("/api/v1/operations/{id}", operation),
+        Route::new(Method::PUT, "/api/v1/sources/{source}/included", include),
         Route::new(Method::PUT, "/api/v1/lock", lock),
         Route::new(Method::DELETE, "/api/v1/lock", unlock),
         Route::new(Method::POST, "/api/v1/faults/{id}/cleared", seen),
@@ -75,6 +76,15 @@ async fn operation(
             return respond(answer);
         }
     }
+}
+
+async fn include(
+    State(server): State<Server>,
+    Path(source): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    answer(&server, &headers, Call::Include(source, body)).await
 }
 
 async fn lock(State(server): State<Server>, headers: HeaderMap, body: Bytes) -> Response {

@@ -325,10 +325,10 @@ impl BuilderNode {
         }
     }
 
-    /// Counts the required sources that the event which was just shown lacks.
+    /// Counts the required sources that the event which was just shown lacks. Those that an operator has excluded are not required.
     fn note_missing(&mut self, event: EventId) {
         for missing in &self.pipeline.lacking {
-            let is_required = self.role.is_required(missing.source);
+            let is_required = missing.reason.is_loss() && self.role.is_required(missing.source);
             if is_required {
                 *self.missing.entry((missing.source, missing.reason)).or_default() += 1;
             }

@@ -1,7 +1,9 @@
 //! Requests of an operator to a run, and its pauses.
 
-use sheaf_wire::{Nanos, Timestamp};
-use std::sync::atomic::AtomicBool;
+use sheaf_wire::{Nanos, SourceId, Timestamp};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Requests to the event manager of a run. It reads them in every round, and at least every 50 ms.
 #[derive(Debug, Default)]
@@ -10,6 +12,40 @@ pub struct RunControls {
     pub hold: AtomicBool,
     /// Pause the run, once it has started: no triggers are taken until this is false.
     pub pause: AtomicBool,
+    /// Sources to exclude, or to include again.
+    pub excluded: ExcludedSources,
+}
+
+/// Sources that an operator wants to be excluded.
+#[derive(Debug, Default)]
+pub struct ExcludedSources {
+    /// Number of changes, by which a reader sees without the lock that there is none.
+    changes: AtomicU64,
+    sources: Mutex<BTreeSet<SourceId>>,
+}
+
+impl ExcludedSources {
+    /// Replaces the sources.
+    pub fn set(&self, sources: BTreeSet<SourceId>) {
+        *self.lock() = sources;
+        self.changes.fetch_add(1, Ordering::Release);
+    }
+
+    /// Returns the sources.
+    #[must_use]
+    pub fn get(&self) -> BTreeSet<SourceId> {
+        self.lock().clone()
+    }
+
+    /// Returns the sources if they have changed since the last call with this number, which is 0 before the first.
+    pub(crate) fn news(&self, seen: &mut u64) -> Option<BTreeSet<SourceId>> {
+        let changes = self.changes.load(Ordering::Acquire);
+        (std::mem::replace(seen, changes) != changes).then(|| self.get())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<SourceId>> {
+        self.sources.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// The pauses of a run, which do not count in its duration.

@@ -92,5 +92,5 @@ mod vigil;
 pub mod worker;
 
 pub use clock::Clock;
-pub use controls::RunControls;
+pub use controls::{ExcludedSources, RunControls};
 pub use worker::{Agent, NodeError, Progress};

@@ -68,6 +68,8 @@ pub struct ManagerNode {
     /// When the operator asked for the end.
     stopped_at: Option<Timestamp>,
     pauses: Pauses,
+    /// Number of changes of the excluded sources that were heeded.
+    exclusions_seen: u64,
     gauges: Arc<Gauges>,
     report: RunReport,
     done: Option<Box<dyn FnOnce(RunReport) + Send>>,
@@ -100,6 +102,7 @@ impl ManagerNode {
             started_at: None,
             stopped_at: None,
             pauses: Pauses::default(),
+            exclusions_seen: 0,
             gauges,
             report: RunReport::default(),
             done: Some(Box::new(done)),
@@ -207,6 +210,18 @@ impl ManagerNode {
                         "source {source}, off by {shift:+} from event {first} on, is renumbered from event {from} on"
                     );
                 }
+                ManagerEvent::SourceExcluded { source, first } => {
+                    log_as!(
+                        SOURCE_EXCLUDED, node = NodeId::MANAGER, event = first, source = source;
+                        "source {source} is excluded from event {first} on: events are complete without it"
+                    );
+                }
+                ManagerEvent::SourceIncluded { source, first } => {
+                    log_as!(
+                        SOURCE_INCLUDED, node = NodeId::MANAGER, event = first, source = source;
+                        "source {source} is included again from event {first} on"
+                    );
+                }
                 ManagerEvent::Reported { node, books } => {
                     self.report.nodes.insert(node, *books);
                 }
@@ -232,9 +247,12 @@ impl ManagerNode {
         }
     }
 
-    /// Holds the start of the run, pauses it or resumes it as the operator requests.
+    /// Holds the start of the run, pauses it or resumes it, and excludes sources, as the operator requests.
     fn heed_controls(&mut self, now: Timestamp) {
-        let RunControls { hold, pause } = &*self.course.controls;
+        let RunControls { hold, pause, excluded } = &*self.course.controls;
+        if let Some(sources) = excluded.news(&mut self.exclusions_seen) {
+            self.role.handle_exclusions(sources);
+        }
         self.role.handle_hold(now, hold.load(Ordering::Relaxed));
         let wanted = pause.load(Ordering::Relaxed);
         let ends = self.end_of_triggers().is_some_and(|end| end <= now);

@@ -58,6 +58,8 @@ struct Input {
     /// State of the source after the batch.
     then: BatchEnd,
     ended: bool,
+    /// Whether the role was told to exclude the source.
+    excluded: bool,
     watch: SourceWatch,
 }
 
@@ -226,6 +228,12 @@ impl ReadoutNode {
                         input.had = input.batch.fragments.len();
                     }
                 }
+                ReadoutEvent::Excluded { source, excluded } => {
+                    for input in self.inputs.iter_mut().filter(|input| input.source.id() == source) {
+                        input.excluded = excluded;
+                        input.wake();
+                    }
+                }
                 ReadoutEvent::Recorded(answer) => {
                     let asked = self.inputs.iter_mut().find(|input| input.source.id() == answer.source);
                     if let Some(input) = asked {
@@ -290,7 +298,12 @@ impl ReadoutNode {
         }
         self.role.handle_recording(self.inputs.iter_mut().any(|input| input.source.is_recording()));
         if !self.running && self.closed_at.is_none() {
-            let waits = !self.inputs.iter_mut().all(|input| input.source.is_ready());
+            // Each source is asked, since that lets it go on.
+            let waiting = self
+                .inputs
+                .iter_mut()
+                .filter_map(|input| (!input.source.is_ready()).then_some(input.excluded));
+            let waits = waiting.fold(false, |waits, excluded| waits | !excluded);
             self.role.handle_waiting(now, waits);
         }
     }
@@ -341,6 +354,7 @@ impl Input {
             had: 0,
             then: BatchEnd::More,
             ended: false,
+            excluded: false,
             watch: SourceWatch::NEW,
         }
     }
@@ -352,7 +366,8 @@ impl Input {
         parcels: &mut Parcels,
         (now, mut trace): (Timestamp, Option<(&mut ReadoutTrace, usize)>),
     ) -> (usize, bool, Timestamp) {
-        if self.ended {
+        // Data that wait are not taken to be dropped: the source goes on where it was, or else it would run away from the others.
+        if self.ended || (self.excluded && self.source.keeps_data()) {
             return (0, false, Timestamp::MAX);
         }
         let mut taken = 0;
@@ -485,13 +500,14 @@ impl Agent for ReadoutNode {
 
     fn publish(&mut self, now: Timestamp) {
         let Some(Telemetry { publisher, series }) = &mut self.telemetry else { return };
-        let (outbox, running) = (self.outbox.stats(), self.running);
+        let (outbox, running, role) = (self.outbox.stats(), self.running, &self.role);
         let sources = self.inputs.iter_mut().map(|input| {
             let (fragments, age) = input.watch.at(now, running);
-            let held_back = input.had < input.batch.fragments.len();
-            SourceFigures { fragments, age, held_back }
+            let excluded = role.is_excluded(input.source.id());
+            let held_back = !excluded && input.had < input.batch.fragments.len();
+            SourceFigures { fragments, age, held_back, excluded }
         });
-        publisher.publish(now.0, |to| series.write(to, &self.role, sources, &outbox));
+        publisher.publish(now.0, |to| series.write(to, role, sources, &outbox));
     }
 
     fn wait(&mut self, timeout: Nanos) {

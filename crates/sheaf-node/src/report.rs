@@ -12,6 +12,7 @@ use sheaf_protocol::output::Places;
 use sheaf_protocol::trigger_link::LinkReport;
 use sheaf_telemetry::buckets::Buckets;
 use sheaf_telemetry::{Hub, catalog};
+use sheaf_wire::exclusion_record::ExclusionRecord;
 use sheaf_wire::{ByteCount, DropReason, Nanos, NodeId, Outcome, SessionId, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -75,6 +76,8 @@ pub struct RunReport {
     pub outbox: OutboxStats,
     /// Sources that were off, in the order in which they were found.
     pub shifts: Vec<Shift>,
+    /// Ranges of events in which an operator has excluded sources.
+    pub exclusions: Vec<ExclusionRecord>,
     /// Account of the link to the trigger supervisor, where one gives the triggers.
     pub trigger_link: Option<LinkReport>,
 }
@@ -120,6 +123,7 @@ impl Default for RunReport {
             interrupted: false,
             outbox: OutboxStats::default(),
             shifts: Vec::new(),
+            exclusions: Vec::new(),
             trigger_link: None,
         }
     }
@@ -185,6 +189,7 @@ impl RunReport {
         self.kept = role.kept().clone();
         self.stored_fragments = role.stored().fragments;
         self.shifts = role.shifts().to_vec();
+        self.exclusions = role.exclusions().to_vec();
         self.outbox = outbox;
     }
 

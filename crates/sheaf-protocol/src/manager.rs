@@ -25,6 +25,8 @@ mod desertion;
 mod draining;
 mod entry;
 mod events;
+mod excluding;
+mod exclusions;
 mod flow;
 mod gate;
 mod outputs;
@@ -62,6 +64,7 @@ use crate::output::Places;
 use builders::BuilderState;
 use dead_time::Shut;
 use desertion::Desertion;
+use exclusions::Exclusions;
 use flow::{EventFlow, ManagerEvents};
 use outputs::Outputs;
 use peers::Peers;
@@ -93,6 +96,7 @@ pub struct EventManager<P> {
     desertion: Desertion,
     /// Where check values are compared.
     shifts: Option<Shifts>,
+    exclusions: Exclusions,
     records: Records,
     /// Builder units whose current sessions were closed.
     closed_builders: BTreeSet<NodeId>,
@@ -121,7 +125,8 @@ impl<P: Clone> EventManager<P> {
             dead_time: DeadTime::default(),
             held_back: None,
             desertion: Desertion::new(&config),
-            shifts: config.shifts.clone().map(Shifts::new),
+            shifts: config.shifts.clone().map(|shifts| Shifts::new(shifts, config.readout_of.clone())),
+            exclusions: Exclusions::new(config.readout_of.clone()),
             records: Records::default(),
             closed_builders: BTreeSet::new(),
             counters: NodeBooks::default(),
@@ -369,6 +374,7 @@ impl<P: Clone> EventManager<P> {
         self.announce_pause();
         self.steer(now);
         self.renumber();
+        self.exclude();
         self.send_records();
         self.release(now);
         self.peers.poll_transmit(now, &self.me)

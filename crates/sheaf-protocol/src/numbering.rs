@@ -7,7 +7,10 @@
 
 pub use sheaf_wire::shift_record::ShiftPolicy;
 use sheaf_wire::{EventId, SourceId};
-use std::collections::BTreeMap;
+
+/// Distance between events in flight that is credible. An event that is further ahead has a wrong number, and says nothing about the
+/// events in between.
+pub(crate) const MOST_IN_FLIGHT: u64 = 1 << 20;
 
 /// A quantity of which several sources have a value in each event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,8 +85,6 @@ pub struct ShiftConfig {
     pub events: usize,
     /// Largest shift that is recognised, in events.
     pub longest: u64,
-    /// Index of the readout unit of each source.
-    pub readout_of: BTreeMap<SourceId, u16>,
 }
 
 impl ShiftConfig {

@@ -14,6 +14,7 @@
 //! | is for an event that was released, or answered without it | dropped, `late` |
 //! | is larger than allowed | dropped, `too_large`; its source is missing in the event at once |
 //! | is of a source that this unit does not read | dropped, `unknown_source` |
+//! | is of a source that an operator has excluded | dropped, `excluded` |
 //! | is of an event that ended without a request for it, or arrives after that end | dropped, `not_requested` |
 //! | is passed over: later events are requested, but its event is not requested within the orphan timeout | dropped, `unknown_event`; if the event is requested later, the wait for the fragment has a limit |
 //! | is still held when the run closes | dropped, `never_triggered` |
@@ -72,6 +73,13 @@ pub enum ReadoutEvent {
     Resumed,
     /// The run closes: stop the sources.
     Closed,
+    /// An operator has excluded a source, or includes it again.
+    Excluded {
+        /// The source.
+        source: SourceId,
+        /// Whether it is excluded. Its program is not awaited.
+        excluded: bool,
+    },
     /// The event manager has answered a run record.
     Recorded(Recorded),
     /// The event manager has restarted and has lost the state of this run.
@@ -157,6 +165,12 @@ impl<P: Payload> ReadoutUnit<P> {
         self.merger.held()
     }
 
+    /// Returns whether an operator has excluded a source, and it has delivered nothing since.
+    #[must_use]
+    pub fn is_excluded(&self, source: SourceId) -> bool {
+        self.merger.is_excluded(source)
+    }
+
     /// Returns the first source for whose next fragment there is no room. This is the usual back-pressure, unless it lasts.
     #[must_use]
     pub fn blockage(&self) -> Option<Blockage> {
@@ -232,6 +246,8 @@ impl<P: Payload> ReadoutUnit<P> {
 
     /// Records that a source will send nothing more.
     pub fn handle_source_end(&mut self, now: Timestamp, source: SourceId) {
+        let answer = self.merger.end_return(now, source);
+        answer.into_iter().for_each(|answer| self.reports.excluded(answer));
         if self.merger.handle_source_end(source) {
             self.reports.report_at(now);
         }
@@ -472,6 +488,14 @@ impl<P: Payload> ReadoutUnit<P> {
             Body::Shape(shape) => self.events.extend(self.shape_clock.note(now, shape)),
             Body::Renumber(order)
                 if self.merger.reads(order.source) && self.renumbering.order(order.source, order.shift) => {}
+            Body::Exclude(order) => {
+                let answer = self.merger.handle_exclusion(now, order);
+                answer.into_iter().for_each(|answer| self.reports.excluded(answer));
+                self.merger.note_room();
+                self.reports.report_at(now);
+                self.events
+                    .push_back(ReadoutEvent::Excluded { source: order.source, excluded: order.excluded });
+            }
             Body::Recorded(answer) if self.records.handle_answer(&answer) => {
                 self.events.push_back(ReadoutEvent::Recorded(answer));
             }

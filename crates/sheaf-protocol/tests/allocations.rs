@@ -208,6 +208,7 @@ fn manager_config() -> ManagerConfig {
         readouts: READOUTS,
         builders: BUILDERS,
         outputs: 0,
+        readout_of: std::collections::BTreeMap::new(),
         triggers: Triggers::Free,
         first_event: EventId(0),
         max_events: None,

@@ -3,6 +3,7 @@
 use crate::event_file::{EventFileReader, EventReadError, RunRecord, StoredEvent};
 use crate::fragment_stream::{StreamReadError, StreamReader};
 use sheaf_wire::checksum::crc32c;
+use sheaf_wire::exclusion_record::{ExclusionRecord, latest_exclusions};
 use sheaf_wire::shift_record::{ShiftRecord, latest};
 use sheaf_wire::verdict::MAX_VERDICT_PAYLOAD_BYTES;
 use sheaf_wire::{SourceId, Timestamp};
@@ -84,6 +85,10 @@ pub fn fuzz_event_file(bytes: &[u8]) {
     for shift in latest(&records).0 {
         let again = ShiftRecord::parse(&shift.to_run_record(Timestamp(1)));
         assert_eq!(again.as_ref(), Ok(&shift), "a shift that was read can be written");
+    }
+    for exclusion in latest_exclusions(&records).0 {
+        let again = ExclusionRecord::parse(&exclusion.to_run_record(Timestamp(1)));
+        assert_eq!(again, Ok(exclusion), "an exclusion that was read can be written");
     }
     assert_eq!(counts.events, events);
     assert_eq!(counts.corrupt_headers + counts.corrupt_events, damages);

@@ -9,6 +9,7 @@ use crate::kind::{Kind, source_in_name};
 use crate::run::{Manifest, OpenFile, RunReader};
 use bytes::Bytes;
 use serde::{Serialize, Serializer};
+use sheaf_wire::exclusion_record::{ExclusionRecord, latest_exclusions};
 use sheaf_wire::shift_record::{ShiftRecord, latest};
 use sheaf_wire::{Event, Fragment, SourceId, SourceNames, Tags, TimeBase, UtcTime};
 use std::collections::BTreeMap;
@@ -38,6 +39,8 @@ pub struct Inspection {
     pub records: Vec<RecordInfo>,
     /// Sources whose event numbers were off, in the order in which this was found.
     pub shifts: Vec<ShiftInfo>,
+    /// Ranges of events in which an operator has excluded sources, in the order in which they began.
+    pub exclusions: Vec<ExclusionInfo>,
     /// Fragments.
     pub fragments: u64,
     /// Their payload bytes.
@@ -128,6 +131,27 @@ impl ShiftInfo {
             shift: shift.shift,
             repaired_from_event: shift.repaired_from.map(|event| event.0),
             policy: shift.policy.name(),
+        }
+    }
+}
+
+/// A range of events in which a source was excluded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct ExclusionInfo {
+    /// The source.
+    pub source: u32,
+    /// First event without it.
+    pub first_event: u64,
+    /// First event with it again; `None`: it was excluded to the end of the run.
+    pub included_from_event: Option<u64>,
+}
+
+impl ExclusionInfo {
+    fn of(exclusion: ExclusionRecord) -> Self {
+        Self {
+            source: exclusion.source.0,
+            first_event: exclusion.first.0,
+            included_from_event: exclusion.included_from.map(|event| event.0),
         }
     }
 }
@@ -338,6 +362,7 @@ pub fn inspect(path: &Path) -> Result<Inspection, ContentError> {
         events_incomplete: tally.events_incomplete,
         events_disagreeing: tally.events_disagreeing,
         shifts: latest(&records).0.into_iter().map(ShiftInfo::of).collect(),
+        exclusions: latest_exclusions(&records).0.into_iter().map(ExclusionInfo::of).collect(),
         records: records.iter().map(RecordInfo::of).collect(),
         fragments: tally.fragment_sizes.count,
         payload_bytes: tally.fragment_sizes.sum,

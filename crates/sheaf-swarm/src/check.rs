@@ -11,6 +11,7 @@
 //! | readout units count their inputs and outputs correctly | [`readouts`] |
 //! | each source receives one request for an event, with the event's windows, and answers with hits or a reason unless the request is cancelled | [`windows`] |
 //! | run records are kept once answered, and each closed session that writes has all of them once | [`records`] |
+//! | excluded sources are missing in the events of their exclusion, and in no others | `exclusions` |
 //! | a held run does not begin, a paused one has no new events, and readout units know | `operator` |
 //! | live time and dead time add up to the time of the run | [`live_time`] |
 //! | marks, shifts and repairs are those of the sources whose event numbers are off | [`numbers`] |
@@ -21,6 +22,7 @@
 pub mod blame;
 pub mod books;
 pub mod causes;
+mod exclusions;
 pub mod farms;
 pub mod feeds;
 pub mod live_time;
@@ -230,6 +232,7 @@ pub fn at_the_end(evidence: &Evidence<'_>) -> Result<Report, Box<Failure>> {
         live_time::check(evidence, &mut violations);
         published::check(evidence, &mut violations);
         outputs::check(evidence, &mut violations);
+        exclusions::check(evidence, &mut violations);
         numbers::check(evidence, &mut violations);
         supervision::check(evidence, &mut violations);
         records::check(evidence, &mut violations);

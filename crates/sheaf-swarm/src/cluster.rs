@@ -35,7 +35,7 @@ use post::{FarmTurn, Happening, Host, Post};
 use readouts::ReadoutNode;
 use sheaf_protocol::ledger::{Ledger, NodeBooks};
 use sheaf_protocol::liveness::LinkStatus;
-use sheaf_wire::{Nanos, NodeId, Role, RunNumber, Timestamp};
+use sheaf_wire::{Nanos, NodeId, Role, RunNumber, SourceId, Timestamp};
 use supervision::Supervision;
 
 pub(crate) const RUN: RunNumber = RunNumber(1);
@@ -116,6 +116,11 @@ impl Cluster {
         for pause in &options.pauses {
             post.plan(pause.at, Happening::Pause(true));
             post.plan(pause.ends_at(), Happening::Pause(false));
+        }
+        for exclusion in &options.exclusions {
+            let source = SourceId(exclusion.source.into());
+            post.plan(exclusion.at, Happening::Exclude(source, true));
+            post.plan(exclusion.ends_at(), Happening::Exclude(source, false));
         }
         Self {
             manager: ManagerNode::new(&options),
@@ -362,6 +367,7 @@ impl Cluster {
             Happening::Stop => self.happen_stop(),
             Happening::Release => self.happen_release(),
             Happening::Pause(begins) => self.happen_pause(begins),
+            Happening::Exclude(source, begins) => self.happen_exclude(source, begins),
             Happening::Healed => {
                 self.post.network.heal();
                 self.post.note(Line::Healed);
@@ -526,7 +532,8 @@ impl Cluster {
             | Happening::TriggersTaken
             | Happening::Stop
             | Happening::Release
-            | Happening::Pause(_) => Some(NodeId::MANAGER),
+            | Happening::Pause(_)
+            | Happening::Exclude(..) => Some(NodeId::MANAGER),
             Happening::Fault(_) | Happening::Back(_) | Happening::Severed(..) | Happening::Healed => None,
         }
     }

@@ -127,6 +127,8 @@ pub enum Line {
     Release,
     /// The operator pauses the run (`true`) or resumes it.
     Pause(bool),
+    /// The operator excludes a source (`true`), or includes it again.
+    Exclude(SourceId, bool),
     /// The network works without faults from now on.
     Healed,
     /// Sources of a readout unit are asked for windows of their hits, or the request for an event is cancelled.
@@ -321,6 +323,10 @@ impl Note {
             }
             Body::Renumber(order) => (0, None, u64::from(order.source.0)),
             Body::Renumbered(answer) => (0, Some(answer.first), u64::from(answer.source.0)),
+            Body::Exclude(order) => (usize::from(order.excluded), None, u64::from(order.source.0)),
+            Body::Excluded(answer) => {
+                (usize::from(answer.excluded), Some(answer.event), u64::from(answer.source.0))
+            }
             Body::Record(record) => (0, None, record.number),
             Body::Recorded(answer) => (0, None, answer.number),
         };
@@ -496,6 +502,8 @@ impl fmt::Display for Line {
             Self::Release => write!(f, "operator * release of the start"),
             Self::Pause(true) => write!(f, "operator * pause"),
             Self::Pause(false) => write!(f, "operator * end of a pause"),
+            Self::Exclude(source, true) => write!(f, "operator * exclusion of source {source}"),
+            Self::Exclude(source, false) => write!(f, "operator * end of an exclusion of source {source}"),
             Self::Healed => write!(f, "network * healed"),
         }
     }
@@ -533,6 +541,14 @@ impl fmt::Display for Note {
             Kind::Disagreements => write!(f, "{entries} disagreements, the first of source {detail},")?,
             Kind::Renumber => write!(f, "renumber source {detail}")?,
             Kind::Renumbered => write!(f, "source {detail} renumbered")?,
+            Kind::Exclude => {
+                let verb = if entries > 0 { "exclude" } else { "include" };
+                write!(f, "{verb} source {detail}")?;
+            }
+            Kind::Excluded => {
+                let state = if entries > 0 { "excluded" } else { "included" };
+                write!(f, "source {detail} {state}")?;
+            }
             Kind::Record => write!(f, "record {detail:x}")?,
             Kind::Recorded => write!(f, "record {detail:x} answered")?,
             Kind::Shape => f.write_str(if detail == 0 { "the barrel stands" } else { "the barrel turns" })?,

@@ -20,7 +20,7 @@ pub use around::{
 };
 pub(crate) use around::{LARGEST_EXCESS, MAX_RECORD_BYTES, Processing, stream_rules};
 pub use farm::FarmOptions;
-pub use faults::{Fault, FaultKind, Pause};
+pub use faults::{Fault, FaultKind, Pause, SourceExclusion};
 pub use network::{NetworkOptions, RecoveryOptions};
 pub(crate) use numbers::UNKNOWN_EVENTS;
 pub use numbers::{FIRST_EVENT, NumberFault, NumberOptions};
@@ -93,6 +93,8 @@ pub struct Options {
     pub held_until: Option<Timestamp>,
     /// Pauses of the run. They may overlap, and lie before its start or after its end.
     pub pauses: Vec<Pause>,
+    /// Exclusions of sources. They may overlap, and lie before the start of the run or after its end.
+    pub exclusions: Vec<SourceExclusion>,
     /// Time from which the network has no faults. Faults of `faults` are not shortened by it.
     pub faults_until: Timestamp,
     /// Time that the run may take to end after `faults_until`, the last stop, pause and fault, and the release of its start.
@@ -415,6 +417,7 @@ impl Default for Options {
             stops: Vec::new(),
             held_until: None,
             pauses: Vec::new(),
+            exclusions: Vec::new(),
             faults_until: Timestamp(0),
             converge_within: Nanos::from_secs(60),
             through_codec: false,
@@ -526,14 +529,21 @@ impl Options {
         source + self.system.optional_sources >= self.source_count()
     }
 
+    /// Returns whether the operator excludes a source at some time.
+    #[must_use]
+    pub fn may_be_excluded(&self, source: SourceId) -> bool {
+        self.exclusions.iter().any(|exclusion| u32::from(exclusion.source) == source.0)
+    }
+
     /// Returns the time by which the run must have ended.
     #[must_use]
     pub fn deadline(&self) -> Timestamp {
         let faults = self.faults.iter().map(Fault::ends_at).max();
         let stops = self.stops.iter().copied().max();
         let pauses = self.pauses.iter().map(Pause::ends_at).max();
-        let last =
-            [Some(self.faults_until), stops, faults, self.held_until, pauses].into_iter().flatten().max();
+        let exclusions = self.exclusions.iter().map(SourceExclusion::ends_at).max();
+        let last = [Some(self.faults_until), stops, faults, self.held_until, pauses, exclusions];
+        let last = last.into_iter().flatten().max();
         last.unwrap_or_default() + self.converge_within
     }
 

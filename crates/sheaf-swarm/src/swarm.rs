@@ -76,6 +76,7 @@ impl Swarm {
         self.events_that_wait_for_later_ones();
         self.deaths_of_the_supervisor();
         self.operator();
+        self.exclusions();
         self.pace();
         self.converge();
     }

@@ -101,6 +101,10 @@ codes! {
     SOURCE_SHIFTED = Warning "source-shifted" "Look at the trigger input and the counter of its front end. See `source.numbering`.";
     /// A source whose event numbers were off is renumbered.
     SOURCE_RENUMBERED = Warning "source-renumbered" "Look at the trigger input and the counter of its front end.";
+    /// An operator has excluded a source.
+    SOURCE_EXCLUDED = Warning "source-excluded" "Events are complete without it. Include it again when it works: `sheaf ctl include`.";
+    /// A source that was excluded is included again.
+    SOURCE_INCLUDED = Info "source-included" "";
     /// The library of `source.library.path` reported a failure.
     SOURCE_LIBRARY_FAILED = Warning "source-library-failed" "The message is the library's.";
     /// Nothing has moved in a readout unit for a while.

@@ -27,6 +27,7 @@
 //! | [`trigger_link`] | the trigger protocol: messages between the event manager and a trigger supervisor |
 //! | `parts` | parts of the messages of these two |
 //! | `codes` | enums whose values have a code and a name |
+//! | [`exclusion_record`] | run records about sources that an operator has excluded |
 //! | [`shift_record`] | run records about sources whose event numbers are off |
 //! | [`hit`] | content of a fragment of a time slice |
 //! | [`ethernet`] | the frame of raw Ethernet |
@@ -49,6 +50,7 @@ pub mod datagram;
 pub mod ethernet;
 pub mod event_file;
 pub mod exact;
+pub mod exclusion_record;
 pub mod farm;
 pub mod feed;
 pub mod file;

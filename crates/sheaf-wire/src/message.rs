@@ -11,6 +11,7 @@
 
 mod codec;
 mod delivery;
+mod exclusion;
 pub mod layout;
 mod numbering;
 mod record;
@@ -21,6 +22,7 @@ pub(crate) use codec::{
     parse_record, record_bytes,
 };
 pub use delivery::{Delivered, Delivery, Kept, Receipt, ReceiptEntry};
+pub use exclusion::Exclusion;
 pub use numbering::{Disagreement, Renumber, Renumbered};
 pub use record::Recorded;
 
@@ -106,6 +108,10 @@ pub enum Body<P> {
     Recorded(Recorded),
     /// Builder to readout unit: requests the hits of windows of time, as fragments of these events.
     WindowRequest(WindowRequest),
+    /// Event manager to readout unit: exclude a source from the further events, or include it again.
+    Exclude(Exclusion),
+    /// Readout unit to event manager: the first event without a source, or with it again.
+    Excluded(Exclusion),
 }
 
 /// An event id that a source has delivered for the first time.

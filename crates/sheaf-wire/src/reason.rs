@@ -45,6 +45,8 @@ codes! {
         NotRequested = 10, "not_requested";
         /// Fragment: its source is renumbered, and the event has a fragment of it from before.
         Renumbered = 11, "renumbered";
+        /// Fragment: an operator has excluded its source.
+        Excluded = 12, "excluded";
 
         /// Event: required sources were missing when its time ran out, and the policy is to drop.
         Incomplete = 32, "incomplete";
@@ -102,8 +104,8 @@ impl DropReason {
             | Self::Stopped
             | Self::ContentMismatch
             | Self::StorageFailed => Account::Loss,
-            // Events are dropped as incomplete only where `incomplete.policy` is "drop".
-            Self::NotRequested | Self::Incomplete => Account::Chosen,
+            // Events are dropped as incomplete only where `incomplete.policy` is "drop". An operator excludes sources.
+            Self::NotRequested | Self::Incomplete | Self::Excluded => Account::Chosen,
             Self::Duplicate | Self::Renumbered | Self::UnknownEvent | Self::NeverTriggered => {
                 Account::Unclaimed
             }
@@ -139,6 +141,16 @@ codes! {
         WindowExpired = 11, "window_expired";
         /// The window is not on the timeline of the hits: it is before time 0 of the run, or too far behind it.
         WindowOffTimeline = 12, "window_off_timeline";
+        /// An operator has excluded the source. The event is complete without it.
+        Excluded = 13, "excluded";
+    }
+}
+
+impl MissingReason {
+    /// Returns whether an event is incomplete if a required source is missing for this reason.
+    #[must_use]
+    pub const fn is_loss(self) -> bool {
+        !matches!(self, Self::Excluded)
     }
 }
 

@@ -25,6 +25,8 @@ codes! {
         SlowControl = 3, "slow_control";
         /// A source whose event numbers are off, found by Sheaf itself ([`ShiftRecord`](crate::shift_record::ShiftRecord)).
         Shift = 4, "shift";
+        /// A source that an operator has excluded for some events ([`ExclusionRecord`](crate::exclusion_record::ExclusionRecord)).
+        Exclusion = 5, "exclusion";
     }
 }
 
@@ -40,7 +42,7 @@ impl RecordKind {
 }
 
 /// Information that belongs to a run and to no event. The content is opaque to Sheaf, except that of
-/// shifts.
+/// shifts and exclusions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunRecord {
     /// Identifies the record in the run: copies have the number of their original, other records have other numbers.

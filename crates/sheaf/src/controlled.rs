@@ -8,7 +8,7 @@ mod line;
 mod station;
 
 use crate::Verdict;
-use crate::arguments::ControlledArguments;
+use crate::arguments::RunArguments;
 use crate::page::Page;
 use crate::plan::triggers_of;
 use crate::signals::Steering;
@@ -32,14 +32,15 @@ pub(crate) struct Controlled {
 
 impl Controlled {
     /// Begins to listen for controllers. The process becomes the leader of a session, so that all of its nodes can be found.
-    pub(crate) fn open(arguments: &ControlledArguments, steering: &Steering) -> anyhow::Result<Option<Self>> {
-        let Some(path) = &arguments.controlled else { return Ok(None) };
+    pub(crate) fn open(arguments: &RunArguments, steering: &Steering) -> anyhow::Result<Option<Self>> {
+        let Some(path) = &arguments.control.controlled else { return Ok(None) };
         // It fails where the process leads a session already.
         let _ = rustix::process::setsid();
         let directory = LaunchDirectory::new(path.clone());
         directory.note_process().context("cannot note this process for its controller")?;
         let listener = directory.listen().context("cannot listen for a controller")?;
-        let station = Station::begin(listener, steering.clone(), arguments.held)?;
+        let excluded = arguments.exclude.iter().filter_map(|source| source.parse().ok()).collect();
+        let station = Station::begin(listener, steering.clone(), arguments.control.held, excluded)?;
         let page = Page::to(station.clone());
         Ok(Some(Self { directory, station, page }))
     }

@@ -56,6 +56,10 @@ enum CtlCommand {
     Stop(StopArguments),
     /// Kill the processes of the run, and clear all faults.
     Reset(WaitArguments),
+    /// Exclude sources from the run and from those that follow: events are complete without them.
+    Exclude(SourcesArguments),
+    /// Include sources again, each from its next fragment on.
+    Include(SourcesArguments),
     /// Take or renew the lock: while you have it, nobody else gives commands.
     Lock(LockArguments),
     /// Give the lock back.
@@ -104,6 +108,13 @@ struct StopArguments {
     now: bool,
     #[command(flatten)]
     wait: WaitArguments,
+}
+
+#[derive(Debug, Args)]
+struct SourcesArguments {
+    /// Sources, by number or name.
+    #[arg(value_name = "SOURCE", required = true)]
+    sources: Vec<String>,
 }
 
 #[derive(Debug, Args)]
@@ -159,6 +170,8 @@ pub(crate) fn command(arguments: &CtlArguments) -> anyhow::Result<Verdict> {
             desk.operate(Command::Stop, body, wait)
         }
         CtlCommand::Reset(wait) => desk.operate(Command::Reset, json!({}), wait),
+        CtlCommand::Exclude(SourcesArguments { sources }) => desk.include(sources, false),
+        CtlCommand::Include(SourcesArguments { sources }) => desk.include(sources, true),
         CtlCommand::Lock(LockArguments { force }) => {
             desk.client.put("/api/v1/lock", &json!({ "force": force }))?;
             Ok(Verdict::Good)
@@ -239,6 +252,21 @@ impl Desk {
         Ok(Verdict::Good)
     }
 
+    /// Excludes sources, or includes them. Those before one that is refused have been changed.
+    fn include(&self, sources: &[String], included: bool) -> anyhow::Result<Verdict> {
+        let mut listed = Value::Null;
+        for source in sources {
+            let path = format!("/api/v1/sources/{}/included", encode(source));
+            listed = self.client.put(&path, &json!({ "included": included }))?["sources"].take();
+        }
+        if self.json {
+            print_json(&listed)?;
+        } else {
+            print(&describe_sources(&listed))?;
+        }
+        Ok(Verdict::Good)
+    }
+
     /// Number of the launch that ended last.
     fn last_launch(&self) -> anyhow::Result<Option<u64>> {
         Ok(self.control()?["last_run"]["launch"].as_u64())
@@ -270,6 +298,31 @@ impl Desk {
         }
         Ok(Verdict::Good)
     }
+}
+
+/// Returns a part of a path, in which other characters than letters and digits are encoded.
+fn encode(part: &str) -> String {
+    let encoded = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    part.bytes().map(encoded).collect()
+}
+
+/// Returns the sources that are not simply included, a line for each.
+fn describe_sources(sources: &Value) -> String {
+    let mut lines = String::new();
+    for source in sources.as_array().into_iter().flatten() {
+        let number = source["source"].as_u64().unwrap_or(0);
+        let name = source["name"].as_str().map(|name| format!(" ({name})")).unwrap_or_default();
+        let state = match (source["included"] == true, source["excluded"] == true) {
+            (false, true) => "excluded",
+            (false, false) => "to be excluded",
+            (true, _) => "to be included with its next fragment",
+        };
+        lines += &format!("source    {number}{name}: {state}\n");
+    }
+    lines
 }
 
 /// Returns the state in a few lines.
@@ -308,6 +361,7 @@ fn describe(control: &Value) -> String {
     if !control["lock"].is_null() {
         lines += &format!("lock      {}\n", text(&control["lock"]["by"]));
     }
+    lines += &describe_sources(&control["sources"]);
     for fault in control["faults"].as_array().into_iter().flatten() {
         lines += &format!(
             "fault {:<3} {}\n          {}\n",
@@ -324,11 +378,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn names_of_sources_are_parts_of_a_path() {
+        assert_eq!(encode("ecal-3.b_c"), "ecal-3.b_c");
+        assert_eq!(encode("a/b ä%"), "a%2Fb%20%C3%A4%25");
+    }
+
+    #[test]
     fn a_state_is_described_with_its_faults_and_their_remedies() {
         let control = json!({
             "state": "stopping", "target": "idle", "run": 7, "by": "alice", "system": "run.toml",
             "operation": { "command": "stop", "by": "bob", "progress": "builds the events in flight" },
             "last": null, "last_run": null, "lock": { "by": "bob" },
+            "sources": [
+                { "source": 3, "name": "ecal", "included": false, "excluded": true },
+                { "source": 7, "name": null, "included": true, "excluded": true },
+            ],
             "faults": [{ "id": 3, "text": "run 6 died", "remedy": "look at its log" }],
         });
         let text = describe(&control);
@@ -336,6 +400,7 @@ mod tests {
             text,
             "state     stopping (to be idle), run 7 of alice\nsystem    run.toml\n\
              command   stop of bob: builds the events in flight\nlock      bob\n\
+             source    3 (ecal): excluded\nsource    7: to be included with its next fragment\n\
              fault 3   run 6 died\n          look at its log\n"
         );
     }

@@ -3,6 +3,7 @@
 use crate::arguments::{DumpArguments, ImportArguments, PathArguments};
 use crate::console::{Console, Counted, count, plural};
 use crate::print::{print, print_json, print_json_line};
+use crate::summary::ExclusionSummary;
 use crate::{Verdict, verify_spool};
 use anyhow::{Context, bail};
 use serde::Serialize;
@@ -205,11 +206,12 @@ fn describe_import(report: &ImportReport) -> String {
     text
 }
 
-/// Describes the run records, and the shifts that they report.
+/// Describes the run records, and the shifts and exclusions that they report.
 fn describe_records(inspection: &Inspection) -> String {
     let mut text = String::new();
-    // Those of shifts follow.
-    let records: Vec<_> = inspection.records.iter().filter(|record| record.kind != "shift").collect();
+    // Those of shifts and exclusions follow.
+    let records: Vec<_> =
+        inspection.records.iter().filter(|record| !["shift", "exclusion"].contains(&record.kind)).collect();
     if !records.is_empty() {
         let _ = writeln!(text, "run records      {:>16}", records.len());
         for record in records.iter().take(ROWS) {
@@ -239,6 +241,14 @@ fn describe_records(inspection: &Inspection) -> String {
             );
         }
         more(&mut text, inspection.shifts.len(), "shifts");
+    }
+    if !inspection.exclusions.is_empty() {
+        let _ = writeln!(text, "exclusions       {:>16}", inspection.exclusions.len());
+        for exclusion in inspection.exclusions.iter().take(ROWS) {
+            let sheaf_store::inspect::ExclusionInfo { source, first_event, included_from_event } = *exclusion;
+            let _ = writeln!(text, "  {}", ExclusionSummary { source, first_event, included_from_event });
+        }
+        more(&mut text, inspection.exclusions.len(), "exclusions");
     }
     text
 }
@@ -427,7 +437,7 @@ fn what_the_data_lack(report: &VerifyReport) -> String {
         lacks.map(|(events, what)| format!("{} {what}", plural(*events, "event"))).collect();
     match (lacks.is_empty(), report.missing_sources.is_empty()) {
         (true, true) => ", and nothing is missing".to_owned(),
-        (true, false) => "; events lack only optional sources".to_owned(),
+        (true, false) => "; events lack only optional or excluded sources".to_owned(),
         (false, _) => format!("; {}", lacks.join(", ")),
     }
 }

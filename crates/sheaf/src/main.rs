@@ -98,6 +98,7 @@ mod describe;
 mod described;
 mod doctor;
 mod emulate_trigger;
+mod excluding;
 mod export;
 mod extract;
 mod farms;

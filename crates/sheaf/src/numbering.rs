@@ -40,10 +40,6 @@ impl Plan {
             },
             events: check.events as usize,
             longest: u64::from(check.longest_shift),
-            readout_of: self
-                .of_role(Role::Readout)
-                .flat_map(|node| node.sources.iter().map(|source| (*source, node.id.index)))
-                .collect(),
         })
     }
 

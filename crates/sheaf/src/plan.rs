@@ -26,6 +26,7 @@ use sheaf_shaping::{BarrelConfig, Policy, ShaperConfig, SlotSchedule};
 use sheaf_source::{StreamSet, open_directory};
 use sheaf_telemetry::log_as;
 use sheaf_wire::{ByteCount, Nanos, NodeId, Role, SessionId, SourceId, TimeBase, TimeUnit, Timestamp};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -302,6 +303,7 @@ impl Plan {
             readouts: self.count(Role::Readout),
             builders: self.count(Role::Builder),
             outputs: self.count(Role::Output),
+            readout_of: self.readout_of(),
             triggers: triggers_of(trigger.mode),
             first_event: trigger.first_event,
             max_events: run.events,
@@ -321,6 +323,12 @@ impl Plan {
             channel: self.channel(),
             shifts: self.shifts(),
         }
+    }
+
+    /// Returns the index of the readout unit that reads each source.
+    fn readout_of(&self) -> BTreeMap<SourceId, u16> {
+        let readouts = self.of_role(Role::Readout);
+        readouts.flat_map(|node| node.sources.iter().map(|source| (*source, node.id.index))).collect()
     }
 
     pub(crate) fn course(&self, stop: Arc<AtomicBool>, controls: Arc<RunControls>) -> Course {

@@ -5,6 +5,7 @@ use crate::arguments::{ControlledArguments, RunArguments};
 use crate::code::{self, Code};
 use crate::console::{self, Console, LOG_NAME};
 use crate::controlled::Controlled;
+use crate::excluding::Sources;
 use crate::page::{Page, View};
 use crate::plan::Plan;
 use crate::records::comments::{self, Comment};
@@ -17,14 +18,15 @@ use anyhow::{Context, bail};
 use sheaf_config::{Config, OutputKind, SourceKind, TransportKind};
 use sheaf_node::{Clock, RunControls};
 use sheaf_telemetry::{codes, log_as};
-use sheaf_wire::RunNumber;
+use sheaf_wire::{RunNumber, SourceId};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
 /// Makes runs until their number is reached or a signal ends them, and prints the summary of each.
 pub(crate) fn command(arguments: &RunArguments, console: &Console) -> anyhow::Result<Verdict> {
     let steering = Steering::watch()?;
-    let controlled = Controlled::open(&arguments.control, &steering)?;
+    let controlled = Controlled::open(arguments, &steering)?;
     let outcome = make_all(arguments, console, &steering, controlled.as_ref());
     if let Some(controlled) = controlled {
         controlled.close(&outcome)?;
@@ -49,7 +51,12 @@ fn make_all(
         None => Page::open(&config, arguments.page.as_ref().map(|address| address.as_deref()))?,
     };
     let (several, page) = (config.run.runs != Some(1), page.as_ref());
-    let controls = controlled.map(Controlled::controls);
+    let excluded = excluded(arguments, &config)?;
+    let own = (!excluded.is_empty()).then(Arc::<RunControls>::default);
+    let controls = controlled.map(Controlled::controls).or(own.as_ref());
+    if let Some(controls) = controls {
+        controls.excluded.set(excluded);
+    }
     let runs = Runs { arguments, console, steering, several, page, controls };
     let mut verdict = Verdict::Good;
     let mut last = None;
@@ -70,6 +77,18 @@ fn make_all(
         page.linger(config.monitor.linger.to_std(), steering.stop());
     }
     Ok(verdict)
+}
+
+/// Returns the sources that are excluded from the beginning. A controller may have excluded some that the configuration has no more.
+fn excluded(arguments: &RunArguments, config: &Config) -> anyhow::Result<BTreeSet<SourceId>> {
+    if arguments.exclude.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let sources = Sources::of(config)?;
+    if arguments.control.controlled.is_some() {
+        return Ok(arguments.exclude.iter().filter_map(|text| sources.find(text)).collect());
+    }
+    sources.select(&arguments.exclude)
 }
 
 fn configuration(arguments: &RunArguments) -> anyhow::Result<Config> {

@@ -8,8 +8,8 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use sheaf_node::RunControls;
 use sheaf_telemetry::log_as;
-use sheaf_wire::NodeId;
-use std::collections::BTreeMap;
+use sheaf_wire::{NodeId, SourceId};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
@@ -30,6 +30,9 @@ pub(crate) enum NodeRequest {
         hold: bool,
         /// Whether the run is to be paused.
         pause: bool,
+        /// Sources that are to be excluded.
+        #[serde(default)]
+        excluded: BTreeSet<u32>,
     },
     /// The stamps of these events are wanted.
     Stamps(Vec<u64>),
@@ -87,9 +90,12 @@ impl Steered {
 
     /// Passes on requests that have changed.
     pub(crate) fn pass_on(&mut self) {
-        let RunControls { hold, pause } = &*self.controls;
-        let request =
-            NodeRequest::Course { hold: hold.load(Ordering::Relaxed), pause: pause.load(Ordering::Relaxed) };
+        let RunControls { hold, pause, excluded } = &*self.controls;
+        let request = NodeRequest::Course {
+            hold: hold.load(Ordering::Relaxed),
+            pause: pause.load(Ordering::Relaxed),
+            excluded: excluded.get().into_iter().map(|source| source.0).collect(),
+        };
         if self.sent.as_ref() != Some(&request) {
             self.lines.tell(NodeId::MANAGER, &request);
             self.sent = Some(request);
@@ -108,7 +114,9 @@ pub(crate) fn follow(
     let body = move || {
         for line in lines.map_while(Result::ok) {
             match serde_json::from_str(&line) {
-                Ok(NodeRequest::Course { hold, pause }) => {
+                Ok(NodeRequest::Course { hold, pause, excluded }) => {
+                    // Before the start is released.
+                    controls.excluded.set(excluded.into_iter().map(SourceId).collect());
                     controls.hold.store(hold, Ordering::Relaxed);
                     controls.pause.store(pause, Ordering::Relaxed);
                 }

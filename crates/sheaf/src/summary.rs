@@ -1,5 +1,6 @@
 //! Summary of a run, as a table and as JSON.
 
+mod exclusions;
 mod extras;
 mod hits;
 mod kept;
@@ -18,6 +19,7 @@ pub(crate) use workers::WorkerSummary;
 
 use crate::plan::Plan;
 use crate::run_directory::{self, Counting, Stored};
+pub(crate) use exclusions::ExclusionSummary;
 use kept::Kept;
 use serde::{Deserialize, Serialize};
 use sheaf_config::Config;
@@ -143,6 +145,9 @@ pub(crate) struct LedgerSummary {
     /// Sources whose event numbers disagree with those of the others. Left out if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) shifts: Vec<ShiftSummary>,
+    /// Ranges of events in which an operator has excluded sources. Left out if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) exclusions: Vec<ExclusionSummary>,
 }
 
 /// The time of a run, from its start to the end of its triggers: `run_ns` is `live_ns` and all of `dead_ns`.
@@ -243,6 +248,7 @@ impl Summary {
             },
         };
         summary.ledger.shifts = shifts::shifts(report, plan);
+        summary.ledger.exclusions = exclusions::exclusions(report);
         summary.ended_early = shifts::end_by_shift(&summary.ledger.shifts, plan);
         let mut of_manager = Extras::default();
         of_manager.add_outbox(report.outbox);
@@ -272,7 +278,8 @@ impl Summary {
     pub(crate) fn name_sources(&mut self, names: &SourceNames) {
         let missing = self.missing_sources.keys().filter_map(|source| source.parse().ok());
         let shifted = self.ledger.shifts.iter().map(|shift| shift.source);
-        let named = names.of(missing.chain(shifted).map(SourceId));
+        let excluded = self.ledger.exclusions.iter().map(|exclusion| exclusion.source);
+        let named = names.of(missing.chain(shifted).chain(excluded).map(SourceId));
         self.source_names = named.iter().map(|(source, name)| (source.0, name.to_owned())).collect();
     }
 
@@ -348,6 +355,7 @@ impl LedgerSummary {
                     .collect(),
             },
             shifts: Vec::new(),
+            exclusions: Vec::new(),
         }
     }
 }

@@ -56,6 +56,7 @@ impl Display for Summary {
             None if self.interrupted => writeln!(f, "{:<18}a signal ended the run", "interrupted")?,
             None => {}
         }
+        exclusions(f, &self.ledger)?;
         ledger(f, &self.ledger)?;
         self.hits.as_ref().map_or(Ok(()), |books| hits(f, books))?;
         time(f, self)?;
@@ -69,6 +70,21 @@ impl Display for Summary {
             line(f, "output nodes", count(*lost), what)?;
         }
         trouble(f, &self.trouble)
+    }
+}
+
+/// Number of exclusions that are listed.
+const EXCLUSIONS_LISTED: usize = 8;
+
+/// Writes which sources were excluded, and in which events.
+fn exclusions(f: &mut fmt::Formatter<'_>, ledger: &LedgerSummary) -> fmt::Result {
+    for (place, exclusion) in ledger.exclusions.iter().take(EXCLUSIONS_LISTED).enumerate() {
+        let name = if place == 0 { "excluded" } else { "" };
+        writeln!(f, "{name:<18}{exclusion}")?;
+    }
+    match ledger.exclusions.len().saturating_sub(EXCLUSIONS_LISTED) {
+        0 => Ok(()),
+        more => writeln!(f, "{:<18}... and {more} more; run.json has all of them", ""),
     }
 }
 

@@ -130,8 +130,9 @@ impl Controller {
         self.launches += 1;
         let launch = Launch(self.launches);
         let (settings, by) = (request.settings.clone(), operator.name.clone());
-        self.run = Some(Current::new(launch, settings.clone(), by.clone(), wish));
-        self.effects.push_back(Effect::Launch { launch, held: wish == Wish::Hold, settings, by });
+        let excluded = self.excluded.clone();
+        self.run = Some(Current::new(launch, (settings.clone(), by.clone()), wish, excluded.clone()));
+        self.effects.push_back(Effect::Launch { launch, held: wish == Wish::Hold, excluded, settings, by });
     }
 
     /// Changes what the run shall do.

@@ -7,6 +7,7 @@ use crate::request::{Command, RunSettings};
 use crate::saved::SavedRun;
 use crate::view::State;
 use sheaf_wire::Timestamp;
+use std::collections::BTreeSet;
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
@@ -22,8 +23,13 @@ pub(super) struct Current {
 }
 
 impl Current {
-    pub(super) fn new(launch: Launch, settings: RunSettings, by: String, wish: Wish) -> Self {
-        let order = Order { number: 1, wish };
+    pub(super) fn new(
+        launch: Launch,
+        (settings, by): (RunSettings, String),
+        wish: Wish,
+        excluded: BTreeSet<u32>,
+    ) -> Self {
+        let order = Order { number: 1, wish, excluded };
         Self { launch, settings, by, order, report: Report::default(), is_linked: false, ending: None }
     }
 
@@ -39,7 +45,7 @@ impl Current {
             launch: self.launch,
             settings: self.settings.clone(),
             by: self.by.clone(),
-            order: self.order,
+            order: self.order.clone(),
             run: self.report.run,
             ending: self.ending.map(Ending::step),
         }
@@ -49,8 +55,8 @@ impl Current {
         self.launch
     }
 
-    pub(super) fn order(&self) -> Order {
-        self.order
+    pub(super) fn order(&self) -> &Order {
+        &self.order
     }
 
     pub(super) fn report(&self) -> &Report {
@@ -85,8 +91,19 @@ impl Current {
 
     /// Changes what the run shall do. Returns the order to send, if there is a link.
     pub(super) fn wish(&mut self, wish: Wish) -> Option<Order> {
-        self.order = Order { number: self.order.number + 1, wish };
-        self.is_linked.then_some(self.order)
+        self.order.wish = wish;
+        self.next_order()
+    }
+
+    /// Changes the sources that the run shall exclude. Returns the order to send, if there is a link.
+    pub(super) fn exclude(&mut self, excluded: &BTreeSet<u32>) -> Option<Order> {
+        self.order.excluded.clone_from(excluded);
+        self.next_order()
+    }
+
+    fn next_order(&mut self) -> Option<Order> {
+        self.order.number += 1;
+        self.is_linked.then(|| self.order.clone())
     }
 
     pub(super) fn ending(&self) -> Option<Ending> {

@@ -5,7 +5,8 @@ use super::current::Current;
 use crate::lock::Lock;
 use crate::operation::Operation;
 use crate::request::{Command, RunSettings};
-use crate::view::{CommandView, Ends, LockView, OperationView, View};
+use crate::view::{CommandView, Ends, LockView, OperationView, SourceView, View};
+use std::collections::BTreeSet;
 
 impl Controller {
     /// Returns all of it as people see it.
@@ -29,6 +30,7 @@ impl Controller {
             last_run: self.last_run.clone(),
             lock: self.lock.as_ref().map(show_lock),
             faults: self.faults.iter().cloned().collect(),
+            sources: self.show_sources(),
             commands: Command::ALL.into_iter().map(|command| self.show_command(command)).collect(),
         }
     }
@@ -48,6 +50,18 @@ impl Controller {
             result: end.map(|end| end.result),
             text: end.map(|end| end.text.clone()),
         }
+    }
+
+    /// Returns the sources that are to be excluded, or that the run excludes.
+    fn show_sources(&self) -> Vec<SourceView> {
+        let none = BTreeSet::new();
+        let reported = self.run.as_ref().map_or(&none, |run| &run.report().excluded);
+        let view = |source: &u32| SourceView {
+            source: *source,
+            included: !self.excluded.contains(source),
+            excluded: reported.contains(source),
+        };
+        self.excluded.union(reported).map(view).collect()
     }
 
     fn show_command(&self, command: Command) -> CommandView {

@@ -3,6 +3,7 @@
 use super::rng::Rng;
 use sheaf_control::link::Launch;
 use sheaf_control::{Order, Report, RunResult, RunState, Runner, Steer, Wish};
+use std::collections::BTreeSet;
 
 /// Fate of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +37,7 @@ pub(crate) struct Process {
     begun: bool,
     /// The order with the highest number.
     newest: Option<Order>,
+    excluded: BTreeSet<u32>,
     pub(crate) result: Option<RunResult>,
     /// Whether it has ended, with or without a result.
     pub(crate) is_over: bool,
@@ -44,7 +46,13 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    pub(crate) fn new(rng: &mut Rng, now: u64, launch: Launch, held: bool, kind: bool) -> Self {
+    pub(crate) fn new(
+        rng: &mut Rng,
+        now: u64,
+        launch: Launch,
+        (held, excluded): (bool, BTreeSet<u32>),
+        kind: bool,
+    ) -> Self {
         let at = now + rng.below(400);
         let fate = match rng.below(if kind { 1 } else { 14 }) {
             0..=5 => Fate::Healthy,
@@ -59,7 +67,8 @@ impl Process {
             launch,
             number: 100 + u32::try_from(launch.0).unwrap_or(0),
             fate,
-            runner: Runner::new(held),
+            runner: Runner::new(held, excluded.clone()),
+            excluded,
             state: RunState::Preparing,
             ready_at: now + rng.below(50),
             is_held: held,
@@ -83,8 +92,8 @@ impl Process {
     }
 
     pub(crate) fn take(&mut self, order: Order) {
-        self.runner.handle_order(order);
-        if self.newest.is_none_or(|newest| newest.number < order.number) {
+        self.runner.handle_order(order.clone());
+        if self.newest.as_ref().is_none_or(|newest| newest.number < order.number) {
             self.newest = Some(order);
         }
     }
@@ -95,6 +104,7 @@ impl Process {
             state: self.state,
             run: (self.state != RunState::Preparing).then_some(self.number),
             waits_for: (self.fate == Fate::Stuck).then(|| "ru3".to_owned()),
+            excluded: self.excluded.clone(),
             no_pause: (self.fate == Fate::NoPause).then(|| "its triggers come from its data".to_owned()),
         }
     }
@@ -111,12 +121,16 @@ impl Process {
             match steer {
                 Steer::Hold(held) => self.is_held = held,
                 Steer::Pause(paused) => self.is_paused = paused,
+                Steer::Exclude(sources) => self.excluded = sources,
                 Steer::Stop => self.stops += 1,
             }
         }
         assert!(self.stops <= 2, "a run is told to end at most twice");
-        if let Some(Order { wish, .. }) = self.newest.filter(|_| self.stops == 0) {
-            assert_eq!(self.is_paused, wish == Wish::Pause, "an older order was followed");
+        if let Some(Order { excluded, .. }) = &self.newest {
+            assert_eq!(self.excluded, *excluded, "an older order was followed");
+        }
+        if let Some(Order { wish, .. }) = self.newest.as_ref().filter(|_| self.stops == 0) {
+            assert_eq!(self.is_paused, *wish == Wish::Pause, "an older order was followed");
             assert!(!wish.ends(), "a newer order was not followed");
         }
         let ends_by_itself = matches!(self.fate, Fate::Ends(at) if at <= now) && self.begun;

@@ -162,6 +162,14 @@ impl World {
             self.log
         );
         assert_eq!(controller.map(Controller::target), Some(Target::Running));
+        // What was asked for is what the run does, whatever was lost.
+        let sources = controller.map(|controller| controller.view().sources).unwrap_or_default();
+        assert!(
+            sources.iter().all(|source| source.excluded && !source.included),
+            "seed {}: {sources:?}: {:#?}",
+            self.seed,
+            self.log
+        );
     }
 
     fn step(&mut self) {
@@ -264,7 +272,7 @@ impl World {
     fn carry_out(&mut self, effect: Effect) {
         self.log.push(format!("{} {effect:?}", self.now));
         match effect {
-            Effect::Launch { launch, held, .. } => {
+            Effect::Launch { launch, held, excluded, .. } => {
                 assert!(self.process.is_none(), "seed {}: two runs at once: {:#?}", self.seed, self.log);
                 assert!(
                     self.launches.iter().all(|before| *before < launch),
@@ -273,7 +281,7 @@ impl World {
                 );
                 self.launches.push(launch);
                 let kind = self.sent.last().is_some_and(|(name, ..)| name.starts_with("again"));
-                self.process = Some(Process::new(&mut self.rng, self.now, launch, held, kind));
+                self.process = Some(Process::new(&mut self.rng, self.now, launch, (held, excluded), kind));
                 self.unreached_since = self.now;
             }
             Effect::Send { launch, order } if self.linked => {
@@ -336,6 +344,15 @@ impl World {
                 - usize::try_from(self.rng.below(5)).unwrap_or(0).min(self.sent.len() - 1);
             let (name, command, operator, now) = self.sent[index].clone();
             self.ask_as(&operator, command, &name, now);
+        }
+        if self.rng.one_in(3) {
+            let (operator, at) = (self.operator(), Timestamp(self.now * 1_000_000));
+            let (source, included) = (u32::try_from(self.rng.below(4)).unwrap_or(0), self.rng.one_in(2));
+            let answer =
+                self.call(|controller| controller.handle_source(at, &operator, (source, included), None));
+            if let Some(Ok(())) = answer {
+                self.reached.note(if included { "included" } else { "excluded" });
+            }
         }
         if self.rng.one_in(10) {
             let (operator, at) = (self.operator(), Timestamp(self.now * 1_000_000));

@@ -43,6 +43,25 @@ fn control() -> Vec<Operation> {
             .gives(200, "The command was given before, under the same name.", &operation, &example)
             .changes()
             .errors(&[409, 412, 423]),
+        Operation::new(
+            "put",
+            "/api/v1/sources/{source}/included",
+            ("control", "include_source"),
+            "Excludes a source from the run and from those that follow, or includes it again",
+        )
+        .note(
+            "Events are complete without a source that is excluded. A source that is included again is in events from its next fragment on.",
+        )
+        .part("source", &text(), json!("17"))
+        .takes("IncludeSource", true, &[("exclude", json!({ "included": false }))])
+        .gives(
+            200,
+            "The sources that are not simply included.",
+            &object(&[("sources", list(&reference("SourceControl")), "The sources")]),
+            &json!({ "sources": [{ "source": 17, "name": "ecal", "included": false, "excluded": false }] }),
+        )
+        .changes()
+        .errors(&[404, 409, 412, 423]),
         Operation::get("/api/v1/operations/{id}", ("control", "operation"), "Returns what becomes of a command")
             .part("id", &within(0, u64::MAX), json!(5))
             .query(

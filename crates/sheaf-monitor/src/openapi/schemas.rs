@@ -59,6 +59,16 @@ fn control() -> Schemas {
         ("answer", text(), "`accepted`, `refused`, or how it ended"),
         ("text", text(), "Why, or how"),
     ]);
+    let source = object(&[
+        ("source", count(), "The source"),
+        ("name", nullable(&text()), "Its name"),
+        ("included", flag(), "Whether it is to be included"),
+        (
+            "excluded",
+            flag(),
+            "Whether the run excludes it now: one that is to be included is excluded until its next fragment",
+        ),
+    ]);
     vec![
         ("Error", error),
         ("Person", person),
@@ -66,6 +76,7 @@ fn control() -> Schemas {
         ("Fault", fault),
         ("LastRun", last_run),
         ("JournalEntry", entry),
+        ("SourceControl", source),
         ("Operation", operation()),
         ("Control", object(&state_of_control())),
     ]
@@ -109,6 +120,11 @@ fn state_of_control() -> Vec<Member> {
         ("last_run", nullable(&reference("LastRun")), "The run that ended last"),
         ("lock", nullable(&reference("Lock")), "Who has the lock"),
         ("faults", list(&reference("Fault")), "Faults that nobody has seen, the oldest first"),
+        (
+            "sources",
+            list(&reference("SourceControl")),
+            "Sources that are not simply included, in ascending order",
+        ),
         ("commands", list(&command), "Every command, and whether it can be given"),
     ]
 }
@@ -146,6 +162,7 @@ fn bodies() -> Schemas {
         ("Begin", begin),
         ("Stop", stop),
         ("OtherCommand", other),
+        ("IncludeSource", exact(&[("included", flag(), "Whether the source is to be included")])),
         ("TakeLock", lock),
         ("NewComment", comment),
     ]

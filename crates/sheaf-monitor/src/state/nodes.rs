@@ -126,7 +126,7 @@ pub(crate) fn figures(node: &NodeSnapshot) -> Vec<Figure> {
     figure.collect()
 }
 
-/// Returns the sources that are silent or missing in events; those that are missing most come first. That a source is held back is ordinary
+/// Returns the sources that are silent or missing in events, and that no operator has excluded; those that are missing most come first. That a source is held back is ordinary
 /// back-pressure, and is said of those in trouble only.
 pub(super) fn sources_in_trouble(
     snapshot: &Snapshot,
@@ -146,6 +146,8 @@ pub(super) fn sources_in_trouble(
             None => source.missing.push(Missing { reason: reason.to_owned(), events }),
         }
     }
+    let excluded = excluded_sources(snapshot);
+    sources.retain(|source, _| !excluded.contains(source));
     let silent =
         |source: &SourceState| source.last_seen_seconds.is_some_and(|age| age >= SILENT.as_secs_f64());
     let others_speak = sources.values().any(|source| !silent(source));
@@ -174,6 +176,12 @@ impl SourceState {
             missing: Vec::new(),
         }
     }
+}
+
+fn excluded_sources(snapshot: &Snapshot) -> BTreeSet<u64> {
+    let sources = snapshot.nodes.values().flat_map(|node| node.of(&catalog::SOURCE_EXCLUDED));
+    let excluded = sources.filter(|(_, values)| values.first() == Some(&1));
+    excluded.filter_map(|(series, _)| series.label("source")?.parse().ok()).collect()
 }
 
 /// Returns the sources that have series at their readout units.

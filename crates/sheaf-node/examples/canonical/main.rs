@@ -172,6 +172,7 @@ fn manager(
         readouts: READOUTS,
         builders: BUILDERS,
         outputs: 0,
+        readout_of: std::collections::BTreeMap::new(),
         triggers: Triggers::Free,
         first_event: EventId(0),
         max_events: Some(events),

@@ -22,6 +22,8 @@ pub(crate) struct SourceFigures {
     pub(crate) age: Nanos,
     /// Whether there is no room for its next fragment.
     pub(crate) held_back: bool,
+    /// Whether an operator has excluded it.
+    pub(crate) excluded: bool,
 }
 
 /// The series of a readout unit.
@@ -30,8 +32,8 @@ pub(crate) struct ReadoutSeries {
     counts: CountSeries,
     buffer: BufferSeries,
     messages: MessageSeries,
-    /// Fragments, age, and whether it is held back, of each source.
-    sources: Vec<[SeriesId; 3]>,
+    /// Fragments, age, whether it is held back and whether it is excluded, of each source.
+    sources: Vec<[SeriesId; 4]>,
 }
 
 impl ReadoutSeries {
@@ -54,7 +56,12 @@ impl ReadoutSeries {
             .with_sum_of_drops(dropped);
         let sources = sources.take(SOURCES).map(|source| {
             let source = source.to_string();
-            let metrics = [&catalog::SOURCE_FRAGMENTS, &catalog::SOURCE_AGE, &catalog::SOURCE_HELD_BACK];
+            let metrics = [
+                &catalog::SOURCE_FRAGMENTS,
+                &catalog::SOURCE_AGE,
+                &catalog::SOURCE_HELD_BACK,
+                &catalog::SOURCE_EXCLUDED,
+            ];
             metrics.map(|metric| list.add(metric, &[&source]))
         });
         let sources = sources.collect();
@@ -75,10 +82,11 @@ impl ReadoutSeries {
         let (bytes, events) = role.held();
         self.buffer.write(to, bytes, events as u64);
         self.messages.write(to, outbox);
-        for ([fragments, age, held_back], source) in self.sources.iter().zip(sources) {
+        for ([fragments, age, held_back, excluded], source) in self.sources.iter().zip(sources) {
             to.set(*fragments, source.fragments);
             to.set(*age, source.age.0);
             to.set(*held_back, u64::from(source.held_back));
+            to.set(*excluded, u64::from(source.excluded));
         }
     }
 }

@@ -255,10 +255,10 @@ impl<P: Payload> Assembly<P> {
         bytes
     }
 
-    /// Returns whether a required source is missing.
+    /// Returns whether a required source is missing that an operator has not excluded.
     #[inline]
     pub(super) fn is_incomplete(&self, optional: &BTreeSet<SourceId>) -> bool {
-        self.missing.iter().any(|missing| !optional.contains(&missing.source))
+        self.missing.iter().any(|missing| missing.reason.is_loss() && !optional.contains(&missing.source))
     }
 
     /// Sorts fragments and missing sources by source id, because readout units answer in any order.

@@ -3,7 +3,8 @@
 use crate::channel::ChannelTimes;
 use crate::liveness::Patience;
 use crate::numbering::ShiftConfig;
-use sheaf_wire::{ByteCount, EventId, Nanos, TriggerMix, TriggerType};
+use sheaf_wire::{ByteCount, EventId, Nanos, SourceId, TriggerMix, TriggerType};
+use std::collections::BTreeMap;
 
 /// Source of triggers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +55,8 @@ pub struct ManagerConfig {
     pub builders: u16,
     /// Number of output nodes; 0 if builders store events themselves.
     pub outputs: u16,
+    /// Index of the readout unit that reads each source. Sources that are not listed are neither renumbered nor excluded.
+    pub readout_of: BTreeMap<SourceId, u16>,
     /// Source of triggers.
     pub triggers: Triggers,
     /// Id of the first event, if the event manager numbers events.

@@ -3,7 +3,7 @@
 use super::DeadTimeCause;
 use crate::ledger::NodeBooks;
 use crate::numbering::Shift;
-use sheaf_wire::{ByteCount, EventId, Nanos, NodeId, Outcome, Role, SessionId};
+use sheaf_wire::{ByteCount, EventId, Nanos, NodeId, Outcome, Role, SessionId, SourceId};
 
 /// Event for the driver of the event manager.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +64,20 @@ pub enum ManagerEvent {
     ShiftFound(Shift),
     /// They are renumbered from an event on.
     ShiftRepaired(Shift),
+    /// An operator has excluded a source.
+    SourceExcluded {
+        /// The source.
+        source: SourceId,
+        /// First event without it.
+        first: EventId,
+    },
+    /// A source that was excluded is included again.
+    SourceIncluded {
+        /// The source.
+        source: SourceId,
+        /// First event with it.
+        first: EventId,
+    },
     /// A node has reported its books at the end.
     Reported {
         /// The node.

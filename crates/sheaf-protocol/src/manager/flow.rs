@@ -16,6 +16,7 @@ use super::{ManagerConfig, ManagerEvent, StoredTotals, Tallies, Triggers};
 use crate::event_set::EventSet;
 use crate::event_window::EventWindow;
 use crate::ledger::Ledger;
+use crate::numbering::MOST_IN_FLIGHT;
 use sheaf_wire::message::{Announcement, Count, Release, Request};
 use sheaf_wire::{DropReason, EventId, SessionId, Timestamp, TriggerType};
 use std::collections::VecDeque;
@@ -64,6 +65,8 @@ pub(super) struct EventFlow {
     zero: Timestamp,
     /// Highest event of an external trigger.
     last_given: Option<EventId>,
+    /// The event that was announced last.
+    last_announced: Option<EventId>,
     /// Time of the last external trigger.
     last_given_at: Timestamp,
     ended: EventSet,
@@ -81,6 +84,7 @@ impl EventFlow {
             next_event: config.first_event,
             zero: Timestamp::ZERO,
             last_given: None,
+            last_announced: None,
             last_given_at: Timestamp::ZERO,
             ended: EventSet::new(ENDED_RANGES),
             releases: Releases::new(usize::from(config.readouts)),
@@ -102,6 +106,21 @@ impl EventFlow {
     /// Returns the oldest event that has not ended.
     pub(super) fn oldest(&self) -> Option<EventId> {
         self.table.iter().map(|(event, _)| event).min()
+    }
+
+    /// Returns an event that is not above those in flight, and near the next one if there are none.
+    pub(super) fn floor(&self) -> EventId {
+        let last = self.last_given.or(self.last_announced);
+        let next = last.map_or(self.next_event, |last| EventId(last.0.saturating_add(1)));
+        self.oldest().unwrap_or(next)
+    }
+
+    /// Returns an event above those in flight, except any that are so far ahead that they have wrong numbers.
+    pub(super) fn ceiling(&self) -> EventId {
+        let floor = self.floor();
+        let in_flight = self.table.iter().map(|(event, _)| event.0);
+        let credible = in_flight.filter(|event| event - floor.0 <= MOST_IN_FLIGHT);
+        EventId(credible.map(|event| event.saturating_add(1)).fold(floor.0, u64::max))
     }
 
     /// Returns the current ledger of all triggers.
@@ -197,6 +216,7 @@ impl EventFlow {
                 continue;
             }
             self.accept(*event, *time, now, self.config.trigger_type);
+            self.last_announced = Some(*event);
             self.backlog.push(*event);
         }
     }

@@ -25,6 +25,7 @@ impl<P: Clone> EventManager<P> {
             (Role::Builder, Body::Request(request)) => self.handle_request(now, from.index, &request),
             (Role::Builder, Body::Disagreements(reports)) => self.handle_disagreements(&reports),
             (Role::Readout, Body::Renumbered(answer)) => self.handle_renumbered(now, answer),
+            (Role::Readout, Body::Excluded(answer)) => self.handle_excluded(now, answer),
             (Role::Readout, Body::Record(record)) => self.handle_record(from, record),
             (_, Body::Report(counts)) => {
                 match from.role {

@@ -24,6 +24,9 @@ impl<P: Clone> EventManager<P> {
                     self.forget_renumbering(node.index);
                 }
                 self.flow.queue_history(usize::from(node.index));
+                // Before the command to join: no event is answered without the source for another reason.
+                self.exclusions.note_session(node.index);
+                self.exclude();
             }
             Role::Output => {
                 if self.outputs.meet(node) {

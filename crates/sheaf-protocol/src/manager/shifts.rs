@@ -27,6 +27,8 @@ const MOST_SHIFTS: usize = 4_096;
 #[derive(Clone, Debug)]
 pub(super) struct Shifts {
     config: ShiftConfig,
+    /// Index of the readout unit of each source.
+    readout_of: BTreeMap<SourceId, u16>,
     values: Vec<Values>,
     sources: BTreeMap<SourceId, Source>,
     found: Vec<Shift>,
@@ -105,10 +107,11 @@ struct Report {
 }
 
 impl Shifts {
-    pub(super) fn new(config: ShiftConfig) -> Self {
+    pub(super) fn new(config: ShiftConfig, readout_of: BTreeMap<SourceId, u16>) -> Self {
         Self {
             values: vec![Values::default(); config.quantities.len()],
             config,
+            readout_of,
             sources: BTreeMap::new(),
             found: Vec::new(),
             announced: 0,
@@ -127,7 +130,7 @@ impl Shifts {
         let mut concerned = BTreeSet::new();
         for disagreement in disagreements {
             let Disagreement { event, source, quantity, .. } = *disagreement;
-            let is_known = self.config.readout_of.contains_key(&source);
+            let is_known = self.readout_of.contains_key(&source);
             let Some(kind) = self.config.quantities.get(usize::from(quantity)).filter(|_| is_known) else {
                 continue;
             };
@@ -181,15 +184,15 @@ impl Shifts {
 
     /// Takes note that a readout unit has begun anew: it renumbers nothing.
     pub(super) fn note_restart(&mut self, readout: u16) {
-        let Self { sources, config, orders, .. } = self;
-        let is_its = |source: &SourceId| config.readout_of.get(source) == Some(&readout);
+        let Self { sources, readout_of, orders, .. } = self;
+        let is_its = |source: &SourceId| readout_of.get(source) == Some(&readout);
         sources.retain(|source, _| !is_its(source));
         orders.retain(|order| !is_its(&order.source));
     }
 
     /// Returns the next order for a readout unit for which `is_open` holds, with its index.
     pub(super) fn next_order(&mut self, is_open: impl Fn(u16) -> bool) -> Option<(u16, Renumber)> {
-        let readout_of = |order: &Renumber| self.config.readout_of.get(&order.source).copied();
+        let readout_of = |order: &Renumber| self.readout_of.get(&order.source).copied();
         let place = self.orders.iter().position(|order| readout_of(order).is_some_and(&is_open))?;
         let order = self.orders.remove(place)?;
         Some((readout_of(&order)?, order))

@@ -493,6 +493,7 @@ impl World {
             readouts: 2,
             outputs: 0,
             builders: 2,
+            readout_of: BTreeMap::new(),
             triggers,
             first_event: EventId(1),
             max_events: None,

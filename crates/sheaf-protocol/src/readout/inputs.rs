@@ -38,6 +38,8 @@ pub(super) struct Inputs {
 struct Input {
     id: SourceId,
     optional: bool,
+    /// Whether an operator has excluded it.
+    excluded: bool,
     /// Whether its events are announced.
     announced: bool,
     /// Whether the end of this source implies the end of triggers.
@@ -221,7 +223,7 @@ impl Inputs {
     /// source.
     pub(super) fn room_of(&self, index: usize, released: Option<EventId>) -> Room {
         let input = &self.inputs[index];
-        match input.optional || input.ended || input.on_request {
+        match input.optional || input.ended || input.on_request || input.excluded {
             true => Room::UNLIMITED,
             false => {
                 let next = input
@@ -254,6 +256,17 @@ impl Inputs {
     #[inline]
     pub(super) fn some_ended(&self) -> bool {
         self.some_ended
+    }
+
+    /// Records whether an operator has excluded a source. A fragment of it for which there was no room is not awaited any more.
+    pub(super) fn note_excluded(&mut self, index: usize, excluded: bool) {
+        let input = &mut self.inputs[index];
+        input.excluded = excluded;
+        input.held_back = None;
+    }
+
+    pub(super) fn is_excluded(&self, index: usize) -> bool {
+        self.inputs[index].excluded
     }
 
     pub(super) fn has_ended(&self, index: usize) -> bool {
@@ -350,6 +363,7 @@ impl Inputs {
             return !input.ended;
         }
         let is_awaited = input.is_awaited()
+            && !input.excluded
             && !(input.is_held_back_after(event) && own.since(input.gave_at) >= self.longest_merge);
         let limit = input.delay.limit(self.merge_timeout, self.longest_merge);
         let speaks = own.since(input.delay.silent_since(input.gave_at)) < limit;
@@ -369,9 +383,11 @@ impl Inputs {
     pub(super) fn take_status(&mut self, events: usize, room: Room, state: DriverState) -> ReadoutStatus {
         let count = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
         let makes_events = |input: &&Input| input.makes_events;
+        // Nobody waits for the end of a source that is excluded.
+        let ends = |input: &&Input| input.ended || input.excluded;
         ReadoutStatus {
             sources: count(self.inputs.iter().filter(makes_events).count()),
-            sources_ended: count(self.inputs.iter().filter(makes_events).filter(|input| input.ended).count()),
+            sources_ended: count(self.inputs.iter().filter(makes_events).filter(ends).count()),
             buffered_events: count(events),
             buffered: self.held(),
             busy: std::mem::take(&mut self.refused),
@@ -474,6 +490,7 @@ impl Input {
         Self {
             id: source.id,
             optional: source.optional,
+            excluded: false,
             announced: match announce {
                 Announce::Never => false,
                 Announce::All => true,

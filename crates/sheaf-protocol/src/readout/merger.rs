@@ -4,6 +4,7 @@
 //! The merger identifies sources, events and builders by number. It handles no messages of the event manager
 //! and no channel. The [readout unit](super::ReadoutUnit) handles these, and passes on requests and releases.
 
+mod excluding;
 mod releases;
 mod requests;
 
@@ -234,6 +235,10 @@ impl<P: Payload> Merger<P> {
             self.drop_fragment(fragment, DropReason::UnknownSource);
             return Ok(());
         };
+        let fragment = match self.take_excluded(now, index, fragment, reports) {
+            Some(fragment) => fragment,
+            None => return Ok(()),
+        };
         let event = fragment.event;
         let bytes = fragment.payload.len();
         let known = self.slots.find(event);
@@ -326,10 +331,15 @@ impl<P: Payload> Merger<P> {
         let Some(index) = self.inputs.end(source) else {
             return false;
         };
+        self.settle_end(index);
+        true
+    }
+
+    /// Settles a source that has ended in the events that were requested.
+    fn settle_end(&mut self, index: usize) {
         for key in self.slots.asked_keys() {
             self.settle(key, index, self.reason_of_end(index, key.event));
         }
-        true
     }
 
     /// Returns the reason for which a source that has ended is missing in an event. A unit that has joined the run late does not know
@@ -382,7 +392,8 @@ impl<P: Payload> Merger<P> {
     /// Takes fragments as long as they are regular: of the same source as the last one, in order, with room
     /// for each, and valid. Returns the number taken.
     fn take_regular(&mut self, now: Timestamp, fragments: &[Fragment<P>], reports: &mut Reports) -> usize {
-        let Some((index, source)) = self.inputs.last().filter(|_| !self.closed) else {
+        let is_taken = |index: usize| !self.closed && !self.slots.exclusions().lasts(index);
+        let Some((index, source)) = self.inputs.last().filter(|(index, _)| is_taken(*index)) else {
             return 0;
         };
         let announced = self.inputs.is_announced(index);

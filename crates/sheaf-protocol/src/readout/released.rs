@@ -37,6 +37,12 @@ impl Released {
         self.highest
     }
 
+    /// Returns the highest released event that is not above `most`.
+    pub(super) fn highest_up_to(&self, most: EventId) -> Option<EventId> {
+        let below = self.all.ranges().filter(|(first, _)| *first <= most);
+        below.map(|(_, last)| last.min(most)).max()
+    }
+
     /// Returns whether an event was released without being requested completely.
     pub(super) fn is_passed_by(&self, event: EventId) -> bool {
         self.passed_by.contains(event)

@@ -1,7 +1,7 @@
 //! Reports of a readout unit to the event manager: new events, and its status.
 
 use super::config::ReadoutConfig;
-use sheaf_wire::message::{Announcement, Body, ReadoutStatus, Renumbered};
+use sheaf_wire::message::{Announcement, Body, Exclusion, ReadoutStatus, Renumbered};
 use sheaf_wire::{Nanos, Timestamp};
 use std::collections::VecDeque;
 
@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 pub(super) struct Reports {
     announcements: VecDeque<Announcement>,
     renumbered: VecDeque<Renumbered>,
+    excluded: VecDeque<Exclusion>,
     /// Maximum number of events announced in one message.
     message_events: usize,
     /// When the status is due; `None` after the run has closed.
@@ -23,6 +24,7 @@ impl Reports {
         Self {
             announcements: VecDeque::new(),
             renumbered: VecDeque::new(),
+            excluded: VecDeque::new(),
             message_events: config.request_events,
             status_at: Some(now),
             heartbeat: config.heartbeat,
@@ -38,6 +40,11 @@ impl Reports {
         self.renumbered.push_back(answer);
     }
 
+    /// Reports the first event without a source, or with it again.
+    pub(super) fn excluded(&mut self, answer: Exclusion) {
+        self.excluded.push_back(answer);
+    }
+
     /// Makes the status due at `at` at the latest.
     pub(super) fn report_at(&mut self, at: Timestamp) {
         self.status_at = self.status_at.map(|_| at);
@@ -50,7 +57,8 @@ impl Reports {
 
     /// Returns when the next message is due, unless it is due at once.
     pub(super) fn due_at(&self) -> Option<Timestamp> {
-        self.status_at.filter(|_| self.announcements.is_empty() && self.renumbered.is_empty())
+        let answers = self.renumbered.len() + self.excluded.len();
+        self.status_at.filter(|_| self.announcements.is_empty() && answers == 0)
     }
 
     /// Returns whether only the status is due.
@@ -71,6 +79,9 @@ impl Reports {
     ) -> Option<Body<P>> {
         if let Some(answer) = self.renumbered.pop_front() {
             return Some(Body::Renumbered(answer));
+        }
+        if let Some(answer) = self.excluded.pop_front() {
+            return Some(Body::Excluded(answer));
         }
         if !self.announcements.is_empty() {
             let count = self.announcements.len().min(self.message_events);

@@ -1,12 +1,15 @@
 //! Events with fragments or requests at a readout unit.
 
 mod cell;
+mod excluding;
+mod exclusions;
 mod regular;
 
 use crate::event_range::EventIdRange;
 use crate::event_window::{EventWindow, Moved};
 pub(super) use cell::Cell;
 use cell::{append, waiting_cells};
+use exclusions::Exclusions;
 pub(super) use regular::Taken;
 use sheaf_wire::message::SuperFragments;
 use sheaf_wire::{EventId, Fragment, MissingReason, Payload, SourceId, SuperFragment};
@@ -84,6 +87,11 @@ impl EventSlot {
 
     pub(super) fn is_asked(&self) -> bool {
         self.asked.is_some()
+    }
+
+    /// Returns whether the event was answered or is about to be, or a part of it.
+    fn is_answered(&self) -> bool {
+        self.state != SlotState::Merging || self.part() > 1
     }
 
     /// Returns the requested part; 0 for the whole event and for no request.
@@ -166,6 +174,7 @@ pub(super) struct EventSlots<P> {
     /// Part in which each cell was requested, 0 for none. Empty as long as all events are requested as a
     /// whole.
     parts: Vec<u16>,
+    exclusions: Exclusions,
 }
 
 impl<P: Payload> EventSlots<P> {
@@ -173,7 +182,7 @@ impl<P: Payload> EventSlots<P> {
         let sources: Vec<SourceId> = sources.into_iter().collect();
         let slots = EventWindow::new(0, SPREAD);
         let cells = waiting_cells(slots.places() * sources.len());
-        Self { sources, slots, cells, parts: Vec::new() }
+        Self { sources, slots, cells, parts: Vec::new(), exclusions: Exclusions::default() }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -196,7 +205,11 @@ impl<P: Payload> EventSlots<P> {
         if !is_vacant {
             self.add_cells();
         }
-        SlotKey { event, place }
+        let key = SlotKey { event, place };
+        if !self.exclusions.is_empty() {
+            self.settle_excluded(key);
+        }
+        key
     }
 
     /// Returns the number of cells of a new event that wait.

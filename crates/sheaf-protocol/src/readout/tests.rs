@@ -1,5 +1,6 @@
 //! Every row of the table in the module's documentation, and the super-fragments that come of it.
 
+mod exclusions;
 mod merger;
 mod parts;
 mod progress;

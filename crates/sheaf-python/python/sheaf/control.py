@@ -45,6 +45,7 @@ __all__ = [
     "Operation",
     "Person",
     "RunRecord",
+    "Source",
     "Status",
 ]
 
@@ -146,6 +147,18 @@ class LockState(_Record):
 
 
 @dataclass(frozen=True)
+class Source(_Record):
+    """A source that is to be excluded, or that the run excludes."""
+
+    source: int
+    name: str | None
+    #: Whether it is to be included.
+    included: bool
+    #: Whether the run excludes it now. One that is to be included is excluded until its next fragment.
+    excluded: bool
+
+
+@dataclass(frozen=True)
 class Fault(_Record):
     """What is wrong with the system. It stays until somebody has seen it."""
 
@@ -186,6 +199,8 @@ class Status(_Record):
     last_run: LastRun | None
     lock: LockState | None
     faults: tuple[Fault, ...]
+    #: Sources that are not simply included, in ascending order.
+    sources: tuple[Source, ...]
     commands: tuple[Command, ...]
 
 
@@ -281,6 +296,7 @@ class Controller:
             last_run=_optional(LastRun, value["last_run"]),
             lock=_optional(LockState, value["lock"]),
             faults=tuple(_make(Fault, fault) for fault in value["faults"]),
+            sources=tuple(_make(Source, source) for source in value["sources"]),
             commands=tuple(_make(Command, command) for command in value["commands"]),
         )
 
@@ -356,6 +372,21 @@ class Controller:
             status = self.status()
         self._has_begun = False
         return status.last_run
+
+    def exclude(self, source: int | str) -> tuple[Source, ...]:
+        """Excludes a source, by number or name, from the run and from those that follow: events are complete without it.
+
+        Returns the sources that are not simply included."""
+        return self._include(source, False)
+
+    def include(self, source: int | str) -> tuple[Source, ...]:
+        """Includes a source again, from its next fragment on. Returns the sources that are not simply included."""
+        return self._include(source, True)
+
+    def _include(self, source: int | str, included: bool) -> tuple[Source, ...]:
+        part = urllib.parse.quote(str(source), safe="")
+        answer = self._ask("PUT", f"/api/v1/sources/{part}/included", {"included": included})
+        return tuple(_make(Source, value) for value in answer["sources"])
 
     def lock(self, *, force: bool = False) -> Lock:
         """Keeps everybody else from giving commands: `with controller.lock(): ...`. An admin takes it by `force`."""

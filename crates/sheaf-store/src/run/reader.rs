@@ -8,6 +8,7 @@ use crate::event_file::{
 };
 use crate::id_set::IdSet;
 use bytes::Bytes;
+use sheaf_wire::exclusion_record::{ExclusionRecord, latest_exclusions};
 use sheaf_wire::shift_record::{ShiftRecord, latest};
 use sheaf_wire::{NodeId, SessionId, SourceNames, TimeBase};
 use std::collections::{BTreeMap, BTreeSet};
@@ -284,6 +285,14 @@ impl RunReader {
     /// A [`RunReadError`] if a file cannot be read. Damaged records are left out.
     pub fn shifts(&self) -> Result<Vec<ShiftRecord>, RunReadError> {
         Ok(latest(&self.records()?).0)
+    }
+
+    /// Returns the exclusions of sources, in the order in which they began. Events are not read.
+    ///
+    /// # Errors
+    /// A [`RunReadError`] if a file cannot be read. Damaged records are left out.
+    pub fn exclusions(&self) -> Result<Vec<ExclusionRecord>, RunReadError> {
+        Ok(latest_exclusions(&self.records()?).0)
     }
 
     /// Returns whether an event with this sequence number in the current session counts. A damaged part, whose number

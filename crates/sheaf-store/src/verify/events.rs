@@ -13,6 +13,7 @@ use crate::run::{
     read_lists,
 };
 use bytes::Bytes;
+use sheaf_wire::exclusion_record::latest_exclusions;
 use sheaf_wire::shift_record::latest;
 use sheaf_wire::{ByteCount, Event, EventId, NodeId, SessionId};
 use std::collections::BTreeMap;
@@ -482,6 +483,10 @@ impl Check<'_> {
             self.report.problem(path, None, what);
         }
         for what in ledger::shift_problems(&manifest.ledger, &latest(self.records.values()).0) {
+            self.report.problem(path, None, what);
+        }
+        for what in ledger::exclusion_problems(&manifest.ledger, &latest_exclusions(self.records.values()).0)
+        {
             self.report.problem(path, None, what);
         }
         if let Some(what) = ledger::fragments_problem(&manifest.ledger, self.report.fragments) {

@@ -1,6 +1,7 @@
 //! Checks of the ledger in a manifest.
 
 use serde_json::{Value, json};
+use sheaf_wire::exclusion_record::ExclusionRecord;
 use sheaf_wire::shift_record::ShiftRecord;
 
 /// Returns the relations of a ledger that do not hold although it claims to balance; a ledger that does not claim so
@@ -39,6 +40,30 @@ pub(super) fn shift_problems(ledger: &Value, found: &[ShiftRecord]) -> Vec<Strin
     let unknown =
         unknown.map(|shift| format!("files have a record of the shift {shift}, which is not in the ledger"));
     missing.chain(unknown).collect()
+}
+
+/// Returns the contradictions between the exclusions in a ledger and those in the files. A ledger without a list has none.
+pub(super) fn exclusion_problems(ledger: &Value, found: &[ExclusionRecord]) -> Vec<String> {
+    let none = Vec::new();
+    let listed = ledger.get("exclusions").and_then(Value::as_array).unwrap_or(&none);
+    let booked: Vec<Value> = found.iter().map(booked_exclusion).collect();
+    let missing = listed.iter().filter(|exclusion| !booked.contains(exclusion));
+    let missing =
+        missing.map(|exclusion| format!("no file has a record of the exclusion {exclusion} of the ledger"));
+    let unknown = booked.iter().filter(|exclusion| !listed.contains(exclusion));
+    let unknown = unknown.map(|exclusion| {
+        format!("files have a record of the exclusion {exclusion}, which is not in the ledger")
+    });
+    missing.chain(unknown).collect()
+}
+
+/// Returns an exclusion as ledgers have it.
+fn booked_exclusion(exclusion: &ExclusionRecord) -> Value {
+    json!({
+        "source": exclusion.source.0,
+        "first_event": exclusion.first.0,
+        "included_from_event": exclusion.included_from.map(|event| event.0),
+    })
 }
 
 /// Returns a shift as ledgers have it.

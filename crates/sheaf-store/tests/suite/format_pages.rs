@@ -4,6 +4,7 @@
 use bytes::Bytes;
 use sheaf_store::event_file::{EventFileWriter, WriterOptions};
 use sheaf_store::fragment_stream::{StreamHeader, StreamWriter, file_name};
+use sheaf_wire::exclusion_record::ExclusionRecordBytes;
 use sheaf_wire::message::layout::{FragmentBytes, MissingBytes};
 use sheaf_wire::shift_record::{ShiftBytes, ShiftPolicy};
 use sheaf_wire::time_base::TimeBaseBytes;
@@ -198,6 +199,7 @@ fn the_tables_have_the_fields_of_the_layouts() {
             header_checksum
         ),
         rows!(ShiftBytes: first_event, shift, repaired_from, index, policy, is_repaired, reserved),
+        rows!(ExclusionRecordBytes: first_event, included_from, index, is_ended, reserved),
         rows!(event_file::IndexHeaderBytes: marker, records, events),
         rows!(event_file::IndexEntryBytes: event, offset),
         rows!(event_file::FooterBytes: magic, index_offset, events, records, index_checksum, footer_checksum),

@@ -68,7 +68,7 @@ impl NodeFaults {
         self.absent.contains(&node) || self.nodes.get(&node).is_some_and(|since| *since <= at)
     }
 
-    fn has_crashed(&self, node: NodeId, at: Timestamp) -> bool {
+    pub(super) fn has_crashed(&self, node: NodeId, at: Timestamp) -> bool {
         self.absent.contains(&node) || self.crashed.get(&node).is_some_and(|since| *since <= at)
     }
 }
@@ -224,7 +224,8 @@ impl Blame<'_> {
         let readout = self.readout_of(source);
         let options = self.evidence.options;
         // A source that gives on request is never silent or behind, and has no end: it says why it has nothing.
-        if options.is_on_request(source) && reason != MissingReason::ReadoutSilent {
+        let is_answer = !matches!(reason, MissingReason::ReadoutSilent | MissingReason::Excluded);
+        if options.is_on_request(source) && is_answer {
             return self.evidence.watch.windows.has_refused((source, event), reason, at);
         }
         match reason {
@@ -254,6 +255,8 @@ impl Blame<'_> {
                 troubles.of_program(source, at) || troubles.has_crashed(readout, at)
             }
             MissingReason::Renumbered => options.may_be_renumbered(source),
+            // Compared with the exclusions of the run.
+            MissingReason::Excluded => true,
             MissingReason::ReadoutLost => false,
         }
     }

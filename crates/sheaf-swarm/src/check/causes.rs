@@ -111,6 +111,7 @@ impl<'a> Causes<'a> {
                 let watch = self.evidence.watch;
                 watch.missing.contains_key(&MissingReason::ReadoutSilent) || watch.silent_in_parts
             }
+            DropReason::Excluded => !options.exclusions.is_empty(),
             // Nothing here computes checksums, and the others are reasons of events.
             _ => false,
         }
@@ -119,6 +120,8 @@ impl<'a> Causes<'a> {
     /// Sources give nothing but what is requested, and nothing after its event has ended, except hits that were held back.
     fn explain_window(&self, reason: DropReason) -> bool {
         match reason {
+            // Hits that were requested before their source was excluded.
+            DropReason::Excluded => !self.evidence.options.exclusions.is_empty(),
             DropReason::NotRequested => self.evidence.watch.windows.too_late > 0,
             // A unit that was started again hears after its first requests which events have ended.
             DropReason::Late => self.evidence.watch.faults.readout_crashes > 0,
@@ -163,6 +166,7 @@ impl<'a> Causes<'a> {
                 faults.programs + faults.readout_crashes + faults.absent_at_start > 0
             }
             MissingReason::Renumbered => options.repairs() && !self.evidence.manager.shifts().is_empty(),
+            MissingReason::Excluded => !options.exclusions.is_empty(),
             MissingReason::ReadoutLost => false,
         }
     }
@@ -192,6 +196,7 @@ fn without_faults(evidence: &Evidence<'_>, violations: &mut Vec<Violation>) {
     let harmless = |reason: &DropReason| match reason {
         DropReason::NeverTriggered => options.sources.surplus > 0,
         DropReason::NotRequested => options.is_selective(),
+        DropReason::Excluded => !options.exclusions.is_empty(),
         DropReason::Late if options.is_selective() => true,
         // The remaining fragments of an event that did not fit arrive too late.
         DropReason::BuilderOutOfMemory | DropReason::EventDropped | DropReason::Late => {
@@ -204,7 +209,7 @@ fn without_faults(evidence: &Evidence<'_>, violations: &mut Vec<Violation>) {
     for (reason, count) in dropped {
         violations.push(violation!("nothing went wrong, and {count} were dropped as {reason}"));
     }
-    if !evidence.watch.missing.is_empty() {
+    if evidence.watch.missing.keys().any(|reason| reason.is_loss()) {
         violations
             .push(violation!("nothing went wrong, and sources are missing: {:?}", evidence.watch.missing));
     }

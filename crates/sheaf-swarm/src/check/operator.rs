@@ -1,4 +1,4 @@
-//! Holds and pauses of the operator, and who knows of them.
+//! Holds and pauses of the operator, sources that were excluded, and who knows of them.
 
 use crate::payload::SimPayload;
 use sheaf_protocol::manager::EventManager;
@@ -23,6 +23,12 @@ pub struct OperatorCounts {
     pub told: u64,
     /// Of these, those that had lost their state before.
     pub told_again: u64,
+    /// Exclusions of sources.
+    pub excluded: u64,
+    /// Ends of exclusions.
+    pub included: u64,
+    /// Exclusions that were told to a readout unit that had lost its state.
+    pub excluded_again: u64,
     /// Whether the run was paused when its triggers ended, unless that changed in the same moment.
     pub ended_paused: Option<bool>,
 }
@@ -30,7 +36,7 @@ pub struct OperatorCounts {
 impl OperatorCounts {
     /// Returns the name of each count, and the count.
     #[must_use]
-    pub fn named(&self) -> [(&'static str, u64); 8] {
+    pub fn named(&self) -> [(&'static str, u64); 11] {
         [
             ("release of a ready run", self.ready),
             ("stop of a held run", self.stops_held),
@@ -40,6 +46,9 @@ impl OperatorCounts {
             ("stop of a paused run", self.stops_paused),
             ("pause told to a readout unit", self.told),
             ("pause told to a readout unit that was restarted", self.told_again),
+            ("exclusion of a source", self.excluded),
+            ("end of an exclusion", self.included),
+            ("exclusion told to a readout unit that was restarted", self.excluded_again),
         ]
     }
 

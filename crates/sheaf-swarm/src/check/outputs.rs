@@ -152,7 +152,7 @@ fn check_sources(
                 return Err(violation!("source {number} does not belong to it"));
             }
             (None, None) => return Err(violation!("source {number} is neither there nor missing")),
-            (None, Some(_)) => incomplete |= !options.is_optional(number),
+            (None, Some(gone)) => incomplete |= gone.reason.is_loss() && !options.is_optional(number),
             (Some(fragment), None) => {
                 check_fragment(options, event.id, fragment)?;
             }

@@ -167,8 +167,9 @@ pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<Violation>) {
         }
         let dropped = |reason| books.fragments.dropped.get(&reason).copied().unwrap_or_default();
         let duplicates = dropped(DropReason::Duplicate);
-        // A fragment that was dropped for lack of a request is not held when it is repeated.
-        if dropped(DropReason::UnknownEvent) == 0 && duplicates < life.duplicates && !is_renumbered {
+        // A fragment that was dropped, for lack of a request or with the exclusion of its source, is not held when it is repeated.
+        let some_forgotten = dropped(DropReason::UnknownEvent) + dropped(DropReason::Excluded) > 0;
+        if !some_forgotten && duplicates < life.duplicates && !is_renumbered {
             let given = life.duplicates;
             violations.push(violation!("{node} was given {given} duplicates, {duplicates} are booked"));
         }

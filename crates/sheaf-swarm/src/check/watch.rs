@@ -1,6 +1,7 @@
 //! Observations during the run.
 
 use crate::check::blame::{MissingRecord, NodeFaults};
+use crate::check::exclusions::BuiltSources;
 use crate::check::feeds::FeedRecord;
 use crate::check::live_time::Onlooker;
 use crate::check::lives::LifeRecord;
@@ -94,6 +95,8 @@ pub struct Watch {
     pub faults: FaultCounts,
     /// Holds and pauses.
     pub operator: OperatorCounts,
+    /// Sources of built events.
+    pub(crate) built_sources: BuiltSources,
     /// Payload of stored events according to the reports of their ends.
     pub stored_bytes: ByteCount,
     /// Number of times that a source was held back.
@@ -183,6 +186,7 @@ impl Watch {
         if let TriggerOptions::Announced { reference_only, .. } = options.triggers
             && is_right
             && !options.may_be_renumbered(planned.source)
+            && !options.may_be_excluded(planned.source)
             && (!reference_only || planned.source.0 == 0)
         {
             self.announced.insert(planned.event);
@@ -213,6 +217,7 @@ impl Watch {
         builder: NodeId,
         event: &Event<SimPayload>,
     ) {
+        self.built_sources.see_built(event);
         if let Err(what) = check_event(options, event) {
             self.fail(format!("{builder} built event {}: {what}", event.id));
         }
@@ -269,6 +274,8 @@ impl Watch {
             | ManagerEvent::Deserted { .. }
             | ManagerEvent::GivenUp { .. }
             | ManagerEvent::OutputRestarted { .. }
+            | ManagerEvent::SourceExcluded { .. }
+            | ManagerEvent::SourceIncluded { .. }
             | ManagerEvent::Closed => {}
             ManagerEvent::ShiftFound(shift) => self.numbers.found.push(*shift),
             ManagerEvent::ShiftRepaired(shift) => self.numbers.repaired.push(*shift),

@@ -177,6 +177,7 @@ impl WindowRecord {
         for entry in &answer.entries {
             for event in entry.events() {
                 let its = missing.by_ref().take(usize::from(entry.missing));
+                let its = its.filter(|it| it.reason != MissingReason::Excluded);
                 for MissingSource { source, reason } in its.filter(|it| options.is_on_request(it.source)) {
                     let said = refused.and_then(|refused| refused.get(&(*source, event)));
                     if said != Some(reason) {

@@ -11,6 +11,7 @@ use sheaf_protocol::channel::ChannelTimes;
 use sheaf_protocol::manager::{EventManager, ManagerConfig, ManagerEvent, Triggers, Veto};
 use sheaf_protocol::numbering::ShiftConfig;
 use sheaf_wire::{DropReason, Nanos, NodeId, SessionId, SourceId, Timestamp, TriggerType};
+use std::collections::BTreeMap;
 
 /// The event manager and its driver.
 #[derive(Debug)]
@@ -26,6 +27,8 @@ pub(super) struct ManagerNode {
     pub(super) is_held: bool,
     /// Number of pauses of the operator that last.
     pub(super) pauses: usize,
+    /// Number of exclusions of each source that last.
+    pub(super) excluded: BTreeMap<SourceId, usize>,
     /// Number of events when the present pause began.
     pub(super) paused_after: Option<u64>,
 }
@@ -44,6 +47,7 @@ impl ManagerNode {
             triggers_end: false,
             is_held,
             pauses: 0,
+            excluded: BTreeMap::new(),
             paused_after: None,
         }
     }
@@ -68,6 +72,10 @@ fn config(options: &Options) -> ManagerConfig {
         readouts: options.system.readouts,
         builders: options.system.builders,
         outputs: options.system.outputs,
+        readout_of: (0..options.source_count())
+            .map(|number| SourceId(u32::from(number)))
+            .map(|source| (source, options.readout_of(source).index))
+            .collect(),
         triggers,
         first_event: FIRST_EVENT,
         max_events,
@@ -92,14 +100,12 @@ fn config(options: &Options) -> ManagerConfig {
 /// Recognition of sources that are off.
 fn shifts(options: &Options) -> Option<ShiftConfig> {
     let numbers = options.numbers.as_ref()?;
-    let sources = (0..options.source_count()).map(|number| SourceId(u32::from(number)));
     Some(ShiftConfig {
         quantities: vec![numbers.quantity],
         names: vec!["number".to_owned()],
         on_shift: numbers.on_shift,
         events: numbers.events,
         longest: numbers.longest,
-        readout_of: sources.map(|source| (source, options.readout_of(source).index)).collect(),
     })
 }
 
@@ -144,6 +150,8 @@ impl Cluster {
                     post.note(Line::Node { node: NodeId::MANAGER, session, what: Turn::Closed });
                     has_closed = true;
                 }
+                ManagerEvent::SourceExcluded { .. } => watch.operator.excluded += 1,
+                ManagerEvent::SourceIncluded { .. } => watch.operator.included += 1,
                 ManagerEvent::StartDeclined { .. }
                 | ManagerEvent::StartFailed { .. }
                 | ManagerEvent::Deserted { .. }

@@ -1,7 +1,8 @@
-//! The operator holds the start of the run, and pauses it.
+//! The operator holds the start of the run, pauses it, and excludes sources.
 
 use super::Cluster;
 use crate::log::Line;
+use sheaf_wire::SourceId;
 
 impl Cluster {
     /// The operator releases the start. A run that waits for nothing else begins.
@@ -41,6 +42,18 @@ impl Cluster {
         }
         manager.paused_after = is_paused.then(|| manager.paused_after.unwrap_or(events));
         watch.operator.resumed += u64::from(was_paused && !is_paused);
+        self.settle_manager();
+    }
+
+    /// The operator excludes a source, or ends an exclusion of it.
+    pub(super) fn happen_exclude(&mut self, source: SourceId, begins: bool) {
+        self.post.note(Line::Exclude(source, begins));
+        self.book_busy();
+        let excluded = &mut self.manager.excluded;
+        let lasting = excluded.entry(source).or_insert(0_usize);
+        *lasting = if begins { *lasting + 1 } else { *lasting - 1 };
+        let wanted = excluded.iter().filter(|(_, lasting)| **lasting > 0).map(|(source, _)| *source);
+        self.manager.machine.handle_exclusions(wanted);
         self.settle_manager();
     }
 

@@ -78,6 +78,8 @@ pub(super) enum Happening {
     Release,
     /// The operator pauses the run (`true`), or one of his pauses ends.
     Pause(bool),
+    /// The operator excludes a source (`true`), or one of its exclusions ends.
+    Exclude(SourceId, bool),
     Healed,
 }
 

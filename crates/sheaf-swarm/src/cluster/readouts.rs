@@ -280,6 +280,10 @@ impl Cluster {
                     watch.check_knows_pause(node.host.session, id, node.knows_pause);
                     Turn::Closed
                 }
+                ReadoutEvent::Excluded { excluded, .. } => {
+                    watch.operator.excluded_again += u64::from(excluded && node.host.session > SessionId(1));
+                    continue;
+                }
                 ReadoutEvent::Recorded(answer) => {
                     if let Some(feed) = &mut node.feed {
                         feed.server.handle_recorded(answer);

@@ -109,7 +109,7 @@ impl Supervision {
         let arrived = triggers.received - triggers.outside - triggers.lost;
         let Some(totals) = &self.totals else { return (0, arrived) };
         let vetoes = totals.busy.values().map(|time| time.vetoed).sum();
-        (vetoes, arrived - totals.sent + totals.offered)
+        (vetoes, arrived + totals.offered - totals.sent)
     }
 
     /// Makes a trigger.

@@ -124,6 +124,7 @@ impl Assembly {
             readouts: options.readouts,
             builders: options.builders,
             outputs: options.outputs,
+            readout_of: std::collections::BTreeMap::new(),
             triggers: match (options.trigger_period, options.announce) {
                 (Some(_), _) => Triggers::Driven,
                 (None, Announce::Never) => Triggers::Free,

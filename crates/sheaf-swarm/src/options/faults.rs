@@ -80,6 +80,25 @@ impl Fault {
     }
 }
 
+/// A source that the operator excludes, and includes again later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SourceExclusion {
+    /// The source.
+    pub source: u16,
+    /// When it is to be excluded.
+    pub at: Timestamp,
+    /// Time after which it is to be included again, unless another exclusion lasts longer.
+    pub lasts: Nanos,
+}
+
+impl SourceExclusion {
+    /// Returns when the source is to be included again.
+    #[must_use]
+    pub fn ends_at(&self) -> Timestamp {
+        self.at + self.lasts
+    }
+}
+
 /// A pause of the run by the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pause {

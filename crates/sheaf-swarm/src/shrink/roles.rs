@@ -63,6 +63,7 @@ impl Simplify for Options {
         |options, plain| options.policy = plain.policy,
         |options, _| options.held_until = None,
         |options, _| options.pauses.clear(),
+        |options, _| options.exclusions.clear(),
         |options, _| options.supervisor = None,
         |options, _| {
             options.supervisor = None;
@@ -106,7 +107,9 @@ impl Simplify for Options {
         let faults = shorter(&self.faults).into_iter().map(|faults| Self { faults, ..self.clone() });
         let stops = shorter(&self.stops).into_iter().map(|stops| Self { stops, ..self.clone() });
         let pauses = shorter(&self.pauses).into_iter().map(|pauses| Self { pauses, ..self.clone() });
-        faults.chain(stops).chain(pauses).collect()
+        let exclusions =
+            shorter(&self.exclusions).into_iter().map(|exclusions| Self { exclusions, ..self.clone() });
+        faults.chain(stops).chain(pauses).chain(exclusions).collect()
     }
 
     fn events_mut(&mut self) -> &mut u64 {

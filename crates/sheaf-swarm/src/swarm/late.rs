@@ -3,8 +3,9 @@
 use super::Swarm;
 use crate::dice::{Dice, Ratio};
 use crate::options::{
-    FarmOptions, Fault, FaultKind, FeedOptions, Options, Pause, RecoveryOptions, SlotOptions, StepOptions,
-    SupervisorFaults, SupervisorOptions, TriggerDatagramOptions, TriggerOptions,
+    FarmOptions, Fault, FaultKind, FeedOptions, Options, Pause, RecoveryOptions, SlotOptions,
+    SourceExclusion, StepOptions, SupervisorFaults, SupervisorOptions, TriggerDatagramOptions,
+    TriggerOptions,
 };
 use sheaf_protocol::builder::IncompletePolicy;
 use sheaf_protocol::gathering::Gathering;
@@ -308,6 +309,25 @@ impl Swarm {
             let at = from + Nanos(dice.below(self.busy_time().0));
             let longest = dice.pick(&[100_000, 5_000_000, 100_000_000]);
             self.options.pauses.push(Pause { at, lasts: Nanos(dice.below(longest)) });
+        }
+    }
+
+    /// Draws an operator who excludes sources, and includes them again or not before the end of the run. The source that makes the
+    /// triggers stays.
+    pub(super) fn exclusions(&mut self) {
+        let mut dice = Dice::new(self.options.seed, 71);
+        let makes_triggers = matches!(self.options.triggers, TriggerOptions::Announced { .. });
+        let first = u64::from(makes_triggers);
+        let sources = u64::from(self.options.source_count());
+        if sources <= first {
+            return;
+        }
+        for _ in 0..dice.pick(&[0, 0, 0, 0, 1, 2, 8]) {
+            let source = u16::try_from(dice.between(first, sources - 1)).unwrap_or(0);
+            let at = Timestamp(dice.below(self.busy_time().0));
+            let longest = dice.pick(&[100_000, 5_000_000, 100_000_000]);
+            let lasts = Nanos(dice.below(longest));
+            self.options.exclusions.push(SourceExclusion { source, at, lasts });
         }
     }
 

@@ -266,6 +266,7 @@ pub const ROWS: &[Row<Options>] = rows! {
     "stops by the operator" ["run.duration_s"] |o| text(o.stops.len());
     "start held by the operator" [] |o| text(o.held_until.is_some());
     "pauses by the operator" [] |o| text(o.pauses.len());
+    "exclusions of sources" [] |o| text(o.exclusions.len());
     "messages through the codec" [] |o| text(o.through_codec);
     "late timers" [] |o| text(o.timer_slack.0 > 0);
 };

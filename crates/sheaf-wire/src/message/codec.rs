@@ -7,9 +7,9 @@ mod record;
 mod status;
 
 use super::layout::{
-    CommandBytes, FenceBytes, FragmentBytes, HeaderBytes, Kind, MAGIC, MAX_HEAD_BYTES, PartRequestBytes,
-    ReadoutStatusBytes, RecordedBytes, RenumberBytes, RenumberedBytes, RequestBytes, ShapeBytes,
-    SuperFragmentsBytes, VERSION,
+    CommandBytes, ExclusionBytes, FenceBytes, FragmentBytes, HeaderBytes, Kind, MAGIC, MAX_HEAD_BYTES,
+    PartRequestBytes, ReadoutStatusBytes, RecordedBytes, RenumberBytes, RenumberedBytes, RequestBytes,
+    ShapeBytes, SuperFragmentsBytes, VERSION,
 };
 use super::{Body, Header, Message, PartRequest, Request, SuperFragments, WindowRequest, Work};
 use crate::checksum::{crc32c, crc32c_append};
@@ -205,6 +205,9 @@ impl<P: Payload> Message<P> {
             Body::Disagreements(entries) => emit_all(head, &entries),
             Body::Renumber(order) => head.extend_from_slice(order.emit().as_bytes()),
             Body::Renumbered(answer) => head.extend_from_slice(answer.emit().as_bytes()),
+            Body::Exclude(exclusion) | Body::Excluded(exclusion) => {
+                head.extend_from_slice(exclusion.emit().as_bytes());
+            }
             Body::Record(record) => emit_record(&record, head),
             Body::Recorded(answer) => head.extend_from_slice(answer.emit().as_bytes()),
         }
@@ -254,6 +257,8 @@ impl<P: Payload> Message<P> {
             Kind::Disagreements => Body::Disagreements(parse_all(body_bytes)?),
             Kind::Renumber => Body::Renumber(parse_one(body_bytes)?),
             Kind::Renumbered => Body::Renumbered(parse_one(body_bytes)?),
+            Kind::Exclude => Body::Exclude(parse_one(body_bytes)?),
+            Kind::Excluded => Body::Excluded(parse_one(body_bytes)?),
             Kind::Record => Body::Record(Arc::new(parse_record(body_bytes)?)),
             Kind::Recorded => Body::Recorded(parse_one(body_bytes)?),
         };
@@ -304,6 +309,7 @@ impl<P> Body<P> {
             Self::Disagreements(entries) => bytes_of(entries),
             Self::Renumber(_) => size_of::<RenumberBytes>(),
             Self::Renumbered(_) => size_of::<RenumberedBytes>(),
+            Self::Exclude(_) | Self::Excluded(_) => size_of::<ExclusionBytes>(),
             Self::Record(record) => record_bytes(record),
             Self::Recorded(_) => size_of::<RecordedBytes>(),
         }
@@ -333,6 +339,8 @@ impl<P> Body<P> {
             Self::Disagreements(_) => Kind::Disagreements,
             Self::Renumber(_) => Kind::Renumber,
             Self::Renumbered(_) => Kind::Renumbered,
+            Self::Exclude(_) => Kind::Exclude,
+            Self::Excluded(_) => Kind::Excluded,
             Self::Record(_) => Kind::Record,
             Self::Recorded(_) => Kind::Recorded,
         }

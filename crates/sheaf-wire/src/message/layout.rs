@@ -1,5 +1,8 @@
 //! The byte layout of every message head. All fields are little-endian and unaligned; reserved bytes are zero.
 
+mod orders;
+
+pub use orders::{ExclusionBytes, RenumberBytes, RenumberedBytes};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -61,6 +64,10 @@ pub enum Kind {
     Recorded = 21,
     /// BU to RU, repeatable: [`PartRequestBytes`], m x [`SourceBytes`], n x [`EventWindowBytes`].
     WindowRequest = 22,
+    /// EVM to RU, in the channel: [`ExclusionBytes`].
+    Exclude = 23,
+    /// RU to EVM, in the channel: [`ExclusionBytes`].
+    Excluded = 24,
 }
 
 impl Kind {
@@ -90,6 +97,8 @@ impl Kind {
             20 => Self::Record,
             21 => Self::Recorded,
             22 => Self::WindowRequest,
+            23 => Self::Exclude,
+            24 => Self::Excluded,
             _ => return None,
         })
     }
@@ -535,32 +544,6 @@ layout! {
         quantity: U16,
         /// Offset 30: zero.
         reserved: U16,
-    }
-}
-
-layout! {
-    /// Order to renumber the fragments of a source, 16 bytes.
-    RenumberBytes[16] {
-        /// Offset 0: signed number that is added to the event id of each further fragment, in addition to earlier ones; not 0.
-        shift: U64,
-        /// Offset 8: source id.
-        source: U32,
-        /// Offset 12: zero.
-        reserved: U32,
-    }
-}
-
-layout! {
-    /// Answer to the order, when the first fragment with another number is there, 24 bytes.
-    RenumberedBytes[24] {
-        /// Offset 0: event id of the first renumbered fragment.
-        first: U64,
-        /// Offset 8: the signed number of the order; not 0.
-        shift: U64,
-        /// Offset 16: source id.
-        source: U32,
-        /// Offset 20: zero.
-        reserved: U32,
     }
 }
 

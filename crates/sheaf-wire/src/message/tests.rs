@@ -268,7 +268,14 @@ fn body() -> impl Strategy<Value = Body<Bytes>> {
     let recorded = (any::<u64>(), any::<u32>(), prop::sample::select(&RecordAnswer::ALL[..])).prop_map(
         |(number, source, answer)| Body::Recorded(Recorded { number, source: SourceId(source), answer }),
     );
+    let exclusion = (any::<u64>(), any::<u32>(), any::<bool>(), any::<bool>()).prop_map(
+        |(event, source, excluded, is_order)| {
+            let exclusion = Exclusion { source: SourceId(source), excluded, event: EventId(event) };
+            if is_order { Body::Exclude(exclusion) } else { Body::Excluded(exclusion) }
+        },
+    );
     prop_oneof![
+        exclusion,
         record,
         recorded,
         disagreements,

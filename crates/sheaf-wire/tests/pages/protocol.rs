@@ -67,6 +67,7 @@ fn the_field_tables_have_the_fields_of_the_layouts() {
         ),
         ("Renumber", shape!(layout::RenumberBytes: shift, source, reserved)),
         ("Renumbered", shape!(layout::RenumberedBytes: first, shift, source, reserved)),
+        ("Exclusion", shape!(layout::ExclusionBytes: event, source, excluded, reserved)),
         (
             "Record",
             shape!(layout::RecordBytes: number, time, source, name_bytes, content_bytes, kind, reserved),

@@ -10,6 +10,7 @@ use sheaf_control::{Order, Report, RunState, Runner, Steer};
 use sheaf_monitor::{RunDescription, RunVerdict};
 use sheaf_node::RunControls;
 use sheaf_telemetry::{Hub, Snapshot, catalog, log_as};
+use sheaf_wire::SourceId;
 use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, BufRead as _, BufReader, Read as _, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -67,6 +68,7 @@ impl Station {
         listener: UnixListener,
         steering: Steering,
         is_held: bool,
+        excluded: BTreeSet<u32>,
     ) -> anyhow::Result<Arc<Self>> {
         let (steers, orders) = channel();
         let controls = Arc::new(RunControls::default());
@@ -74,7 +76,7 @@ impl Station {
         let station = Arc::new(Self {
             hub: Hub::default(),
             told: Mutex::default(),
-            runner: Mutex::new(Runner::new(is_held)),
+            runner: Mutex::new(Runner::new(is_held, excluded)),
             controls: controls.clone(),
             steers,
             caller: AtomicU64::new(0),
@@ -178,6 +180,7 @@ impl Station {
             run: told.run,
             waits_for: told.waits_for.clone(),
             no_pause: told.no_pause.clone(),
+            excluded: excluded(snapshot),
         }
     }
 }
@@ -232,12 +235,21 @@ fn phase(snapshot: &Snapshot) -> RunState {
     }
 }
 
+/// Returns the sources that readout units exclude.
+fn excluded(snapshot: &Snapshot) -> BTreeSet<u32> {
+    let readouts = snapshot.nodes.values().filter(|node| !node.is_gone);
+    let sources = readouts.flat_map(|node| node.of(&catalog::SOURCE_EXCLUDED));
+    let excluded = sources.filter(|(_, values)| values.first() == Some(&1));
+    excluded.filter_map(|(series, _)| series.label("source")?.parse().ok()).collect()
+}
+
 /// Passes on what the run is told.
 fn steer(orders: &Receiver<Steer>, steering: &Steering, controls: &RunControls) {
     for steer in orders {
         match steer {
             Steer::Hold(held) => controls.hold.store(held, Ordering::Relaxed),
             Steer::Pause(paused) => controls.pause.store(paused, Ordering::Relaxed),
+            Steer::Exclude(sources) => controls.excluded.set(sources.into_iter().map(SourceId).collect()),
             Steer::Stop => {
                 // A second request before the first was noted would be the same.
                 while steering.stop().load(Ordering::Relaxed) {

@@ -11,6 +11,7 @@ use serde_json::{Error, Number, Value, json};
 use sheaf_control::request::RunSettings;
 use sheaf_control::{Command, Operator, Refusal, RefusalCode, Request};
 use sheaf_monitor::control::{Answer, Asked, Call};
+use sheaf_wire::SourceId;
 use std::str::FromStr as _;
 
 /// Most entries of the journal in an answer.
@@ -36,6 +37,12 @@ struct SettingsOf {
     #[serde(default, deserialize_with = "whole_number")]
     duration_ms: Option<u64>,
     comment: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct IncludedOf {
+    included: bool,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -118,6 +125,7 @@ impl Desk {
             }
             Call::Me
             | Call::Operate(_)
+            | Call::Include(..)
             | Call::Lock(_)
             | Call::Unlock
             | Call::Seen(_)
@@ -129,6 +137,7 @@ impl Desk {
         };
         let done = match call {
             Call::Operate(body) => self.operate(&operator, &body, revision.as_deref()),
+            Call::Include(source, body) => self.include(&operator, (&source, &body), revision.as_deref()),
             Call::Lock(body) => self.lock(&operator, &body),
             Call::Unlock => self.change(&operator, "unlock", |desk| {
                 let now = desk.now();
@@ -218,6 +227,44 @@ impl Desk {
             Ok(json!({ "operation": view }))
         })?;
         Ok(Answer { status: if again { 200 } else { 202 }, ..answer })
+    }
+
+    /// Excludes a source, or includes it again. It is one of the configuration as the next run would read it.
+    fn include(
+        &mut self,
+        operator: &Operator,
+        (text, body): (&str, &[u8]),
+        revision: Option<&str>,
+    ) -> Result<Answer, Answer> {
+        let revision = revision.map(parse_revision).transpose()?;
+        let IncludedOf { included } = parse(body)?;
+        let sources = self.launcher.sources().map_err(|problem| {
+            Answer::error(503, "configuration", &crate::describe(&problem), "repair the configuration")
+        })?;
+        let known = sources.find(text).or_else(|| {
+            // One that is excluded can be included, also if the configuration has it no more.
+            let number = text.parse().ok()?;
+            let is_listed = self.controller.view().sources.iter().any(|source| source.source == number);
+            (included && is_listed).then_some(SourceId(number))
+        });
+        let source = known.ok_or_else(|| {
+            let text = format!("there is no source `{text}`");
+            Answer::error(404, "not_found", &text, "give a number or a name of the configuration")
+        })?;
+        self.names = sources.names().clone();
+        if !included {
+            let excluded = self.controller.view().sources;
+            let excluded = excluded.iter().filter(|source| !source.included).map(|it| SourceId(it.source));
+            let check = sources.check(&excluded.chain([source]).collect());
+            check.map_err(|problem| Answer::error(409, "state", &problem.text, problem.remedy))?;
+        }
+        let verb = if included { "include" } else { "exclude" };
+        let action = format!("{verb} source {}", sources.names().show(source));
+        self.change(operator, &action, |desk| {
+            let now = desk.now();
+            desk.controller.handle_source(now, operator, (source.0, included), revision)?;
+            Ok(json!({ "sources": desk.status()["sources"] }))
+        })
     }
 
     fn lock(&mut self, operator: &Operator, body: &[u8]) -> Result<Answer, Answer> {

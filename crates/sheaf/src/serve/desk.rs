@@ -17,7 +17,7 @@ use sheaf_control::{Command, Controller, Effect, Limits, Operator, Order, Reques
 use sheaf_monitor::{Monitor, RunVerdict};
 use sheaf_node::Clock;
 use sheaf_telemetry::{codes, log_as};
-use sheaf_wire::{Nanos, Timestamp};
+use sheaf_wire::{Nanos, SourceId, SourceNames, Timestamp};
 use std::fs;
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::net::UnixStream;
@@ -42,11 +42,13 @@ pub(super) struct Desk {
     pub(super) journal: Journal,
     /// Name of the system.
     system: String,
+    /// Names of sources, as the configuration was when it was read last.
+    pub(super) names: SourceNames,
     /// Directory of runs.
     pub(super) output: PathBuf,
     clock: Clock,
     monitor: Arc<Monitor>,
-    launcher: Launcher,
+    pub(super) launcher: Launcher,
     /// The link to the process of a run.
     link: Option<(Launch, UnixStream)>,
     /// State on disk.
@@ -81,6 +83,7 @@ impl Desk {
             directory,
             journal,
             system,
+            names: config.names.clone(),
             output,
             clock,
             monitor,
@@ -240,8 +243,8 @@ impl Desk {
 
     fn carry_out(&mut self, effect: Effect) {
         match effect {
-            Effect::Launch { launch, held, settings, by } => {
-                if let Err(error) = self.launcher.start(launch, held, &settings, &by) {
+            Effect::Launch { launch, held, excluded, settings, by } => {
+                if let Err(error) = self.launcher.start(launch, held, &excluded, (&settings, &by)) {
                     let how = crate::describe(&error);
                     let departure = Departure { ended: None, how, look: "nothing has begun".to_owned() };
                     let now = self.now();
@@ -299,6 +302,10 @@ impl Desk {
     pub(super) fn status(&self) -> serde_json::Value {
         let mut view = serde_json::to_value(self.controller.view()).unwrap_or_default();
         view["system"] = self.system.clone().into();
+        for source in view["sources"].as_array_mut().into_iter().flatten() {
+            let id = source["source"].as_u64().and_then(|id| u32::try_from(id).ok());
+            source["name"] = id.and_then(|id| self.names.get(SourceId(id))).into();
+        }
         view
     }
 

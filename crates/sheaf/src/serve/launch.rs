@@ -4,14 +4,16 @@ use super::inbox::{Departure, Input};
 use crate::console;
 use crate::control_directory::ControlDirectory;
 use crate::controlled::{LaunchDirectory, Line};
+use crate::excluding::Sources;
 use crate::page::Page;
 use crate::relay::Relayed;
 use anyhow::Context as _;
 use log::Level;
-use sheaf_config::LogFormat;
+use sheaf_config::{Config, LogFormat};
 use sheaf_control::link::Launch;
 use sheaf_control::request::RunSettings;
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::net::UnixStream;
@@ -47,8 +49,8 @@ impl Launcher {
         &self,
         launch: Launch,
         held: bool,
-        settings: &RunSettings,
-        by: &str,
+        excluded: &BTreeSet<u32>,
+        (settings, by): (&RunSettings, &str),
     ) -> anyhow::Result<()> {
         self.directory.remove_old_launches(launch);
         let directory = self.directory.launch(launch);
@@ -66,6 +68,9 @@ impl Launcher {
         if held {
             command.arg("--held");
         }
+        for source in excluded {
+            command.arg(format!("--exclude={source}"));
+        }
         if let Some(events) = settings.events {
             command.arg("--events").arg(events.to_string());
         }
@@ -82,6 +87,14 @@ impl Launcher {
             .stderr(log);
         let child = command.spawn().context("cannot start the process of the run")?;
         self.listen(launch, Some(child))
+    }
+
+    /// Returns the sources of the configuration, as the next run would read it.
+    pub(super) fn sources(&self) -> anyhow::Result<Sources> {
+        Sources::of(&match &self.config {
+            Some(path) => Config::load(path)?,
+            None => Config::default(),
+        })
     }
 
     /// Listens to the process of a run, which this controller has started or an earlier one.

@@ -231,6 +231,7 @@ pub(crate) fn explain(reason: DropReason) -> &'static str {
         DropReason::NotBuilt => "their event was built without them",
         DropReason::NotRequested => "not requested before their event ended",
         DropReason::Renumbered => "their event had a fragment from before their source was renumbered",
+        DropReason::Excluded => "an operator had excluded their source",
         DropReason::Incomplete => "required sources were missing",
         DropReason::BuilderOutOfMemory => "too large for each builder unit that tried",
         DropReason::BuilderLost => "each builder unit that tried was lost",
@@ -274,6 +275,7 @@ fn remedy(reason: DropReason, summary: &Summary) -> String {
         | DropReason::NeverTriggered
         | DropReason::EventDropped
         | DropReason::NotRequested
+        | DropReason::Excluded
         | DropReason::Incomplete => String::new(),
     }
 }
@@ -328,7 +330,7 @@ fn remedy_of_missing(summary: &Summary) -> String {
         Some(MissingReason::SourceSilent) if late => {
             "the fragments came late: raise `readout.merge_timeout_ms`, or find the source that lags".into()
         }
-        Some(MissingReason::SourceSilent | MissingReason::SourceEnded) | None => {
+        Some(MissingReason::SourceSilent | MissingReason::SourceEnded | MissingReason::Excluded) | None => {
             "check these sources; name those that events may lack in `source.optional`".into()
         }
         Some(MissingReason::SourceSkipped) => {

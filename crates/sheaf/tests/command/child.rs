@@ -194,6 +194,15 @@ impl Ended {
         }
         self
     }
+
+    /// Checks that standard output contains all of these texts.
+    #[track_caller]
+    pub(crate) fn prints(self, words: &[&str]) -> Self {
+        for word in words {
+            assert!(self.stdout.contains(word), "`{word}` is not in:\n{}", self.stdout);
+        }
+        self
+    }
 }
 
 /// A directory for one test, and configurations in it.

@@ -23,6 +23,7 @@ mod described;
 mod described_hits;
 mod doctor;
 mod ethernet;
+mod excluding;
 mod farm;
 mod feed;
 mod feed_in_c;

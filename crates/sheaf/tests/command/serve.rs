@@ -351,3 +351,54 @@ fn make_readable(path: &Path) {
     use std::os::unix::fs::PermissionsExt as _;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
+
+/// A list of sources that are not simply included.
+fn sources(status: &Value) -> Vec<(u64, bool, bool)> {
+    let sources = status["sources"].as_array().unwrap().iter();
+    sources
+        .map(|it| (it["source"].as_u64().unwrap(), it["included"] == true, it["excluded"] == true))
+        .collect()
+}
+
+#[test]
+fn a_source_is_excluded_from_a_run_and_included_again() {
+    let mut controller =
+        Controller::begin(&format!("{SYSTEM}[source]\ncount = 4\n[source.names]\n1 = \"ecal\"\n"));
+    controller.ctl("exclude hcal").exits(1).says(&["there is no source `hcal`"]);
+    controller.ctl("start").exits(0);
+    wait_until("triggers are taken", || controller.triggers_so_far() > 20.0);
+    controller.ctl("exclude ecal 3").exits(0).prints(&["1 (ecal)", "source    3"]);
+    controller.ctl("exclude 0 2").exits(1).says(&["no source would be left"]);
+    controller.wait_for("they are excluded", |status| {
+        sources(status) == [(0, false, true), (1, false, true), (3, false, true)]
+    });
+    controller.ctl("include 0").exits(0);
+    // The next controller knows, too.
+    controller.running().signal("KILL");
+    controller.serve = None;
+    controller.serve();
+    let reached = controller.wait_for("the run is reached", |status| status["state"] == "running");
+    assert_eq!(sources(&reached).iter().filter(|(_, included, _)| !included).count(), 2, "{reached}");
+    controller.ctl("include 3").exits(0);
+    controller.wait_for("one has returned", |status| sources(status) == [(1, false, true)]);
+    let before = controller.triggers_so_far();
+    wait_until("triggers are taken", || controller.triggers_so_far() > before + 20.0);
+    controller.ctl("stop").exits(0).says(&["run 1 ended: all"]);
+    assert_eq!(sources(&controller.status()), [(1, false, false)], "it stays for the next run");
+    let ledger = &controller.runs()[0]["ledger"];
+    let ranges = ledger["exclusions"].as_array().unwrap();
+    let of = |source: u64| ranges.iter().find(|range| range["source"] == source).expect("it was excluded");
+    assert!(of(3)["included_from_event"].as_u64() > of(3)["first_event"].as_u64(), "{ledger}");
+    assert!(of(1)["first_event"].as_u64() > Some(0) && of(1)["included_from_event"].is_null());
+    controller.place.sheaf("verify runs/run000001").exits(0).prints(&["(ecal) is missing in", ": excluded"]);
+    controller.ctl("start --events 50 --until-end").exits(0);
+    assert_eq!(controller.runs()[1]["ledger"]["exclusions"][0]["first_event"], 0, "from the first event on");
+    controller.ctl("include ecal").exits(0);
+    assert!(sources(&controller.status()).is_empty());
+    let token = controller.own_token();
+    let header = format!("Bearer {token}");
+    let stale = [("Authorization", &*header), ("If-Match", "\"1\"")];
+    let (status, answer) =
+        controller.http("PUT", "/api/v1/sources/2/included", &stale, "{\"included\":false}");
+    assert_eq!((status, &answer["code"]), (412, &json!("stale")));
+}

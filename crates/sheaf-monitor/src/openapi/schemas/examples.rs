@@ -26,6 +26,7 @@ pub(in crate::openapi) fn control() -> Value {
         "faults": [{
             "id": 3, "since_ms": TIME_MS, "code": "run_failed", "text": "run 5 lost 12 events", "remedy": "look at `sheaf runs show 5`"
         }],
+        "sources": [{ "source": 17, "name": "ecal", "included": false, "excluded": true }],
         "commands": [
             command("configure", under_way), command("start", under_way), command("pause", None),
             command("resume", under_way), command("stop", None), command("reset", None)

@@ -3,10 +3,10 @@
 use super::Descriptor;
 use sheaf_wire::message::layout::{
     AbsentReadoutBytes, AnnouncementBytes, AssignmentBytes, CommandBytes, CountBytes, DeliveredBytes,
-    DeliveryBytes, DestinationBytes, DisagreementBytes, EventRangeBytes, EventWindowBytes, FenceBytes,
-    FinishedBytes, FragmentBytes, HeaderBytes, KeptBytes, MissingBytes, PartRequestBytes, ReadoutStatusBytes,
-    ReceiptBytes, ReceivedBytes, RecordBytes, RecordedBytes, ReleaseBytes, RenumberBytes, RenumberedBytes,
-    RequestBytes, ShapeBytes, SourceBytes, SuperFragmentBytes, SuperFragmentsBytes,
+    DeliveryBytes, DestinationBytes, DisagreementBytes, EventRangeBytes, EventWindowBytes, ExclusionBytes,
+    FenceBytes, FinishedBytes, FragmentBytes, HeaderBytes, KeptBytes, MissingBytes, PartRequestBytes,
+    ReadoutStatusBytes, ReceiptBytes, ReceivedBytes, RecordBytes, RecordedBytes, ReleaseBytes, RenumberBytes,
+    RenumberedBytes, RequestBytes, ShapeBytes, SourceBytes, SuperFragmentBytes, SuperFragmentsBytes,
 };
 use sheaf_wire::message::{Body, Delivery, SuperFragments};
 
@@ -45,6 +45,7 @@ fn body_bytes(body: &Body<Descriptor>) -> usize {
         Body::Disagreements(entries) => list::<DisagreementBytes>(entries.len()),
         Body::Renumber(_) => size_of::<RenumberBytes>(),
         Body::Renumbered(_) => size_of::<RenumberedBytes>(),
+        Body::Exclude(_) | Body::Excluded(_) => size_of::<ExclusionBytes>(),
         Body::Record(record) => size_of::<RecordBytes>() + record.name.len() + record.content.len(),
         Body::Recorded(_) => size_of::<RecordedBytes>(),
         Body::Fence(_) => size_of::<FenceBytes>(),

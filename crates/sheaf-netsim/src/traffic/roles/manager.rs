@@ -84,6 +84,8 @@ impl Roles {
                 | ManagerEvent::OutputRestarted { .. }
                 | ManagerEvent::ShiftFound(_)
                 | ManagerEvent::ShiftRepaired(_)
+                | ManagerEvent::SourceExcluded { .. }
+                | ManagerEvent::SourceIncluded { .. }
                 | ManagerEvent::Reported { .. }
                 | ManagerEvent::Closed => {}
             }

@@ -155,6 +155,7 @@ impl Settings {
             readouts: self.readouts,
             builders: self.builders,
             outputs: 0,
+            readout_of: std::collections::BTreeMap::new(),
             triggers: if self.is_driven { Triggers::Driven } else { Triggers::Free },
             first_event: FIRST_EVENT,
             max_events: Some(self.events),

@@ -130,6 +130,7 @@ impl World {
             readouts: 1,
             builders: 1,
             outputs: u16::from(setup.has_output),
+            readout_of: std::collections::BTreeMap::new(),
             triggers: if setup.rate.is_some() { Triggers::Driven } else { Triggers::Free },
             first_event: EventId(0),
             max_events: setup.events,

@@ -6,9 +6,12 @@ const EVENTS: usize = 8;
 const LONGEST: u64 = 16;
 
 fn config(quantity: Quantity, on_shift: ShiftPolicy) -> ShiftConfig {
-    let readout_of = (0..8).map(|source| (SourceId(source), (source / 2) as u16)).collect();
     let (quantities, names) = (vec![quantity], vec!["trigger".to_owned()]);
-    ShiftConfig { quantities, names, on_shift, events: EVENTS, longest: LONGEST, readout_of }
+    ShiftConfig { quantities, names, on_shift, events: EVENTS, longest: LONGEST }
+}
+
+fn shifts(config: ShiftConfig) -> Shifts {
+    Shifts::new(config, (0..8).map(|source| (SourceId(source), (source / 2) as u16)).collect())
 }
 
 /// Rising numbers with irregular steps, as times of triggers have.
@@ -63,7 +66,7 @@ proptest! {
             Kind::Narrow => (Quantity { modulus: 64, tolerance: 0 }, |event| event + 17),
             Kind::Time => (Quantity { modulus: 0, tolerance: 20 }, time_of),
         };
-        let mut shifts = Shifts::new(config(quantity, ShiftPolicy::Mark));
+        let mut shifts = shifts(config(quantity, ShiftPolicy::Mark));
         let all = reports(quantity, value_of, 3, first..first + 400, shift);
         let mut messages: Vec<&[Disagreement]> = all.chunks(batch).collect();
         for (group, messages) in messages.chunks_mut(spread).enumerate() {
@@ -78,7 +81,7 @@ proptest! {
     #[test]
     fn noise_is_no_shift(values in prop::collection::vec(any::<u32>(), 0..2_000), count in 1..9_u64) {
         let quantity = Quantity { modulus: 1 << 32, tolerance: 0 };
-        let mut shifts = Shifts::new(config(quantity, ShiftPolicy::Mark));
+        let mut shifts = shifts(config(quantity, ShiftPolicy::Mark));
         for (event, value) in (0..).zip(values) {
             let (event, reference) = (EventId(event * count), event * count);
             let value = u64::from(value);
@@ -91,7 +94,7 @@ proptest! {
     #[test]
     fn reports_of_any_content_are_bounded(all in prop::collection::vec(any::<(u64, u32, u16, u64, u64)>(), 0..300)) {
         let quantity = Quantity { modulus: 16, tolerance: 1 };
-        let mut shifts = Shifts::new(config(quantity, ShiftPolicy::Repair));
+        let mut shifts = shifts(config(quantity, ShiftPolicy::Repair));
         for (event, source, which, value, reference) in all {
             let (event, source) = (EventId(event), SourceId(source % 9));
             shifts.note(&[Disagreement { event, source, quantity: which % 2, value, reference }]);
@@ -103,7 +106,7 @@ proptest! {
 #[test]
 fn late_reports_of_an_earlier_shift_are_no_new_one() {
     let quantity = Quantity { modulus: 1 << 16, tolerance: 0 };
-    let mut shifts = Shifts::new(config(quantity, ShiftPolicy::Mark));
+    let mut shifts = shifts(config(quantity, ShiftPolicy::Mark));
     let before = reports(quantity, |event| event, 2, 100..200, -1);
     let (in_time, late): (Vec<_>, Vec<_>) = before.into_iter().partition(|report| report.event.0 % 5 != 0);
     shifts.note(&in_time);
@@ -118,7 +121,7 @@ fn late_reports_of_an_earlier_shift_are_no_new_one() {
 #[test]
 fn a_shift_at_the_end_of_a_run_is_found_when_it_ends() {
     let quantity = Quantity { modulus: 1 << 16, tolerance: 0 };
-    let mut shifts = Shifts::new(config(quantity, ShiftPolicy::Stop));
+    let mut shifts = shifts(config(quantity, ShiftPolicy::Stop));
     shifts.note(&reports(quantity, |event| event, 2, 990..1_000, 1));
     assert_eq!(found(&shifts), []);
     shifts.finish();
@@ -128,7 +131,7 @@ fn a_shift_at_the_end_of_a_run_is_found_when_it_ends() {
 #[test]
 fn a_second_shift_adds_to_the_first_one() {
     let quantity = Quantity { modulus: 1 << 32, tolerance: 0 };
-    let mut shifts = Shifts::new(config(quantity, ShiftPolicy::Mark));
+    let mut shifts = shifts(config(quantity, ShiftPolicy::Mark));
     shifts.note(&reports(quantity, |event| event, 2, 100..300, 1));
     shifts.note(&reports(quantity, |event| event, 2, 300..500, 2));
     assert_eq!(found(&shifts), [(2, 100, 1), (2, 300, 2)]);
@@ -137,7 +140,7 @@ fn a_second_shift_adds_to_the_first_one() {
 #[test]
 fn a_shift_that_another_builder_unit_saw_begin_begins_there() {
     let quantity = Quantity { modulus: 1 << 32, tolerance: 0 };
-    let mut shifts = Shifts::new(config(quantity, ShiftPolicy::Mark));
+    let mut shifts = shifts(config(quantity, ShiftPolicy::Mark));
     let all = reports(quantity, |event| event, 2, 100..300, 1);
     shifts.note(&all[10..100]);
     assert_eq!(found(&shifts), [(2, 110, 1)]);
@@ -151,7 +154,7 @@ fn a_shift_that_another_builder_unit_saw_begin_begins_there() {
 #[test]
 fn a_report_of_another_source_moves_the_beginning_before_it_is_announced() {
     let quantity = Quantity { modulus: 1 << 32, tolerance: 0 };
-    let mut shifts = Shifts::new(config(quantity, ShiftPolicy::Mark));
+    let mut shifts = shifts(config(quantity, ShiftPolicy::Mark));
     // The source has no fragment in event 101, and its value in event 100 is that of event 99.
     let mut all = reports(quantity, |event| event, 2, 100..200, -1);
     all.remove(1);
@@ -167,7 +170,7 @@ fn a_report_of_another_source_moves_the_beginning_before_it_is_announced() {
 #[test]
 fn a_source_is_renumbered_once_for_each_shift() {
     let quantity = Quantity { modulus: 1 << 32, tolerance: 0 };
-    let mut shifts = Shifts::new(config(quantity, ShiftPolicy::Repair));
+    let mut shifts = shifts(config(quantity, ShiftPolicy::Repair));
     shifts.note(&reports(quantity, |event| event, 5, 100..200, 1));
     assert_eq!(shifts.next_order(|readout| readout != 2), None, "its readout unit is not there");
     let source = SourceId(5);
@@ -191,7 +194,7 @@ fn a_source_is_renumbered_once_for_each_shift() {
 #[test]
 fn a_shift_that_begins_before_the_answer_is_found_with_its_first_event() {
     let quantity = Quantity { modulus: 1 << 32, tolerance: 0 };
-    let mut shifts = Shifts::new(config(quantity, ShiftPolicy::Repair));
+    let mut shifts = shifts(config(quantity, ShiftPolicy::Repair));
     shifts.note(&reports(quantity, |event| event, 5, 100..200, -2));
     shifts.note(&reports(quantity, |event| event, 5, 300..305, -1));
     let answer = Renumbered { source: SourceId(5), first: EventId(250), shift: -2 };
@@ -203,7 +206,7 @@ fn a_shift_that_begins_before_the_answer_is_found_with_its_first_event() {
 #[test]
 fn a_readout_unit_that_begins_anew_renumbers_nothing() {
     let quantity = Quantity { modulus: 1 << 32, tolerance: 0 };
-    let mut shifts = Shifts::new(config(quantity, ShiftPolicy::Repair));
+    let mut shifts = shifts(config(quantity, ShiftPolicy::Repair));
     shifts.note(&reports(quantity, |event| event, 5, 100..200, 1));
     shifts.note_restart(2);
     assert_eq!(shifts.next_order(|_| true), None);

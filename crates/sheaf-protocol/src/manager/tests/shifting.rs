@@ -14,9 +14,9 @@ fn world(on_shift: ShiftPolicy, outputs: u16) -> World {
         on_shift,
         events: 4,
         longest: 4,
-        readout_of: [(SOURCE, 1)].into(),
     };
     let mut world = World::new(Triggers::Free, |config| {
+        config.readout_of = [(SOURCE, 1)].into();
         config.shifts = Some(shifts);
         config.outputs = outputs;
     });

@@ -255,7 +255,7 @@ impl<P: Payload> Merger<P> {
             return;
         };
         let is_gone = self.joined_late || self.orphans.is_expired(event);
-        let wait = self.config.wait_for_required && !is_gone;
+        let waits = self.config.wait_for_required && !is_gone;
         let reason =
             if self.joined_late { MissingReason::ReadoutRestarted } else { MissingReason::SourceSilent };
         let own = self.own_time.at(now);
@@ -270,6 +270,7 @@ impl<P: Payload> Merger<P> {
                 continue;
             }
             let is_optional = self.inputs.is_optional(index);
+            let wait = waits && !self.inputs.is_excluded(index);
             if is_optional || !wait {
                 self.inputs.note_given_up(index, event);
                 let reason = match self.inputs.program(index) {

@@ -57,19 +57,23 @@ impl<P: Payload> EventSlots<P> {
     pub(in crate::readout) fn ask(&mut self, events: EventIdRange, asked: Asked, may_open: bool) -> Taken {
         let may_open = may_open && self.slots.is_regular();
         let unsettled = self.unsettled();
+        let exclusions = std::mem::take(&mut self.exclusions);
         let (mut taken, mut opened) = (Taken::default(), 0);
-        for SlotView { event, slot, .. } in self.side_by_side(events).0 {
+        for SlotView { event, slot, cells } in self.side_by_side(events).0 {
             let is_new = slot.is_free();
             let is_ready = match slot.of(event) {
                 Some(slot) if !slot.is_asked() => slot.unsettled == 0,
-                None if is_new && may_open => false,
+                None if is_new && may_open => unsettled == u32::from(exclusions.count(event)),
                 _ => break,
             };
             if taken.events > 0 && is_ready != taken.are_ready {
                 break;
             }
             if is_new {
-                *slot = Entry::Taken { event, value: EventSlot::new(0, unsettled) };
+                let missing = exclusions.count(event);
+                let value = EventSlot { missing, ..EventSlot::new(0, unsettled - u32::from(missing)) };
+                *slot = Entry::Taken { event, value };
+                exclusions.settle(event, cells);
                 opened += 1;
             }
             let Some(slot) = slot.of_mut(event) else { break };
@@ -80,6 +84,7 @@ impl<P: Payload> EventSlots<P> {
             taken = Taken { events: taken.events + 1, are_ready: is_ready, age: taken.age.max(slot.age) };
         }
         self.slots.note_added(opened);
+        self.exclusions = exclusions;
         taken
     }
 
