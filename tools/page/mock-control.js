@@ -98,6 +98,16 @@ export class MockControl {
       this.change((now) => { now.faults = now.faults.filter(({ id }) => id !== Number(fault)); });
       return give(200, {});
     }
+    const source = Number(/^sources\/(\d+)\/included$/.exec(path)?.[1]);
+    if (!Number.isNaN(source)) {
+      if (control.lock !== null && control.lock.by !== me.name) return refuse(423, "locked", `${control.lock.by} has the lock`, "ask");
+      if (source === 17 && !body.included) return refuse(409, "state", "source 17 makes the triggers", "stop the run");
+      this.change((now) => {
+        now.sources = now.sources.filter((known) => known.source !== source);
+        now.sources.push({ source, name: null, included: body.included, excluded: true });
+      });
+      return give(200, { sources: this.control.sources });
+    }
     const run = /^runs\/(\d+)\/comments$/.exec(path)?.[1];
     if (run !== undefined) {
       const record = this.records.find((known) => known.run === Number(run));
