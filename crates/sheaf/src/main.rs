@@ -119,6 +119,7 @@ mod names;
 mod network;
 mod next;
 mod node;
+mod node_output;
 mod notify;
 mod numbering;
 mod objects;

@@ -6,16 +6,16 @@
 //! parent, which asks the event manager to end the run. Nodes identify each other by a key generated for the run, so
 //! that no other process on the machine can take a node's place.
 
-use crate::console;
 use crate::page::{Page, View};
 use crate::plan::Plan;
 use crate::programs;
-use crate::relay::{self, Relayed, TakeStamps};
+use crate::relay::{Relayed, TakeStamps};
 use crate::run::{Outcome, loopback_listeners};
 use crate::run_directory::{RunDirectory, Scratch};
 use crate::steered::{NodeLines, NodeRequest, Steered};
 use crate::summary::{Extras, Lost, ManagerSummary, NodeSummary};
 use crate::tracing;
+use crate::{console, node_output};
 use anyhow::{Context, anyhow};
 use rustix::process::{Pid, Signal, kill_process};
 use sheaf_config::NodeConfig;
@@ -26,7 +26,7 @@ use sheaf_node::restarts::{RestartPolicy, Restarts};
 use sheaf_node::traces::Tracing;
 use sheaf_telemetry::log_as;
 use sheaf_wire::{Nanos, NodeId, Role};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufReader, Read};
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -567,30 +567,8 @@ fn spawn(
         if pipe.read_exact(&mut first).is_ok() {
             is_ready.store(true, Ordering::Relaxed);
         }
-        take_records(pipe, relayed, &is_over)
+        node_output::read(pipe, relayed, &is_over)
     };
     let said = std::thread::Builder::new().name(node.name.clone()).spawn(read);
     Ok(Started { child, listens, said: said.context("cannot start a thread")?, socket, node_ended })
-}
-
-/// Reads the standard output of a node. Returns the text besides its records, each of which is handled when it arrives.
-fn take_records(
-    mut pipe: impl BufRead,
-    mut relayed: Option<Relayed>,
-    is_over: &AtomicBool,
-) -> std::io::Result<String> {
-    let (mut text, mut line) = (String::new(), String::new());
-    while pipe.read_line(&mut line)? > 0 {
-        match (line.strip_prefix(relay::RECORD_SEPARATOR), &mut relayed) {
-            (Some(record), Some(relayed)) => {
-                if relayed.take(record) {
-                    is_over.store(true, Ordering::Relaxed);
-                }
-            }
-            (Some(_), None) => {}
-            (None, _) => text.push_str(&line),
-        }
-        line.clear();
-    }
-    Ok(text)
 }

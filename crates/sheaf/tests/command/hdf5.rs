@@ -29,9 +29,11 @@ fn assert_all_is_hdf5(scratch: &ScratchDirectory, summary: &Value) {
     assert_books_match_files(scratch, summary);
     let run = directory(scratch, summary);
     assert!(files(&run, ".h5") > 0);
-    for ending in [".sheaf", ".draft", ".jsonl"] {
+    for ending in [".sheaf", ".draft"] {
         assert_eq!(files(&run, ending), 0, "{ending}");
     }
+    let kept = ["log.jsonl", "traces.jsonl"].map(|name| files(&run, name));
+    assert_eq!(files(&run, ".jsonl"), kept.iter().sum::<usize>(), "the log and the traces");
     let python = std::env::var("SHEAF_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let script = "import glob, h5py, sys\n\
                   ids = [i for name in glob.glob(sys.argv[1] + '/*.h5') for i in h5py.File(name)['events/id'][:]]\n\
