@@ -139,6 +139,16 @@ impl NodeSnapshot {
         self.series().filter(move |(series, _)| series.metric.name == metric.name)
     }
 
+    /// Returns a label of each series of a metric that is 1, as a state that holds is.
+    pub fn marked<'a>(
+        &'a self,
+        metric: &'static Metric,
+        label: &'a str,
+    ) -> impl Iterator<Item = &'a str> + use<'a> {
+        let marked = self.of(metric).filter(|(_, values)| values.first() == Some(&1));
+        marked.filter_map(move |(series, _)| series.label(label))
+    }
+
     /// Returns the sum of a metric's series; 0 if there are none. Not for histograms.
     #[must_use]
     pub fn sum(&self, metric: &'static Metric) -> u64 {

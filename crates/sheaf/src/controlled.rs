@@ -12,6 +12,7 @@ use crate::arguments::RunArguments;
 use crate::page::Page;
 use crate::plan::triggers_of;
 use crate::signals::Steering;
+use crate::summary::headline;
 use anyhow::Context as _;
 use sheaf_config::Config;
 use sheaf_control::RunResult;
@@ -68,15 +69,10 @@ impl Controlled {
         let verdict: Option<&RunVerdict> = told.verdict.as_ref();
         let text = match outcome {
             Err(error) => crate::describe(error),
-            Ok(_) => {
-                match verdict.and_then(|verdict| verdict.lines.iter().find(|line| !line.trim().is_empty())) {
-                    // The first line says what was kept, behind its label.
-                    Some(line) => {
-                        line.split_once("  ").map_or(line.as_str(), |(_, text)| text).trim().to_owned()
-                    }
-                    None => "it was stopped before it took triggers".to_owned(),
-                }
-            }
+            Ok(_) => verdict
+                .and_then(|verdict| headline(verdict.lines.iter().map(String::as_str)))
+                .unwrap_or("it was stopped before it took triggers")
+                .to_owned(),
         };
         let result = RunResult {
             run: told.run,

@@ -54,7 +54,7 @@ pub(crate) enum Record {
     Stamps(u64, Vec<TraceStamp>),
     /// Numbers of stamps and remarks that were overwritten before they were read.
     StampsLost(u64, u64),
-    /// The node has ended. Its process answers requests until it is told that nothing more is wanted.
+    /// The node has ended. Its process answers requests until the parent sends [`NodeRequest::End`].
     NodeEnded,
 }
 

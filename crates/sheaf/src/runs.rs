@@ -12,7 +12,7 @@ use crate::records::comments::{self, Comment};
 use crate::run::{Outcome, in_process};
 use crate::run_directory::{RunDirectory, Scratch};
 use crate::signals::Steering;
-use crate::summary::cpu_seconds;
+use crate::summary::{cpu_seconds, headline};
 use crate::{Verdict, files, placement, processes, programs, rehearsal, space, supervisor, tracing};
 use anyhow::{Context, bail};
 use sheaf_config::{Config, OutputKind, SourceKind, TransportKind};
@@ -229,9 +229,7 @@ impl Runs<'_> {
         let close =
             |directory: RunDirectory| directory.close(&stored, (summary.ledger_json(), end), clock.now());
         let text = summary.to_string();
-        if let Some(kept) = text.lines().find(|line| !line.trim().is_empty()) {
-            // The first line says what was kept, behind its label.
-            let kept = kept.split_once("  ").map_or(kept, |(_, text)| text).trim();
+        if let Some(kept) = headline(text.lines()) {
             console::note(&codes::RUN_ENDED, &format!("run {} has ended: {kept}", plan.config.run.number));
         }
         // Messages are in front of the books on a terminal.

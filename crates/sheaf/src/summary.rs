@@ -360,6 +360,12 @@ impl LedgerSummary {
     }
 }
 
+/// Returns what a run has kept, in words: the first line of its summary, without the label.
+pub(crate) fn headline<'a>(mut lines: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let line = lines.find(|line| !line.trim().is_empty())?;
+    Some(line.split_once("  ").map_or(line, |(_, text)| text).trim())
+}
+
 fn dropped(ledger: &Ledger) -> BTreeMap<String, u64> {
     ledger.dropped.iter().map(|(reason, count)| (reason.name().to_owned(), *count)).collect()
 }

@@ -179,20 +179,15 @@ impl SourceState {
 }
 
 fn excluded_sources(snapshot: &Snapshot) -> BTreeSet<u64> {
-    let sources = snapshot.nodes.values().flat_map(|node| node.of(&catalog::SOURCE_EXCLUDED));
-    let excluded = sources.filter(|(_, values)| values.first() == Some(&1));
-    excluded.filter_map(|(series, _)| series.label("source")?.parse().ok()).collect()
+    let excluded = snapshot.nodes.values().flat_map(|node| node.marked(&catalog::SOURCE_EXCLUDED, "source"));
+    excluded.filter_map(|source| source.parse().ok()).collect()
 }
 
 /// Returns the sources that have series at their readout units.
 fn seen_sources(snapshot: &Snapshot) -> BTreeMap<u64, SourceState> {
     let mut sources: BTreeMap<u64, SourceState> = BTreeMap::new();
     for (name, node) in &snapshot.nodes {
-        let held_back: BTreeSet<_> = node
-            .of(&catalog::SOURCE_HELD_BACK)
-            .filter(|(_, values)| values.first() == Some(&1))
-            .filter_map(|(series, _)| series.label("source"))
-            .collect();
+        let held_back: BTreeSet<_> = node.marked(&catalog::SOURCE_HELD_BACK, "source").collect();
         for (series, values) in node.of(&catalog::SOURCE_AGE) {
             let Some(label) = series.label("source") else { continue };
             let Ok(id) = label.parse() else { continue };

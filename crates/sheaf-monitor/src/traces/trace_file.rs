@@ -60,7 +60,8 @@ impl TraceWriter {
         self.buffer.extend_from_slice(&line);
     }
 
-    /// Writes what was taken. A disk that takes nothing is told once: the data of the run have the same trouble, and other remedies.
+    /// Writes the lines that were added. Reports a failure once and writes nothing more: the data of the run are on the same disk, and
+    /// have alarms of their own.
     pub(super) fn flush(&mut self) {
         if self.buffer.is_empty() || self.has_failed {
             return;

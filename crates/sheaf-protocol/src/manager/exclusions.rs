@@ -1,6 +1,6 @@
 //! Sources that an operator has excluded, and the events in which they are.
 //!
-//! The event manager is told as a whole which sources are to be excluded. It orders the difference at the readout units that read them,
+//! The driver passes the complete set of sources to exclude. The event manager sends what has changed to the readout units of these sources,
 //! again in each session of a unit, and books their answers: the first event without a source, and the first one with it again.
 
 use sheaf_wire::exclusion_record::ExclusionRecord;
@@ -93,7 +93,7 @@ impl Exclusions {
         let floor = || earliest(self.restarted.contains(&readout));
         let known = self.lasting.get(&source).map(|(first, _)| *first);
         let order = match self.told.get(&source) {
-            // A session that begins while a source returns is told first that it was excluded.
+            // A session that begins while a source is returning first receives the order to exclude it.
             None | Some(false) if is_wanted || (known.is_some() && !self.told.contains_key(&source)) => {
                 Some(Exclusion { source, excluded: true, event: known.unwrap_or_else(floor) })
             }

@@ -33,27 +33,22 @@ pub(super) fn fragments_problem(ledger: &Value, there: u64) -> Option<String> {
 /// Returns the contradictions between the shifts in a ledger and those in the files. A run whose values were not compared has none.
 pub(super) fn shift_problems(ledger: &Value, found: &[ShiftRecord]) -> Vec<String> {
     let Some(listed) = ledger.get("shifts").and_then(Value::as_array) else { return Vec::new() };
-    let booked: Vec<Value> = found.iter().map(booked_shift).collect();
-    let missing = listed.iter().filter(|shift| !booked.contains(shift));
-    let missing = missing.map(|shift| format!("no file has a record of the shift {shift} of the ledger"));
-    let unknown = booked.iter().filter(|shift| !listed.contains(shift));
-    let unknown =
-        unknown.map(|shift| format!("files have a record of the shift {shift}, which is not in the ledger"));
-    missing.chain(unknown).collect()
+    record_problems("shift", listed, &found.iter().map(booked_shift).collect::<Vec<_>>())
 }
 
-/// Returns the contradictions between the exclusions in a ledger and those in the files. A ledger without a list has none.
+/// Returns the contradictions between the exclusions in a ledger and those in the files. In a ledger without a list there are none.
 pub(super) fn exclusion_problems(ledger: &Value, found: &[ExclusionRecord]) -> Vec<String> {
-    let none = Vec::new();
-    let listed = ledger.get("exclusions").and_then(Value::as_array).unwrap_or(&none);
-    let booked: Vec<Value> = found.iter().map(booked_exclusion).collect();
-    let missing = listed.iter().filter(|exclusion| !booked.contains(exclusion));
-    let missing =
-        missing.map(|exclusion| format!("no file has a record of the exclusion {exclusion} of the ledger"));
-    let unknown = booked.iter().filter(|exclusion| !listed.contains(exclusion));
-    let unknown = unknown.map(|exclusion| {
-        format!("files have a record of the exclusion {exclusion}, which is not in the ledger")
-    });
+    let listed = ledger.get("exclusions").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    record_problems("exclusion", listed, &found.iter().map(booked_exclusion).collect::<Vec<_>>())
+}
+
+/// Returns the contradictions between what a ledger lists and the run records of the files about it, which are `booked` as ledgers have them.
+fn record_problems(what: &str, listed: &[Value], booked: &[Value]) -> Vec<String> {
+    let missing = listed.iter().filter(|item| !booked.contains(item));
+    let missing = missing.map(|item| format!("no file has a record of the {what} {item} of the ledger"));
+    let unknown = booked.iter().filter(|item| !listed.contains(item));
+    let unknown =
+        unknown.map(|item| format!("files have a record of the {what} {item}, which is not in the ledger"));
     missing.chain(unknown).collect()
 }
 

@@ -224,9 +224,8 @@ fn has_begun(snapshot: &Snapshot) -> bool {
 
 /// Returns the state of the run according to its event manager.
 fn phase(snapshot: &Snapshot) -> RunState {
-    let states = snapshot.nodes.values().flat_map(|node| node.of(&catalog::RUN_STATE));
-    let mut present = states.filter(|(_, values)| values.first() == Some(&1));
-    match present.next().and_then(|(series, _)| series.label("state")) {
+    let mut states = snapshot.nodes.values().flat_map(|node| node.marked(&catalog::RUN_STATE, "state"));
+    match states.next() {
         Some("ready") => RunState::Ready,
         Some("running") => RunState::Running,
         Some("paused") => RunState::Paused,
@@ -238,9 +237,8 @@ fn phase(snapshot: &Snapshot) -> RunState {
 /// Returns the sources that readout units exclude.
 fn excluded(snapshot: &Snapshot) -> BTreeSet<u32> {
     let readouts = snapshot.nodes.values().filter(|node| !node.is_gone);
-    let sources = readouts.flat_map(|node| node.of(&catalog::SOURCE_EXCLUDED));
-    let excluded = sources.filter(|(_, values)| values.first() == Some(&1));
-    excluded.filter_map(|(series, _)| series.label("source")?.parse().ok()).collect()
+    let excluded = readouts.flat_map(|node| node.marked(&catalog::SOURCE_EXCLUDED, "source"));
+    excluded.filter_map(|source| source.parse().ok()).collect()
 }
 
 /// Passes on what the run is told.

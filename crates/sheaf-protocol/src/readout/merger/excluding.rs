@@ -46,8 +46,8 @@ impl<P: Payload> Merger<P> {
     /// Includes a source that has ended before it delivered anything again. Returns the answer.
     pub(in crate::readout) fn end_return(&mut self, now: Timestamp, source: SourceId) -> Option<Exclusion> {
         let index = self.inputs.index_of(source)?;
-        let after_all = self.first_after(index, EventId(0), u64::MAX);
         let earliest = self.slots.exclusions().returning(index)?;
+        let after_all = self.first_after(index, EventId(0), u64::MAX);
         Some(self.include(now, index, earliest.max(after_all)))
     }
 
