@@ -123,6 +123,9 @@ impl Checker<'_> {
         for (name, field) in &self.config.check_fields {
             self.section_ranges(field, &format!("check_fields.{name}"));
         }
+        for (name, requirement) in &self.config.require {
+            self.section_ranges(requirement, &format!("require.{name}"));
+        }
         for (index, node) in self.config.node.iter().enumerate() {
             self.section_ranges(node, &format!("node[{index}]"));
         }

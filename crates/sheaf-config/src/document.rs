@@ -13,7 +13,7 @@ use crate::origins::Origins;
 use crate::settings::{MAX_NODES, Node};
 use crate::suggest::{nearest, other_unit};
 use crate::tables::{
-    CHECK_FIELDS, CLOCKS, GROUPS, NAMED, NODE, Named, PATHS, PROGRAMS, SOURCE_NAMES, STREAMS, TAGS,
+    CHECK_FIELDS, CLOCKS, GROUPS, NAMED, NODE, Named, PATHS, PROGRAMS, REQUIRE, SOURCE_NAMES, STREAMS, TAGS,
 };
 use crate::text::{Text, shorten};
 use crate::{Config, codec::Refusal};
@@ -302,6 +302,10 @@ impl Reader<'_> {
                 CHECK_FIELDS => {
                     let field = self.named_table(&path, table);
                     self.config.check_fields.insert(name.to_owned(), field);
+                }
+                REQUIRE => {
+                    let requirement = self.named_table(&path, table);
+                    self.config.require.insert(name.to_owned(), requirement);
                 }
                 TAGS => {
                     let tag = self.named_table(&path, table);

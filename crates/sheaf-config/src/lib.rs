@@ -56,6 +56,7 @@ mod numbering;
 mod origins;
 mod programs;
 mod reference;
+mod requirements;
 mod settings;
 mod source_lists;
 mod source_map;
@@ -78,16 +79,17 @@ pub use lab::{LabFile, LabPoint, LabSweep};
 pub use nodes::NodeConfig;
 pub use programs::ProgramStart;
 pub use reference::{lab_reference_page, reference_page};
+pub use requirements::RequiredNodes;
 pub use settings::{
     Access, Affinity, BuildBy, Builder, Building, CardClock, Check, CheckField, Congestion, Consumers,
     Content, Control, Counted, Described, Emulated, EthernetBackend, Feed, Filter, FilterKind, FramePacing,
     FreeRunning, FrontEnd, HitDecoder, HitTimes, Hits, Incomplete, IncompletePolicy, Lab, LabHead,
-    LabPlacement, LibfabricProvider, Log, LogFormat, Manager, Measure, MemoryPolicy, Monitor, Node,
-    ObjectCheck, ObjectStore, Output, OutputCompression, OutputFormat, OutputKind, Pacing, PacketProtocol,
-    Preprocessing, Program, Protocol, Readout, Replay, Restart, Run, Shaping, ShapingPolicy, ShiftAction,
-    SizeModel, Source, SourceCommand, SourceGroup, SourceKind, SourceLibrary, StepFilterKind, Stream, Sync,
-    Tag, Timed, Tls, Trace, Transport, TransportKind, Trigger, TriggerClass, TriggerCommand, TriggerLibrary,
-    TriggerMode, TriggerNetwork, TriggerProtocol, Windows,
+    LabPlacement, LibfabricProvider, Log, LogFormat, LossAction, Manager, Measure, MemoryPolicy, Monitor,
+    Node, ObjectCheck, ObjectStore, Output, OutputCompression, OutputFormat, OutputKind, Pacing,
+    PacketProtocol, Preprocessing, Program, Protocol, Readout, Replay, Requirement, Restart, Run, Shaping,
+    ShapingPolicy, ShiftAction, SizeModel, Source, SourceCommand, SourceGroup, SourceKind, SourceLibrary,
+    StepFilterKind, Stream, Sync, Tag, Timed, Tls, Trace, Transport, TransportKind, Trigger, TriggerClass,
+    TriggerCommand, TriggerLibrary, TriggerMode, TriggerNetwork, TriggerProtocol, Windows,
 };
 #[doc(hidden)]
 pub use source_lists::fuzz_source_map;
@@ -168,6 +170,8 @@ pub struct Config {
     pub programs: BTreeMap<String, Program>,
     /// Check values of sources, by name.
     pub check_fields: BTreeMap<String, CheckField>,
+    /// Nodes that the run requires, by name of the requirement.
+    pub require: BTreeMap<String, Requirement>,
     /// Nodes listed one by one. If empty, they are generated from `readout.count`, `builder.count` and `output.nodes`.
     pub node: Vec<Node>,
 }
@@ -354,6 +358,7 @@ impl Config {
             .chain(named(tables::TAGS, &self.tags))
             .chain(named(tables::PROGRAMS, &self.programs))
             .chain(named(tables::CHECK_FIELDS, &self.check_fields))
+            .chain(named(tables::REQUIRE, &self.require))
             .chain(nodes.map(|(index, node)| (format!("{NODE_PATH}{index}]"), node as &dyn Section)))
             .collect()
     }

@@ -64,6 +64,9 @@ impl Config {
         checker.system();
         checker.sources(sources);
         let nodes = if checker.errors.is_empty() { self.assemble(sources) } else { Vec::new() };
+        if checker.errors.is_empty() {
+            checker.requirements(&nodes);
+        }
         ConfigErrors::or(checker.errors, nodes)
     }
 
@@ -216,6 +219,9 @@ impl Checker<'_> {
             && self.errors.len() == before
         {
             self.sources(&sources);
+            if self.errors.len() == before {
+                self.requirements(&self.config.assemble(&sources));
+            }
         }
         if let Purpose::Node(name) = purpose {
             self.reaches_other_processes();

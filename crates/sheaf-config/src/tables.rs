@@ -2,7 +2,7 @@
 
 use crate::Config;
 use crate::knob::{Knob, Section};
-use crate::settings::{CardClock, CheckField, Program, SourceGroup, Stream, Tag, TriggerClass};
+use crate::settings::{CardClock, CheckField, Program, Requirement, SourceGroup, Stream, Tag, TriggerClass};
 
 /// Lists the tables once: the name in the file, and the field.
 macro_rules! tables {
@@ -97,6 +97,9 @@ pub(crate) const PROGRAMS: &str = "programs";
 /// Name of the table of tables with the check values of sources, by name.
 pub(crate) const CHECK_FIELDS: &str = "check_fields";
 
+/// Name of the table of tables with the nodes that a run requires, by name.
+pub(crate) const REQUIRE: &str = "require";
+
 /// All tables of tables: their name, what one of their tables is called in messages, and how it looks in the file.
 pub(crate) const NAMED: &[Named] = &[
     Named { path: STREAMS, one: "stream", header: "streams.NAME" },
@@ -106,6 +109,7 @@ pub(crate) const NAMED: &[Named] = &[
     Named { path: TAGS, one: "tag", header: "tags.NAME" },
     Named { path: PROGRAMS, one: "program", header: "programs.NAME" },
     Named { path: CHECK_FIELDS, one: "check value", header: "check_fields.NAME" },
+    Named { path: REQUIRE, one: "requirement", header: "require.NAME" },
 ];
 
 /// See [`NAMED`].
@@ -131,6 +135,7 @@ impl Named {
             TAGS => Box::new(Tag::default()),
             PROGRAMS => Box::new(Program::default()),
             CHECK_FIELDS => Box::new(CheckField::default()),
+            REQUIRE => Box::new(Requirement::default()),
             _ => Box::new(TriggerClass::default()),
         }
     }

@@ -29,5 +29,8 @@ pub(crate) const fn remedy(cause: DeadTimeCause) -> &'static str {
              or raise `readout.buffer_bytes`"
         }
         DeadTimeCause::Paused => "resume the run",
+        DeadTimeCause::TooFewNodes => {
+            "start the missing nodes again; the log says why they ended, and `require` in the configuration how many the run needs"
+        }
     }
 }

@@ -60,12 +60,15 @@ pub(crate) struct Pauses {
 }
 
 impl Pauses {
-    /// Begins or ends a pause.
-    pub(crate) fn turn(&mut self, at: Timestamp, is_paused: bool) {
-        self.asked_at = None;
-        match self.since.take() {
-            Some(since) => self.past = self.past + at.since(since),
-            None => self.since = is_paused.then_some(at),
+    /// Begins or ends a pause, unless it has begun or ended before.
+    pub(crate) fn follow(&mut self, at: Timestamp, is_paused: bool) {
+        match (self.since, is_paused) {
+            (None, true) => self.since = Some(at),
+            (Some(since), false) => {
+                self.past = self.past + at.since(since);
+                self.since = None;
+            }
+            _ => {}
         }
     }
 

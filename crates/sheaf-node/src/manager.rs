@@ -43,6 +43,25 @@ pub struct Course {
     pub stop: Arc<AtomicBool>,
     /// Requests of an operator.
     pub controls: Arc<RunControls>,
+    /// Names of the requirements of the event manager, in their order.
+    pub requirements: Vec<String>,
+}
+
+/// Logs that a source is off, or that it is renumbered.
+fn log_shift(Shift { source, first, shift, repaired_from, .. }: &Shift, is_repaired: bool) {
+    if is_repaired {
+        let from = repaired_from.unwrap_or(*first);
+        log_as!(
+            SOURCE_RENUMBERED, node = NodeId::MANAGER, event = from, source = source;
+            "source {source}, off by {shift:+} from event {first} on, is renumbered from event {from} on"
+        );
+    } else {
+        log_as!(
+            SOURCE_SHIFTED, node = NodeId::MANAGER, event = first, source = source;
+            "source {source} is off by {shift:+} from event {first} on: {}",
+            explain_shift(*shift)
+        );
+    }
 }
 
 /// Returns the fault of a source that is off by so many events.
@@ -89,8 +108,7 @@ impl ManagerNode {
         gauges: Arc<Gauges>,
         done: impl FnOnce(RunReport) + Send + 'static,
     ) -> Self {
-        let run = role.identity().run;
-        let list = |list: &mut SeriesList| ManagerSeries::list(list, run, gauges.nodes());
+        let list = |list: &mut SeriesList| ManagerSeries::list(list, &role, gauges.nodes());
         let telemetry = Telemetry::begin(gauges.hub(), &gauges.nodes().manager, list);
         Self {
             role,
@@ -160,8 +178,19 @@ impl ManagerNode {
                 ManagerEvent::StartDeclined { readout } => {
                     self.failed = Some(NodeError::StartDeclined(readout));
                 }
-                ManagerEvent::StartFailed { absent } => {
-                    self.failed = Some(NodeError::StartFailed(absent));
+                ManagerEvent::StartFailed { absent, requirement } => {
+                    let requirement = requirement.map(|index| self.requirement(index).to_owned());
+                    self.failed = Some(NodeError::StartFailed { absent, requirement });
+                }
+                ManagerEvent::RequirementUnmet { requirement, missing } => {
+                    self.note_unmet(now, requirement, &missing);
+                }
+                ManagerEvent::RequirementMet { requirement } => {
+                    log_as!(
+                        REQUIREMENT_MET, node = NodeId::MANAGER;
+                        "requirement {} is met again", self.requirement(requirement)
+                    );
+                    self.pauses.follow(now, self.role.is_paused());
                 }
                 ManagerEvent::BuilderLost { builder, session, committed, reassigned } => {
                     log_as!(
@@ -196,20 +225,8 @@ impl ManagerNode {
                     );
                     self.report.restarted_outputs += 1;
                 }
-                ManagerEvent::ShiftFound(Shift { source, first, shift, .. }) => {
-                    log_as!(
-                        SOURCE_SHIFTED, node = NodeId::MANAGER, event = first, source = source;
-                        "source {source} is off by {shift:+} from event {first} on: {}",
-                        explain_shift(shift)
-                    );
-                }
-                ManagerEvent::ShiftRepaired(Shift { source, first, shift, repaired_from, .. }) => {
-                    let from = repaired_from.unwrap_or(first);
-                    log_as!(
-                        SOURCE_RENUMBERED, node = NodeId::MANAGER, event = from, source = source;
-                        "source {source}, off by {shift:+} from event {first} on, is renumbered from event {from} on"
-                    );
-                }
+                ManagerEvent::ShiftFound(shift) => log_shift(&shift, false),
+                ManagerEvent::ShiftRepaired(shift) => log_shift(&shift, true),
                 ManagerEvent::SourceExcluded { source, first } => {
                     log_as!(
                         SOURCE_EXCLUDED, node = NodeId::MANAGER, event = first, source = source;
@@ -228,6 +245,27 @@ impl ManagerNode {
                 ManagerEvent::Closed => self.gauges.set_phase("closed"),
             }
         }
+    }
+
+    fn requirement(&self, index: usize) -> &str {
+        self.course.requirements.get(index).map_or("without a name", String::as_str)
+    }
+
+    /// Says that too many nodes are missing, and what follows.
+    fn note_unmet(&mut self, now: Timestamp, requirement: usize, missing: &[NodeId]) {
+        let name = self.requirement(requirement).to_owned();
+        let why = format!("requirement {name} is not met without {}", list(missing));
+        let then = if !self.role.is_running() {
+            self.report.ended_by_requirement = Some(why.clone());
+            "the run ends"
+        } else if self.role.is_paused() {
+            "the run takes no triggers until enough nodes are back"
+        } else {
+            "the run goes on"
+        };
+        log_as!(REQUIREMENT_UNMET, node = NodeId::MANAGER; "{why}: {then}");
+        *self.report.unmet_requirements.entry(name).or_default() += 1;
+        self.pauses.follow(now, self.role.is_paused());
     }
 
     /// Hands over the triggers that are due, with their times. The role books vetoes.
@@ -256,7 +294,7 @@ impl ManagerNode {
         self.role.handle_hold(now, hold.load(Ordering::Relaxed));
         let wanted = pause.load(Ordering::Relaxed);
         let ends = self.end_of_triggers().is_some_and(|end| end <= now);
-        if ends || !self.role.is_running() || wanted == self.role.is_paused() {
+        if ends || !self.role.is_running() || wanted == self.role.is_paused_by_operator() {
             self.pauses.asked_at = None;
         } else if !self.role.can_pause() {
             if !std::mem::replace(&mut self.pauses.is_refusal_told, true) {
@@ -270,7 +308,8 @@ impl ManagerNode {
             let at = *self.pauses.asked_at.get_or_insert(now);
             if !self.has_trigger_until(at) {
                 self.role.handle_pause(at, wanted);
-                self.pauses.turn(at, wanted);
+                self.pauses.asked_at = None;
+                self.pauses.follow(at, self.role.is_paused());
                 log_as!(
                     RUN_PAUSED, node = NodeId::MANAGER;
                     "the run is {}", if wanted { "paused: no triggers are taken" } else { "resumed" }

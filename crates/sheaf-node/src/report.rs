@@ -70,6 +70,10 @@ pub struct RunReport {
     pub restarted_readouts: u64,
     /// Output nodes that began a new life.
     pub restarted_outputs: u64,
+    /// Number of times that each requirement of a minimum number of nodes was not met, by its name.
+    pub unmet_requirements: BTreeMap<String, u64>,
+    /// Requirement that ended the run, and the nodes that were missing.
+    pub ended_by_requirement: Option<String>,
     /// Whether a signal ended the run.
     pub interrupted: bool,
     /// Messages that the event manager's link did not send or understand.
@@ -120,6 +124,8 @@ impl Default for RunReport {
             lost_builders: 0,
             restarted_readouts: 0,
             restarted_outputs: 0,
+            unmet_requirements: BTreeMap::new(),
+            ended_by_requirement: None,
             interrupted: false,
             outbox: OutboxStats::default(),
             shifts: Vec::new(),

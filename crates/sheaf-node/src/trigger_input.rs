@@ -95,7 +95,7 @@ pub fn exchange(
     if phase == Phase::Ended {
         link.end();
     }
-    link.receiver().handle_pause(now, role.is_paused());
+    link.receiver().handle_pause(now, role.pause_reason());
     let room = link.room();
     link.receiver().handle_rooms(now, role.rooms(now).chain(room));
     link.transmit(now);

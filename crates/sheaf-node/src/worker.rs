@@ -116,9 +116,14 @@ pub enum NodeError {
     /// A program that feeds a source declined the start of the run.
     #[error("a program that feeds {0} declined the start of the run; its reason is in the log above")]
     StartDeclined(NodeId),
-    /// The run never began: there is no builder unit, or no readout unit.
-    #[error("the run could not start: {} did not appear", list(.0))]
-    StartFailed(Vec<NodeId>),
+    /// The run never began: there is no builder unit, or no readout unit, or a requirement is not met.
+    #[error("the run could not start: {} did not appear", list(.absent))]
+    StartFailed {
+        /// Nodes that did not appear.
+        absent: Vec<NodeId>,
+        /// Name of the requirement, if that is the reason.
+        requirement: Option<String>,
+    },
 }
 
 /// The name of a role in texts.

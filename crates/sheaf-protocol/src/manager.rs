@@ -39,6 +39,7 @@ mod receiving;
 mod recording;
 mod records;
 mod releases;
+mod requirements;
 mod rooms;
 mod sending;
 mod sessions;
@@ -53,6 +54,7 @@ pub use config::{ManagerConfig, Shaping, Triggers};
 pub use dead_time::{DeadTime, DeadTimeAt, DeadTimeCause};
 pub use draining::Awaited;
 pub use events::{Ended, ManagerEvent, Tallies, Veto};
+pub use requirements::{LossAction, Requirement};
 pub use starting::AwaitedNodes;
 pub use totals::StoredTotals;
 
@@ -71,6 +73,7 @@ use peers::Peers;
 use phase::{Phase, RunPhase};
 use readouts::Readouts;
 use records::Records;
+use requirements::Requirements;
 pub(crate) use shaping::DISPATCH_EVENTS;
 use shaping::{Dispatches, Steering};
 use sheaf_wire::message::{Body, Count, Message};
@@ -97,6 +100,7 @@ pub struct EventManager<P> {
     /// Where check values are compared.
     shifts: Option<Shifts>,
     exclusions: Exclusions,
+    requirements: Requirements,
     records: Records,
     /// Builder units whose current sessions were closed.
     closed_builders: BTreeSet<NodeId>,
@@ -127,6 +131,7 @@ impl<P: Clone> EventManager<P> {
             desertion: Desertion::new(&config),
             shifts: config.shifts.clone().map(|shifts| Shifts::new(shifts, config.readout_of.clone())),
             exclusions: Exclusions::new(config.readout_of.clone()),
+            requirements: Requirements::new(config.requirements.clone()),
             records: Records::default(),
             closed_builders: BTreeSet::new(),
             counters: NodeBooks::default(),
@@ -361,6 +366,7 @@ impl<P: Clone> EventManager<P> {
         if self.peers.is_check_due(now) {
             self.give_up_lost_builders(now);
             self.check_desertion(now);
+            self.check_requirements(now);
         }
         self.peers.send_heartbeats(now);
         self.advance(now);
@@ -411,7 +417,7 @@ impl<P: Clone> EventManager<P> {
                     // The programs that feed sources are started by hand, without a time limit. The limit for other nodes
                     // counts after that.
                     self.phase.wait_again(now);
-                } else if absent.is_empty() || until <= now {
+                } else if until <= now || (absent.is_empty() && self.unmet_at_start(now).is_none()) {
                     self.start(now, absent);
                 }
             }

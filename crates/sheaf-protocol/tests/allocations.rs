@@ -218,6 +218,7 @@ fn manager_config() -> ManagerConfig {
         batch_events: 256,
         max_attempts: 3,
         expected_event: None,
+        requirements: Vec::new(),
         start_timeout: Nanos::from_secs(10),
         stop_timeout: Nanos::from_secs(10),
         desertion_timeout: Nanos::from_secs(60),

@@ -13,6 +13,7 @@
 //! | run records are kept once answered, and each closed session that writes has all of them once | [`records`] |
 //! | excluded sources are missing in the events of their exclusion, and in no others | `exclusions` |
 //! | a held run does not begin, a paused one has no new events, and readout units know | `operator` |
+//! | requirements are unmet exactly while too many nodes are missing | `requirements` |
 //! | live time and dead time add up to the time of the run | [`live_time`] |
 //! | marks, shifts and repairs are those of the sources whose event numbers are off | [`numbers`] |
 //! | nodes are given up only according to their signs of life | [`lives`] |
@@ -33,6 +34,7 @@ pub mod outputs;
 mod published;
 pub mod readouts;
 pub mod records;
+mod requirements;
 mod supervision;
 pub mod watch;
 pub mod windows;

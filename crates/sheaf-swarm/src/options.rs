@@ -27,6 +27,7 @@ pub use numbers::{FIRST_EVENT, NumberFault, NumberOptions};
 use sheaf_protocol::builder::IncompletePolicy;
 use sheaf_protocol::gathering::Gathering;
 use sheaf_protocol::liveness::Patience;
+use sheaf_protocol::manager::Requirement;
 use sheaf_shaping::{BarrelConfig, Policy, ShaperConfig, SlotSchedule};
 use sheaf_store::streams::StreamRule;
 use sheaf_wire::{ByteCount, ByteRate, Nanos, NodeId, SourceId, Timestamp};
@@ -95,6 +96,8 @@ pub struct Options {
     pub pauses: Vec<Pause>,
     /// Exclusions of sources. They may overlap, and lie before the start of the run or after its end.
     pub exclusions: Vec<SourceExclusion>,
+    /// Minimum numbers of nodes.
+    pub requirements: Vec<Requirement>,
     /// Time from which the network has no faults. Faults of `faults` are not shortened by it.
     pub faults_until: Timestamp,
     /// Time that the run may take to end after `faults_until`, the last stop, pause and fault, and the release of its start.
@@ -418,6 +421,7 @@ impl Default for Options {
             held_until: None,
             pauses: Vec::new(),
             exclusions: Vec::new(),
+            requirements: Vec::new(),
             faults_until: Timestamp(0),
             converge_within: Nanos::from_secs(60),
             through_codec: false,
@@ -527,12 +531,6 @@ impl Options {
     #[must_use]
     pub fn is_optional(&self, source: u16) -> bool {
         source + self.system.optional_sources >= self.source_count()
-    }
-
-    /// Returns whether the operator excludes a source at some time.
-    #[must_use]
-    pub fn may_be_excluded(&self, source: SourceId) -> bool {
-        self.exclusions.iter().any(|exclusion| u32::from(exclusion.source) == source.0)
     }
 
     /// Returns the time by which the run must have ended.

@@ -78,6 +78,7 @@ impl Swarm {
         self.operator();
         self.exclusions();
         self.pace();
+        self.requirements();
         self.converge();
     }
 

@@ -183,6 +183,10 @@ codes! {
     BUILDER_LOST = Warning "builder-lost" "Find out why it ended: its messages, and the kernel's log. It may be started again.";
     /// No builder unit or output node is left; the run ends soon unless one is restarted.
     NO_UNIT_LEFT = Warning "no-unit-left" "Start one, and find out why they ended.";
+    /// Nodes that the run requires are missing; the message says whether it goes on.
+    REQUIREMENT_UNMET = Warning "requirement-unmet" "Start the nodes again, and find out why they ended; `require` in the configuration has the rule.";
+    /// Enough of the nodes that the run requires are there again.
+    REQUIREMENT_MET = Info "requirement-met" "";
     /// A builder unit was given up by the event manager, and begins a new session.
     SESSION_RESTARTED = Warning "session-restarted" "Reduce the load, or raise `manager.peer_timeout_ms` and `manager.silence_timeout_ms`.";
     /// The content of an event differs from what its sources sent.

@@ -154,6 +154,8 @@ codes! {
         ReadoutMemory = 6, "readout_memory";
         /// The run is paused.
         Paused = 7, "paused";
+        /// Nodes that the run requires are missing.
+        TooFewNodes = 8, "too_few_nodes";
     }
 }
 

@@ -122,6 +122,13 @@ pub(crate) fn begin_run(run: u32, log: Option<(&Path, u64)>) {
     }
 }
 
+/// Closes the log of the run, whose directory is to be removed.
+pub(crate) fn close_log() {
+    if let Some(keeper) = keeper() {
+        keeper.close();
+    }
+}
+
 /// Stores a message of another process, which that process has printed.
 pub(crate) fn store(message: Message) {
     if let Some(keeper) = keeper() {

@@ -31,12 +31,19 @@ impl Plan {
     /// Explains why a node did not do all of its work, and what to check.
     pub(crate) fn explain(&self, error: &NodeError) -> String {
         match error {
-            NodeError::StartFailed(absent) => {
+            NodeError::StartFailed { absent, requirement } => {
                 let names: Vec<_> = absent.iter().map(|id| self.full_name(*id)).collect();
                 let waited = self.config.manager.start_timeout;
+                let needs = match requirement {
+                    Some(name) => {
+                        let required = self.config.requirements(&self.nodes);
+                        let least = required.iter().find(|one| one.name == *name).map_or(0, |one| one.least);
+                        format!("[require.{name}] needs {least} of its nodes")
+                    }
+                    None => "a run needs a readout unit and a builder unit".to_owned(),
+                };
                 format!(
-                    "the run could not start: {} did not appear within {waited}; a run needs a readout unit and a \
-                     builder unit",
+                    "the run could not start: {} did not appear within {waited}; {needs}",
                     names.join(", ")
                 )
             }

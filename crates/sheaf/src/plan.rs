@@ -6,7 +6,8 @@ use crate::windows::trigger_windows;
 use crate::{recorded_slices, recording};
 use anyhow::{Context, bail};
 use sheaf_config::{
-    Config, IncompletePolicy, NodeConfig, OutputKind, ShapingPolicy, Source, SourceKind, TriggerMode,
+    Config, IncompletePolicy, NodeConfig, OutputKind, RequiredNodes, ShapingPolicy, Source, SourceKind,
+    TriggerMode,
 };
 use sheaf_key::RunKey;
 use sheaf_node::RunControls;
@@ -19,7 +20,7 @@ use sheaf_protocol::builder::{BuilderConfig, ReadoutSources};
 use sheaf_protocol::channel::ChannelTimes;
 use sheaf_protocol::gathering::Gathering;
 use sheaf_protocol::liveness::Patience;
-use sheaf_protocol::manager::{ManagerConfig, Triggers};
+use sheaf_protocol::manager::{LossAction, ManagerConfig, Requirement, Triggers};
 use sheaf_protocol::output::{OutputConfig, SenderConfig};
 use sheaf_protocol::readout::{Announce, ReadoutConfig, SourceConfig};
 use sheaf_shaping::{BarrelConfig, Policy, ShaperConfig, SlotSchedule};
@@ -313,6 +314,7 @@ impl Plan {
             batch_events: manager.batch_events as usize,
             max_attempts: manager.max_attempts,
             expected_event: manager.expected_event,
+            requirements: self.requirements(),
             start_timeout: manager.start_timeout,
             stop_timeout: self.patiently(manager.stop_timeout),
             desertion_timeout: self.patience().silence,
@@ -323,6 +325,19 @@ impl Plan {
             channel: self.channel(),
             shifts: self.shifts(),
         }
+    }
+
+    fn requirements(&self) -> Vec<Requirement> {
+        let requirement = |RequiredNodes { nodes, least, on_loss, .. }| Requirement {
+            nodes: nodes.into_iter().collect(),
+            least,
+            on_loss: match on_loss {
+                sheaf_config::LossAction::Continue => LossAction::Continue,
+                sheaf_config::LossAction::Pause => LossAction::Pause,
+                sheaf_config::LossAction::Stop => LossAction::Stop,
+            },
+        };
+        self.config.requirements(&self.nodes).into_iter().map(requirement).collect()
     }
 
     /// Returns the index of the readout unit that reads each source.
@@ -343,7 +358,9 @@ impl Plan {
         let triggers = rate.map(|rate| (rate, trigger.trigger_type));
         // Hits count from the start of the run, and so do triggers that ask for windows of them.
         let from_start = self.config.source.is_windowed();
-        Course { triggers, from_start, duration: run.duration, warm_up: run.warm_up, stop, controls }
+        let requirements = self.config.require.keys().cloned().collect();
+        let (duration, warm_up) = (run.duration, run.warm_up);
+        Course { triggers, from_start, duration, warm_up, stop, controls, requirements }
     }
 
     pub(crate) fn readout(&self, node: &NodeConfig) -> ReadoutConfig {

@@ -3,7 +3,7 @@
 pub(crate) mod remains;
 
 use crate::objects::{self, RunObjects};
-use crate::{hdf5, next, run_paths};
+use crate::{console, hdf5, next, run_paths};
 use anyhow::{Context, bail};
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
@@ -106,6 +106,8 @@ impl RunDirectory {
     /// Removes the directory of a run that cannot begin.
     pub(crate) fn abandon(mut self) {
         drop(self.reserve.take());
+        // The log would be made again while the directory is removed.
+        console::close_log();
         if let Err(error) = fs::remove_dir_all(&self.path) {
             log_as!(FILE_NOT_REMOVED; "cannot remove {}, which has no run: {error}", self.path.display());
         }

@@ -12,7 +12,7 @@ use crate::records::comments::{self, Comment};
 use crate::run::{Outcome, in_process};
 use crate::run_directory::{RunDirectory, Scratch};
 use crate::signals::Steering;
-use crate::summary::{cpu_seconds, headline};
+use crate::summary::{EarlyEnd, cpu_seconds, headline};
 use crate::{Verdict, files, placement, processes, programs, rehearsal, space, supervisor, tracing};
 use anyhow::{Context, bail};
 use sheaf_config::{Config, OutputKind, SourceKind, TransportKind};
@@ -185,7 +185,8 @@ impl Runs<'_> {
         } else {
             in_process(&plan, path, stop.clone(), view, clock)?
         };
-        outcome.summary.ended_early = watch.end().or(outcome.summary.ended_early);
+        let no_room = watch.end().map(|why| EarlyEnd::new("disk_space", why));
+        outcome.summary.ended_early = no_room.or(outcome.summary.ended_early);
         // The processor time of this run is that of the process minus the time of earlier runs.
         outcome.summary.cpu_seconds -= if self.arguments.processes { 0.0 } else { before };
         self.close(directory, outcome, &plan, clock).map(|verdict| (run, verdict))

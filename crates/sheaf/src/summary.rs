@@ -70,7 +70,7 @@ pub(crate) struct Summary {
     pub(crate) interrupted: bool,
     /// Reason why `sheaf run` ended the run early; `null` if it did not.
     #[serde(default)]
-    pub(crate) ended_early: Option<String>,
+    pub(crate) ended_early: Option<EarlyEnd>,
     pub(crate) ledger: LedgerSummary,
     /// Time for which triggers were not accepted and number of such intervals, by cause.
     pub(crate) dead_time: BTreeMap<String, DeadTimeSummary>,
@@ -179,9 +179,27 @@ pub(crate) struct DeadTimeSummary {
     pub(crate) culprits: BTreeMap<String, f64>,
 }
 
+/// Why a run ended although nobody had asked for it, and its triggers had not ended.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct EarlyEnd {
+    /// Reason in the record of the run: `disk_space`, `requirement`, `shift` or `supervisor`.
+    pub(crate) reason: String,
+    /// The reason in words.
+    pub(crate) why: String,
+}
+
+impl EarlyEnd {
+    pub(crate) fn new(reason: &str, why: String) -> Self {
+        Self { reason: reason.to_owned(), why }
+    }
+}
+
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Trouble {
     pub(crate) absent_nodes: Vec<String>,
+    /// Number of times that each requirement of a minimum number of nodes was not met.
+    #[serde(default)]
+    pub(crate) unmet_requirements: BTreeMap<String, u64>,
     pub(crate) lost_builder_sessions: u64,
     pub(crate) restarted_readouts: u64,
     #[serde(default)]
@@ -229,6 +247,7 @@ impl Summary {
             counters: counters(report),
             trouble: Trouble {
                 absent_nodes: report.absent.iter().map(|node| plan.name(*node)).collect(),
+                unmet_requirements: report.unmet_requirements.clone(),
                 lost_builder_sessions: report.lost_builders,
                 restarted_readouts: report.restarted_readouts,
                 restarted_outputs: report.restarted_outputs,
@@ -249,7 +268,8 @@ impl Summary {
         };
         summary.ledger.shifts = shifts::shifts(report, plan);
         summary.ledger.exclusions = exclusions::exclusions(report);
-        summary.ended_early = shifts::end_by_shift(&summary.ledger.shifts, plan);
+        summary.ended_early = shifts::end_by_shift(&summary.ledger.shifts, plan)
+            .or_else(|| Some(EarlyEnd::new("requirement", report.ended_by_requirement.clone()?)));
         let mut of_manager = Extras::default();
         of_manager.add_outbox(report.outbox);
         summary.join(&of_manager);
@@ -302,8 +322,9 @@ impl Summary {
     pub(crate) fn end_record(&self, config: &Config, failure: Option<&str>) -> EndRecord {
         let is_over = |duration: Nanos| self.ledger.time.run_ns >= duration.0;
         let (reason, detail) = match (failure, &self.ended_early) {
-            (Some(error), _) => ("failure", Some(error.to_owned())),
-            (None, Some(why)) => ("disk_space", Some(why.clone())),
+            // Nodes may have failed before the run ended for a reason, or afterwards.
+            (_, Some(EarlyEnd { reason, why })) => (reason.as_str(), Some(why.clone())),
+            (Some(error), None) => ("failure", Some(error.to_owned())),
             (None, None) if self.interrupted => ("signal", None),
             (None, None) if config.run.events.is_some_and(|events| self.ledger.triggers >= events) => {
                 ("events", None)

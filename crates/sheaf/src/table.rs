@@ -5,7 +5,7 @@ mod sources;
 use crate::console::{count, count_f64};
 use crate::summary::explain;
 use crate::summary::{
-    FARM_ACCOUNTS_LOST, HitLedger, LedgerSummary, OUTPUT_ACCOUNTS_LOST, PROGRAMS_REFUSED, Summary,
+    EarlyEnd, FARM_ACCOUNTS_LOST, HitLedger, LedgerSummary, OUTPUT_ACCOUNTS_LOST, PROGRAMS_REFUSED, Summary,
     TriggerLinkSummary, Trouble, WindowLedger,
 };
 use sheaf_protocol::ledger::Counter;
@@ -52,7 +52,7 @@ impl Display for Summary {
             None => writeln!(f, "{:<18}none", "output")?,
         }
         match &self.ended_early {
-            Some(why) => writeln!(f, "{:<18}{why}", "ended early")?,
+            Some(EarlyEnd { why, .. }) => writeln!(f, "{:<18}{why}", "ended early")?,
             None if self.interrupted => writeln!(f, "{:<18}a signal ended the run", "interrupted")?,
             None => {}
         }
@@ -327,6 +327,7 @@ fn refused_programs(f: &mut fmt::Formatter<'_>, summary: &Summary) -> fmt::Resul
 fn trouble(f: &mut fmt::Formatter<'_>, trouble: &Trouble) -> fmt::Result {
     let Trouble {
         absent_nodes,
+        unmet_requirements,
         lost_builder_sessions,
         restarted_readouts,
         restarted_outputs,
@@ -334,6 +335,10 @@ fn trouble(f: &mut fmt::Formatter<'_>, trouble: &Trouble) -> fmt::Result {
     } = trouble;
     if !absent_nodes.is_empty() {
         writeln!(f, "{:<18}{} did not appear; the run continued without", "absent", absent_nodes.join(", "))?;
+    }
+    for (name, times) in unmet_requirements {
+        let what = format!("times fewer nodes than [require.{name}] needs");
+        line(f, "requirement", count(*times), &what)?;
     }
     for (value, what) in [
         (

@@ -133,6 +133,18 @@ pub(crate) fn name_list() -> TextList {
     TextList { of: name(), most: 64, may_repeat: false }
 }
 
+/// Names of nodes, each at most once, in which `*` stands for any characters.
+pub(crate) fn node_pattern_list() -> TextList {
+    let pattern = Text {
+        limits: "1 to 64 letters, digits, `-`, `_`, `.` or `*`",
+        accepts: |text| {
+            let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.*".contains(&byte);
+            (1..=64).contains(&text.len()) && text.bytes().all(allowed)
+        },
+    };
+    TextList { of: pattern, most: 1_024, may_repeat: false }
+}
+
 /// The interfaces of a host, each at most once.
 pub(crate) fn interface_list() -> TextList {
     let name = Text {

@@ -18,6 +18,7 @@ mod object_store;
 mod output;
 mod preprocessing;
 mod programs;
+mod requirement;
 mod run;
 mod shaping;
 mod source;
@@ -42,6 +43,7 @@ pub use object_store::{ObjectCheck, ObjectStore};
 pub use output::{Output, OutputCompression, OutputFormat, OutputKind, Stream, Sync, Tag};
 pub use preprocessing::Preprocessing;
 pub use programs::{Program, Restart, SourceCommand, SourceLibrary};
+pub use requirement::{LossAction, Requirement};
 pub use run::{
     Access, Filter, FilterKind, Run, Trigger, TriggerCommand, TriggerLibrary, TriggerMode, TriggerNetwork,
     TriggerProtocol,

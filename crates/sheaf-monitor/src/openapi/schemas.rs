@@ -170,7 +170,11 @@ fn bodies() -> Schemas {
 
 fn records() -> Schemas {
     let end = object(&[
-        ("reason", text(), "`duration`, `events`, `end_of_sources`, `signal`, `disk_space` or `failure`"),
+        (
+            "reason",
+            text(),
+            "`duration`, `events`, `end_of_sources`, `signal`, `disk_space`, `requirement`, `shift`, `supervisor` or `failure`",
+        ),
         ("detail?", text(), "Details for the operator"),
         ("good", flag(), "Whether the books balanced and nothing was lost"),
         ("lost", count(), "Accepted events that were lost"),

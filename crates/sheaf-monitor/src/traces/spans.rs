@@ -175,9 +175,10 @@ fn of_manager(trace: &Trace, spans: &mut Vec<Span>) {
     let of = |stage: &str| trace.stamps.iter().rev().find(|stamp| stamp.stage == stage);
     if let (Some(decided), Some(ended)) = (of("decided"), of("ended"))
         && decided.clock == ended.clock
-        && ended.at_ns >= decided.at_ns
     {
-        spans.push(span("report", decided, Some(ended), format!("to {}", ended.node)));
+        // A builder unit that judges on its own thread stamps the decision in its next round, which may be after the report has arrived.
+        let decided = TraceStamp { at_ns: decided.at_ns.min(ended.at_ns), ..decided.clone() };
+        spans.push(span("report", &decided, Some(ended), format!("to {}", ended.node)));
     }
 }
 
@@ -240,6 +241,15 @@ mod tests {
             ]
         );
         assert_eq!(spans[3].note, "ru1 answered last");
+    }
+
+    #[test]
+    fn a_report_that_overtakes_the_stamp_of_its_decision_has_a_span() {
+        let mut trace = trace();
+        trace.stamps.iter_mut().filter(|stamp| stamp.stage == "decided").for_each(|stamp| stamp.at_ns = 105);
+        let spans = spans(&trace);
+        let report = spans.iter().find(|span| span.name == "report").unwrap();
+        assert_eq!((report.start_ns, report.end_ns), (100, Some(100)));
     }
 
     #[test]

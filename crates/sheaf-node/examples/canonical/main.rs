@@ -182,6 +182,7 @@ fn manager(
         batch_events: 256,
         max_attempts: 3,
         expected_event: None,
+        requirements: Vec::new(),
         start_timeout: Nanos::from_secs(10),
         stop_timeout: Nanos::from_secs(10),
         desertion_timeout: Nanos::from_secs(60),
@@ -199,6 +200,7 @@ fn manager(
         warm_up: Nanos::ZERO,
         stop: Arc::default(),
         controls: Arc::default(),
+        requirements: Vec::new(),
     };
     let role = EventManager::new(identity(NodeId::MANAGER), config, now);
     let done = move |found| *report.lock().expect("nobody panicked") = Some(found);

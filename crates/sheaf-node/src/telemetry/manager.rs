@@ -11,6 +11,7 @@ use sheaf_telemetry::buckets::Buckets;
 use sheaf_telemetry::publication::Writing;
 use sheaf_telemetry::{SeriesId, SeriesList, catalog};
 use sheaf_wire::{ByteCount, Nanos, NodeId, RunNumber, Timestamp};
+use std::collections::BTreeSet;
 
 /// States of a run, as labels.
 const STATES: [&str; 7] = ["starting", "ready", "running", "paused", "finishing", "closing", "closed"];
@@ -79,7 +80,9 @@ struct CulpritSeries {
 
 impl ManagerSeries {
     /// Lists the series of a run of these nodes.
-    pub(crate) fn list(list: &mut SeriesList, run: RunNumber, nodes: &NodeNames) -> Self {
+    pub(crate) fn list(list: &mut SeriesList, role: &EventManager<Bytes>, nodes: &NodeNames) -> Self {
+        let run = role.identity().run;
+        let pausing = role.pausing_nodes();
         let mut plain = |metric| list.add(metric, &[]);
         let (run_number, run_start) = (plain(&catalog::RUN_NUMBER), plain(&catalog::RUN_START));
         let (triggers, accepted) = (plain(&catalog::TRIGGERS), plain(&catalog::TRIGGERS_ACCEPTED));
@@ -100,7 +103,7 @@ impl ManagerSeries {
             .with_drops(list, &catalog::EVENT_DROPS, event_reasons())
             .with_sum_of_drops(dropped);
         let counts = CountSeries::new().with_counters(list);
-        let causes = DeadTimeCause::ALL.map(|cause| CauseSeries::list(list, cause, nodes)).into();
+        let causes = DeadTimeCause::ALL.map(|cause| CauseSeries::list(list, cause, (nodes, &pausing))).into();
         let credit = nodes.builders.iter().map(|builder| {
             [&catalog::CREDIT_SLOTS, &catalog::CREDIT_BYTES].map(|metric| list.add(metric, &[builder]))
         });
@@ -160,7 +163,11 @@ impl ManagerSeries {
 }
 
 impl CauseSeries {
-    fn list(list: &mut SeriesList, cause: DeadTimeCause, nodes: &NodeNames) -> Self {
+    fn list(
+        list: &mut SeriesList,
+        cause: DeadTimeCause,
+        (nodes, pausing): (&NodeNames, &BTreeSet<NodeId>),
+    ) -> Self {
         let name = cause.name();
         let vetoed = list.add(&catalog::TRIGGERS_VETOED, &[name]);
         let mut culprit = |node: Option<NodeId>| {
@@ -169,7 +176,7 @@ impl CauseSeries {
             let shut = list.add(&catalog::GATE_SHUT, &labels);
             CulpritSeries { node, seconds, shut }
         };
-        let culprits = std::iter::once(None).chain(culprits_of(cause, nodes).map(Some));
+        let culprits = std::iter::once(None).chain(culprits_of(cause, nodes, pausing).map(Some));
         let culprits = culprits.map(&mut culprit).collect();
         Self { cause, vetoed, culprits }
     }
@@ -188,16 +195,24 @@ impl CauseSeries {
     }
 }
 
-/// Returns the nodes that can be the only reason of dead time for a cause.
-fn culprits_of(cause: DeadTimeCause, nodes: &NodeNames) -> impl Iterator<Item = NodeId> {
+/// Returns the nodes that can be the only reason of dead time for a cause. The loss of `pausing` nodes can pause the run.
+fn culprits_of(
+    cause: DeadTimeCause,
+    nodes: &NodeNames,
+    pausing: &BTreeSet<NodeId>,
+) -> impl Iterator<Item = NodeId> {
+    let pausing = pausing.iter().copied().filter(move |_| cause == DeadTimeCause::TooFewNodes);
     let (readouts, builders, outputs) = match cause {
         DeadTimeCause::NoReadout | DeadTimeCause::ReadoutMemory => (nodes.readouts.len(), 0, 0),
         DeadTimeCause::NoBuilder | DeadTimeCause::BuilderCredit => (0, nodes.builders.len(), 0),
         DeadTimeCause::Output => (0, nodes.builders.len(), nodes.outputs.len()),
-        DeadTimeCause::EventManager | DeadTimeCause::NoSupervisor | DeadTimeCause::Paused => (0, 0, 0),
+        DeadTimeCause::EventManager
+        | DeadTimeCause::NoSupervisor
+        | DeadTimeCause::Paused
+        | DeadTimeCause::TooFewNodes => (0, 0, 0),
     };
     let indices = |count: usize| 0..u16::try_from(count).unwrap_or(u16::MAX);
     let readouts = indices(readouts).map(NodeId::readout);
     let builders = indices(builders).map(NodeId::builder);
-    readouts.chain(builders).chain(indices(outputs).map(NodeId::output))
+    readouts.chain(builders).chain(indices(outputs).map(NodeId::output)).chain(pausing.collect::<Vec<_>>())
 }

@@ -180,7 +180,8 @@ fn an_event_manager_without_builders_names_the_absent_nodes() {
     let mut world = World::new(|_| {});
     world.kill(NodeId::builder(0));
     world.run_to_end();
-    assert_eq!(world.errors, [NodeError::StartFailed(vec![NodeId::builder(0)])]);
+    let absent = vec![NodeId::builder(0)];
+    assert_eq!(world.errors, [NodeError::StartFailed { absent, requirement: None }]);
     assert_eq!(world.report().imbalances(1), [""; 0], "a run that did not begin owes no books");
 }
 

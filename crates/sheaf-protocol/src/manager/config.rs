@@ -1,5 +1,6 @@
 //! Configuration of an event manager.
 
+use super::Requirement;
 use crate::channel::ChannelTimes;
 use crate::liveness::Patience;
 use crate::numbering::ShiftConfig;
@@ -76,6 +77,8 @@ pub struct ManagerConfig {
     pub max_attempts: u16,
     /// Expected size of an event until the first one is built. `None`: a builder's memory divided by its slots.
     pub expected_event: Option<ByteCount>,
+    /// Minimum numbers of nodes.
+    pub requirements: Vec<Requirement>,
     /// Time for which the event manager waits for missing nodes.
     pub start_timeout: Nanos,
     /// After the last trigger: time to wait for the next event to end while no builder unit reports work in

@@ -29,11 +29,13 @@ pub enum DeadTimeCause {
     ReadoutMemory,
     /// The run is paused.
     Paused,
+    /// The run waits for nodes that it requires.
+    TooFewNodes,
 }
 
 impl DeadTimeCause {
     /// Every cause.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::NoBuilder,
         Self::NoReadout,
         Self::BuilderCredit,
@@ -42,6 +44,7 @@ impl DeadTimeCause {
         Self::NoSupervisor,
         Self::ReadoutMemory,
         Self::Paused,
+        Self::TooFewNodes,
     ];
 
     /// Returns the cause with this name.
@@ -62,6 +65,7 @@ impl DeadTimeCause {
             Self::NoSupervisor => "no_supervisor",
             Self::ReadoutMemory => "readout_memory",
             Self::Paused => "paused",
+            Self::TooFewNodes => "too_few_nodes",
         }
     }
 }
@@ -77,6 +81,7 @@ impl fmt::Display for DeadTimeCause {
             Self::NoSupervisor => "no trigger supervisor is connected",
             Self::ReadoutMemory => "the memory of a readout unit is nearly full",
             Self::Paused => "the run is paused",
+            Self::TooFewNodes => "nodes that the run requires are missing",
         })
     }
 }
@@ -91,6 +96,7 @@ impl From<BusyCause> for DeadTimeCause {
             BusyCause::EventManager => Self::EventManager,
             BusyCause::ReadoutMemory => Self::ReadoutMemory,
             BusyCause::Paused => Self::Paused,
+            BusyCause::TooFewNodes => Self::TooFewNodes,
         }
     }
 }

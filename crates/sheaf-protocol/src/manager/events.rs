@@ -18,10 +18,12 @@ pub enum ManagerEvent {
         /// The readout unit.
         readout: NodeId,
     },
-    /// No builder or no readout unit is connected at the start. The run is closed.
+    /// No builder or no readout unit is connected at the start, or a requirement is not met. The run is closed.
     StartFailed {
         /// Expected nodes that did not appear in time.
         absent: Vec<NodeId>,
+        /// Index of the requirement, if that is the reason.
+        requirement: Option<usize>,
     },
     /// Events have ended.
     Ended(Ended),
@@ -49,6 +51,18 @@ pub enum ManagerEvent {
         role: Role,
         /// Time for which the run has waited.
         limit: Nanos,
+    },
+    /// Too many nodes of a requirement are lost.
+    RequirementUnmet {
+        /// Index of the requirement.
+        requirement: usize,
+        /// Its nodes that are missing.
+        missing: Vec<NodeId>,
+    },
+    /// Enough nodes of a requirement are back.
+    RequirementMet {
+        /// Index of the requirement.
+        requirement: usize,
     },
     /// A readout unit has restarted. The fragments that it held are lost.
     ReadoutRestarted {

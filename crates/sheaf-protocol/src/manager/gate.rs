@@ -1,9 +1,9 @@
 //! Causes of dead time: why a trigger would be vetoed now, and which node is to blame.
 
-use super::EventManager;
 use super::builders::BuilderState;
 use super::config::Triggers;
 use super::dead_time::{DeadTimeCause, Shut};
+use super::{EventManager, LossAction};
 use sheaf_wire::NodeId;
 use sheaf_wire::trigger_link::{BusyCause, BusyReason};
 
@@ -19,6 +19,7 @@ impl<P: Clone> EventManager<P> {
             DeadTimeCause::Output => BusyCause::Output,
             DeadTimeCause::ReadoutMemory => BusyCause::ReadoutMemory,
             DeadTimeCause::Paused => BusyCause::Paused,
+            DeadTimeCause::TooFewNodes => BusyCause::TooFewNodes,
             DeadTimeCause::EventManager | DeadTimeCause::NoSupervisor => BusyCause::EventManager,
         };
         BusyReason { cause, culprit }
@@ -37,7 +38,7 @@ impl<P: Clone> EventManager<P> {
     pub(super) fn shut(&self) -> Option<Shut> {
         match self.config.triggers {
             Triggers::Driven | Triggers::Free if self.phase.is_paused() => {
-                Some(self.blame(DeadTimeCause::Paused))
+                Some(self.blame(self.pause_cause()))
             }
             Triggers::Driven => self.flow.is_queue_full().then(|| self.busy()),
             Triggers::Free => {
@@ -48,6 +49,22 @@ impl<P: Clone> EventManager<P> {
             Triggers::External => self.held_back,
             Triggers::Announced => None,
         }
+    }
+
+    /// Returns why the run is paused, as a trigger supervisor is told. `None` if it is not.
+    #[must_use]
+    pub fn pause_reason(&self) -> Option<BusyReason> {
+        if !self.phase.is_paused() {
+            return None;
+        }
+        let Shut { cause, culprit } = self.blame(self.pause_cause());
+        let cause = if cause == DeadTimeCause::Paused { BusyCause::Paused } else { BusyCause::TooFewNodes };
+        Some(BusyReason { cause, culprit })
+    }
+
+    /// Returns the cause of the dead time of a pause. An operator who has paused the run resumes it.
+    fn pause_cause(&self) -> DeadTimeCause {
+        if self.phase.is_paused_by_operator() { DeadTimeCause::Paused } else { DeadTimeCause::TooFewNodes }
     }
 
     /// Returns whether an event could be assigned to a builder.
@@ -84,6 +101,7 @@ impl<P: Clone> EventManager<P> {
             DeadTimeCause::NoReadout => self.readouts.the_only_absent(),
             DeadTimeCause::Output => self.flow.builders().the_only(BuilderState::is_output_behind),
             DeadTimeCause::BuilderCredit => self.flow.builders().the_only(BuilderState::lives),
+            DeadTimeCause::TooFewNodes => self.requirements.the_only_missing(LossAction::Pause),
             DeadTimeCause::NoSupervisor | DeadTimeCause::ReadoutMemory | DeadTimeCause::Paused => None,
         };
         Shut { cause, culprit }

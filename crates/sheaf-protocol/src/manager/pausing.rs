@@ -2,6 +2,8 @@
 //!
 //! The time of a pause is dead time with the cause [`DeadTimeCause::Paused`]. Triggers of the driver are vetoed, free triggers stop,
 //! and a trigger supervisor is sent busy ([`Receiver::handle_pause`]): triggers that it sent before are accepted.
+//! A run that waits for lost nodes ([`LossAction::Pause`]) is paused in the same way, with the cause [`DeadTimeCause::TooFewNodes`]. It takes
+//! triggers when there is neither reason.
 //!
 //! The event manager notifies readout units, because programs that feed their sources see the pause. The channel delivers each command
 //! once and in order, and a new session of a readout unit begins with a command to join. So the event manager remembers the last state
@@ -9,7 +11,7 @@
 
 use super::{EventManager, readout_node};
 #[cfg(doc)]
-use crate::manager::DeadTimeCause;
+use crate::manager::{DeadTimeCause, LossAction};
 #[cfg(doc)]
 use crate::trigger_link::Receiver;
 use sheaf_wire::Timestamp;
@@ -22,16 +24,22 @@ impl<P: Clone> EventManager<P> {
         self.config.triggers.can_pause()
     }
 
-    /// Returns whether the run is in progress and paused.
+    /// Returns whether the run is in progress and paused, by an operator or because too few nodes are left.
     #[must_use]
     pub fn is_paused(&self) -> bool {
         self.phase.is_paused()
     }
 
+    /// Returns whether the run is in progress and an operator has paused it.
+    #[must_use]
+    pub fn is_paused_by_operator(&self) -> bool {
+        self.phase.is_paused_by_operator()
+    }
+
     /// Pauses the run at `at`, or resumes it. The driver has passed all triggers that happened until then. No effect if the run is not
     /// in progress or [cannot be paused](Self::can_pause).
     pub fn handle_pause(&mut self, at: Timestamp, paused: bool) {
-        if !self.phase.is_running() || !self.can_pause() || self.phase.is_paused() == paused {
+        if !self.phase.is_running() || !self.can_pause() || self.phase.is_paused_by_operator() == paused {
             return;
         }
         self.phase.pause(paused);

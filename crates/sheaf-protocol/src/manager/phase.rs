@@ -31,8 +31,10 @@ pub(super) struct RunPhase {
     is_cut: bool,
     /// Whether the start is held.
     is_held: bool,
-    /// Whether the run was paused, if it is in progress.
+    /// Whether an operator has paused the run, if it is in progress.
     is_paused: bool,
+    /// Whether too few nodes are left, and triggers wait for others.
+    is_held_back: bool,
     start_timeout: Nanos,
     stop_timeout: Nanos,
     /// Time that a connected node may take for its next message when the run closes.
@@ -47,6 +49,7 @@ impl RunPhase {
             is_cut: false,
             is_held: false,
             is_paused: false,
+            is_held_back: false,
             start_timeout: config.start_timeout,
             stop_timeout: config.stop_timeout,
             silence: config.patience.silence,
@@ -66,8 +69,13 @@ impl RunPhase {
         self.is_held && matches!(self.phase, Phase::Waiting { .. })
     }
 
-    /// Returns whether the run is in progress and takes no triggers because it was paused.
+    /// Returns whether the run is in progress and takes no triggers because it is paused, for whatever reason.
     pub(super) fn is_paused(self) -> bool {
+        (self.is_paused || self.is_held_back) && self.is_running()
+    }
+
+    /// Returns whether the run is in progress and an operator has paused it.
+    pub(super) fn is_paused_by_operator(self) -> bool {
         self.is_paused && self.is_running()
     }
 
@@ -117,6 +125,11 @@ impl RunPhase {
     /// Pauses a run that is in progress, or resumes it.
     pub(super) fn pause(&mut self, paused: bool) {
         self.is_paused = paused && self.is_running();
+    }
+
+    /// Takes no triggers because too few nodes are left, or takes them again.
+    pub(super) fn hold_back(&mut self, held_back: bool) {
+        self.is_held_back = held_back && self.is_running();
     }
 
     pub(super) fn start(&mut self) {

@@ -40,13 +40,14 @@ impl<P: Clone> EventManager<P> {
             && !self.readouts.some_wait(is_lost)
     }
 
-    /// Starts the run without the absent nodes. It cannot start if these are all nodes of a role.
+    /// Starts the run without the absent nodes. It cannot start if these are all nodes of a role, or a requirement is not met.
     pub(super) fn start(&mut self, now: Timestamp, absent: Vec<NodeId>) {
         let missing = |role: Role| absent.iter().filter(|node| node.role == role).count();
         let nobody = missing(Role::Builder) == self.flow.builders().len()
             || missing(Role::Readout) == self.readouts.len();
-        if nobody {
-            self.events.push_back(ManagerEvent::StartFailed { absent });
+        let requirement = self.unmet_at_start(now);
+        if nobody || requirement.is_some() {
+            self.events.push_back(ManagerEvent::StartFailed { absent, requirement });
             self.phase.give_up(now);
             return;
         }

@@ -5,6 +5,7 @@ mod desertion;
 mod draining;
 mod live_time;
 mod pausing;
+mod requirements;
 mod rooms;
 mod runs;
 mod shaping;
@@ -503,6 +504,7 @@ impl World {
             batch_events: 32,
             max_attempts: 2,
             expected_event: None,
+            requirements: Vec::new(),
             start_timeout: Nanos::from_secs(10),
             stop_timeout: Nanos::from_secs(10),
             desertion_timeout: Nanos::from_secs(5),

@@ -6,8 +6,7 @@ use super::rooms::{Buffer, Room, Rooms};
 use crate::event_range::EventIdRange;
 use crate::event_set::EventSet;
 use sheaf_wire::trigger_link::{
-    Busy, BusyCause, BusyReason, FromManager, FromSupervisor, Phase, ReceivedTriggers, Refusal, Totals,
-    Trigger,
+    Busy, BusyReason, FromManager, FromSupervisor, Phase, ReceivedTriggers, Refusal, Totals, Trigger,
 };
 use sheaf_wire::{EventId, Nanos, RunNumber, Timestamp};
 use std::collections::{BTreeSet, VecDeque};
@@ -76,8 +75,8 @@ pub struct Receiver {
     config: ReceiverConfig,
     run: RunNumber,
     phase: Phase,
-    /// Whether the run is paused, and since when, or when it was last resumed.
-    pause: (bool, Timestamp),
+    /// Reason for which the run is paused, and since when, or when it was last resumed.
+    pause: (Option<BusyReason>, Timestamp),
     /// Room for triggers, including those that wait here.
     rooms: Rooms,
     waiting: VecDeque<Trigger>,
@@ -158,7 +157,7 @@ impl Receiver {
             config,
             run,
             phase: Phase::Waiting,
-            pause: (false, Timestamp::ZERO),
+            pause: (None, Timestamp::ZERO),
             rooms: Rooms::new(vec![queue]),
             waiting: VecDeque::new(),
             left: 0,
@@ -391,18 +390,18 @@ impl Receiver {
         }
     }
 
-    /// Raises busy while the run is paused, whatever room there is.
-    pub fn handle_pause(&mut self, now: Timestamp, is_paused: bool) {
-        if self.pause.0 != is_paused {
-            self.pause = (is_paused, now);
+    /// Raises busy while the run is paused, whatever room there is. `reason` is that of the pause.
+    pub fn handle_pause(&mut self, now: Timestamp, reason: Option<BusyReason>) {
+        if self.pause.0 != reason {
+            self.pause = (reason, now);
         }
     }
 
     /// Returns the reason for busy, and when it was raised or released.
     fn busy(&self) -> (Option<BusyReason>, Timestamp) {
         match self.pause {
-            (true, since) => (Some(BusyReason { cause: BusyCause::Paused, culprit: None }), since),
-            (false, resumed_at) => (self.rooms.reason(), self.rooms.turned_at().max(resumed_at)),
+            (Some(reason), since) => (Some(reason), since),
+            (None, resumed_at) => (self.rooms.reason(), self.rooms.turned_at().max(resumed_at)),
         }
     }
 

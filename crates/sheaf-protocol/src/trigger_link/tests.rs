@@ -396,7 +396,10 @@ fn a_pause_is_busy_with_a_cause_of_its_own() {
     let mut receiver = joined(10, 4);
     transmits(&mut receiver, 0);
     let busy = |receiver: &mut Receiver, pause: bool, free: u64, at: u64| {
-        receiver.handle_pause(Timestamp(at), pause);
+        receiver.handle_pause(
+            Timestamp(at),
+            pause.then_some(BusyReason { cause: BusyCause::Paused, culprit: None }),
+        );
         let room = Room { buffer: Buffer::Queue, free, accepts: free, capacity: 10, reason: CREDIT };
         receiver.handle_rooms(Timestamp(at), [room]);
         let sent = transmits(receiver, at + 1).into_iter().map(|message| match message {

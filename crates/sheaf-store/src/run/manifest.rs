@@ -63,7 +63,7 @@ pub struct Manifest {
 /// The end of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndRecord {
-    /// Reason: `duration`, `events`, `end_of_sources`, `signal`, `disk_space` or `failure`.
+    /// Reason: `duration`, `events`, `end_of_sources`, `signal`, `disk_space`, `requirement`, `shift`, `supervisor` or `failure`.
     pub reason: String,
     /// Details for the operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -264,7 +264,8 @@ impl Blame<'_> {
     /// Returns whether a builder may be given up. A stall of all nodes is no reason.
     fn explains_loss(&self, builder: NodeId, at: Timestamp) -> bool {
         let (options, faults) = (self.evidence.options, self.evidence.watch.faults);
-        let stops = !options.stops.is_empty() || faults.stops + faults.failed_starts > 0;
+        let stops =
+            !options.stops.is_empty() || faults.stops + faults.requirement_stops + faults.failed_starts > 0;
         stops
             || self.node(builder, at)
             || self.node(NodeId::MANAGER, at)

@@ -66,7 +66,13 @@ fn offered(evidence: &Evidence<'_>, violations: &mut Vec<Violation>) {
 /// Checks that each event that sources announced was accepted, unless the run was stopped or a node lost its state.
 fn announced(evidence: &Evidence<'_>, violations: &mut Vec<Violation>) {
     let faults = evidence.watch.faults;
-    if faults.stops + faults.readout_crashes + faults.absent_at_start + faults.failed_starts > 0 {
+    if faults.stops
+        + faults.requirement_stops
+        + faults.readout_crashes
+        + faults.absent_at_start
+        + faults.failed_starts
+        > 0
+    {
         return;
     }
     if evidence.manager.shifts().iter().len() > 0 && evidence.options.stops_on_shift() {

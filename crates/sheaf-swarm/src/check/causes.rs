@@ -76,8 +76,13 @@ impl<'a> Causes<'a> {
             || faults.freezes + faults.programs > 0
             || !evidence.options.is_patient();
         let fewer = evidence.manager.ledger().received < evidence.options.events;
-        let stray_events =
-            evidence.options.sources.surplus + defects.unknown_events + faults.stops > 0 || fewer || is_off;
+        let stray_events = evidence.options.sources.surplus
+            + defects.unknown_events
+            + faults.stops
+            + faults.requirement_stops
+            > 0
+            || fewer
+            || is_off;
         Self { evidence, disturbed, slow_sources, stray_events }
     }
 
@@ -139,7 +144,10 @@ impl<'a> Causes<'a> {
             // Nobody is given up for a time in which all stood still.
             DropReason::BuilderLost => self.disturbed,
             // Where a stop is planned, the time to finish may be short, also for a run that ends before it.
-            DropReason::Stopped => !options.stops.is_empty() || faults.stops + faults.failed_starts > 0,
+            DropReason::Stopped => {
+                !options.stops.is_empty()
+                    || faults.stops + faults.requirement_stops + faults.failed_starts > 0
+            }
             DropReason::StorageFailed => options.storage.fail.is_possible(),
             DropReason::ContentMismatch => options.storage.mismatch.is_possible(),
             // The others are reasons of fragments.

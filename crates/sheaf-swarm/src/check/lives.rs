@@ -183,6 +183,13 @@ impl LifeRecord {
         was_lost || self.is_lost(now, options, observer, readout)
     }
 
+    /// Returns whether the event manager has never heard of a node, or has no living session of it.
+    pub(crate) fn is_missing(&self, now: Timestamp, options: &Options, node: NodeId) -> bool {
+        let signs = self.signs.get(&(NodeId::MANAGER, node)).copied().unwrap_or_default();
+        let lives = signs.session > signs.over;
+        !lives || signs.lost_at(Timestamp::ZERO, options.times.patience()) <= now
+    }
+
     /// Returns whether a node has received a message of a peer within this time, and its link is not down.
     pub(crate) fn is_heard(&self, now: Timestamp, observer: NodeId, peer: NodeId, within: Nanos) -> bool {
         let signs = self.signs.get(&(observer, peer)).copied().unwrap_or_default();

@@ -29,6 +29,10 @@ pub struct OperatorCounts {
     pub included: u64,
     /// Exclusions that were told to a readout unit that had lost its state.
     pub excluded_again: u64,
+    /// Requirements that were not met any more.
+    pub unmet: u64,
+    /// Requirements that were met again.
+    pub met: u64,
     /// Whether the run was paused when its triggers ended, unless that changed in the same moment.
     pub ended_paused: Option<bool>,
 }
@@ -36,7 +40,7 @@ pub struct OperatorCounts {
 impl OperatorCounts {
     /// Returns the name of each count, and the count.
     #[must_use]
-    pub fn named(&self) -> [(&'static str, u64); 11] {
+    pub fn named(&self) -> [(&'static str, u64); 13] {
         [
             ("release of a ready run", self.ready),
             ("stop of a held run", self.stops_held),
@@ -49,6 +53,8 @@ impl OperatorCounts {
             ("exclusion of a source", self.excluded),
             ("end of an exclusion", self.included),
             ("exclusion told to a readout unit that was restarted", self.excluded_again),
+            ("requirement that is not met", self.unmet),
+            ("requirement that is met again", self.met),
         ]
     }
 

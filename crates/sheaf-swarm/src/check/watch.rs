@@ -56,6 +56,8 @@ pub struct FaultCounts {
     pub given_up: u64,
     /// Stops by the operator.
     pub stops: u64,
+    /// Ends of the run because nodes that it requires were missing.
+    pub requirement_stops: u64,
     /// Whether the run could not begin.
     pub failed_starts: u64,
     /// Nodes that were absent when the run began.
@@ -276,6 +278,8 @@ impl Watch {
             | ManagerEvent::OutputRestarted { .. }
             | ManagerEvent::SourceExcluded { .. }
             | ManagerEvent::SourceIncluded { .. }
+            | ManagerEvent::RequirementUnmet { .. }
+            | ManagerEvent::RequirementMet { .. }
             | ManagerEvent::Closed => {}
             ManagerEvent::ShiftFound(shift) => self.numbers.found.push(*shift),
             ManagerEvent::ShiftRepaired(shift) => self.numbers.repaired.push(*shift),

@@ -85,6 +85,7 @@ fn config(options: &Options) -> ManagerConfig {
         batch_events: options.bounds.batch_events,
         max_attempts: options.bounds.max_attempts,
         expected_event: options.bounds.expected_event,
+        requirements: options.requirements.clone(),
         start_timeout: options.times.start,
         stop_timeout: options.times.stop,
         desertion_timeout: Nanos::from_secs(20),
@@ -150,6 +151,10 @@ impl Cluster {
                     post.note(Line::Node { node: NodeId::MANAGER, session, what: Turn::Closed });
                     has_closed = true;
                 }
+                ManagerEvent::RequirementUnmet { requirement, missing } => {
+                    watch.see_unmet(post.now, options, requirement, &missing);
+                }
+                ManagerEvent::RequirementMet { requirement } => watch.see_met(post.now, options, requirement),
                 ManagerEvent::SourceExcluded { .. } => watch.operator.excluded += 1,
                 ManagerEvent::SourceIncluded { .. } => watch.operator.included += 1,
                 ManagerEvent::StartDeclined { .. }

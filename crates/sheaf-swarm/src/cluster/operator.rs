@@ -26,21 +26,19 @@ impl Cluster {
         let (now, manager, watch) = (self.post.now, &mut self.manager, &mut self.watch);
         manager.pauses = if begins { manager.pauses + 1 } else { manager.pauses - 1 };
         let wanted = manager.pauses > 0;
-        let was_paused = manager.machine.is_paused();
+        let was_paused = manager.machine.is_paused_by_operator();
         manager.machine.handle_pause(now, wanted);
-        let is_paused = manager.machine.is_paused();
+        let is_paused = manager.machine.is_paused_by_operator();
         if is_paused != (wanted && manager.machine.is_running() && manager.machine.can_pause()) {
             watch.fail(format!("the run should be paused: {wanted}, and is: {is_paused}"));
         }
         // The last triggers may come in this moment, before the change is announced.
         watch.operator.ended_paused = None;
         let tallies = manager.machine.tallies();
-        let events = tallies.stored + tallies.rejected + tallies.dropped + tallies.in_flight;
         if is_paused && !was_paused {
             watch.operator.pauses += 1;
             watch.operator.pauses_in_flight += u64::from(tallies.in_flight > 0);
         }
-        manager.paused_after = is_paused.then(|| manager.paused_after.unwrap_or(events));
         watch.operator.resumed += u64::from(was_paused && !is_paused);
         self.settle_manager();
     }
@@ -68,13 +66,13 @@ impl Cluster {
         if manager.machine.is_running() {
             watch.operator.ended_paused = Some(is_paused);
         }
-        manager.paused_after = manager.paused_after.filter(|_| is_paused);
-        if let (Some(before), None) = (manager.paused_after, supervision) {
-            let tallies = manager.machine.tallies();
-            let events = tallies.stored + tallies.rejected + tallies.dropped + tallies.in_flight;
-            if events != before {
-                watch.fail(format!("the run is paused after {before} events, and has {events}"));
-            }
+        let tallies = manager.machine.tallies();
+        let events = tallies.stored + tallies.rejected + tallies.dropped + tallies.in_flight;
+        manager.paused_after = is_paused.then(|| manager.paused_after.unwrap_or(events));
+        if let (Some(before), None) = (manager.paused_after, supervision)
+            && events != before
+        {
+            watch.fail(format!("the run is paused after {before} events, and has {events}"));
         }
     }
 }

@@ -186,7 +186,7 @@ impl Supervision {
             (false, false) => Phase::Waiting,
         };
         self.receiver.handle_phase(phase);
-        self.receiver.handle_pause(now, machine.is_paused());
+        self.receiver.handle_pause(now, machine.pause_reason());
         self.receiver.handle_rooms(now, machine.rooms(now));
         events
     }

@@ -138,6 +138,7 @@ impl Assembly {
             batch_events: options.batch_events,
             max_attempts: MAX_ATTEMPTS,
             expected_event: None,
+            requirements: Vec::new(),
             start_timeout: START_TIMEOUT,
             stop_timeout: STOP_TIMEOUT,
             desertion_timeout: DESERTION_TIMEOUT,
@@ -160,6 +161,7 @@ impl Assembly {
             warm_up: Nanos::ZERO,
             stop: self.stop.clone(),
             controls: self.controls.clone(),
+            requirements: Vec::new(),
         };
         let (me, endpoint) = (self.identity(NodeId::MANAGER), self.network.attach(NodeId::MANAGER));
         let role = EventManager::new(me, config, self.network.lock().now);

@@ -1,7 +1,7 @@
 //! Planned faults of nodes and links.
 
-use super::ProgramFault;
-use sheaf_wire::{Nanos, NodeId, Timestamp};
+use super::{Options, ProgramFault};
+use sheaf_wire::{Nanos, NodeId, SourceId, Timestamp};
 
 /// A planned fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,5 +113,13 @@ impl Pause {
     #[must_use]
     pub fn ends_at(&self) -> Timestamp {
         self.at + self.lasts
+    }
+}
+
+impl Options {
+    /// Returns whether the operator excludes a source at some time.
+    #[must_use]
+    pub fn may_be_excluded(&self, source: SourceId) -> bool {
+        self.exclusions.iter().any(|exclusion| u32::from(exclusion.source) == source.0)
     }
 }

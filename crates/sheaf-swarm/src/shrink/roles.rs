@@ -64,6 +64,7 @@ impl Simplify for Options {
         |options, _| options.held_until = None,
         |options, _| options.pauses.clear(),
         |options, _| options.exclusions.clear(),
+        |options, _| options.requirements.clear(),
         |options, _| options.supervisor = None,
         |options, _| {
             options.supervisor = None;

@@ -9,7 +9,9 @@ use crate::options::{
 };
 use sheaf_protocol::builder::IncompletePolicy;
 use sheaf_protocol::gathering::Gathering;
+use sheaf_protocol::manager::{LossAction, Requirement};
 use sheaf_wire::{ByteCount, ByteRate, Nanos, NodeId, Timestamp};
+use std::collections::BTreeSet;
 
 impl Swarm {
     /// Draws output nodes. They always return, because a run cannot end without them.
@@ -328,6 +330,31 @@ impl Swarm {
             let longest = dice.pick(&[100_000, 5_000_000, 100_000_000]);
             let lasts = Nanos(dice.below(longest));
             self.options.exclusions.push(SourceExclusion { source, at, lasts });
+        }
+    }
+
+    /// Draws minimum numbers of nodes. The operator stops a run that may wait for nodes that never come back.
+    pub(super) fn requirements(&mut self) {
+        let mut dice = Dice::new(self.options.seed, 72);
+        let system = &self.options.system;
+        let roles: [Vec<NodeId>; 3] = [
+            (0..system.readouts).map(NodeId::readout).collect(),
+            (0..system.builders).map(NodeId::builder).collect(),
+            (0..system.outputs).map(NodeId::output).collect(),
+        ];
+        for _ in 0..dice.pick(&[0, 0, 0, 0, 1, 1, 3]) {
+            let from = dice.pick(&[&roles[..1], &roles[1..2], &roles[1..], &roles]);
+            let mut nodes: BTreeSet<_> = from.iter().flatten().copied().collect();
+            nodes.retain(|_| dice.below(4) > 0);
+            let least = usize::try_from(dice.between(0, nodes.len() as u64)).unwrap_or(0);
+            let on_loss =
+                dice.pick(&[LossAction::Continue, LossAction::Pause, LossAction::Pause, LossAction::Stop]);
+            self.options.requirements.push(Requirement { nodes, least, on_loss });
+        }
+        if self.options.requirements.iter().any(|one| one.on_loss == LossAction::Pause) {
+            let faults = self.options.faults.iter().map(|fault| fault.ends_at()).max().unwrap_or_default();
+            let at = faults.max(self.options.faults_until) + Nanos::from_secs(1);
+            self.options.stops.push(at);
         }
     }
 

@@ -48,6 +48,8 @@ pub(super) enum Item {
     Line(String),
     /// The file of the run that begins, and its upper limit in bytes.
     Open(PathBuf, u64),
+    /// The file of the run is to be closed; then the sender is dropped.
+    Close(SyncSender<()>),
     /// Everything before is to be stored and printed; then the sender is dropped.
     Flush(SyncSender<()>),
 }
@@ -86,8 +88,17 @@ impl Keeper {
 
     /// Waits until everything is stored and printed, but not for a reader who reads nothing.
     pub(super) fn flush(&self) {
+        self.wait_for(Item::Flush);
+    }
+
+    /// Waits until the file of the run is closed, but not for a disk that takes nothing.
+    pub(super) fn close(&self) {
+        self.wait_for(Item::Close);
+    }
+
+    fn wait_for(&self, item: impl FnOnce(SyncSender<()>) -> Item) {
         let (done, wait) = sync_channel(0);
-        if self.queue.try_send(Item::Flush(done)).is_ok() {
+        if self.queue.try_send(item(done)).is_ok() {
             let _ = wait.recv_timeout(PATIENCE);
         }
     }
@@ -134,6 +145,11 @@ impl Body {
                 }
             },
             Item::Open(path, max_bytes) => self.open(path, max_bytes),
+            Item::Close(done) => {
+                self.close_gap();
+                self.file = None;
+                drop(done);
+            }
             Item::Flush(done) => {
                 self.limiter.end_all(unix_us()).into_iter().for_each(|message| self.show(message));
                 self.close_gap();
@@ -343,5 +359,21 @@ mod tests {
         let texts: Vec<_> =
             text.lines().map(|line| serde_json::from_str::<Message>(line).unwrap().text).collect();
         assert_eq!(texts, ["early", "of another process"]);
+    }
+    #[test]
+    fn a_closed_log_is_not_made_again() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().join("run");
+        let keeper = Keeper::begin(LogFormat::Json, Box::new(|_| {})).unwrap();
+        for _ in 0..100 {
+            std::fs::create_dir(&directory).unwrap();
+            keeper.put(Item::Message(message("before")));
+            keeper.put(Item::Open(directory.join("log.jsonl"), 1 << 20));
+            keeper.close();
+            std::fs::remove_dir_all(&directory).unwrap();
+            keeper.put(Item::Message(message("after")));
+            keeper.flush();
+            assert!(!directory.exists());
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Accounts of the programs that a run has started.
 
-use super::{Extras, Summary};
+use super::{EarlyEnd, Extras, Summary};
 use crate::supervisor;
 use serde::{Deserialize, Serialize};
 use sheaf_node::programs::ProgramReport;
@@ -51,8 +51,8 @@ impl Summary {
     /// States that the run has ended because of that.
     pub(super) fn note_lost_supervisor(&mut self) {
         if self.has_lost_supervisor() {
-            let why = "the trigger supervisor has failed and is not started again";
-            self.ended_early.get_or_insert_with(|| why.into());
+            let why = "the trigger supervisor has failed and is not started again".to_owned();
+            self.ended_early.get_or_insert_with(|| EarlyEnd::new("supervisor", why));
         }
     }
 }

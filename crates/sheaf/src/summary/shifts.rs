@@ -1,5 +1,6 @@
 //! Sources whose event numbers disagree with those of the others, in the summary.
 
+use super::EarlyEnd;
 use crate::console::count;
 use crate::numbering::quantities;
 use crate::plan::Plan;
@@ -38,9 +39,10 @@ pub(crate) fn shifts(report: &RunReport, plan: &Plan) -> Vec<ShiftSummary> {
 }
 
 /// Returns why a run ended early, if a shift ended it.
-pub(crate) fn end_by_shift(shifts: &[ShiftSummary], plan: &Plan) -> Option<String> {
+pub(crate) fn end_by_shift(shifts: &[ShiftSummary], plan: &Plan) -> Option<EarlyEnd> {
     let shift = shifts.first().filter(|_| plan.config.check.on_shift == ShiftAction::Stop)?;
-    Some(format!("{shift}, and `check.on_shift` is \"stop\""))
+    let why = format!("{shift}, and `check.on_shift` is \"stop\"");
+    Some(EarlyEnd::new("shift", why))
 }
 
 /// Returns the cause of disagreements, and its remedy.

@@ -129,7 +129,7 @@ fn a_run_ends_orderly_before_the_disk_is_full_and_none_begins_without_room() {
     assert_adds_up(&summary);
     assert!(number(&summary, "ledger.stored") > 0);
     assert_eq!(field(&summary, "ledger.dropped"), &json!({}), "what was in flight was finished");
-    assert!(field(&summary, "ended_early").as_str().unwrap().contains("run000001"));
+    assert!(field(&summary, "ended_early.why").as_str().unwrap().contains("run000001"));
 
     let refused = scratch.sheaf(&format!("run {}", config(1 << 40))).exits(1);
     refused.says(&["disk has", "output.keep_free_bytes", "--output"]);

@@ -91,9 +91,16 @@ fn nonsense_of_a_library_is_counted_by_name_and_harms_nothing_else() {
     for isolated in [false, true] {
         let scratch = ScratchDirectory::new();
         compile(&scratch.file("nonsense.c", NONSENSE), &scratch.join("libnonsense.so"));
-        let summary =
-            run(&scratch, "libnonsense.so", &format!("isolated = {isolated}\n"), "").exits(0).json();
-        assert_eq!(number(&summary, "ledger.stored"), 40, "{isolated}");
+        let ended = run(&scratch, "libnonsense.so", &format!("isolated = {isolated}\n"), "");
+        let summary = ended.json();
+        let dropped = |reason: &str| {
+            let dropped = &field(&summary, "ledger.fragments.dropped")[reason];
+            dropped.as_u64().unwrap_or(0)
+        };
+        // A repeated fragment is late if its event has ended before it comes, which a busy machine decides.
+        assert_eq!(dropped("duplicate") + dropped("late"), 16);
+        let ended = ended.exits(if dropped("late") == 0 { 0 } else { 3 });
+        assert_eq!(number(&ended.json(), "ledger.stored"), 40, "{isolated}");
         assert_eq!(field(&summary, "ledger.balanced"), true);
         let count = |name: &str| number(&summary, &format!("counters.{name}"));
         // Two libraries say each kind of nonsense eight times.

@@ -61,6 +61,7 @@ mod real_data;
 mod recorded_live;
 mod records;
 mod repeatable;
+mod requirements;
 mod run_records;
 mod runs;
 mod serve;

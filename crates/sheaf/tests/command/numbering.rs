@@ -137,7 +137,7 @@ fn a_shift_ends_the_run_if_that_is_wanted() {
     let records = format!("dump --records {}", directory(&scratch, &summary).display());
     let records = scratch.sheaf(&records).exits(0).stdout;
     assert!(records.contains(",2000,+1,\n"), "{records}");
-    let why = summary["ended_early"].as_str().expect("a reason");
+    let why = summary["ended_early"]["why"].as_str().expect("a reason");
     assert!(why.contains("source 2 is off by +1 from event 2,000 on"), "{why}");
     let stored = number(&summary, "ledger.stored");
     assert!((FIRST..EVENTS).contains(&stored), "{stored} events");

@@ -82,7 +82,7 @@ fn a_run_whose_supervisor_has_failed_for_good_ends() {
     scratch.file("run.toml", &configuration(&["sh", "-c", "echo no hardware; exit 1"], never));
     let ended = scratch.sheaf("run run.toml --json").exits(3);
     let why = "the trigger supervisor has failed and is not started again";
-    assert_eq!(field(&ended.json(), "ended_early"), why);
+    assert_eq!(field(&ended.json(), "ended_early.why"), why);
     assert!(ended.stderr.contains("it is not started again, and the run ends"), "{}", ended.stderr);
     assert_eq!(number(&ended.json(), "ledger.triggers"), 0);
     let log = std::fs::read_to_string(scratch.join("runs/run000001/evm.trigger.log")).expect("a log");

@@ -86,6 +86,8 @@ impl Roles {
                 | ManagerEvent::ShiftRepaired(_)
                 | ManagerEvent::SourceExcluded { .. }
                 | ManagerEvent::SourceIncluded { .. }
+                | ManagerEvent::RequirementUnmet { .. }
+                | ManagerEvent::RequirementMet { .. }
                 | ManagerEvent::Reported { .. }
                 | ManagerEvent::Closed => {}
             }

@@ -165,6 +165,7 @@ impl Settings {
             batch_events: self.batch_events as usize,
             max_attempts: 3,
             expected_event: Some(ByteCount(self.event_bytes)),
+            requirements: Vec::new(),
             start_timeout: self.times(400),
             stop_timeout: self.times(400),
             desertion_timeout: Nanos::from_secs(3_600),

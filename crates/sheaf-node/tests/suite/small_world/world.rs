@@ -140,6 +140,7 @@ impl World {
             batch_events: 8,
             max_attempts: 3,
             expected_event: None,
+            requirements: Vec::new(),
             start_timeout: Nanos::from_secs(1),
             stop_timeout: Nanos::from_secs(1),
             desertion_timeout: Nanos::from_secs(60),
@@ -157,6 +158,7 @@ impl World {
             warm_up: Nanos::ZERO,
             stop: self.stop.clone(),
             controls: self.controls.clone(),
+            requirements: Vec::new(),
         };
         let role = EventManager::new(identity(NodeId::MANAGER), config, self.now);
         let slot = self.report.clone();

@@ -13,12 +13,12 @@ fn world() -> World {
 }
 
 impl World {
-    fn link(&mut self, node: NodeId, link: LinkStatus) {
+    pub(super) fn link(&mut self, node: NodeId, link: LinkStatus) {
         self.manager.handle_link(self.now, node, link);
     }
 
     /// Lets some seconds pass in which these nodes send messages.
-    fn seconds(&mut self, seconds: u64, speakers: &[NodeId]) {
+    pub(super) fn seconds(&mut self, seconds: u64, speakers: &[NodeId]) {
         for _ in 0..10 * seconds {
             self.now += Nanos::from_millis(100);
             for node in speakers {

@@ -10,7 +10,7 @@ fn a_run_without_any_builder_does_not_begin() {
     world.manager.handle_timeout(world.now);
     world.drain();
     let absent = vec![NodeId::readout(1), NodeId::builder(0), NodeId::builder(1)];
-    assert!(world.events.contains(&ManagerEvent::StartFailed { absent }));
+    assert!(world.events.contains(&ManagerEvent::StartFailed { absent, requirement: None }));
 }
 
 /// No node can connect while the event manager is stalled.
