@@ -1,7 +1,7 @@
 //! Runs that lose nodes that they require.
 
 use crate::child::{ScratchDirectory, signal, wait_until};
-use crate::output::{assert_books_match_files, field, number};
+use crate::output::{assert_books_match_files, directory, field, number, verify};
 
 const CONFIGURATION: &str = "\
 [run]
@@ -48,7 +48,8 @@ fn a_run_that_loses_a_required_node_ends_and_says_why() {
     assert_eq!(field(&summary, "ended_early.reason"), "requirement");
     assert_eq!(field(&summary, "ended_early.why"), why);
     assert_eq!(number(&summary, "trouble.unmet_requirements.readout"), 1);
-    assert_books_match_files(&scratch, &summary);
+    let report = verify(&directory(&scratch, &summary), 0);
+    assert_eq!(number(&report, "events"), number(&summary, "ledger.stored"));
     let shown = scratch.sheaf("runs show 1 --json").exits(0).json();
     assert_eq!(shown["end"]["reason"], "requirement", "{shown:#}");
 }
