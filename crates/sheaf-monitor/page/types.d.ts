@@ -46,6 +46,7 @@ export interface Events {
   in_flight: number;
   /** Stored or rejected without a required source. */
   incomplete: number;
+  bytes: number;
   drops: Drop[];
 }
 

@@ -19,6 +19,7 @@ use crate::serve::ServeArguments;
 use crate::sim::arguments::SimArguments;
 use crate::spool::SpoolArguments;
 use crate::token::TokenArguments;
+use crate::top::TopArguments;
 use crate::trace::TraceArguments;
 use clap::{CommandFactory, FromArgMatches as _, Parser, Subcommand};
 
@@ -99,6 +100,8 @@ pub(crate) enum Command {
     Serve(ServeArguments),
     /// Give a command to a controller that `sheaf serve` has started.
     Ctl(CtlArguments),
+    /// Show the state of a run in the terminal: rate, dead time, books, alarms, nodes.
+    Top(TopArguments),
     /// Make, list and remove the tokens of people who give commands to a controller.
     Token(TokenArguments),
     /// List, show, compare and comment on runs.

@@ -1,6 +1,6 @@
 //! `sheaf ctl`: gives commands to a controller, from a shell or a script.
 
-mod client;
+pub(crate) mod client;
 
 use crate::Verdict;
 use crate::control_directory::ControlDirectory;

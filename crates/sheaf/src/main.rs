@@ -162,6 +162,7 @@ mod tap;
 mod tap_stream;
 mod timed;
 mod token;
+mod top;
 mod trace;
 mod tracing;
 mod trigger_connection;
@@ -214,6 +215,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => runs::command(&arguments, &console),
         Command::Serve(arguments) => serve::command(&arguments, &console),
         Command::Ctl(arguments) => ctl::command(&arguments),
+        Command::Top(arguments) => top::command(&arguments),
         Command::Token(arguments) => token::command(&arguments),
         Command::Next(arguments) => next::command(&arguments),
         Command::Runs(arguments) => records::command(&arguments),

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Port of the page where none is given; another one if it is taken.
-const DEFAULT_PORT: u16 = 7070;
+pub(crate) const DEFAULT_PORT: u16 = 7070;
 
 /// Interval between two looks at what a run waits for.
 const WAITING_PERIOD: Duration = Duration::from_millis(250);

@@ -434,6 +434,7 @@ pub(super) const LAYERS: &[Layer] = &[
             "anyhow",
             "bytes",
             "clap",
+            "console",
             "indicatif",
             "log",
             "rustix",

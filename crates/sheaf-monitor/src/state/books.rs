@@ -47,6 +47,8 @@ pub struct Events {
     pub in_flight: u64,
     /// Built without a required source; among the stored and rejected ones.
     pub incomplete: u64,
+    /// Payload bytes of those that have ended.
+    pub bytes: u64,
     /// Drops by reason.
     pub drops: Vec<Drop>,
 }
@@ -152,6 +154,7 @@ impl Books {
             dropped: outcome("dropped"),
             in_flight: manager.sum(&catalog::EVENTS_IN_FLIGHT),
             incomplete: manager.sum(&catalog::EVENTS_INCOMPLETE),
+            bytes: manager.sum(&catalog::EVENT_BYTES),
             drops: drops(&by_reason(manager, &catalog::EVENT_DROPS)),
         };
         let of_events = [events.stored, events.rejected, events.dropped, events.in_flight];

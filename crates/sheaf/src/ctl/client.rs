@@ -16,14 +16,14 @@ const PAUSE: Duration = Duration::from_millis(200);
 const ANSWER: Duration = Duration::from_secs(30);
 
 /// See the [module](self).
-pub(super) struct Client {
+pub(crate) struct Client {
     agent: Agent,
     url: String,
     token: Option<String>,
 }
 
 impl Client {
-    pub(super) fn new(url: &str, token: Option<&str>) -> Self {
+    pub(crate) fn new(url: &str, token: Option<&str>) -> Self {
         let config =
             Agent::config_builder().http_status_as_error(false).timeout_global(Some(ANSWER)).proxy(None);
         Self {
@@ -33,19 +33,25 @@ impl Client {
         }
     }
 
-    pub(super) fn get(&self, path: &str) -> anyhow::Result<Value> {
+    pub(crate) fn get(&self, path: &str) -> anyhow::Result<Value> {
         self.ask(&Method::GET, path, None)
     }
 
-    pub(super) fn delete(&self, path: &str) -> anyhow::Result<Value> {
+    /// As [`Client::get`], without a second attempt.
+    pub(crate) fn get_once(&self, path: &str) -> anyhow::Result<Value> {
+        let (status, text) = self.ask_once(&Method::GET, path, None)?;
+        self.understand(status, &text)
+    }
+
+    pub(crate) fn delete(&self, path: &str) -> anyhow::Result<Value> {
         self.ask(&Method::DELETE, path, None)
     }
 
-    pub(super) fn post(&self, path: &str, body: &Value) -> anyhow::Result<Value> {
+    pub(crate) fn post(&self, path: &str, body: &Value) -> anyhow::Result<Value> {
         self.ask(&Method::POST, path, Some(body))
     }
 
-    pub(super) fn put(&self, path: &str, body: &Value) -> anyhow::Result<Value> {
+    pub(crate) fn put(&self, path: &str, body: &Value) -> anyhow::Result<Value> {
         self.ask(&Method::PUT, path, Some(body))
     }
 

@@ -121,6 +121,35 @@ fn assert_scrape_is_the_summary(metrics: &Metrics, summary: &Value) {
     }
 }
 
+/// Compares the numbers of `sheaf top` with the summary.
+fn assert_top_is_the_summary(top: &str, summary: &Value) {
+    let row = |label: &str| {
+        let line = top
+            .lines()
+            .find(|line| line.starts_with(label))
+            .unwrap_or_else(|| panic!("no {label} in:\n{top}"));
+        line.replace(',', "")
+    };
+    let has = |label: &str, path: &str, name: &str| {
+        let wanted = format!(" {} {name}", number(summary, path));
+        assert!(row(label).contains(&wanted), "{wanted} is not in {}", row(label));
+    };
+    has("triggers", "ledger.triggers", "accepted");
+    has("events", "ledger.stored", "stored");
+    has("events", "ledger.rejected", "rejected");
+    has("events", "ledger.in_flight", "in flight");
+    has("events", "events_incomplete", "incomplete");
+    has("fragments", "ledger.fragments.received", "received");
+    has("fragments", "ledger.fragments.stored", "stored");
+    let time = field(summary, "ledger.time");
+    let live = 100.0 * time["live_ns"].as_f64().unwrap() / time["run_ns"].as_f64().unwrap();
+    assert!(row("live").contains(&format!("{live:.2} %")), "{live} is not in:\n{top}");
+    assert!(
+        row("result").contains("good") && top.starts_with(&format!("run {}", number(summary, "run"))),
+        "{top}"
+    );
+}
+
 /// Makes a run, and compares its last scrape and the last state of its page with its summary, which it returns.
 fn assert_last_numbers_are_the_summary(config: &str, flags: &str) -> Value {
     let scratch = ScratchDirectory::new();
@@ -138,9 +167,11 @@ fn assert_last_numbers_are_the_summary(config: &str, flags: &str) -> Value {
         shown = state(&address);
         !shown["run"]["verdict"].is_null()
     });
+    let top = scratch.sheaf(&format!("top {address}")).exits(0).stdout;
     running.signal("INT");
     let summary = running.end().exits(0).json();
     assert_scrape_is_the_summary(&metrics, &summary);
+    assert_top_is_the_summary(&top, &summary);
     assert_eq!(shown["events"]["stored"], *field(&summary, "ledger.stored"));
     assert_eq!(shown["fragments"]["received"], *field(&summary, "ledger.fragments.received"));
     assert_eq!((&shown["run"]["phase"], &shown["run"]["verdict"]["good"]), (&"closed".into(), &true.into()));
@@ -242,4 +273,10 @@ fn addresses_that_other_hosts_reach_are_refused_before_the_run() {
     let scratch = ScratchDirectory::new();
     scratch.sheaf("run --page=0.0.0.0:0").exits(1).says(&["loopback", "ssh -L"]);
     assert!(!scratch.join("runs").exists());
+}
+
+#[test]
+fn top_without_a_page_says_how_to_get_one() {
+    let scratch = ScratchDirectory::new();
+    scratch.sheaf("top 127.0.0.1:1").exits(1).says(&["no page of a run is at http://127.0.0.1:1", "--page"]);
 }
