@@ -116,6 +116,7 @@ fn events() -> Value {
         ("dropped", count(), "Dropped"),
         ("in_flight", count(), "Between trigger and end"),
         ("incomplete", count(), "Built without a required source"),
+        ("bytes", count(), "Payload of those that have ended"),
         ("drops", list(&reference("Drop")), "Drops by reason"),
     ])
 }
