@@ -59,6 +59,8 @@ const fn hold(code: &str) -> u64 {
         b"output-failing" => 1_000,
         // Nodes of other processes end a moment before the news of the end of their run arrives.
         b"node-gone" => 1_000,
+        // A source that was held back may give again a moment later.
+        b"source-silent" => 1_000,
         _ => 0,
     }
 }
@@ -167,7 +169,7 @@ fn of_node(state: &State, node: &NodeState) -> Option<Alarm> {
 }
 
 fn of_source(source: &SourceState) -> Option<Alarm> {
-    let age = source.last_seen_seconds.filter(|age| *age >= 5.0)?;
+    let age = source.last_seen_seconds.filter(|age| *age >= 5.0 && !source.held_back)?;
     let name = source.name.clone().unwrap_or_else(|| source.source.to_string());
     let text = format!("source {name} has given nothing for {age:.0} s");
     let remedy = "look at its front end and its link; if it does not come back, exclude it (`sheaf ctl exclude`): events are then complete without it";

@@ -157,3 +157,29 @@ fn the_page_about_watching_a_run_explains_every_alarm() {
     let explained: Vec<_> = rows.filter_map(|row| row.split('`').nth(1)).collect();
     assert_eq!(explained, CODES.map(|(code, _)| code));
 }
+
+/// A source that its readout unit holds back is not to blame, and neither is one that gives again at once when there is room.
+#[test]
+fn a_source_is_silent_only_while_there_is_room_for_its_fragments() {
+    let mut alarms = Alarms::default();
+    let at = |time_ms, held_back, seconds| {
+        let mut state = state(time_ms);
+        state.sources = vec![SourceState {
+            source: 17,
+            name: None,
+            node: None,
+            last_seen_seconds: Some(seconds),
+            held_back,
+            missing: Vec::new(),
+        }];
+        state
+    };
+    assert_eq!(alarms.judge(&at(0, true, 18.0)), []);
+    assert_eq!(alarms.judge(&at(2_000, true, 20.0)), []);
+    assert_eq!(alarms.judge(&at(2_100, false, 20.1)), []);
+    assert_eq!(alarms.judge(&at(2_200, false, 0.0)), []);
+    assert_eq!(alarms.judge(&at(8_000, false, 5.8)), []);
+    let raised = alarms.judge(&at(9_000, false, 6.8));
+    let named: Vec<_> = raised.iter().map(|alarm| (alarm.code, alarm.culprit.as_deref())).collect();
+    assert_eq!(named, [("source-silent", Some("17"))]);
+}

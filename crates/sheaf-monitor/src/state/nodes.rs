@@ -126,8 +126,8 @@ pub(crate) fn figures(node: &NodeSnapshot) -> Vec<Figure> {
     figure.collect()
 }
 
-/// Returns the sources that are silent or missing in events, and that no operator has excluded; those that are missing most come first. That a source is held back is ordinary
-/// back-pressure, and is said of those in trouble only.
+/// Returns the sources that are silent or missing in events, and that no operator has excluded; those that are missing most come first. A
+/// source that is held back is not silent: that is ordinary back-pressure, and is said of those in trouble only.
 pub(super) fn sources_in_trouble(
     snapshot: &Snapshot,
     run: Option<&RunDescription>,
@@ -148,8 +148,9 @@ pub(super) fn sources_in_trouble(
     }
     let excluded = excluded_sources(snapshot);
     sources.retain(|source, _| !excluded.contains(source));
-    let silent =
-        |source: &SourceState| source.last_seen_seconds.is_some_and(|age| age >= SILENT.as_secs_f64());
+    let silent = |source: &SourceState| {
+        !source.held_back && source.last_seen_seconds.is_some_and(|age| age >= SILENT.as_secs_f64())
+    };
     let others_speak = sources.values().any(|source| !silent(source));
     let names = run.map(|run| &run.sources);
     let in_trouble =

@@ -98,12 +98,14 @@ fn sources_in_trouble_have_their_names_and_reasons() {
             (&catalog::SOURCE_AGE, &["3"], 9 * second),
             (&catalog::SOURCE_AGE, &["4"], second),
             (&catalog::SOURCE_HELD_BACK, &["4"], 0),
+            (&catalog::SOURCE_AGE, &["5"], 20 * second),
+            (&catalog::SOURCE_HELD_BACK, &["5"], 1),
         ],
     );
     publish(&hub, "bu0", &[(&catalog::SOURCE_MISSING, &["3", "source_silent"], 2)]);
     publish(&hub, "bu1", &[(&catalog::SOURCE_MISSING, &["3", "source_silent"], 3)]);
     let sources = state_of(&hub).sources;
-    assert_eq!(sources.len(), 1);
+    assert_eq!(sources.len(), 1, "one that is held back is not in trouble");
     let source = &sources[0];
     assert_eq!(
         (source.source, source.name.as_deref(), source.node.as_deref()),
