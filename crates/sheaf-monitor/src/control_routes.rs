@@ -177,7 +177,13 @@ async fn ask(server: &Server, headers: &HeaderMap, call: Call) -> Answer {
     }
 }
 
-fn respond(answer: Answer) -> Response {
+/// Returns the refusal of a request without the token of an operator, and of any where there is no run control.
+pub(crate) async fn refuse_stranger(server: &Server, headers: &HeaderMap) -> Option<Response> {
+    let answer = ask(server, headers, Call::Me).await;
+    (answer.status != StatusCode::OK.as_u16()).then(|| respond(answer))
+}
+
+pub(crate) fn respond(answer: Answer) -> Response {
     let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     (status, [(header::CONTENT_TYPE, "application/json")], answer.body).into_response()
 }

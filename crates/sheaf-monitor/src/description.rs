@@ -13,6 +13,9 @@ pub struct RunDescription {
     /// File of traces, if traces are wanted.
     #[serde(default)]
     pub traces: Option<String>,
+    /// File of histograms, if they are taken.
+    #[serde(default)]
+    pub histograms: Option<String>,
     /// All nodes, in the order in which the page shows them.
     pub nodes: Vec<NodeDescription>,
     /// The sources, and the names of those that have one.

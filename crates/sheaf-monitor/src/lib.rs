@@ -18,6 +18,7 @@
 //! | `code_page` | the page of all codes of messages |
 //! | `columns` | numbers over time: rates and levels, computed from consecutive snapshots |
 //! | [`control`], `control_routes` | run control as the server sees it, and requests to it |
+//! | [`histograms`], `histogram_routes` | histograms that consumers publish: taking and keeping them, and requests for them |
 //! | `history` | these numbers in rings of three resolutions, and their binary form |
 //! | `messages` | the last messages of the log |
 //! | [`prometheus`] | alert rules and dashboards |
@@ -41,6 +42,8 @@ mod control_routes;
 mod description;
 mod errors;
 mod guard;
+mod histogram_routes;
+pub mod histograms;
 mod history;
 mod messages;
 pub mod monitor;

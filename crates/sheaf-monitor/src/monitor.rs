@@ -91,6 +91,7 @@ impl Monitor {
             told: Mutex::default(),
             notices: Notified::default(),
             traces: Mutex::default(),
+            histograms: Mutex::default(),
         });
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
@@ -147,6 +148,11 @@ impl Monitor {
     pub fn notify(&self, hold_off: Duration, notifier: Notifier) {
         let hold_off_ms = u64::try_from(hold_off.as_millis()).unwrap_or(u64::MAX);
         *self.shared.notices() = Some((Notices::new(hold_off_ms), notifier));
+    }
+
+    /// Sets how to tell whether the run in a directory was good, so that it can be a reference for histograms of later runs.
+    pub fn judge_runs_by(&self, is_good: fn(&Path) -> bool) {
+        self.shared.told().is_good = Some(is_good);
     }
 
     /// Adds a message of the log, and numbers it.

@@ -2,6 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | `histograms` | requests for histograms, with their schemas |
 //! | `operation` | a request, and how it is described |
 //! | `paths` | all requests |
 //! | `schemas` | the schemas of bodies and answers |
@@ -10,6 +11,7 @@
 //! The checked-in file `docs/reference/openapi.json` is this document. Tests compare the requests with those that the server answers, and the
 //! schemas with real answers.
 
+mod histograms;
 mod operation;
 mod paths;
 mod schemas;
@@ -26,9 +28,10 @@ const ERRORS: &[(u16, &str)] = &[
     (401, "There is no valid token."),
     (403, "The role does not allow it, or the request is for another host or from the page of another site."),
     (404, "There is no such thing. The page of one run has no run control."),
+    (408, "The body did not arrive in time."),
     (409, "The state does not allow the command, or its name was that of another command."),
     (412, "The state has changed since the client saw the revision that it sends."),
-    (413, "The body is larger than 2 MB."),
+    (413, "The body is larger than 2 MB, or than 16 MiB of a publication."),
     (423, "Somebody else has the lock."),
     (429, "There were too many wrong tokens."),
     (500, "The server has failed."),
@@ -53,6 +56,7 @@ pub fn document() -> Value {
             { "name": "control", "description": "Commands, and the state of run control" },
             { "name": "runs", "description": "Records of runs" },
             { "name": "state", "description": "The state of a run, and its numbers over time" },
+            { "name": "histograms", "description": "Histograms that consumers publish" },
             { "name": "monitoring", "description": "For Prometheus, Grafana and service managers" },
             { "name": "page", "description": "The page" }
         ],
@@ -94,6 +98,7 @@ fn code_of(status: u16) -> &'static str {
         401 => "token",
         403 => "role",
         404 => "not_found",
+        408 => "late",
         409 => "state",
         412 => "stale",
         413 => "too_large",

@@ -2,11 +2,12 @@
 
 use crate::assets::{self, Asset};
 use crate::columns::Columns;
-use crate::control_routes;
 use crate::routes::{self, Route};
 use crate::serving::Server;
 use crate::state::Figure;
-use crate::{code_page, errors, guard, openapi, openmetrics, prometheus, trace_routes};
+use crate::{
+    code_page, control_routes, errors, guard, histogram_routes, openapi, openmetrics, prometheus, trace_routes,
+};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, Query, State};
@@ -52,6 +53,7 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::get("/codes", code_list),
     ];
     routes.extend(trace_routes::routes());
+    routes.extend(histogram_routes::routes());
     routes.extend(control_routes::routes());
     routes
 }

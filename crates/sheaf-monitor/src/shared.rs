@@ -1,12 +1,14 @@
 //! Data that the threads of a monitor share.
 
 use crate::description::{RunDescription, RunVerdict};
+use crate::histograms::HistogramFiles;
 use crate::history::History;
 use crate::messages::Messages;
 use crate::notices::{Notices, Notifier};
 use crate::traces::TraceReader;
 use bytes::Bytes;
 use sheaf_telemetry::Hub;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// News of a tick.
@@ -31,6 +33,8 @@ pub(crate) struct Shared {
     pub(crate) notices: Notified,
     /// File of traces that was read last.
     pub(crate) traces: Mutex<TraceReader>,
+    /// Files of histograms that were read last.
+    pub(crate) histograms: Mutex<HistogramFiles>,
 }
 
 /// News of alarms, and who takes them. The thread of the server calls it, and nobody else waits for the lock.
@@ -52,6 +56,8 @@ pub(crate) struct Told {
     /// State of run control, if this page has it.
     pub(crate) control: Option<serde_json::Value>,
     pub(crate) messages: Messages,
+    /// Tells whether the run in a directory can be a reference for others.
+    pub(crate) is_good: Option<fn(&Path) -> bool>,
 }
 
 impl Shared {
@@ -61,6 +67,10 @@ impl Shared {
 
     pub(crate) fn traces(&self) -> MutexGuard<'_, TraceReader> {
         self.traces.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn histograms(&self) -> MutexGuard<'_, HistogramFiles> {
+        self.histograms.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn notices(&self) -> MutexGuard<'_, Option<(Notices, Notifier)>> {

@@ -2,16 +2,12 @@
 
 use sheaf_wire::NodeId;
 use std::fmt;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 /// The extension of a door's name in a run's directory: `bu0.tap`.
 pub const EXTENSION: &str = "tap";
-
-/// The longest path that the name of a Unix socket holds everywhere.
-const SOCKET_PATH_BYTES: usize = 100;
 
 /// Address of a door.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,19 +56,6 @@ pub fn doors_in(directory: &Path) -> io::Result<Vec<PathBuf>> {
     }
     doors.sort();
     Ok(doors)
-}
-
-/// A path that is short enough for the name of a socket: where it is not, one by way of the open directory, which must
-/// stay open meanwhile.
-pub(crate) fn with_short_path<T>(path: &Path, work: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
-    let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
-        return work(path);
-    };
-    if path.as_os_str().len() <= SOCKET_PATH_BYTES {
-        return work(path);
-    }
-    let directory = File::open(directory)?;
-    work(&Path::new("/proc/self/fd").join(directory.as_raw_fd().to_string()).join(name))
 }
 
 #[cfg(test)]

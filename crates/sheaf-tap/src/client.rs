@@ -1,8 +1,9 @@
 //! The consumer's side of one door. It blocks up to the given time, and starts no thread.
 
-use crate::address::{Address, with_short_path};
+use crate::address::Address;
 use serde::Deserialize;
 use sheaf_key::{CallerProof, DoorPurposes, NoRandomness, Nonce, RunKey};
+use sheaf_machine::with_short_path;
 use sheaf_wire::event_file::FileHeader;
 use sheaf_wire::tap::{
     EndReason, FRAME_BYTES, Frame, FrameHead, Selection, TapError, emit_answer, emit_subscribe,

@@ -8,11 +8,11 @@
 mod keeper;
 mod visitor;
 
-use crate::address::with_short_path;
 use bytes::Bytes;
 use keeper::{BuilderLink, Keeper, Sockets};
 use mio::net::{TcpListener, UnixListener};
 use sheaf_key::RunKey;
+use sheaf_machine::with_short_path;
 use sheaf_protocol::sampler::{Bounds, ConsumerId, Counts, Sampler, Selection};
 use sheaf_telemetry::log_as;
 use sheaf_wire::event_file::FileHeader;

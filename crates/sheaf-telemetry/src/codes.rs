@@ -241,6 +241,12 @@ codes! {
     CONSUMER_REFUSED = Warning "consumer-refused" "The message has the reason: no key, another key, or too many consumers.";
     /// Consumers cannot join the run; the run is not affected.
     CONSUMERS_UNAVAILABLE = Warning "consumers-unavailable" "The message has the reason, often an address that is in use.";
+    /// Histograms of consumers are not taken; the run is not affected.
+    HISTOGRAMS_UNAVAILABLE = Warning "histograms-unavailable" "The message has the reason.";
+    /// The file of histograms cannot be written. It is tried again, and the histograms stay in memory until then.
+    HISTOGRAMS_NOT_WRITTEN = Warning "histograms-not-written" "Free some space, and check the permissions of the run directory.";
+    /// A histogram of a consumer was refused. It is logged once for each reason in a run; the record of the run counts all.
+    HISTOGRAM_REFUSED = Warning "histogram-refused" "The message has the remedy.";
 
     "Run control and the page":
     /// Where run control is, and how to use it.

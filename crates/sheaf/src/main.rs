@@ -73,6 +73,7 @@
 //! | `model` | `sheaf model`: the paper model of a described detector |
 //! | `tap` | `sheaf tap`: events of a run in progress |
 //! | `export` | `sheaf export`, in builds with HDF5 |
+//! | `histograms` | histograms that consumers publish during a run |
 //! | `hdf5` | streams whose files become HDF5 files, in builds that have it |
 //! | `objects` | `sheaf upload`, and the object store of a run, in builds that have one |
 //! | `files` | `sheaf inspect`, `verify`, `dump`, `import` |
@@ -108,6 +109,7 @@ mod filters;
 mod frames;
 mod free_running;
 mod hdf5;
+mod histograms;
 mod hits;
 mod lab;
 mod leaving;

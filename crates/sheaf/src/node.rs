@@ -10,7 +10,7 @@ use crate::plan::Plan;
 use crate::relay::{Relay, Subjects};
 use crate::run_directory::SharedManifest;
 use crate::summary::{ManagerSummary, NodeSummary, Summary};
-use crate::{Verdict, files, network, placement, processes, rehearsal, run_paths, signals, steered, tracing};
+use crate::{Verdict, files, histograms, network, placement, processes, rehearsal, run_paths, signals, steered, tracing};
 use anyhow::{Context, bail};
 use rustix::process::Signal;
 use sheaf_config::{Config, NodeConfig, TransportKind};
@@ -257,12 +257,18 @@ fn manager(
     let created = clock.now();
     // Of a supervised run the parent writes the manifest: it knows when all files are closed.
     let directory = maker.directory.as_ref().filter(|_| !arguments.supervised);
-    let manifest = directory.map(|path| SharedManifest::begin(path, &plan.config, created)).transpose()?;
+    let mut manifest =
+        directory.map(|path| SharedManifest::begin(path, &plan.config, created)).transpose()?;
+    let receiver = directory.and_then(|path| histograms::begin(&plan.config, path));
     let agent = maker.make(node.id, connect(plan, listener))?;
     let errors = {
         let _show = console.show(maker.gauges.clone());
         worker::run(vec![agent], clock)
     };
+    let written = histograms::finish(receiver);
+    if let Some(manifest) = &mut manifest {
+        manifest.note_histograms(written);
+    }
     let report = maker.reports.run.lock().unwrap_or_else(PoisonError::into_inner).take();
     let report = report.context("the event manager ended without a report")?;
     let summary = Summary::new(&report, &maker.reports.extras(), plan, maker.directory.clone());

@@ -3,7 +3,7 @@
 use crate::address::resolve;
 use crate::console::message::Message;
 use crate::console::{self, Console, Show};
-use crate::notify;
+use crate::{histograms, notify, records};
 use crate::plan::Plan;
 use crate::summary::Summary;
 use log::Level;
@@ -132,23 +132,25 @@ impl Page {
         self.audience.hub().clone()
     }
 
-    /// Announces a run before its nodes begin.
-    pub(crate) fn begin_run(&self, plan: &Plan, directory: Option<&Path>, traces: Option<&Path>) {
-        self.begin(plan, describe_nodes(plan), (directory, traces));
+    /// Announces a run before its nodes begin, with the files of its traces and histograms.
+    pub(crate) fn begin_run(&self, plan: &Plan, directory: Option<&Path>, files: (Option<&Path>, Option<&Path>)) {
+        self.begin(plan, describe_nodes(plan), directory, files);
     }
 
     /// Announces a run of which this process is one node.
     pub(crate) fn begin_node(&self, plan: &Plan, node: &NodeConfig, directory: Option<&Path>) {
         let mut nodes = describe_nodes(plan);
         nodes.retain(|described| described.name == node.name);
-        self.begin(plan, nodes, (directory, None));
+        let histograms = directory.and_then(|directory| histograms::file(&plan.config, directory));
+        self.begin(plan, nodes, directory, (None, histograms.as_deref()));
     }
 
     fn begin(
         &self,
         plan: &Plan,
         nodes: Vec<NodeDescription>,
-        (directory, traces): (Option<&Path>, Option<&Path>),
+        directory: Option<&Path>,
+        (traces, histograms): (Option<&Path>, Option<&Path>),
     ) {
         let whole =
             |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string();
@@ -156,6 +158,7 @@ impl Page {
             number: plan.config.run.number.0,
             directory: directory.map(whole),
             traces: traces.map(whole),
+            histograms: histograms.map(whole),
             nodes,
             sources: plan
                 .source_ids()
@@ -241,6 +244,7 @@ pub(crate) fn serve_for(
         Some(address) => start(resolve(address)?, control)?,
         None => start_at_default(control)?,
     };
+    monitor.judge_runs_by(records::is_good);
     let notifier = notify::begin(&config.monitor)?;
     let tell = move |notice: Notice| {
         log_alarm(&notice);

@@ -15,6 +15,7 @@ use clap::{Args, Subcommand};
 use comments::{Comment, Quality};
 use compare::Comparison;
 pub(crate) use record::Record;
+use record::State;
 use sheaf_store::run::{MANIFEST_NAME, runs_in};
 use std::path::{Path, PathBuf};
 pub(crate) use table::utc;
@@ -149,10 +150,16 @@ pub(crate) fn read_all(directory: &Path, last: Option<usize>) -> anyhow::Result<
     Ok((records, failed))
 }
 
+/// Returns whether the run in a directory is a reference for others: it is good, and nobody has judged its data to be bad.
+pub(crate) fn is_good(directory: &Path) -> bool {
+    let is_good = |record: Record| record.state == State::Good && record.quality() != Some(Quality::Bad);
+    Record::read(directory).is_ok_and(is_good)
+}
+
 /// Returns the record of a run, with the settings that have changed since the run before it in the same directory.
 pub(crate) fn with_changes(number: u32, directory: &Path) -> anyhow::Result<serde_json::Value> {
     let path = find_number(number, directory)?;
-    let record = Record::read(&path)?;
+    let record = Record::read(&path)?.with_histograms()?;
     let runs = runs_in(directory)?;
     let before = runs.iter().take_while(|other| **other != path).last();
     // A run before that cannot be read is no reason to withhold this one.
@@ -164,7 +171,7 @@ pub(crate) fn with_changes(number: u32, directory: &Path) -> anyhow::Result<serd
 }
 
 fn show(arguments: &ShowArguments) -> anyhow::Result<Verdict> {
-    let record = Record::read(&find(&arguments.run, &arguments.place)?)?;
+    let record = Record::read(&find(&arguments.run, &arguments.place)?)?.with_histograms()?;
     if arguments.json {
         print_json(&record)?
     } else {
@@ -175,7 +182,8 @@ fn show(arguments: &ShowArguments) -> anyhow::Result<Verdict> {
 
 fn compare(arguments: &CompareArguments) -> anyhow::Result<Verdict> {
     let read = |run: &str| find(run, &arguments.place).and_then(|path| Record::read(&path));
-    let comparison = Comparison::of(&read(&arguments.before)?, &read(&arguments.after)?);
+    let (before, after) = (read(&arguments.before)?, read(&arguments.after)?);
+    let comparison = Comparison::of(&before, &after).with_histograms([&before, &after])?;
     if arguments.json {
         print_json(&comparison)?
     } else {

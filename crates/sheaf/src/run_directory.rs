@@ -13,7 +13,7 @@ use sheaf_node::report::RunReport;
 use sheaf_protocol::output::Places;
 use sheaf_store::event_file::{ClosedFile, FileName, SessionName};
 use sheaf_store::run::{
-    CodeRecord, EndRecord, Holder, LOCK_NAME, MANIFEST_NAME, Manifest, RunLock, SessionRecord, closed_files,
+    CodeRecord, EndRecord, HistogramsRecord, Holder, LOCK_NAME, MANIFEST_NAME, Manifest, RunLock, SessionRecord, closed_files,
     remove_list, seal_session,
 };
 use sheaf_telemetry::log_as;
@@ -101,6 +101,11 @@ impl RunDirectory {
     pub(crate) fn note_code(&mut self, code: Vec<CodeRecord>) -> anyhow::Result<()> {
         self.manifest.code = code;
         Ok(self.manifest.write(&self.path)?)
+    }
+
+    /// Records the file of histograms, if there is one. It is written when the run is closed.
+    pub(crate) fn note_histograms(&mut self, histograms: Option<HistogramsRecord>) {
+        self.manifest.histograms = histograms;
     }
 
     /// Removes the directory of a run that cannot begin.
@@ -306,6 +311,11 @@ impl SharedManifest {
         }
         remains::expect(path);
         Ok(Self { path: path.to_owned(), manifest, _lock: lock, objects })
+    }
+
+    /// Records the file of histograms, if there is one. It is written when the run is closed.
+    pub(crate) fn note_histograms(&mut self, histograms: Option<HistogramsRecord>) {
+        self.manifest.histograms = histograms;
     }
 
     /// Writes the final manifest; removes the manifest if the run did not begin, so that it can be started again.

@@ -13,7 +13,9 @@ use crate::run::{Outcome, in_process};
 use crate::run_directory::{RunDirectory, Scratch};
 use crate::signals::Steering;
 use crate::summary::{EarlyEnd, cpu_seconds, headline};
-use crate::{Verdict, files, placement, processes, programs, rehearsal, space, supervisor, tracing};
+use crate::{
+    Verdict, files, histograms, placement, processes, programs, rehearsal, space, supervisor, tracing,
+};
 use anyhow::{Context, bail};
 use sheaf_config::{Config, OutputKind, SourceKind, TransportKind};
 use sheaf_node::{Clock, RunControls};
@@ -176,15 +178,21 @@ impl Runs<'_> {
         let path = directory.as_ref().map(|directory| directory.path.clone());
         let watch = space::Watch::begin(path.as_deref(), plan.config.output.keep_free.0, stop)?;
         let traces = tracing::file(&plan.config, &scratch.path);
+        let histograms = histograms::file(&plan.config, &scratch.path);
+        let receiver = histograms::begin(&plan.config, &scratch.path);
         let view = View { console, page: self.page, controls: self.controls, traces: traces.as_deref() };
         if let Some(page) = self.page {
-            page.begin_run(&plan, path.as_deref(), view.traces);
+            page.begin_run(&plan, path.as_deref(), (view.traces, histograms.as_deref()));
         }
         let mut outcome = if self.arguments.processes {
             processes::run(&plan, directory.as_ref(), &scratch, stop, view)?
         } else {
             in_process(&plan, path, stop.clone(), view, clock)?
         };
+        let histograms = histograms::finish(receiver);
+        if let Some(directory) = &mut directory {
+            directory.note_histograms(histograms);
+        }
         let no_room = watch.end().map(|why| EarlyEnd::new("disk_space", why));
         outcome.summary.ended_early = no_room.or(outcome.summary.ended_early);
         // The processor time of this run is that of the process minus the time of earlier runs.

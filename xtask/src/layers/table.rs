@@ -252,9 +252,16 @@ pub(super) const LAYERS: &[Layer] = &[
         reason: "authors of filters link it, so it needs no run",
     },
     Layer {
+        package: "sheaf-histogram",
+        floor: Floor::Vocabulary,
+        may_know: &[],
+        may_use: &["serde", "serde_json", "thiserror"],
+        reason: "histograms of any program: their format, sums and comparison, without I/O",
+    },
+    Layer {
         package: "sheaf-monitor",
         floor: Floor::Edges,
-        may_know: &["sheaf-machine", "sheaf-protocol", "sheaf-telemetry", "sheaf-wire"],
+        may_know: &["sheaf-histogram", "sheaf-machine", "sheaf-protocol", "sheaf-telemetry", "sheaf-wire"],
         may_use: &[
             "axum",
             "bytes",
@@ -271,7 +278,7 @@ pub(super) const LAYERS: &[Layer] = &[
     Layer {
         package: "sheaf-tap",
         floor: Floor::Edges,
-        may_know: &["sheaf-key", "sheaf-protocol", "sheaf-telemetry", "sheaf-wire"],
+        may_know: &["sheaf-key", "sheaf-machine", "sheaf-protocol", "sheaf-telemetry", "sheaf-wire"],
         may_use: &["bytes", "log", "mio", "rtrb", "serde", "serde_json", "thiserror"],
         reason: "a small client for consumers; the protocol crate selects their events",
     },
@@ -406,6 +413,7 @@ pub(super) const LAYERS: &[Layer] = &[
             "sheaf-netsim",
             "sheaf-feed",
             "sheaf-filter",
+            "sheaf-histogram",
             "sheaf-machine",
             "sheaf-import",
             "sheaf-key",

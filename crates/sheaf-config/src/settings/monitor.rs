@@ -1,9 +1,9 @@
 //! The page and the metrics of a run.
 
-use super::HOUR;
-use crate::codec::{address, maybe, milliseconds, prose, web_address};
+use super::{HOUR, MIB};
+use crate::codec::{address, bytes, maybe, milliseconds, prose, web_address};
 use crate::knob::section;
-use sheaf_wire::Nanos;
+use sheaf_wire::{ByteCount, Nanos};
 
 section! {
     /// The [page and the metrics](../operating/monitor.md) of a run, over HTTP.
@@ -16,6 +16,9 @@ section! {
         alertmanager: Option<String> = None, "alertmanager", maybe(web_address());
         /// Time from the start of a run in which no alarm is sent, except if it lasts longer.
         alarm_hold_off: Nanos = Nanos::from_secs(30), "alarm_hold_off_ms", milliseconds(Nanos::ZERO, HOUR);
+        /// Limit of the bytes of all [histograms](../howto/monitor-data.md) that consumers publish in a run: eight for each number of each publisher.
+        /// 0: none are taken.
+        histogram_bytes: ByteCount = ByteCount(8 * MIB), "histogram_bytes", bytes(0, 1 << 30);
         /// Time for which `sheaf run` serves them after its last run, so that the final numbers are scraped and can be looked at. Ctrl-C
         /// ends it.
         linger: Nanos = Nanos::from_secs(3), "linger_ms", milliseconds(Nanos::ZERO, HOUR);

@@ -128,6 +128,11 @@ impl Operation {
         self.response(200, json!({ "description": text, "content": content }))
     }
 
+    /// Answers without a body if the client has the answer.
+    pub(super) fn unchanged(self) -> Self {
+        self.response(304, json!({ "description": "The client has the answer." }))
+    }
+
     /// Fails with plain text.
     pub(super) fn fails(self, status: u16, text: &str) -> Self {
         let content = json!({ "text/plain; charset=utf-8": { "schema": { "type": "string" } } });

@@ -16,7 +16,7 @@ const TARGETS: [&str; 4] = ["idle", "configured", "running", "paused"];
 const COMMENT_CHARACTERS: u64 = 1_000;
 
 pub(super) fn all() -> Value {
-    let schemas = [control(), bodies(), records(), state::all()].concat();
+    let schemas = [control(), bodies(), records(), super::histograms::schemas(), state::all()].concat();
     Value::Object(schemas.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect::<Map<_, _>>())
 }
 
@@ -211,6 +211,11 @@ fn records() -> Schemas {
         ("files", list(&file), "Closed files"),
         ("code", list(&code), "Libraries and scripts that it loaded"),
         ("comments", list(&reference("Comment")), "Comments, the oldest first"),
+        (
+            "histograms?",
+            list(&json!({ "type": "object" })),
+            "Histograms with entries, means and standard deviations; only in the record of one run",
+        ),
         (
             "changed?",
             nullable(&map(&values)),

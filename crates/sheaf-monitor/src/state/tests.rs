@@ -18,6 +18,7 @@ fn description() -> RunDescription {
     RunDescription {
         number: 7,
         traces: None,
+        histograms: None,
         directory: Some("/data/run000007".into()),
         nodes: vec![node("ru0", "readout"), node("bu0", "builder"), node("evm", "manager")],
         sources: [(3, Some("DU3".to_owned())), (4, None)].into(),

@@ -58,6 +58,20 @@ pub struct Manifest {
     /// The libraries and scripts that the run loaded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub code: Vec<CodeRecord>,
+    /// The file of histograms that consumers published, if there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub histograms: Option<HistogramsRecord>,
+}
+
+/// The file of histograms in the directory of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HistogramsRecord {
+    /// Its name.
+    pub file: String,
+    /// Number of histograms.
+    pub histograms: u64,
+    /// Its size.
+    pub bytes: u64,
 }
 
 /// The end of a run.
@@ -186,6 +200,7 @@ impl Manifest {
             ledger: serde_json::Value::Null,
             configuration: configuration.to_owned(),
             code: Vec::new(),
+            histograms: None,
         }
     }
 

@@ -1,7 +1,9 @@
 //! Two runs side by side.
 
 use super::record::{Code, Record};
+use crate::histograms;
 use serde::Serialize;
+use sheaf_histogram::{Histogram, HistogramComparison, HistogramRecord, compare};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Keys that differ between any two runs.
@@ -19,6 +21,19 @@ pub(crate) struct Comparison {
     pub(crate) software: Option<[String; 2]>,
     /// Numbers of both runs.
     pub(crate) numbers: Vec<Number>,
+    /// Histograms of either run, by name.
+    pub(crate) histograms: Vec<ComparedHistogram>,
+}
+
+/// A histogram of either run.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct ComparedHistogram {
+    pub(crate) name: String,
+    /// Entries in both; `null` where a run does not have it.
+    pub(crate) entries: [Option<u64>; 2],
+    pub(crate) comparison: Option<HistogramComparison>,
+    /// Reason why it is not compared.
+    pub(crate) not_compared: Option<String>,
 }
 
 /// A number of both runs; `null` where a run does not have it.
@@ -44,7 +59,38 @@ impl Comparison {
             code: differences(&code(before), &code(after)),
             software,
             numbers: numbers(before, after),
+            histograms: Vec::new(),
         }
+    }
+
+    /// Adds the comparison of their histograms.
+    pub(super) fn with_histograms(mut self, runs: [&Record; 2]) -> anyhow::Result<Self> {
+        let [before, after] = runs.map(|record| histograms::read(&record.directory));
+        let (before, after) = (before?, after?);
+        let by_name = |record: &Option<HistogramRecord>| -> BTreeMap<String, Histogram> {
+            let all = record.iter().flat_map(|record| &record.histograms).map(|one| one.histogram.clone());
+            all.map(|histogram| (histogram.name.clone(), histogram)).collect()
+        };
+        let [before, after] = [by_name(&before), by_name(&after)];
+        let names: BTreeSet<_> = before.keys().chain(after.keys()).collect();
+        let compared = |name: &String| ComparedHistogram::of(name, [before.get(name), after.get(name)]);
+        self.histograms = names.into_iter().map(compared).collect();
+        Ok(self)
+    }
+}
+
+impl ComparedHistogram {
+    fn of(name: &str, histograms: [Option<&Histogram>; 2]) -> Self {
+        let entries = histograms.map(|histogram| histogram.map(|histogram| histogram.entries));
+        let result = match histograms {
+            [Some(before), Some(after)] => compare(before, after).map_err(|difference| difference.to_string()),
+            _ => Err("one of the runs does not have it".to_owned()),
+        };
+        let (comparison, not_compared) = match result {
+            Ok(comparison) => (Some(comparison), None),
+            Err(text) => (None, Some(text)),
+        };
+        Self { name: name.to_owned(), entries, comparison, not_compared }
     }
 }
 

@@ -1,10 +1,12 @@
 //! The record of a run.
 
 use super::comments::{self, Comment};
+use crate::histograms;
 use crate::summary::LedgerSummary;
 use anyhow::Context as _;
 use serde::Serialize;
 use sheaf_config::Config;
+use sheaf_histogram::HistogramSummary;
 use sheaf_store::run::{EndRecord, Manifest, RunLock};
 use sheaf_wire::DropReason;
 use sheaf_wire::reason::Account;
@@ -52,6 +54,9 @@ pub(crate) struct Record {
     pub(crate) files: Vec<FileRecord>,
     pub(crate) code: Vec<Code>,
     pub(crate) comments: Vec<Comment>,
+    /// Numbers of its histograms, where they are asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) histograms: Vec<HistogramSummary>,
     /// Every setting by its full key.
     #[serde(skip)]
     pub(crate) settings: BTreeMap<String, String>,
@@ -113,8 +118,16 @@ impl Record {
             files: manifest.files.iter().map(FileRecord::of).collect(),
             code: manifest.code.into_iter().map(Code::of).collect(),
             comments: comments::read(directory)?,
+            histograms: Vec::new(),
             settings: settings.unwrap_or_else(|_| unparsed(&manifest.configuration)),
         })
+    }
+
+    /// Adds the numbers of its histograms.
+    pub(super) fn with_histograms(mut self) -> anyhow::Result<Self> {
+        let found = histograms::read(&self.directory)?;
+        self.histograms = found.iter().flat_map(|found| &found.histograms).map(HistogramSummary::of).collect();
+        Ok(self)
     }
 
     /// Returns the accepted events that were lost.

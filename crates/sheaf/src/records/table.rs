@@ -1,8 +1,9 @@
 //! Records of runs as text.
 
-use super::compare::{Comparison, Number};
+use super::compare::{ComparedHistogram, Comparison, Number};
 use super::record::{Record, State};
 use crate::console::count;
+use sheaf_histogram::{HistogramComparison, HistogramSummary};
 use sheaf_wire::UtcTime;
 use std::fmt::Write as _;
 
@@ -117,6 +118,9 @@ pub(super) fn record(record: &Record) -> String {
     for code in &record.code {
         line("code", &format!("{}: {} (CRC-32C {})", code.table, code.path.display(), code.crc32c));
     }
+    for histogram in &record.histograms {
+        line("histogram", &histogram_line(histogram));
+    }
     for comment in &record.comments {
         let quality = comment.quality.map_or_else(String::new, |quality| format!("[{}] ", quality.name()));
         line("comment", &format!("{} {}: {quality}{}", utc(comment.time_ns), comment.author, comment.text));
@@ -154,7 +158,37 @@ pub(super) fn comparison(comparison: &Comparison) -> String {
         };
         let _ = writeln!(text, "code of {table}: {}  ->  {}", shown(one), shown(other));
     }
+    histograms(&mut text, &comparison.histograms);
     text
+}
+
+fn histogram_line(histogram: &HistogramSummary) -> String {
+    let HistogramSummary { name, kind, entries, mean, rms, .. } = histogram;
+    let mut text = format!("{name}  {}, {} entries", kind.name(), count(*entries));
+    for (mean, rms) in mean.iter().zip(rms) {
+        let _ = write!(text, ", mean {mean:.4}, RMS {rms:.4}");
+    }
+    text
+}
+
+fn histograms(text: &mut String, compared: &[ComparedHistogram]) {
+    if compared.is_empty() {
+        return;
+    }
+    let differ = compared.iter().filter(|one| one.comparison.is_some_and(|comparison| comparison.differs)).count();
+    let _ = writeln!(text, "\nhistograms, {differ} of {} differ:", compared.len());
+    for ComparedHistogram { name, entries, comparison, not_compared } in compared {
+        let [before, after] = entries.map(|entries| entries.map_or_else(|| "-".to_owned(), count));
+        let result = match comparison {
+            Some(HistogramComparison { chi2, ndf, probability, kolmogorov, differs }) => {
+                let distance = kolmogorov.map_or_else(String::new, |distance| format!(", Kolmogorov {distance:.4}"));
+                let verdict = if *differs { "  DIFFERS" } else { "" };
+                format!("chi2 {chi2:.1}/{ndf}, p {probability:.2e}{distance}{verdict}")
+            }
+            None => format!("not compared: {}", not_compared.as_deref().unwrap_or_default()),
+        };
+        let _ = writeln!(text, "  {name:<32}{before:>18}{after:>18}  {result}");
+    }
 }
 
 fn number(value: f64, unit: &str) -> String {

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 static RUN: Mutex<Option<PathBuf>> = Mutex::new(None);
 
 /// Doors that are sockets, by the ends of their names.
-const DOORS: [&str; 2] = ["tap", "farm"];
+const DOORS: [&str; 3] = ["tap", "farm", "monitor"];
 
 /// Records the directory of the run in progress.
 pub(super) fn expect(path: &Path) {
