@@ -18,6 +18,7 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("farm", farm),
     ("fragment_stream", fragment_stream),
     ("fragment_stream_sealed", fragment_stream_sealed),
+    ("histograms", histograms),
     ("hit_packets", hit_packets),
     ("message", message),
     ("message_sealed", message_sealed),
@@ -53,6 +54,11 @@ pub fn datagram(bytes: &[u8]) {
 /// Packets of a front end, and the description by which they are decoded.
 pub fn described_packets(bytes: &[u8]) {
     sheaf_source::described::fuzz::fuzz_described(bytes);
+}
+
+/// A publication of histograms, or the record of a run.
+pub fn histograms(bytes: &[u8]) {
+    sheaf_histogram::fuzz::fuzz_histograms(bytes);
 }
 
 /// Packets of hits, and the layout by which they are cut into time slices.

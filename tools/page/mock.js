@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { MockControl } from "./mock-control.js";
-import { sampleColumns, sampleFigures, sampleState, sampleTrace, sampleTraces, sampleValue } from "./sample.js";
+import { sampleColumns, sampleFigures, sampleHistograms, sampleState, sampleTrace, sampleTraces, sampleValue } from "./sample.js";
 
 export const PAGE = fileURLToPath(new URL("../../crates/sheaf-monitor/page/", import.meta.url));
 const SENT = /\.(html|js|css|svg)$/;
@@ -19,11 +19,13 @@ export function files(folder) {
   return readdirSync(PAGE + folder).filter((name) => SENT.test(name)).map((name) => folder + name);
 }
 
-// Returns a file of the page as it is sent: `without_comments` of assets.rs removes comments in the same way.
+// Returns a file of the page as it is sent: `without_ornaments` of assets.rs removes the same.
 export function sent(name) {
   const text = readFileSync(PAGE + name, "utf8");
   if (name.startsWith("vendor/") || !/\.(js|css)$/.test(name)) return text;
-  return text.replace(/^[ \t]*\/\/.*$/gm, "").replace(/^[ \t]*\/\*[^]*?\*\//gm, (comment) => comment.replace(/[^\n]/g, ""));
+  const code = text.replace(/^[ \t]*\/\/.*$/gm, "").replace(/^[ \t]*\/\*[^]*?\*\//gm, (comment) => comment.replace(/[^\n]/g, ""))
+    .replace(/\/\*\* @.*?\*\/\s*/g, "").replace(/^[ \t]+/gm, "");
+  return name.endsWith(".css") ? code.replace(/([:;,]) /g, "$1").replaceAll(" {", "{") : code;
 }
 
 export class Mock {
@@ -33,6 +35,7 @@ export class Mock {
     // The figures of a node, null if it has none: name => list.
     this.figures = sampleFigures;
     this.traces = sampleTraces();
+    this.histograms = sampleHistograms();
     // Run control, which a server of one run has not.
     this.operator = null;
     // Each request, without its query.
@@ -127,6 +130,7 @@ export class Mock {
     else if (pathname === "/favicon.ico") response.writeHead(204).end();
     else if (pathname === "/api/v1/columns") this.json(response, this.columns);
     else if (pathname === "/api/v1/stream") this.open(response);
+    else if (pathname === "/api/v1/histograms") this.list(response, searchParams);
     else if (pathname === "/api/v1/traces") this.json(response, this.traces);
     else if (pathname.startsWith("/api/v1/traces/")) this.trace(response, pathname.slice("/api/v1/traces/".length));
     else if (pathname.startsWith("/api/v1/nodes/")) this.node(response, decodeURIComponent(pathname.slice("/api/v1/nodes/".length)));
@@ -134,6 +138,12 @@ export class Mock {
     else if (pathname === "/api/v1/live") this.poll(request, response, Number(searchParams.get("after")));
     else if (pathname.startsWith("/api/v1/") && this.operator !== null) void this.operator.answer(request, response, pathname.slice("/api/v1/".length), searchParams);
     else this.asset(response, pathname);
+  }
+
+  list(response, wanted) {
+    const [name, reference] = [wanted.get("name"), wanted.get("reference")];
+    const histograms = this.histograms.histograms.filter((one) => name === null || one.name === name);
+    this.json(response, { ...this.histograms, histograms, ...(reference && { reference: Number(reference) || null }) });
   }
 
   asset(response, pathname) {

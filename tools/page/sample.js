@@ -279,3 +279,29 @@ export function sampleTrace() {
     ],
   };
 }
+
+// Histograms of run 7: a charge that differs from the reference, the hits of channels, and gains with their errors.
+export function sampleHistograms() {
+  const updated_ms = Date.now() + 3_600_000;
+  const bell = (bin, middle, wide) => Math.round(1000 * Math.exp(-0.5 * ((bin - middle) / wide) ** 2) + 20 * (1 + Math.sin(7 * bin)));
+  const bins = (number, of) => Array.from({ length: number }, (_, bin) => of(bin));
+  const common = { source: null, nan: 0, outside: 12, publishers: 1, updated_ms, comparison: null, not_compared: null, axes: ["ADC counts"] };
+  const alike = { chi2: 44.1, ndf: 47, probability: 0.59, kolmogorov: 0.004, differs: false };
+  const line = (name, title, values, reference, more) => ({
+    ...common, name, title, kind: "1d", entries: values.reduce((sum, value) => sum + value, 0), mean: [1830.2], rms: [310.7],
+    sketch: { columns: values.length, rows: 1, x: [0, 4096], y: [0, 0], values, errors: [], reference }, comparison: alike, ...more,
+  });
+  const charge = line("charge", "Charge", bins(48, (bin) => bell(bin, 21, 5)), bins(48, (bin) => bell(bin, 24, 5)), {
+    source: 3, comparison: { chi2: 1213.6, ndf: 47, probability: 3e-220, kolmogorov: 0.21, differs: true },
+  });
+  const time = line("time", "Time of the hits", bins(48, (bin) => bell(bin, 12, 3)), bins(48, (bin) => bell(bin, 12, 3) + 5), { axes: ["ns"] });
+  const hits = {
+    ...common, name: "hits", title: "Hits", kind: "2d", axes: ["channel", "source"], entries: 81_234, mean: [31.4, 3.6], rms: [18.2, 2.2], comparison: alike,
+    sketch: { columns: 48, rows: 8, x: [0, 64], y: [0, 8], values: bins(384, (bin) => (bin % 48 === 30 ? 0 : bell(bin % 48, 24, 14) + 4 * (bin % 7))), errors: [], reference: [] },
+  };
+  const gain = {
+    ...common, name: "gain", title: "Gain", kind: "profile", axes: ["channel", "gain"], entries: 4_112, mean: [15.5], rms: [9.2], not_compared: "fewer than 50 entries",
+    sketch: { columns: 32, rows: 1, x: [0, 32], y: [0, 0], values: bins(32, (bin) => (bin === 9 ? null : 1 + 0.1 * Math.sin(bin))), errors: bins(32, (bin) => (bin === 9 ? null : 0.02 + 0.01 * (bin % 3))), reference: bins(32, (bin) => 1 + 0.1 * Math.sin(bin + 0.2)) },
+  };
+  return { run: 7, complete: false, written_ms: updated_ms, socket: null, reference: 6, publishers: [], taken: 12, stale: 0, refused: {}, histograms: [charge, gain, hits, time] };
+}

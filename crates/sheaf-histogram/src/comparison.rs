@@ -110,11 +110,7 @@ fn sum(quotients: impl Iterator<Item = (f64, f64)>) -> (f64, u32) {
 }
 
 /// Returns the largest difference of the cumulative distributions, over the cells in this order.
-fn distance(
-    [one, other]: [&Histogram; 2],
-    [n, m]: [f64; 2],
-    cells: impl Iterator<Item = usize>,
-) -> f64 {
+fn distance([one, other]: [&Histogram; 2], [n, m]: [f64; 2], cells: impl Iterator<Item = usize>) -> f64 {
     let (mut difference, mut largest) = (0.0_f64, 0.0_f64);
     for cell in cells {
         difference += one.contents[cell] / n - other.contents[cell] / m;

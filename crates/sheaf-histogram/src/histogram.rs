@@ -260,7 +260,8 @@ impl Histogram {
     pub fn add(&mut self, other: &Self) {
         assert!(self.has_bins_of(other), "only histograms with the same bins are added");
         if !(self.squares.is_empty() && other.squares.is_empty()) {
-            let whole = |one: &Self| if one.squares.is_empty() { one.contents.clone() } else { one.squares.clone() };
+            let whole =
+                |one: &Self| if one.squares.is_empty() { one.contents.clone() } else { one.squares.clone() };
             self.squares = whole(self);
             add_lists(&mut self.squares, &whole(other));
         }

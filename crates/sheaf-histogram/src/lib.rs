@@ -8,6 +8,7 @@
 //! | `store` | the histograms of a run, by publisher, within limits |
 //! | `record` | the record of a run: the file `histograms.json` |
 //! | `comparison` | tests whether two histograms have the same shape |
+//! | `fuzz` | the parsers as a function of any bytes, and seeds for fuzzing |
 //! | `probability` | distributions of these tests |
 //! | `summary` | a few numbers of a histogram, and a sketch with few bins |
 //!
@@ -17,6 +18,8 @@
 #![forbid(unsafe_code)]
 
 mod comparison;
+#[doc(hidden)]
+pub mod fuzz;
 mod histogram;
 mod probability;
 mod publication;
@@ -31,29 +34,6 @@ pub use publication::{Publication, Receipt, Refusal, RefusalReason};
 pub use record::{HistogramRecord, PublisherRecord, RecordError, RecordedHistogram};
 pub use store::{HistogramStore, StoreLimits};
 pub use summary::{HistogramSummary, Sketch};
-
-/// Gives bytes to every parser of this crate: they must return for any.
-#[doc(hidden)]
-pub fn fuzz(bytes: &[u8]) {
-    if let Ok(publication) = Publication::parse(bytes) {
-        let mut store = HistogramStore::new(1, StoreLimits::default());
-        let taken = store.take("fuzz", publication.clone(), 1);
-        let again = store.take("fuzz", publication, 2);
-        assert_eq!(taken.is_ok(), again.is_ok(), "a repeated publication is no other one");
-        let record = store.record(3, false);
-        let read = HistogramRecord::parse(&record.to_bytes());
-        assert!(read.is_ok(), "a record that was written can be read");
-    }
-    if let Ok(record) = HistogramRecord::parse(bytes) {
-        for one in record.histograms.iter().take(8) {
-            let _ = HistogramSummary::of(one);
-            let _ = Sketch::of(&one.histogram, 64, None);
-            for other in record.histograms.iter().take(8) {
-                let _ = compare(&one.histogram, &other.histogram);
-            }
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests;

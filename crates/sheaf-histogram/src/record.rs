@@ -12,7 +12,11 @@ pub enum RecordError {
     #[error("it is not a record of histograms: {0}")]
     Shape(String),
     /// It has another format or version.
-    #[error("it has the format `{format}`, version {version}; this version of Sheaf reads `{}`, version {}", HistogramRecord::FORMAT, HistogramRecord::VERSION)]
+    #[error(
+        "it has the format `{format}`, version {version}; this version of Sheaf reads `{}`, version {}",
+        HistogramRecord::FORMAT,
+        HistogramRecord::VERSION
+    )]
     Version {
         /// Its format.
         format: String,

@@ -133,10 +133,14 @@ impl HistogramStore {
         self.stale += u64::from(receipt.stale);
         self.revision += 1;
         let known = Session { publisher: publisher.to_owned(), sequence, updated_ms: now_ms };
-        let known = self.sessions.entry(session.clone()).and_modify(|known| {
-            known.sequence = known.sequence.max(sequence);
-            known.updated_ms = now_ms;
-        }).or_insert(known);
+        let known = self
+            .sessions
+            .entry(session.clone())
+            .and_modify(|known| {
+                known.sequence = known.sequence.max(sequence);
+                known.updated_ms = now_ms;
+            })
+            .or_insert(known);
         let last = known.sequence;
         // One that is older than others is late, and they are still to be counted by their own numbers.
         if is_final && sequence == last {

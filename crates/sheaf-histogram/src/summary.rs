@@ -109,7 +109,9 @@ impl Sketch {
         let total = |histogram: &Histogram| grid.sums(histogram, &histogram.contents).iter().sum::<f64>();
         let reference = match (histogram.kind, reference) {
             (_, None) | (HistogramKind::Map, _) => Vec::new(),
-            (HistogramKind::Profile, Some(reference)) => grid.means(reference).into_iter().map(|bin| bin.0).collect(),
+            (HistogramKind::Profile, Some(reference)) => {
+                grid.means(reference).into_iter().map(|bin| bin.0).collect()
+            }
             (HistogramKind::Line, Some(reference)) => {
                 let scale = total(histogram) / total(reference);
                 let scaled = grid.sums(reference, &reference.contents).into_iter().map(|sum| sum * scale);

@@ -31,7 +31,8 @@ fn any_histogram() -> impl Strategy<Value = Histogram> {
     let of_kind = |(kind, columns, rows, weighted, seed): (u32, u32, u32, bool, u32)| {
         let axis = |bins| Axis { bins, low: -1.5, high: 2.25, title: "mV".to_owned() };
         let kind = [HistogramKind::Line, HistogramKind::Map, HistogramKind::Profile][kind as usize];
-        let axes = if kind == HistogramKind::Map { vec![axis(columns), axis(rows)] } else { vec![axis(columns)] };
+        let axes =
+            if kind == HistogramKind::Map { vec![axis(columns), axis(rows)] } else { vec![axis(columns)] };
         let cells: usize = axes.iter().map(Axis::cells).product();
         let list = |of: u32| -> Vec<f64> {
             (0..cells as u32).map(|cell| f64::from((cell * 7_919 + seed * of) % 101)).collect()
@@ -164,7 +165,10 @@ fn what_is_over_a_limit_is_refused_by_name_and_counted() {
     assert!(receipt.refused[0].text.contains("`c`"), "{}", receipt.refused[0]);
     let large = Histogram { name: "a".to_owned(), ..line("a", &[0.0; 300]) };
     let reason = |receipt: Receipt| receipt.refused[0].reason;
-    assert_eq!(reason(store.take("q", publication("b", 1, vec![large]), 1).unwrap()), RefusalReason::OtherBins);
+    assert_eq!(
+        reason(store.take("q", publication("b", 1, vec![large]), 1).unwrap()),
+        RefusalReason::OtherBins
+    );
     let mut store = HistogramStore::new(1, limits);
     let large = line("large", &[0.0; 300]);
     let receipt = store.take("q", publication("b", 1, vec![large]), 1).unwrap();
@@ -220,7 +224,13 @@ fn comparisons_are_those_of_scipy() {
 #[test]
 fn a_dead_channel_and_a_shift_are_marked_and_fluctuations_are_not() {
     let flat = |dead: u32, scale: f64| -> Vec<f64> {
-        (0..66).map(|cell| if cell == 0 || cell == 65 || cell == dead { 0.0 } else { scale + f64::from(cell % 3) }).collect()
+        (0..66)
+            .map(
+                |cell| {
+                    if cell == 0 || cell == 65 || cell == dead { 0.0 } else { scale + f64::from(cell % 3) }
+                },
+            )
+            .collect()
     };
     let reference = line("a", &flat(99, 1_000.0));
     let alike = compare(&line("a", &flat(99, 400.0)), &reference).unwrap();

@@ -31,7 +31,11 @@ pub(crate) fn serialize<S: Serializer>(values: &[f64], serializer: S) -> Result<
 }
 
 /// Reads a whole number. Some languages write 1000 as `1000.0`.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the number is whole and in range")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the number is whole and in range"
+)]
 pub(crate) fn whole<'de, T, D>(deserializer: D) -> Result<T, D::Error>
 where
     T: TryFrom<u64>,

@@ -5,7 +5,7 @@
 /** @import { NumbersFeed } from "./numbers.js" */
 /** @import { Feed } from "./feed.js" */
 /** @import { Operator } from "./operator.js" */
-/** @import { AuditEntry, RunRecord, Traced, TracedList } from "./types.js" */
+/** @import { AuditEntry, HistogramList, RunRecord, Traced, TracedList } from "./types.js" */
 /** @import { Navigation, View } from "./view.js" */
 /** @import { Child, VNode } from "./vendor/preact.js" */
 import { alarmsPanel, announcements, faultsPanel } from "./alarms.js";
@@ -16,6 +16,7 @@ import { deadTimePanel } from "./dead-time.js";
 import { flowPanel } from "./flow.js";
 import { header, NARROW } from "./header.js";
 import { helpDialog } from "./help.js";
+import { histogramsPanel } from "./histograms.js";
 import { html } from "./html.js";
 import { latencyPanel } from "./latency.js";
 import { logPanel } from "./log.js";
@@ -38,6 +39,8 @@ import { PANELS } from "./view.js";
  * @property {Feed<{entries: AuditEntry[]}>} audit
  * @property {Feed<TracedList>} traces
  * @property {Feed<Traced>} trace The trace that is open.
+ * @property {Feed<HistogramList>} histograms
+ * @property {Feed<HistogramList>} histogram The histogram that is open.
  * @property {Operator} operator
  * @property {Navigation} navigation
  * @property {View} view
@@ -69,6 +72,7 @@ export function app(page) {
         panel(page, "nodes", "half", nodesPanel(page, state)),
         panel(page, "log", "half", logPanel(page, state)),
         panel(page, "traces", "whole", tracesPanel(page, state)),
+        panel(page, "histograms", "whole", histogramsPanel(page, state)),
         state.control && panel(page, "runs", "wide", runsPanel(page, state)),
         state.control && panel(page, "commands", "third", commandsPanel(page, state)),
         panel(page, "numbers", "whole", html`<div class="charts">${otherCharts(page)}</div>`),

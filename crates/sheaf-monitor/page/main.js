@@ -16,6 +16,8 @@ import { Navigation } from "./view.js";
 const LOOK_MS = 250;
 /** Time of the run between looks for traces, in seconds. */
 const TRACES_S = 2;
+/** Time between looks for histograms. */
+const HISTOGRAMS_MS = 2000;
 /** States come more often than this; between them nothing needs to be drawn. */
 const STATE_MS = 400;
 /** Time between pictures of charts. In five minutes, a pixel is half a second. */
@@ -49,6 +51,8 @@ const record = new Feed({ base, onChange: changePage });
 const audit = new Feed({ base, onChange: changePage });
 const traces = new Feed({ base, onChange: changePage });
 const trace = new Feed({ base, onChange: changePage });
+const histograms = new Feed({ base, onChange: changePage });
+const histogram = new Feed({ base, onChange: changePage });
 // It takes a token out of the address before the view is read from there.
 const operator = new Operator({ base, onChange: changePage });
 const navigation = new Navigation((before) => {
@@ -83,7 +87,14 @@ function changeState() {
     audit.want("audit?last=200", `${control.revision} ${answers}`);
   }
   if (store.state?.run.number) {
-    const { number, seconds, phase } = store.state.run;
+    const { run: { number, seconds, phase }, time_ms } = store.state;
+    const { reference, histogram: name } = navigation.view;
+    const { answer } = histograms;
+    // They come from a file that is written once a second, also when the run is over.
+    const key = answer?.complete ? phase : `${Math.floor(time_ms / (answer?.histograms.length ? HISTOGRAMS_MS : 3 * HISTOGRAMS_MS))}`;
+    const path = `histograms?run=${number}${reference && `&reference=${reference}`}`;
+    histograms.want(path, key);
+    histogram.want(name && `${path}&name=${encodeURIComponent(name)}`, key);
     // The list grows while the run does; events of a run that is over stay.
     traces.want(`traces?last=50&run=${number}`, `${Math.floor(seconds / TRACES_S)} ${phase}`);
   }
@@ -142,7 +153,7 @@ function paint() {
   const fresh = store.freshness(performance.now());
   try {
     const view = navigation.view;
-    render(app({ store, numbers, figures, runs, record, audit, traces, trace, operator, navigation, view, fresh, help, showHelp, changed: changePage }), root);
+    render(app({ store, numbers, figures, runs, record, audit, traces, trace, histograms, histogram, operator, navigation, view, fresh, help, showHelp, changed: changePage }), root);
   } catch (error) {
     // Without this, the last picture would stay, and look as if it were of now.
     failed = true;

@@ -320,3 +320,43 @@ export interface RunRecord {
   /** Settings that differ from those of the run before: their values then and now. */
   changed?: Record<string, (string | null)[]>;
 }
+
+/** The histograms of a run. */
+export interface HistogramList {
+  run: number;
+  /** Whether the run takes no more. */
+  complete: boolean;
+  reference: number | null;
+  refused: Record<string, number>;
+  histograms: Histogram[];
+}
+
+export interface Histogram {
+  name: string;
+  kind: "1d" | "2d" | "profile";
+  title: string;
+  /** Titles of the axes, and of the quantity of a profile. */
+  axes: string[];
+  source: number | null;
+  entries: number;
+  nan: number;
+  /** Sum of the weights out of range. */
+  outside: number;
+  /** For each axis; empty without entries. */
+  mean: number[];
+  rms: number[];
+  publishers: number;
+  /** Unix time. */
+  updated_ms: number;
+  sketch: {
+    columns: number;
+    rows: number;
+    x: number[];
+    y: number[];
+    values: (number | null)[];
+    errors: (number | null)[];
+    reference: (number | null)[];
+  };
+  comparison: { chi2: number; ndf: number; probability: number; kolmogorov: number | null; differs: boolean } | null;
+  not_compared: string | null;
+}

@@ -14,6 +14,7 @@ export const PANELS = [
   { id: "nodes", title: "Nodes", key: "8" },
   { id: "log", title: "Log", key: "9" },
   { id: "traces", title: "Remarkable events", key: "t" },
+  { id: "histograms", title: "Histograms", key: "h" },
   { id: "runs", title: "Runs", key: "u", control: true },
   { id: "commands", title: "Commands", key: "a", control: true },
   { id: "numbers", title: "More numbers", key: "0" },
@@ -31,12 +32,15 @@ export const RANGE_ORDER = ["5min", "2h", "7d"];
  * @property {string} sort Column by which nodes are sorted, with `-` before it if descending.
  * @property {string} run Number of the run whose record is open, empty if none is.
  * @property {string} trace Run and event whose trace is open, empty if none is.
+ * @property {string} histogram Name of the histogram that is open, empty if none is.
+ * @property {string} histograms Text that the names and titles of shown histograms contain.
+ * @property {string} reference Number of the run with which histograms are compared, 0 for none, empty for the last good one.
  * @property {string} q Text that shown log messages contain.
  * @property {string} level Lowest level of shown log messages.
  */
 
 /** @type {View} */
-const DEFAULT = { panel: "", range: "5min", node: "", nodes: "", sort: "", run: "", trace: "", q: "", level: "info" };
+const DEFAULT = { panel: "", range: "5min", node: "", nodes: "", sort: "", run: "", trace: "", histogram: "", histograms: "", reference: "", q: "", level: "info" };
 
 /** @param {string} hash @returns {View} what is missing or unknown has its default */
 export function parse(hash) {
@@ -54,7 +58,7 @@ function isKnown(name, value) {
   if (name === "panel") return PANELS.some((panel) => panel.id === value);
   if (name === "range") return RANGE_ORDER.some((range) => range === value);
   if (name === "level") return ["info", "warning", "error"].includes(value);
-  if (name === "run") return /^\d{0,10}$/.test(value);
+  if (name === "run" || name === "reference") return /^\d{0,10}$/.test(value);
   if (name === "trace") return /^\d{1,10}\/\d{1,20}$|^$/.test(value);
   return value.length <= 200;
 }

@@ -1,6 +1,7 @@
 //! The files of the page, which are part of the binary.
 //!
-//! They are sent without their comments, which are a fifth of them: types for the compiler, and text for those who change the page.
+//! They are sent without their comments and the spaces at the beginnings of lines, which are a quarter of them: types for the compiler, and text for
+//! those who change the page.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -38,6 +39,7 @@ assets! {
     "format.js": "text/javascript; charset=utf-8",
     "header.js": "text/javascript; charset=utf-8",
     "help.js": "text/javascript; charset=utf-8",
+    "histograms.js": "text/javascript; charset=utf-8",
     "html.js": "text/javascript; charset=utf-8",
     "keys.js": "text/javascript; charset=utf-8",
     "latency.js": "text/javascript; charset=utf-8",
@@ -53,6 +55,7 @@ assets! {
     "ring.js": "text/javascript; charset=utf-8",
     "runs.js": "text/javascript; charset=utf-8",
     "series.js": "text/javascript; charset=utf-8",
+    "sketch.js": "text/javascript; charset=utf-8",
     "sources.js": "text/javascript; charset=utf-8",
     "store.js": "text/javascript; charset=utf-8",
     "traces.js": "text/javascript; charset=utf-8",
@@ -73,7 +76,8 @@ impl Asset {
         let has_comments = path.ends_with(".js") || path.ends_with(".css");
         // The files of others remain as they were published, with their licences.
         let content = if has_comments && !path.starts_with("vendor/") {
-            without_comments(text).into()
+            let text = without_ornaments(text);
+            if path.ends_with(".css") { without_spaces(text).into() } else { text.into() }
         } else {
             text.into()
         };
@@ -81,10 +85,14 @@ impl Asset {
     }
 }
 
-/// Removes comments at the beginnings of lines. Lines keep their numbers, so that messages of a browser name those of the source.
+/// Beginning of the type of a value, in the midst of a line.
+const TYPE: &str = "/** @";
+
+/// Removes comments and spaces at the beginnings of lines, and types of values. Lines keep their numbers, so that messages of a browser name those of the source.
 ///
-/// Comments behind code stay: to find them takes a parser, and the page has few. No line of a text of the page may begin like a comment.
-fn without_comments(text: &str) -> String {
+/// Other comments behind code stay: to find them takes a parser, and the page has few. No line of a text of the page may begin like a comment, or with a space
+/// that matters.
+fn without_ornaments(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut is_inside = false;
     for line in text.lines() {
@@ -95,14 +103,26 @@ fn without_comments(text: &str) -> String {
         if is_inside || rest.starts_with("/*") {
             let end = rest.split_once("*/");
             is_inside = end.is_none();
-            rest = end.map_or("", |(_, code)| code);
-        } else if !rest.is_empty() {
-            rest = line;
+            rest = end.map_or("", |(_, code)| code.trim_start());
+        }
+        while let Some((code, (_, after))) =
+            rest.split_once(TYPE).and_then(|(code, typed)| Some((code, typed.split_once("*/")?)))
+        {
+            kept.push_str(code);
+            rest = after.trim_start();
         }
         kept.push_str(rest);
         kept.push('\n');
     }
     kept
+}
+
+/// Removes the spaces of a style sheet that are there for its readers. No text in it has such signs.
+fn without_spaces(mut text: String) -> String {
+    for (sign, short) in [(": ", ":"), ("; ", ";"), (", ", ","), (" {", "{")] {
+        text = text.replace(sign, short);
+    }
+    text
 }
 
 #[cfg(test)]
@@ -133,9 +153,13 @@ mod tests {
 
     #[test]
     fn comments_are_not_sent_and_lines_keep_their_numbers() {
-        let source = "/** A module. */\n\n/**\n * @typedef {object} X\n */\nf();\n  /** @type {X} */ (g).h();\n// why\nconst s = \"// text\"; /* stays */\n";
-        let sent = "\n\n\n\n\nf();\n (g).h();\n\nconst s = \"// text\"; /* stays */\n";
-        assert_eq!(without_comments(source), sent);
+        let source = "/** A module. */\n\n/**\n * @typedef {object} X\n */\nf();\n  /** @type {X} */ (g).h();\n// why\nk((/** @type {X} */ x) => x);\nconst s = \"// text\"; /* stays */\n";
+        let sent = "\n\n\n\n\nf();\n(g).h();\n\nk((x) => x);\nconst s = \"// text\"; /* stays */\n";
+        assert_eq!(without_ornaments(source), sent);
+        assert_eq!(
+            without_spaces("a:hover, b > c { margin: 0 1px; }".to_owned()),
+            "a:hover,b > c{ margin:0 1px;}"
+        );
         for asset in ASSETS.iter().filter(|asset| !asset.path.starts_with("vendor/")) {
             assert!(!asset.content.contains("\n/*") && !asset.content.contains("@param"), "{}", asset.path);
         }

@@ -6,7 +6,8 @@ use crate::routes::{self, Route};
 use crate::serving::Server;
 use crate::state::Figure;
 use crate::{
-    code_page, control_routes, errors, guard, histogram_routes, openapi, openmetrics, prometheus, trace_routes,
+    code_page, control_routes, errors, guard, histogram_routes, openapi, openmetrics, prometheus,
+    trace_routes,
 };
 use axum::Router;
 use axum::body::Body;

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sheaf import monitor
-from test_live import Run, wait_until
+from test_live import EXAMPLES, Run
 
 COMMAND = os.environ.get("SHEAF_COMMAND", "")
 needs_command = pytest.mark.skipif(not COMMAND, reason="SHEAF_COMMAND does not name the command")
@@ -226,7 +226,19 @@ def test_filling_goes_on_while_the_thread_publishes(start: Callable[..., Run]) -
         for thread in threads:
             thread.join()
         assert publisher.problem is None
-    run.wait_for("histograms.json")
-    wait_until(lambda: record_of(run)["histograms"][0]["histogram"]["entries"] == 20_000, "all entries are recorded")
     run.end()
     assert record_of(run)["histograms"][0]["histogram"]["contents"][1:-1] == [200] * 100
+
+
+@needs_command
+def test_the_example_publishes_what_it_sees(start: Callable[..., Run]) -> None:
+    run = start("[readout]\ncount = 3\n")
+    run.wait_for("bu0.tap")
+    command = [sys.executable, EXAMPLES / "monitors/charge.py", run.directory, "--seconds", "0.1"]
+    ended = subprocess.run(command, check=True, capture_output=True, text=True)
+    events = int(ended.stdout.split()[0])
+    run.end()
+    found = {one["histogram"]["name"]: one["histogram"] for one in record_of(run)["histograms"]}
+    assert sorted(found) == ["charge", "charge-of-sources", "sizes"]
+    assert events > 0 and all(histogram["entries"] == 3 * events for histogram in found.values())
+    assert found["sizes"]["contents"][0] == 0 and sum(found["charge"]["contents"]) == 3 * events

@@ -10,7 +10,10 @@ use crate::plan::Plan;
 use crate::relay::{Relay, Subjects};
 use crate::run_directory::SharedManifest;
 use crate::summary::{ManagerSummary, NodeSummary, Summary};
-use crate::{Verdict, files, histograms, network, placement, processes, rehearsal, run_paths, signals, steered, tracing};
+use crate::{
+    Verdict, files, histograms, network, placement, processes, rehearsal, run_paths, signals, steered,
+    tracing,
+};
 use anyhow::{Context, bail};
 use rustix::process::Signal;
 use sheaf_config::{Config, NodeConfig, TransportKind};

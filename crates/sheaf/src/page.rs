@@ -3,9 +3,9 @@
 use crate::address::resolve;
 use crate::console::message::Message;
 use crate::console::{self, Console, Show};
-use crate::{histograms, notify, records};
 use crate::plan::Plan;
 use crate::summary::Summary;
+use crate::{histograms, notify, records};
 use log::Level;
 use sheaf_config::{Config, NodeConfig};
 use sheaf_monitor::control::Control;
@@ -133,7 +133,12 @@ impl Page {
     }
 
     /// Announces a run before its nodes begin, with the files of its traces and histograms.
-    pub(crate) fn begin_run(&self, plan: &Plan, directory: Option<&Path>, files: (Option<&Path>, Option<&Path>)) {
+    pub(crate) fn begin_run(
+        &self,
+        plan: &Plan,
+        directory: Option<&Path>,
+        files: (Option<&Path>, Option<&Path>),
+    ) {
         self.begin(plan, describe_nodes(plan), directory, files);
     }
 

@@ -7,5 +7,6 @@ import "./view.test.js";
 import "./numbers.test.js";
 import "./control.test.js";
 import "./runs.test.js";
+import "./histograms.test.js";
 import "./traces.test.js";
 import "./real.test.js";

@@ -122,7 +122,8 @@ impl HistogramReceiver {
     #[must_use]
     pub fn finish(mut self) -> Option<WrittenHistograms> {
         let until = Instant::now() + GRACE;
-        while self.shared.store().is_awaited(unix_ms().saturating_sub(EXPECTED_MS)) && Instant::now() < until {
+        while self.shared.store().is_awaited(unix_ms().saturating_sub(EXPECTED_MS)) && Instant::now() < until
+        {
             std::thread::sleep(PAUSE);
         }
         self.end();

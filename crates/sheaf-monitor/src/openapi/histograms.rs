@@ -120,7 +120,11 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
         ("moments", numbers(), "Sums of w, wx, wx², and of wy and wy² of a map"),
     ]);
     let publication = exact(&[
-        ("session", json!({ "type": "string", "pattern": "^[0-9a-f]{1,32}$" }), "Name that no other publisher has"),
+        (
+            "session",
+            json!({ "type": "string", "pattern": "^[0-9a-f]{1,32}$" }),
+            "Name that no other publisher has",
+        ),
         ("sequence", within(0, u64::MAX), "Number that grows with each publication of the session"),
         ("final?", flag(), "Whether it is the last one of the session"),
         ("histograms?", list(&reference("Histogram")), "Whole snapshots"),
@@ -163,12 +167,17 @@ fn listed(kinds: &Value) -> Value {
         ("comparison", nullable(&comparison), "Comparison with the reference"),
         ("not_compared", nullable(&text()), "Reason why there is none"),
     ]);
-    let publisher = object(&[("name", text(), "Name"), ("updated_ms", count(), "Time of its last publication")]);
+    let publisher =
+        object(&[("name", text(), "Name"), ("updated_ms", count(), "Time of its last publication")]);
     object(&[
         ("run", count(), "Number of the run"),
         ("complete", flag(), "Whether the run takes no more"),
         ("written_ms", nullable(&count()), "Time at which the file was written"),
-        ("socket", nullable(&text()), "Socket for publishers on the same host, while the run takes histograms"),
+        (
+            "socket",
+            nullable(&text()),
+            "Socket for publishers on the same host, while the run takes histograms",
+        ),
         ("reference", nullable(&count()), "Number of the reference run"),
         ("publishers", list(&publisher), "Publishers that have not published their last"),
         ("taken", count(), "Number of snapshots that were taken"),

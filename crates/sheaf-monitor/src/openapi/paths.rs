@@ -8,10 +8,20 @@ use serde_json::{Value, json};
 const U32_MAX: u64 = u32::MAX as u64;
 
 pub(super) fn all() -> Vec<Operation> {
-    [control(), lock(), runs(), state(), traces(), super::histograms::paths(), numbers(), monitoring(), page()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        control(),
+        lock(),
+        runs(),
+        state(),
+        traces(),
+        super::histograms::paths(),
+        numbers(),
+        monitoring(),
+        page(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// Adds the parameter `last`.

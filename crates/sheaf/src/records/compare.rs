@@ -83,7 +83,9 @@ impl ComparedHistogram {
     fn of(name: &str, histograms: [Option<&Histogram>; 2]) -> Self {
         let entries = histograms.map(|histogram| histogram.map(|histogram| histogram.entries));
         let result = match histograms {
-            [Some(before), Some(after)] => compare(before, after).map_err(|difference| difference.to_string()),
+            [Some(before), Some(after)] => {
+                compare(before, after).map_err(|difference| difference.to_string())
+            }
             _ => Err("one of the runs does not have it".to_owned()),
         };
         let (comparison, not_compared) = match result {

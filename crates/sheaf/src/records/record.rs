@@ -126,7 +126,8 @@ impl Record {
     /// Adds the numbers of its histograms.
     pub(super) fn with_histograms(mut self) -> anyhow::Result<Self> {
         let found = histograms::read(&self.directory)?;
-        self.histograms = found.iter().flat_map(|found| &found.histograms).map(HistogramSummary::of).collect();
+        self.histograms =
+            found.iter().flat_map(|found| &found.histograms).map(HistogramSummary::of).collect();
         Ok(self)
     }
 

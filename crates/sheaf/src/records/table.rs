@@ -175,13 +175,15 @@ fn histograms(text: &mut String, compared: &[ComparedHistogram]) {
     if compared.is_empty() {
         return;
     }
-    let differ = compared.iter().filter(|one| one.comparison.is_some_and(|comparison| comparison.differs)).count();
+    let differ =
+        compared.iter().filter(|one| one.comparison.is_some_and(|comparison| comparison.differs)).count();
     let _ = writeln!(text, "\nhistograms, {differ} of {} differ:", compared.len());
     for ComparedHistogram { name, entries, comparison, not_compared } in compared {
         let [before, after] = entries.map(|entries| entries.map_or_else(|| "-".to_owned(), count));
         let result = match comparison {
             Some(HistogramComparison { chi2, ndf, probability, kolmogorov, differs }) => {
-                let distance = kolmogorov.map_or_else(String::new, |distance| format!(", Kolmogorov {distance:.4}"));
+                let distance =
+                    kolmogorov.map_or_else(String::new, |distance| format!(", Kolmogorov {distance:.4}"));
                 let verdict = if *differs { "  DIFFERS" } else { "" };
                 format!("chi2 {chi2:.1}/{ndf}, p {probability:.2e}{distance}{verdict}")
             }

@@ -35,6 +35,7 @@ mod full_disk;
 mod hanging_disk;
 #[cfg(feature = "hdf5")]
 mod hdf5;
+mod histograms;
 mod hits;
 mod incomplete;
 mod json;
