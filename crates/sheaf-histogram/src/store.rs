@@ -29,7 +29,7 @@ impl Default for StoreLimits {
     }
 }
 
-/// See the [module](self).
+/// The histograms of a run, by publisher, within limits.
 #[derive(Clone, Debug)]
 pub struct HistogramStore {
     run: u32,

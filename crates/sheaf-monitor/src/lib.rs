@@ -18,7 +18,7 @@
 //! | `code_page` | the page of all codes of messages |
 //! | `columns` | numbers over time: rates and levels, computed from consecutive snapshots |
 //! | [`control`], `control_routes` | run control as the server sees it, and requests to it |
-//! | [`histograms`], `histogram_routes` | histograms that consumers publish: taking and keeping them, and requests for them |
+//! | [`histograms`], `histogram_files`, `histogram_routes` | histograms that consumers publish: taking and keeping them, their files, and requests for them |
 //! | `history` | these numbers in rings of three resolutions, and their binary form |
 //! | `messages` | the last messages of the log |
 //! | [`prometheus`] | alert rules and dashboards |
@@ -42,6 +42,7 @@ mod control_routes;
 mod description;
 mod errors;
 mod guard;
+mod histogram_files;
 mod histogram_routes;
 pub mod histograms;
 mod history;

@@ -1,7 +1,7 @@
 //! Data that the threads of a monitor share.
 
 use crate::description::{RunDescription, RunVerdict};
-use crate::histograms::HistogramFiles;
+use crate::histogram_files::HistogramFiles;
 use crate::history::History;
 use crate::messages::Messages;
 use crate::notices::{Notices, Notifier};

@@ -3,7 +3,7 @@
 use anyhow::Context as _;
 use sheaf_config::Config;
 use sheaf_histogram::HistogramRecord;
-use sheaf_monitor::histograms::{HistogramReceiver, ReceiverOptions, WrittenHistograms};
+use sheaf_monitor::histograms::{HistogramReceiver, ReceiverOptions, StoredHistograms};
 use sheaf_store::run::HistogramsRecord;
 use sheaf_telemetry::log_as;
 use std::io::ErrorKind;
@@ -25,7 +25,7 @@ pub(crate) fn begin(config: &Config, directory: &Path) -> Option<HistogramReceiv
 
 /// Takes no more, and returns what the manifest says of the file.
 pub(crate) fn finish(receiver: Option<HistogramReceiver>) -> Option<HistogramsRecord> {
-    let WrittenHistograms { histograms, bytes } = receiver?.finish()?;
+    let StoredHistograms { histograms, bytes } = receiver?.finish()?;
     Some(HistogramsRecord { file: HistogramRecord::FILE.to_owned(), histograms, bytes })
 }
 

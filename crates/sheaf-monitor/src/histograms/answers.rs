@@ -1,7 +1,7 @@
 //! Lists of histograms with their sketches and comparisons.
 
-use super::files::{Found, HistogramFiles};
-use super::receiver::SOCKET_NAME;
+use super::receiving::SOCKET_NAME;
+use crate::histogram_files::{Found, HistogramFiles};
 use crate::shared::Shared;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
 //! Requests that publish, at the socket of a run and at a page.
 
-use super::receiver::{Receiving, unix_ms};
+use super::receiving::{Receiving, unix_ms};
 use crate::control::Answer;
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};

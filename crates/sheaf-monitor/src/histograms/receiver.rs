@@ -1,22 +1,19 @@
 //! The thread of a run that takes publications and writes the file.
 
 use super::publishing;
-use sheaf_histogram::{HistogramRecord, HistogramStore, RefusalReason, StoreLimits};
+use super::receiving::{Receiving, SOCKET_NAME, unix_ms};
+use sheaf_histogram::{HistogramRecord, HistogramStore, StoreLimits};
 use sheaf_machine::with_short_path;
 use sheaf_telemetry::log_as;
-use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use tokio::time::{MissedTickBehavior, interval};
-
-/// Name of the socket in the directory of a run.
-pub const SOCKET_NAME: &str = "run.monitor";
 
 /// Interval between two looks for changes to write.
 const TICK: Duration = Duration::from_secs(1);
@@ -59,7 +56,7 @@ pub struct ReceiverOptions {
 
 /// The file of a run that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WrittenHistograms {
+pub struct StoredHistograms {
     /// Number of histograms.
     pub histograms: u64,
     /// Size of the file in bytes.
@@ -70,17 +67,9 @@ pub struct WrittenHistograms {
 #[derive(Debug)]
 pub struct HistogramReceiver {
     shared: Arc<Receiving>,
+    directory: PathBuf,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
-}
-
-/// Data of the thread and of its owner.
-#[derive(Debug)]
-pub(crate) struct Receiving {
-    store: Mutex<HistogramStore>,
-    /// Reasons of refusals that were logged.
-    logged: Mutex<BTreeSet<RefusalReason>>,
-    directory: PathBuf,
 }
 
 impl HistogramReceiver {
@@ -104,23 +93,24 @@ impl HistogramReceiver {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
         let runtime = runtime.map_err(ReceiverError::Thread)?;
         let limits = StoreLimits { bytes, ..StoreLimits::default() };
-        let store = Mutex::new(HistogramStore::new(run, limits));
-        let shared = Arc::new(Receiving { store, logged: Mutex::default(), directory });
+        let shared = Arc::new(Receiving::new(HistogramStore::new(run, limits)));
         let (stop, stopped) = oneshot::channel();
-        let serving = shared.clone();
+        let writer =
+            Writer { shared: shared.clone(), directory: directory.clone(), written: 0, fails: false };
         let body = move || {
-            if let Err(error) = runtime.block_on(serve(listener, serving, stopped)) {
+            if let Err(error) = runtime.block_on(serve(listener, writer, stopped)) {
                 log_as!(HISTOGRAMS_UNAVAILABLE; "histograms are not taken any more: {error}");
             }
         };
         let thread = std::thread::Builder::new().name("histograms".into()).spawn(body);
-        Ok(Self { shared, stop: Some(stop), thread: Some(thread.map_err(ReceiverError::Thread)?) })
+        let thread = Some(thread.map_err(ReceiverError::Thread)?);
+        Ok(Self { shared, directory, stop: Some(stop), thread })
     }
 
     /// Waits for the last publications of publishers at work, for two seconds at most, takes no more, and writes the file. Returns nothing
     /// if there is no histogram, or if the file cannot be written.
     #[must_use]
-    pub fn finish(mut self) -> Option<WrittenHistograms> {
+    pub fn finish(mut self) -> Option<StoredHistograms> {
         let until = Instant::now() + GRACE;
         while self.shared.store().is_awaited(unix_ms().saturating_sub(EXPECTED_MS)) && Instant::now() < until
         {
@@ -135,10 +125,10 @@ impl HistogramReceiver {
             store.record(unix_ms(), true)
         };
         let bytes = record.to_bytes();
-        match write(&self.shared.directory, &bytes, true) {
+        match write(&self.directory, &bytes, true) {
             Ok(()) => {
                 let histograms = record.histograms.len() as u64;
-                Some(WrittenHistograms { histograms, bytes: bytes.len() as u64 })
+                Some(StoredHistograms { histograms, bytes: bytes.len() as u64 })
             }
             Err(error) => {
                 log_unwritten(&error);
@@ -157,7 +147,7 @@ impl HistogramReceiver {
             );
         }
         // It may be gone with the directory of a run that did not begin.
-        let _ = fs::remove_file(self.shared.directory.join(SOCKET_NAME));
+        let _ = fs::remove_file(self.directory.join(SOCKET_NAME));
     }
 }
 
@@ -167,30 +157,14 @@ impl Drop for HistogramReceiver {
     }
 }
 
-impl Receiving {
-    pub(crate) fn store(&self) -> MutexGuard<'_, HistogramStore> {
-        self.store.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns whether a refusal is the first one with its reason.
-    pub(super) fn is_first(&self, reason: RefusalReason) -> bool {
-        self.logged.lock().unwrap_or_else(PoisonError::into_inner).insert(reason)
-    }
-}
-
 /// Serves publishers until `stopped`, and writes what has changed.
-async fn serve(
-    listener: UnixListener,
-    shared: Arc<Receiving>,
-    stopped: oneshot::Receiver<()>,
-) -> io::Result<()> {
+async fn serve(listener: UnixListener, mut writer: Writer, stopped: oneshot::Receiver<()>) -> io::Result<()> {
     let listener = tokio::net::UnixListener::from_std(listener)?;
-    let service = axum::serve(listener, publishing::router(shared.clone())).into_future();
+    let service = axum::serve(listener, publishing::router(writer.shared.clone())).into_future();
     let mut service = std::pin::pin!(service);
     let mut stopped = std::pin::pin!(stopped);
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    let mut writer = Writer { shared, written: 0, fails: false };
     loop {
         tokio::select! {
             result = &mut service => return result,
@@ -203,6 +177,7 @@ async fn serve(
 /// Writes the file again where something has changed.
 struct Writer {
     shared: Arc<Receiving>,
+    directory: PathBuf,
     /// Revision of the store that was written.
     written: u64,
     /// Whether the last attempt failed.
@@ -218,7 +193,7 @@ impl Writer {
             }
             (store.revision(), store.record(unix_ms(), false))
         };
-        match write(&self.shared.directory, &record.to_bytes(), false) {
+        match write(&self.directory, &record.to_bytes(), false) {
             Ok(()) => (self.written, self.fails) = (revision, false),
             Err(error) => {
                 if !self.fails {
@@ -247,9 +222,4 @@ fn write(directory: &Path, bytes: &[u8], is_last: bool) -> io::Result<()> {
         let _ = fs::remove_file(&new);
     }
     written
-}
-
-pub(super) fn unix_ms() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,4 +1,4 @@
-//! Files of the present run and of others, as they were read last.
+//! Files of histograms of the present run and of others, as they were read last.
 
 use sheaf_histogram::HistogramRecord;
 use std::collections::VecDeque;
