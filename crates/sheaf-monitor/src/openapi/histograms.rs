@@ -25,7 +25,7 @@ pub(super) fn paths() -> Vec<Operation> {
                 &run(),
                 ("Number of the reference run, 0 for none. Without it: the last good run before that has one of the histograms.", json!(6)),
             )
-            .query("name", &name(), ("Only this histogram, with more bins.", json!("charge")))
+            .query("name", &text(), ("Only this histogram, with more bins.", json!("charge")))
             .parameter("header", "If-None-Match", &tag, ("Tag of an answer that the client has.", json!("\"1-2-3\"")))
             .gives(200, "The histograms, by name.", &reference("HistogramList"), &example_of_list())
             .unchanged()
@@ -99,7 +99,7 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
     let kinds = one_of(&["1d", "2d", "profile"]);
     let numbers = || list(&number());
     let axis = exact(&[
-        ("bins", within(1, 65_536), "Number of bins"),
+        ("bins", within(0, U32_MAX), "Number of bins, 1 to 65,536"),
         ("low", number(), "Lower edge of the first bin"),
         ("high", number(), "Upper edge of the last bin"),
         ("title?", text(), "Quantity and unit"),
