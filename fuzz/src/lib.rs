@@ -24,6 +24,7 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("message_sealed", message_sealed),
     ("preprocessor", preprocessor),
     ("recovery", recovery),
+    ("run_table", run_table),
     ("shm_ring", shm_ring),
     ("slcio", slcio),
     ("source_map", source_map),
@@ -44,6 +45,11 @@ pub fn config(bytes: &[u8]) {
 /// A source map, and a list of sources in a file.
 pub fn source_map(bytes: &[u8]) {
     sheaf_config::fuzz_source_map(bytes);
+}
+
+/// A table of runs, checked with the default configuration.
+pub fn run_table(bytes: &[u8]) {
+    sheaf_config::fuzz_run_table(bytes);
 }
 
 /// A datagram of a link that recovers from loss: heads, then body; as it is, and with a right checksum.

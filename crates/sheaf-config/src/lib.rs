@@ -10,6 +10,8 @@
 //! | `codec` | formats of values in the file: integers, times, sizes, words, lists |
 //! | `tables` | the list of tables |
 //! | `source_map`, `source_lists`, `files` | names of sources, and lists of sources, in other files |
+//! | `row_settings`, `run_table` | settings on top of a file, and tables of runs with such settings |
+//! | `csv` | lines and cells of comma-separated values |
 //! | `text`, `document` | from text to values, with lines and columns |
 //! | `origins` | origin of each value: file, flag, default |
 //! | `building` | valid building steps and trigger types |
@@ -44,6 +46,7 @@ mod building;
 mod check;
 mod choice;
 mod codec;
+mod csv;
 mod document;
 mod error;
 mod feeding;
@@ -57,6 +60,8 @@ mod origins;
 mod programs;
 mod reference;
 mod requirements;
+mod row_settings;
+mod run_table;
 mod settings;
 mod source_lists;
 mod source_map;
@@ -80,6 +85,10 @@ pub use nodes::NodeConfig;
 pub use programs::ProgramStart;
 pub use reference::{lab_reference_page, reference_page};
 pub use requirements::RequiredNodes;
+pub use row_settings::Setting;
+pub use run_table::RunTable;
+#[doc(hidden)]
+pub use run_table::fuzz_run_table;
 pub use settings::{
     Access, Affinity, BuildBy, Builder, Building, CardClock, Check, CheckField, Congestion, Consumers,
     Content, Control, Counted, Described, Emulated, EthernetBackend, Feed, Filter, FilterKind, FramePacing,

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// Where keys are set. A key is named with its table: `readout.count`, `node[2].name`.
+#[derive(Clone)]
 pub(crate) struct Origins<'a> {
     text: Option<Text<'a>>,
     spans: BTreeMap<String, Range<usize>>,

@@ -1,12 +1,12 @@
 //! The source map: a CSV file with the names of sources, and the groups to which they belong.
 
 use crate::codec::id_range;
+use crate::csv::{Cell, QUOTES, begin_of, cells, lines};
 use crate::error::{ConfigError, ErrorKind};
 use crate::settings::MAX_SOURCES;
 use crate::text::{Text, shorten};
 use sheaf_wire::source_names::check_source_name;
 use sheaf_wire::{SourceId, SourceNames};
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -34,8 +34,7 @@ const FIRST_LINE: &str = "begin the file with the names of its columns, such as 
 pub(crate) fn parse(text: &str, file: &str) -> Result<SourceMap, Vec<ConfigError>> {
     let places = Text::new(file, text);
     let mut reader = Reader { places, map: SourceMap::default(), lines: BTreeMap::new(), errors: Vec::new() };
-    // Spreadsheets begin a file with a byte order mark.
-    let begin = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+    let begin = begin_of(text);
     let mut columns = None;
     for (number, line) in lines(text, begin) {
         let row = line.trim_end_matches(['\r', '\n']);
@@ -46,11 +45,7 @@ pub(crate) fn parse(text: &str, file: &str) -> Result<SourceMap, Vec<ConfigError
         let cells = match cells(row) {
             Ok(cells) => cells,
             Err((at, found)) => {
-                reader.fail(
-                    &(start + at..start + row.len()),
-                    found.to_owned(),
-                    "end a quoted cell with `\"`, and write `\"\"` for a quote in it",
-                );
+                reader.fail(&(start + at..start + row.len()), found.to_owned(), QUOTES);
                 continue;
             }
         };
@@ -70,78 +65,6 @@ pub(crate) fn parse(text: &str, file: &str) -> Result<SourceMap, Vec<ConfigError
         reader.fail(&(begin..begin), "the source map has no line".to_owned(), FIRST_LINE);
     }
     if reader.errors.is_empty() { Ok(reader.map) } else { Err(reader.errors) }
-}
-
-/// Place of a line.
-struct Number {
-    line: usize,
-    offset: usize,
-}
-
-fn lines(text: &str, begin: usize) -> impl Iterator<Item = (Number, &str)> {
-    let mut offset = begin;
-    text[begin..].split_inclusive('\n').enumerate().map(move |(index, line)| {
-        let number = Number { line: index + 1, offset };
-        offset += line.len();
-        (number, line)
-    })
-}
-
-/// A cell of a line, without quotes, and where it is.
-struct Cell<'t> {
-    text: Cow<'t, str>,
-    span: Range<usize>,
-}
-
-impl Cell<'_> {
-    fn moved(self, by: usize) -> Self {
-        let Range { start, end } = self.span;
-        Self { span: start + by..end + by, ..self }
-    }
-}
-
-/// Divides a line at commas that are not in quotes. The error is a position and what is there.
-fn cells(line: &str) -> Result<Vec<Cell<'_>>, (usize, &'static str)> {
-    let (mut cells, mut at) = (Vec::new(), 0);
-    loop {
-        let rest = &line[at..];
-        let blank = rest.len() - rest.trim_start().len();
-        let (text, end) = match rest.trim_start().strip_prefix('"') {
-            Some(quoted) => {
-                let open = at + blank;
-                let length = end_of_quoted(quoted).ok_or((open, "a quoted cell has no end in this line"))?;
-                let behind = open + 1 + length + 1;
-                let end = behind + line[behind..].find(',').unwrap_or(line.len() - behind);
-                if !line[behind..end].trim().is_empty() {
-                    return Err((behind, "text follows a quoted cell"));
-                }
-                (Cow::Owned(quoted[..length].replace("\"\"", "\"")), end)
-            }
-            None => {
-                let end = at + rest.find(',').unwrap_or(rest.len());
-                (Cow::Borrowed(line[at..end].trim()), end)
-            }
-        };
-        let shown = &line[at..end];
-        let begin = at + (shown.len() - shown.trim_start().len());
-        cells.push(Cell { text, span: begin..begin + shown.trim().len() });
-        if end == line.len() {
-            return Ok(cells);
-        }
-        at = end + 1;
-    }
-}
-
-/// Returns the number of bytes before the quote that ends a quoted text.
-fn end_of_quoted(text: &str) -> Option<usize> {
-    let mut at = 0;
-    loop {
-        at += text[at..].find('"')?;
-        match text[at + 1..].starts_with('"') {
-            true => at += 2,
-            false => return Some(at),
-        }
-    }
 }
 
 /// Places of the columns that are read.

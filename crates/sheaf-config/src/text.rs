@@ -10,6 +10,7 @@ const SHOWN: usize = 110;
 const SHOWN_BEFORE: usize = 60;
 
 /// A file's name and text.
+#[derive(Clone)]
 pub struct Text<'a> {
     file: Arc<str>,
     text: &'a str,

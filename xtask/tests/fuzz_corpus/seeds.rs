@@ -30,6 +30,7 @@ pub(crate) fn of(target: &str) -> BTreeMap<String, Vec<u8>> {
         "message" | "message_sealed" => messages::seeds(&mut dice),
         "preprocessor" => sheaf_node::preprocessing::isolated::fuzz::seeds(),
         "recovery" => datagrams::to_a_link(&mut dice),
+        "run_table" => config::of_tables(),
         "shm_ring" => shm::seeds(),
         "slcio" => lcio::seeds(&mut dice),
         "source_map" => config::of_maps(),

@@ -48,6 +48,20 @@ pub(crate) fn seeds() -> Vec<(String, Vec<u8>)> {
     named(SPECIAL)
 }
 
+/// Tables of runs.
+const TABLES: &[(&str, &str)] = &[
+    ("scan", "filter.busy_us,run.events,comment\n0,100,\n20,100,\"one, two\"\n,200,\n"),
+    (
+        "words",
+        "# a comment\nfilter.kind,trigger.mode,trigger.rate_hz,run.events\nbusy,fixed,1e3,1\n\"accept-all\",poisson,5,2\n",
+    ),
+    ("wrong", "\u{feff}run.events,run.output,filter.busi_us\r\n-1,x,many\r\n1\r\n"),
+];
+
+pub(crate) fn of_tables() -> Vec<(String, Vec<u8>)> {
+    named(TABLES)
+}
+
 pub(crate) fn of_maps() -> Vec<(String, Vec<u8>)> {
     named(MAPS)
 }

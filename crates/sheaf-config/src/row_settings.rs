@@ -1,0 +1,234 @@
+//! Settings on top of a file, given one by one as key and text: those of a row of a table of runs, and of `--set`.
+
+use crate::error::{ConfigError, ConfigErrors, ErrorKind, Origin};
+use crate::files::Files;
+use crate::knob::Section;
+use crate::origins::Origins;
+use crate::source_lists::Resolver;
+use crate::suggest::nearest;
+use crate::tables::{CHECK_FIELDS, CLOCKS, GROUPS, PROGRAMS, STREAMS, TAGS, TRIGGERS};
+use crate::text::shorten;
+use crate::{Config, Purpose, check, codec, document, read_file};
+use std::borrow::Cow;
+use std::path::Path;
+use toml::de::DeValue;
+
+/// A value of a key, as text: as in a file, where quotes around a text may be left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// Full key: `filter.busy_us`, `programs.tlu.command`.
+    pub key: String,
+    /// The value.
+    pub value: String,
+}
+
+impl Setting {
+    /// The flag by which a run gets its settings.
+    pub(crate) const FLAG: &str = "--set";
+}
+
+/// Keys and tables that a single run of a controller cannot change, and why.
+const FIXED: &[(&str, &str)] = &[
+    ("run.output", "the controller keeps its runs in one directory"),
+    ("run.number", "runs get consecutive numbers"),
+    ("run.runs", "each row is one run"),
+    ("run.overwrite", "the runs of a sequence stay"),
+    ("control.", "it is about the controller, which is running"),
+    ("monitor.", "the page is that of the controller, which is running"),
+    ("source.map", "names of sources are read with the file"),
+];
+
+/// A setting that is wrong.
+pub(crate) struct Wrong {
+    pub(crate) kind: ErrorKind,
+    pub(crate) found: String,
+    pub(crate) right: String,
+}
+
+/// Checks that there is a key, and that a row may set it.
+pub(crate) fn check_key(config: &Config, key: &str) -> Result<(), Wrong> {
+    if let Some((_, why)) = FIXED.iter().find(|(fixed, _)| match fixed.ends_with('.') {
+        true => key.starts_with(fixed),
+        false => key == *fixed,
+    }) {
+        let found = format!("`{}` cannot differ between the runs of a table: {why}", shorten(key));
+        return Err(Wrong { kind: ErrorKind::Conflict, found, right: "set it in the configuration".into() });
+    }
+    let (path, name) = key.rsplit_once('.').unwrap_or(("", key));
+    let is_known = |section: &dyn Section| section.knobs().iter().any(|knob| knob.key == name);
+    if config.table(path).is_some_and(is_known) {
+        return Ok(());
+    }
+    let keys = config
+        .every_table()
+        .into_iter()
+        .flat_map(|(path, section)| section.knobs().iter().map(move |knob| format!("{path}.{}", knob.key)));
+    let keys: Vec<String> = keys.collect();
+    let meant = nearest(key, keys.iter().map(String::as_str));
+    let right = meant.map_or_else(
+        || {
+            "write a key with its table, such as `filter.busy_us`; `docs/reference/configuration.md` lists all"
+                .to_owned()
+        },
+        |meant| format!("did you mean `{meant}`?"),
+    );
+    Err(Wrong { kind: ErrorKind::Unknown, found: format!("there is no key `{}`", shorten(key)), right })
+}
+
+/// A configuration that is read once, for rows on top of it.
+pub(crate) struct Base<'a> {
+    pub(crate) config: Config,
+    origins: Origins<'a>,
+    files: Files,
+}
+
+impl<'a> Base<'a> {
+    /// Reads a text.
+    ///
+    /// # Errors
+    /// All values and keys of it that are wrong in themselves.
+    pub(crate) fn read(text: &'a str, (file, files): (&str, Files)) -> Result<Self, ConfigErrors> {
+        let document = document::read(text, file, files);
+        let base = Self { config: document.config, origins: document.origins, files };
+        ConfigErrors::or_more(document.errors, document.more, base)
+    }
+
+    /// Returns the configuration with these settings.
+    ///
+    /// # Errors
+    /// All that is wrong with the result. What a setting makes wrong has the origin [`Setting::FLAG`].
+    pub(crate) fn with(
+        &self,
+        settings: &[Setting],
+        change: impl FnOnce(&mut Config),
+    ) -> Result<Config, ConfigErrors> {
+        let (mut config, mut origins) = (self.config.clone(), self.origins.clone());
+        let mut errors = Vec::new();
+        for Setting { key, value } in settings {
+            let set = check_key(&config, key).and_then(|()| config.set(key, value, self.files));
+            match set {
+                Ok(()) => origins.set_by_program(key.clone(), Some(Setting::FLAG)),
+                Err(Wrong { kind, found, right }) => {
+                    origins.set_broken(key.clone());
+                    let origin = Origin::Flag(Setting::FLAG);
+                    errors.push(ConfigError { kind, key: key.clone(), found, right, origin });
+                }
+            }
+        }
+        config.follow(&origins);
+        let before = config.clone();
+        change(&mut config);
+        before.find_changes(&config, &mut origins);
+        errors.extend(check::check(&config, &origins, Purpose::Run));
+        for error in &mut errors {
+            error.found = config.names.annotate(&error.found).into_owned();
+        }
+        ConfigErrors::or(errors, config)
+    }
+}
+
+impl Config {
+    /// As [`Config::load_with`], with settings on top of the file. Without a file, on top of the defaults.
+    ///
+    /// # Errors
+    /// All that is wrong with the result.
+    pub fn load_with_settings(
+        path: Option<&Path>,
+        settings: &[Setting],
+        change: impl FnOnce(&mut Self),
+    ) -> Result<Self, ConfigErrors> {
+        let (text, file) = read_base(path)?;
+        Base::read(&text, (&file, Files::Read))?.with(settings, change)
+    }
+
+    /// The table with this name, also one such as `programs.tlu`.
+    fn table(&self, path: &str) -> Option<&dyn Section> {
+        fn of<T: Section>(table: Option<&T>) -> Option<&dyn Section> {
+            table.map(|table| table as &dyn Section)
+        }
+        let (kind, name) = path.split_once('.').unwrap_or((path, ""));
+        match kind {
+            STREAMS => of(self.streams.get(name)),
+            TRIGGERS => of(self.triggers.get(name)),
+            CLOCKS => of(self.clocks.get(name)),
+            GROUPS => of(self.groups.get(name)),
+            TAGS => of(self.tags.get(name)),
+            PROGRAMS => of(self.programs.get(name)),
+            CHECK_FIELDS => of(self.check_fields.get(name)),
+            _ => self.section(path),
+        }
+    }
+
+    /// The table with this name, to be changed.
+    fn table_mut(&mut self, path: &str) -> Option<&mut dyn Section> {
+        fn of<T: Section>(table: Option<&mut T>) -> Option<&mut dyn Section> {
+            table.map(|table| table as &mut dyn Section)
+        }
+        let (kind, name) = path.split_once('.').unwrap_or((path, ""));
+        match kind {
+            STREAMS => of(self.streams.get_mut(name)),
+            TRIGGERS => of(self.triggers.get_mut(name)),
+            CLOCKS => of(self.clocks.get_mut(name)),
+            GROUPS => of(self.groups.get_mut(name)),
+            TAGS => of(self.tags.get_mut(name)),
+            PROGRAMS => of(self.programs.get_mut(name)),
+            CHECK_FIELDS => of(self.check_fields.get_mut(name)),
+            _ => self.section_mut(path),
+        }
+    }
+
+    /// Sets a known key from a text.
+    fn set(&mut self, key: &str, text: &str, files: Files) -> Result<(), Wrong> {
+        let (path, name) = key.rsplit_once('.').unwrap_or(("", key));
+        let knob = self.table(path).and_then(|table| table.knobs().iter().find(|knob| knob.key == name));
+        let Some(knob) = knob else { return Ok(()) };
+        let as_text = DeValue::String(Cow::Borrowed(text));
+        let parsed = DeValue::parse(text).ok();
+        let mut values: Vec<DeValue<'_>> = parsed.into_iter().map(toml::Spanned::into_inner).collect();
+        // A text needs no quotes: `poisson`, or a name that looks like a number.
+        values.push(as_text);
+        let mut last = codec::Refusal::Type;
+        for value in values {
+            let resolved = if (knob.names_sources)() {
+                let resolver = Resolver { names: &self.names, files };
+                resolver.resolve(&value).map_err(|error| Wrong {
+                    kind: ErrorKind::BadValue,
+                    found: error.found,
+                    right: error.right,
+                })?
+            } else {
+                None
+            };
+            let value = resolved.map_or(value, |text| DeValue::String(text.into()));
+            match self.table_mut(path).map_or(Ok(()), |table| table.read(name, &value)) {
+                Ok(()) => return Ok(()),
+                // The value is of the right type and says best what is wrong.
+                Err(codec::Refusal::Value) => {
+                    last = codec::Refusal::Value;
+                    break;
+                }
+                Err(refusal) => last = refusal,
+            }
+        }
+        let kind = match last {
+            codec::Refusal::Type => ErrorKind::WrongType,
+            codec::Refusal::Value => ErrorKind::BadValue,
+        };
+        let found = format!("`{}` is {}", shorten(key), shorten(text));
+        Err(Wrong { kind, found, right: format!("it must be {}", (knob.expected)()) })
+    }
+}
+
+/// Returns the text of a file and its name in messages; without a file, an empty text.
+pub(crate) fn read_base(path: Option<&Path>) -> Result<(String, String), ConfigErrors> {
+    let Some(path) = path else { return Ok((String::new(), "configuration".to_owned())) };
+    let (bytes, file) = (read_file(path)?, path.display().to_string());
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok((text, file)),
+        // The reader of configurations has the message for it.
+        Err(_) => Config::load(path).map(|config| (config.to_toml(), file)),
+    }
+}
+
+#[cfg(test)]
+mod tests;
