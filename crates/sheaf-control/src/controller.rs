@@ -11,6 +11,7 @@ mod commands;
 mod current;
 mod ending;
 mod operations;
+mod sequencing;
 mod showing;
 
 use crate::fault::{FAULTS, Fault, FaultCode};
@@ -20,11 +21,13 @@ use crate::lock::{self, Lock};
 use crate::operation::{Operation, Outcome};
 use crate::request::{Operator, Refusal, RefusalCode, Request, RunSettings};
 use crate::saved::Saved;
+use crate::sequence::{PastSequence, Sequence, SequenceNews, SequenceState};
 use crate::view::{LastRun, State, Target};
 use current::Current;
 use operations::Operations;
 use sheaf_wire::Timestamp;
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 
 /// An action for the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +68,8 @@ pub enum Event {
     Fault(Fault),
     /// A run has ended.
     RunEnded(LastRun),
+    /// A sequence has gone on.
+    Sequence(SequenceNews),
 }
 
 /// The answer to an accepted request.
@@ -101,6 +106,12 @@ pub struct Controller {
     last_run: Option<LastRun>,
     /// Sources that are to be excluded.
     excluded: BTreeSet<u32>,
+    /// The sequence that is in progress, or ended last.
+    sequence: Option<Sequence>,
+    /// Number of sequences so far.
+    sequences: u64,
+    /// Those before, the newest first.
+    past_sequences: VecDeque<Arc<PastSequence>>,
     revision: u64,
     /// State that the revision stands for.
     seen: Seen,
@@ -119,6 +130,8 @@ struct Seen {
     faults: Option<u64>,
     last_run: Option<u64>,
     excluded: BTreeSet<u32>,
+    /// Number, state and present row.
+    sequence: Option<(u64, SequenceState, Option<u32>)>,
 }
 
 impl Controller {
@@ -131,8 +144,9 @@ impl Controller {
     /// Makes a controller that goes on where another one ended. Time limits start anew.
     #[must_use]
     pub fn restore(saved: Saved, limits: Limits, now: Timestamp) -> Self {
-        let Saved { launches, revision, run, operation, past, lock, faults, next_fault, last_run, excluded } =
+        let Saved { launches, revision, run, operation, past, lock, faults, next_fault, last_run, .. } =
             saved;
+        let launch = run.as_ref().map(|run| run.launch);
         let run = run.map(|run| Current::restore(run, &limits, now));
         let mut controller = Self {
             limits,
@@ -143,7 +157,10 @@ impl Controller {
             next_fault,
             launches,
             last_run,
-            excluded,
+            excluded: saved.excluded,
+            sequence: saved.sequence.filter(|sequence| sequence.is_consistent(launch)),
+            sequences: saved.sequences,
+            past_sequences: saved.past_sequences.into(),
             revision,
             seen: Seen::default(),
             effects: VecDeque::new(),
@@ -167,6 +184,9 @@ impl Controller {
             next_fault: self.next_fault,
             last_run: self.last_run.clone(),
             excluded: self.excluded.clone(),
+            sequence: self.sequence.clone(),
+            sequences: self.sequences,
+            past_sequences: self.past_sequences.iter().cloned().collect(),
         }
     }
 
@@ -196,6 +216,7 @@ impl Controller {
         self.check_revision(request.revision)?;
         self.allows(request.command, request.now)?;
         self.check_settings(request)?;
+        self.note_taken_over(operator, request.command);
         let operation = self.follow(now, operator, request);
         self.settle(now);
         Ok(Accepted { operation, again: false })
@@ -356,6 +377,7 @@ impl Controller {
 
     /// Draws the conclusions of a change: ends the operation that is done, and counts the revision.
     fn settle(&mut self, now: Timestamp) {
+        self.collect_news();
         if let Some(run) = &self.run {
             let run_number = run.number();
             let goal = self.operations.current().map(|operation| operation.command);
@@ -378,6 +400,7 @@ impl Controller {
             faults: self.faults.iter().map(|fault| fault.id).max(),
             last_run: self.last_run.as_ref().map(|last| last.launch),
             excluded: self.excluded.clone(),
+            sequence: self.sequence.as_ref().map(Sequence::view).map(|view| (view.id, view.state, view.row)),
         };
         if seen != self.seen {
             self.seen = seen;

@@ -11,6 +11,7 @@
 //! | [`fault`] | faults of the system, with remedies |
 //! | [`limits`] | time limits |
 //! | [`means`] | means by which a run is ended |
+//! | [`sequence`] | a table of runs, one after the other |
 //! | [`saved`] | state that a controller keeps on disk, so that a later one goes on |
 //! | [`view`] | the state of run control as people see it |
 //!
@@ -30,6 +31,7 @@ pub mod operation;
 pub mod request;
 pub mod runner;
 pub mod saved;
+pub mod sequence;
 pub mod view;
 
 pub use controller::{Controller, Effect};
@@ -37,3 +39,4 @@ pub use limits::Limits;
 pub use link::{Order, Report, RunResult, RunState, Wish};
 pub use request::{Command, Operator, Refusal, RefusalCode, Request, Role};
 pub use runner::{Runner, Steer};
+pub use sequence::{Sequence, SequenceAction, SequenceRequest, SequenceState};

@@ -91,6 +91,12 @@ pub struct RunResult {
     pub begun: bool,
     /// Whether its books balance and nothing accepted was lost.
     pub good: bool,
+    /// Whether it ended by its own conditions: its number of triggers, its duration, or the end of its data.
+    #[serde(default)]
+    pub complete: bool,
+    /// Accepted triggers.
+    #[serde(default)]
+    pub triggers: u64,
     /// The end in a sentence.
     pub text: String,
 }

@@ -1,7 +1,9 @@
 //! Commands of operators, and why they are refused.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 /// Most characters of the name of a request.
 pub const REQUEST_CHARACTERS: usize = 64;
@@ -106,6 +108,9 @@ pub struct RunSettings {
     /// A comment for its record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
+    /// Row of a sequence, with settings of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sequence: Option<SequenceRow>,
 }
 
 impl RunSettings {
@@ -113,6 +118,38 @@ impl RunSettings {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+}
+
+/// The row of a sequence that a run belongs to, for the record of the run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SequenceRow {
+    /// Name of the sequence.
+    pub name: String,
+    /// Number of the row, from 1.
+    pub row: u32,
+    /// Settings of the row, by key.
+    pub values: BTreeMap<String, String>,
+}
+
+impl SequenceRow {
+    /// Returns the number of triggers and the time in milliseconds that end its run, as far as the row sets them.
+    pub(crate) fn ends(&self) -> (Option<u64>, Option<u64>) {
+        let events = self.values.get("run.events").and_then(|text| text.parse().ok());
+        let seconds = self.values.get("run.duration_s").and_then(|text| text.parse::<f64>().ok());
+        let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        (events, time.and_then(|time| u64::try_from(time.as_millis()).ok()))
+    }
+}
+
+impl fmt::Display for SequenceRow {
+    /// Writes the row: `scan row 3: filter.busy_us = 20`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} row {}", self.name, self.row)?;
+        for (index, (key, value)) in self.values.iter().enumerate() {
+            write!(f, "{} {key} = {value}", if index == 0 { ":" } else { "," })?;
+        }
+        Ok(())
     }
 }
 

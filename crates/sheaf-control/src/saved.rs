@@ -5,9 +5,11 @@ use crate::link::{Launch, Order};
 use crate::means::Step;
 use crate::operation::Operation;
 use crate::request::RunSettings;
+use crate::sequence::{PastSequence, Sequence, shared_list};
 use crate::view::LastRun;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Everything that the next controller has to know.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +35,15 @@ pub struct Saved {
     /// Sources that are excluded from the run, and from those that follow.
     #[serde(default)]
     pub excluded: BTreeSet<u32>,
+    /// The sequence that is in progress, or ended last.
+    #[serde(default)]
+    pub sequence: Option<Sequence>,
+    /// Number of sequences so far.
+    #[serde(default)]
+    pub sequences: u64,
+    /// Those before, the newest first.
+    #[serde(default, with = "shared_list")]
+    pub past_sequences: Vec<Arc<PastSequence>>,
 }
 
 /// A run that has a process.

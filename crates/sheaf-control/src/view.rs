@@ -3,6 +3,7 @@
 use crate::fault::Fault;
 use crate::operation::Outcome;
 use crate::request::Command;
+use crate::sequence::SequenceView;
 use serde::{Deserialize, Serialize};
 
 /// State of the system.
@@ -157,6 +158,8 @@ pub struct View {
     pub faults: Vec<Fault>,
     /// Sources that are not simply included, in ascending order.
     pub sources: Vec<SourceView>,
+    /// The sequence that is in progress, or ended last.
+    pub sequence: Option<SequenceView>,
     /// Every command, and whether it can be given.
     pub commands: Vec<CommandView>,
 }

@@ -6,11 +6,12 @@ use crate::link::{Launch, RunState, Wish};
 use crate::means::{Ending, Step};
 use crate::operation::Outcome;
 use crate::request::{Command, Operator, REQUEST_CHARACTERS, Refusal, RefusalCode, Request};
+use crate::sequence::Sequence;
 use crate::view::State;
 use sheaf_wire::Timestamp;
 
 /// Most characters of a comment.
-const COMMENT_CHARACTERS: usize = 1_000;
+pub(super) const COMMENT_CHARACTERS: usize = 1_000;
 
 impl Request {
     /// Refuses what makes no sense in any state.
@@ -53,6 +54,13 @@ impl Controller {
         let refuse = |text: String, remedy: &str| Err(Refusal::new(RefusalCode::State, text, remedy));
         let Some(run) = &self.run else {
             return match command {
+                Command::Configure | Command::Start if self.is_row_due() => {
+                    let name = self.sequence.as_ref().map_or("", Sequence::name);
+                    refuse(
+                        format!("the sequence {name} is about to begin a row"),
+                        "pause or stop the sequence",
+                    )
+                }
                 Command::Configure | Command::Start | Command::Reset => Ok(()),
                 Command::Pause | Command::Resume | Command::Stop => {
                     refuse("there is no run".to_owned(), "start one")

@@ -80,7 +80,8 @@ impl Controller {
             _ => "wait, or stop the run",
         };
         self.raise(now, FaultCode::Late, text.clone(), remedy.to_owned());
-        self.end_operation(now, Outcome::Failed, text);
+        self.end_operation(now, Outcome::Failed, text.clone());
+        self.note_late(now, late.command, &text);
     }
 
     /// Records the end of a run of which no process is left.
@@ -114,6 +115,7 @@ impl Controller {
         let last = LastRun { launch: run.launch().0, run: number, good: is_good, text: text.clone() };
         self.events.push_back(Event::RunEnded(last.clone()));
         self.last_run = Some(last);
+        self.end_row(now, run, (number, gone.result.as_ref()), &text);
         self.end_operation(now, outcome, text);
     }
 }

@@ -4,7 +4,8 @@ use super::Controller;
 use super::current::Current;
 use crate::lock::Lock;
 use crate::operation::Operation;
-use crate::request::{Command, RunSettings};
+use crate::request::{Command, RunSettings, SequenceRow};
+use crate::sequence::Sequence;
 use crate::view::{CommandView, Ends, LockView, OperationView, SourceView, View};
 use std::collections::BTreeSet;
 
@@ -15,8 +16,10 @@ impl Controller {
         let show = |operation| self.show_operation(operation);
         let run = self.run.as_ref();
         let ends = |run: &Current| {
-            let RunSettings { events, duration_ms, .. } = *run.settings();
-            Ends { events, duration_ms }
+            let RunSettings { events, duration_ms, sequence, .. } = run.settings();
+            let of_row = sequence.as_ref().map(SequenceRow::ends);
+            let (row_events, row_ms) = of_row.unwrap_or_default();
+            Ends { events: events.or(row_events), duration_ms: duration_ms.or(row_ms) }
         };
         View {
             state: self.state(),
@@ -31,6 +34,7 @@ impl Controller {
             lock: self.lock.as_ref().map(show_lock),
             faults: self.faults.iter().cloned().collect(),
             sources: self.show_sources(),
+            sequence: self.sequence.as_ref().map(Sequence::view),
             commands: Command::ALL.into_iter().map(|command| self.show_command(command)).collect(),
         }
     }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::request::{Command, Role};
+use crate::sequence::{Row, Rule, SequenceAction, SequenceRequest, SequenceState, Table};
 use sheaf_wire::Nanos;
 
 fn at(ms: u64) -> Timestamp {
@@ -141,4 +142,65 @@ fn commands_say_why_they_cannot_be_given() {
     controller.handle_report(at(9), launch, Report { no_pause, ..report(1, RunState::Running) });
     let pause = &controller.view().commands[2];
     assert_eq!(pause.why.as_deref(), Some("run 7 cannot be paused: its triggers come from its data"));
+}
+
+fn sequence(name: &str, rows: usize) -> SequenceRequest {
+    let row = |index: usize| Row { values: vec![index.to_string()], comment: None };
+    let table = Table { columns: vec!["filter.busy_us".into()], rows: (0..rows).map(row).collect() };
+    SequenceRequest {
+        request: name.into(),
+        name: name.into(),
+        table: Arc::new(table),
+        rule: Rule::Pause,
+        repeats: 0,
+        resume: false,
+        revision: None,
+    }
+}
+
+#[test]
+fn nobody_starts_a_run_between_two_rows() {
+    let mut controller = Controller::new(Limits::default());
+    let alice = operator("alice", Role::Operator);
+    controller.handle_sequence(at(1), &alice, &sequence("scan", 2)).expect("it is idle");
+    assert!(controller.is_row_due());
+    let refusal = ask(&mut controller, 2, Command::Start, "a").expect_err("a row is due");
+    assert_eq!(refusal.text, "the sequence scan is about to begin a row");
+    controller.handle_row(at(3));
+    assert!(
+        matches!(controller.poll_effect(), Some(Effect::Launch { settings, .. }) if settings.sequence.is_some())
+    );
+    controller.handle_sequence_action(at(4), &alice, (SequenceAction::Pause, None), None).expect("it runs");
+    assert!(!controller.is_row_due());
+}
+
+#[test]
+fn a_sequence_pauses_at_a_row_while_somebody_else_has_the_lock() {
+    let mut controller = Controller::new(Limits::default());
+    let (alice, bob) = (operator("alice", Role::Operator), operator("bob", Role::Operator));
+    controller.handle_sequence(at(1), &alice, &sequence("scan", 1)).expect("it is idle");
+    controller.handle_lock(at(2), &bob, false).expect("it is free");
+    controller.handle_row(at(3));
+    let view = controller.view().sequence.expect("it is shown");
+    assert_eq!(view.state, SequenceState::Paused);
+    assert!(view.reason.is_some_and(|reason| reason.starts_with("bob has the lock")));
+    controller.handle_sequence_action(at(4), &bob, (SequenceAction::Resume, None), None).expect("he may");
+    controller.handle_row(at(5));
+    assert!(matches!(controller.poll_effect(), Some(Effect::Launch { by, .. }) if by == "bob"));
+}
+
+#[test]
+fn tables_that_make_no_sense_are_refused() {
+    let mut controller = Controller::new(Limits::default());
+    let alice = operator("alice", Role::Operator);
+    let mut wrong = vec![sequence("", 1), sequence("a b", 1), sequence("scan", 0), sequence("scan", 10_001)];
+    wrong.push(SequenceRequest { repeats: 101, ..sequence("scan", 1) });
+    wrong.push(SequenceRequest { request: String::new(), ..sequence("scan", 1) });
+    for request in wrong {
+        let refusal = controller.handle_sequence(at(1), &alice, &request).expect_err("it is wrong");
+        assert_eq!(refusal.code, RefusalCode::Invalid, "{refusal}");
+    }
+    let resume = SequenceRequest { resume: true, ..sequence("scan", 1) };
+    let refusal = controller.handle_sequence(at(1), &alice, &resume).expect_err("there was none");
+    assert_eq!(refusal.code, RefusalCode::State);
 }

@@ -23,6 +23,14 @@ pub(crate) enum Fate {
     NoPause,
 }
 
+/// Which fates are possible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Any,
+    Gentle,
+    OfTable { is_gentle: bool },
+}
+
 pub(crate) struct Process {
     pub(crate) launch: Launch,
     pub(crate) number: u32,
@@ -35,6 +43,8 @@ pub(crate) struct Process {
     stops: u32,
     drained_at: Option<u64>,
     begun: bool,
+    /// Whether it ends by its own conditions.
+    is_complete: bool,
     /// The order with the highest number.
     newest: Option<Order>,
     excluded: BTreeSet<u32>,
@@ -51,10 +61,17 @@ impl Process {
         now: u64,
         launch: Launch,
         (held, excluded): (bool, BTreeSet<u32>),
-        kind: bool,
+        kind: Kind,
     ) -> Self {
         let at = now + rng.below(400);
-        let fate = match rng.below(if kind { 1 } else { 14 }) {
+        let fate = match rng.below(if matches!(kind, Kind::Gentle | Kind::OfTable { is_gentle: true }) {
+            1
+        } else {
+            14
+        }) {
+            // A run of a table ends by itself.
+            0..=5 if kind == Kind::OfTable { is_gentle: true } => Fate::Ends(now + 60 + rng.below(40)),
+            0..=5 if matches!(kind, Kind::OfTable { .. }) => Fate::Ends(at),
             0..=5 => Fate::Healthy,
             6 => Fate::Stuck,
             7 => Fate::Freezes(at),
@@ -76,6 +93,7 @@ impl Process {
             stops: 0,
             drained_at: None,
             begun: false,
+            is_complete: false,
             newest: None,
             result: None,
             is_over: false,
@@ -136,6 +154,7 @@ impl Process {
         let ends_by_itself = matches!(self.fate, Fate::Ends(at) if at <= now) && self.begun;
         if (self.stops > 0 || ends_by_itself) && self.state != RunState::Stopping {
             self.state = RunState::Stopping;
+            self.is_complete = ends_by_itself && self.stops == 0;
             self.drained_at = Some(now + if self.begun { self.drain } else { 0 });
         }
         self.state = match self.state {
@@ -151,8 +170,9 @@ impl Process {
                 if drained || self.stops == 2 {
                     self.is_over = true;
                     let (run, begun) = (Some(self.number), self.begun);
-                    self.result =
-                        Some(RunResult { run, begun, good: self.stops < 2, text: "events stored".into() });
+                    let (good, complete) = (self.stops < 2, self.is_complete);
+                    let text = "events stored".into();
+                    self.result = Some(RunResult { run, begun, good, complete, triggers: 5, text });
                 }
                 RunState::Stopping
             }

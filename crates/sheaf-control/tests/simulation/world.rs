@@ -1,20 +1,21 @@
 //! Controller, process, link and operators.
 
-use super::process::{Fate, Process};
+use super::process::{Fate, Kind, Process};
 use super::rng::Rng;
+use super::tables::Truth;
 use sheaf_control::controller::{Event, Gone};
 use sheaf_control::link::Launch;
 use sheaf_control::operation::Outcome;
 use sheaf_control::request::RunSettings;
 use sheaf_control::saved::Saved;
 use sheaf_control::view::{State, Target};
-use sheaf_control::{Command, Controller, Effect, Limits, Operator, Order, Report, Request, Role};
+use sheaf_control::{Command, Controller, Effect, Limits, Operator, Order, Report, Request, Role, RunResult};
 use sheaf_wire::{Nanos, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Milliseconds in which things go wrong, and afterwards.
 const TROUBLE: u64 = 1_500;
-const PEACE: u64 = 700;
+pub(super) const PEACE: u64 = 700;
 
 /// Limits, in milliseconds.
 const LIMITS: [u64; 7] = [100, 120, 40, 200, 100, 5, 300];
@@ -31,7 +32,7 @@ impl Reached {
         other.0.iter().for_each(|(name, count)| *self.0.entry(name).or_default() += count);
     }
 
-    fn note(&mut self, name: &'static str) {
+    pub(super) fn note(&mut self, name: &'static str) {
         *self.0.entry(name).or_default() += 1;
     }
 
@@ -52,6 +53,18 @@ impl Reached {
             "run ended",
             "locked",
             "paused",
+            "sequence begun",
+            "sequence repeated",
+            "sequence continued",
+            "sequence paused",
+            "sequence ended",
+            "row begins",
+            "row done",
+            "row failed",
+            "row not done",
+            "row skipped",
+            "row not written",
+            "taken over",
         ] {
             assert!(self.0.get(name).is_some_and(|count| *count > 10), "{name} was hardly reached: {self:?}");
         }
@@ -59,14 +72,18 @@ impl Reached {
 }
 
 pub(crate) struct World {
-    rng: Rng,
-    seed: u64,
-    now: u64,
-    controller: Option<Controller>,
+    pub(super) rng: Rng,
+    pub(super) seed: u64,
+    pub(super) now: u64,
+    pub(super) controller: Option<Controller>,
     disk: Saved,
     back_at: u64,
     unreached_since: u64,
     process: Option<Process>,
+    /// Results that processes have left on disk.
+    results: BTreeMap<Launch, RunResult>,
+    /// Real ends of the runs of rows.
+    pub(super) truth: Truth,
     linked: bool,
     to_run: VecDeque<(u64, Launch, Order)>,
     to_controller: VecDeque<(u64, Launch, Report)>,
@@ -77,7 +94,7 @@ pub(crate) struct World {
     launches: Vec<Launch>,
     stop_since: Option<u64>,
     /// Whether things go wrong.
-    trouble: bool,
+    pub(super) trouble: bool,
     pub(crate) reached: Reached,
     pub(crate) log: Vec<String>,
 }
@@ -98,6 +115,8 @@ impl World {
             back_at: 0,
             unreached_since: 0,
             process: None,
+            results: BTreeMap::new(),
+            truth: Truth::default(),
             linked: false,
             to_run: VecDeque::new(),
             to_controller: VecDeque::new(),
@@ -118,6 +137,9 @@ impl World {
             if self.rng.one_in(15) {
                 self.operate();
             }
+            if self.rng.one_in(25) {
+                self.direct_sequence();
+            }
             if self.rng.one_in(300) {
                 self.kill_controller("controller died");
             }
@@ -127,11 +149,13 @@ impl World {
         }
         // Whatever there is now, a stop ends it.
         self.trouble = false;
+        self.finish_sequence();
         self.settle_down();
         let state = self.controller.as_ref().map(Controller::state);
         assert_eq!(state, Some(State::Idle), "seed {}: {:#?}", self.seed, self.log);
         assert!(self.process.is_none(), "seed {}: a process is left", self.seed);
         self.start_again();
+        self.scan_again();
     }
 
     /// Stops until there is nothing more to stop.
@@ -172,7 +196,7 @@ impl World {
         );
     }
 
-    fn step(&mut self) {
+    pub(super) fn step(&mut self) {
         self.now += 1;
         let now = Timestamp(self.now * 1_000_000);
         if let Some(process) = &mut self.process {
@@ -184,6 +208,7 @@ impl World {
         if self.controller.as_ref().and_then(Controller::poll_timeout).is_some_and(|at| at <= now) {
             self.call(|controller| controller.handle_timeout(now));
         }
+        self.begin_row(now);
         self.check_stop();
     }
 
@@ -232,8 +257,12 @@ impl World {
             self.unreached_since = self.now;
         } else if self.process.is_some() || self.now >= self.unreached_since + GRACE {
             self.drop_link();
-            let process = self.process.take();
-            let result = process.and_then(|process| process.result);
+            self.stop_since = None;
+            if let Some(process) = self.process.take() {
+                self.results.extend(process.result.map(|result| (process.launch, result)));
+            }
+            let result = self.results.get(&wanted).cloned();
+            self.truth.end(wanted, result.as_ref());
             if result.is_none() {
                 self.reached.note("died");
             }
@@ -243,7 +272,7 @@ impl World {
     }
 
     /// One call of the machine, what the driver writes down, and what it does. In trouble, it may die between these.
-    fn call<T>(&mut self, call: impl FnOnce(&mut Controller) -> T) -> Option<T> {
+    pub(super) fn call<T>(&mut self, call: impl FnOnce(&mut Controller) -> T) -> Option<T> {
         let mut controller = self.controller.take()?;
         let answer = call(&mut controller);
         if self.trouble && self.rng.one_in(4_000) {
@@ -272,7 +301,7 @@ impl World {
     fn carry_out(&mut self, effect: Effect) {
         self.log.push(format!("{} {effect:?}", self.now));
         match effect {
-            Effect::Launch { launch, held, excluded, .. } => {
+            Effect::Launch { launch, held, excluded, settings, .. } => {
                 assert!(self.process.is_none(), "seed {}: two runs at once: {:#?}", self.seed, self.log);
                 assert!(
                     self.launches.iter().all(|before| *before < launch),
@@ -280,7 +309,15 @@ impl World {
                     self.seed
                 );
                 self.launches.push(launch);
-                let kind = self.sent.last().is_some_and(|(name, ..)| name.starts_with("again"));
+                let is_again = self.sent.last().is_some_and(|(name, ..)| name.starts_with("again"));
+                let kind = match settings.sequence {
+                    Some(row) => {
+                        self.truth.begin(launch, &row, &self.disk, self.seed);
+                        Kind::OfTable { is_gentle: !self.trouble }
+                    }
+                    None if is_again => Kind::Gentle,
+                    None => Kind::Any,
+                };
                 self.process = Some(Process::new(&mut self.rng, self.now, launch, (held, excluded), kind));
                 self.unreached_since = self.now;
             }
@@ -299,7 +336,7 @@ impl World {
         }
     }
 
-    fn note(&mut self, event: &Event) {
+    pub(super) fn note(&mut self, event: &Event) {
         self.log.push(format!("{} {event:?}", self.now));
         match event {
             Event::Ended(operation) => match operation.end.as_ref().map(|end| end.result) {
@@ -324,6 +361,16 @@ impl World {
             },
             Event::RunEnded(_) => self.reached.note("run ended"),
             Event::Fault(_) => {}
+            Event::Sequence(news) => {
+                self.reached.note(match news.what {
+                    "paused" => "sequence paused",
+                    "ended" => "sequence ended",
+                    what => what,
+                });
+                if news.text.contains(" gave `") {
+                    self.reached.note("taken over");
+                }
+            }
         }
     }
 
@@ -361,7 +408,7 @@ impl World {
         }
     }
 
-    fn operator(&mut self) -> Operator {
+    pub(super) fn operator(&mut self) -> Operator {
         match self.rng.below(8) {
             0 => Operator { name: "bob".into(), role: Role::Operator },
             1 => Operator { name: "carol".into(), role: Role::Admin },
@@ -369,7 +416,7 @@ impl World {
         }
     }
 
-    fn ask(&mut self, command: Command, name: &str, now: bool) -> bool {
+    pub(super) fn ask(&mut self, command: Command, name: &str, now: bool) -> bool {
         let mut operator = self.operator();
         if !name.starts_with("request") {
             // The end of the test must not depend on a lock.
