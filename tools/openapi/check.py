@@ -43,8 +43,8 @@ ENDLESS = "/api/v1/stream"
 #: invalid one for these reasons before it is found to be invalid.
 CONFIGURATION = f"""
 [checks]
-positive_data_acceptance.expected-statuses = ["2xx", "403", "404", "409", "412", "423"]
-negative_data_rejection.expected-statuses = ["400", "401", "403", "404", "405", "409", "412", "423"]
+positive_data_acceptance.expected-statuses = ["2xx", "403", "404", "409", "412", "422", "423"]
+negative_data_rejection.expected-statuses = ["400", "401", "403", "404", "405", "409", "412", "422", "423"]
 """
 
 

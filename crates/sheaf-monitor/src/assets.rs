@@ -54,6 +54,7 @@ assets! {
     "plot.js": "text/javascript; charset=utf-8",
     "ring.js": "text/javascript; charset=utf-8",
     "runs.js": "text/javascript; charset=utf-8",
+    "sequence.js": "text/javascript; charset=utf-8",
     "series.js": "text/javascript; charset=utf-8",
     "sketch.js": "text/javascript; charset=utf-8",
     "sources.js": "text/javascript; charset=utf-8",

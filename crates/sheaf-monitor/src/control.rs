@@ -15,6 +15,12 @@ pub enum Call {
     Operate(Bytes),
     /// The state of an operation.
     Operation(u64),
+    /// The sequence, with all of its rows.
+    Sequence,
+    /// A new sequence, as JSON.
+    BeginSequence(Bytes),
+    /// A command to the sequence, as JSON.
+    DirectSequence(Bytes),
     /// Excluding a source, given by number or name, or including it again, as JSON.
     Include(String, Bytes),
     /// Taking or renewing the lock, as JSON.

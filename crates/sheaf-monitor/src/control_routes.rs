@@ -31,6 +31,9 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::get("/api/v1/me", me),
         Route::new(Method::POST, "/api/v1/operations", operate),
         Route::get("/api/v1/operations/{id}", operation),
+        Route::get("/api/v1/sequence", sequence),
+        Route::new(Method::POST, "/api/v1/sequence", begin_sequence),
+        Route::new(Method::POST, "/api/v1/sequence/actions", direct_sequence),
         Route::new(Method::PUT, "/api/v1/sources/{source}/included", include),
         Route::new(Method::PUT, "/api/v1/lock", lock),
         Route::new(Method::DELETE, "/api/v1/lock", unlock),
@@ -76,6 +79,18 @@ async fn operation(
             return respond(answer);
         }
     }
+}
+
+async fn sequence(State(server): State<Server>, headers: HeaderMap) -> Response {
+    answer(&server, &headers, Call::Sequence).await
+}
+
+async fn begin_sequence(State(server): State<Server>, headers: HeaderMap, body: Bytes) -> Response {
+    answer(&server, &headers, Call::BeginSequence(body)).await
+}
+
+async fn direct_sequence(State(server): State<Server>, headers: HeaderMap, body: Bytes) -> Response {
+    answer(&server, &headers, Call::DirectSequence(body)).await
 }
 
 async fn include(

@@ -2,8 +2,11 @@
 
 use crate::values::{self, ValueError};
 use clap::Args;
-use sheaf_config::{Config, LogFormat, Pacing, SizeModel, SourceKind, TransportKind, Trigger, TriggerMode};
+use sheaf_config::{
+    Config, LogFormat, Pacing, Setting, SizeModel, SourceKind, TransportKind, Trigger, TriggerMode,
+};
 use sheaf_store::event_file::StreamName;
+use sheaf_store::run::SequenceRecord;
 use sheaf_wire::{ByteCount, Nanos};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -93,6 +96,35 @@ pub(crate) struct ControlledArguments {
     /// Who has started the run.
     #[arg(long, value_name = "NAME", requires = "controlled", hide = true)]
     pub(crate) operator: Option<String>,
+    /// Set a key of the configuration.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_setting, requires = "controlled", hide = true)]
+    pub(crate) set: Vec<Setting>,
+    /// The sequence that the run belongs to.
+    #[arg(long, value_name = "NAME", requires = "sequence_row", hide = true)]
+    pub(crate) sequence: Option<String>,
+    /// Its row in the sequence, from 1.
+    #[arg(long, value_name = "N", requires = "sequence", hide = true)]
+    pub(crate) sequence_row: Option<u32>,
+}
+
+/// Returns the key and the value of `KEY=VALUE`.
+fn parse_setting(text: &str) -> Result<Setting, String> {
+    let (key, value) = text.split_once('=').ok_or("must be KEY=VALUE")?;
+    Ok(Setting { key: key.to_owned(), value: value.to_owned() })
+}
+
+impl ControlledArguments {
+    /// Returns the row of a sequence that the run belongs to, for its record.
+    pub(crate) fn sequence_record(&self) -> Option<SequenceRecord> {
+        let values = self.set.iter().map(|Setting { key, value }| (key.clone(), value.clone())).collect();
+        Some(SequenceRecord { name: self.sequence.clone()?, row: self.sequence_row?, values })
+    }
+
+    /// Returns whether the row of a sequence sets a key of this table, or this key.
+    fn sets(&self, key: &str) -> bool {
+        let of_table = |set: &Setting| set.key.strip_prefix(key).is_some_and(|rest| rest.starts_with('.'));
+        self.set.iter().any(|set| set.key == key || of_table(set))
+    }
 }
 
 #[derive(Debug, Default, Args)]
@@ -238,7 +270,8 @@ impl RunArguments {
     fn apply_length(&self, config: &mut Config) {
         let file = self.config.as_deref();
         let default_duration = self.config.is_none() && self.duration.is_none();
-        let is_set = || file.is_some_and(|file| Config::sets(file, "run.duration_s"));
+        let key = "run.duration_s";
+        let is_set = || self.control.sets(key) || file.is_some_and(|file| Config::sets(file, key));
         if self.control.controlled.is_some() && !is_set() {
             config.run.duration = None;
         }
@@ -256,8 +289,10 @@ impl RunArguments {
     /// Sets the trigger of a run without a configuration to a rate that any laptop sustains and that does not fill its
     /// disk.
     fn apply_trigger(&self, trigger: &mut Trigger, is_emulated: bool) {
-        let nothing_said =
-            self.config.is_none() && self.trigger_rate.is_none() && self.trigger_mode.is_none();
+        let nothing_said = self.config.is_none()
+            && self.trigger_rate.is_none()
+            && self.trigger_mode.is_none()
+            && !self.control.sets("trigger");
         if self.full_speed {
             (trigger.mode, trigger.rate_hz) = (TriggerMode::Free, None);
         } else if nothing_said && is_emulated {

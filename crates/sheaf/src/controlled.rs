@@ -78,6 +78,8 @@ impl Controlled {
             run: told.run,
             begun: told.has_begun,
             good: outcome.as_ref().is_ok_and(|verdict| *verdict == Verdict::Good),
+            complete: told.is_complete,
+            triggers: told.triggers,
             text,
         };
         self.directory.write_result(&Ended { result, verdict: told.verdict.clone() })?;

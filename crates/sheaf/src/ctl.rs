@@ -1,6 +1,8 @@
 //! `sheaf ctl`: gives commands to a controller, from a shell or a script.
 
 pub(crate) mod client;
+mod scan;
+mod sequence;
 
 use crate::Verdict;
 use crate::control_directory::ControlDirectory;
@@ -9,6 +11,8 @@ use crate::records::utc;
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use client::Client;
+use scan::ScanArguments;
+use sequence::SequenceArguments;
 use serde_json::{Value, json};
 use sheaf_control::Command;
 use sheaf_key::make_token;
@@ -60,6 +64,10 @@ enum CtlCommand {
     Exclude(SourcesArguments),
     /// Include sources again, each from its next fragment on.
     Include(SourcesArguments),
+    /// Make the runs of a table, one after the other, and direct them.
+    Sequence(SequenceArguments),
+    /// Make a run for each value of settings, or for each combination.
+    Scan(ScanArguments),
     /// Take or renew the lock: while you have it, nobody else gives commands.
     Lock(LockArguments),
     /// Give the lock back.
@@ -154,6 +162,11 @@ impl BeginArguments {
 }
 
 pub(crate) fn command(arguments: &CtlArguments) -> anyhow::Result<Verdict> {
+    if let CtlCommand::Scan(scan) = &arguments.command
+        && scan.is_table()
+    {
+        return scan.print_table();
+    }
     let desk = Desk { client: client(arguments)?, json: arguments.json };
     match &arguments.command {
         CtlCommand::Status => desk.status(),
@@ -172,6 +185,8 @@ pub(crate) fn command(arguments: &CtlArguments) -> anyhow::Result<Verdict> {
         CtlCommand::Reset(wait) => desk.operate(Command::Reset, json!({}), wait),
         CtlCommand::Exclude(SourcesArguments { sources }) => desk.include(sources, false),
         CtlCommand::Include(SourcesArguments { sources }) => desk.include(sources, true),
+        CtlCommand::Sequence(arguments) => desk.sequence(arguments),
+        CtlCommand::Scan(arguments) => desk.scan(arguments),
         CtlCommand::Lock(LockArguments { force }) => {
             desk.client.put("/api/v1/lock", &json!({ "force": force }))?;
             Ok(Verdict::Good)
@@ -360,6 +375,9 @@ fn describe(control: &Value) -> String {
     }
     if !control["lock"].is_null() {
         lines += &format!("lock      {}\n", text(&control["lock"]["by"]));
+    }
+    if !control["sequence"].is_null() {
+        lines += &format!("sequence  {}\n", sequence::describe(&control["sequence"]));
     }
     lines += &describe_sources(&control["sources"]);
     for fault in control["faults"].as_array().into_iter().flatten() {

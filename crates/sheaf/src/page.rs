@@ -13,6 +13,7 @@ use sheaf_monitor::{LogEntry, Monitor, MonitorError, NodeDescription, Notice, Ru
 use sheaf_node::RunControls;
 use sheaf_node::report::Gauges;
 use sheaf_node::telemetry::BufferLimits;
+use sheaf_store::run::EndRecord;
 use sheaf_telemetry::{Hub, codes, log_as};
 use sheaf_wire::{ByteCount, Role, SourceId};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -55,6 +56,8 @@ pub(crate) trait Audience: Send + Sync {
     fn add_message(&self, message: &Message);
     /// Result of the run.
     fn end_run(&self, verdict: RunVerdict);
+    /// Takes why a run has ended, and its number of accepted triggers.
+    fn note_end(&self, _end: &EndRecord, _triggers: u64) {}
 }
 
 impl Audience for Monitor {
@@ -201,6 +204,11 @@ impl Page {
     }
 
     /// Announces how the run ended.
+    /// Tells why the run has ended, and its number of accepted triggers.
+    pub(crate) fn note_end(&self, end: &EndRecord, triggers: u64) {
+        self.audience.note_end(end, triggers);
+    }
+
     pub(crate) fn end_run(&self, summary: &Summary) {
         let text = summary.to_string();
         let lines = text.lines().map(|line| console::named(line).into_owned()).collect();

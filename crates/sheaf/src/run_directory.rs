@@ -13,7 +13,7 @@ use sheaf_node::report::RunReport;
 use sheaf_protocol::output::Places;
 use sheaf_store::event_file::{ClosedFile, FileName, SessionName};
 use sheaf_store::run::{
-    CodeRecord, EndRecord, HistogramsRecord, Holder, LOCK_NAME, MANIFEST_NAME, Manifest, RunLock,
+    CodeRecord, EndRecord, HistogramsRecord, Holder, LOCK_NAME, MANIFEST_NAME, Manifest, RunLock, SequenceRecord,
     SessionRecord, closed_files, remove_list, seal_session,
 };
 use sheaf_telemetry::log_as;
@@ -106,6 +106,15 @@ impl RunDirectory {
     /// Records the file of histograms, if there is one. It is written when the run is closed.
     pub(crate) fn note_histograms(&mut self, histograms: Option<HistogramsRecord>) {
         self.manifest.histograms = histograms;
+    }
+
+    /// Records the row of a sequence that the run belongs to, if it does.
+    pub(crate) fn note_sequence(&mut self, sequence: Option<SequenceRecord>) -> anyhow::Result<()> {
+        if sequence.is_some() {
+            self.manifest.sequence = sequence;
+            self.manifest.write(&self.path)?;
+        }
+        Ok(())
     }
 
     /// Removes the directory of a run that cannot begin.

@@ -99,7 +99,11 @@ fn configuration(arguments: &RunArguments) -> anyhow::Result<Config> {
             "--processes needs --transport tcp, shm or mixed: the memory transport works only within one process"
         );
     }
+    let set = &arguments.control.set;
     let config = match &arguments.config {
+        path if !set.is_empty() => {
+            Config::load_with_settings(path.as_deref(), set, |config| arguments.apply(config))?
+        }
         Some(path) => Config::load_with(path, |config| arguments.apply(config))?,
         None => {
             let mut config = Config::default();
@@ -156,8 +160,9 @@ impl Runs<'_> {
         let run = plan.config.run.number;
         let log = directory.as_ref().map(|directory| directory.path.join(LOG_NAME));
         console::begin_run(run.0, log.as_deref().map(|log| (log, plan.config.log.max.0)));
-        if let Some(directory) = &directory {
+        if let Some(directory) = &mut directory {
             self.comment(&directory.path)?;
+            directory.note_sequence(self.arguments.control.sequence_record())?;
         }
         let scratch = match self.prepare(&mut plan, directory.as_mut()) {
             Ok(scratch) => scratch,
@@ -235,6 +240,9 @@ impl Runs<'_> {
             page.end_run(&summary);
         }
         let end = summary.end_record(&plan.config, errors.first().map(String::as_str));
+        if let Some(page) = self.page {
+            page.note_end(&end, summary.triggers());
+        }
         let close =
             |directory: RunDirectory| directory.close(&stored, (summary.ledger_json(), end), clock.now());
         let text = summary.to_string();

@@ -10,6 +10,7 @@
 //! | `inbox` | what comes to that thread |
 //! | `launch` | the process of a run: starting it, and the thread that listens to it |
 //! | `journal` | who has asked for what, on disk |
+//! | `sequences` | answers to requests about sequences |
 //! | `lookup` | the thread that reads the records of runs |
 
 mod answers;
@@ -18,6 +19,7 @@ mod inbox;
 mod journal;
 mod launch;
 mod lookup;
+mod sequences;
 
 use crate::Verdict;
 use crate::console::Console;

@@ -336,6 +336,11 @@ impl Summary {
         EndRecord { reason: reason.to_owned(), detail, good, lost: self.kept.lost }
     }
 
+    /// Returns the number of accepted triggers.
+    pub(crate) fn triggers(&self) -> u64 {
+        self.ledger.triggers
+    }
+
     /// The ledger as the manifest keeps it.
     pub(crate) fn ledger_json(&self) -> serde_json::Value {
         serde_json::to_value(&self.ledger).unwrap_or(serde_json::Value::Null)

@@ -10,6 +10,7 @@ const U32_MAX: u64 = u32::MAX as u64;
 pub(super) fn all() -> Vec<Operation> {
     [
         control(),
+        sequence(),
         lock(),
         runs(),
         state(),
@@ -100,6 +101,44 @@ fn control() -> Vec<Operation> {
             .gives(200, "The person.", &reference("Person"), &json!({ "name": "alice", "role": "operator" }))
             .with_token()
             .errors(&[400, 404, 503]),
+    ]
+}
+
+fn sequence() -> Vec<Operation> {
+    let answer = object(&[("sequence", reference("Sequence"), "The sequence")]);
+    let example = json!({ "sequence": examples::sequence() });
+    let table = json!({ "sequence": examples::sequence(), "rows": [examples::sequence_row()] });
+    let begin = json!({
+        "request": "77aa", "name": "thresholds", "table": "filter.busy_us,run.events\n10,1000\n20,1000\n", "on_failure": "repeat"
+    });
+    vec![
+        Operation::get(
+            "/api/v1/sequence",
+            ("control", "sequence"),
+            "Returns the sequence that is in progress, or ended last, with all of its rows",
+        )
+        .gives(200, "The sequence.", &reference("SequenceTable"), &table)
+        .errors(&[400, 404, 503]),
+        Operation::new("post", "/api/v1/sequence", ("control", "begin_sequence"), "Makes the runs of a table, one after the other")
+            .note(
+                "All rows are checked with the configuration before the first run; what is wrong is answered with row and column. \
+                 A request has one effect: the same name `request` again is the same request.",
+            )
+            .takes("BeginSequence", true, &[("begin", begin)])
+            .gives(202, "The sequence begins.", &answer, &example)
+            .gives(200, "It was begun before, under the same name.", &answer, &example)
+            .changes()
+            .errors(&[409, 412, 422, 423]),
+        Operation::new("post", "/api/v1/sequence/actions", ("control", "direct_sequence"), "Gives a command to the sequence")
+            .note("A command that has been followed has no second effect.")
+            .takes(
+                "DirectSequence",
+                true,
+                &[("pause", json!({ "action": "pause" })), ("skip", json!({ "action": "skip", "row": 2 }))],
+            )
+            .gives(200, "The sequence.", &answer, &example)
+            .changes()
+            .errors(&[409, 412, 423]),
     ]
 }
 

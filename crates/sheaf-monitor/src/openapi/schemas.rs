@@ -1,6 +1,7 @@
 //! Schemas of bodies and answers.
 
 pub(super) mod examples;
+mod sequences;
 mod state;
 
 use super::values::{
@@ -16,7 +17,8 @@ const TARGETS: [&str; 4] = ["idle", "configured", "running", "paused"];
 const COMMENT_CHARACTERS: u64 = 1_000;
 
 pub(super) fn all() -> Value {
-    let schemas = [control(), bodies(), records(), super::histograms::schemas(), state::all()].concat();
+    let histograms = super::histograms::schemas();
+    let schemas = [control(), bodies(), sequences::all(), records(), histograms, state::all()].concat();
     Value::Object(schemas.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect::<Map<_, _>>())
 }
 
@@ -125,6 +127,7 @@ fn state_of_control() -> Vec<Member> {
             list(&reference("SourceControl")),
             "Sources that are not simply included, in ascending order",
         ),
+        ("sequence", nullable(&reference("Sequence")), "The sequence that is in progress, or ended last"),
         ("commands", list(&command), "Every command, and whether it can be given"),
     ]
 }
@@ -211,6 +214,7 @@ fn records() -> Schemas {
         ("files", list(&file), "Closed files"),
         ("code", list(&code), "Libraries and scripts that it loaded"),
         ("comments", list(&reference("Comment")), "Comments, the oldest first"),
+        ("sequence?", sequences::of_run(), "Row of a sequence that it was made for"),
         (
             "histograms?",
             list(&json!({ "type": "object" })),

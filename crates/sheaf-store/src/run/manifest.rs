@@ -8,6 +8,7 @@ use crate::whole_file::write_whole;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sheaf_wire::checksum::crc32c;
 use sheaf_wire::{NodeId, RunNumber, SessionId, Timestamp};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -61,6 +62,9 @@ pub struct Manifest {
     /// The file of histograms that consumers published, if there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub histograms: Option<HistogramsRecord>,
+    /// The row of a sequence of run control that the run was made for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sequence: Option<SequenceRecord>,
 }
 
 /// The file of histograms in the directory of a run.
@@ -86,6 +90,18 @@ pub struct EndRecord {
     pub good: bool,
     /// Accepted events that were lost.
     pub lost: u64,
+}
+
+/// A row of a sequence.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SequenceRecord {
+    /// Name of the sequence.
+    pub name: String,
+    /// Number of the row, from 1.
+    pub row: u32,
+    /// Settings of the row, by key.
+    #[serde(default)]
+    pub values: BTreeMap<String, String>,
 }
 
 /// A library or script that the run loaded, as it was when the run began.
@@ -201,6 +217,7 @@ impl Manifest {
             configuration: configuration.to_owned(),
             code: Vec::new(),
             histograms: None,
+            sequence: None,
         }
     }
 

@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use sheaf_control::{Order, Report, RunState, Runner, Steer};
 use sheaf_monitor::{RunDescription, RunVerdict};
 use sheaf_node::RunControls;
+use sheaf_store::run::EndRecord;
 use sheaf_telemetry::{Hub, Snapshot, catalog, log_as};
 use sheaf_wire::SourceId;
 use std::collections::{BTreeSet, VecDeque};
@@ -45,6 +46,10 @@ pub(super) struct Told {
     messages: VecDeque<(u64, Message)>,
     pub(super) verdict: Option<RunVerdict>,
     pub(super) has_begun: bool,
+    /// Whether it has ended by its own conditions.
+    pub(super) is_complete: bool,
+    /// Accepted triggers, once it has ended.
+    pub(super) triggers: u64,
 }
 
 /// See the [module](self).
@@ -207,6 +212,12 @@ impl Audience for Station {
         if told.messages.len() > MESSAGES {
             told.messages.pop_front();
         }
+    }
+
+    fn note_end(&self, end: &EndRecord, triggers: u64) {
+        let mut told = self.told();
+        told.is_complete = matches!(&*end.reason, "events" | "duration" | "end_of_sources");
+        told.triggers = triggers;
     }
 
     fn end_run(&self, verdict: RunVerdict) {

@@ -94,6 +94,8 @@ impl Client {
             return Ok(value);
         }
         match (value["text"].as_str(), value["remedy"].as_str()) {
+            // Several lines end with a line break.
+            (Some(text), Some(remedy)) if text.ends_with('\n') => bail!("{text}\n{remedy}"),
             (Some(text), Some(remedy)) => bail!("{text}; {remedy}"),
             _ => bail!("the controller at {} answers with status {status}: {}", self.url, text.trim()),
         }

@@ -6,8 +6,9 @@ use crate::summary::LedgerSummary;
 use anyhow::Context as _;
 use serde::Serialize;
 use sheaf_config::Config;
+use sheaf_control::request::SequenceRow;
 use sheaf_histogram::HistogramSummary;
-use sheaf_store::run::{EndRecord, Manifest, RunLock};
+use sheaf_store::run::{EndRecord, Manifest, RunLock, SequenceRecord};
 use sheaf_wire::DropReason;
 use sheaf_wire::reason::Account;
 use std::collections::BTreeMap;
@@ -57,6 +58,9 @@ pub(crate) struct Record {
     /// Numbers of its histograms, where they are asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) histograms: Vec<HistogramSummary>,
+    /// Row of a sequence that it was made for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) sequence: Option<SequenceRecord>,
     /// Every setting by its full key.
     #[serde(skip)]
     pub(crate) settings: BTreeMap<String, String>,
@@ -119,6 +123,7 @@ impl Record {
             code: manifest.code.into_iter().map(Code::of).collect(),
             comments: comments::read(directory)?,
             histograms: Vec::new(),
+            sequence: manifest.sequence,
             settings: settings.unwrap_or_else(|_| unparsed(&manifest.configuration)),
         })
     }
@@ -129,6 +134,12 @@ impl Record {
         self.histograms =
             found.iter().flat_map(|found| &found.histograms).map(HistogramSummary::of).collect();
         Ok(self)
+    }
+
+    /// Returns the row of a sequence that it was made for, in words.
+    pub(super) fn row(&self) -> Option<String> {
+        let SequenceRecord { name, row, values } = self.sequence.clone()?;
+        Some(SequenceRow { name, row, values }.to_string())
     }
 
     /// Returns the accepted events that were lost.

@@ -10,10 +10,14 @@ use std::fmt::Write as _;
 /// Longest text of a comment in the list.
 const COMMENT: usize = 40;
 
-/// A list with one line for each run.
+/// A list with one line for each run. Runs of sequences have a column of their own, if there are any.
 pub(super) fn list(records: &[Record]) -> String {
+    let rows: Vec<_> = records.iter().map(|record| record.row().unwrap_or_default()).collect();
+    let width = rows.iter().map(|row| row.chars().count() + 2).filter(|width| *width > 2).max();
+    let width = width.map_or(0, |width| width.max("sequence  ".len()));
+    let head = if width > 0 { "sequence" } else { "" };
     let mut text = format!(
-        "{:>7}  {:<20}  {:>9}  {:>13}  {:>13}  {:>9}  {:>6}  {:>9}  {:<11}  {:<14}  {}\n",
+        "{:>7}  {:<20}  {:>9}  {:>13}  {:>13}  {:>9}  {:>6}  {:>9}  {:<11}  {:<14}  {head:<width$}{}\n",
         "run",
         "began (UTC)",
         "seconds",
@@ -26,7 +30,7 @@ pub(super) fn list(records: &[Record]) -> String {
         "end",
         "quality"
     );
-    for record in records {
+    for (record, row) in records.iter().zip(&rows) {
         let ledger = record.ledger.as_ref();
         let number = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), count);
         let dead =
@@ -36,7 +40,7 @@ pub(super) fn list(records: &[Record]) -> String {
         let comment = record.comments.iter().rev().find(|comment| !comment.text.is_empty());
         let comment = comment.map_or_else(String::new, |comment| shortened(&comment.text));
         let line = format!(
-            "{:>7}  {:<20}  {:>9}  {:>13}  {:>13}  {:>9}  {:>6}  {:>9}  {:<11}  {:<14}  {quality} {comment}",
+            "{:>7}  {:<20}  {:>9}  {:>13}  {:>13}  {:>9}  {:>6}  {:>9}  {:<11}  {:<14}  {row:<width$}{quality} {comment}",
             record.run,
             utc(record.created_ns),
             seconds(record).map_or_else(|| "-".to_owned(), |time| format!("{time:.1}")),
@@ -120,6 +124,9 @@ pub(super) fn record(record: &Record) -> String {
     }
     for histogram in &record.histograms {
         line("histogram", &histogram_line(histogram));
+    }
+    if let Some(row) = record.row() {
+        line("sequence", &row);
     }
     for comment in &record.comments {
         let quality = comment.quality.map_or_else(String::new, |quality| format!("[{}] ", quality.name()));

@@ -71,7 +71,7 @@ fn refuse(refusal: &Refusal) -> Answer {
     Answer::error(status, code, &refusal.text, &refusal.remedy)
 }
 
-fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Answer> {
+pub(super) fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Answer> {
     // An array of its members would make a value, too.
     let is_object = body.trim_ascii_start().starts_with(b"{");
     let value =
@@ -87,7 +87,7 @@ fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Answer> {
 }
 
 /// Reads a whole number. Some languages write 1000 as `1000.0`.
-fn whole_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+pub(super) fn whole_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     let Some(number) = Option::<Number>::deserialize(deserializer)? else { return Ok(None) };
     let whole = || number.as_f64().filter(|value| value.fract() == 0.0)?.to_string().parse().ok();
     let value = number.as_u64().or_else(whole);
@@ -97,7 +97,7 @@ fn whole_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64
 }
 
 /// Returns the number in an entity tag such as `"17"`. Some clients take the quotes away.
-fn parse_revision(tag: &str) -> Result<u64, Answer> {
+pub(super) fn parse_revision(tag: &str) -> Result<u64, Answer> {
     let number = tag.trim().trim_matches('"');
     let digits = Some(number).filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
     digits.and_then(|digits| digits.parse().ok()).ok_or_else(|| {
@@ -115,6 +115,7 @@ impl Desk {
     pub(super) fn reply(&mut self, Asked { call, token, revision }: Asked) -> Answer {
         match call {
             Call::Status => return Answer::json(200, &self.status()),
+            Call::Sequence => return self.sequence(),
             Call::Operation(id) => return self.operation(id),
             Call::Audit(last) => {
                 return Answer::json(200, &json!({ "entries": self.journal.last(last.min(MOST)) }));
@@ -125,6 +126,8 @@ impl Desk {
             }
             Call::Me
             | Call::Operate(_)
+            | Call::BeginSequence(_)
+            | Call::DirectSequence(_)
             | Call::Include(..)
             | Call::Lock(_)
             | Call::Unlock
@@ -138,6 +141,8 @@ impl Desk {
         let done = match call {
             Call::Operate(body) => self.operate(&operator, &body, revision.as_deref()),
             Call::Include(source, body) => self.include(&operator, (&source, &body), revision.as_deref()),
+            Call::BeginSequence(body) => self.begin_sequence(&operator, &body, revision.as_deref()),
+            Call::DirectSequence(body) => self.direct_sequence(&operator, &body, revision.as_deref()),
             Call::Lock(body) => self.lock(&operator, &body),
             Call::Unlock => self.change(&operator, "unlock", |desk| {
                 let now = desk.now();
@@ -213,7 +218,7 @@ impl Desk {
         let revision = revision.map(parse_revision).transpose()?;
         let Operate { command, request, now, settings } = parse(body)?;
         let SettingsOf { events, duration_ms, comment } = settings;
-        let settings = RunSettings { events, duration_ms, comment };
+        let settings = RunSettings { events, duration_ms, comment, sequence: None };
         let request = Request { command, name: request, settings, now, revision };
         let mut again = false;
         let answer = self.change(operator, command.name(), |desk| {
@@ -302,7 +307,7 @@ impl Desk {
     }
 
     /// Makes a change, and writes it down; takes it back if it cannot be written down.
-    fn change(
+    pub(super) fn change(
         &mut self,
         operator: &Operator,
         action: &str,

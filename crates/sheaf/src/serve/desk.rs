@@ -12,6 +12,7 @@ use sheaf_control::link::Launch;
 use sheaf_control::operation::Outcome;
 use sheaf_control::request::RunSettings;
 use sheaf_control::saved::Saved;
+use sheaf_control::sequence::SequenceNews;
 use sheaf_control::view::State;
 use sheaf_control::{Command, Controller, Effect, Limits, Operator, Order, Request, Role};
 use sheaf_monitor::{Monitor, RunVerdict};
@@ -55,6 +56,8 @@ pub(super) struct Desk {
     saved: Saved,
     /// Whether the last attempt to write it failed, so that this is said once.
     cannot_write: bool,
+    /// Whether the next row of a sequence could not be recorded, so that this is said once.
+    row_waits: bool,
     shown: serde_json::Value,
     interrupts: u32,
     is_over: bool,
@@ -91,6 +94,7 @@ impl Desk {
             link: None,
             saved,
             cannot_write: false,
+            row_waits: false,
             shown: serde_json::Value::Null,
             interrupts: 0,
             is_over: false,
@@ -219,15 +223,44 @@ impl Desk {
         } else {
             self.cannot_write = false;
         }
+        self.follow_up();
+        self.begin_row();
+        self.show();
+        if self.interrupts > 0 && self.controller.state() == State::Idle {
+            self.is_over = true;
+        }
+    }
+
+    /// Tells what has happened, and carries out what was decided.
+    fn follow_up(&mut self) {
         while let Some(event) = self.controller.poll_event() {
             self.tell(&event);
         }
         while let Some(effect) = self.controller.poll_effect() {
             self.carry_out(effect);
         }
-        self.show();
-        if self.interrupts > 0 && self.controller.state() == State::Idle {
-            self.is_over = true;
+    }
+
+    /// Begins the next row of a sequence, once that is written down: otherwise the next controller would begin it again.
+    fn begin_row(&mut self) {
+        if !self.controller.is_row_due() || self.interrupts > 0 || self.is_over {
+            return;
+        }
+        let (before, now) = (self.controller.clone(), self.now());
+        self.controller.handle_row(now);
+        match self.save() {
+            Ok(()) => {
+                self.row_waits = false;
+                self.follow_up();
+            }
+            Err(error) => {
+                self.controller = before;
+                if !self.row_waits {
+                    let why = crate::describe(&error);
+                    log_as!(CONTROL_NOT_RECORDED; "the next row of the sequence waits until it can be recorded: {why}; free some space");
+                }
+                self.row_waits = true;
+            }
         }
     }
 
@@ -283,6 +316,11 @@ impl Desk {
                 let code = fault.code.name().replace('_', "-");
                 log_as!(code = codes::find(&code).unwrap_or(&codes::RUN_FAILED); "{}; {}", fault.text, fault.remedy);
                 self.note(Entry::new(CONTROLLER, "fault", fault.code.name(), fault.text.clone()));
+            }
+            Event::Sequence(SequenceNews { what, text, .. }) => {
+                let subject = if what.starts_with("row") { "" } else { "sequence " };
+                log_as!(CONTROL_NEWS; "{subject}{what}: {text}");
+                self.note(Entry::new(CONTROLLER, "sequence", what, text.clone()));
             }
             Event::RunEnded(last) => {
                 let answer = if last.good { "good" } else { "not good" };

@@ -1,6 +1,7 @@
 //! The process of a run: starting it, and the thread that listens to it until no process of it is left.
 
 use super::inbox::{Departure, Input};
+use crate::arguments::{ControlledArguments, RunArguments};
 use crate::console;
 use crate::control_directory::ControlDirectory;
 use crate::controlled::{LaunchDirectory, Line};
@@ -9,9 +10,9 @@ use crate::page::Page;
 use crate::relay::Relayed;
 use anyhow::Context as _;
 use log::Level;
-use sheaf_config::{Config, LogFormat};
+use sheaf_config::{Config, ConfigErrors, LogFormat, RunTable, Setting, SourceKind};
 use sheaf_control::link::Launch;
-use sheaf_control::request::RunSettings;
+use sheaf_control::request::{RunSettings, SequenceRow};
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -80,6 +81,10 @@ impl Launcher {
         if let Some(comment) = &settings.comment {
             command.arg(format!("--comment={comment}"));
         }
+        if let Some(SequenceRow { name, row, values }) = &settings.sequence {
+            command.arg(format!("--sequence={name}")).arg(format!("--sequence-row={row}"));
+            command.args(values.iter().map(|(key, value)| format!("--set={key}={value}")));
+        }
         command.arg(format!("--operator={by}"));
         command
             .stdin(Stdio::null())
@@ -95,6 +100,34 @@ impl Launcher {
             Some(path) => Config::load(path)?,
             None => Config::default(),
         })
+    }
+
+    /// Checks that each row of a table makes a run that ends, on top of the configuration as the next run would read it.
+    pub(super) fn check(&self, table: &RunTable) -> Result<(), ConfigErrors> {
+        let arguments = |settings: &[Setting]| RunArguments {
+            config: self.config.clone(),
+            processes: self.processes,
+            control: ControlledArguments {
+                controlled: Some(self.directory.path().to_owned()),
+                set: settings.to_vec(),
+                ..ControlledArguments::default()
+            },
+            ..RunArguments::default()
+        };
+        table.check(
+            self.config.as_deref(),
+            |config, settings| arguments(settings).apply(config),
+            |config| {
+                let ends = config.run.events.is_some()
+                    || config.run.duration.is_some()
+                    || (config.source.kind == SourceKind::Replay
+                        && config.source.replay.loop_count.is_some());
+                (!ends).then(|| {
+                    let found = "nothing ends the run".to_owned();
+                    (found, "add a column `run.events` or `run.duration_s`, or set one of them".to_owned())
+                })
+            },
+        )
     }
 
     /// Listens to the process of a run, which this controller has started or an earlier one.

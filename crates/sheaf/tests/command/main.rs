@@ -65,6 +65,7 @@ mod repeatable;
 mod requirements;
 mod run_records;
 mod runs;
+mod sequences;
 mod serve;
 mod shaping;
 mod signals;

@@ -8,20 +8,20 @@ use std::path::Path;
 use std::process::Command;
 
 /// A slow emulated detector: a test that is held up for a minute does not fill the disk.
-const SYSTEM: &str = "[readout]\ncount = 2\n[builder]\ncount = 2\n[trigger]\nmode = \"fixed\"\nrate_hz = 200\n\
+pub(crate) const SYSTEM: &str = "[readout]\ncount = 2\n[builder]\ncount = 2\n[trigger]\nmode = \"fixed\"\nrate_hz = 200\n\
      [source.emulated]\nmean_bytes = 256\nrms_bytes = 0\n[transport]\nkind = \"tcp\"\n";
 
 /// Limits that are over soon. Only tests of runs that hang have them.
 const SHORT: &str = "[control]\nstop_timeout_ms = 1000\ncut_timeout_ms = 1000\n";
 
 /// A controller, and everything that it has started.
-struct Controller {
-    place: ScratchDirectory,
-    serve: Option<Running>,
+pub(crate) struct Controller {
+    pub(crate) place: ScratchDirectory,
+    pub(crate) serve: Option<Running>,
 }
 
 impl Controller {
-    fn begin(configuration: &str) -> Self {
+    pub(crate) fn begin(configuration: &str) -> Self {
         let place = ScratchDirectory::new();
         place.file("run.toml", configuration);
         let mut controller = Self { place, serve: None };
@@ -29,25 +29,25 @@ impl Controller {
         controller
     }
 
-    fn serve(&mut self) {
+    pub(crate) fn serve(&mut self) {
         let mut serve = self.place.start("serve run.toml --processes --page 127.0.0.1:0");
         serve.wait_until_said("run control is at");
         self.serve = Some(serve);
     }
 
-    fn running(&mut self) -> &mut Running {
+    pub(crate) fn running(&mut self) -> &mut Running {
         self.serve.as_mut().expect("it serves")
     }
 
-    fn ctl(&self, arguments: &str) -> Ended {
+    pub(crate) fn ctl(&self, arguments: &str) -> Ended {
         self.place.sheaf(&format!("ctl {arguments}"))
     }
 
-    fn status(&self) -> Value {
+    pub(crate) fn status(&self) -> Value {
         self.ctl("status --json").exits(0).json()
     }
 
-    fn wait_for(&self, what: &str, mut holds: impl FnMut(&Value) -> bool) -> Value {
+    pub(crate) fn wait_for(&self, what: &str, mut holds: impl FnMut(&Value) -> bool) -> Value {
         let mut status = Value::Null;
         wait_until(what, || {
             status = self.status();
@@ -57,29 +57,35 @@ impl Controller {
     }
 
     /// Process of the run.
-    fn run(&self, launch: u64) -> u32 {
+    pub(crate) fn run(&self, launch: u64) -> u32 {
         let path = self.place.join(&format!("runs/control/launch-{launch}/process.json"));
         let process: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
         u32::try_from(process["pid"].as_u64().unwrap()).unwrap()
     }
 
-    fn node(&self, launch: u64, name: &str) -> u32 {
+    pub(crate) fn node(&self, launch: u64, name: &str) -> u32 {
         let nodes = children_of(self.run(launch));
         nodes.into_iter().find(|(node, _)| node == name).expect("the node has a process").1
     }
 
     /// Records of all runs.
-    fn runs(&self) -> Vec<Value> {
+    pub(crate) fn runs(&self) -> Vec<Value> {
         self.place.sheaf("runs list --json").exits(0).json()["runs"].as_array().unwrap().clone()
     }
 
-    fn triggers_so_far(&self) -> f64 {
+    pub(crate) fn triggers_so_far(&self) -> f64 {
         let (_, state) = self.http("GET", "/api/v1/state", &[], "");
         state["triggers"]["accepted"].as_f64().unwrap_or(0.0)
     }
 
     /// Returns status and JSON of an answer.
-    fn http(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> (u16, Value) {
+    pub(crate) fn http(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> (u16, Value) {
         let address = std::fs::read_to_string(self.place.join("runs/control/address")).unwrap();
         let address = address.trim().trim_start_matches("http://");
         let mut stream = TcpStream::connect(address).unwrap();
@@ -94,7 +100,7 @@ impl Controller {
         (status, serde_json::from_str(body).unwrap_or_default())
     }
 
-    fn own_token(&self) -> String {
+    pub(crate) fn own_token(&self) -> String {
         std::fs::read_to_string(self.place.join("runs/control/own.token")).unwrap().trim().to_owned()
     }
 }
@@ -115,7 +121,7 @@ impl Drop for Controller {
     }
 }
 
-fn codes(status: &Value) -> Vec<String> {
+pub(crate) fn codes(status: &Value) -> Vec<String> {
     let faults = status["faults"].as_array().unwrap();
     faults.iter().map(|fault| fault["code"].as_str().unwrap().to_owned()).collect()
 }

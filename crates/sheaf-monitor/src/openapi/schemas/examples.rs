@@ -27,10 +27,25 @@ pub(in crate::openapi) fn control() -> Value {
             "id": 3, "since_ms": TIME_MS, "code": "run_failed", "text": "run 5 lost 12 events", "remedy": "look at `sheaf runs show 5`"
         }],
         "sources": [{ "source": 17, "name": "ecal", "included": false, "excluded": true }],
+        "sequence": sequence(),
         "commands": [
             command("configure", under_way), command("start", under_way), command("pause", None),
             command("resume", under_way), command("stop", None), command("reset", None)
         ]
+    })
+}
+
+pub(in crate::openapi) fn sequence() -> Value {
+    json!({
+        "id": 2, "name": "thresholds", "by": "alice", "state": "running", "reason": null, "on_failure": "repeat", "row": 2, "launch": 7,
+        "row_began_ms": TIME_MS, "rows": 3, "done": 1, "failed": 0, "skipped": 0, "mean_ms": 61_000
+    })
+}
+
+pub(in crate::openapi) fn sequence_row() -> Value {
+    json!({
+        "row": 1, "values": { "filter.busy_us": "10", "run.events": "1000" }, "comment": null, "state": "done", "run": 6, "triggers": 1000,
+        "attempts": 1, "took_ms": 61_000, "text": "run 6 ended: all 1,000 accepted triggers: 1,000 stored"
     })
 }
 
