@@ -1,6 +1,6 @@
 // Run control of the mock server: tokens, the lock, operations that a request names once, runs and the audit trail.
 
-import { sampleAudit, sampleControl, sampleRecords } from "./sample.js";
+import { sampleAudit, sampleControl, sampleRecords, sampleRows } from "./sample.js";
 
 // Tokens and the people that they belong to.
 export const TOKENS = {
@@ -78,6 +78,7 @@ export class MockControl {
     const run = /^runs\/(\d+)$/.exec(path)?.[1];
     if (path === "me") return me === undefined ? refuse(401, "unauthorized", "this token is not valid", "ask for a new one: sheaf token") : give(200, me);
     if (path === "runs") return give(200, { runs: this.records.slice(-Number(query.get("last"))) });
+    if (path === "sequence") return give(200, { sequence: this.control.sequence, rows: sampleRows() });
     if (path === "audit") return give(200, { entries: this.audit });
     const record = this.records.find((known) => known.run === Number(run));
     if (record === undefined) return refuse(404, "no_run", `there is no run ${run}`, "look at the list of runs");
@@ -97,6 +98,15 @@ export class MockControl {
     if (fault !== undefined) {
       this.change((now) => { now.faults = now.faults.filter(({ id }) => id !== Number(fault)); });
       return give(200, {});
+    }
+    if (path === "sequence/actions") {
+      if (control.lock !== null && control.lock.by !== me.name) return refuse(423, "locked", `${control.lock.by} has the lock`, "ask");
+      this.change((now) => {
+        if (body.action === "skip") Object.assign(now.sequence, { row: body.row + 1, skipped: 1 });
+        else now.sequence.state = { pause: "paused", resume: "running", stop: "ended" }[body.action];
+        now.sequence.reason = body.action === "pause" ? `${me.name} paused it, after the present run` : null;
+      });
+      return give(200, { sequence: this.control.sequence });
     }
     const source = Number(/^sources\/(\d+)\/included$/.exec(path)?.[1]);
     if (!Number.isNaN(source)) {

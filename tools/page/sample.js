@@ -207,8 +207,24 @@ export function sampleControl(state = "running") {
     lock: null,
     faults: [],
     sources: [],
+    sequence: null,
     commands: sampleCommands(state),
   };
+}
+
+// A sequence of three rows, the second of which is in progress.
+export function sampleSequence(edit = {}) {
+  return {
+    id: 2, name: "thresholds", by: "alice", state: "running", reason: null, on_failure: "pause", row: 2, launch: 7, row_began_ms: Date.now() - 20_000,
+    rows: 3, done: 1, failed: 0, skipped: 0, mean_ms: 61_000, ...edit,
+  };
+}
+
+export function sampleRows() {
+  const row = (number, state, run, triggers) => ({
+    row: number, values: { "filter.busy_us": String(10 * number) }, comment: number === 1 ? "low" : null, state, run, triggers, attempts: 1, took_ms: null, text: null,
+  });
+  return [row(1, "done", 123, 1000), row(2, "running", 124, null), row(3, "waiting", null, null)];
 }
 
 export function sampleFault() {

@@ -4,6 +4,7 @@
 /** @import { Control, Command, State } from "./types.js" */
 import { clock, counted, runTime } from "./format.js";
 import { html } from "./html.js";
+import { sequenceBar } from "./sequence.js";
 
 const STATES = {
   idle: "not configured", configuring: "configuring", configured: "ready to start", running: "● running", paused: "Ⅱ paused", stopping: "stopping",
@@ -27,6 +28,7 @@ export function controlBar(page, state) {
       </div>
     </div>
     <div class="row">${operation(page, state, control)}${access(page, state, control)}</div>
+    ${sequenceBar(page, state)}
   </section>`;
 }
 

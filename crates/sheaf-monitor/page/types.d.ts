@@ -245,7 +245,44 @@ export interface Control {
   lock: { by: string; until_ms: number } | null;
   faults: Fault[];
   sources: SourceControl[];
+  sequence: Sequence | null;
   commands: Command[];
+}
+
+/** Runs from a table, one after the other. */
+export interface Sequence {
+  id: number;
+  name: string;
+  by: string;
+  state: "running" | "paused" | "stopping" | "ended";
+  /** Why it is paused, or how it ended. */
+  reason: string | null;
+  /** The row in progress or the next one, from 1. */
+  row: number | null;
+  row_began_ms: number | null;
+  rows: number;
+  done: number;
+  failed: number;
+  skipped: number;
+  /** Mean time of a row that is done. */
+  mean_ms: number | null;
+}
+
+export interface SequenceTable {
+  sequence: Sequence;
+  rows: Row[];
+}
+
+/** A row of a sequence. */
+export interface Row {
+  row: number;
+  values: Record<string, string>;
+  comment: string | null;
+  state: "waiting" | "running" | "done" | "failed" | "skipped";
+  run: number | null;
+  triggers: number | null;
+  attempts: number;
+  text: string | null;
 }
 
 /** The person that a token belongs to. */

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { until } from "../browser.js";
 import { BROKEN, scenario, text } from "../harness.js";
-import { COMMANDS, sampleFault } from "../sample.js";
+import { COMMANDS, sampleFault, sampleSequence } from "../sample.js";
 
 const ALICE = "#token=alice-token";
 const STATES = ["idle", "configuring", "configured", "running", "paused", "stopping"];
@@ -532,4 +532,30 @@ scenario("a source in trouble is excluded with its button, and included again", 
   operator.change((now) => { now.lock = { by: "bob", until_ms: Date.now() + 600_000 }; });
   await shown(page, operator);
   assert.match(await row(17).getAttribute("title"), /^bob has the lock/);
+}, BROKEN);
+
+scenario("a sequence is shown with its rows, and is paused, resumed, skipped and stopped", async (mock, show) => {
+  const operator = mock.control();
+  operator.change((now) => { now.sequence = sampleSequence(); });
+  const page = await signedIn(show);
+  const bar = () => page.locator("#sequence .operation").textContent();
+  assert.match(await bar(), /^● sequence thresholds by alice running, row 2 of 3, 1 done, about 0:01:[34]\d left$/);
+  await page.locator(".sequence summary").click();
+  await until(page, () => /filter\.busy_us/.test(document.querySelector(".sequence")?.textContent ?? ""));
+  assert.match(await page.locator(".sequence tbody tr").first().textContent(), /done.*123.*1,000.*10.*low/s);
+  const press = (action) => page.click(`[data-sequence="${action}"]`);
+  await press("pause");
+  await until(page, () => /Ⅱ sequence thresholds by alice paused.*: alice paused it/.test(document.querySelector("#sequence")?.textContent ?? ""));
+  await press("resume");
+  await until(page, () => /● sequence/.test(document.querySelector("#sequence").textContent));
+  await press("skip");
+  await until(page, () => /row 3 of 3, 1 done, 1 skipped/.test(document.querySelector("#sequence").textContent));
+  assert.deepEqual(operator.received.at(-1).body, { action: "skip", row: 2 }, "a skip names its row");
+  operator.change((now) => { now.lock = { by: "bob", until_ms: Date.now() + 600_000 }; });
+  await shown(page, operator);
+  assert.match(await page.locator('[data-sequence="stop"]').getAttribute("title"), /^bob has the lock/);
+  operator.change((now) => { now.lock = null; });
+  await shown(page, operator);
+  await press("stop");
+  await until(page, () => document.querySelector("[data-sequence]") === null);
 }, BROKEN);
