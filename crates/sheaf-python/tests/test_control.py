@@ -247,3 +247,24 @@ def test_a_controller_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_the_module_works_alone() -> None:
     script = "import runpy, sys; runpy.run_path(sys.argv[1]); assert 'sheaf' not in sys.modules and 'numpy' not in sys.modules"
     subprocess.run([sys.executable, "-I", "-S", "-c", script, control.__file__], check=True)
+
+
+@needs_command
+def test_a_table_of_runs_is_made_row_by_row(serve: Serve) -> None:
+    controller = connect(serve)
+    with pytest.raises(CommandRefused) as refused:
+        controller.start_sequence([{"filter.busy_us": -1, "run.events": 20}])
+    assert (refused.value.code, controller.status().sequence) == ("table", None)
+    assert "row 1" in refused.value.text and "filter.busy_us" in refused.value.text
+    rows = [{"filter.kind": "busy", "filter.busy_us": busy, "run.events": 20} for busy in (0, 10)]
+    assert controller.start_sequence([*rows, {"run.events": 30, "comment": "no filter"}]).rows == 3
+    sequence = controller.wait_for_sequence(PATIENCE)
+    assert (sequence.state, sequence.done, sequence.by) == ("ended", 3, controller.me().name)
+    assert [(row.state, row.triggers) for row in controller.sequence()] == [("done", 20), ("done", 20), ("done", 30)]
+    runs = controller.runs()
+    assert [run.sequence["values"].get("filter.busy_us") for run in runs if run.sequence] == ["0", "10", None]
+    controller.start_sequence("run.events\n20\n", name="endless")
+    with pytest.raises(CommandRefused):
+        controller.start_sequence("run.events\n20\n")
+    controller.stop_sequence()
+    assert controller.wait_for_sequence(PATIENCE).state == "ended"

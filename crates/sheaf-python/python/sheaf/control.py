@@ -14,7 +14,9 @@ Each command has a name of its own, which is sent again when the connection fail
 
 from __future__ import annotations
 
+import csv
 import http.client
+import io
 import json
 import secrets
 import threading
@@ -22,7 +24,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from os import PathLike
 from pathlib import Path
@@ -44,7 +46,9 @@ __all__ = [
     "NoControllerError",
     "Operation",
     "Person",
+    "Row",
     "RunRecord",
+    "Sequence",
     "Source",
     "Status",
 ]
@@ -180,6 +184,56 @@ class Command(_Record):
 
 
 @dataclass(frozen=True)
+class Row(_Record):
+    """A row of a sequence, and what became of it."""
+
+    #: Number of the row, from 1.
+    row: int
+    #: Settings of the row, by key.
+    values: dict[str, str]
+    comment: str | None
+    #: "waiting", "running", "done", "failed" or "skipped".
+    state: str
+    #: Number of the latest run, if it had one.
+    run: int | None
+    #: Accepted triggers of that run, once it has ended.
+    triggers: int | None
+    #: Runs that were started for it.
+    attempts: int
+    #: Time from start to end of the latest run, in milliseconds.
+    took_ms: int | None
+    text: str | None
+
+
+@dataclass(frozen=True)
+class Sequence(_Record):
+    """Runs of a table, one after the other."""
+
+    #: Number that grows with each sequence of the controller.
+    id: int
+    name: str
+    by: str
+    #: "running", "paused", "stopping" or "ended".
+    state: str
+    #: Why it is paused, or how it ended.
+    reason: str | None
+    #: "pause", "continue" or "repeat".
+    on_failure: str
+    #: Number of the row in progress, or of the next one, from 1.
+    row: int | None
+    launch: int | None
+    #: When the run in progress was started, in milliseconds since 1970.
+    row_began_ms: int | None
+    #: Number of rows, and of those that are done, have failed and are left out.
+    rows: int
+    done: int
+    failed: int
+    skipped: int
+    #: Mean time of a row that is done, in milliseconds.
+    mean_ms: int | None
+
+
+@dataclass(frozen=True)
 class Status(_Record):
     """The state of run control."""
 
@@ -201,6 +255,8 @@ class Status(_Record):
     faults: tuple[Fault, ...]
     #: Sources that are not simply included, in ascending order.
     sources: tuple[Source, ...]
+    #: The sequence that is in progress, or ended last.
+    sequence: Sequence | None
     commands: tuple[Command, ...]
 
 
@@ -235,6 +291,8 @@ class RunRecord(_Record):
     comments: tuple[Comment, ...]
     #: Settings that differ from the run before, by key, with both values; `None` in a list of runs.
     changed: dict[str, list[str | None]] | None = None
+    #: Name of the sequence, row and values, if it was made for one.
+    sequence: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -297,6 +355,7 @@ class Controller:
             lock=_optional(LockState, value["lock"]),
             faults=tuple(_make(Fault, fault) for fault in value["faults"]),
             sources=tuple(_make(Source, source) for source in value["sources"]),
+            sequence=_optional(Sequence, value.get("sequence")),
             commands=tuple(_make(Command, command) for command in value["commands"]),
         )
 
@@ -387,6 +446,71 @@ class Controller:
         part = urllib.parse.quote(str(source), safe="")
         answer = self._ask("PUT", f"/api/v1/sources/{part}/included", {"included": included})
         return tuple(_make(Source, value) for value in answer["sources"])
+
+    def start_sequence(
+        self,
+        table: str | Iterable[Mapping[str, object]],
+        *,
+        name: str = "scan",
+        resume: bool = False,
+        on_failure: str = "pause",
+        repeats: int = 3,
+        revision: int | None = None,
+    ) -> Sequence:
+        """Makes the runs of a table, one after the other, and returns when the first begins.
+
+        `table` is the text of a CSV file, or rows such as `{"filter.busy_us": 10, "run.events": 1000, "comment": "low"}`. All rows are
+        checked before the first run; `CommandRefused` says row and column. With `resume`, rows are left out that an earlier sequence of this
+        `name` has done. When a run is not good, the sequence pauses, continues or repeats the row up to `repeats` times (`on_failure`).
+        """
+        body = {
+            "request": secrets.token_hex(16),
+            "name": name,
+            "table": table if isinstance(table, str) else _table(table),
+            "resume": resume,
+            "on_failure": on_failure,
+            "repeats": repeats,
+        }
+        headers = {} if revision is None else {"If-Match": f'"{revision}"'}
+        return _make(Sequence, self._ask("POST", "/api/v1/sequence", body, headers)["sequence"])
+
+    def sequence(self) -> tuple[Row, ...]:
+        """Returns the rows of the sequence that is in progress or ended last; `status().sequence` has its state."""
+        return tuple(_make(Row, row) for row in self._get("/api/v1/sequence")["rows"])
+
+    def pause_sequence(self) -> Sequence:
+        """Begins no other row. A run in progress goes on to its end."""
+        return self._direct({"action": "pause"})
+
+    def resume_sequence(self) -> Sequence:
+        """Begins the next row, or repeats the one that failed."""
+        return self._direct({"action": "resume"})
+
+    def skip_row(self, row: int) -> Sequence:
+        """Leaves out a row, which is in progress or the next one. A run of it is stopped."""
+        return self._direct({"action": "skip", "row": row})
+
+    def stop_sequence(self) -> Sequence:
+        """Ends the sequence. A run in progress is stopped."""
+        return self._direct({"action": "stop"})
+
+    def wait_for_sequence(self, timeout_s: float | None = None) -> Sequence:
+        """Waits until the sequence has ended or is paused, and returns it. Raises `TimeoutError` after `timeout_s` seconds."""
+        until = None if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            status = self.status()
+            sequence = status.sequence
+            if sequence is None:
+                raise ControlError("there has been no sequence; start one")
+            # One that is paused has ended its run, too.
+            if sequence.state == "ended" or (sequence.state == "paused" and sequence.launch is None):
+                return sequence
+            if until is not None and time.monotonic() > until:
+                raise TimeoutError(f"the sequence {sequence.name} has not ended in {timeout_s} s")
+            time.sleep(_PAUSE_S)
+
+    def _direct(self, body: Mapping[str, Any]) -> Sequence:
+        return _make(Sequence, self._ask("POST", "/api/v1/sequence/actions", body)["sequence"])
 
     def lock(self, *, force: bool = False) -> Lock:
         """Keeps everybody else from giving commands: `with controller.lock(): ...`. An admin takes it by `force`."""
@@ -571,6 +695,26 @@ def _make(kind: type[_Kind], value: Mapping[str, Any]) -> _Kind:
 
 def _optional(kind: type[_Kind], value: Mapping[str, Any] | None) -> _Kind | None:
     return None if value is None else _make(kind, value)
+
+
+def _table(rows: Iterable[Mapping[str, object]]) -> str:
+    """Returns rows as the text of a table. A key that a row does not have stays as the configuration has it."""
+    rows = list(rows)
+    keys = list(dict.fromkeys(key for row in rows for key in row))
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(keys)
+    writer.writerows([_cell(row.get(key)) for key in keys] for row in rows)
+    return text.getvalue()
+
+
+def _cell(value: object) -> str:
+    """Returns a value as the configuration has it."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
 
 
 def _run(value: Mapping[str, Any]) -> RunRecord:
