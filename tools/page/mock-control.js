@@ -1,6 +1,6 @@
 // Run control of the mock server: tokens, the lock, operations that a request names once, runs and the audit trail.
 
-import { sampleAudit, sampleControl, sampleRecords, sampleRows } from "./sample.js";
+import { sampleAudit, sampleControl, sampleRecords } from "./sample.js";
 
 // Tokens and the people that they belong to.
 export const TOKENS = {
@@ -78,7 +78,6 @@ export class MockControl {
     const run = /^runs\/(\d+)$/.exec(path)?.[1];
     if (path === "me") return me === undefined ? refuse(401, "unauthorized", "this token is not valid", "ask for a new one: sheaf token") : give(200, me);
     if (path === "runs") return give(200, { runs: this.records.slice(-Number(query.get("last"))) });
-    if (path === "sequence") return give(200, { sequence: this.control.sequence, rows: sampleRows() });
     if (path === "audit") return give(200, { entries: this.audit });
     const record = this.records.find((known) => known.run === Number(run));
     if (record === undefined) return refuse(404, "no_run", `there is no run ${run}`, "look at the list of runs");

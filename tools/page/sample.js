@@ -220,13 +220,6 @@ export function sampleSequence(edit = {}) {
   };
 }
 
-export function sampleRows() {
-  const row = (number, state, run, triggers) => ({
-    row: number, values: { "filter.busy_us": String(10 * number) }, comment: number === 1 ? "low" : null, state, run, triggers, attempts: 1, took_ms: null, text: null,
-  });
-  return [row(1, "done", 123, 1000), row(2, "running", 124, null), row(3, "waiting", null, null)];
-}
-
 export function sampleFault() {
   return { id: 3, since_ms: Date.now() - 41_000, node: "bu3", code: "node_died", text: "the process ended: signal 9 (SIGKILL)", remedy: "look at the log of bu3; it was started again" };
 }

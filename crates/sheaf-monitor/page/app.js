@@ -5,7 +5,7 @@
 /** @import { NumbersFeed } from "./numbers.js" */
 /** @import { Feed } from "./feed.js" */
 /** @import { Operator } from "./operator.js" */
-/** @import { AuditEntry, HistogramList, RunRecord, SequenceTable, Traced, TracedList } from "./types.js" */
+/** @import { AuditEntry, HistogramList, RunRecord, Traced, TracedList } from "./types.js" */
 /** @import { Navigation, View } from "./view.js" */
 /** @import { Child, VNode } from "./vendor/preact.js" */
 import { alarmsPanel, announcements, faultsPanel } from "./alarms.js";
@@ -37,7 +37,6 @@ import { PANELS } from "./view.js";
  * @property {Feed<{runs: RunRecord[]}>} runs
  * @property {Feed<RunRecord>} record The run whose record is open.
  * @property {Feed<{entries: AuditEntry[]}>} audit
- * @property {Feed<SequenceTable>} sequence
  * @property {Feed<TracedList>} traces
  * @property {Feed<Traced>} trace The trace that is open.
  * @property {Feed<HistogramList>} histograms

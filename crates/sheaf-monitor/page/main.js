@@ -8,7 +8,6 @@ import { listen } from "./keys.js";
 import { FiguresFeed } from "./nodes.js";
 import { NumbersFeed } from "./numbers.js";
 import { Operator } from "./operator.js";
-import { tableOf } from "./sequence.js";
 import { Store } from "./store.js";
 import { render } from "./vendor/preact.js";
 import { Navigation } from "./view.js";
@@ -50,7 +49,6 @@ const figures = new FiguresFeed({ base, onChange: changePage });
 const runs = new Feed({ base, onChange: changePage });
 const record = new Feed({ base, onChange: changePage });
 const audit = new Feed({ base, onChange: changePage });
-const sequence = new Feed({ base, onChange: changePage });
 const traces = new Feed({ base, onChange: changePage });
 const trace = new Feed({ base, onChange: changePage });
 const histograms = new Feed({ base, onChange: changePage });
@@ -87,7 +85,6 @@ function changeState() {
     runs.want("runs?last=50", [control.run, control.state, control.last?.id, answers].join(" "));
     record.want(navigation.view.run && `runs/${navigation.view.run}`, runs.key);
     audit.want("audit?last=200", `${control.revision} ${answers}`);
-    sequence.want(tableOf(control.sequence), `${control.revision} ${control.run}`);
   }
   if (store.state?.run.number) {
     const { run: { number, seconds, phase }, time_ms } = store.state;
@@ -156,7 +153,7 @@ function paint() {
   const fresh = store.freshness(performance.now());
   try {
     const view = navigation.view;
-    render(app({ store, numbers, figures, runs, record, audit, sequence, traces, trace, histograms, histogram, operator, navigation, view, fresh, help, showHelp, changed: changePage }), root);
+    render(app({ store, numbers, figures, runs, record, audit, traces, trace, histograms, histogram, operator, navigation, view, fresh, help, showHelp, changed: changePage }), root);
   } catch (error) {
     // Without this, the last picture would stay, and look as if it were of now.
     failed = true;

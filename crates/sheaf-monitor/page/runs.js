@@ -6,7 +6,6 @@
 import { problem } from "./control.js";
 import { clock, count, percent, quantity, runTime, UNKNOWN, words } from "./format.js";
 import { html } from "./html.js";
-import { sequenceTable } from "./sequence.js";
 
 const STATES = new Map([["in_progress", "● in progress"], ["good", "✓ good"], ["not_good", "✖ not good"], ["not_closed", "✖ not closed"]]);
 const QUALITIES = new Map([["good", "✓ good"], ["bad", "✖ bad"], ["unknown", "? unknown"]]);
@@ -16,7 +15,6 @@ export function runsPanel(page, state) {
   const { answer, problem: failure } = page.runs;
   const records = [...(answer?.runs ?? [])].sort((a, b) => b.run - a.run);
   return [
-    sequenceTable(page, state),
     failed(failure, "the list of runs"),
     answer !== null && records.length === 0 && html`<p>no run yet</p>`,
     records.length > 0 && html`<div class="scroll runs-list"><table class="runs">

@@ -268,23 +268,6 @@ export interface Sequence {
   mean_ms: number | null;
 }
 
-export interface SequenceTable {
-  sequence: Sequence;
-  rows: Row[];
-}
-
-/** A row of a sequence. */
-export interface Row {
-  row: number;
-  values: Record<string, string>;
-  comment: string | null;
-  state: "waiting" | "running" | "done" | "failed" | "skipped";
-  run: number | null;
-  triggers: number | null;
-  attempts: number;
-  text: string | null;
-}
-
 /** The person that a token belongs to. */
 export interface Me {
   name: string;

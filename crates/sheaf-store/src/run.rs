@@ -23,7 +23,9 @@ pub(crate) use lists::session_files;
 pub use lists::{FileList, ListError, closed_files, list_name, remove_list};
 pub(crate) use lists::{checksum_of, read_lists};
 pub use lock::{Holder, LOCK_NAME, RunLock};
-pub use manifest::{CodeRecord, EndRecord, HistogramsRecord, Manifest, ManifestError, SequenceRecord, SessionRecord};
+pub use manifest::{
+    CodeRecord, EndRecord, HistogramsRecord, Manifest, ManifestError, SequenceRecord, SessionRecord,
+};
 pub(crate) use open_file::{OpenFile, is_hdf5};
 pub use reader::{RunCounts, RunReader};
 pub(crate) use reader::{RunFile, RunPlan};

@@ -13,8 +13,8 @@ use sheaf_node::report::RunReport;
 use sheaf_protocol::output::Places;
 use sheaf_store::event_file::{ClosedFile, FileName, SessionName};
 use sheaf_store::run::{
-    CodeRecord, EndRecord, HistogramsRecord, Holder, LOCK_NAME, MANIFEST_NAME, Manifest, RunLock, SequenceRecord,
-    SessionRecord, closed_files, remove_list, seal_session,
+    CodeRecord, EndRecord, HistogramsRecord, Holder, LOCK_NAME, MANIFEST_NAME, Manifest, RunLock,
+    SequenceRecord, SessionRecord, closed_files, remove_list, seal_session,
 };
 use sheaf_telemetry::log_as;
 use sheaf_wire::{NodeId, RunNumber, SessionId, Timestamp};

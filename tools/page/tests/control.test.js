@@ -534,20 +534,17 @@ scenario("a source in trouble is excluded with its button, and included again", 
   assert.match(await row(17).getAttribute("title"), /^bob has the lock/);
 }, BROKEN);
 
-scenario("a sequence is shown with its rows, and is paused, resumed, skipped and stopped", async (mock, show) => {
+scenario("a sequence is shown, and is paused, resumed, skipped and stopped", async (mock, show) => {
   const operator = mock.control();
   operator.change((now) => { now.sequence = sampleSequence(); });
   const page = await signedIn(show);
   const bar = () => page.locator("#sequence .operation").textContent();
-  assert.match(await bar(), /^● sequence thresholds by alice running, row 2 of 3, 1 done, about 0:01:[34]\d left$/);
-  await page.locator(".sequence summary").click();
-  await until(page, () => /filter\.busy_us/.test(document.querySelector(".sequence")?.textContent ?? ""));
-  assert.match(await page.locator(".sequence tbody tr").first().textContent(), /done.*123.*1,000.*10.*low/s);
+  assert.match(await bar(), /^sequence thresholds by alice running, row 2 of 3, 1 done, 0:01:[34]\d left$/);
   const press = (action) => page.click(`[data-sequence="${action}"]`);
   await press("pause");
-  await until(page, () => /Ⅱ sequence thresholds by alice paused.*: alice paused it/.test(document.querySelector("#sequence")?.textContent ?? ""));
+  await until(page, () => /sequence thresholds by alice paused.*: alice paused it/.test(document.querySelector("#sequence")?.textContent ?? ""));
   await press("resume");
-  await until(page, () => /● sequence/.test(document.querySelector("#sequence").textContent));
+  await until(page, () => /alice running/.test(document.querySelector("#sequence").textContent));
   await press("skip");
   await until(page, () => /row 3 of 3, 1 done, 1 skipped/.test(document.querySelector("#sequence").textContent));
   assert.deepEqual(operator.received.at(-1).body, { action: "skip", row: 2 }, "a skip names its row");
