@@ -2,24 +2,36 @@
 
 use crate::relay::{self, Relayed};
 use std::io::{self, BufRead, ErrorKind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Signs that a process gives when the run is over.
+#[derive(Debug, Default)]
+pub(crate) struct LastSigns {
+    /// Whether its node has ended. Its process may answer requests.
+    pub(crate) has_ended: AtomicBool,
+    /// Lines that it has said since.
+    pub(crate) lines: AtomicU64,
+}
 
 /// Reads the standard output of a node to its end. Returns the text besides its records, each of which is handled when it arrives.
 pub(crate) fn read(
     mut output: impl BufRead,
     mut relayed: Option<Relayed>,
-    is_over: &AtomicBool,
+    signs: &LastSigns,
 ) -> io::Result<String> {
     let (mut text, mut line) = (String::new(), String::new());
     while read_line(&mut output, &mut line)? > 0 {
         match (line.strip_prefix(relay::RECORD_SEPARATOR), &mut relayed) {
             (Some(record), Some(relayed)) => {
                 if relayed.take(record) {
-                    is_over.store(true, Ordering::Relaxed);
+                    signs.has_ended.store(true, Ordering::Relaxed);
                 }
             }
             (Some(_), None) => {}
             (None, _) => text.push_str(&line),
+        }
+        if signs.has_ended.load(Ordering::Relaxed) {
+            signs.lines.fetch_add(1, Ordering::Relaxed);
         }
         line.clear();
     }
@@ -47,7 +59,19 @@ mod tests {
         parent.write_all(b"a request\n").expect("the socket takes it");
         node.write_all(b"one\ntwo").expect("the socket takes it");
         drop(node);
-        let text = read(BufReader::new(parent), None, &AtomicBool::new(false));
+        let text = read(BufReader::new(parent), None, &LastSigns::default());
         assert_eq!(text.expect("the end is no error"), "one\ntwo");
+    }
+
+    /// A process that passes on its last stamps is at work until it has said the last one.
+    #[test]
+    fn lines_count_after_the_end_of_the_node() {
+        let signs = LastSigns::default();
+        let ended = serde_json::to_string(&relay::Record::NodeEnded).expect("a record is JSON");
+        let output = format!("before\n{}{ended}\nafter\nafter\n", relay::RECORD_SEPARATOR);
+        let relayed = Relayed::new("bu0", None, None);
+        read(output.as_bytes(), Some(relayed), &signs).expect("the end is no error");
+        assert!(signs.has_ended.load(Ordering::Relaxed));
+        assert_eq!(signs.lines.load(Ordering::Relaxed), 3, "with the line that says so");
     }
 }

@@ -6,6 +6,8 @@
 //! parent, which asks the event manager to end the run. Nodes identify each other by a key generated for the run, so
 //! that no other process on the machine can take a node's place.
 
+use crate::console;
+use crate::node_output::{self, LastSigns};
 use crate::page::{Page, View};
 use crate::plan::Plan;
 use crate::programs;
@@ -15,7 +17,6 @@ use crate::run_directory::{RunDirectory, Scratch};
 use crate::steered::{NodeLines, NodeRequest, Steered};
 use crate::summary::{Extras, Lost, ManagerSummary, NodeSummary};
 use crate::tracing;
-use crate::{console, node_output};
 use anyhow::{Context, anyhow};
 use rustix::process::{Pid, Signal, kill_process};
 use sheaf_config::NodeConfig;
@@ -45,7 +46,8 @@ const PERIOD: Duration = Duration::from_millis(20);
 /// event manager's last messages.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// Time after the event manager's end until the other processes are killed.
+/// Time after the event manager's end until the other processes are killed, and after the last line of one whose node has ended: it passes on the
+/// stamps of the last events, which takes as long as this process takes to read them.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Dead nodes are started again at once.
@@ -71,8 +73,9 @@ struct Process {
     said: Option<JoinHandle<std::io::Result<String>>>,
     /// Its whole standard output.
     text: Option<String>,
-    /// Whether its node has ended; its process may answer requests.
-    node_ended: Arc<AtomicBool>,
+    signs: Arc<LastSigns>,
+    /// Number of its last lines, and when that was seen to change.
+    heard: (u64, Instant),
     /// Kept to start the process again with the same address.
     listener: Option<TcpListener>,
     started: Instant,
@@ -188,7 +191,7 @@ impl Collecting {
 
 impl Family {
     fn start(&mut self, node: NodeConfig, listener: Option<TcpListener>) -> anyhow::Result<()> {
-        let Started { child, listens, said, socket, node_ended } = self.spawn(&node, listener.as_ref())?;
+        let Started { child, listens, said, socket, signs } = self.spawn(&node, listener.as_ref())?;
         if let Some(socket) = socket {
             self.lines.add(node.id, socket);
         }
@@ -203,7 +206,8 @@ impl Family {
             listens,
             said,
             text: None,
-            node_ended,
+            signs,
+            heard: (0, started),
             listener,
             started,
             restarts,
@@ -276,8 +280,8 @@ impl Family {
                 asked = true;
                 self.signal_all(Signal::TERM);
             }
-            if manager_ended.is_some_and(|at| at.elapsed() > PATIENCE + self.programs) {
-                self.kill_all();
+            if let Some(at) = manager_ended {
+                self.kill_silent(at);
             }
             std::thread::sleep(PERIOD);
         }
@@ -321,13 +325,14 @@ impl Family {
                 Role::Output => self.lost.outputs += 1,
                 _ => self.lost.farms += u64::from(self.has_farm),
             }
-            let Started { child, listens, said, socket, .. } =
+            let Started { child, listens, said, socket, signs } =
                 self.spawn(&self.processes[index].node, self.processes[index].listener.as_ref())?;
             if let Some(socket) = socket {
                 self.lines.add(self.processes[index].node.id, socket);
             }
             let process = &mut self.processes[index];
             (process.child, process.listens, process.said) = (child, listens, Some(said));
+            (process.signs, process.heard.0) = (signs, 0);
             return Ok(());
         }
         if again {
@@ -345,8 +350,17 @@ impl Family {
         Ok(())
     }
 
-    fn kill_all(&mut self) {
+    /// Kills the processes that do not end, and say nothing more.
+    fn kill_silent(&mut self, manager_ended: Instant) {
+        let patience = PATIENCE + self.programs;
         for process in self.processes.iter_mut().filter(|process| process.ended.is_none()) {
+            let lines = process.signs.lines.load(Ordering::Relaxed);
+            if lines != process.heard.0 {
+                process.heard = (lines, Instant::now());
+            }
+            if process.heard.1.max(manager_ended).elapsed() <= patience {
+                continue;
+            }
             log_as!(
                 PROCESS_KILLED, peer = process.node.name;
                 "{} did not end in time; it is killed", process.node.name
@@ -465,8 +479,7 @@ struct Started {
     said: JoinHandle<std::io::Result<String>>,
     /// Its standard output, if that is a socket over which it takes requests.
     socket: Option<UnixStream>,
-    /// Set when its node has ended.
-    node_ended: Arc<AtomicBool>,
+    signs: Arc<LastSigns>,
 }
 
 /// Subjects that a process and its parent tell each other about, besides messages.
@@ -499,7 +512,7 @@ const LAST_STAMPS: Duration = Duration::from_millis(250);
 impl LastStamps {
     fn advance(&mut self, family: &mut Family) {
         let has_ended =
-            |process: &Process| process.node_ended.load(Ordering::Relaxed) || process.ended.is_some();
+            |process: &Process| process.signs.has_ended.load(Ordering::Relaxed) || process.ended.is_some();
         if self.manager_ended.is_none() && family.manager().is_some_and(has_ended) {
             self.manager_ended = Some(Instant::now());
         }
@@ -560,15 +573,15 @@ fn spawn(
     let mut pipe = BufReader::new(output);
     let listens = Arc::new(AtomicBool::new(false));
     let is_ready = listens.clone();
-    let node_ended = Arc::new(AtomicBool::new(false));
-    let is_over = node_ended.clone();
+    let signs = Arc::new(LastSigns::default());
+    let given = signs.clone();
     let read = move || {
         let mut first = [0; READY.len()];
         if pipe.read_exact(&mut first).is_ok() {
             is_ready.store(true, Ordering::Relaxed);
         }
-        node_output::read(pipe, relayed, &is_over)
+        node_output::read(pipe, relayed, &given)
     };
     let said = std::thread::Builder::new().name(node.name.clone()).spawn(read);
-    Ok(Started { child, listens, said: said.context("cannot start a thread")?, socket, node_ended })
+    Ok(Started { child, listens, said: said.context("cannot start a thread")?, socket, signs })
 }
