@@ -56,6 +56,8 @@ const TABLES: &[(&str, &str)] = &[
         "# a comment\nfilter.kind,trigger.mode,trigger.rate_hz,run.events\nbusy,fixed,1e3,1\n\"accept-all\",poisson,5,2\n",
     ),
     ("wrong", "\u{feff}run.events,run.output,filter.busi_us\r\n-1,x,many\r\n1\r\n"),
+    ("notes", "# a note\n\nrun.duration_s,trigger.rate_hz\n0.5,1000\n# another\n1.5,2e3\n"),
+    ("repeated", "run.events,run.events\n1,2\n\"\"\"\",\"a\nb\"\n"),
 ];
 
 pub(crate) fn of_tables() -> Vec<(String, Vec<u8>)> {
