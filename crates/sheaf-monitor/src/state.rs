@@ -56,7 +56,7 @@ pub struct State {
 pub struct Run {
     /// Its number; `null` before the event manager has published.
     pub number: Option<u64>,
-    /// `none`, `starting`, `running`, `finishing`, `closing` or `closed`.
+    /// `none`, `starting`, `ready`, `running`, `paused`, `finishing`, `closing` or `closed`.
     pub phase: String,
     /// When it began, in milliseconds since 1970.
     pub began_ms: Option<u64>,

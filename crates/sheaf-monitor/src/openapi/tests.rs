@@ -17,6 +17,20 @@ fn the_checked_in_file_is_the_description() {
 }
 
 #[test]
+fn a_run_has_every_phase_of_the_metric() {
+    let phases =
+        document()["components"]["schemas"]["State"]["properties"]["run"]["properties"]["phase"].clone();
+    let described = phases["enum"].as_array().expect("a list of phases").clone();
+    let help = sheaf_telemetry::catalog::RUN_STATE.help;
+    let published: Vec<_> = help.split('`').skip(1).step_by(2).collect();
+    assert!(published.len() >= 7, "{help}");
+    assert!(
+        published.iter().all(|phase| described.contains(&(*phase).into())),
+        "{published:?}, {described:?}"
+    );
+}
+
+#[test]
 fn the_description_has_the_requests_that_are_answered_and_no_others() {
     let answered: BTreeSet<_> = routes()
         .iter()

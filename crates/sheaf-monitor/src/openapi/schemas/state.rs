@@ -84,7 +84,7 @@ fn state() -> Vec<Member> {
 }
 
 fn run() -> Value {
-    let phases = ["none", "starting", "running", "paused", "finishing", "closing", "closed"];
+    let phases = ["none", "starting", "ready", "running", "paused", "finishing", "closing", "closed"];
     let verdict = object(&[
         ("good", flag(), "Whether the books balance and nothing was lost"),
         ("lines", list(&text()), "Lines of the summary"),
