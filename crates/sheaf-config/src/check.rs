@@ -102,29 +102,8 @@ impl Checker<'_> {
         for section in self.config.sections() {
             self.section_ranges(section, section.path());
         }
-        for (name, stream) in &self.config.streams {
-            self.section_ranges(stream, &format!("streams.{name}"));
-        }
-        for (name, class) in &self.config.triggers {
-            self.section_ranges(class, &format!("triggers.{name}"));
-        }
-        for (name, clock) in &self.config.clocks {
-            self.section_ranges(clock, &format!("clocks.{name}"));
-        }
-        for (name, group) in &self.config.groups {
-            self.section_ranges(group, &format!("groups.{name}"));
-        }
-        for (name, tag) in &self.config.tags {
-            self.section_ranges(tag, &format!("tags.{name}"));
-        }
-        for (name, program) in &self.config.programs {
-            self.section_ranges(program, &format!("programs.{name}"));
-        }
-        for (name, field) in &self.config.check_fields {
-            self.section_ranges(field, &format!("check_fields.{name}"));
-        }
-        for (name, requirement) in &self.config.require {
-            self.section_ranges(requirement, &format!("require.{name}"));
+        for (kind, name, table) in self.config.named_tables() {
+            self.section_ranges(table, &format!("{kind}.{name}"));
         }
         for (index, node) in self.config.node.iter().enumerate() {
             self.section_ranges(node, &format!("node[{index}]"));

@@ -12,9 +12,7 @@ use crate::lab_tables::{LabTables, Sweep};
 use crate::origins::Origins;
 use crate::settings::{MAX_NODES, Node};
 use crate::suggest::{nearest, other_unit};
-use crate::tables::{
-    CHECK_FIELDS, CLOCKS, GROUPS, NAMED, NODE, Named, PATHS, PROGRAMS, REQUIRE, SOURCE_NAMES, STREAMS, TAGS,
-};
+use crate::tables::{NAMED, NODE, Named, PATHS, SOURCE_NAMES};
 use crate::text::{Text, shorten};
 use crate::{Config, codec::Refusal};
 use sheaf_wire::SourceId;
@@ -286,64 +284,34 @@ impl Reader<'_> {
                 continue;
             };
             self.origins.set_in_file(path.clone(), key.span());
-            match kind {
-                STREAMS => {
-                    let stream = self.named_table(&path, table);
-                    self.config.streams.insert(name.to_owned(), stream);
-                }
-                CLOCKS => {
-                    let clock = self.named_table(&path, table);
-                    self.config.clocks.insert(name.to_owned(), clock);
-                }
-                GROUPS => {
-                    let group = self.named_table(&path, table);
-                    self.config.groups.insert(name.to_owned(), group);
-                }
-                CHECK_FIELDS => {
-                    let field = self.named_table(&path, table);
-                    self.config.check_fields.insert(name.to_owned(), field);
-                }
-                REQUIRE => {
-                    let requirement = self.named_table(&path, table);
-                    self.config.require.insert(name.to_owned(), requirement);
-                }
-                TAGS => {
-                    let tag = self.named_table(&path, table);
-                    self.config.tags.insert(name.to_owned(), tag);
-                }
-                PROGRAMS => {
-                    let program = self.named_table(&path, table);
-                    self.config.programs.insert(name.to_owned(), program);
-                }
-                _ => {
-                    let class = self.named_table(&path, table);
-                    self.config.triggers.insert(name.to_owned(), class);
-                }
-            }
+            self.config.add_named_table(kind, name);
+            self.named_table((kind, name), named.table().knobs(), table);
         }
     }
 
     /// Reads one table such as `[streams.physics]`.
-    fn named_table<S: Section + Default>(&mut self, path: &str, table: &DeTable<'_>) -> S {
-        let mut section = S::default();
+    fn named_table(&mut self, (kind, name): (&str, &str), knobs: &'static [Knob], table: &DeTable<'_>) {
+        let path = format!("{kind}.{name}");
         for (key, value) in table.iter() {
             if !self.is_trusted((key, value)) {
                 continue;
             }
             let knob = key.get_ref().as_ref();
-            let Some(known) = section.knobs().iter().find(|known| known.key == knob) else {
-                self.unknown(path, (key, value));
+            let Some(known) = knobs.iter().find(|known| known.key == knob) else {
+                self.unknown(&path, (key, value));
                 continue;
             };
             let full = format!("{path}.{knob}");
-            let read = self.resolved((&full, known), value).and_then(|value| Ok(section.read(knob, &value)?));
+            let read = self.resolved((&full, known), value).and_then(|value| {
+                let table = self.config.named_table_mut(kind, name);
+                Ok(table.map_or(Ok(()), |table| table.read(knob, &value))?)
+            });
             match read {
                 Ok(()) => self.origins.set_in_file(full, value.span()),
-                Err(Refused::Codec(refusal)) => self.refused(refusal, &full, section.knobs(), value),
+                Err(Refused::Codec(refusal)) => self.refused(refusal, &full, knobs, value),
                 Err(Refused::Reported) => {}
             }
         }
-        section
     }
 
     fn nodes(&mut self, (key, value): Entry<'_, '_>) {

@@ -349,25 +349,12 @@ impl Config {
 
     /// All tables with their paths, in the order of a file.
     fn every_table(&self) -> Vec<(String, &dyn Section)> {
-        fn named<'a, T: Section>(
-            path: &'static str,
-            tables: &'a BTreeMap<String, T>,
-        ) -> impl Iterator<Item = (String, &'a dyn Section)> {
-            tables
-                .iter()
-                .map(move |(name, table)| (format!("{path}.{}", quoted_key(name)), table as &dyn Section))
-        }
+        let named =
+            self.named_tables().map(|(kind, name, table)| (format!("{kind}.{}", quoted_key(name)), table));
         let nodes = self.node.iter().enumerate();
         self.sections()
             .map(|section| (section.path().to_owned(), section))
-            .chain(named(tables::STREAMS, &self.streams))
-            .chain(named(tables::TRIGGERS, &self.triggers))
-            .chain(named(tables::CLOCKS, &self.clocks))
-            .chain(named(tables::GROUPS, &self.groups))
-            .chain(named(tables::TAGS, &self.tags))
-            .chain(named(tables::PROGRAMS, &self.programs))
-            .chain(named(tables::CHECK_FIELDS, &self.check_fields))
-            .chain(named(tables::REQUIRE, &self.require))
+            .chain(named)
             .chain(nodes.map(|(index, node)| (format!("{NODE_PATH}{index}]"), node as &dyn Section)))
             .collect()
     }

@@ -3,7 +3,8 @@
 use crate::check::Checker;
 use crate::error::ErrorKind;
 use crate::settings::{LossAction, Requirement, TriggerMode};
-use crate::{Config, NodeConfig, quoted_key};
+use crate::tables::REQUIRE;
+use crate::{Config, NodeConfig};
 use sheaf_wire::{NodeId, Role};
 
 /// Nodes of which a run requires a minimum number.
@@ -70,7 +71,7 @@ impl Checker<'_> {
     /// Each requirement is about nodes that there are, and can be met.
     pub(crate) fn requirements(&mut self, nodes: &[NodeConfig]) {
         for (name, table) in &self.config.require {
-            let path = format!("require.{}", quoted_key(name));
+            let path = format!("{REQUIRE}.{name}");
             let key = |knob: &str| format!("{path}.{knob}");
             let count = named(table, nodes).count();
             let stranger = table.nodes.iter().find(|pattern| {

@@ -6,7 +6,6 @@ use crate::knob::Section;
 use crate::origins::Origins;
 use crate::source_lists::Resolver;
 use crate::suggest::nearest;
-use crate::tables::{CHECK_FIELDS, CLOCKS, GROUPS, PROGRAMS, STREAMS, TAGS, TRIGGERS};
 use crate::text::shorten;
 use crate::{Config, Purpose, check, codec, document, read_file};
 use std::borrow::Cow;
@@ -143,36 +142,14 @@ impl Config {
 
     /// The table with this name, also one such as `programs.tlu`.
     fn table(&self, path: &str) -> Option<&dyn Section> {
-        fn of<T: Section>(table: Option<&T>) -> Option<&dyn Section> {
-            table.map(|table| table as &dyn Section)
-        }
-        let (kind, name) = path.split_once('.').unwrap_or((path, ""));
-        match kind {
-            STREAMS => of(self.streams.get(name)),
-            TRIGGERS => of(self.triggers.get(name)),
-            CLOCKS => of(self.clocks.get(name)),
-            GROUPS => of(self.groups.get(name)),
-            TAGS => of(self.tags.get(name)),
-            PROGRAMS => of(self.programs.get(name)),
-            CHECK_FIELDS => of(self.check_fields.get(name)),
-            _ => self.section(path),
-        }
+        let named = path.split_once('.').and_then(|(kind, name)| self.named_table(kind, name));
+        named.or_else(|| self.section(path))
     }
 
     /// The table with this name, to be changed.
     fn table_mut(&mut self, path: &str) -> Option<&mut dyn Section> {
-        fn of<T: Section>(table: Option<&mut T>) -> Option<&mut dyn Section> {
-            table.map(|table| table as &mut dyn Section)
-        }
-        let (kind, name) = path.split_once('.').unwrap_or((path, ""));
-        match kind {
-            STREAMS => of(self.streams.get_mut(name)),
-            TRIGGERS => of(self.triggers.get_mut(name)),
-            CLOCKS => of(self.clocks.get_mut(name)),
-            GROUPS => of(self.groups.get_mut(name)),
-            TAGS => of(self.tags.get_mut(name)),
-            PROGRAMS => of(self.programs.get_mut(name)),
-            CHECK_FIELDS => of(self.check_fields.get_mut(name)),
+        match path.split_once('.') {
+            Some((kind, name)) if self.named_table(kind, name).is_some() => self.named_table_mut(kind, name),
             _ => self.section_mut(path),
         }
     }

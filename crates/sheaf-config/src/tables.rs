@@ -76,43 +76,71 @@ pub(crate) const NODE: &str = "node";
 /// The name of the table with names of sources by id.
 pub(crate) const SOURCE_NAMES: &str = "source.names";
 
-/// The name of the table of tables that has the streams of accepted events by name.
-pub(crate) const STREAMS: &str = "streams";
+/// Lists the tables of tables once: the name in the file, what one of their tables is called in messages, and the field.
+macro_rules! named_tables {
+    ($($constant:ident = $path:literal, $one:literal => $field:ident: $kind:ty;)*) => {
+        $(pub(crate) const $constant: &str = $path;)*
 
-/// The name of the table of tables that has the types of triggers by name.
-pub(crate) const TRIGGERS: &str = "triggers";
+        /// All tables of tables, in the order of the reference page.
+        pub(crate) const NAMED: &[Named] =
+            &[$(Named { path: $path, one: $one, header: concat!($path, ".NAME") }),*];
 
-/// The name of the table of tables that has the clocks of self-triggered cards by name.
-pub(crate) const CLOCKS: &str = "clocks";
+        impl Named {
+            /// One of its tables, with defaults.
+            pub(crate) fn table(self) -> Box<dyn Section> {
+                match self.path {
+                    $($path => Box::new(<$kind>::default()),)*
+                    other => unreachable!("`{other}` is not in the list"),
+                }
+            }
+        }
 
-/// Name of the table of tables with groups of sources, by name.
-pub(crate) const GROUPS: &str = "groups";
+        impl Config {
+            /// The tables of all tables of tables, with both names.
+            pub(crate) fn named_tables(&self) -> impl Iterator<Item = (&'static str, &str, &dyn Section)> {
+                std::iter::empty()
+                    $(.chain(self.$field.iter().map(|(name, table)| ($path, &**name, table as &dyn Section))))*
+            }
 
-/// Name of the table of tables with the settings of tags, by name.
-pub(crate) const TAGS: &str = "tags";
+            /// The table with this name in the table of tables `kind`.
+            pub(crate) fn named_table(&self, kind: &str, name: &str) -> Option<&dyn Section> {
+                match kind {
+                    $($path => self.$field.get(name).map(|table| table as &dyn Section),)*
+                    _ => None,
+                }
+            }
 
-/// Name of the table of tables that has the programs that feed sources, by name.
-pub(crate) const PROGRAMS: &str = "programs";
+            /// The table with this name in the table of tables `kind`, to be changed.
+            pub(crate) fn named_table_mut(&mut self, kind: &str, name: &str) -> Option<&mut dyn Section> {
+                match kind {
+                    $($path => self.$field.get_mut(name).map(|table| table as &mut dyn Section),)*
+                    _ => None,
+                }
+            }
 
-/// Name of the table of tables with the check values of sources, by name.
-pub(crate) const CHECK_FIELDS: &str = "check_fields";
+            /// Adds a table with defaults to the table of tables `kind`.
+            pub(crate) fn add_named_table(&mut self, kind: &str, name: &str) {
+                match kind {
+                    $($path => _ = self.$field.insert(name.to_owned(), <$kind>::default()),)*
+                    other => unreachable!("`{other}` is not in the list"),
+                }
+            }
+        }
+    };
+}
 
-/// Name of the table of tables with the nodes that a run requires, by name.
-pub(crate) const REQUIRE: &str = "require";
+named_tables! {
+    STREAMS = "streams", "stream" => streams: Stream;
+    TRIGGERS = "triggers", "type of trigger" => triggers: TriggerClass;
+    CLOCKS = "clocks", "clock" => clocks: CardClock;
+    GROUPS = "groups", "group of sources" => groups: SourceGroup;
+    TAGS = "tags", "tag" => tags: Tag;
+    PROGRAMS = "programs", "program" => programs: Program;
+    CHECK_FIELDS = "check_fields", "check value" => check_fields: CheckField;
+    REQUIRE = "require", "requirement" => require: Requirement;
+}
 
-/// All tables of tables: their name, what one of their tables is called in messages, and how it looks in the file.
-pub(crate) const NAMED: &[Named] = &[
-    Named { path: STREAMS, one: "stream", header: "streams.NAME" },
-    Named { path: TRIGGERS, one: "type of trigger", header: "triggers.NAME" },
-    Named { path: CLOCKS, one: "clock", header: "clocks.NAME" },
-    Named { path: GROUPS, one: "group of sources", header: "groups.NAME" },
-    Named { path: TAGS, one: "tag", header: "tags.NAME" },
-    Named { path: PROGRAMS, one: "program", header: "programs.NAME" },
-    Named { path: CHECK_FIELDS, one: "check value", header: "check_fields.NAME" },
-    Named { path: REQUIRE, one: "requirement", header: "require.NAME" },
-];
-
-/// See [`NAMED`].
+/// A table of tables: its name, what one of its tables is called in messages, and how that looks in the file.
 #[derive(Clone, Copy)]
 pub(crate) struct Named {
     pub(crate) path: &'static str,
@@ -124,20 +152,6 @@ impl Named {
     /// The table of tables with this name.
     pub(crate) fn find(path: &str) -> Option<Self> {
         NAMED.iter().copied().find(|named| named.path == path)
-    }
-
-    /// One of its tables, with defaults.
-    pub(crate) fn table(self) -> Box<dyn Section> {
-        match self.path {
-            STREAMS => Box::new(Stream::default()),
-            CLOCKS => Box::new(CardClock::default()),
-            GROUPS => Box::new(SourceGroup::default()),
-            TAGS => Box::new(Tag::default()),
-            PROGRAMS => Box::new(Program::default()),
-            CHECK_FIELDS => Box::new(CheckField::default()),
-            REQUIRE => Box::new(Requirement::default()),
-            _ => Box::new(TriggerClass::default()),
-        }
     }
 }
 

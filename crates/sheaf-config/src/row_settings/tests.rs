@@ -54,3 +54,22 @@ fn what_is_wrong_is_named_with_its_remedy() {
         assert_eq!(error.key, setting.0);
     }
 }
+
+/// A table of each kind that has tables by name can have keys that differ between rows.
+#[test]
+fn keys_of_every_named_table_can_be_set() {
+    for named in crate::tables::NAMED {
+        let mut config = Config::default();
+        config.add_named_table(named.path, "one");
+        for knob in named.table().knobs() {
+            let key = format!("{}.one.{}", named.path, knob.key);
+            assert!(check_key(&config, &key).is_ok(), "{key}");
+            let Some(value) =
+                config.table(&format!("{}.one", named.path)).and_then(|table| table.write(knob.key))
+            else {
+                continue;
+            };
+            assert!(config.set(&key, &value, Files::Refuse).is_ok(), "{key} = {value}");
+        }
+    }
+}
