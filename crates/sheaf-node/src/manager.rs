@@ -43,8 +43,6 @@ pub struct Course {
     pub stop: Arc<AtomicBool>,
     /// Requests of an operator.
     pub controls: Arc<RunControls>,
-    /// Names of the requirements of the event manager, in their order.
-    pub requirements: Vec<String>,
 }
 
 /// Logs that a source is off, or that it is renumbered.
@@ -248,7 +246,7 @@ impl ManagerNode {
     }
 
     fn requirement(&self, index: usize) -> &str {
-        self.course.requirements.get(index).map_or("without a name", String::as_str)
+        self.role.requirement_name(index).unwrap_or_default()
     }
 
     /// Says that too many nodes are missing, and what follows.

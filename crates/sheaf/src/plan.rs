@@ -328,7 +328,8 @@ impl Plan {
     }
 
     fn requirements(&self) -> Vec<Requirement> {
-        let requirement = |RequiredNodes { nodes, least, on_loss, .. }| Requirement {
+        let requirement = |RequiredNodes { name, nodes, least, on_loss }| Requirement {
+            name,
             nodes: nodes.into_iter().collect(),
             least,
             on_loss: match on_loss {
@@ -358,9 +359,7 @@ impl Plan {
         let triggers = rate.map(|rate| (rate, trigger.trigger_type));
         // Hits count from the start of the run, and so do triggers that ask for windows of them.
         let from_start = self.config.source.is_windowed();
-        let requirements = self.config.require.keys().cloned().collect();
-        let (duration, warm_up) = (run.duration, run.warm_up);
-        Course { triggers, from_start, duration, warm_up, stop, controls, requirements }
+        Course { triggers, from_start, duration: run.duration, warm_up: run.warm_up, stop, controls }
     }
 
     pub(crate) fn readout(&self, node: &NodeConfig) -> ReadoutConfig {

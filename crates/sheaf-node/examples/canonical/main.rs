@@ -200,7 +200,6 @@ fn manager(
         warm_up: Nanos::ZERO,
         stop: Arc::default(),
         controls: Arc::default(),
-        requirements: Vec::new(),
     };
     let role = EventManager::new(identity(NodeId::MANAGER), config, now);
     let done = move |found| *report.lock().expect("nobody panicked") = Some(found);

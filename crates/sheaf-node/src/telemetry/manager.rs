@@ -150,8 +150,7 @@ impl ManagerSeries {
         to.set(self.reported_bytes, role.buffered().0);
         self.causes.iter().for_each(|cause| cause.write(to, &dead_time));
         let tallies = role.tallies();
-        let accepted = tallies.stored + tallies.rejected + tallies.dropped + tallies.in_flight;
-        to.set(self.triggers, figures.offered.unwrap_or(accepted + tallies.vetoed));
+        to.set(self.triggers, figures.offered.unwrap_or(tallies.accepted() + tallies.vetoed));
         for (builder, [slots, bytes]) in (0..).zip(&self.credit) {
             let (free_slots, free_bytes) = role.credit(builder).unwrap_or((0, ByteCount::ZERO));
             to.set(*slots, free_slots);

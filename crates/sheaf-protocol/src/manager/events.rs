@@ -164,6 +164,14 @@ pub struct Tallies {
     pub vetoed: u64,
 }
 
+impl Tallies {
+    /// Returns the number of triggers that were accepted.
+    #[must_use]
+    pub const fn accepted(&self) -> u64 {
+        self.stored + self.rejected + self.dropped + self.in_flight
+    }
+}
+
 /// Reason for which a trigger was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Veto {

@@ -11,18 +11,7 @@ impl<P: Clone> EventManager<P> {
     /// Returns the reason that a full queue would have now.
     #[must_use]
     pub fn busy_reason(&self) -> BusyReason {
-        let Shut { cause, culprit } = self.busy();
-        let cause = match cause {
-            DeadTimeCause::NoBuilder => BusyCause::NoBuilder,
-            DeadTimeCause::NoReadout => BusyCause::NoReadout,
-            DeadTimeCause::BuilderCredit => BusyCause::BuilderCredit,
-            DeadTimeCause::Output => BusyCause::Output,
-            DeadTimeCause::ReadoutMemory => BusyCause::ReadoutMemory,
-            DeadTimeCause::Paused => BusyCause::Paused,
-            DeadTimeCause::TooFewNodes => BusyCause::TooFewNodes,
-            DeadTimeCause::EventManager | DeadTimeCause::NoSupervisor => BusyCause::EventManager,
-        };
-        BusyReason { cause, culprit }
+        told(self.busy())
     }
 
     /// Returns the cause for which a trigger would be vetoed. `None` if it would be accepted.
@@ -51,15 +40,10 @@ impl<P: Clone> EventManager<P> {
         }
     }
 
-    /// Returns why the run is paused, as a trigger supervisor is told. `None` if it is not.
+    /// Returns the reason for the pause, in the form that is sent to a trigger supervisor. `None` if the run is not paused.
     #[must_use]
     pub fn pause_reason(&self) -> Option<BusyReason> {
-        if !self.phase.is_paused() {
-            return None;
-        }
-        let Shut { cause, culprit } = self.blame(self.pause_cause());
-        let cause = if cause == DeadTimeCause::Paused { BusyCause::Paused } else { BusyCause::TooFewNodes };
-        Some(BusyReason { cause, culprit })
+        self.phase.is_paused().then(|| told(self.blame(self.pause_cause())))
     }
 
     /// Returns the cause of the dead time of a pause. An operator who has paused the run resumes it.
@@ -106,4 +90,19 @@ impl<P: Clone> EventManager<P> {
         };
         Shut { cause, culprit }
     }
+}
+
+/// Returns a cause of dead time in the form that is sent to a trigger supervisor.
+fn told(Shut { cause, culprit }: Shut) -> BusyReason {
+    let cause = match cause {
+        DeadTimeCause::NoBuilder => BusyCause::NoBuilder,
+        DeadTimeCause::NoReadout => BusyCause::NoReadout,
+        DeadTimeCause::BuilderCredit => BusyCause::BuilderCredit,
+        DeadTimeCause::Output => BusyCause::Output,
+        DeadTimeCause::ReadoutMemory => BusyCause::ReadoutMemory,
+        DeadTimeCause::Paused => BusyCause::Paused,
+        DeadTimeCause::TooFewNodes => BusyCause::TooFewNodes,
+        DeadTimeCause::EventManager | DeadTimeCause::NoSupervisor => BusyCause::EventManager,
+    };
+    BusyReason { cause, culprit }
 }

@@ -11,6 +11,8 @@ use std::collections::BTreeSet;
 /// Nodes of which a run requires a minimum number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requirement {
+    /// Name in messages.
+    pub name: String,
     /// The nodes, without the event manager.
     pub nodes: BTreeSet<NodeId>,
     /// Minimum number of them.
@@ -67,6 +69,12 @@ impl Requirements {
         news
     }
 
+    /// Returns the indices of those that are not met.
+    #[cfg(test)]
+    pub(super) fn unmet(&self) -> impl Iterator<Item = usize> {
+        self.unmet.iter().enumerate().filter(|(_, missing)| missing.is_some()).map(|(index, _)| index)
+    }
+
     /// Returns whether a requirement with this consequence is not met.
     fn some_unmet(&self, on_loss: LossAction) -> bool {
         self.with_unmet(on_loss).next().is_some()
@@ -94,10 +102,10 @@ impl Requirement {
 }
 
 impl<P: Clone> EventManager<P> {
-    /// Returns the indices of the requirements that are not met while the run is in progress.
-    pub fn unmet_requirements(&self) -> impl Iterator<Item = usize> {
-        let unmet = self.requirements.unmet.iter().enumerate();
-        unmet.filter(|(_, missing)| missing.is_some()).map(|(index, _)| index)
+    /// Returns the name of a requirement.
+    #[must_use]
+    pub fn requirement_name(&self, requirement: usize) -> Option<&str> {
+        self.requirements.all.get(requirement).map(|one| &*one.name)
     }
 
     /// Returns the nodes whose loss can pause the run.

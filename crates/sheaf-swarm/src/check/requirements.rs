@@ -14,7 +14,7 @@ impl Watch {
         requirement: usize,
         missing: &[NodeId],
     ) {
-        let Requirement { nodes, least, on_loss } = &options.requirements[requirement];
+        let Requirement { nodes, least, on_loss, .. } = &options.requirements[requirement];
         let is_missing = |node: &&NodeId| self.lives.is_missing(now, options, **node);
         let found: Vec<_> = nodes.iter().filter(is_missing).copied().collect();
         if found != missing || nodes.len() - found.len() >= *least {

@@ -66,8 +66,7 @@ impl Cluster {
         if manager.machine.is_running() {
             watch.operator.ended_paused = Some(is_paused);
         }
-        let tallies = manager.machine.tallies();
-        let events = tallies.stored + tallies.rejected + tallies.dropped + tallies.in_flight;
+        let events = manager.machine.tallies().accepted();
         manager.paused_after = is_paused.then(|| manager.paused_after.unwrap_or(events));
         if let (Some(before), None) = (manager.paused_after, supervision)
             && events != before

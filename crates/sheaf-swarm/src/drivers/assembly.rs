@@ -161,7 +161,6 @@ impl Assembly {
             warm_up: Nanos::ZERO,
             stop: self.stop.clone(),
             controls: self.controls.clone(),
-            requirements: Vec::new(),
         };
         let (me, endpoint) = (self.identity(NodeId::MANAGER), self.network.attach(NodeId::MANAGER));
         let role = EventManager::new(me, config, self.network.lock().now);

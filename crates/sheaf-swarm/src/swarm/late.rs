@@ -349,7 +349,8 @@ impl Swarm {
             let least = usize::try_from(dice.between(0, nodes.len() as u64)).unwrap_or(0);
             let on_loss =
                 dice.pick(&[LossAction::Continue, LossAction::Pause, LossAction::Pause, LossAction::Stop]);
-            self.options.requirements.push(Requirement { nodes, least, on_loss });
+            let name = String::new();
+            self.options.requirements.push(Requirement { name, nodes, least, on_loss });
         }
         if self.options.requirements.iter().any(|one| one.on_loss == LossAction::Pause) {
             let faults = self.options.faults.iter().map(|fault| fault.ends_at()).max().unwrap_or_default();

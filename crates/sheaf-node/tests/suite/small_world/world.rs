@@ -158,7 +158,6 @@ impl World {
             warm_up: Nanos::ZERO,
             stop: self.stop.clone(),
             controls: self.controls.clone(),
-            requirements: Vec::new(),
         };
         let role = EventManager::new(identity(NodeId::MANAGER), config, self.now);
         let slot = self.report.clone();

@@ -10,7 +10,8 @@ const WITHOUT_ONE: [NodeId; 3] = [READOUTS[0], BUILDERS[0], BUILDERS[1]];
 /// Both readout units are required.
 fn requires(on_loss: LossAction) -> impl FnOnce(&mut ManagerConfig) {
     move |config| {
-        config.requirements = vec![Requirement { nodes: READOUTS.into(), least: 2, on_loss }];
+        config.requirements =
+            vec![Requirement { name: "both".into(), nodes: READOUTS.into(), least: 2, on_loss }];
     }
 }
 
@@ -64,7 +65,7 @@ fn a_run_waits_for_a_required_node_that_was_there_before() {
     world.grant(1, 0);
     assert!(!world.manager.is_running());
     world.return_it();
-    assert!(world.manager.is_running() && world.manager.unmet_requirements().next().is_none());
+    assert!(world.manager.is_running() && world.manager.requirements.unmet().next().is_none());
 }
 
 #[test]
@@ -73,7 +74,7 @@ fn a_run_goes_on_and_reports_what_it_lacks() {
     world.lose_one();
     assert_eq!(world.news(), [unmet()]);
     assert!(world.manager.is_running() && !world.manager.is_paused());
-    assert_eq!(world.manager.unmet_requirements().collect::<Vec<_>>(), [0]);
+    assert_eq!(world.manager.requirements.unmet().collect::<Vec<_>>(), [0]);
     world.return_it();
     assert_eq!(world.news(), [met()]);
 }
@@ -158,7 +159,12 @@ fn a_node_that_restarts_in_time_was_never_missing() {
 #[test]
 fn the_last_nodes_to_go_are_named_together() {
     let mut world = World::new(Triggers::Driven, |config| {
-        config.requirements = vec![Requirement { nodes: ALL.into(), least: 3, on_loss: LossAction::Pause }];
+        config.requirements = vec![Requirement {
+            name: "most".into(),
+            nodes: ALL.into(),
+            least: 3,
+            on_loss: LossAction::Pause,
+        }];
     });
     world.link(READOUTS[1], LinkStatus::Down);
     world.seconds(2, &WITHOUT_ONE);
