@@ -1,6 +1,8 @@
 //! Run control, as the server sees it.
 
 use axum::body::Bytes;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use std::fmt::Debug;
 use tokio::sync::oneshot;
 
@@ -59,6 +61,13 @@ pub struct Answer {
     pub body: Vec<u8>,
     /// Whether an operation that was asked for goes on.
     pub lasts: bool,
+}
+
+impl IntoResponse for Answer {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        (status, [(header::CONTENT_TYPE, "application/json")], self.body).into_response()
+    }
 }
 
 /// Run control, behind a bounded queue.

@@ -76,7 +76,7 @@ async fn operation(
         ticks.mark_unchanged();
         let answer = ask(&server, &headers, Call::Operation(id)).await;
         if !answer.lasts || timeout_at(until, ticks.changed()).await.is_err() {
-            return respond(answer);
+            return answer.into_response();
         }
     }
 }
@@ -154,7 +154,7 @@ async fn audit(
 }
 
 async fn answer(server: &Server, headers: &HeaderMap, call: Call) -> Response {
-    respond(ask(server, headers, call).await)
+    ask(server, headers, call).await.into_response()
 }
 
 async fn ask(server: &Server, headers: &HeaderMap, call: Call) -> Answer {
@@ -195,10 +195,5 @@ async fn ask(server: &Server, headers: &HeaderMap, call: Call) -> Answer {
 /// Returns the refusal of a request without the token of an operator, and of any where there is no run control.
 pub(crate) async fn refuse_stranger(server: &Server, headers: &HeaderMap) -> Option<Response> {
     let answer = ask(server, headers, Call::Me).await;
-    (answer.status != StatusCode::OK.as_u16()).then(|| respond(answer))
-}
-
-pub(crate) fn respond(answer: Answer) -> Response {
-    let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    (status, [(header::CONTENT_TYPE, "application/json")], answer.body).into_response()
+    (answer.status != StatusCode::OK.as_u16()).then(|| answer.into_response())
 }

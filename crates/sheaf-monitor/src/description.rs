@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 /// A run, as the command describes it before it begins.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +21,18 @@ pub struct RunDescription {
     pub nodes: Vec<NodeDescription>,
     /// The sources, and the names of those that have one.
     pub sources: BTreeMap<u64, Option<String>>,
+}
+
+impl RunDescription {
+    /// Returns the directory in which the directories of runs lie beside each other.
+    pub(crate) fn runs(&self) -> Option<&Path> {
+        Path::new(self.directory.as_ref()?).parent()
+    }
+}
+
+/// Returns the directory of a run, in that of all runs.
+pub(crate) fn run_in(runs: &Path, run: u32) -> PathBuf {
+    runs.join(format!("run{run:06}"))
 }
 
 /// A node of a run.

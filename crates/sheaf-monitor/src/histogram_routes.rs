@@ -3,7 +3,7 @@
 use crate::control_routes;
 use crate::histograms::{self, MOST_BYTES, Wanted};
 use crate::routes::Route;
-use crate::serving::Server;
+use crate::serving::{Server, on_another_thread};
 use axum::body::{Body, to_bytes};
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
@@ -28,22 +28,20 @@ pub(crate) fn routes() -> Vec<Route> {
 
 async fn list(State(server): State<Server>, Query(wanted): Query<Wanted>, headers: HeaderMap) -> Response {
     let known = headers.get(header::IF_NONE_MATCH).and_then(|tag| tag.to_str().ok()).map(str::to_owned);
-    // The files may be large, so they are read on another thread.
+    // The files may be large.
     let body = move || histograms::list(&server.shared, &wanted, known.as_deref());
-    match tokio::task::spawn_blocking(body).await {
-        Ok(Ok((tag, Some(body)))) => ([JSON], body).into_response().tagged(&tag),
-        Ok(Ok((tag, None))) => StatusCode::NOT_MODIFIED.into_response().tagged(&tag),
-        Ok(Err(refusal)) => refusal.into_response(),
-        Err(error) => failed(&error),
+    match on_another_thread(body).await {
+        Ok((tag, Some(body))) => ([JSON], body).into_response().tagged(&tag),
+        Ok((tag, None)) => StatusCode::NOT_MODIFIED.into_response().tagged(&tag),
+        Err(answer) => answer,
     }
 }
 
 async fn full(State(server): State<Server>, Path((run, name)): Path<(u32, String)>) -> Response {
     let body = move || histograms::full(&server.shared, run, &name);
-    match tokio::task::spawn_blocking(body).await {
-        Ok(Ok((tag, body))) => ([JSON], body).into_response().tagged(&tag),
-        Ok(Err(refusal)) => refusal.into_response(),
-        Err(error) => failed(&error),
+    match on_another_thread(body).await {
+        Ok((tag, body)) => ([JSON], body).into_response().tagged(&tag),
+        Err(answer) => answer,
     }
 }
 
@@ -58,22 +56,15 @@ async fn publish(
         return refusal;
     }
     let Ok(Ok(body)) = timeout(PATIENCE, to_bytes(body, MOST_BYTES)).await else {
-        return control_routes::respond(histograms::too_large());
+        return histograms::too_large().into_response();
     };
     if !is_name(&name) {
         return (StatusCode::BAD_REQUEST, format!("{}\n", HistogramError::Name)).into_response();
     }
     let socket = server.shared.told().run.as_deref().and_then(|run| run.histograms.clone());
     let socket = std::path::PathBuf::from(socket.unwrap_or_default()).with_file_name(histograms::SOCKET_NAME);
-    let pass = move || histograms::forward(&socket, &name, &body);
-    match tokio::task::spawn_blocking(pass).await {
-        Ok(answer) => control_routes::respond(answer),
-        Err(error) => failed(&error),
-    }
-}
-
-fn failed(error: &tokio::task::JoinError) -> Response {
-    (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response()
+    let pass = on_another_thread(move || Ok(histograms::forward(&socket, &name, &body)));
+    pass.await.map_or_else(|answer| answer, IntoResponse::into_response)
 }
 
 /// An answer with an entity tag.

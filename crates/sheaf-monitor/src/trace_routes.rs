@@ -1,7 +1,8 @@
 //! Requests for traces of events over HTTP.
 
+use crate::description::run_in;
 use crate::routes::Route;
-use crate::serving::Server;
+use crate::serving::{Refusal, Server, on_another_thread};
 use crate::shared::Shared;
 use crate::traces::{TRACE_NAME, Trace, TraceReader, spans};
 use axum::extract::{Path, Query, State};
@@ -22,9 +23,6 @@ const MOST_LISTED: u32 = 1_000;
 pub(crate) fn routes() -> Vec<Route> {
     vec![Route::get("/api/v1/traces", list), Route::get("/api/v1/traces/{run}/{event}", one)]
 }
-
-/// Status and text of an answer without a trace.
-type Refusal = (StatusCode, String);
 
 /// The events that are wanted.
 #[derive(Debug, Deserialize)]
@@ -91,10 +89,9 @@ async fn beside(
         known.follow().map_err(|error| failed(&format!("cannot read {}: {error}", path.display())))?;
         answer(run, &known)
     };
-    match tokio::task::spawn_blocking(body).await {
-        Ok(Ok(value)) => ([(header::CONTENT_TYPE, "application/json")], value.to_string()).into_response(),
-        Ok(Err(refusal)) => refusal.into_response(),
-        Err(error) => failed(&error.to_string()).into_response(),
+    match on_another_thread(body).await {
+        Ok(value) => ([(header::CONTENT_TYPE, "application/json")], value.to_string()).into_response(),
+        Err(answer) => answer,
     }
 }
 
@@ -102,7 +99,7 @@ fn failed(text: &str) -> Refusal {
     (StatusCode::INTERNAL_SERVER_ERROR, format!("{text}\n"))
 }
 
-/// Returns a run and its file of traces. Directories of runs lie beside each other.
+/// Returns a run and its file of traces.
 fn place(shared: &Shared, run: Option<u32>) -> Result<(u32, PathBuf), Refusal> {
     let told = shared.told();
     let absent = |text: &str| (StatusCode::NOT_FOUND, format!("{text}\n"));
@@ -114,8 +111,7 @@ fn place(shared: &Shared, run: Option<u32>) -> Result<(u32, PathBuf), Refusal> {
             None => Err(absent("the run has no traces: `trace.file_bytes` is 0")),
         };
     }
-    let beside = described.directory.as_ref().and_then(|directory| std::path::Path::new(directory).parent());
-    let file = beside.map(|runs| runs.join(format!("run{number:06}")).join(TRACE_NAME));
+    let file = described.runs().map(|runs| run_in(runs, number).join(TRACE_NAME));
     match file.filter(|file| file.exists()) {
         Some(file) => Ok((number, file)),
         None => Err(absent(&format!("there are no traces of run {number}"))),

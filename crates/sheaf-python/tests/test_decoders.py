@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sheaf
-from test_live import COMMAND, PATIENCE, Run, start  # noqa: F401
+from test_live import COMMAND, PATIENCE, Run
 
 DECODERS = """
 import sheaf

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -70,20 +70,6 @@ def wait_for_events(directory: Path) -> None:
     """Waits until the run has judged some events: enough for one of each kind."""
     files = lambda: directory.glob("*.sheaf")  # noqa: E731
     wait_until(lambda: any(file.stat().st_size > 20_000 for file in files()), f"events are in {directory}")
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
-    runs = []
-
-    def begin(configuration: str = "", *arguments: str) -> Run:
-        runs.append(Run(tmp_path, configuration, *arguments))
-        return runs[-1]
-
-    yield begin
-    for run in runs:
-        run.process.kill()
-        run.process.communicate()
 
 
 def test_a_consumer_sees_events_as_they_are_stored_and_ends_with_the_run(start: Callable[..., Run]) -> None:

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,20 +21,6 @@ from test_live import EXAMPLES, Run
 
 COMMAND = os.environ.get("SHEAF_COMMAND", "")
 needs_command = pytest.mark.skipif(not COMMAND, reason="SHEAF_COMMAND does not name the command")
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
-    runs = []
-
-    def begin(configuration: str = "", *arguments: str) -> Run:
-        runs.append(Run(tmp_path, configuration, *arguments))
-        return runs[-1]
-
-    yield begin
-    for run in runs:
-        run.process.kill()
-        run.process.communicate()
 
 
 def axis(bins: int, low: float, high: float) -> monitor._Axis:

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sheaf
-from test_live import COMMAND, EXAMPLES, PATIENCE, Run, start  # noqa: F401
+from test_live import COMMAND, EXAMPLES, PATIENCE, Run
 
 pytestmark = pytest.mark.skipif(COMMAND is None, reason="SHEAF_COMMAND does not name the command")
 

@@ -96,6 +96,20 @@ impl ControlDirectory {
         self.path.join("address")
     }
 
+    /// Reads where the controller serves its page.
+    ///
+    /// # Errors
+    /// That no controller has begun here.
+    pub(crate) fn read_address(&self) -> anyhow::Result<String> {
+        let text = fs::read_to_string(self.address()).with_context(|| {
+            format!(
+                "no controller has begun in {}; start one with `sheaf serve`, or name its directory with --directory",
+                self.path.display()
+            )
+        })?;
+        Ok(text.trim().to_owned())
+    }
+
     /// Writes one of these files in place of the existing one.
     pub(crate) fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
         write_whole(path, bytes).with_context(|| format!("cannot write {}", path.display()))

@@ -204,12 +204,7 @@ fn client(arguments: &CtlArguments) -> anyhow::Result<Client> {
     let directory = ControlDirectory::new(&arguments.directory);
     let url = match &arguments.url {
         Some(url) => url.clone(),
-        None => std::fs::read_to_string(directory.address()).with_context(|| {
-            format!(
-                "no controller has begun in {}; start one with `sheaf serve`, or name its directory with --directory",
-                directory.path().display()
-            )
-        })?,
+        None => directory.read_address()?,
     };
     let token = match &arguments.token_file {
         Some(path) => {

@@ -100,11 +100,9 @@ fn unreached(url: &str, error: &anyhow::Error) -> anyhow::Error {
 
 /// Returns the address of the page.
 fn address(arguments: &TopArguments) -> String {
-    let url = arguments.url.clone().or_else(|| {
-        let path = ControlDirectory::new(&arguments.directory).address();
-        std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
-    });
-    let url = url.unwrap_or_else(|| format!("127.0.0.1:{DEFAULT_PORT}"));
+    let of_controller = || ControlDirectory::new(&arguments.directory).read_address().ok();
+    let url =
+        arguments.url.clone().or_else(of_controller).unwrap_or_else(|| format!("127.0.0.1:{DEFAULT_PORT}"));
     // People copy the address with its token, and may leave out the scheme.
     let url = url.split(['#', '?']).next().unwrap_or_default().trim_end_matches('/').to_owned();
     if url.contains("://") { url } else { format!("http://{url}") }

@@ -13,17 +13,20 @@ use sheaf_wire::Timestamp;
 /// Most characters of a comment.
 pub(super) const COMMENT_CHARACTERS: usize = 1_000;
 
+/// Refuses the name of a request that is no name.
+pub(super) fn check_name(name: &str) -> Result<(), Refusal> {
+    if (1..=REQUEST_CHARACTERS).contains(&name.chars().count()) {
+        return Ok(());
+    }
+    let text = "a request needs a name of 1 to 64 characters";
+    Err(Refusal::new(RefusalCode::Invalid, text, "choose a new one for each request"))
+}
+
 impl Request {
     /// Refuses what makes no sense in any state.
     pub(super) fn check(&self) -> Result<(), Refusal> {
         let invalid = |text: &str, remedy: &str| Err(Refusal::new(RefusalCode::Invalid, text, remedy));
-        let length = self.name.chars().count();
-        if length == 0 || length > REQUEST_CHARACTERS {
-            return invalid(
-                "a request needs a name of 1 to 64 characters",
-                "choose a new one for each request",
-            );
-        }
+        check_name(&self.name)?;
         let takes_settings = matches!(self.command, Command::Configure | Command::Start);
         if !takes_settings && !self.settings.is_empty() {
             return invalid(

@@ -1,13 +1,11 @@
 //! Sequences: the controller starts the runs of a table, and gives way when a person takes over.
 
-use super::commands::COMMENT_CHARACTERS;
+use super::commands::{COMMENT_CHARACTERS, check_name};
 use super::current::Current;
 use super::{Accepted, Controller, Event};
 use crate::link::{Launch, RunResult};
 use crate::lock;
-use crate::request::{
-    Command, Operator, REQUEST_CHARACTERS, Refusal, RefusalCode, Request, Role, RunSettings,
-};
+use crate::request::{Command, Operator, Refusal, RefusalCode, Request, Role, RunSettings};
 use crate::sequence::{
     Cut, NAME_CHARACTERS, PAST, PastSequence, REPEATS, ROWS, RowEnd, RowRecord, RowState, Sequence,
     SequenceAction, SequenceRequest, SequenceState, SequenceTable,
@@ -19,13 +17,7 @@ impl SequenceRequest {
     /// Refuses what makes no sense in any state.
     fn check(&self) -> Result<(), Refusal> {
         let invalid = |text: String, remedy: &str| Err(Refusal::new(RefusalCode::Invalid, text, remedy));
-        let length = self.request.chars().count();
-        if length == 0 || length > REQUEST_CHARACTERS {
-            return invalid(
-                "a request needs a name of 1 to 64 characters".to_owned(),
-                "choose a new one for each request",
-            );
-        }
+        check_name(&self.request)?;
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
         if self.name.is_empty() || self.name.len() > NAME_CHARACTERS || !self.name.bytes().all(is_plain) {
             let text = format!("{:?} is not the name of a sequence", self.name);

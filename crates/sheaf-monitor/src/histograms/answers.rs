@@ -1,7 +1,9 @@
 //! Lists of histograms with their sketches and comparisons.
 
 use super::receiving::SOCKET_NAME;
+use crate::description::run_in;
 use crate::histogram_files::{Found, HistogramFiles};
+use crate::serving::Refusal;
 use crate::shared::Shared;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -19,9 +21,6 @@ const ALONE: u32 = 200;
 
 /// Number of earlier runs among which a reference is looked for.
 const EARLIER: usize = 50;
-
-/// Status and text of an answer without histograms.
-type Refusal = (StatusCode, String);
 
 /// The histograms that are wanted.
 #[derive(Debug, Default, Deserialize)]
@@ -181,8 +180,7 @@ impl Place {
         let none = || (StatusCode::NOT_FOUND, "there was no run yet\n".to_owned());
         let described = described.ok_or_else(none)?;
         let run = run.unwrap_or(described.number);
-        let runs = described.directory.as_ref().and_then(|directory| Path::new(directory).parent());
-        let runs = runs.map(Path::to_owned);
+        let runs = described.runs().map(Path::to_owned);
         if run == described.number {
             // A run that takes none has no file.
             let file = described.histograms.clone().unwrap_or_default().into();
@@ -192,10 +190,9 @@ impl Place {
         Ok(Self { file: place.beside(run), ..place })
     }
 
-    /// Returns the file of another run. Directories of runs lie beside each other.
+    /// Returns the file of another run.
     fn beside(&self, run: u32) -> PathBuf {
-        let runs = self.runs.clone().unwrap_or_default();
-        runs.join(format!("run{run:06}")).join(HistogramRecord::FILE)
+        run_in(self.runs.as_deref().unwrap_or(Path::new("")), run).join(HistogramRecord::FILE)
     }
 
     /// Returns the last good run before this one that has one of the histograms.

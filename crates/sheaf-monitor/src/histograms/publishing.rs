@@ -5,7 +5,6 @@ use crate::control::Answer;
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::put;
 use serde_json::json;
@@ -45,14 +44,15 @@ pub(super) fn router(shared: Arc<Receiving>) -> Router {
 
 async fn publish(State(state): State<Publishing>, Path(name): Path<String>, body: Body) -> Response {
     let Ok(Ok(_turn)) = timeout(PATIENCE, state.turns.acquire()).await else {
-        return respond(&Answer::error(503, "busy", "other publishers send much", "publish less often"));
+        let busy = Answer::error(503, "busy", "other publishers send much", "publish less often");
+        return busy.into_response();
     };
     let answer = match timeout(PATIENCE, to_bytes(body, MOST_BYTES)).await {
         Ok(Ok(body)) => take(&state.shared, &name, &body),
         Ok(Err(_)) => too_large(),
         Err(_) => Answer::error(408, "late", "the publication did not arrive within 10 s", "publish less"),
     };
-    respond(&answer)
+    answer.into_response()
 }
 
 pub(crate) fn too_large() -> Answer {
@@ -93,12 +93,6 @@ fn take(shared: &Receiving, publisher: &str, body: &[u8]) -> Answer {
 
 fn described(Refusal { name, reason, text }: &Refusal) -> serde_json::Value {
     json!({ "name": name, "code": reason.name(), "text": text, "remedy": reason.remedy() })
-}
-
-fn respond(answer: &Answer) -> Response {
-    let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let media_type = [(axum::http::header::CONTENT_TYPE, "application/json")];
-    (status, media_type, answer.body.clone()).into_response()
 }
 
 /// Passes a publication that came to a page on to the socket of a run. It blocks.

@@ -249,7 +249,7 @@ class _Filled:
             self._fills += 1
 
     @property
-    def _numbers(self) -> int:
+    def _number_count(self) -> int:
         return self._cells * (len(self._lists) + (self._squares is not None))
 
     def _snapshot(self) -> tuple[int, dict[str, Any]]:
@@ -403,11 +403,11 @@ class Monitor:
         batches: list[list[_Filled]] = [[]]
         numbers = 0
         for histogram in changed:
-            if batches[-1] and numbers + histogram._numbers > _NUMBERS:
+            if batches[-1] and numbers + histogram._number_count > _NUMBERS:
                 batches.append([])
                 numbers = 0
             batches[-1].append(histogram)
-            numbers += histogram._numbers
+            numbers += histogram._number_count
         if not changed and not is_last and time.monotonic() - self._sent < _HEARTBEAT_S:
             return
         refusals = [self._send(is_last and batch is batches[-1], batch) for batch in batches]
@@ -440,7 +440,7 @@ class Monitor:
                 self.publish()
                 self.problem = None
             except MonitorError as problem:
-                # Each problem is told once; the next attempt may succeed, and `close` raises what lasts.
+                # Warn of each problem once: the next attempt may succeed, and `close` raises a problem that persists.
                 if str(problem) != str(self.problem):
                     warnings.warn(f"histograms of {self.name}: {problem}", RuntimeWarning, stacklevel=1)
                 self.problem = problem
