@@ -1,8 +1,8 @@
 //! Builds the tests of the workspace and runs each test program as soon as it is built, while the others are being built.
 //!
 //! `cargo test` runs one program after the other. Most tests of Sheaf wait for a socket, a time limit or a process. So several
-//! programs run at a time, each with more threads than there are processors. The output of each goes to a file and is shown if a
-//! test fails.
+//! programs run at a time, each with more threads than there are processors. The output of each goes to a file; what failed tests
+//! have printed is shown at the end.
 
 mod program;
 
@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use program::{Outcome, Program};
 use std::collections::{BTreeSet, VecDeque};
 use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -179,22 +179,17 @@ impl Runner {
     }
 }
 
-/// Prints the totals and the failed tests.
+/// Prints the totals. The error lists the failed tests, with what they have printed.
 fn report(outcomes: &[Outcome], began: Instant) -> Result<()> {
     let passed: u64 = outcomes.iter().map(|outcome| outcome.passed).sum();
     let seconds = began.elapsed().as_secs_f64();
     println!("\n{passed} tests in {} programs passed after {seconds:.0} s", outcomes.len());
-    let failed: Vec<String> = outcomes.iter().filter(|outcome| !outcome.is_good()).map(failure).collect();
+    let failed: Vec<String> =
+        outcomes.iter().filter(|outcome| !outcome.is_good()).map(Outcome::details).collect();
     if !failed.is_empty() {
         bail!("tests fail:\n{}", failed.join("\n"));
     }
     Ok(())
-}
-
-fn failure(outcome: &Outcome) -> String {
-    let log = outcome.log.strip_prefix(workspace::root()).unwrap_or(&outcome.log);
-    let failed: String = outcome.failed.iter().map(|name| format!("\n    {name}")).collect();
-    format!("  {} (output: {}){failed}", outcome.program.again(), Path::display(log))
 }
 
 #[cfg(test)]

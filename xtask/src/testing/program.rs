@@ -8,6 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
+/// Number of lines at the beginning and at the end of a long output that are shown.
+const FIRST_LINES: usize = 24;
+const LAST_LINES: usize = 16;
+
 /// A test program that cargo has built.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Program {
@@ -25,12 +29,20 @@ pub(super) struct Outcome {
     pub(super) program: Program,
     pub(super) log: PathBuf,
     pub(super) passed: u64,
-    /// Names of the tests that failed.
-    pub(super) failed: Vec<String>,
-    /// Output of the program, if it failed.
+    /// The tests that failed.
+    pub(super) failed: Vec<Failed>,
+    /// End of the program's output, if it failed and names no failed test.
     printed: String,
     seconds: f64,
     result: Result<()>,
+}
+
+/// A test that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Failed {
+    pub(super) name: String,
+    /// What it printed; its middle is left out if that is long.
+    pub(super) said: String,
 }
 
 impl Program {
@@ -76,7 +88,10 @@ impl Program {
         let printed = std::fs::read(&log).unwrap_or_default();
         let printed = String::from_utf8_lossy(&printed).into_owned();
         let (passed, failed) = results(&printed);
-        let printed = if result.is_ok() { String::new() } else { printed };
+        let printed = match result.is_ok() || !failed.is_empty() {
+            true => String::new(),
+            false => without_middle(&printed),
+        };
         Outcome {
             program: self,
             log,
@@ -109,24 +124,63 @@ fn logged(command: &mut Command, log: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the number of tests that passed, and the names of those that failed.
-fn results(printed: &str) -> (u64, Vec<String>) {
+/// Returns the number of tests that passed, and those that failed with what each printed.
+fn results(printed: &str) -> (u64, Vec<Failed>) {
     let mut passed = 0;
     let mut failed = Vec::new();
     let verdicts = printed.lines().filter_map(|line| line.strip_prefix("test ")?.rsplit_once(" ... "));
     for (name, verdict) in verdicts {
         match verdict {
             "ok" => passed += 1,
-            "FAILED" => failed.push(name.to_owned()),
+            "FAILED" => failed.push(Failed { name: name.to_owned(), said: said_by(name, printed) }),
             _ => {}
         }
     }
     (passed, failed)
 }
 
+/// Returns what a test that failed has printed: the test harness shows it in a section of its own.
+fn said_by(name: &str, printed: &str) -> String {
+    let heading = format!("---- {name} stdout ----\n");
+    let Some((_, section)) = printed.split_once(&heading) else { return String::new() };
+    let ends = ["\n---- ", "\nfailures:\n"].iter().filter_map(|end| section.find(end)).min();
+    without_middle(section[..ends.unwrap_or(section.len())].trim())
+}
+
+/// Returns a text with the middle of its lines left out, if there are more than a screen shows.
+fn without_middle(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let Some(left_out) = lines.len().checked_sub(FIRST_LINES + LAST_LINES).filter(|lines| *lines > 0) else {
+        return lines.join("\n");
+    };
+    let (first, last) = (&lines[..FIRST_LINES], &lines[lines.len() - LAST_LINES..]);
+    format!("{}\n[{left_out} lines are left out]\n{}", first.join("\n"), last.join("\n"))
+}
+
 impl Outcome {
     pub(super) fn is_good(&self) -> bool {
         self.result.is_ok()
+    }
+
+    /// Returns how to run the program again, where its output is, and what each test that failed has printed.
+    /// Empty if the program is good.
+    pub(super) fn details(&self) -> String {
+        if self.is_good() {
+            return String::new();
+        }
+        let log = self.log.strip_prefix(crate::workspace::root()).unwrap_or(&self.log);
+        let mut text = format!("  {} (output: {})", self.program.again(), log.display());
+        let mut add = |indent: usize, lines: &str| {
+            for line in lines.lines() {
+                text.push_str(&format!("\n{:indent$}{line}", ""));
+            }
+        };
+        add(4, &self.printed);
+        for failed in &self.failed {
+            add(4, &failed.name);
+            add(8, &failed.said);
+        }
+        text
     }
 }
 
@@ -136,12 +190,10 @@ impl fmt::Display for Outcome {
         let what = format!("{} {}", program.package, program.target.join(" "));
         match &self.result {
             Ok(()) => write!(f, "{seconds:>8.1} s  {what}: {passed} passed"),
-            Err(error) => write!(
-                f,
-                "{}\n{seconds:>8.1} s  {what}: {} FAILED, {passed} passed; {error:#}",
-                self.printed,
-                self.failed.len()
-            ),
+            Err(error) => {
+                let failed = self.failed.len();
+                write!(f, "{seconds:>8.1} s  {what}: {failed} FAILED, {passed} passed; {error:#}")
+            }
         }
     }
 }
@@ -190,7 +242,27 @@ mod tests {
     #[test]
     fn the_result_of_each_test_is_counted() {
         let printed = "\nrunning 4 tests\ntest a ... ok\ntest b::c ... FAILED\ntest d ... ignored\ntest e - should panic ... ok\n";
-        assert_eq!(results(printed), (2, vec!["b::c".to_owned()]));
+        let (passed, failed) = results(printed);
+        assert_eq!((passed, failed.len(), failed[0].name.as_str()), (2, 1, "b::c"));
+    }
+
+    #[test]
+    fn what_a_failed_test_printed_is_taken_from_its_section() {
+        let printed = "test a ... FAILED\ntest b ... FAILED\n\nfailures:\n\n---- a stdout ----\n\nthread 'a' panicked\n\n\
+             ---- b stdout ----\nfirst\nsecond\n\n\nfailures:\n    a\n    b\n";
+        let (_, failed) = results(printed);
+        assert_eq!(
+            (failed[0].said.as_str(), failed[1].said.as_str()),
+            ("thread 'a' panicked", "first\nsecond")
+        );
+    }
+
+    #[test]
+    fn the_middle_of_a_long_output_is_left_out() {
+        let lines = |count: usize| (0..count).map(|line| line.to_string()).collect::<Vec<_>>().join("\n");
+        assert_eq!(without_middle(&lines(40)), lines(40));
+        let short = without_middle(&lines(100));
+        assert!(short.contains("\n23\n[60 lines are left out]\n84\n") && short.ends_with("\n99"), "{short}");
     }
 
     #[test]
@@ -206,8 +278,11 @@ mod tests {
             let outcome = program.clone().run(&logs, |command| _ = command.args(["-c", script]));
             assert_eq!((outcome.is_good(), outcome.passed), (is_good, u64::from(is_good)), "{outcome}");
             assert_eq!(outcome.failed.is_empty(), is_good, "{outcome}");
-            assert_eq!(outcome.to_string().contains("why"), !is_good, "{outcome}");
+            assert_eq!(outcome.details().contains("cargo test --package sheaf-wire"), !is_good);
         }
+        // A program that aborts names no test: its last lines are all there is.
+        let outcome = program.run(&logs, |command| _ = command.args(["-c", "echo why; kill -ABRT $$"]));
+        assert!(outcome.details().contains("why"), "{outcome}");
         std::fs::remove_dir_all(logs).expect("it is there");
     }
 }
