@@ -6,6 +6,7 @@ use super::port::{Done, Port, c_string};
 use super::settings::{LibfabricError, LibfabricOptions, LibfabricSettings, RESERVE, buffer_bytes};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use sheaf_tcp::{TcpEndpoint, TcpOptions};
+use sheaf_transport::looks::Looks;
 use sheaf_transport::mixed::PollableEndpoint;
 use sheaf_transport::peers::PeerIndex;
 use sheaf_transport::round::Round;
@@ -15,9 +16,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
-
-/// While a node does not sleep, it asks the kernel for new connections and dead peers once in this number of rounds.
-const ROUNDS_PER_LOOK: u32 = 64;
 
 /// Number of reads of the completion queue before a sleep.
 const SPINS: u32 = 50;
@@ -59,7 +57,7 @@ pub struct LibfabricEndpoint {
     /// Events from before any link came up.
     pub(super) happened: VecDeque<Event>,
     pub(super) finished: Vec<Done>,
-    rounds_since_look: u32,
+    looks: Looks,
     round: Round,
     /// Whether a queue that had refused a frame has room.
     pub(super) room_made: bool,
@@ -118,7 +116,7 @@ impl LibfabricEndpoint {
             links_made: 0,
             happened: VecDeque::new(),
             finished: Vec::new(),
-            rounds_since_look: ROUNDS_PER_LOOK,
+            looks: Looks::default(),
             round: Round::default(),
             room_made: false,
             closing: false,
@@ -142,15 +140,14 @@ impl LibfabricEndpoint {
 
     fn begin_round(&mut self) {
         self.advance();
-        self.rounds_since_look += 1;
-        if self.rounds_since_look >= ROUNDS_PER_LOOK {
+        if self.looks.are_due() {
             self.look();
         }
     }
 
     /// Polls the TCP side.
     pub(super) fn look(&mut self) {
-        self.rounds_since_look = 0;
+        self.looks.note();
         while let Some(event) = self.meeting.poll() {
             self.handle_event(event);
         }
@@ -366,7 +363,7 @@ impl Endpoint for LibfabricEndpoint {
             std::hint::spin_loop();
         }
         // The next round polls the TCP side in any case.
-        self.rounds_since_look = ROUNDS_PER_LOOK;
+        self.looks.hasten();
         if let Some(longest) = self.meeting.lie_down(timeout) {
             let woken = self.sleep(longest);
             self.stats.wake_ups += u64::from(woken);

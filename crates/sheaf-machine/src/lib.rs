@@ -7,7 +7,7 @@
 //! | [`doctor`] | reads a host: what of it costs an event builder something, and what would change it |
 //! | [`process`] | processes, and all processes of a session |
 //! | [`root`] | the kernel's files, below `/` or below a tree that a test has made |
-//! | `socket_path` | paths of Unix sockets that are too long for the kernel |
+//! | `unix_socket` | Unix sockets at paths: too long ones, and none that is visible before it takes connections |
 //! | `sys` | the few system calls without a safe wrapper |
 //!
 //! For Linux: elsewhere these files and calls are not there. What this crate deliberately does not do: know the
@@ -18,16 +18,16 @@ pub mod doctor;
 pub mod placement;
 pub mod process;
 pub mod root;
-mod socket_path;
 mod space;
 mod sys;
+mod unix_socket;
 
 pub use cpu_list::CpuList;
 pub use placement::{MemoryPolicy, Placement, PlacementError};
 pub use root::Root;
-pub use socket_path::with_short_path;
 pub use space::free_bytes;
 pub use sys::{
     ClockState, dying_with_this_thread, forget_signal_handlers, ignore_next_run_signal,
     ignoring_next_run_signal,
 };
+pub use unix_socket::{connect_to, listen_at};

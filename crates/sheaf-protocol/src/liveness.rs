@@ -32,6 +32,11 @@ pub struct Patience {
     pub silence: Nanos,
 }
 
+impl Patience {
+    /// Never gives a peer up: for a node whose end comes with that of the peer in another way.
+    pub const UNLIMITED: Self = Self { absence: Nanos::MAX, silence: Nanos::MAX };
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum LinkState {
     #[default]
@@ -141,6 +146,14 @@ mod tests {
         assert_eq!(lost_at(&peer), 153, "it has been down since");
         peer.note_link(Timestamp(152), LinkStatus::Up);
         assert_eq!(lost_at(&peer), 212);
+    }
+
+    #[test]
+    fn unlimited_patience_gives_nobody_up() {
+        let mut peer = Liveness::default();
+        assert_eq!(peer.lost_at(BORN, Patience::UNLIMITED), Timestamp(u64::MAX), "it has never appeared");
+        peer.note_link(Timestamp(110), LinkStatus::Down);
+        assert_eq!(peer.lost_at(BORN, Patience::UNLIMITED), Timestamp(u64::MAX));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use super::socket;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll};
 use rustix::io;
 use sheaf_transport::greeting::Greeting;
+use sheaf_transport::looks::Looks;
 use sheaf_transport::mixed::PollableEndpoint;
 use sheaf_transport::peers::PeerIndex;
 use sheaf_transport::round::Round;
@@ -22,9 +23,6 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
-
-/// While a node does not sleep, it asks the kernel for new connections and dead peers once in this number of rounds.
-const ROUNDS_PER_LOOK: u32 = 64;
 
 /// Sleeps of this length and longer may end a millisecond late.
 const COARSE_SLEEP: Duration = Duration::from_millis(20);
@@ -58,7 +56,7 @@ pub struct ShmEndpoint {
     /// Latest events of the kernel; the list is reused.
     seen: Vec<Watch>,
     last_watch: u64,
-    rounds_since_look: u32,
+    looks: Looks,
     /// Events that were not handed out yet, apart from links and frames.
     pub(super) happened: VecDeque<Event>,
     round: Round,
@@ -146,7 +144,7 @@ impl ShmEndpoint {
             epoll,
             seen: Vec::with_capacity(EVENTS_PER_LOOK),
             last_watch: BELL.0,
-            rounds_since_look: ROUNDS_PER_LOOK,
+            looks: Looks::default(),
             happened: VecDeque::new(),
             round: Round::default(),
             to_notify: Vec::new(),
@@ -180,7 +178,6 @@ impl ShmEndpoint {
     /// Asks the kernel for new connections, dead peers and the bell, for up to `timeout` (`None`: without limit).
     /// Returns `true` if there was something.
     fn look(&mut self, timeout: Option<Duration>) -> bool {
-        self.rounds_since_look = 0;
         self.stats.system_calls += 1;
         let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
         let mut events = [MaybeUninit::uninit(); EVENTS_PER_LOOK];
@@ -189,6 +186,8 @@ impl ShmEndpoint {
         if let Ok((events, _)) = epoll::wait(&self.epoll, &mut events, timeout.as_ref()) {
             self.seen.extend(events.iter().map(|event| Watch(event.data.u64())));
         }
+        // After the sleep, which may have been long.
+        self.looks.note();
         for index in 0..self.seen.len() {
             match self.seen[index] {
                 BELL => {}
@@ -379,11 +378,8 @@ impl Endpoint for ShmEndpoint {
     }
 
     fn poll(&mut self) -> Option<Event> {
-        if self.round.begin() {
-            self.rounds_since_look += 1;
-            if self.rounds_since_look >= ROUNDS_PER_LOOK {
-                self.look(Some(Duration::ZERO));
-            }
+        if self.round.begin() && self.looks.are_due() {
+            self.look(Some(Duration::ZERO));
         }
         if let Some(event) = self.happened.pop_front() {
             return Some(event);

@@ -3,6 +3,7 @@
 use crate::archive::WindowAnswer;
 use crate::collected::CollectedWindow;
 use sheaf_key::{CallerProof, DoorPurposes, NoRandomness, RunKey};
+use sheaf_machine::connect_to;
 use sheaf_wire::spool_link::{
     EndReason, FRAME_BYTES, Frame, FrameHead, SpoolLinkError, WindowDone, WindowRequest,
 };
@@ -154,7 +155,7 @@ impl Client {
     /// A [`ClientError`].
     pub fn connect(address: &Address, key: Option<&RunKey>, patience: Duration) -> Result<Self, ClientError> {
         let connected = match address {
-            Address::Unix(path) => UnixStream::connect(path).and_then(|stream| {
+            Address::Unix(path) => connect_to(path).and_then(|stream| {
                 stream.set_read_timeout(Some(patience))?;
                 Ok(Stream::Unix(stream))
             }),

@@ -8,6 +8,7 @@ use crate::conversation::{Conversation, ConversationStep};
 use mio::net::{TcpListener, UnixListener};
 use mio::{Events, Interest, Poll, Token, Waker};
 use sheaf_key::{DoorProof, DoorPurposes, RunKey};
+use sheaf_machine::listen_at;
 use sheaf_telemetry::log_as;
 use sheaf_wire::spool_link::{EndReason, Frame, MAX_HITS_BYTES, WindowRequest, emit_hits};
 use sheaf_wire::times::Times;
@@ -301,11 +302,10 @@ impl Drop for Door {
 }
 
 fn listen_at_path(path: &Path) -> Result<UnixListener, DoorError> {
-    let removed = match std::fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    };
-    let bound = removed.and_then(|()| UnixListener::bind(path));
+    let bound = listen_at(path).and_then(|listener| {
+        listener.set_nonblocking(true)?;
+        Ok(UnixListener::from_std(listener))
+    });
     bound.map_err(|error| DoorError::Socket { path: path.to_owned(), error })
 }
 

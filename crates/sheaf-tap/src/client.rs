@@ -3,7 +3,7 @@
 use crate::address::Address;
 use serde::Deserialize;
 use sheaf_key::{CallerProof, DoorPurposes, NoRandomness, Nonce, RunKey};
-use sheaf_machine::with_short_path;
+use sheaf_machine::connect_to;
 use sheaf_wire::event_file::FileHeader;
 use sheaf_wire::tap::{
     EndReason, FRAME_BYTES, Frame, FrameHead, Selection, TapError, emit_answer, emit_subscribe,
@@ -230,7 +230,7 @@ impl Client {
         timeout: Duration,
     ) -> Result<Self, ClientError> {
         let connected = match address {
-            Address::Unix(path) => with_short_path(path, |path| UnixStream::connect(path)).map(Stream::Unix),
+            Address::Unix(path) => connect_to(path).map(Stream::Unix),
             Address::Tcp(address) => connect_tcp(address, timeout).map(Stream::Tcp),
         };
         let stream = connected.map_err(|error| ClientError::Connect { address: address.clone(), error })?;

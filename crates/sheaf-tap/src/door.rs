@@ -12,7 +12,7 @@ use bytes::Bytes;
 use keeper::{BuilderLink, Keeper, Sockets};
 use mio::net::{TcpListener, UnixListener};
 use sheaf_key::RunKey;
-use sheaf_machine::with_short_path;
+use sheaf_machine::listen_at;
 use sheaf_protocol::sampler::{Bounds, ConsumerId, Counts, Sampler, Selection};
 use sheaf_telemetry::log_as;
 use sheaf_wire::event_file::FileHeader;
@@ -249,17 +249,15 @@ impl Door {
 }
 
 fn listen_at_path(path: &Path) -> Result<UnixListener, DoorError> {
-    let bind = |short: &Path| {
-        match std::fs::remove_file(short) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        UnixListener::bind(short)
-    };
     // A builder unit with output nodes may be the first to write into the directory of the run.
     let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
-    let bound = made.and_then(|()| with_short_path(path, bind));
+    let bound = made.and_then(|()| listening(listen_at(path)?));
     bound.map_err(|error| DoorError::Socket { path: path.to_owned(), error })
+}
+
+fn listening(listener: std::os::unix::net::UnixListener) -> io::Result<UnixListener> {
+    listener.set_nonblocking(true)?;
+    Ok(UnixListener::from_std(listener))
 }
 
 fn listen_at_address(address: SocketAddr) -> Result<TcpListener, DoorError> {

@@ -21,6 +21,7 @@ use sheaf_node::traces::Tracing;
 use sheaf_node::{Agent, Clock, NodeError, RunControls};
 use sheaf_protocol::Identity;
 use sheaf_protocol::builder::BuilderUnit;
+use sheaf_protocol::liveness::Patience;
 use sheaf_protocol::manager::EventManager;
 use sheaf_protocol::output::Sender;
 use sheaf_protocol::readout::ReadoutUnit;
@@ -50,6 +51,8 @@ pub(crate) struct AgentMaker {
     pub(crate) tracing: Option<Tracing>,
     /// Set when the event manager has ended.
     pub(crate) over: Arc<AtomicBool>,
+    /// How long the other nodes wait for the event manager.
+    pub(crate) manager_patience: Patience,
 }
 
 impl AgentMaker {
@@ -109,7 +112,7 @@ impl AgentMaker {
                 let sources = plan.sources(&me, node, arena.as_ref(), endpoint.waker())?;
                 let way = (self.directory.as_deref(), endpoint.waker());
                 let sources = plan.start_programs(&me, node, sources, way, &self.reports.programs)?;
-                let patience = plan.manager_patience();
+                let patience = self.manager_patience;
                 let mut agent = ReadoutNode::new(role, endpoint, sources, patience, now).with_report(done);
                 if let Some(setup) = plan.preprocessing(node, &me, arena.as_ref()) {
                     agent = agent.active(setup)?;
@@ -139,7 +142,7 @@ impl AgentMaker {
                     judgement.sink = door.beside(judgement.sink);
                 }
                 judgement.sink = plan.prescaled(judgement.sink)?;
-                let patience = plan.manager_patience();
+                let patience = self.manager_patience;
                 let farm = plan.farm(&me, self.directory.as_deref())?;
                 let waker = endpoint.waker();
                 let farm = farm.map(|setup| Farm::new(setup, me.node, waker, now)).transpose()?;
@@ -168,7 +171,7 @@ impl AgentMaker {
                 let list = self.reports.outputs.clone();
                 let done = move |report| list.lock().unwrap_or_else(PoisonError::into_inner).push(report);
                 let sink = plan.sink(&me, self.directory.as_deref())?;
-                let agent = OutputNode::new(role, endpoint, sink, plan.manager_patience(), now);
+                let agent = OutputNode::new(role, endpoint, sink, self.manager_patience, now);
                 let agent = agent.with_report(done);
                 let agent = match &self.tracing {
                     Some(tracing) => agent.traced(tracing, &node.name),

@@ -20,6 +20,7 @@ use sheaf_config::{Config, NodeConfig, TransportKind};
 use sheaf_key::RunKey;
 use sheaf_node::report::{Gauges, RunReport};
 use sheaf_node::{Clock, NodeError, RunControls, worker};
+use sheaf_protocol::liveness::Patience;
 use sheaf_telemetry::{Hub, log_as};
 use sheaf_wire::{NodeId, Role, RunNumber};
 use std::net::TcpListener;
@@ -72,7 +73,7 @@ pub(crate) fn command(arguments: &NodeArguments, console: &Console) -> anyhow::R
         crate::print::print(processes::READY)
             .context("cannot report to the parent that this node handles signals")?;
     }
-    let mut maker = maker(&plan, stop, arguments.steered);
+    let mut maker = maker(&plan, stop, arguments);
     let watch = Watch::begin(&mut maker, &node, arguments)?;
     let collector = if arguments.supervised {
         None
@@ -226,19 +227,27 @@ fn stdin_is_socket() -> bool {
     kind == Ok(rustix::fs::FileType::Socket)
 }
 
-/// A node that is steered is held until it is told otherwise: the first line may arrive after everything else is there.
-fn maker(plan: &Arc<Plan>, stop: Arc<AtomicBool>, is_steered: bool) -> AgentMaker {
+/// A node that is steered is held until it is told otherwise: the first line may arrive after everything else is there. One that is
+/// supervised ends with the event manager: their parent knows whether that has ended, where a node would have to guess from its silence.
+fn maker(plan: &Arc<Plan>, stop: Arc<AtomicBool>, arguments: &NodeArguments) -> AgentMaker {
     AgentMaker {
         plan: plan.clone(),
         directory: plan.writes_files().then(|| run_paths::path_of(&plan.config)),
         clock: Clock::new(),
         stop,
-        controls: Arc::new(RunControls { hold: AtomicBool::new(is_steered), ..RunControls::default() }),
+        controls: Arc::new(RunControls {
+            hold: AtomicBool::new(arguments.steered),
+            ..RunControls::default()
+        }),
         gauges: Arc::new(Gauges::new(Hub::default(), plan.node_names())),
         reports: Reports::default(),
         hub: None,
         tracing: None,
         over: Arc::default(),
+        manager_patience: match arguments.supervised {
+            true => Patience::UNLIMITED,
+            false => plan.manager_patience(),
+        },
     }
 }
 
@@ -322,10 +331,11 @@ fn other(
     // Events of a fenced builder are built elsewhere or dropped and accounted for. This process has not failed.
     let failed = ended.iter().filter(|error| !matches!(error, NodeError::Fenced(_)));
     let errors: Vec<_> = failed.map(|error| plan.explain(error)).collect();
-    if leave.load(Ordering::Relaxed) && !arguments.supervised {
+    let left = leave.load(Ordering::Relaxed);
+    if left && !arguments.supervised {
         log_as!(NODE_LEFT; "{} left the run", plan.full_name(node.id));
     }
-    let summary = NodeSummary { node: node.name.clone(), extras: maker.reports.extras(), errors };
+    let summary = NodeSummary { node: node.name.clone(), extras: maker.reports.extras(), errors, left };
     watch.end();
     if arguments.json {
         crate::print::print_json(&summary)?;

@@ -196,7 +196,7 @@ impl Plan {
         self.patience().absence.max(Nanos::from_secs(1))
     }
 
-    /// Time for which a node waits for the event manager. It is longer than the event manager's own wait for nodes:
+    /// Time for which a node that was started by hand waits for the event manager. It is longer than the event manager's own wait for nodes:
     /// without the event manager the run is over, and nothing is gained by giving up early.
     pub(crate) fn manager_patience(&self) -> Patience {
         let manager = &self.config.manager;

@@ -309,7 +309,7 @@ impl Family {
     fn check(&mut self, index: usize, closing: bool) -> anyhow::Result<()> {
         let process = &mut self.processes[index];
         if process.ended.is_some() {
-            return Ok(());
+            return if closing { Ok(()) } else { process.report_early_end() };
         }
         let Some(status) = process.child.try_wait().context("cannot wait for a process")? else {
             return Ok(());
@@ -423,6 +423,23 @@ impl Process {
     fn said(&mut self) -> anyhow::Result<String> {
         self.read_to_end()?;
         Ok(self.text.take().unwrap_or_default())
+    }
+
+    /// Reports why its node has ended before the event manager, when it is known: once. It is in the result of the run as well.
+    fn report_early_end(&mut self) -> anyhow::Result<()> {
+        if !self.said.as_ref().is_some_and(JoinHandle::is_finished) {
+            return Ok(());
+        }
+        self.read_to_end()?;
+        let text = self.text.as_deref().unwrap_or_default();
+        let summary = serde_json::from_str::<NodeSummary>(text).unwrap_or_default();
+        for error in summary.errors {
+            log_as!(PROCESS_ENDED, peer = self.node.name; "{error}");
+        }
+        if summary.left {
+            log_as!(NODE_LEFT, peer = self.node.name; "{} left the run", self.node.name);
+        }
+        Ok(())
     }
 
     /// Waits until its standard output is read.

@@ -14,6 +14,7 @@ use sheaf_node::report::Gauges;
 use sheaf_node::traces::Tracing;
 use sheaf_node::{Agent, Clock, NodeError, worker};
 use sheaf_protocol::Identity;
+use sheaf_protocol::liveness::Patience;
 use sheaf_telemetry::Hub;
 use sheaf_transport::memory::Doorbell;
 use sheaf_wire::NodeId;
@@ -50,6 +51,8 @@ pub(crate) fn in_process(
         hub: page.map(Page::hub),
         tracing: tracing.clone(),
         over: Arc::default(),
+        // They end with the event manager, which is in the same process.
+        manager_patience: Patience::UNLIMITED,
     };
     let threads = match plan.config.transport.kind {
         TransportKind::Memory => memory_threads(&maker)?,

@@ -451,6 +451,8 @@ pub(crate) struct NodeSummary {
     #[serde(flatten)]
     pub(crate) extras: Extras,
     pub(crate) errors: Vec<String>,
+    /// Whether a signal had it leave the run.
+    pub(crate) left: bool,
 }
 
 /// JSON that the event manager's process prints for its supervisor: the run, and figures that the summary omits.

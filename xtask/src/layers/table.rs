@@ -212,7 +212,7 @@ pub(super) const LAYERS: &[Layer] = &[
     Layer {
         package: "sheaf-spool",
         floor: Floor::Ports,
-        may_know: &["sheaf-key", "sheaf-store", "sheaf-telemetry", "sheaf-wire"],
+        may_know: &["sheaf-key", "sheaf-machine", "sheaf-store", "sheaf-telemetry", "sheaf-wire"],
         may_use: &["log", "mio", "rustix", "serde_json", "thiserror", "zerocopy"],
         reason: "keeps hits of any source in files, and gives out windows without a run",
     },

@@ -9,10 +9,9 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::put;
 use serde_json::json;
 use sheaf_histogram::{Publication, Receipt, Refusal, RefusalReason};
-use sheaf_machine::with_short_path;
+use sheaf_machine::connect_to;
 use sheaf_telemetry::log_as;
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
@@ -109,7 +108,7 @@ pub(crate) fn forward(socket: &std::path::Path, publisher: &str, body: &Bytes) -
 }
 
 fn ask(socket: &std::path::Path, publisher: &str, body: &[u8]) -> io::Result<Answer> {
-    let mut stream = with_short_path(socket, |short| UnixStream::connect(short))?;
+    let mut stream = connect_to(socket)?;
     stream.set_read_timeout(Some(2 * PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let length = body.len();

@@ -3,10 +3,10 @@
 use super::publishing;
 use super::receiving::{Receiving, SOCKET_NAME, unix_ms};
 use sheaf_histogram::{HistogramRecord, HistogramStore, StoreLimits};
-use sheaf_machine::with_short_path;
+use sheaf_machine::listen_at;
 use sheaf_telemetry::log_as;
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, Write as _};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -80,14 +80,7 @@ impl HistogramReceiver {
     pub fn start(options: ReceiverOptions) -> Result<Self, ReceiverError> {
         let ReceiverOptions { directory, run, bytes } = options;
         let path = directory.join(SOCKET_NAME);
-        let listener = with_short_path(&path, |short| {
-            // Of a run that was killed, in a directory that is written again.
-            match fs::remove_file(short) {
-                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-            UnixListener::bind(short)
-        });
+        let listener = listen_at(&path);
         let listener = listener.and_then(|listener| listener.set_nonblocking(true).map(|()| listener));
         let listener = listener.map_err(|error| ReceiverError::Socket { path, error })?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();

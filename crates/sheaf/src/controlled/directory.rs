@@ -4,10 +4,10 @@ use super::line::Ended;
 use anyhow::Context as _;
 use serde::Serialize;
 use sheaf_machine::process::ProcessId;
+use sheaf_machine::{connect_to, listen_at};
 use sheaf_store::write_whole;
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -67,18 +67,12 @@ impl LaunchDirectory {
             .with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// The name of a socket has at most 107 bytes, and a path may have more: so the directory is named by an open file.
-    fn with_socket<T>(&self, act: impl FnOnce(PathBuf) -> io::Result<T>) -> io::Result<T> {
-        let directory = File::open(&self.path)?;
-        act(PathBuf::from(format!("/proc/self/fd/{}/{SOCKET}", directory.as_raw_fd())))
-    }
-
     pub(super) fn listen(&self) -> io::Result<UnixListener> {
-        self.with_socket(UnixListener::bind)
+        listen_at(&self.path.join(SOCKET))
     }
 
     /// Calls the process.
     pub(crate) fn connect(&self) -> io::Result<UnixStream> {
-        self.with_socket(UnixStream::connect)
+        connect_to(&self.path.join(SOCKET))
     }
 }

@@ -1,5 +1,6 @@
 //! Children under a watchdog.
 
+use rustix::process::WaitIdOptions;
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -61,6 +62,14 @@ pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
 impl Running {
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Fails if the command has ended: then there is nothing to wait for.
+    pub(crate) fn assert_runs(&self) {
+        let process = rustix::process::WaitId::Pid(rustix::process::Pid::from_child(&self.child));
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let ended = rustix::process::waitid(process, options).unwrap();
+        assert!(ended.is_none(), "{} has ended:\n{}", self.name, text(&self.stderr));
     }
 
     /// Waits for the end of the command.

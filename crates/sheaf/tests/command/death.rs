@@ -7,6 +7,7 @@ use crate::output::{
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Duration;
 
 /// A run without a limit, with short timeouts, so that a death is detected quickly.
 const IMPATIENT: &str = "\
@@ -53,10 +54,13 @@ fn written(run: &Path, builder: &str) -> u64 {
 }
 
 /// Waits until a builder has written more than now.
-fn wait_for_work(scratch: &ScratchDirectory, builder: &str) {
+fn wait_for_work(running: &Running, scratch: &ScratchDirectory, builder: &str) {
     let run = scratch.join("runs/run000001");
     let before = written(&run, builder);
-    wait_until(&format!("{builder} writes events"), || written(&run, builder) > before + 10_000);
+    wait_until(&format!("{builder} writes events"), || {
+        running.assert_runs();
+        written(&run, builder) > before + 10_000
+    });
 }
 
 #[test]
@@ -75,11 +79,11 @@ fn kill_builders(transport: &str) {
     let mut killed = 0;
     for builder in ["bu1", "bu0", "bu1", "bu2"] {
         let process = running.wait_for_node(builder, killed);
-        wait_for_work(&scratch, builder);
+        wait_for_work(&running, &scratch, builder);
         signal(process, "KILL");
         killed = process;
         running.wait_for_node(builder, killed);
-        wait_for_work(&scratch, builder);
+        wait_for_work(&running, &scratch, builder);
     }
     running.signal("INT");
     let ended = running.end().exits(0).says(&["bu1 died (signal: 9 (SIGKILL)); it is restarted"]);
@@ -106,7 +110,7 @@ fn a_builder_that_dies_as_it_starts_does_no_harm() {
         signal(killed, "KILL");
     }
     running.wait_for_node("bu0", killed);
-    wait_for_work(&scratch, "bu0");
+    wait_for_work(&running, &scratch, "bu0");
     running.signal("INT");
     let summary = running.end().exits(0).json();
     assert_books_match_files(&scratch, &summary);
@@ -129,10 +133,10 @@ fn a_readout_unit_that_is_killed_takes_no_shared_memory_from_its_readers() {
 fn kill_readout(transport: &str) {
     let scratch = ScratchDirectory::new();
     let mut running = start_over(&scratch, transport);
-    wait_for_work(&scratch, "bu0");
+    wait_for_work(&running, &scratch, "bu0");
     signal(running.wait_for_node("ru1", 0), "KILL");
     running.wait_until_said("ru1 ended: signal: 9 (SIGKILL)");
-    wait_for_work(&scratch, "bu0");
+    wait_for_work(&running, &scratch, "bu0");
     running.signal("INT");
     let ended = running.end().exits(1).says(&["ru1", "without a report"]);
     let summary = ended.json();
@@ -155,7 +159,7 @@ fn kill_readout(transport: &str) {
 fn without_the_event_manager_the_run_ends_with_an_error() {
     let scratch = ScratchDirectory::new();
     let mut running = start(&scratch);
-    wait_for_work(&scratch, "bu0");
+    wait_for_work(&running, &scratch, "bu0");
     let children = running.children();
     signal(running.wait_for_node("evm", 0), "KILL");
     running.wait_until_said("evm ended: signal: 9 (SIGKILL)");
@@ -170,11 +174,50 @@ fn without_the_event_manager_the_run_ends_with_an_error() {
     assert!(number(&report, "events") > 0);
 }
 
+/// A node that leaves is not started again, so it is named at once: the run goes on without it.
+#[test]
+fn a_node_that_leaves_is_named_while_the_run_goes_on() {
+    let scratch = ScratchDirectory::new();
+    let mut running = start(&scratch);
+    wait_for_work(&running, &scratch, "bu0");
+    signal(running.wait_for_node("bu0", 0), "TERM");
+    running.wait_until_said("bu0 left the run [node-left]");
+    wait_for_work(&running, &scratch, "bu1");
+    running.signal("INT");
+    let summary = running.end().exits(0).json();
+    assert_books_match_files(&scratch, &summary);
+    assert_eq!(field(&summary, "ledger.dropped"), &json!({}));
+}
+
+/// An event manager that is stopped has not ended: its nodes wait for it, longer than nodes that were started by hand.
+#[test]
+fn nodes_of_one_run_outwait_an_event_manager_that_is_slow() {
+    let scratch = ScratchDirectory::new();
+    scratch.file(
+        "slow.toml",
+        &IMPATIENT.replace("peer_timeout_ms = 1000", "peer_timeout_ms = 1000\nsilence_timeout_ms = 1500"),
+    );
+    let running = scratch.start("run slow.toml --processes --json");
+    wait_for_work(&running, &scratch, "bu0");
+    let manager = running.wait_for_node("evm", 0);
+    signal(manager, "STOP");
+    // A builder that is new finds it stopped. Nodes that were started by hand would give up after 10 s.
+    signal(running.wait_for_node("bu1", 0), "KILL");
+    std::thread::sleep(Duration::from_secs(11));
+    signal(manager, "CONT");
+    wait_for_work(&running, &scratch, "bu0");
+    wait_for_work(&running, &scratch, "bu1");
+    running.signal("INT");
+    let summary = running.end().exits(0).json();
+    assert_books_match_files(&scratch, &summary);
+    assert_eq!(field(&summary, "ledger.dropped"), &json!({}));
+}
+
 #[test]
 fn children_end_with_their_parent() {
     let scratch = ScratchDirectory::new();
     let running = start(&scratch);
-    wait_for_work(&scratch, "bu0");
+    wait_for_work(&running, &scratch, "bu0");
     let children = running.children();
     assert_eq!(children.len(), 6);
     running.signal("KILL");
@@ -198,7 +241,7 @@ fn assert_gone(children: &[(String, u32)]) {
 fn the_books_of_a_run_without_deaths_add_up() {
     let scratch = ScratchDirectory::new();
     let running = start(&scratch);
-    wait_for_work(&scratch, "bu0");
+    wait_for_work(&running, &scratch, "bu0");
     running.signal("TERM");
     let summary = running.end().exits(0).json();
     assert_adds_up(&summary);
