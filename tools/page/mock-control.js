@@ -98,6 +98,20 @@ export class MockControl {
       this.change((now) => { now.faults = now.faults.filter(({ id }) => id !== Number(fault)); });
       return give(200, {});
     }
+    if (path === "alarms/seen") {
+      this.mock.change((state) => { state.past_alarms = []; });
+      return give(200, {});
+    }
+    if (path === "silences") {
+      const silence = { id: 2, by: me.name, why: body.why, until_ms: Date.now() + body.duration_ms };
+      this.mock.change(({ alarms }) => { alarms.find(({ code, culprit }) => code === body.code && culprit === body.culprit).silence = silence; });
+      return give(200, { silence });
+    }
+    const silence = /^silences\/(\d+)$/.exec(path)?.[1];
+    if (silence !== undefined) {
+      this.mock.change(({ alarms }) => { for (const alarm of alarms) if (alarm.silence?.id === Number(silence)) alarm.silence = null; });
+      return give(200, {});
+    }
     if (path === "sequence/actions") {
       if (control.lock !== null && control.lock.by !== me.name) return refuse(423, "locked", `${control.lock.by} has the lock`, "ask");
       this.change((now) => {

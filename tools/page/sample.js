@@ -93,9 +93,10 @@ export function sampleState() {
       sum_s: 17_012.4,
     },
     alarms: [
-      { code: "loss", severity: "error", text: "212 events were lost: builder_lost", culprit: "builder_lost", remedy: "docs/operating/troubleshooting.md explains each reason, and what prevents it", since_ms: now - 41_000 },
-      { code: "dead-time", severity: "warning", text: "33 % dead time in the last 10 s: builders have no credit left", culprit: "bu1", remedy: "add builder units, or raise filter.workers and builder.slots", since_ms: now - 12_000 },
+      { code: "loss", severity: "error", text: "212 events were lost: builder_lost", culprit: "builder_lost", remedy: "docs/operating/troubleshooting.md explains each reason, and what prevents it", since_ms: now - 41_000, silence: null },
+      { code: "dead-time", severity: "warning", text: "33 % dead time in the last 10 s: builders have no credit left", culprit: "bu1", remedy: "add builder units, or raise filter.workers and builder.slots", since_ms: now - 12_000, silence: null },
     ],
+    past_alarms: [],
     log: [],
   };
   for (let index = 0; index < 4; index += 1) state.nodes.push(readout(index));

@@ -22,6 +22,7 @@ use crate::operation::{Operation, Outcome};
 use crate::request::{Operator, Refusal, RefusalCode, Request, RunSettings};
 use crate::saved::Saved;
 use crate::sequence::{PastSequence, Sequence, SequenceNews, SequenceState};
+use crate::silence::{SilenceRequest, Silences};
 use crate::view::{LastRun, State, Target};
 use current::Current;
 use operations::Operations;
@@ -112,6 +113,9 @@ pub struct Controller {
     sequences: u64,
     /// Those before, the newest first.
     past_sequences: VecDeque<Arc<PastSequence>>,
+    silences: Silences,
+    /// Alarms that had ended by then have been seen.
+    alarms_seen_ms: u64,
     revision: u64,
     /// State that the revision stands for.
     seen: Seen,
@@ -161,6 +165,8 @@ impl Controller {
             sequence: saved.sequence.filter(|sequence| sequence.is_consistent(launch)),
             sequences: saved.sequences,
             past_sequences: saved.past_sequences.into(),
+            silences: Silences::restore(saved.silences, saved.silence_count),
+            alarms_seen_ms: saved.alarms_seen_ms,
             revision,
             seen: Seen::default(),
             effects: VecDeque::new(),
@@ -187,6 +193,9 @@ impl Controller {
             sequence: self.sequence.clone(),
             sequences: self.sequences,
             past_sequences: self.past_sequences.iter().cloned().collect(),
+            silences: self.silences.list().to_vec(),
+            silence_count: self.silences.count(),
+            alarms_seen_ms: self.alarms_seen_ms,
         }
     }
 
@@ -289,6 +298,33 @@ impl Controller {
         Ok(())
     }
 
+    /// Begins a silence, and returns its number. It changes nothing in the run, so it needs no lock.
+    ///
+    /// # Errors
+    /// If it makes no sense, or there are [too many](crate::silence::SILENCES).
+    pub fn handle_silence(
+        &mut self,
+        now: Timestamp,
+        operator: &Operator,
+        request: SilenceRequest,
+    ) -> Result<u64, Refusal> {
+        self.silences.expire(now);
+        self.silences.begin(now, operator, request)
+    }
+
+    /// Ends a silence.
+    ///
+    /// # Errors
+    /// If there is no such silence.
+    pub fn handle_silence_end(&mut self, id: u64) -> Result<(), Refusal> {
+        self.silences.end(id)
+    }
+
+    /// Notes that the alarms that have ended so far have been seen.
+    pub fn handle_alarms_seen(&mut self, now: Timestamp) {
+        self.alarms_seen_ms = self.alarms_seen_ms.max(now.as_millis());
+    }
+
     /// Notes that the link to the process of a run is up or down.
     pub fn handle_link(&mut self, now: Timestamp, launch: Launch, is_up: bool) {
         let Some(run) = self.run.as_mut().filter(|run| run.launch() == launch) else { return };
@@ -320,6 +356,7 @@ impl Controller {
     /// Does what is due.
     pub fn handle_timeout(&mut self, now: Timestamp) {
         self.lock.take_if(|lock| lock.until <= now);
+        self.silences.expire(now);
         self.press(now);
         if let Some(late) = self.operations.take_late(now) {
             self.give_up(now, &late);
@@ -342,7 +379,7 @@ impl Controller {
     pub fn poll_timeout(&self) -> Option<Timestamp> {
         let lock = self.lock.as_ref().map(|lock| lock.until);
         let ending = self.run.as_ref().and_then(Current::due);
-        [lock, ending, self.operations.deadline()].into_iter().flatten().min()
+        [lock, ending, self.operations.deadline(), self.silences.next_end()].into_iter().flatten().min()
     }
 
     /// Returns an operation, unless it is too old.

@@ -12,6 +12,7 @@
 //! | [`limits`] | time limits |
 //! | [`means`] | means by which a run is ended |
 //! | [`sequence`] | a table of runs, one after the other |
+//! | [`silence`] | alarms of which nobody is told for a time |
 //! | [`saved`] | state that a controller keeps on disk, so that a later one goes on |
 //! | [`view`] | the state of run control as people see it |
 //!
@@ -32,6 +33,7 @@ pub mod request;
 pub mod runner;
 pub mod saved;
 pub mod sequence;
+pub mod silence;
 pub mod view;
 
 pub use controller::{Controller, Effect};
@@ -40,3 +42,4 @@ pub use link::{Order, Report, RunResult, RunState, Wish};
 pub use request::{Command, Operator, Refusal, RefusalCode, Request, Role};
 pub use runner::{Runner, Steer};
 pub use sequence::{Sequence, SequenceAction, SequenceRequest, SequenceState};
+pub use silence::{Silence, SilenceRequest};

@@ -6,6 +6,7 @@ use crate::means::Step;
 use crate::operation::Operation;
 use crate::request::RunSettings;
 use crate::sequence::{PastSequence, Sequence, shared_list};
+use crate::silence::Silence;
 use crate::view::LastRun;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -44,6 +45,15 @@ pub struct Saved {
     /// Those before, the newest first.
     #[serde(default, with = "shared_list")]
     pub past_sequences: Vec<Arc<PastSequence>>,
+    /// Silences that have not ended.
+    #[serde(default)]
+    pub silences: Vec<Silence>,
+    /// Number of silences so far.
+    #[serde(default)]
+    pub silence_count: u64,
+    /// Alarms that had ended by then have been seen, in milliseconds since 1970.
+    #[serde(default)]
+    pub alarms_seen_ms: u64,
 }
 
 /// A run that has a process.

@@ -4,6 +4,7 @@ use crate::fault::Fault;
 use crate::operation::Outcome;
 use crate::request::Command;
 use crate::sequence::SequenceView;
+use crate::silence::Silence;
 use serde::{Deserialize, Serialize};
 
 /// State of the system.
@@ -160,6 +161,10 @@ pub struct View {
     pub sources: Vec<SourceView>,
     /// The sequence that is in progress, or ended last.
     pub sequence: Option<SequenceView>,
+    /// Silences, the oldest first.
+    pub silences: Vec<Silence>,
+    /// Alarms that had ended by then have been seen, in milliseconds since 1970.
+    pub alarms_seen_ms: u64,
     /// Every command, and whether it can be given.
     pub commands: Vec<CommandView>,
 }

@@ -1,7 +1,7 @@
 /** Faults and alarms with their remedies. */
 
 /** @import { Page } from "./app.js" */
-/** @import { Alarm, Fault, State } from "./types.js" */
+/** @import { Alarm, Fault, PastAlarm, State } from "./types.js" */
 import { problem } from "./control.js";
 import { clock, runTime } from "./format.js";
 import { html } from "./html.js";
@@ -10,16 +10,52 @@ import { PANELS } from "./view.js";
 
 const ORDER = { error: 0, warning: 1, info: 2 };
 
+/** Time of a silence from the page. */
+const SILENCE_MS = 3_600_000;
+
 /** @param {Page} page @param {State} state */
 export function alarmsPanel(page, state) {
-  const alarms = [...state.alarms].sort((a, b) => ORDER[a.severity] - ORDER[b.severity] || a.since_ms - b.since_ms);
+  const rank = (/** @type {Alarm} */ alarm) => (alarm.silence ? 3 : ORDER[alarm.severity]);
+  const alarms = [...state.alarms].sort((a, b) => rank(a) - rank(b) || a.since_ms - b.since_ms);
   const quiet = alarms.length === 0;
   const title = PANELS[0].title;
   return html`<section id="panel-alarms" class=${quiet ? "panel whole quiet" : "panel whole alarms"} tabindex="-1"
     aria-labelledby="title-alarms" key="alarms">
     <h2 id="title-alarms"><a href=${page.navigation.link({ panel: "alarms" })}>${title}</a> <kbd aria-hidden="true">1</kbd></h2>
     ${quiet ? none(page) : html`<ul>${alarms.map((alarm, index) => one(page, state, alarm, index))}</ul>`}
+    ${past(page, state)}
   </section>`;
+}
+
+/** Returns the alarms that have ended and that nobody has seen. @param {Page} page @param {State} state */
+function past(page, state) {
+  const { past_alarms: alarms, control } = state;
+  if (alarms.length === 0) return null;
+  const line = (/** @type {PastAlarm} */ { code, culprit, severity, text, ended_ms, times }) => html`<li key=${`${code} ${culprit}`}>
+    ${`${clock(ended_ms, state.time_ms)} ${severity}: ${text}${times > 1 ? ` (${times} times)` : ""}`}</li>`;
+  const send = () => page.operator.change("past alarms", { path: "alarms/seen" });
+  return html`<h3>Ended</h3>
+    ${control && button(page, "past alarms", "Seen", send)}
+    <ul class="past">${alarms.map(line)}</ul>
+    ${problem(page, "past alarms")}`;
+}
+
+/** Returns a button for who may change something. @param {Page} page @param {string} place @param {string} name @param {() => unknown} act */
+function button({ operator }, place, name, act) {
+  const why = operator.hindrance;
+  return html`<button type="button" class="seen" aria-disabled=${why !== null || operator.busy.has(place)} title=${why ?? ""}
+    onClick=${() => why === null && act()} aria-label=${[name, why].filter(Boolean).join(": ")}>${name}</button>`;
+}
+
+/** Returns the button that silences an alarm or ends its silence. @param {Page} page @param {Alarm} alarm */
+function silenceButton(page, { code, culprit, silence }) {
+  const place = `silence ${code} ${culprit}`;
+  const end = () => page.operator.change(place, { path: `silences/${silence?.id}`, method: "DELETE" });
+  const begin = () => {
+    const why = prompt("Nobody is told of this alarm for an hour. Why?")?.trim();
+    if (why) void page.operator.change(place, { path: "silences", body: { code, culprit, duration_ms: SILENCE_MS, why } });
+  };
+  return html`${silence ? button(page, place, "End silence", end) : button(page, place, "Silence 1 h", begin)} ${problem(page, place)}`;
 }
 
 /** Returns the faults that no operator has seen yet. @param {Page} page @param {State} state */
@@ -34,17 +70,12 @@ export function faultsPanel(page, state) {
 
 /** @param {Page} page @param {State} state @param {Fault} fault */
 function oneFault(page, state, fault) {
-  const { operator } = page;
   const place = `fault ${fault.id}`;
-  const why = operator.hindrance;
-  const seen = () => {
-    if (why === null) void operator.change(place, { path: `faults/${fault.id}/cleared` });
-  };
+  const seen = () => page.operator.change(place, { path: `faults/${fault.id}/cleared` });
   return html`<li class="alarm error" key=${fault.id}>
     <p class="what"><span class="sign" aria-hidden="true">✖</span> <b>${fault.code}</b> ${fault.node && html`${nodeLink(page, fault.node)}: `}${fault.text}
       <small> ${age(fault, state)}</small>
-      <button type="button" class="seen" aria-disabled=${why !== null || operator.busy.has(place)} title=${why ?? ""} onClick=${seen}
-        aria-label=${["Seen", why].filter(Boolean).join(": ")}>Seen</button></p>
+      ${button(page, place, "Seen", seen)}</p>
     <p class="remedy"><b>Remedy:</b> ${fault.remedy}</p>
     ${problem(page, place)}
   </li>`;
@@ -65,11 +96,14 @@ function none(page) {
 function one(page, state, alarm, index) {
   // The culprit may also be a source or a reason, which the text names.
   const culprit = state.nodes.find((node) => node.name === alarm.culprit);
-  return html`<li class=${`alarm ${alarm.severity}`} key=${`${alarm.code} ${alarm.culprit} ${index}`}>
+  const { silence } = alarm;
+  return html`<li class=${`alarm ${silence ? "silenced" : alarm.severity}`} key=${`${alarm.code} ${alarm.culprit} ${index}`}>
     <p class="what"><span class="sign" aria-hidden="true">${SIGNS[alarm.severity]}</span> <b>${alarm.severity}</b> ${alarm.text}
       ${culprit !== undefined && html`<span class="culprit">; culprit ${nodeLink(page, culprit.name)}</span>`}
-      <small> ${age(alarm, state)}</small></p>
+      <small> ${age(alarm, state)}</small>
+      ${state.control && silenceButton(page, alarm)}</p>
     <p class="remedy"><b>Remedy:</b> ${alarm.remedy}</p>
+    ${silence && html`<p>Silenced until ${clock(silence.until_ms, state.time_ms)} by ${silence.by}: ${silence.why}</p>`}
   </li>`;
 }
 
@@ -81,5 +115,5 @@ export function announcements(page) {
   const { faults = [], last } = state.control ?? {};
   const ended = last ? [`${last.command} ${last.result}: ${last.text ?? ""}`] : [];
   return [...stale, ...ended, ...faults.map((fault) => `fault: ${fault.text}`),
-    ...state.alarms.map((alarm) => `${alarm.severity}: ${alarm.text.replace(/\d[\d.,]*/g, "")}`)].join(" ");
+    ...state.alarms.filter(({ silence }) => !silence).map((alarm) => `${alarm.severity}: ${alarm.text.replace(/\d[\d.,]*/g, "")}`)].join(" ");
 }

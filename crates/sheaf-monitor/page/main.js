@@ -212,7 +212,7 @@ function showHelp(open) {
 function title() {
   const state = store.state;
   if (state === null || store.freshness(performance.now()).blind) return "STALE: Sheaf";
-  const alarms = state.alarms.filter((alarm) => alarm.severity !== "info").length + (state.control?.faults.length ?? 0);
+  const alarms = state.alarms.filter((alarm) => alarm.severity !== "info" && !alarm.silence).length + (state.control?.faults.length ?? 0);
   const run = state.run.phase === "none" ? "no run" : ["run", state.run.number, state.run.phase].filter((word) => word !== null).join(" ");
   return `${alarms > 0 ? `(${alarms}) ` : ""}${run}: Sheaf`;
 }

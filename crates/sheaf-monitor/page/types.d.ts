@@ -137,6 +137,12 @@ export interface Alarm {
   remedy: string;
   /** Unix time. */
   since_ms: number;
+  silence: { id: number; by: string; why: string; until_ms: number } | null;
+}
+
+export interface PastAlarm extends Alarm {
+  ended_ms: number;
+  times: number;
 }
 
 export interface Message {
@@ -168,6 +174,7 @@ export interface State {
   sources: Source[];
   latency: Latency;
   alarms: Alarm[];
+  past_alarms: PastAlarm[];
   /** Absent where the page belongs to one run, which nobody controls. */
   control?: Control;
   log: Message[];

@@ -120,6 +120,7 @@ fn alarm(code: &'static str, severity: Severity, text: String, culprit: Option<&
         culprit: culprit.map(str::to_owned),
         remedy: remedy.to_owned(),
         since_ms: 0,
+        silence: None,
     }
 }
 

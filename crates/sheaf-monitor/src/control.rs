@@ -31,6 +31,12 @@ pub enum Call {
     Unlock,
     /// A fault has been seen.
     Seen(u64),
+    /// A silence of alarms, as JSON.
+    Silence(Bytes),
+    /// The end of a silence.
+    EndSilence(u64),
+    /// The alarms that have ended have been seen.
+    AlarmsSeen,
     /// The last runs.
     Runs(usize),
     /// One run.

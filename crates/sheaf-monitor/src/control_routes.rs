@@ -38,6 +38,9 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::new(Method::PUT, "/api/v1/lock", lock),
         Route::new(Method::DELETE, "/api/v1/lock", unlock),
         Route::new(Method::POST, "/api/v1/faults/{id}/cleared", seen),
+        Route::new(Method::POST, "/api/v1/silences", silence),
+        Route::new(Method::DELETE, "/api/v1/silences/{id}", end_silence),
+        Route::new(Method::POST, "/api/v1/alarms/seen", alarms_seen),
         Route::get("/api/v1/runs", runs),
         Route::get("/api/v1/runs/{number}", run),
         Route::new(Method::POST, "/api/v1/runs/{number}/comments", comment),
@@ -112,6 +115,18 @@ async fn unlock(State(server): State<Server>, headers: HeaderMap) -> Response {
 
 async fn seen(State(server): State<Server>, Path(id): Path<u64>, headers: HeaderMap) -> Response {
     answer(&server, &headers, Call::Seen(id)).await
+}
+
+async fn silence(State(server): State<Server>, headers: HeaderMap, body: Bytes) -> Response {
+    answer(&server, &headers, Call::Silence(body)).await
+}
+
+async fn end_silence(State(server): State<Server>, Path(id): Path<u64>, headers: HeaderMap) -> Response {
+    answer(&server, &headers, Call::EndSilence(id)).await
+}
+
+async fn alarms_seen(State(server): State<Server>, headers: HeaderMap) -> Response {
+    answer(&server, &headers, Call::AlarmsSeen).await
 }
 
 /// Number of listed entries.

@@ -10,6 +10,7 @@
 //! | `guard` | requests that are answered, and the headers of every answer |
 //! | `description` | a run, as the command describes it |
 //! | `shared` | data that the threads of a monitor share |
+//! | `attention` | silences, and alarms that have ended |
 //! | `assets` | the files of the page, which are part of the binary |
 //! | [`state`] | the state of a run as JSON, made from a snapshot |
 //! | `advice` | advice about each cause of dead time |
@@ -35,6 +36,7 @@
 mod advice;
 pub mod alarms;
 mod assets;
+mod attention;
 mod code_page;
 mod columns;
 pub mod control;

@@ -1,6 +1,7 @@
 //! The monitor of a process: its thread, and what the command tells it.
 
 use crate::alarms::Alarms;
+use crate::attention::{Attention, PastAlarms};
 use crate::columns::Columns;
 use crate::control::Control;
 use crate::description::{RunDescription, RunVerdict};
@@ -210,6 +211,7 @@ struct TickClock {
     shared: Arc<Shared>,
     columns: Columns,
     alarms: Alarms,
+    past_alarms: PastAlarms,
     began: Instant,
     ticks: u64,
     free_bytes: Option<u64>,
@@ -221,6 +223,7 @@ impl TickClock {
             shared,
             columns: Columns::default(),
             alarms: Alarms::default(),
+            past_alarms: PastAlarms::default(),
             began: Instant::now(),
             ticks: 0,
             free_bytes: None,
@@ -255,7 +258,10 @@ impl TickClock {
             verdict,
         };
         let mut state = state::compose(&snapshot, &context);
+        let attention = Attention::of(control.as_ref());
         state.alarms = self.alarms.judge(&state);
+        attention.silence(state.time_ms, &mut state.alarms);
+        state.past_alarms = self.past_alarms.follow(&state, &attention);
         (state.log, state.control) = (log, control);
         if let Some((notices, notifier)) = &mut *self.shared.notices() {
             notices.of(&state).into_iter().for_each(&*notifier);

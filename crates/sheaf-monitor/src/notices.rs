@@ -1,6 +1,6 @@
 //! Notices of alarms to people who do not look at the page: when one is raised, and when it has ended.
 //!
-//! Each alarm is reported once, even if it comes and goes several times within a short time. During the first seconds of a run, while
+//! An alarm that is silenced is not reported while the silence lasts; the end of one that has been reported is. Each alarm is reported once, even if it comes and goes several times within a short time. During the first seconds of a run, while
 //! buffers fill and front ends start, only an alarm that lasts is reported.
 
 use crate::state::{Alarm, State};
@@ -65,7 +65,7 @@ impl Notices {
             let key = (state.run.number, alarm.code, alarm.culprit.clone());
             match self.told.get_mut(&key) {
                 Some(told) => (told.alarm, told.away_ms) = (alarm.clone(), None),
-                None if is_held_off => {}
+                None if is_held_off || alarm.silence.is_some() => {}
                 None => {
                     self.told.insert(key, Told { alarm: alarm.clone(), away_ms: None });
                     news.push(Notice {
@@ -91,7 +91,7 @@ impl Notices {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::{Run, Severity};
+    use crate::state::{AlarmSilence, Run, Severity};
 
     fn state(time_ms: u64, alarms: &[&'static str]) -> State {
         let alarm = |code: &&'static str| Alarm {
@@ -101,6 +101,7 @@ mod tests {
             culprit: None,
             remedy: "do something".into(),
             since_ms: time_ms,
+            silence: None,
         };
         State {
             time_ms,
@@ -127,6 +128,22 @@ mod tests {
         assert_eq!(told(&mut notices, 15_099, &["loss"]), []);
         assert_eq!(told(&mut notices, 15_100, &["loss"]), [(true, "dead-time")]);
         assert_eq!(told(&mut notices, 15_200, &["loss", "dead-time"]), [(false, "dead-time")]);
+    }
+
+    #[test]
+    fn an_alarm_that_is_silenced_is_told_when_the_silence_ends_and_the_end_of_one_that_was_told_always() {
+        let silenced = |time_ms, alarms: &[&'static str]| {
+            let mut state = state(time_ms, alarms);
+            let silence = AlarmSilence { id: 1, by: "alice".into(), why: "known".into(), until_ms: 9_000 };
+            state.alarms.iter_mut().for_each(|alarm| alarm.silence = Some(silence.clone()));
+            state
+        };
+        let mut notices = Notices::new(0);
+        assert_eq!(notices.of(&silenced(2_000, &["loss"])), []);
+        assert_eq!(told(&mut notices, 9_000, &["loss"]), [(false, "loss")]);
+        assert_eq!(notices.of(&silenced(9_100, &["loss"])), []);
+        assert_eq!(notices.of(&silenced(9_200, &[])), []);
+        assert_eq!(told(&mut notices, 19_200, &[]), [(true, "loss")]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::{
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, Query, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::from_fn;
 use axum::response::{Html, IntoResponse, Response};
 use futures_util::stream;
@@ -73,16 +73,32 @@ async fn description() -> Response {
     json(&openapi::document())
 }
 
-async fn index() -> Response {
-    assets::find("index.html").map_or_else(missing, give)
+async fn index(headers: HeaderMap) -> Response {
+    give("index.html", &headers)
 }
 
-async fn asset(Path(path): Path<String>) -> Response {
-    assets::find(&path).map_or_else(missing, give)
+async fn asset(Path(path): Path<String>, headers: HeaderMap) -> Response {
+    give(&path, &headers)
 }
 
-fn give(asset: &'static Asset) -> Response {
-    ([(header::CONTENT_TYPE, asset.media_type)], &*asset.content).into_response()
+/// Returns a file of the page, compressed for clients that say that they can read it.
+fn give(path: &str, headers: &HeaderMap) -> Response {
+    let Some(Asset { media_type, content, compressed, .. }) = assets::find(path) else { return missing() };
+    let common = [(header::CONTENT_TYPE, *media_type), (header::VARY, "Accept-Encoding")];
+    match takes_gzip(headers) {
+        true => (common, [(header::CONTENT_ENCODING, "gzip")], compressed.clone()).into_response(),
+        false => (common, &**content).into_response(),
+    }
+}
+
+/// Returns whether a client takes answers that are compressed with gzip. One with a weight of zero refuses it.
+fn takes_gzip(headers: &HeaderMap) -> bool {
+    let lists = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|list| list.to_str().ok());
+    lists.flat_map(|list| list.split(',')).any(|coding| {
+        let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
+        let weight = weight.trim().trim_start_matches("q=").parse::<f32>();
+        name.trim().eq_ignore_ascii_case("gzip") && weight != Ok(0.0)
+    })
 }
 
 async fn not_found() -> Response {
@@ -214,4 +230,23 @@ fn json(value: &impl Serialize) -> Response {
 
 fn binary(bytes: Vec<u8>) -> Response {
     ([(header::CONTENT_TYPE, BINARY)], bytes).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::HeaderValue;
+
+    #[test]
+    fn only_clients_that_take_compressed_answers_get_them() {
+        let takes = |lists: &[&'static str]| {
+            let mut headers = HeaderMap::new();
+            for list in lists {
+                headers.append(header::ACCEPT_ENCODING, HeaderValue::from_static(list));
+            }
+            takes_gzip(&headers)
+        };
+        assert!(takes(&["gzip, deflate, br"]) && takes(&["br", "deflate;q=0.5, GZIP;q=0.8"]));
+        assert!(!takes(&[]) && !takes(&["identity"]) && !takes(&["br, gzip;q=0"]) && !takes(&["gzipped"]));
+    }
 }

@@ -4,7 +4,7 @@ mod alarm;
 mod books;
 mod nodes;
 
-pub use alarm::{Alarm, Severity};
+pub use alarm::{Alarm, AlarmSilence, PastAlarm, Severity};
 pub use books::{Books, Cause, Culprit, DeadTime, Drop, Events, Fragments, Imbalance, Shut, Triggers};
 pub(crate) use nodes::figures as figures_of;
 pub use nodes::{Figure, Fill, Missing, NodeState, SourceState};
@@ -44,6 +44,8 @@ pub struct State {
     pub latency: Latency,
     /// Conditions that an operator must know.
     pub alarms: Vec<Alarm>,
+    /// Alarms of the run that have ended and that nobody has seen, the latest first.
+    pub past_alarms: Vec<PastAlarm>,
     /// The last messages of the log.
     pub log: Vec<LogEntry>,
     /// State of run control, if this page has it.
@@ -112,6 +114,7 @@ pub(crate) fn compose(snapshot: &Snapshot, context: &Context<'_>) -> State {
         run,
         books,
         alarms: Vec::new(),
+        past_alarms: Vec::new(),
         log: Vec::new(),
         control: None,
     }

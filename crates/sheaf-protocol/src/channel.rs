@@ -82,6 +82,8 @@ pub struct Channel<P> {
     liveness: Liveness,
     sent_at: Option<Timestamp>,
     repeats: u64,
+    /// Whether this node has reported its books: what is repeated from then on is in none.
+    has_reported: bool,
 }
 
 impl<P: Clone> Channel<P> {
@@ -103,6 +105,7 @@ impl<P: Clone> Channel<P> {
             liveness: Liveness::default(),
             sent_at: None,
             repeats: 0,
+            has_reported: false,
         }
     }
 
@@ -140,7 +143,7 @@ impl<P: Clone> Channel<P> {
         self.sent_at
     }
 
-    /// Returns the number of repeated messages.
+    /// Returns the number of repeated messages, up to the report of this node's books.
     #[must_use]
     pub fn repeats(&self) -> u64 {
         self.repeats
@@ -173,14 +176,15 @@ impl<P: Clone> Channel<P> {
     /// Queues a message. Callers check [`Self::is_open`] first, except for messages that occur once in a run (start,
     /// close, report).
     pub fn push(&mut self, body: Body<P>) {
+        self.has_reported |= matches!(body, Body::Report(_));
         self.queued.push_back(body);
     }
 
     /// Resets the channel: discards unacknowledged messages, and starts the numbering of received messages
     /// anew.
     pub fn reset(&mut self) {
-        let (peer, times, repeats, liveness) = (self.peer, self.times, self.repeats, self.liveness);
-        *self = Self { repeats, liveness, ..Self::new(peer, times) };
+        let Self { peer, times, repeats, has_reported, liveness, .. } = *self;
+        *self = Self { repeats, has_reported, liveness, ..Self::new(peer, times) };
     }
 
     /// Takes a message from the peer. `me` is the receiving machine.
@@ -271,7 +275,7 @@ impl<P: Clone> Channel<P> {
         if let Some(sent) = self.unacknowledged.iter_mut().find(|sent| sent.repeat_at <= now) {
             sent.wait = Nanos(sent.wait.0.saturating_mul(2).min(LONGEST_WAIT * self.times.retransmit.0));
             sent.repeat_at = now + sent.wait;
-            self.repeats += 1;
+            self.repeats += u64::from(!self.has_reported);
             let (sequence, body) = (sent.sequence, sent.body.clone());
             return Some(self.compose(now, me, sequence, body));
         }

@@ -3,6 +3,7 @@
 pub(crate) mod client;
 mod scan;
 mod sequence;
+mod silence;
 
 use crate::Verdict;
 use crate::control_directory::ControlDirectory;
@@ -17,7 +18,9 @@ use serde_json::{Value, json};
 use sheaf_control::Command;
 use sheaf_key::make_token;
 use sheaf_wire::Nanos;
+use silence::{SilenceArguments, UnsilenceArguments};
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 /// Interval between two looks at a run whose end is waited for.
@@ -72,8 +75,12 @@ enum CtlCommand {
     Lock(LockArguments),
     /// Give the lock back.
     Unlock,
-    /// Note that a fault has been seen: it leaves the list.
+    /// Note that a fault has been seen, or the alarms that have ended: they leave the list.
     Seen(SeenArguments),
+    /// Silence alarms for a time: nobody is told of them.
+    Silence(SilenceArguments),
+    /// End a silence.
+    Unsilence(UnsilenceArguments),
     /// List the last commands, and what came of them.
     Journal(JournalArguments),
 }
@@ -134,8 +141,29 @@ struct LockArguments {
 
 #[derive(Debug, Args)]
 struct SeenArguments {
-    /// Number of the fault.
-    fault: u64,
+    /// Number of the fault, or `alarms`.
+    #[arg(value_name = "FAULT|alarms")]
+    what: Seen,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Seen {
+    Alarms,
+    Fault(u64),
+}
+
+impl FromStr for Seen {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "alarms" => Ok(Self::Alarms),
+            number => number
+                .parse()
+                .map(Self::Fault)
+                .map_err(|_| "give the number of a fault, or `alarms`".to_owned()),
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -192,9 +220,16 @@ pub(crate) fn command(arguments: &CtlArguments) -> anyhow::Result<Verdict> {
             Ok(Verdict::Good)
         }
         CtlCommand::Unlock => desk.client.delete("/api/v1/lock").map(|_| Verdict::Good),
-        CtlCommand::Seen(SeenArguments { fault }) => {
-            desk.client.post(&format!("/api/v1/faults/{fault}/cleared"), &json!({}))?;
-            Ok(Verdict::Good)
+        CtlCommand::Seen(SeenArguments { what }) => {
+            let path = match what {
+                Seen::Alarms => "/api/v1/alarms/seen".to_owned(),
+                Seen::Fault(fault) => format!("/api/v1/faults/{fault}/cleared"),
+            };
+            desk.client.post(&path, &json!({})).map(|_| Verdict::Good)
+        }
+        CtlCommand::Silence(silence) => desk.silence(silence),
+        CtlCommand::Unsilence(UnsilenceArguments { id }) => {
+            desk.client.delete(&format!("/api/v1/silences/{id}")).map(|_| Verdict::Good)
         }
         CtlCommand::Journal(JournalArguments { last }) => desk.journal(*last),
     }
@@ -375,6 +410,7 @@ fn describe(control: &Value) -> String {
         lines += &format!("sequence  {}\n", sequence::describe(&control["sequence"]));
     }
     lines += &describe_sources(&control["sources"]);
+    lines += &silence::describe(&control["silences"]);
     for fault in control["faults"].as_array().into_iter().flatten() {
         lines += &format!(
             "fault {:<3} {}\n          {}\n",

@@ -170,6 +170,7 @@ mod tests {
             culprit: Some("bu1".into()),
             remedy: "look at its disk".into(),
             since_ms: 1_000,
+            silence: None,
         };
         Notice { ended: ended_ms.is_some(), run: Some(7), alarm, ended_ms }
     }

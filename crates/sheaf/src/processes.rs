@@ -6,6 +6,8 @@
 //! parent, which asks the event manager to end the run. Nodes identify each other by a key generated for the run, so
 //! that no other process on the machine can take a node's place.
 
+mod process;
+
 use crate::console;
 use crate::node_output::{self, LastSigns};
 use crate::page::{Page, View};
@@ -18,7 +20,8 @@ use crate::steered::{NodeLines, NodeRequest, Steered};
 use crate::summary::{Extras, Lost, ManagerSummary, NodeSummary};
 use crate::tracing;
 use anyhow::{Context, anyhow};
-use rustix::process::{Pid, Signal, kill_process};
+use process::{Process, Sign};
+use rustix::process::Signal;
 use sheaf_config::NodeConfig;
 use sheaf_key::RunKey;
 use sheaf_monitor::traces::{Ask, Collector, CollectorNews};
@@ -46,9 +49,12 @@ const PERIOD: Duration = Duration::from_millis(20);
 /// event manager's last messages.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// Time after the event manager's end until the other processes are killed, and after the last line of one whose node has ended: it passes on the
-/// stamps of the last events, which takes as long as this process takes to read them.
+/// Time after the event manager's end until another process is killed that neither says nor does anything: one that writes its last events, or
+/// passes on its last stamps, takes as long as it takes on a busy host.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Time after the event manager's end until every other process is killed, also one that works without end.
+const LONGEST_END: Duration = Duration::from_secs(600);
 
 /// Dead nodes are started again at once.
 const RESTARTS: RestartPolicy = RestartPolicy {
@@ -63,26 +69,6 @@ const EXIT_PANICKED: i32 = 101;
 /// First output of a node on standard output, written once the node handles signals: a signal before that ends it. It
 /// is white space in front of the JSON that follows.
 pub(crate) const READY: &str = "\n";
-
-struct Process {
-    node: NodeConfig,
-    child: Child,
-    /// Whether it handles signals.
-    listens: Arc<AtomicBool>,
-    /// Reads its standard output, so that it never blocks on a full pipe.
-    said: Option<JoinHandle<std::io::Result<String>>>,
-    /// Its whole standard output.
-    text: Option<String>,
-    signs: Arc<LastSigns>,
-    /// Number of its last lines, and when that was seen to change.
-    heard: (u64, Instant),
-    /// Kept to start the process again with the same address.
-    listener: Option<TcpListener>,
-    started: Instant,
-    restarts: Restarts,
-    /// Exit status, once it has ended.
-    ended: Option<std::process::ExitStatus>,
-}
 
 /// Runs every node of the plan in a process of its own. Copies of the code that the run loads are in `scratch`, if it
 /// is copied.
@@ -207,7 +193,7 @@ impl Family {
             said,
             text: None,
             signs,
-            heard: (0, started),
+            sign: Sign { lines: 0, processor_ticks: None, seen: started, is_killed: false },
             listener,
             started,
             restarts,
@@ -332,7 +318,7 @@ impl Family {
             }
             let process = &mut self.processes[index];
             (process.child, process.listens, process.said) = (child, listens, Some(said));
-            (process.signs, process.heard.0) = (signs, 0);
+            (process.signs, process.sign.lines) = (signs, 0);
             return Ok(());
         }
         if again {
@@ -350,15 +336,13 @@ impl Family {
         Ok(())
     }
 
-    /// Kills the processes that do not end, and say nothing more.
+    /// Kills the processes that do not end, and neither say nor do anything more.
     fn kill_silent(&mut self, manager_ended: Instant) {
         let patience = PATIENCE + self.programs;
+        let is_over = manager_ended.elapsed() > LONGEST_END + self.programs;
         for process in self.processes.iter_mut().filter(|process| process.ended.is_none()) {
-            let lines = process.signs.lines.load(Ordering::Relaxed);
-            if lines != process.heard.0 {
-                process.heard = (lines, Instant::now());
-            }
-            if process.heard.1.max(manager_ended).elapsed() <= patience {
+            let silence = process.silence(manager_ended);
+            if process.sign.is_killed || (silence <= patience && !is_over) {
                 continue;
             }
             log_as!(
@@ -366,6 +350,7 @@ impl Family {
                 "{} did not end in time; it is killed", process.node.name
             );
             let _ = process.child.kill();
+            process.sign.is_killed = true;
         }
     }
 
@@ -406,48 +391,6 @@ fn no_books(output: Option<&Path>) -> anyhow::Error {
             path = path.display()
         )),
         None => error,
-    }
-}
-
-impl Process {
-    fn signal(&self, signal: Signal) {
-        let pid = Pid::from_raw(self.child.id().cast_signed()).filter(|_| self.ended.is_none());
-        if let Some(pid) = pid
-            && let Err(error) = kill_process(pid, signal)
-        {
-            log_as!(SIGNAL_FAILED, peer = self.node.name; "cannot signal {}: {error}", self.node.name);
-        }
-    }
-
-    /// Returns its standard output; to be called after its end.
-    fn said(&mut self) -> anyhow::Result<String> {
-        self.read_to_end()?;
-        Ok(self.text.take().unwrap_or_default())
-    }
-
-    /// Reports why its node has ended before the event manager, when it is known: once. It is in the result of the run as well.
-    fn report_early_end(&mut self) -> anyhow::Result<()> {
-        if !self.said.as_ref().is_some_and(JoinHandle::is_finished) {
-            return Ok(());
-        }
-        self.read_to_end()?;
-        let text = self.text.as_deref().unwrap_or_default();
-        let summary = serde_json::from_str::<NodeSummary>(text).unwrap_or_default();
-        for error in summary.errors {
-            log_as!(PROCESS_ENDED, peer = self.node.name; "{error}");
-        }
-        if summary.left {
-            log_as!(NODE_LEFT, peer = self.node.name; "{} left the run", self.node.name);
-        }
-        Ok(())
-    }
-
-    /// Waits until its standard output is read.
-    fn read_to_end(&mut self) -> anyhow::Result<()> {
-        let Some(said) = self.said.take() else { return Ok(()) };
-        let text = said.join().map_err(|_| anyhow!("a thread panicked: this is a bug in sheaf"))?;
-        self.text = Some(text.with_context(|| format!("cannot read the output of {}", self.node.name))?);
-        Ok(())
     }
 }
 

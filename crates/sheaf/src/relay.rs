@@ -52,6 +52,8 @@ pub(crate) enum Record {
     Remark([u64; 4]),
     /// Stamps of an event.
     Stamps(u64, Vec<TraceStamp>),
+    /// All stamps of these events have been passed on.
+    Answered(Vec<u64>),
     /// Numbers of stamps and remarks that were overwritten before they were read.
     StampsLost(u64, u64),
     /// The node has ended. Its process answers requests until the parent sends [`NodeRequest::End`].
@@ -63,6 +65,7 @@ impl From<CollectorNews> for Record {
         match news {
             CollectorNews::Remark(words) => Self::Remark(words),
             CollectorNews::Stamps(event, stamps) => Self::Stamps(event, stamps),
+            CollectorNews::Answered(events) => Self::Answered(events),
             CollectorNews::Lost(stamps, remarks) => Self::StampsLost(stamps, remarks),
             CollectorNews::Ended => Self::NodeEnded,
         }
@@ -189,6 +192,7 @@ impl Writer {
             stamps.take(|news| write(&news.into()));
             stamps.find(events, |news| write(&news.into()));
         }
+        write(&Record::Answered(events.to_vec()));
     }
 }
 
@@ -280,6 +284,7 @@ impl Relayed {
             }
             Record::Remark(words) => self.collect(CollectorNews::Remark(words)),
             Record::Stamps(event, stamps) => self.collect(CollectorNews::Stamps(event, stamps)),
+            Record::Answered(events) => self.collect(CollectorNews::Answered(events)),
             Record::StampsLost(stamps, remarks) => self.collect(CollectorNews::Lost(stamps, remarks)),
             Record::NodeEnded => {}
         }

@@ -53,22 +53,24 @@ impl NodeLines {
         self.lines().insert(node, stream);
     }
 
-    /// Passes a request to a node. One that does not take it gets no others: a line may have been cut.
-    pub(crate) fn tell(&self, node: NodeId, request: &NodeRequest) {
+    /// Passes a request to a node. One that does not take it gets no others: a line may have been cut. Returns whether it takes it.
+    pub(crate) fn tell(&self, node: NodeId, request: &NodeRequest) -> bool {
         let mut lines = self.lines();
-        let Some(stream) = lines.get_mut(&node) else { return };
-        let Ok(mut line) = serde_json::to_vec(request) else { return };
+        let Some(stream) = lines.get_mut(&node) else { return false };
+        let Ok(mut line) = serde_json::to_vec(request) else { return false };
         line.push(b'\n');
         if let Err(error) = stream.write_all(&line) {
             log::debug!("{node} does not take requests any more: {error}");
             lines.remove(&node);
+            return false;
         }
+        true
     }
 
-    /// Passes a request to all nodes.
-    pub(crate) fn tell_all(&self, request: &NodeRequest) {
+    /// Passes a request to all nodes. Returns the number of those that take it.
+    pub(crate) fn tell_all(&self, request: &NodeRequest) -> usize {
         let nodes: Vec<_> = self.lines().keys().copied().collect();
-        nodes.into_iter().for_each(|node| self.tell(node, request));
+        nodes.into_iter().filter(|node| self.tell(*node, request)).count()
     }
 
     fn lines(&self) -> MutexGuard<'_, BTreeMap<NodeId, UnixStream>> {
@@ -97,7 +99,7 @@ impl Steered {
             excluded: excluded.get().into_iter().map(|source| source.0).collect(),
         };
         if self.sent.as_ref() != Some(&request) {
-            self.lines.tell(NodeId::MANAGER, &request);
+            let _ = self.lines.tell(NodeId::MANAGER, &request);
             self.sent = Some(request);
         }
     }

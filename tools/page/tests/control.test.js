@@ -445,6 +445,38 @@ scenario("faults are above the alarms until somebody has seen them", async (mock
   await until(page, () => document.querySelector(".seen").getAttribute("aria-disabled") === "true");
 }, BROKEN);
 
+scenario("an alarm is silenced with a reason, and is last in the list until the silence ends", async (mock, show) => {
+  const operator = mock.control();
+  const page = await signedIn(show);
+  page.on("dialog", (dialog) => void dialog.accept("its disk is new"));
+  const [first, second] = [0, 1].map((index) => page.locator("#panel-alarms .alarm").nth(index));
+  await first.locator("button").click();
+  await page.waitForSelector(".alarm.silenced");
+  assert.deepEqual(operator.received.at(-1).body, { code: "loss", culprit: "builder_lost", duration_ms: 3_600_000, why: "its disk is new" });
+  assert.match(await first.innerText(), /dead time/);
+  assert.match(await second.innerText(), /✖ error 212 events were lost[^]*Silenced until [^]* by alice: its disk is new/);
+  assert.match(await page.title(), /^\(1\)/);
+  assert.doesNotMatch(await page.locator("[aria-live=polite]").first().textContent(), /events were lost/);
+  await second.locator("button").click();
+  await until(page, () => document.querySelector(".alarm.silenced") === null);
+  assert.equal(`${operator.received.at(-1).method} ${operator.received.at(-1).path}`, "DELETE silences/2");
+}, BROKEN);
+
+scenario("alarms that have ended stay until somebody has seen them", async (mock, show) => {
+  const operator = mock.control();
+  const page = await signedIn(show);
+  assert.doesNotMatch(await text(page, "#panel-alarms"), /Ended/);
+  mock.change((state) => {
+    state.past_alarms = state.alarms.map((alarm, index) => ({ ...alarm, ended_ms: Date.now(), times: index + 1 }));
+    state.alarms = [];
+  });
+  await page.waitForSelector(".past");
+  assert.match(await text(page, "#panel-alarms"), /✓ none Ended Seen \d\d:\d\d:\d\d error: 212 events were lost: builder_lost \d\d:\d\d:\d\d warning: 33 % dead time[^]* \(2 times\)/);
+  await page.click("#panel-alarms button");
+  await until(page, () => document.querySelector(".past") === null);
+  assert.equal(operator.received.at(-1).path, "alarms/seen");
+}, BROKEN);
+
 scenario("nothing moves when states change", async (mock, show) => {
   const operator = mock.control();
   for (const width of [1400, 1180, 800, 360]) {

@@ -265,6 +265,7 @@ pub(super) const LAYERS: &[Layer] = &[
         may_use: &[
             "axum",
             "bytes",
+            "flate2",
             "futures-util",
             "log",
             "prometheus-client",

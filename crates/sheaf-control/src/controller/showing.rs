@@ -35,6 +35,8 @@ impl Controller {
             faults: self.faults.iter().cloned().collect(),
             sources: self.show_sources(),
             sequence: self.sequence.as_ref().map(Sequence::view),
+            silences: self.silences.list().to_vec(),
+            alarms_seen_ms: self.alarms_seen_ms,
             commands: Command::ALL.into_iter().map(|command| self.show_command(command)).collect(),
         }
     }

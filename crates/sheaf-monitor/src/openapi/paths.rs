@@ -12,6 +12,7 @@ pub(super) fn all() -> Vec<Operation> {
         control(),
         sequence(),
         lock(),
+        super::silences::paths(),
         runs(),
         state(),
         traces(),

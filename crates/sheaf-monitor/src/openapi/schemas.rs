@@ -17,8 +17,9 @@ const TARGETS: [&str; 4] = ["idle", "configured", "running", "paused"];
 const COMMENT_CHARACTERS: u64 = 1_000;
 
 pub(super) fn all() -> Value {
-    let histograms = super::histograms::schemas();
-    let schemas = [control(), bodies(), sequences::all(), records(), histograms, state::all()].concat();
+    let (histograms, silences) = (super::histograms::schemas(), super::silences::schemas());
+    let schemas =
+        [control(), bodies(), silences, sequences::all(), records(), histograms, state::all()].concat();
     Value::Object(schemas.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect::<Map<_, _>>())
 }
 
@@ -128,6 +129,8 @@ fn state_of_control() -> Vec<Member> {
             "Sources that are not simply included, in ascending order",
         ),
         ("sequence", nullable(&reference("Sequence")), "The sequence that is in progress, or ended last"),
+        ("silences", list(&reference("Silence")), "Silences of alarms, the oldest first"),
+        ("alarms_seen_ms", time(), "Alarms that had ended by then have been seen"),
         ("commands", list(&command), "Every command, and whether it can be given"),
     ]
 }

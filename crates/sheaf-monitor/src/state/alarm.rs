@@ -1,6 +1,6 @@
 //! Conditions that an operator must know.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Importance of an alarm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -27,4 +27,31 @@ pub struct Alarm {
     pub remedy: String,
     /// When it was raised, in milliseconds since 1970.
     pub since_ms: u64,
+    /// Why nobody is told of it, if that is so.
+    pub silence: Option<AlarmSilence>,
+}
+
+/// A silence of alarms, which somebody has asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AlarmSilence {
+    /// Number of the silence.
+    pub id: u64,
+    /// Who asked for it.
+    pub by: String,
+    /// Why.
+    pub why: String,
+    /// When it ends, in milliseconds since 1970.
+    pub until_ms: u64,
+}
+
+/// An alarm of the run that has ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PastAlarm {
+    /// The alarm, as it was last.
+    #[serde(flatten)]
+    pub alarm: Alarm,
+    /// When it ended, in milliseconds since 1970.
+    pub ended_ms: u64,
+    /// Number of times that it was raised.
+    pub times: u64,
 }

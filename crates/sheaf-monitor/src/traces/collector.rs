@@ -28,8 +28,9 @@ const WAITING: usize = 1 << 12;
 /// Name under which a collector publishes its counts.
 const NAME: &str = "traces";
 
-/// Asks other processes for the stamps of events.
-pub type Ask = Box<dyn FnMut(&[u64]) + Send>;
+/// Asks other processes for the stamps of events, and returns their number. Each answers with [`CollectorNews::Stamps`] and, after those,
+/// [`CollectorNews::Answered`].
+pub type Ask = Box<dyn FnMut(&[u64]) -> usize + Send>;
 
 /// Options of a collector.
 pub struct CollectorOptions {
@@ -56,6 +57,8 @@ pub enum CollectorNews {
     Remark([u64; 4]),
     /// Stamps of an event, made in another process.
     Stamps(u64, Vec<TraceStamp>),
+    /// Another process has passed on all stamps of these events that it has.
+    Answered(Vec<u64>),
     /// Stamps and remarks of another process that were overwritten before they were read.
     Lost(u64, u64),
     /// The run has ended: the last stamps are to be asked for at once.
@@ -171,6 +174,7 @@ impl Collecting {
                     trace.add_stamps(stamps);
                 }
             }
+            CollectorNews::Answered(events) => self.open.note_answer(&events),
             CollectorNews::Ended => self.ask_others(true),
             CollectorNews::Lost(stamps, remarks) => {
                 self.end.left_out.stamps += stamps;
@@ -211,12 +215,12 @@ impl Collecting {
         remarks.into_iter().for_each(|words| self.note(words));
         let due = self.open.due(Instant::now(), is_last);
         if !due.is_empty() {
-            for (event, stamps) in self.store.find(due.iter().copied()) {
-                if let Some(trace) = self.open.of(event) {
+            let Self { store, open, .. } = self;
+            store.find(due.iter().copied(), |event, stamps| {
+                if let Some(trace) = open.of(event) {
                     trace.add_stamps(stamps);
                 }
-            }
-            // The answers arrive before the next look.
+            });
             for trace in self.open.settle(&due, is_last) {
                 self.write(&trace);
             }
@@ -233,7 +237,8 @@ impl Collecting {
         if let Some(ask) = &mut self.ask {
             let soon = self.open.next_questions(Instant::now(), all);
             if !soon.is_empty() {
-                ask(&soon);
+                let processes = ask(&soon);
+                self.open.note_questions(&soon, processes);
             }
         }
     }
@@ -305,9 +310,7 @@ impl LocalStamps {
 
     /// Passes on the stamps of events.
     pub fn find(&self, events: &[u64], mut pass: impl FnMut(CollectorNews)) {
-        for (event, stamps) in self.store.find(events.iter().copied()) {
-            pass(CollectorNews::Stamps(event, stamps));
-        }
+        self.store.find(events.iter().copied(), |event, stamps| pass(CollectorNews::Stamps(event, stamps)));
     }
 }
 

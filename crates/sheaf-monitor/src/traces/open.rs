@@ -25,6 +25,9 @@ const LOOK_WITHOUT_RELEASE: usize = 2;
 /// Look from which on a trace needs no stamp of the event manager, which may be on another host.
 const LOOK_WITHOUT_MANAGER: usize = 3;
 
+/// Look from which on a trace does not wait for processes that were asked and have not answered: they may be dead.
+const LOOK_WITHOUT_ANSWERS: usize = 4;
+
 /// Maximum number of traces that wait for their stamps.
 const MOST_OPEN: usize = 1 << 13;
 
@@ -37,6 +40,8 @@ struct Open {
     looks: usize,
     /// Number of times that other processes were asked for its stamps.
     asked: usize,
+    /// Number of answers that are not here yet.
+    unanswered: usize,
 }
 
 /// Traces that wait for their stamps.
@@ -62,6 +67,7 @@ impl OpenTraces {
             since: now,
             looks: 0,
             asked: 0,
+            unanswered: 0,
         };
         let trace = &mut self.open.entry(remark.event).or_insert_with(begin).trace;
         match remark.kind {
@@ -108,6 +114,24 @@ impl OpenTraces {
         events
     }
 
+    /// Notes that this number of other processes were asked for the stamps of these events.
+    pub(super) fn note_questions(&mut self, events: &[u64], processes: usize) {
+        for event in events {
+            if let Some(open) = self.open.get_mut(event) {
+                open.unanswered += processes;
+            }
+        }
+    }
+
+    /// Notes that a process has passed on all stamps of these events that it has.
+    pub(super) fn note_answer(&mut self, events: &[u64]) {
+        for event in events {
+            if let Some(open) = self.open.get_mut(event) {
+                open.unanswered = open.unanswered.saturating_sub(1);
+            }
+        }
+    }
+
     /// Returns the trace of an event that is open.
     pub(super) fn of(&mut self, event: u64) -> Option<&mut Trace> {
         self.open.get_mut(&event).map(|open| &mut open.trace)
@@ -125,7 +149,8 @@ impl OpenTraces {
             let is_over = open.looks >= LOOK_WITHOUT_MANAGER && has_left;
             let is_whole =
                 is_over || has_ended && (open.looks >= LOOK_WITHOUT_RELEASE || open.trace.has("released"));
-            if (is_last || is_whole || open.looks >= LOOKS.len())
+            let is_answered = open.unanswered == 0 || open.looks >= LOOK_WITHOUT_ANSWERS;
+            if (is_last || (is_whole && is_answered) || open.looks >= LOOKS.len())
                 && let Some(mut open) = self.open.remove(event)
             {
                 note_end_by_stamps(&mut open.trace);
@@ -161,4 +186,46 @@ fn note_end(trace: &mut Trace, remark: &Remark) {
     trace.outcome = Outcome::from_code(remark.code).map(|outcome| outcome.name().to_owned());
     trace.ended_ns = Some(remark.at_ns);
     trace.began_ns = Some(remark.at_ns.saturating_sub(remark.duration_ns));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An event that has ended and was released, of which two other processes were asked.
+    fn asked() -> OpenTraces {
+        let mut open = OpenTraces::default();
+        let remark = Remark::new(RemarkKind::Ended, 7, 1_000);
+        assert!(open.note(1, &remark, Instant::now(), |_| None));
+        open.of(remark.event).expect("it is open").ended_ns = Some(1);
+        open.note_questions(&[remark.event], 2);
+        open
+    }
+
+    #[test]
+    fn a_trace_waits_for_the_answers_of_processes_that_are_slow() {
+        let mut open = asked();
+        let event = *open.open.keys().next().expect("there is one");
+        for _ in 0..2 {
+            assert!(open.settle(&[event], false).is_empty());
+        }
+        open.note_answer(&[event]);
+        assert!(open.settle(&[event], false).is_empty(), "the other one may have stamps");
+        open.note_answer(&[event]);
+        open.open.get_mut(&event).expect("it is open").looks = 2;
+        assert_eq!(open.settle(&[event], false).len(), 1);
+    }
+
+    #[test]
+    fn a_trace_does_not_wait_for_ever_for_a_process_that_is_dead() {
+        let mut open = asked();
+        let event = *open.open.keys().next().expect("there is one");
+        let settled = (0..LOOKS.len()).map(|_| open.settle(&[event], false).len()).collect::<Vec<_>>();
+        assert_eq!(settled.iter().position(|traces| *traces == 1), Some(LOOK_WITHOUT_ANSWERS - 1));
+        assert_eq!(
+            asked().settle(&[event], true).len(),
+            1,
+            "at the end of the run there is nothing to wait for"
+        );
+    }
 }

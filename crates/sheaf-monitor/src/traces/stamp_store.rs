@@ -12,6 +12,9 @@ const KEPT: usize = 1 << 20;
 /// Stamps that are searched or left out together.
 const TOGETHER: usize = 1 << 12;
 
+/// Events whose stamps are looked for and passed on together. It bounds the memory of an answer, and who waits for it sees it grow.
+const AT_ONCE: usize = 256;
+
 /// Stamps that were taken one after the other.
 #[derive(Debug)]
 struct Bundle {
@@ -89,18 +92,25 @@ impl StampStore {
         }
     }
 
-    /// Returns the stamps of events, all of which are looked for at once.
-    pub(super) fn find(&self, events: impl Iterator<Item = u64>) -> BTreeMap<u64, Vec<TraceStamp>> {
+    /// Passes on the stamps of those of these events that have some.
+    pub(super) fn find(&self, events: impl Iterator<Item = u64>, mut pass: impl FnMut(u64, Vec<TraceStamp>)) {
         let mut wanted: Vec<(u64, u64)> = events.map(|event| (low(event), event)).collect();
         wanted.sort_unstable();
+        for wanted in wanted.chunks(AT_ONCE) {
+            self.find_together(wanted).into_iter().for_each(|(event, stamps)| pass(event, stamps));
+        }
+    }
+
+    /// Returns the stamps of events, in ascending order of their low bits.
+    fn find_together(&self, wanted: &[(u64, u64)]) -> BTreeMap<u64, Vec<TraceStamp>> {
         let mut found: BTreeMap<u64, Vec<TraceStamp>> = BTreeMap::new();
         for kept in &self.nodes {
-            for bundle in kept.bundles.iter().filter(|bundle| !within(&wanted, bundle.events).is_empty()) {
+            for bundle in kept.bundles.iter().filter(|bundle| !within(wanted, bundle.events).is_empty()) {
                 let stamps =
                     bundle.words.iter().filter_map(|words| Stamp::from_words(*words, bundle.taken_ns));
                 for stamp in stamps {
                     let (first, last) = stamp.bounds();
-                    let near = if first <= last { within(&wanted, (first, last)) } else { &wanted };
+                    let near = if first <= last { within(wanted, (first, last)) } else { wanted };
                     for (_, event) in near.iter().filter(|(_, event)| stamp.covers(*event)) {
                         found.entry(*event).or_default().push(translate(&kept.node, &stamp));
                     }
@@ -145,6 +155,14 @@ fn translate(node: &NodeStamps, stamp: &Stamp) -> TraceStamp {
 mod tests {
     use super::*;
 
+    fn find(store: &StampStore, events: impl IntoIterator<Item = u64>) -> BTreeMap<u64, Vec<TraceStamp>> {
+        let mut found = BTreeMap::new();
+        store.find(events.into_iter(), |event, stamps| {
+            assert!(found.insert(event, stamps).is_none(), "{event} is passed on twice");
+        });
+        found
+    }
+
     #[test]
     fn stamps_of_an_event_are_found_among_those_of_others() {
         let hub = StampHub::default();
@@ -166,7 +184,7 @@ mod tests {
             builder.flush();
             store.take(&hub, round + 2, |_, _| {});
         }
-        let found = store.find([777, 755, 1_000_000].into_iter());
+        let found = find(&store, [777, 755, 1_000_000]);
         let stages = |event| {
             let stamps: &Vec<TraceStamp> = &found[&event];
             stamps.iter().map(|stamp| (&*stamp.node, &*stamp.stage, stamp.at_ns)).collect::<Vec<_>>()
@@ -178,6 +196,8 @@ mod tests {
         assert!(!found.contains_key(&1_000_000));
         let arrived = found[&777].iter().find(|stamp| stamp.stage == "arrived").expect("it was stamped");
         assert_eq!(arrived.source, Some(41));
+        let all = find(&store, (0..10_000).rev());
+        assert!(all.len() > 2 * AT_ONCE && all.keys().copied().eq(0..10_000));
     }
 
     #[test]
@@ -197,8 +217,8 @@ mod tests {
         node.flush();
         store.take(&hub, last, |_, _| {});
         assert!(store.kept <= KEPT && store.kept > KEPT - 2 * TOGETHER, "{}", store.kept);
-        assert!(store.find([0].into_iter()).is_empty());
-        assert_eq!(store.find([last * 2].into_iter()).len(), 1);
+        assert!(find(&store, [0]).is_empty());
+        assert_eq!(find(&store, [last * 2]).len(), 1);
         assert_eq!(store.lost, (0, 0));
     }
 }

@@ -181,3 +181,20 @@ fn what_a_broken_link_has_lost_is_repeated_as_soon_as_another_is_up() {
     channel.note_link(Timestamp(3), LinkStatus::Up);
     assert!(channel.poll_transmit(Timestamp(3), &me).is_some());
 }
+
+/// The numbers of the books and those of the metrics are the same at the end of a run.
+#[test]
+fn messages_that_are_repeated_after_the_report_are_in_no_books() {
+    let me = identity(NodeId::builder(0), 1);
+    let mut channel = side(NodeId::MANAGER);
+    channel.push(numbered(1));
+    assert!(channel.poll_transmit(Timestamp(0), &me).is_some());
+    assert!(channel.poll_transmit(Timestamp(20_000_000), &me).is_some());
+    assert_eq!(channel.repeats(), 1);
+    channel.push(Body::Report(Vec::new()));
+    assert!(channel.poll_transmit(Timestamp(20_000_000), &me).is_some());
+    let repeated =
+        (1..=100).filter(|round| channel.poll_transmit(Timestamp(round * 50_000_000), &me).is_some());
+    assert!(repeated.count() > 1, "it is repeated until it is acknowledged");
+    assert_eq!(channel.repeats(), 1);
+}

@@ -49,6 +49,7 @@ __all__ = [
     "Row",
     "RunRecord",
     "Sequence",
+    "Silence",
     "Source",
     "Status",
 ]
@@ -174,6 +175,19 @@ class Fault(_Record):
 
 
 @dataclass(frozen=True)
+class Silence(_Record):
+    """Alarms of which nobody is told until it ends."""
+
+    id: int
+    code: str
+    culprit: str | None
+    by: str
+    why: str
+    since_ms: int
+    until_ms: int
+
+
+@dataclass(frozen=True)
 class Command(_Record):
     """Whether a command can be given now."""
 
@@ -257,6 +271,8 @@ class Status(_Record):
     sources: tuple[Source, ...]
     #: The sequence that is in progress, or ended last.
     sequence: Sequence | None
+    #: Silences of alarms, the oldest first.
+    silences: tuple[Silence, ...]
     commands: tuple[Command, ...]
 
 
@@ -356,6 +372,7 @@ class Controller:
             faults=tuple(_make(Fault, fault) for fault in value["faults"]),
             sources=tuple(_make(Source, source) for source in value["sources"]),
             sequence=_optional(Sequence, value.get("sequence")),
+            silences=tuple(_make(Silence, silence) for silence in value["silences"]),
             commands=tuple(_make(Command, command) for command in value["commands"]),
         )
 
@@ -520,6 +537,24 @@ class Controller:
         """Notes that somebody has seen a fault: it leaves the list."""
         id = fault.id if isinstance(fault, Fault) else fault
         self._ask("POST", f"/api/v1/faults/{id}/cleared", {})
+
+    def alarms_seen(self) -> None:
+        """Notes that somebody has seen the alarms that have ended so far: they leave the list."""
+        self._ask("POST", "/api/v1/alarms/seen", {})
+
+    def silence(self, code: str, *, seconds: float, why: str, culprit: str | None = None) -> Silence:
+        """Silences alarms for a time, at most a week: nobody is told of them.
+
+        `culprit` is a node, a source or a reason; without it, all alarms of the code are silenced. A silence of the same alarms takes the place of
+        the first.
+        """
+        body = {"code": code, "culprit": culprit, "duration_ms": round(seconds * 1000), "why": why}
+        return _make(Silence, self._ask("POST", "/api/v1/silences", body)["silence"])
+
+    def unsilence(self, silence: int | Silence) -> None:
+        """Ends a silence."""
+        id = silence.id if isinstance(silence, Silence) else silence
+        self._ask("DELETE", f"/api/v1/silences/{id}")
 
     def me(self) -> Person:
         """Returns who the token belongs to."""

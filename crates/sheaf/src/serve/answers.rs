@@ -9,9 +9,10 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Error, Number, Value, json};
 use sheaf_control::request::RunSettings;
-use sheaf_control::{Command, Operator, Refusal, RefusalCode, Request};
+use sheaf_control::{Command, Operator, Refusal, RefusalCode, Request, SilenceRequest};
+use sheaf_monitor::alarms::CODES;
 use sheaf_monitor::control::{Answer, Asked, Call};
-use sheaf_wire::SourceId;
+use sheaf_wire::{Nanos, SourceId};
 use std::str::FromStr as _;
 
 /// Most entries of the journal in an answer.
@@ -50,6 +51,16 @@ struct IncludedOf {
 struct LockOf {
     #[serde(default)]
     force: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SilenceOf {
+    code: String,
+    culprit: Option<String>,
+    #[serde(default, deserialize_with = "whole_number")]
+    duration_ms: Option<u64>,
+    why: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -132,6 +143,9 @@ impl Desk {
             | Call::Lock(_)
             | Call::Unlock
             | Call::Seen(_)
+            | Call::Silence(_)
+            | Call::EndSilence(_)
+            | Call::AlarmsSeen
             | Call::Comment(..) => {}
         }
         let operator = match self.identify(token.as_deref()) {
@@ -152,6 +166,16 @@ impl Desk {
             Call::Seen(fault) => self.change(&operator, &format!("fault {fault} seen"), |desk| {
                 let now = desk.now();
                 desk.controller.handle_seen(now, fault)?;
+                Ok(json!({}))
+            }),
+            Call::Silence(body) => self.silence(&operator, &body),
+            Call::EndSilence(id) => self.change(&operator, &format!("end silence {id}"), |desk| {
+                desk.controller.handle_silence_end(id)?;
+                Ok(json!({}))
+            }),
+            Call::AlarmsSeen => self.change(&operator, "alarms seen", |desk| {
+                let now = desk.now();
+                desk.controller.handle_alarms_seen(now);
                 Ok(json!({}))
             }),
             Call::Comment(run, body) => self.comment(&operator, run, &body),
@@ -278,6 +302,26 @@ impl Desk {
             let now = desk.now();
             desk.controller.handle_lock(now, operator, force)?;
             Ok(json!({ "lock": desk.controller.view().lock }))
+        })
+    }
+
+    /// Silences alarms of a code that there is, for a time.
+    fn silence(&mut self, operator: &Operator, body: &[u8]) -> Result<Answer, Answer> {
+        let SilenceOf { code, culprit, duration_ms, why } = parse(body)?;
+        if !CODES.iter().any(|(known, _)| *known == code) {
+            let codes: Vec<_> = CODES.iter().map(|(code, _)| *code).collect();
+            let remedy = format!("choose one of {}", codes.join(", "));
+            return Err(Answer::error(400, "invalid", &format!("there is no alarm `{code}`"), &remedy));
+        }
+        let time = Nanos(duration_ms.unwrap_or(0).saturating_mul(1_000_000));
+        let action =
+            format!("silence {code}{}", culprit.as_ref().map_or_else(String::new, |of| format!(" of {of}")));
+        let request = SilenceRequest { code, culprit, time, why };
+        self.change(operator, &action, |desk| {
+            let now = desk.now();
+            let id = desk.controller.handle_silence(now, operator, request)?;
+            let silences = desk.controller.view().silences;
+            Ok(json!({ "silence": silences.iter().find(|silence| silence.id == id) }))
         })
     }
 

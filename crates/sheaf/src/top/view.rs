@@ -6,6 +6,9 @@ use serde_json::Value;
 use std::fmt::Write as _;
 use std::time::Instant;
 
+/// Most alarms that have ended of which each has a line.
+const PAST_ALARMS: usize = 4;
+
 /// Age of the values from which on they are not those of now.
 const OLD_MS: u64 = 3_000;
 
@@ -185,6 +188,13 @@ impl Frame<'_> {
             let label = style.apply_to(text(&alarm["severity"]).to_uppercase());
             lines.add(&format!("{label}  {}", style.apply_to(text(&alarm["text"]))));
             lines.add(&format!("  {}", text(&alarm["remedy"])));
+            if let Some(by) = alarm["silence"]["by"].as_str() {
+                lines.add(&format!("  silenced by {by}: {}", text(&alarm["silence"]["why"])));
+            }
+        }
+        for alarm in list(&self.state()["past_alarms"]).take(PAST_ALARMS) {
+            let ago_s = number(&self.state()["time_ms"]).saturating_sub(number(&alarm["ended_ms"])) / 1_000;
+            lines.add(&format!("ended {ago_s} s ago  {}", text(&alarm["text"])));
         }
     }
 

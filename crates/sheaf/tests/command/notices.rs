@@ -48,6 +48,70 @@ fn a_command_that_fails_is_named_in_the_log() {
     run.end().exits(0);
 }
 
+/// A controller with a page, and where both are.
+fn serve(place: &ScratchDirectory) -> (crate::child::Running, String) {
+    let mut serve = place.start("serve run.toml --page 127.0.0.1:0");
+    serve.wait_until_said("run control is at");
+    let page = std::fs::read_to_string(place.join("runs/control/address")).unwrap();
+    (serve, page.trim().trim_start_matches("http://").to_owned())
+}
+
+fn state(page: &str) -> Value {
+    serde_json::from_str(&get(page, "/api/v1/state")).unwrap()
+}
+
+/// Returns the alarm about dead time, if it is raised.
+fn dead_time(page: &str) -> Option<Value> {
+    state(page)["alarms"].as_array().unwrap().iter().find(|alarm| alarm["code"] == "dead-time").cloned()
+}
+
+#[test]
+fn an_alarm_that_is_silenced_is_told_when_the_silence_ends_and_stays_until_it_is_seen() {
+    let place = ScratchDirectory::new();
+    place.file("run.toml", &format!("{SLOW}alarm_command = \"cat >> notices\"\n"));
+    let (serve_first, _) = serve(&place);
+    let said = place.sheaf("ctl silence dead-time --culprit bu0 --for 2h --why=known").exits(0).stdout;
+    assert!(said.starts_with("silence 1  dead-time of bu0 until ") && said.ends_with(": known\n"), "{said}");
+    serve_first.signal("TERM");
+    serve_first.end();
+    // The next controller knows it.
+    let (serve, page) = serve(&place);
+    place.sheaf("ctl start").exits(0);
+    wait_until("the alarm is raised", || dead_time(&page).is_some());
+    let silence = dead_time(&page).unwrap()["silence"].take();
+    assert_eq!((&silence["id"], &silence["why"]), (&1.into(), &"known".into()), "{silence}");
+    let notices = || std::fs::read_to_string(place.join("notices")).unwrap_or_default();
+    assert!(!notices().contains("dead-time"), "{}", notices());
+    place.sheaf("ctl unsilence 1").exits(0);
+    wait_until("the alarm is sent", || notices().contains("dead-time"));
+    place.sheaf("ctl stop").exits(0);
+    let past = || state(&page)["past_alarms"].as_array().unwrap().clone();
+    wait_until("the alarm has ended", || past().iter().any(|alarm| alarm["code"] == "dead-time"));
+    place.sheaf("ctl seen alarms").exits(0);
+    wait_until("it has left the list", || past().is_empty());
+    serve.signal("INT");
+    serve.end().exits(0);
+}
+
+#[test]
+fn silences_that_make_no_sense_are_refused() {
+    let place = ScratchDirectory::new();
+    place.file("run.toml", SLOW);
+    let (serve, _) = serve(&place);
+    for (arguments, why) in [
+        ("silence dead-tim --why=x", "choose one of imbalance, loss"),
+        ("silence dead-time --for 8d --why=x", "a silence lasts from 1.000 s to"),
+        ("silence dead-time --for 0s --why=x", "a silence lasts from"),
+        ("unsilence 7", "there is no silence 7"),
+    ] {
+        place.sheaf(&format!("ctl {arguments}")).exits(1).says(&[why]);
+    }
+    place.sheaf("ctl silence dead-time --for soon --why=x").exits(2).says(&["`45s`, `30m`, `8h` or `2d`"]);
+    place.sheaf("ctl silence dead-time").exits(2).says(&["--why"]);
+    serve.signal("INT");
+    serve.end().exits(0);
+}
+
 /// An Alertmanager that is ended with the test.
 struct Alertmanager {
     child: Child,

@@ -28,6 +28,7 @@ pub(in crate::openapi) fn control() -> Value {
         }],
         "sources": [{ "source": 17, "name": "ecal", "included": false, "excluded": true }],
         "sequence": sequence(),
+        "silences": [super::super::silences::example()], "alarms_seen_ms": TIME_MS,
         "commands": [
             command("configure", under_way), command("start", under_way), command("pause", None),
             command("resume", under_way), command("stop", None), command("reset", None)

@@ -19,13 +19,16 @@ pub(super) fn all() -> Schemas {
         ("unit", text(), "Unit; `1` for a fraction"),
         ("panel", text(), "Columns of the same panel are drawn together"),
     ]);
+    let past =
+        [("ended_ms", time(), "When it ended"), ("times", count(), "Number of times that it was raised")];
     vec![
         ("State", object(&state())),
         ("Node", node()),
         ("Source", source()),
         ("DeadTime", dead_time()),
         ("Drop", drop()),
-        ("Alarm", alarm()),
+        ("Alarm", alarm(&[])),
+        ("PastAlarm", alarm(&past)),
         ("Message", message()),
         ("NodeFigures", figures),
         ("Column", column),
@@ -78,6 +81,11 @@ fn state() -> Vec<Member> {
         ("sources", list(&reference("Source")), "Sources in trouble"),
         ("latency", latency, "Numbers of events by the time from trigger to end"),
         ("alarms", list(&reference("Alarm")), "Conditions that an operator must know"),
+        (
+            "past_alarms",
+            list(&reference("PastAlarm")),
+            "Alarms of the run that have ended and that nobody has seen, the latest first",
+        ),
         ("log", list(&reference("Message")), "The last messages of the log"),
         ("control?", reference("Control"), "State of run control, where the page has it"),
     ]
@@ -200,15 +208,24 @@ fn source() -> Value {
     ])
 }
 
-fn alarm() -> Value {
-    object(&[
+/// Returns the members of an alarm, and more.
+fn alarm(more: &[Member]) -> Value {
+    let silence = object(&[
+        ("id", count(), "Number of the silence"),
+        ("by", text(), "Who asked for it"),
+        ("why", text(), "Why"),
+        ("until_ms", time(), "When it ends"),
+    ]);
+    let members = [
         ("code", text(), "Its code, which the documentation explains"),
         ("severity", one_of(&["warning", "error"]), "Its importance"),
         ("text", text(), "Description"),
         ("culprit", nullable(&text()), "The node, source or reason of drops"),
         ("remedy", text(), "Advice to the operator"),
         ("since_ms", time(), "When it was raised"),
-    ])
+        ("silence", nullable(&silence), "Why nobody is told of it, if that is so"),
+    ];
+    object(&[&members[..], more].concat())
 }
 
 fn message() -> Value {
