@@ -21,21 +21,19 @@ fn a_command_gets_alarms_with_their_culprit_and_their_remedy() {
         let text = std::fs::read_to_string(place.join("notices")).unwrap_or_default();
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     };
-    wait_until("the alarm is sent", || !notices().is_empty());
+    // On a busy machine there may be dead time for another reason, too.
+    let begun = || -> Vec<Value> {
+        let is_begun = |notice: &Value| notice["alarm"]["culprit"] == "bu0" && notice["ended"] == false;
+        notices().into_iter().filter(is_begun).collect()
+    };
+    wait_until("the alarm is sent", || !begun().is_empty());
     run.signal("INT");
     run.end().exits(0);
-    let notices = notices();
-    let alarm = &notices[0]["alarm"];
-    assert_eq!((&alarm["code"], &alarm["culprit"]), (&"dead-time".into(), &"bu0".into()), "{notices:?}");
+    let begun = begun();
+    assert_eq!(begun.len(), 1, "{begun:?}");
+    let alarm = &begun[0]["alarm"];
+    assert_eq!(alarm["code"], "dead-time", "{begun:?}");
     assert!(!alarm["remedy"].as_str().unwrap().is_empty());
-    assert_eq!(notices[0]["ended"], false);
-    assert_eq!(
-        notices
-            .iter()
-            .filter(|notice| notice["alarm"]["code"] == "dead-time" && notice["ended"] == false)
-            .count(),
-        1
-    );
 }
 
 #[test]
@@ -70,8 +68,8 @@ fn an_alarm_that_is_silenced_is_told_when_the_silence_ends_and_stays_until_it_is
     let place = ScratchDirectory::new();
     place.file("run.toml", &format!("{SLOW}alarm_command = \"cat >> notices\"\n"));
     let (serve_first, _) = serve(&place);
-    let said = place.sheaf("ctl silence dead-time --culprit bu0 --for 2h --why=known").exits(0).stdout;
-    assert!(said.starts_with("silence 1  dead-time of bu0 until ") && said.ends_with(": known\n"), "{said}");
+    let said = place.sheaf("ctl silence dead-time --for 2h --why=known").exits(0).stdout;
+    assert!(said.starts_with("silence 1  dead-time until ") && said.ends_with(": known\n"), "{said}");
     serve_first.signal("TERM");
     serve_first.end();
     // The next controller knows it.
