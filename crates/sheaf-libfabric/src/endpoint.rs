@@ -6,7 +6,7 @@ use super::port::{Done, Port, c_string};
 use super::settings::{LibfabricError, LibfabricOptions, LibfabricSettings, RESERVE, buffer_bytes};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use sheaf_tcp::{TcpEndpoint, TcpOptions};
-use sheaf_transport::looks::Looks;
+use sheaf_transport::kernel_polls::KernelPolls;
 use sheaf_transport::mixed::PollableEndpoint;
 use sheaf_transport::peers::PeerIndex;
 use sheaf_transport::round::Round;
@@ -57,7 +57,7 @@ pub struct LibfabricEndpoint {
     /// Events from before any link came up.
     pub(super) happened: VecDeque<Event>,
     pub(super) finished: Vec<Done>,
-    looks: Looks,
+    kernel_polls: KernelPolls,
     round: Round,
     /// Whether a queue that had refused a frame has room.
     pub(super) room_made: bool,
@@ -116,7 +116,7 @@ impl LibfabricEndpoint {
             links_made: 0,
             happened: VecDeque::new(),
             finished: Vec::new(),
-            looks: Looks::default(),
+            kernel_polls: KernelPolls::default(),
             round: Round::default(),
             room_made: false,
             closing: false,
@@ -140,14 +140,14 @@ impl LibfabricEndpoint {
 
     fn begin_round(&mut self) {
         self.advance();
-        if self.looks.are_due() {
+        if self.kernel_polls.are_due() {
             self.look();
         }
     }
 
     /// Polls the TCP side.
     pub(super) fn look(&mut self) {
-        self.looks.note();
+        self.kernel_polls.note();
         while let Some(event) = self.meeting.poll() {
             self.handle_event(event);
         }
@@ -363,7 +363,7 @@ impl Endpoint for LibfabricEndpoint {
             std::hint::spin_loop();
         }
         // The next round polls the TCP side in any case.
-        self.looks.hasten();
+        self.kernel_polls.hasten();
         if let Some(longest) = self.meeting.lie_down(timeout) {
             let woken = self.sleep(longest);
             self.stats.wake_ups += u64::from(woken);

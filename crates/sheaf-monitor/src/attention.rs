@@ -1,4 +1,4 @@
-//! What people make of alarms: they silence those that they know of, and alarms that have ended stay until somebody has seen them.
+//! Silences of alarms that somebody knows of, and alarms that have ended and stay until somebody has seen them.
 
 use crate::state::{Alarm, AlarmSilence, PastAlarm, State};
 use serde::Deserialize;

@@ -11,7 +11,7 @@ use super::socket;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll};
 use rustix::io;
 use sheaf_transport::greeting::Greeting;
-use sheaf_transport::looks::Looks;
+use sheaf_transport::kernel_polls::KernelPolls;
 use sheaf_transport::mixed::PollableEndpoint;
 use sheaf_transport::peers::PeerIndex;
 use sheaf_transport::round::Round;
@@ -56,7 +56,7 @@ pub struct ShmEndpoint {
     /// Latest events of the kernel; the list is reused.
     seen: Vec<Watch>,
     last_watch: u64,
-    looks: Looks,
+    kernel_polls: KernelPolls,
     /// Events that were not handed out yet, apart from links and frames.
     pub(super) happened: VecDeque<Event>,
     round: Round,
@@ -144,7 +144,7 @@ impl ShmEndpoint {
             epoll,
             seen: Vec::with_capacity(EVENTS_PER_LOOK),
             last_watch: BELL.0,
-            looks: Looks::default(),
+            kernel_polls: KernelPolls::default(),
             happened: VecDeque::new(),
             round: Round::default(),
             to_notify: Vec::new(),
@@ -187,7 +187,7 @@ impl ShmEndpoint {
             self.seen.extend(events.iter().map(|event| Watch(event.data.u64())));
         }
         // After the sleep, which may have been long.
-        self.looks.note();
+        self.kernel_polls.note();
         for index in 0..self.seen.len() {
             match self.seen[index] {
                 BELL => {}
@@ -378,7 +378,7 @@ impl Endpoint for ShmEndpoint {
     }
 
     fn poll(&mut self) -> Option<Event> {
-        if self.round.begin() && self.looks.are_due() {
+        if self.round.begin() && self.kernel_polls.are_due() {
             self.look(Some(Duration::ZERO));
         }
         if let Some(event) = self.happened.pop_front() {

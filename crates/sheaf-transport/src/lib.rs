@@ -14,7 +14,7 @@
 //! | [`peers`] | maps a node to its index in a list |
 //! | [`greeting`] | the first bytes of connections |
 //! | [`doorbell`] | wakes a sleeping thread |
-//! | [`looks`] | when an endpoint that polls memory asks the kernel for new connections and dead peers |
+//! | [`kernel_polls`] | when an endpoint that polls memory asks the kernel for new connections and dead peers |
 //! | [`round`] | rounds of polls over the peers of an endpoint |
 //! | [`session`] | checks whether sessions are plausible |
 //!
@@ -29,7 +29,7 @@ pub mod doorbell;
 mod doorbell_model;
 pub mod endpoint;
 pub mod greeting;
-pub mod looks;
+pub mod kernel_polls;
 pub mod memory;
 pub mod mixed;
 pub mod peers;

@@ -51,7 +51,7 @@ pub(crate) struct AgentMaker {
     pub(crate) tracing: Option<Tracing>,
     /// Set when the event manager has ended.
     pub(crate) over: Arc<AtomicBool>,
-    /// How long the other nodes wait for the event manager.
+    /// Time for which the other nodes wait for the event manager.
     pub(crate) manager_patience: Patience,
 }
 

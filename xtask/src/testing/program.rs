@@ -41,7 +41,7 @@ pub(super) struct Outcome {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Failed {
     pub(super) name: String,
-    /// What it printed; its middle is left out if that is long.
+    /// Its output; the middle is left out if that is long.
     pub(super) said: String,
 }
 
