@@ -173,6 +173,22 @@ def test_a_run_that_dies_is_a_fault_until_it_is_seen(serve: Serve) -> None:
 
 
 @needs_command
+def test_alarms_are_silenced_for_a_time_and_with_a_reason(serve: Serve) -> None:
+    controller = connect(serve)
+    silence = controller.silence("dead-time", seconds=3600, why="a new filter", culprit="bu0")
+    assert (silence.culprit, silence.why) == ("bu0", "a new filter")
+    assert silence.until_ms - silence.since_ms == 3_600_000
+    assert controller.status().silences == (silence,)
+    controller.unsilence(silence)
+    assert controller.status().silences == ()
+    with pytest.raises(CommandRefused, match="there is no silence 1"):
+        controller.unsilence(silence)
+    with pytest.raises(CommandRefused, match="choose one of"):
+        controller.silence("dead-tim", seconds=60, why="a mistake")
+    controller.alarms_seen()
+
+
+@needs_command
 def test_the_lock_is_renewed_keeps_others_out_and_is_given_back(serve: Serve) -> None:
     controller = connect(serve)
     controller.status()
