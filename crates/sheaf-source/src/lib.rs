@@ -140,10 +140,18 @@ pub trait Source: Send {
     fn stats(&self) -> SourceStats;
 }
 
-/// Implements the methods of [`Source`] that a source which wraps another one, in the field of this name, passes on unchanged.
+/// Implements the methods of [`Source`] that a source which wraps another one, in the field of this name, passes on unchanged. A wrapper
+/// that does something at the start of the run has its own method for it: `without start`.
 #[macro_export]
 macro_rules! forward_to_source {
     ($inner:ident) => {
+        $crate::forward_to_source!($inner, without start);
+
+        fn start(&mut self) {
+            self.$inner.start();
+        }
+    };
+    ($inner:ident, without start) => {
         fn keeps_data(&self) -> bool {
             self.$inner.keeps_data()
         }
@@ -154,10 +162,6 @@ macro_rules! forward_to_source {
 
         fn is_fed(&mut self) -> bool {
             self.$inner.is_fed()
-        }
-
-        fn start(&mut self) {
-            self.$inner.start();
         }
 
         fn handle_pause(&mut self, paused: bool) {

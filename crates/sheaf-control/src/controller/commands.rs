@@ -168,7 +168,8 @@ impl Controller {
                 "builds the events in flight and closes files".to_owned()
             }
             (None, RunState::Preparing) => match &report.waits_for {
-                Some(nodes) => format!("waits for {nodes}"),
+                // It is the line of the run: "waiting for ru0, ru1".
+                Some(line) => line.clone(),
                 None => "starts the nodes".to_owned(),
             },
             (None, RunState::Ready) => "all nodes are there".to_owned(),

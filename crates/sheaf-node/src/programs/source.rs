@@ -109,25 +109,11 @@ impl Source for ProgramSource {
         end
     }
 
-    fn keeps_data(&self) -> bool {
-        self.source.keeps_data()
-    }
-
-    fn is_ready(&mut self) -> bool {
-        self.source.is_ready()
-    }
-
-    fn is_fed(&mut self) -> bool {
-        self.source.is_fed()
-    }
+    sheaf_source::forward_to_source!(source, without start);
 
     fn start(&mut self) {
         self.has_started = true;
         self.source.start();
-    }
-
-    fn handle_pause(&mut self, paused: bool) {
-        self.source.handle_pause(paused);
     }
 
     fn handle_accepted(&mut self, fragments: usize) {

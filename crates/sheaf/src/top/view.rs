@@ -104,7 +104,7 @@ impl Frame<'_> {
             self.url
         ));
         if let Some(waits_for) = run["waits_for"].as_str() {
-            lines.row("waits for", waits_for);
+            lines.row("waits for", waits_for.strip_prefix("waiting for ").unwrap_or(waits_for));
         }
         if let Some(good) = run["verdict"]["good"].as_bool() {
             let verdict = if good {

@@ -3,7 +3,8 @@
 use crate::child::{Running, ScratchDirectory, wait_until};
 use crate::nodes::free_ports;
 use crate::output::{dump, field, number};
-use sheaf_feed::client::{SourceClient, SourceFragment};
+use sheaf_feed::client::{SourceClient, SourceFragment, SourceRecord};
+use sheaf_wire::run_record::RecordKind;
 use sheaf_wire::{EventId, Timestamp};
 use std::path::Path;
 
@@ -14,7 +15,7 @@ pub(crate) fn payload(source: u32, event: u64) -> Vec<u8> {
 }
 
 /// Is a board where a run has started this program, and else nothing. It feeds its sources with events up to `BOARD_EVENTS`. The
-/// first life of a board with `BOARD_DIES` fails in the middle.
+/// first life of a board with `BOARD_DIES` fails in the middle. With `BOARD_RECORDS` it sends a record of each source before the run begins.
 #[test]
 fn a_board_that_a_run_starts() {
     let Ok(events) = std::env::var("BOARD_EVENTS") else { return };
@@ -24,6 +25,13 @@ fn a_board_that_a_run_starts() {
     let sources: Vec<u32> = board.sources().iter().map(|source| source.0).collect();
     let first = board.last_event(0).map_or(0, |event| event.0 + 1);
     let dies = std::env::var("BOARD_DIES").is_ok() && first == 0;
+    if std::env::var("BOARD_RECORDS").is_ok() {
+        for index in 0..sources.len() {
+            let (kind, name) = (RecordKind::Begin, "gains".to_owned());
+            let record = SourceRecord { kind, time: None, name, content: "gain = 3".into() };
+            board.record(index, record).expect("the run has it");
+        }
+    }
     assert!(board.wait_for_start(None).expect("connected"));
     for event in first..events {
         for (index, source) in sources.iter().enumerate() {
@@ -97,6 +105,20 @@ fn one_file_starts_a_run_and_its_boards_of_which_two_fail_and_are_started_again(
         assert_eq!(log.matches("a board begins").count(), 2, "{log}");
         assert!(log.contains("a board fails") && log.contains("--- ended: exit status: 3"), "{log}");
     }
+}
+
+#[test]
+fn records_of_boards_that_a_run_starts_are_in_its_files() {
+    let scratch = ScratchDirectory::new();
+    let recording = programs().replace("[\"BOARD_EVENTS=", "[\"BOARD_RECORDS=1\", \"BOARD_EVENTS=");
+    scratch.file("run.toml", &format!("{SOURCES}[readout]\ncount = 2\n[builder]\ncount = 1\n{recording}"));
+    let summary = scratch.sheaf("run run.toml --json").exits(0).json();
+    assert_eq!(number(&summary, "ledger.stored"), EVENTS);
+    let inspected = scratch.sheaf("inspect runs/run000001 --json").exits(0).json();
+    let records = field(&inspected, "records").as_array().expect("a list");
+    let mut sources: Vec<_> = records.iter().map(|record| number(record, "source")).collect();
+    sources.sort_unstable();
+    assert!(sources.len() >= 4 && [0, 1, 2, 3].iter().all(|source| sources.contains(source)), "{records:#?}");
 }
 
 #[test]
