@@ -68,6 +68,7 @@ mod runs;
 mod sequences;
 mod serve;
 mod shaping;
+mod shift;
 mod signals;
 mod sliced;
 mod slow_filters;

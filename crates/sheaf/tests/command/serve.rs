@@ -144,7 +144,8 @@ fn a_run_is_configured_started_paused_resumed_and_stopped() {
     );
     assert_eq!(allowed(&controller.status()), ["configure", "start", "reset"]);
     controller.ctl("pause").exits(1).says(&["there is no run", "start one"]);
-    let configured = controller.ctl("configure --comment calibration").exits(0).says(&["run 1 is configured"]);
+    let configured =
+        controller.ctl("configure --comment calibration").exits(0).says(&["run 1 is configured"]);
     assert!(!configured.stderr.contains("waits for waiting"), "{}", configured.stderr);
     let status = controller.status();
     assert_eq!((&status["state"], &status["run"]), (&json!("configured"), &json!(1)));
