@@ -89,6 +89,10 @@ pub(crate) fn package_tests() -> Result<()> {
     let mut twins = tests();
     twins.args(["--quiet", "--test", "same_decisions"]);
     shell::run(twins.env("PYTHONPATH", folder.join("python")).env(PYTHON_VARIABLE, &python))?;
+    // The example of a whole set-up has a filter, a monitor and board readers in Python.
+    let mut shift = tests();
+    shift.args(["--quiet", "--test", "command", "shift::"]);
+    shell::run(shift.env(PACKAGE_PYTHON_VARIABLE, &python))?;
     if !has(&python, "mypy") {
         println!("left out: types, because {} has no mypy", python.display());
         return Ok(());
