@@ -19,7 +19,7 @@ HIT = np.dtype([("x", "u1"), ("y", "u1"), ("charge", "<u2")])
 def watch(run: str) -> None:
     """Fills the histograms of one run until its end."""
     with sheaf.monitor.connect(run, name="monitor.py") as monitor, sheaf.tap(run, name="monitor.py") as tap:
-        energy = monitor.histogram("energy", bins=120, range=(0, 60), title="Energy", x="energy in the calorimeter (GeV)")
+        energy = monitor.histogram("energy", bins=240, range=(0, 60), title="Energy", x="energy in the calorimeter (GeV)")
         crystals = monitor.profile("crystals", bins=9, range=(0, 9), title="Crystals", x="crystal", y="mean energy (GeV)")
         beam = monitor.histogram2d(
             "beam", bins=(32, 32), range=((0, 64), (0, 64)), title="Beam at plane 1", x="strip in x", y="strip in y"

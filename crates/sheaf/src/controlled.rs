@@ -68,7 +68,10 @@ impl Controlled {
         let told = self.station.told_of_end();
         let verdict: Option<&RunVerdict> = told.verdict.as_ref();
         let text = match outcome {
-            Err(error) => crate::describe(error),
+            Err(error) => match &told.why {
+                Some(why) => format!("{why}; {}", crate::describe(error)),
+                None => crate::describe(error),
+            },
             Ok(_) => verdict
                 .and_then(|verdict| headline(verdict.lines.iter().map(String::as_str)))
                 .unwrap_or("it was stopped before it took triggers")

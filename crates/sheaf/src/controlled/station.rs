@@ -50,6 +50,8 @@ pub(super) struct Told {
     pub(super) is_complete: bool,
     /// Accepted triggers, once it has ended.
     pub(super) triggers: u64,
+    /// Why it ended early, or what failed first.
+    pub(super) why: Option<String>,
 }
 
 /// See the [module](self).
@@ -218,6 +220,7 @@ impl Audience for Station {
         let mut told = self.told();
         told.is_complete = matches!(&*end.reason, "events" | "duration" | "end_of_sources");
         told.triggers = triggers;
+        told.why.clone_from(&end.detail);
     }
 
     fn end_run(&self, verdict: RunVerdict) {

@@ -245,6 +245,19 @@ fn a_run_whose_process_dies_is_a_fault_with_a_remedy() {
 }
 
 #[test]
+fn a_run_that_ends_without_a_required_node_says_which() {
+    let required =
+        "[require.readout]\nnodes = [\"ru*\"]\non_loss = \"stop\"\n[manager]\npeer_timeout_ms = 500\n";
+    let controller = Controller::begin(&format!("{SYSTEM}{required}"));
+    controller.ctl("start").exits(0);
+    signal(controller.node(1, "ru1"), "KILL");
+    let status = controller.wait_for("it has ended", |status| status["state"] == "idle");
+    let text = "run 1 ended: requirement readout is not met without ru1; 1 of 5 nodes failed";
+    assert_eq!(status["last_run"]["text"], text);
+    assert_eq!(codes(&status), ["run_failed"]);
+}
+
+#[test]
 fn a_configuration_that_is_wrong_by_now_fails_the_command_with_its_reason() {
     let controller = Controller::begin(SYSTEM);
     controller.place.file("run.toml", "[readout]\ncount = 0\n");
