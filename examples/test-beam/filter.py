@@ -4,7 +4,7 @@
 
     python3 -m sheaf.processor --file runs/run000001 --parameters "threshold_gev=5" filter.py
 
-To try what a slow filter does: it takes 20 ms more for each event while there is a file `faults/slow-filter`.
+To try what a slow filter does: it takes 100 ms more for each event while there is a file `faults/slow-filter`.
 """
 
 import os
@@ -29,7 +29,7 @@ class Energy:
 
     def judge(self, event: sheaf.Event) -> sheaf.Verdict:
         if os.path.exists("faults/slow-filter"):
-            time.sleep(0.02)
+            time.sleep(0.1)
         if CALORIMETER not in event:  # it is excluded, or was silent: nobody can tell what this event is
             return sheaf.accept(tags=["unmeasured"])
         counts = numpy.frombuffer(event[CALORIMETER].data, dtype="<u2")

@@ -9,6 +9,10 @@ use std::time::Duration;
 /// Time without fragments after which a source of a run in progress is in trouble, if others have given some.
 const SILENT: Duration = Duration::from_secs(5);
 
+/// Time by which a source stopped earlier than the others if they stopped because of it. Ages of different nodes differ by less,
+/// because nodes publish ten times a second.
+const STOPPED_FIRST: Duration = Duration::from_millis(500);
+
 /// Maximum number of sources in trouble that are listed.
 const LISTED: usize = 100;
 
@@ -128,10 +132,14 @@ pub(crate) fn figures(node: &NodeSnapshot) -> Vec<Figure> {
 
 /// Returns the sources that are silent or missing in events, and that no operator has excluded; those that are missing most come first. A
 /// source that is held back is not silent: that is ordinary back-pressure, and is said of those in trouble only.
+///
+/// A source is silent while others give fragments. If events wait for it until triggers are held back (`backed_up`), the others give none
+/// either: then those are silent that stopped first.
 pub(super) fn sources_in_trouble(
     snapshot: &Snapshot,
     run: Option<&RunDescription>,
     in_progress: bool,
+    backed_up: bool,
 ) -> Vec<SourceState> {
     let mut sources = seen_sources(snapshot);
     for (series, values) in snapshot.nodes.values().flat_map(|node| node.of(&catalog::SOURCE_MISSING)) {
@@ -152,9 +160,16 @@ pub(super) fn sources_in_trouble(
         !source.held_back && source.last_seen_seconds.is_some_and(|age| age >= SILENT.as_secs_f64())
     };
     let others_speak = sources.values().any(|source| !silent(source));
+    let youngest =
+        sources.values().filter_map(|source| source.last_seen_seconds).fold(f64::INFINITY, f64::min);
+    let stopped_first = |source: &SourceState| {
+        let first = |age| age - youngest >= STOPPED_FIRST.as_secs_f64();
+        backed_up && source.last_seen_seconds.is_some_and(first)
+    };
     let names = run.map(|run| &run.sources);
-    let in_trouble =
-        |source: &SourceState| !source.missing.is_empty() || in_progress && silent(source) && others_speak;
+    let in_trouble = |source: &SourceState| {
+        !source.missing.is_empty() || in_progress && silent(source) && (others_speak || stopped_first(source))
+    };
     let mut listed: Vec<_> = sources.into_values().filter(in_trouble).collect();
     listed.sort_by_key(|source| {
         std::cmp::Reverse(source.missing.iter().map(|missing| missing.events).sum::<u64>())
