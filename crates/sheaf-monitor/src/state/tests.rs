@@ -120,8 +120,11 @@ fn sources_in_trouble_have_their_names_and_reasons() {
 fn a_source_that_stopped_the_others_is_named() {
     for (cause, named) in [("builder_credit", vec![3]), ("no_supervisor", vec![])] {
         let hub = Hub::default();
-        let manager: [(_, &[&str], _); 2] =
-            [(&catalog::RUN_STATE, &["running"], 1), (&catalog::GATE_SHUT, &[cause, ""], 1)];
+        let manager: [(_, &[&str], _); 3] = [
+            (&catalog::RUN_NUMBER, &[], 7),
+            (&catalog::RUN_STATE, &["running"], 1),
+            (&catalog::GATE_SHUT, &[cause, ""], 1),
+        ];
         publish(&hub, "evm", &manager);
         let ms = 1_000_000;
         let ages: [(_, &[&str], _); 3] = [
