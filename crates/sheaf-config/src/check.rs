@@ -64,6 +64,7 @@ pub(crate) fn check(config: &Config, origins: &Origins<'_>, purpose: Purpose<'_>
         checker.clocks();
         checker.tags();
         checker.check_fields();
+        checker.hooks();
         checker.nodes(purpose);
     }
     checker.errors

@@ -51,6 +51,7 @@ mod document;
 mod error;
 mod feeding;
 mod files;
+mod hooks;
 mod knob;
 mod lab;
 mod lab_tables;
@@ -92,13 +93,14 @@ pub use run_table::fuzz_run_table;
 pub use settings::{
     Access, Affinity, BuildBy, Builder, Building, CardClock, Check, CheckField, Congestion, Consumers,
     Content, Control, Counted, Described, Emulated, EthernetBackend, Feed, Filter, FilterKind, FramePacing,
-    FreeRunning, FrontEnd, HitDecoder, HitTimes, Hits, Incomplete, IncompletePolicy, Lab, LabHead,
-    LabPlacement, LibfabricProvider, Log, LogFormat, LossAction, Manager, Measure, MemoryPolicy, Monitor,
-    Node, ObjectCheck, ObjectStore, Output, OutputCompression, OutputFormat, OutputKind, Pacing,
-    PacketProtocol, Preprocessing, Program, Protocol, Readout, Replay, Requirement, Restart, Run, Shaping,
-    ShapingPolicy, ShiftAction, SizeModel, Source, SourceCommand, SourceGroup, SourceKind, SourceLibrary,
-    StepFilterKind, Stream, Sync, Tag, Timed, Tls, Trace, Transport, TransportKind, Trigger, TriggerClass,
-    TriggerCommand, TriggerLibrary, TriggerMode, TriggerNetwork, TriggerProtocol, Windows,
+    FreeRunning, FrontEnd, HitDecoder, HitTimes, Hits, Hook, HookTransition, Incomplete, IncompletePolicy,
+    Lab, LabHead, LabPlacement, LibfabricProvider, Log, LogFormat, LossAction, Manager, Measure,
+    MemoryPolicy, Monitor, Node, ObjectCheck, ObjectStore, Output, OutputCompression, OutputFormat,
+    OutputKind, Pacing, PacketProtocol, Preprocessing, Program, Protocol, Readout, Replay, Requirement,
+    Restart, Run, Shaping, ShapingPolicy, ShiftAction, SizeModel, Source, SourceCommand, SourceGroup,
+    SourceKind, SourceLibrary, StepFilterKind, Stream, Sync, Tag, Timed, Tls, Trace, Transport,
+    TransportKind, Trigger, TriggerClass, TriggerCommand, TriggerLibrary, TriggerMode, TriggerNetwork,
+    TriggerProtocol, Windows,
 };
 #[doc(hidden)]
 pub use source_lists::fuzz_source_map;
@@ -181,6 +183,8 @@ pub struct Config {
     pub check_fields: BTreeMap<String, CheckField>,
     /// Nodes that the run requires, by name of the requirement.
     pub require: BTreeMap<String, Requirement>,
+    /// Commands before and after transitions of the run, by name.
+    pub hooks: BTreeMap<String, Hook>,
     /// Nodes listed one by one. If empty, they are generated from `readout.count`, `builder.count` and `output.nodes`.
     pub node: Vec<Node>,
 }

@@ -2,7 +2,9 @@
 
 use crate::Config;
 use crate::knob::{Knob, Section};
-use crate::settings::{CardClock, CheckField, Program, Requirement, SourceGroup, Stream, Tag, TriggerClass};
+use crate::settings::{
+    CardClock, CheckField, Hook, Program, Requirement, SourceGroup, Stream, Tag, TriggerClass,
+};
 
 /// Lists the tables once: the name in the file, and the field.
 macro_rules! tables {
@@ -138,6 +140,7 @@ named_tables! {
     PROGRAMS = "programs", "program" => programs: Program;
     CHECK_FIELDS = "check_fields", "check value" => check_fields: CheckField;
     REQUIRE = "require", "requirement" => require: Requirement;
+    HOOKS = "hook", "hook" => hooks: Hook;
 }
 
 /// A table of tables: its name, what one of its tables is called in messages, and how that looks in the file.
